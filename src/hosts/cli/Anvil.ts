@@ -1,0 +1,69 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { createRequire } from "node:module"
+import { createServer } from "node:net"
+
+/** A running development chain. `stop` ends exactly the process that `startAnvil` started. */
+export interface Anvil {
+  readonly url: string
+  readonly chainId: number
+  readonly stop: () => Promise<void>
+}
+
+export interface AnvilOptions {
+  /** TCP port on 127.0.0.1; 0 or absent picks a free one. */
+  readonly port?: number
+  readonly chainId?: number
+  /** Seconds between blocks; absent: a block per transaction. */
+  readonly blockTime?: number
+  readonly args?: ReadonlyArray<string>
+}
+
+const freePort = (): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const probe = createServer()
+    probe.once("error", reject)
+    probe.listen(0, "127.0.0.1", () => {
+      const address = probe.address()
+      probe.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0))
+    })
+  })
+
+/** The native binary of the npm package, not its Node launcher: signals must reach the chain itself. */
+const binary = (): string => {
+  const arch = process.arch === "x64" ? "amd64" : process.arch
+  const require = createRequire(createRequire(import.meta.url).resolve("@foundry-rs/anvil/package.json"))
+  return require.resolve(`@foundry-rs/anvil-${process.platform}-${arch}/bin/anvil`)
+}
+
+const stop = (child: ChildProcess): Promise<void> =>
+  new Promise((resolve) => {
+    if (child.exitCode !== null || child.signalCode !== null) return resolve()
+    child.once("exit", () => resolve())
+    child.kill("SIGKILL")
+  })
+
+/** Starts an anvil of its own on 127.0.0.1 and resolves when it answers. */
+export const startAnvil = async (options: AnvilOptions = {}): Promise<Anvil> => {
+  const port = options.port || (await freePort())
+  const chainId = options.chainId ?? 31337
+  const args = ["--host", "127.0.0.1", "--port", String(port), "--chain-id", String(chainId)]
+  if (options.blockTime !== undefined) args.push("--block-time", String(options.blockTime))
+  const child = spawn(binary(), [...args, ...(options.args ?? [])], { stdio: ["ignore", "pipe", "pipe"] })
+  await new Promise<void>((resolve, reject) => {
+    let said = ""
+    const read = (chunk: Buffer) => {
+      said += chunk.toString()
+      if (said.includes("Listening on")) resolve()
+    }
+    child.stdout?.on("data", read)
+    child.stderr?.on("data", read)
+    child.once("error", reject)
+    child.once("exit", (code) => reject(new Error(`anvil ended with ${code}: ${said.slice(-500)}`)))
+  })
+  child.stdout?.removeAllListeners("data").resume()
+  child.stderr?.removeAllListeners("data").resume()
+  const orphan = () => void child.kill("SIGKILL")
+  process.once("exit", orphan)
+  child.once("exit", () => process.removeListener("exit", orphan))
+  return { url: `http://127.0.0.1:${port}`, chainId, stop: () => stop(child) }
+}
