@@ -1,0 +1,58 @@
+import type * as Brand from "effect/Brand"
+import * as Either from "effect/Either"
+import * as Schema from "effect/Schema"
+
+/** Bytes as `0x` and an even number of lower-case hex digits. */
+export type Hex = string & Brand.Brand<"Hex">
+
+/** Exactly 32 bytes: hashes, topics, salts, storage words. */
+export type Bytes32 = Hex & Brand.Brand<"Bytes32">
+
+export const pattern = /^0x(?:[0-9a-fA-F]{2})*$/
+
+/** True for `0x` and an even number of hex digits of either case. */
+export const is = (text: string): boolean => pattern.test(text)
+
+/** For text already known to be bytes in hex (a library's output); lowers its case. */
+export const unsafe = (text: string): Hex => text.toLowerCase() as Hex
+
+/** For text already known to be 32 bytes in hex. */
+export const unsafe32 = (text: string): Bytes32 => text.toLowerCase() as Bytes32
+
+/** Text to bytes; `Left` says why not. */
+export const from = (text: string): Either.Either<Hex, string> =>
+  is(text) ? Either.right(unsafe(text)) : Either.left("expected 0x and an even number of hex digits")
+
+/** Text to exactly 32 bytes; `Left` says why not. */
+export const from32 = (text: string): Either.Either<Bytes32, string> =>
+  is(text) && text.length === 66
+    ? Either.right(unsafe32(text))
+    : Either.left("expected 32 bytes: 0x and 64 hex digits")
+
+/** Number of bytes. */
+export const size = (hex: Hex): number => (hex.length - 2) / 2
+
+/** Bytes of all parts, in order. */
+export const concat = (...parts: ReadonlyArray<Hex>): Hex =>
+  `0x${parts.map((part) => part.slice(2)).join("")}` as Hex
+
+/** No bytes. */
+export const empty = "0x" as Hex
+
+/** Wire codec: hex text of either case in, lower case out. */
+export const schema: Schema.Schema<Hex, string> = Schema.transform(
+  Schema.String.pipe(
+    Schema.pattern(pattern, { message: () => "expected 0x and an even number of hex digits" })
+  ),
+  Schema.String as unknown as Schema.Schema<Hex, string>,
+  { strict: true, decode: (text) => text.toLowerCase(), encode: (hex) => hex }
+).annotations({ identifier: "Hex", jsonSchema: { type: "string", pattern: "^0x([0-9a-fA-F]{2})*$" } })
+
+/** Wire codec of exactly 32 bytes. */
+export const schema32: Schema.Schema<Bytes32, string> = Schema.transform(
+  Schema.String.pipe(
+    Schema.pattern(/^0x[0-9a-fA-F]{64}$/, { message: () => "expected 32 bytes: 0x and 64 hex digits" })
+  ),
+  Schema.String as unknown as Schema.Schema<Bytes32, string>,
+  { strict: true, decode: (text) => text.toLowerCase(), encode: (hex) => hex }
+).annotations({ identifier: "Bytes32", jsonSchema: { type: "string", pattern: "^0x[0-9a-fA-F]{64}$" } })

@@ -1,0 +1,40 @@
+import * as Either from "effect/Either"
+import * as ParseResult from "effect/ParseResult"
+import * as Schema from "effect/Schema"
+
+/** Largest value of an unsigned integer of `bits` bits. */
+export const max = (bits: number): bigint => (1n << BigInt(bits)) - 1n
+
+const decimal = /^(?:0|[1-9][0-9]*)$/
+const hexadecimal = /^0x[0-9a-fA-F]{1,64}$/
+
+/**
+ * Decimal or 0x-hex text to an unsigned integer of at most `bits` bits. Signs, fractions, exponents, leading
+ * zeros and white space are refused. `Left` says why.
+ */
+export const from = (text: string, bits = 256): Either.Either<bigint, string> => {
+  if (!(decimal.test(text) && text.length <= 78) && !hexadecimal.test(text))
+    return Either.left("expected a non-negative integer as a decimal or 0x-hex string")
+  const value = BigInt(text)
+  return value <= max(bits) ? Either.right(value) : Either.left(`the integer does not fit in ${bits} bits`)
+}
+
+/** The JSON-RPC quantity: 0x and hex digits without leading zeros. */
+export const toQuantity = (value: bigint): string => `0x${value.toString(16)}`
+
+/** The 32-byte big-endian word, 64 hex digits without 0x. */
+export const toWord = (value: bigint): string => value.toString(16).padStart(64, "0")
+
+/** Wire codec of a uint256: decimal or 0x-hex string in, decimal string out. */
+export const schema: Schema.Schema<bigint, string> = Schema.transformOrFail(
+  Schema.String,
+  Schema.BigIntFromSelf,
+  {
+    strict: true,
+    decode: (text, _, ast) => Either.mapLeft(from(text), (why) => new ParseResult.Type(ast, text, why)),
+    encode: (value) => ParseResult.succeed(value.toString())
+  }
+).annotations({
+  identifier: "Uint256",
+  jsonSchema: { type: "string", pattern: "^(0|[1-9][0-9]*|0x[0-9a-fA-F]{1,64})$" }
+})
