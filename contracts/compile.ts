@@ -1,0 +1,258 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import { dirname, join, relative } from "node:path"
+import { fileURLToPath } from "node:url"
+
+/** The committed form of one compiled contract, keys in this order. */
+export interface Artifact {
+  readonly contractName: string
+  readonly abi: ReadonlyArray<unknown>
+  /** Creation code without constructor arguments, 0x hex. */
+  readonly bytecode: string
+  /** Runtime code; immutables are zero words at `immutableReferences`. */
+  readonly deployedBytecode: string
+  /** By immutable's name: where the constructor writes its words into the runtime code, in bytes. */
+  readonly immutableReferences?: Readonly<Record<string, ReadonlyArray<Range>>>
+}
+
+interface Range {
+  readonly start: number
+  readonly length: number
+}
+
+interface AstNode {
+  readonly nodeType: string
+  readonly id: number
+  readonly name?: string
+  readonly abstract?: boolean
+  readonly contractKind?: string
+  readonly mutability?: string
+  readonly nodes?: ReadonlyArray<AstNode>
+  readonly symbolAliases?: ReadonlyArray<{ readonly foreign: { readonly name: string } }>
+}
+
+interface SolcOutput {
+  readonly errors?: ReadonlyArray<{
+    readonly severity: string
+    readonly formattedMessage: string
+    readonly sourceLocation?: { readonly file: string }
+  }>
+  readonly sources?: Readonly<Record<string, { readonly ast: AstNode }>>
+  readonly contracts?: Readonly<Record<string, Readonly<Record<string, SolcContract>>>>
+}
+
+interface SolcContract {
+  readonly abi: ReadonlyArray<unknown>
+  readonly evm: {
+    readonly bytecode: { readonly object: string }
+    readonly deployedBytecode: {
+      readonly object: string
+      readonly immutableReferences: Readonly<Record<string, ReadonlyArray<Range>>>
+    }
+  }
+}
+
+interface Solc {
+  readonly compile: (
+    input: string,
+    callbacks: { readonly import: (path: string) => { contents: string } | { error: string } }
+  ) => string
+}
+
+export type Pipeline = "ir" | "legacy"
+
+const require = createRequire(import.meta.url)
+const here = dirname(fileURLToPath(import.meta.url))
+const sourceRoot = join(here, "src")
+const artifactRoot = join(here, "artifacts")
+const projectRoot = join(here, "..")
+
+/** Every `contracts/src/**\/*.sol`, as `src/...` with forward slashes, sorted. */
+const sourceNames = (): ReadonlyArray<string> =>
+  readdirSync(sourceRoot, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith(".sol"))
+    .map((entry) => `src/${relative(sourceRoot, join(entry.parentPath, entry.name)).replaceAll("\\", "/")}`)
+    .sort()
+
+const readImport = (path: string) => {
+  try {
+    const file = path.startsWith("src/") ? join(here, path) : require.resolve(path)
+    return { contents: readFileSync(file, "utf8") }
+  } catch (cause) {
+    return { error: `${path} cannot be read: ${String(cause)}` }
+  }
+}
+
+/** The contracts a file brings into the project: those it defines, or those it re-exports when it defines none. */
+const deployable = (name: string, ast: AstNode): ReadonlyArray<string> => {
+  const nodes = ast.nodes ?? []
+  if (nodes.every((node) => node.nodeType === "PragmaDirective" || node.nodeType === "ImportDirective")) {
+    if (!name.startsWith("src/deps/")) return []
+    return nodes.flatMap((node) => (node.symbolAliases ?? []).map((alias) => alias.foreign.name))
+  }
+  return nodes.flatMap((node) =>
+    node.nodeType === "ContractDefinition" && node.contractKind === "contract" && node.abstract !== true
+      ? [node.name ?? ""]
+      : []
+  )
+}
+
+const immutableNames = (output: SolcOutput): ReadonlyMap<string, string> =>
+  new Map(
+    Object.values(output.sources ?? {})
+      .flatMap((source) => source.ast.nodes ?? [])
+      .flatMap((node) => (node.nodeType === "ContractDefinition" ? (node.nodes ?? []) : []))
+      .flatMap((node) => (node.mutability === "immutable" ? [[String(node.id), node.name ?? ""]] : []))
+      .map(([id = "", name = ""]) => [id, name] as const)
+  )
+
+const toArtifact = (
+  contractName: string,
+  contract: SolcContract,
+  names: ReadonlyMap<string, string>
+): Artifact => {
+  const references = Object.entries(contract.evm.deployedBytecode.immutableReferences)
+    .map(([id, ranges]) => [names.get(id) ?? id, ranges] as const)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+  return {
+    contractName,
+    abi: contract.abi,
+    bytecode: `0x${contract.evm.bytecode.object}`,
+    deployedBytecode: `0x${contract.evm.deployedBytecode.object}`,
+    ...(references.length > 0 && { immutableReferences: Object.fromEntries(references) })
+  }
+}
+
+/** Several files, each compiled alone: its code then depends on nothing but its own imports. */
+const compileSource = (name: string, pipeline: Pipeline): ReadonlyArray<Artifact> => {
+  const solc: Solc = require("solc")
+  const input = {
+    language: "Solidity",
+    sources: { [name]: { content: readFileSync(join(here, name), "utf8") } },
+    settings: {
+      evmVersion: "cancun",
+      viaIR: pipeline === "ir",
+      optimizer: { enabled: true, runs: 20_000 },
+      metadata: { bytecodeHash: "none", appendCBOR: false },
+      outputSelection: {
+        "*": {
+          "": ["ast"],
+          "*": [
+            "abi",
+            "evm.bytecode.object",
+            "evm.deployedBytecode.object",
+            "evm.deployedBytecode.immutableReferences"
+          ]
+        }
+      }
+    }
+  }
+  const output: SolcOutput = JSON.parse(solc.compile(JSON.stringify(input), { import: readImport }))
+  const complaints = (output.errors ?? []).filter(
+    (error) => error.severity === "error" || (error.sourceLocation?.file ?? "src/").startsWith("src/")
+  )
+  if (complaints.length > 0) throw new Error(complaints.map((error) => error.formattedMessage).join("\n"))
+  const ast = output.sources?.[name]?.ast
+  if (ast === undefined) throw new Error(`solc returned nothing for ${name}`)
+  const names = immutableNames(output)
+  const compiled = new Map(Object.values(output.contracts ?? {}).flatMap((file) => Object.entries(file)))
+  return deployable(name, ast).map((contractName) => {
+    const contract = compiled.get(contractName)
+    if (contract === undefined) throw new Error(`${name} names ${contractName}, which solc did not compile`)
+    return toArtifact(contractName, contract, names)
+  })
+}
+
+/** Compiles the sources, or those with the given base names; throws with solc's messages on any complaint. */
+export const compile = (
+  only: ReadonlyArray<string> = [],
+  pipeline: Pipeline = "ir"
+): ReadonlyArray<Artifact> => {
+  const wanted = sourceNames().filter(
+    (name) => only.length === 0 || only.some((base) => name.endsWith(`/${base}.sol`))
+  )
+  if (wanted.length < only.length) throw new Error(`no such source among ${only.join(", ")}`)
+  return wanted.flatMap((name) => compileSource(name, pipeline))
+}
+
+const pinned = (doc: string, constant: string, hex: string): string =>
+  `// Generated by \`npm run contracts\`; do not edit.\n\n/** ${doc} */\nexport const ${constant} =\n  "${hex}" as const\n`
+
+/** Everything that is committed for these artifacts: path relative to the project's root, and content. */
+export const outputs = (artifacts: ReadonlyArray<Artifact>): ReadonlyMap<string, string> => {
+  const files = new Map<string, string>()
+  for (const artifact of artifacts) {
+    files.set(`contracts/artifacts/${artifact.contractName}.json`, `${JSON.stringify(artifact, null, 2)}\n`)
+    if (artifact.contractName === "GasLens")
+      files.set(
+        "src/domain/op/GasLens.generated.ts",
+        pinned("Runtime code of the gas lens.", "gasLensRuntime", artifact.deployedBytecode)
+      )
+    if (artifact.contractName === "WalletProxy")
+      files.set(
+        "src/domain/wallet/WalletProxy.generated.ts",
+        pinned(
+          "Creation code of the wallet proxy without its constructor arguments (address beacon, bytes data).",
+          "walletProxyCreationCode",
+          artifact.bytecode
+        )
+      )
+  }
+  return files
+}
+
+/** Recompiles and names every committed file that differs, is missing, or has no source any more. */
+export const differences = (): ReadonlyArray<string> => {
+  const expected = outputs(compile())
+  const stray = readdirSync(artifactRoot)
+    .map((file) => `contracts/artifacts/${file}`)
+    .filter((path) => !expected.has(path))
+  const changed = [...expected].flatMap(([path, content]) => {
+    try {
+      return readFileSync(join(projectRoot, path), "utf8") === content ? [] : [path]
+    } catch {
+      return [path]
+    }
+  })
+  return [...stray, ...changed]
+}
+
+const usage = "npm run contracts -- [--check | --legacy] [source base names, e.g. Wallet WalletFactory]"
+
+/**
+ * No option: compile (all or the named sources) with the IR pipeline and write the committed files.
+ * `--check`: recompile all, write nothing, fail on any difference. `--legacy`: compile fast with the legacy
+ * pipeline to see the compiler's complaints, write nothing.
+ */
+const main = (args: ReadonlyArray<string>): number => {
+  const unknown = args.filter((arg) => arg.startsWith("-") && arg !== "--check" && arg !== "--legacy")
+  if (unknown.length > 0) {
+    console.error(`unknown option ${unknown.join(" ")}\n${usage}`)
+    return 2
+  }
+  const names = args.filter((arg) => !arg.startsWith("-"))
+  if (args.includes("--check")) {
+    const differing = differences()
+    for (const path of differing) console.error(`differs from its source: ${path}`)
+    return differing.length === 0 ? 0 : 1
+  }
+  const legacy = args.includes("--legacy")
+  const artifacts = compile(names, legacy ? "legacy" : "ir")
+  for (const artifact of artifacts)
+    console.log(`${artifact.contractName}: ${(artifact.deployedBytecode.length - 2) / 2} bytes`)
+  if (legacy) return 0
+  for (const [path, content] of outputs(artifacts)) {
+    mkdirSync(dirname(join(projectRoot, path)), { recursive: true })
+    writeFileSync(join(projectRoot, path), content)
+  }
+  return 0
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  try {
+    process.exitCode = main(process.argv.slice(2))
+  } catch (cause) {
+    console.error(cause instanceof Error ? cause.message : String(cause))
+    process.exitCode = 1
+  }
+}
