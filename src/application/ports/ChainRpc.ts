@@ -1,0 +1,152 @@
+import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import type * as Effect from "effect/Effect"
+import type { Address } from "../../domain/evm/Address.js"
+import type { Bytes32, Hex } from "../../domain/evm/Hex.js"
+
+/**
+ * A node could not be asked, or did not do what was asked.
+ *
+ * - `invalidUrl`: not an http(s) URL
+ * - `forbidden`: an address that the service may not connect to
+ * - `unreachable`: no connection, no answer in time, an HTTP error, a redirect
+ * - `notAnRpc`: it answered with something that is not JSON-RPC, or too much of it
+ * - `rateLimited`: HTTP 429 or its JSON-RPC equivalents
+ * - `rejected`: a JSON-RPC error object; `rpcCode` and `message` are the node's
+ *
+ * `message` never holds more of a URL than scheme and host: keys sit in paths.
+ */
+export class ChainRpcError extends Data.TaggedError("ChainRpcError")<{
+  readonly reason: "invalidUrl" | "forbidden" | "unreachable" | "notAnRpc" | "rateLimited" | "rejected"
+  readonly origin: string
+  readonly message: string
+  readonly rpcCode?: number
+}> {}
+
+export type BlockTag = "latest" | "pending" | bigint
+
+export interface Block {
+  readonly number: bigint
+  readonly hash: Bytes32
+  /** Unix seconds. */
+  readonly timestamp: number
+  readonly gasLimit: bigint
+  /** Wei; null on chains without EIP-1559. */
+  readonly baseFeePerGas: bigint | null
+}
+
+export interface NetworkFees {
+  /** Base fee of the block after the latest one, wei. */
+  readonly nextBaseFee: bigint
+  /** What the node suggests as maxPriorityFeePerGas, wei. */
+  readonly tip: bigint
+}
+
+/** An account as `eth_call` shall see it. */
+export interface StateOverride {
+  readonly balance?: bigint
+  readonly code?: Hex
+  readonly stateDiff?: Readonly<Record<Bytes32, Bytes32>>
+}
+
+export interface Call {
+  readonly from?: Address
+  /** Absent: `data` is run as creation code and its result is the runtime code. */
+  readonly to?: Address
+  readonly data: Hex
+  readonly value?: bigint
+  readonly gas?: bigint
+}
+
+export interface CallResult {
+  /** False: the call reverted, and `data` is the revert data. */
+  readonly success: boolean
+  readonly data: Hex
+}
+
+export interface RawLog {
+  readonly address: Address
+  readonly topics: ReadonlyArray<Bytes32>
+  readonly data: Hex
+  readonly logIndex: number
+}
+
+export interface SimulatedCall extends CallResult {
+  readonly gasUsed: bigint
+  readonly logs: ReadonlyArray<RawLog>
+}
+
+export interface Receipt {
+  readonly txHash: Bytes32
+  readonly success: boolean
+  readonly blockNumber: bigint
+  readonly blockHash: Bytes32
+  readonly gasUsed: bigint
+  readonly cumulativeGasUsed: bigint
+  readonly effectiveGasPrice: bigint
+  readonly from: Address
+  readonly logs: ReadonlyArray<RawLog>
+}
+
+export interface LogFilter {
+  readonly address?: ReadonlyArray<Address>
+  /** By position; null matches anything, a list any of its members. */
+  readonly topics: ReadonlyArray<null | Bytes32 | ReadonlyArray<Bytes32>>
+  readonly fromBlock: BlockTag
+  readonly toBlock: BlockTag
+}
+
+export interface FoundLog extends RawLog {
+  readonly txHash: Bytes32
+  readonly blockNumber: bigint
+}
+
+/**
+ * One node. Calls that are made at the same moment (`Effect.all` with unbounded concurrency) leave together in
+ * one JSON-RPC batch.
+ */
+export interface ChainClient {
+  /** Scheme and host of the node: all of its URL that may be shown. */
+  readonly origin: string
+  /** `eth_chainId`; asked once per client. */
+  readonly chainId: Effect.Effect<bigint, ChainRpcError>
+  readonly block: (tag: BlockTag) => Effect.Effect<Block | null, ChainRpcError>
+  readonly fees: Effect.Effect<NetworkFees, ChainRpcError>
+  readonly balance: (address: Address) => Effect.Effect<bigint, ChainRpcError>
+  readonly code: (address: Address) => Effect.Effect<Hex, ChainRpcError>
+  readonly transactionCount: (
+    address: Address,
+    tag: "latest" | "pending"
+  ) => Effect.Effect<bigint, ChainRpcError>
+  /** `eth_call` at the latest block. A revert is a result, not an error. */
+  readonly call: (
+    call: Call,
+    overrides?: ReadonlyMap<Address, StateOverride>
+  ) => Effect.Effect<CallResult, ChainRpcError>
+  /** `eth_simulateV1`: the calls one after another in one block on top of the latest. */
+  readonly simulate: (
+    calls: ReadonlyArray<Call>
+  ) => Effect.Effect<ReadonlyArray<SimulatedCall>, ChainRpcError>
+  /**
+   * `eth_sendRawTransaction`, sent exactly once: never repeated by the adapter, since only the caller knows what
+   * a lost answer means.
+   */
+  readonly sendRawTransaction: (raw: Hex) => Effect.Effect<void, ChainRpcError>
+  /** Null while the transaction is not mined, or unknown. */
+  readonly receipt: (txHash: Bytes32) => Effect.Effect<Receipt | null, ChainRpcError>
+  /** True when the node knows the transaction, mined or pending. */
+  readonly knowsTransaction: (txHash: Bytes32) => Effect.Effect<boolean, ChainRpcError>
+  readonly logs: (filter: LogFilter) => Effect.Effect<ReadonlyArray<FoundLog>, ChainRpcError>
+}
+
+/** Connects to the node of a URL. */
+export class ChainRpc extends Context.Tag("castellan/ChainRpc")<
+  ChainRpc,
+  {
+    /**
+     * The client of a URL, made without any traffic. A `caller`'s URL is held to the egress rules of the
+     * profile; the `operator`'s own is trusted. Clients (and what they cache) are shared per scope and URL only.
+     */
+    readonly connect: (url: string, trust: "caller" | "operator") => Effect.Effect<ChainClient, ChainRpcError>
+  }
+>() {}

@@ -1,0 +1,181 @@
+import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import type * as Effect from "effect/Effect"
+import type { Address } from "../../domain/evm/Address.js"
+import type { Bytes32, Hex } from "../../domain/evm/Hex.js"
+import type { AccountId } from "./Accounts.js"
+
+/** The store failed; nothing of the call is durable. */
+export class JournalError extends Data.TaggedError("JournalError")<{ readonly message: string }> {}
+
+/** The ordered stream of transactions of one EOA on one chain. */
+export interface Lane {
+  readonly chainId: bigint
+  readonly signer: Address
+}
+
+/** Where the nonces of a wallet's ops live. */
+export interface NonceSpace {
+  readonly chainId: bigint
+  readonly entryPoint: Address
+  readonly wallet: Address
+}
+
+export interface LeaseRequest extends NonceSpace {
+  /** The request that will use the keys. */
+  readonly holder: string
+  /** Inclusive range of nonce keys to choose from, lowest free first. */
+  readonly keys: { readonly from: bigint; readonly to: bigint }
+  readonly count: number
+  /** Milliseconds after which an unused lease is free again, so that a crash strands nothing. */
+  readonly ttlMillis: number
+}
+
+/** One op as it is accepted. */
+export interface OpIntent {
+  /** Index of the request's element that it carries. */
+  readonly index: number
+  readonly space: NonceSpace
+  readonly nonceKey: bigint
+  readonly sequence: bigint
+  readonly userOpHash: Bytes32
+  /** Wei that the wallet may have to pay for it at most: prefund and value. */
+  readonly reserve: bigint
+}
+
+export interface DeploymentIntent {
+  readonly chainId: bigint
+  readonly factory: Address
+  readonly create2Salt: Bytes32
+  readonly configHash: Bytes32
+  /** Unix seconds until which the authorisation that will be signed is valid. */
+  readonly deadline: number
+  /** Timestamp of the chain's latest block: an authorisation is alive until the chain has passed its deadline. */
+  readonly chainTime: number
+}
+
+export interface Acceptance {
+  readonly requestId: string
+  readonly accountId: AccountId
+  readonly endpoint: string
+  readonly chainId: bigint
+  readonly ops: ReadonlyArray<OpIntent>
+  /** Deposit and balance of every wallet that appears in `ops`, wei, as read for this request. */
+  readonly funds: ReadonlyArray<{ readonly space: NonceSpace; readonly available: bigint }>
+  readonly deployments: ReadonlyArray<DeploymentIntent>
+}
+
+/**
+ * - `accepted`: all of it is durable
+ * - `nonceTaken`: another op owns the nonce of `index`; read the chain again
+ * - `reserved`: ops under way hold so much of the wallet's funds that `index` may not be covered; wait for them
+ * - `otherConfiguration`: an authorisation for another configuration of that wallet is alive
+ */
+export type AcceptanceResult =
+  | { readonly _tag: "accepted" }
+  | { readonly _tag: "nonceTaken"; readonly index: number }
+  | { readonly _tag: "reserved"; readonly index: number; readonly reserved: bigint }
+  | { readonly _tag: "otherConfiguration"; readonly deployment: number }
+
+export interface AllocationRequest extends Lane {
+  readonly requestId: string
+  /** The EOA's next nonce as the chain tells it (pending). */
+  readonly chainNonce: bigint
+  /** Gas limit times maximal price plus value, wei. */
+  readonly maxCost: bigint
+  /** Balance of the EOA, wei, as read for this request. */
+  readonly balance: bigint
+  /** The ops that the transaction carries. */
+  readonly userOpHashes: ReadonlyArray<Bytes32>
+}
+
+export type AllocationResult =
+  | { readonly _tag: "allocated"; readonly nonce: bigint }
+  | { readonly _tag: "insufficientFunds"; readonly reserved: bigint }
+
+export interface SignedTransaction extends Lane {
+  readonly nonce: bigint
+  readonly txHash: Bytes32
+  readonly raw: Hex
+  readonly maxFeePerGas: bigint
+  readonly maxPriorityFeePerGas: bigint
+}
+
+/** What the chain said of one op. */
+export interface OpSettlement {
+  readonly userOpHash: Bytes32
+  readonly success: boolean
+  /** The transaction in which it landed. */
+  readonly txHash: Bytes32
+  /** What its call reverted with; null when it succeeded or gave no data. */
+  readonly revertData: Hex | null
+}
+
+export interface TransactionSettlement extends Lane {
+  readonly nonce: bigint
+  readonly txHash: Bytes32
+  readonly success: boolean
+  readonly blockNumber: bigint
+  readonly blockHash: Bytes32
+}
+
+/** An op as the journal knows it. */
+export interface OpRecord {
+  readonly accountId: AccountId
+  readonly requestId: string
+  readonly index: number
+  readonly userOpHash: Bytes32
+  readonly space: NonceSpace
+  readonly nonceKey: bigint
+  readonly sequence: bigint
+  /** `accepted`: not in a signed transaction yet; `sent`: in one that may have left; the others are final. */
+  readonly state: "accepted" | "sent" | "settled" | "abandoned"
+  /** The transaction that carries it, once it is signed; after settlement the one in which it landed. */
+  readonly txHash: Bytes32 | null
+  readonly success: boolean | null
+  readonly revertData: Hex | null
+}
+
+/**
+ * The durable memory of every write. Each method is one transaction: when it returns, its effect survives the
+ * process; when it fails, it has none.
+ */
+export class Journal extends Context.Tag("castellan/Journal")<
+  Journal,
+  {
+    /** Leases free nonce keys, lowest first; null when fewer than `count` are free. */
+    readonly lease: (request: LeaseRequest) => Effect.Effect<ReadonlyArray<bigint> | null, JournalError>
+    /** Frees what the holder leased and no accepted op of it uses. */
+    readonly release: (holder: string) => Effect.Effect<void, JournalError>
+    /**
+     * Accepts the work of a request: the request, its ops with the nonces they own, the money they may cost and
+     * the deployments it will authorise. The leases of their keys then last until the ops are settled or abandoned.
+     */
+    readonly accept: (acceptance: Acceptance) => Effect.Effect<AcceptanceResult, JournalError>
+    /** Gives up ops of which no signed transaction was ever stored: frees their nonces, keys and money. */
+    readonly abandon: (
+      requestId: string,
+      userOpHashes: ReadonlyArray<Bytes32>
+    ) => Effect.Effect<void, JournalError>
+    /**
+     * Hands out the lane's next nonce: the lowest one that was handed out and never signed, else the one after the
+     * highest known to the journal or the chain. Nothing else hands out nonces.
+     */
+    readonly allocate: (request: AllocationRequest) => Effect.Effect<AllocationResult, JournalError>
+    /** The signer refused: the nonce goes to the lane's next work. */
+    readonly unallocate: (lane: Lane, nonce: bigint) => Effect.Effect<void, JournalError>
+    /** Stores the signed bytes of an allocated nonce. From here on the transaction counts as perhaps sent. */
+    readonly recordSigned: (transaction: SignedTransaction) => Effect.Effect<void, JournalError>
+    /** Records the mined transaction of a nonce and what became of the ops; frees what they held. */
+    readonly settle: (
+      transaction: TransactionSettlement,
+      ops: ReadonlyArray<OpSettlement>
+    ) => Effect.Effect<void, JournalError>
+    /** An op by its hash, when it belongs to this account. */
+    readonly findOp: (
+      accountId: AccountId,
+      chainId: bigint,
+      userOpHash: Bytes32
+    ) => Effect.Effect<OpRecord | null, JournalError>
+  }
+>() {}

@@ -1,0 +1,49 @@
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type * as Redacted from "effect/Redacted"
+import type { Address } from "../../domain/evm/Address.js"
+import type { Bytes32, Hex } from "../../domain/evm/Hex.js"
+import type { AccountId } from "./Accounts.js"
+
+/** What the operator says of one chain, with the overrides of one account already applied. */
+export interface NetworkProfile {
+  readonly chainId: bigint
+  /** The operator's own node; null: nothing that needs a system key is possible on this chain. */
+  readonly rpc: Redacted.Redacted<string> | null
+  /** EntryPoints that requests may name. */
+  readonly entryPoints: ReadonlyArray<Address>
+  /** The account's own factory, the only one for which deployments are authorised; null: none. */
+  readonly factory: Address | null
+  readonly validator: Address | null
+  readonly beacon: Address | null
+  /** Creation code of the wallet proxy. */
+  readonly creationCode: Hex | null
+  /** keccak256 of the wallet implementation's code that the operator has confirmed; null: not pinned. */
+  readonly implementationCodeHash: Bytes32 | null
+  /** The custody that `walletCustody` 0 stands for beside a salt. */
+  readonly defaultCustody: 1 | 2 | 3 | 4 | 5
+  readonly caps: {
+    /** Absolute cap on maxFeePerGas of every transaction and op, wei. */
+    readonly maxFeePerGas: bigint
+    /** Absolute cap on maxPriorityFeePerGas, wei. */
+    readonly maxPriorityFeePerGas: bigint
+    /** Absolute cap on the gas limit of one transaction. */
+    readonly transactionGas: bigint
+  }
+  /** Blocks, the including one counted, before an answer is given. At least 1. */
+  readonly confirmations: number
+  /** How long a request waits for its transaction before it answers outcome_unknown, milliseconds. */
+  readonly receiptTimeoutMillis: number
+  /** How often new blocks are asked for, milliseconds. */
+  readonly pollIntervalMillis: number
+}
+
+/** The network profiles. */
+export class Networks extends Context.Tag("castellan/Networks")<
+  Networks,
+  {
+    /** Null: the chain is not supported. */
+    readonly profile: (account: AccountId, chainId: bigint) => Effect.Effect<NetworkProfile | null>
+    readonly chainIds: Effect.Effect<ReadonlyArray<bigint>>
+  }
+>() {}
