@@ -1,0 +1,152 @@
+import * as Data from "effect/Data"
+import type * as Either from "effect/Either"
+import { getCreateAddress } from "ethers/address"
+import * as Address from "../evm/Address.js"
+import type * as Hex from "../evm/Hex.js"
+
+/**
+ * Codec of the gas lens (`contracts/src/lens/GasLens.sol`): a contract that stands over the EntryPoint in one
+ * `eth_call` with a state override, runs a list of ERC-4337 ops as `handleOps` would and measures them.
+ */
+
+/** One op to measure. Fields as the op has them; the two gas figures are what its frames are given. */
+export interface Probe {
+  readonly sender: Address.Address
+  /** uint256: nonce key << 64 | sequence. */
+  readonly nonce: bigint
+  /** Empty when the wallet is deployed; else factory ++ calldata. */
+  readonly initCode: Hex.Hex
+  /** Whole calldata of this version's `validateUserOp(op, userOpHash, missingAccountFunds)`; the lens writes the third word. */
+  readonly validateCall: Hex.Hex
+  /** What the EntryPoint calls the wallet with; may be empty. */
+  readonly callData: Hex.Hex
+  /** Wei. What the EntryPoint would demand of deposit and balance for this op. */
+  readonly requiredPrefund: bigint
+  /** Gas for creation and validation together: generous to measure, the declared limit to re-simulate. */
+  readonly verificationGas: bigint
+  /** Gas for the call: generous to measure, the declared limit to re-simulate. */
+  readonly callGas: bigint
+}
+
+/** What one `eth_call` is to find out. */
+export interface Request {
+  readonly entryPoint: Address.Address
+  /** In the order of the bundle: all are validated first, then all are executed. May be empty. */
+  readonly probes: ReadonlyArray<Probe>
+  /** Wallets whose state before the probes is reported; repeats are allowed and answered each. */
+  readonly wallets: ReadonlyArray<Address.Address>
+  /** uint192 nonce keys whose sequences are reported for each wallet; absent: `defaultNonceKeys`. */
+  readonly nonceKeys?: ReadonlyArray<bigint>
+  /** A beacon whose implementation is reported; absent: none. */
+  readonly beacon?: Address.Address
+}
+
+/** Keys 0 to 15. */
+export const defaultNonceKeys: ReadonlyArray<bigint> = Array.from({ length: 16 }, (_, key) => BigInt(key))
+
+/**
+ * Where an op stopped. `ok`: it ran to its end. `creation`, `validation`, `call`: that frame reverted, `data` is
+ * its own revert data (or a `FailedOp(index, "AAxx ...")` where the EntryPoint itself would refuse). `prefund`:
+ * the wallet did not pay what was demanded. `starved`: the `eth_call` had too little gas left to give the op's
+ * frames what the probe grants; says nothing about the op: ask again with fewer probes or less gas each.
+ */
+export type Stage = "ok" | "creation" | "validation" | "prefund" | "call" | "starved"
+
+/** What happened to one probe. Gas figures are those of the frames as the EntryPoint calls them. */
+export interface Measure {
+  readonly stage: Stage
+  /** False when the EntryPoint would refuse the nonce (AA25), given the earlier probes; the op is measured all the same. */
+  readonly nonceAccepted: boolean
+  /**
+   * False when the op could be run only on the state after its predecessors, that is with storage that they
+   * have already warmed: sent alone later it needs more than was measured (`Gas.callGasLimit` allows for it).
+   */
+  readonly cold: boolean
+  readonly creationGas: bigint
+  readonly validationGas: bigint
+  readonly callGas: bigint
+  /** As the wallet returned it (ERC-4337): see `parseValidationData`. */
+  readonly validationData: bigint
+  /** Wei that deposit and balance together lack of `requiredPrefund`; the wallet was asked for what it has. */
+  readonly shortfall: bigint
+  /** Return data of the call when `ok`, else the revert data; cut at 16 KiB (less when there are more than 32 probes). */
+  readonly data: Hex.Hex
+}
+
+/** A wallet before the probes. */
+export interface WalletState {
+  /** Wei at the EntryPoint. */
+  readonly deposit: bigint
+  /** Wei of its own. */
+  readonly balance: bigint
+  readonly deployed: boolean
+  /** EXTCODEHASH. */
+  readonly codeHash: Hex.Bytes32
+  /** uint64 each, aligned with the request's nonce keys. */
+  readonly sequences: ReadonlyArray<bigint>
+}
+
+/** What the `eth_call` answered. */
+export interface Report {
+  readonly chainId: bigint
+  /** The block environment of the call. Nodes may give `baseFee` 0 to a call without a gas price. */
+  readonly block: {
+    readonly number: bigint
+    readonly timestamp: bigint
+    readonly baseFee: bigint
+    readonly gasLimit: bigint
+  }
+  /** Null when none was asked for, or when the address does not answer `implementation()`. */
+  readonly implementation: { readonly address: Address.Address; readonly codeHash: Hex.Bytes32 } | null
+  /** Aligned with `wallets`. */
+  readonly wallets: ReadonlyArray<WalletState>
+  /** Aligned with `probes`. */
+  readonly measures: ReadonlyArray<Measure>
+}
+
+/** A value that the lens cannot take, or an answer that is none of the lens (a node without state overrides, for example). */
+export class GasLensError extends Data.TaggedError("GasLensError")<{ readonly reason: string }> {}
+
+/** Seconds; `validUntil` 0 means for ever. `authorizer`: zero = signature good, one = signature failed, else an aggregator. */
+export interface ValidationData {
+  readonly authorizer: Address.Address
+  readonly validUntil: bigint
+  readonly validAfter: bigint
+}
+
+/** ERC-4337's packed validationData: authorizer (20 bytes, lowest), validUntil (6), validAfter (6). */
+export const parseValidationData = (packed: bigint): ValidationData => ({
+  authorizer: Address.unsafe(`0x${(packed & ((1n << 160n) - 1n)).toString(16).padStart(40, "0")}`),
+  validUntil: (packed >> 160n) & 0xffff_ffff_ffffn,
+  validAfter: (packed >> 208n) & 0xffff_ffff_ffffn
+})
+
+/** The EntryPoint's SenderCreator: its first CREATE. */
+export const senderCreator = (entryPoint: Address.Address): Address.Address =>
+  Address.unsafe(getCreateAddress({ from: entryPoint, nonce: 1 }))
+
+/** Where the EntryPoint's real code stands during the call: the last 20 bytes of keccak256("castellan.lens.entrypoint"). */
+export declare const spare: Address.Address
+
+/** Calldata of the `eth_call` to the EntryPoint. */
+export declare const encodeCall: (request: Request) => Either.Either<Hex.Hex, GasLensError>
+
+/** The answer of the `eth_call`. */
+export declare const decodeResult: (result: string) => Either.Either<Report, GasLensError>
+
+/** One account in the third parameter of `eth_call`. */
+export interface AccountOverride {
+  readonly balance?: string
+  readonly code?: Hex.Hex
+  readonly stateDiff?: Readonly<Record<string, string>>
+}
+
+/**
+ * The third parameter of the `eth_call`. `entryPointCode` is the EntryPoint's real runtime code (`eth_getCode`);
+ * `extra` is merged per address (a balance for the estimate, the slot of a factory's deployer).
+ */
+export declare const overrides: (options: {
+  readonly entryPoint: Address.Address
+  readonly entryPointCode: Hex.Hex
+  readonly extra?: Readonly<Record<string, Pick<AccountOverride, "balance" | "stateDiff">>>
+}) => Readonly<Record<string, AccountOverride>>

@@ -1,0 +1,54 @@
+import type * as Brand from "effect/Brand"
+import * as Either from "effect/Either"
+import * as ParseResult from "effect/ParseResult"
+import * as Schema from "effect/Schema"
+
+/** A percentage from 0 to 1000 with at most four decimals, as an integer of 1e-4 percent: 50 % is 500000n. */
+export type Percent = bigint & Brand.Brand<"Percent">
+
+/** Units of a `Percent` in the whole, that is in 100 %. */
+export const whole = 1_000_000n
+
+const shape = /^(0|[1-9][0-9]{0,3})(?:\.([0-9]{1,4}))?$/
+
+const expected = "expected a percentage from 0 to 1000 with at most four decimals"
+
+/**
+ * Decimal text or a JSON number to a percentage, exactly: a number is read by its shortest decimal text, never
+ * multiplied. `Left` says why not.
+ */
+export const from = (value: string | number): Either.Either<Percent, string> => {
+  const parts = shape.exec(String(value))
+  if (parts === null) return Either.left(expected)
+  const [, units = "0", decimals = ""] = parts
+  const percent = BigInt(units) * 10_000n + BigInt(decimals.padEnd(4, "0"))
+  return percent <= 10_000_000n ? Either.right(percent as Percent) : Either.left(expected)
+}
+
+/** Shortest decimal text, so that `from(format(p))` is `p`. */
+export const format = (percent: Percent): string => {
+  const decimals = (percent % 10_000n).toString().padStart(4, "0").replace(/0+$/, "")
+  return decimals === "" ? `${percent / 10_000n}` : `${percent / 10_000n}.${decimals}`
+}
+
+/** 0 %. */
+export const zero = 0n as Percent
+
+/** Wire codec: a JSON number or decimal text in, decimal text out. */
+export const schema: Schema.Schema<Percent, string | number> = Schema.transformOrFail(
+  Schema.Union(Schema.String, Schema.Number),
+  Schema.BigIntFromSelf as unknown as Schema.Schema<Percent, bigint>,
+  {
+    strict: true,
+    decode: (value, _, ast) => Either.mapLeft(from(value), (why) => new ParseResult.Type(ast, value, why)),
+    encode: (percent) => ParseResult.succeed(format(percent as Percent))
+  }
+).annotations({
+  identifier: "Percent",
+  jsonSchema: {
+    oneOf: [
+      { type: "number", minimum: 0, maximum: 1000 },
+      { type: "string", pattern: "^(0|[1-9][0-9]{0,3})(\\.[0-9]{1,4})?$" }
+    ]
+  }
+})
