@@ -1,0 +1,87 @@
+import * as Schema from "effect/Schema"
+import * as Address from "../domain/evm/Address.js"
+import * as Percent from "../domain/op/Percent.js"
+
+/** Names a key of the account: `versionId` for HSM and KMS, `assetId` for MPC; exactly one of the two. */
+export const SignerRef = Schema.Struct({
+  clientId: Schema.String.annotations({ description: "Custody-provider client identifier." }),
+  versionId: Schema.optionalWith(Schema.String, { exact: true }).annotations({
+    description: "HSM key version. Required when assetId is absent."
+  }),
+  assetId: Schema.optionalWith(Schema.String, { exact: true }).annotations({
+    description: "MPC asset identifier. Required when versionId is absent."
+  })
+}).annotations({ identifier: "Signer" })
+
+const percent = (description: string) =>
+  Schema.optionalWith(Percent.schema, { exact: true }).annotations({ description })
+
+const address = (description: string) => Address.schema.annotations({ description })
+
+const known = {
+  rpc: Schema.String.annotations({ description: "URL of a JSON-RPC endpoint of the chain, http or https." }),
+  entryPoint: address("ERC-4337 EntryPoint; one that the network profile accepts."),
+  signer: SignerRef,
+  factory: address("Wallet factory; default: the network profile's."),
+  validator: address("Validator that the wallet implementation must report."),
+  beaconAdminAddress: address("Beacon of the wallet proxies; default: the network profile's."),
+  beaconAdminCreationCode: Schema.String.annotations({
+    description: "Creation code of the wallet proxy in hex; default: the network profile's."
+  }),
+  paymaster: address("Paymaster; used only when named."),
+  aggregator: address("Signature aggregator; used only when named."),
+  percentUserOpGasOvershoot: percent("Percent added to call and verification gas. Default 50."),
+  percentTxGasOvershoot: percent("Percent added to the transaction's gas limit. Default 50."),
+  percentTxGasPriceOvershoot: percent("Percent added to the gas price. Default 20."),
+  useABI: Schema.Array(Schema.Unknown).annotations({
+    description: "Events and errors for decoding, as JSON fragments or human-readable text."
+  })
+}
+
+const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+
+const fields = {
+  rpc: optional(known.rpc),
+  entryPoint: optional(known.entryPoint),
+  signer: optional(known.signer),
+  factory: optional(known.factory),
+  validator: optional(known.validator),
+  beaconAdminAddress: optional(known.beaconAdminAddress),
+  beaconAdminCreationCode: optional(known.beaconAdminCreationCode),
+  paymaster: optional(known.paymaster),
+  aggregator: optional(known.aggregator),
+  percentUserOpGasOvershoot: known.percentUserOpGasOvershoot,
+  percentTxGasOvershoot: known.percentTxGasOvershoot,
+  percentTxGasPriceOvershoot: known.percentTxGasPriceOvershoot,
+  useABI: optional(known.useABI)
+}
+
+/** Settings of `/predict`: everything that the formula needs, and no network. */
+export const ForPrediction = Schema.Struct({
+  ...fields,
+  factory: known.factory,
+  beaconAdminAddress: known.beaconAdminAddress,
+  beaconAdminCreationCode: known.beaconAdminCreationCode
+}).annotations({ identifier: "PredictSettings" })
+
+/** Settings of `/check`. */
+export const ForReading = Schema.Struct({ ...fields, rpc: known.rpc }).annotations({
+  identifier: "CheckSettings"
+})
+
+/** Settings of the endpoints that build ops. `signer` may be absent where the endpoint says so. */
+export const ForOps = Schema.Struct({
+  ...fields,
+  rpc: known.rpc,
+  entryPoint: known.entryPoint
+}).annotations({ identifier: "Settings" })
+export type ForOps = typeof ForOps.Type
+
+/** Settings of the endpoints that submit with the request's signer. */
+export const ForSubmission = Schema.Struct({
+  ...fields,
+  rpc: known.rpc,
+  entryPoint: known.entryPoint,
+  signer: known.signer
+}).annotations({ identifier: "SubmitSettings" })
+export type ForSubmission = typeof ForSubmission.Type

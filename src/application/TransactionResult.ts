@@ -1,0 +1,63 @@
+import * as Schema from "effect/Schema"
+
+/** A log of the transaction: decoded when a definition fits, and always raw. */
+export const DecodedLog = Schema.Struct({
+  address: Schema.String,
+  logIndex: Schema.Int,
+  eventName: Schema.NullOr(Schema.String),
+  eventDef: Schema.NullOr(Schema.String),
+  args: Schema.Unknown,
+  topics: Schema.Array(Schema.String),
+  data: Schema.String
+}).annotations({ identifier: "Log" })
+
+/** What became of one operation. */
+export const OperationResult = Schema.Struct({
+  userOpHash: Schema.NullOr(Schema.String),
+  success: Schema.Boolean,
+  error: Schema.NullOr(Schema.String),
+  result: Schema.Unknown,
+  txHash: Schema.NullOr(Schema.String)
+}).annotations({ identifier: "OperationResult" })
+export type OperationResult = typeof OperationResult.Type
+
+/** What became of one account of `/create`. */
+export const CreatedAccount = Schema.Struct({
+  salt: Schema.String,
+  wallet: Schema.String,
+  error: Schema.optionalWith(Schema.String, { exact: true })
+}).annotations({ identifier: "CreatedAccount" })
+export type CreatedAccount = typeof CreatedAccount.Type
+
+const result = <A, I>(element: Schema.Schema<A, I>, statuses: string) =>
+  Schema.Struct({
+    status: Schema.Int.annotations({ description: statuses }),
+    txHash: Schema.String.annotations({
+      description:
+        "Hash of the transaction, of the last one if there are several; empty when nothing was sent."
+    }),
+    cumulativeGasUsed: Schema.Int,
+    gasUsed: Schema.Int.annotations({ description: "Gas used by all transactions together." }),
+    effectiveGasPrice: Schema.String.annotations({ description: "Wei, decimal." }),
+    returnData: Schema.Array(Schema.Record({ key: Schema.String, value: element })).annotations({
+      description: "One object per element of the request, in order, keyed by its index."
+    }),
+    logs: Schema.Array(DecodedLog),
+    txHashes: Schema.Array(Schema.String)
+  })
+
+/** Transaction result of the endpoints that execute operations. */
+export const Executed = result(
+  OperationResult,
+  "0 failed, 1 success, 4 operations partially executed"
+).annotations({
+  identifier: "TransactionResult"
+})
+export type Executed = typeof Executed.Type
+
+/** Transaction result of `/create`. */
+export const Created = result(
+  CreatedAccount,
+  "0 failed, 1 success, 2 account already created, 3 accounts partially created"
+).annotations({ identifier: "CreateResult" })
+export type Created = typeof Created.Type
