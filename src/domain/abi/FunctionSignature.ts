@@ -1,0 +1,86 @@
+import * as Data from "effect/Data"
+import * as Either from "effect/Either"
+import type { Hex } from "../evm/Hex.js"
+import * as Fragment from "./Fragment.js"
+import * as Grammar from "./Grammar.js"
+import * as Parameter from "./Parameter.js"
+import * as Selector from "./Selector.js"
+
+/** A contract function as callers name it. */
+export interface FunctionSignature {
+  readonly name: string
+  readonly inputs: ReadonlyArray<Parameter.Parameter>
+  /** What it returns; null when the text does not say. */
+  readonly outputs: ReadonlyArray<Parameter.Parameter> | null
+  /** `name(type,type)`, the text that is hashed. */
+  readonly canonical: string
+  /** 4 bytes; null for `receive()`, which is a call with empty data. */
+  readonly selector: Hex | null
+}
+
+const visibilities: ReadonlySet<string> = new Set(["external", "public"])
+const mutabilities: ReadonlySet<string> = new Set(["pure", "view", "payable", "nonpayable"])
+const notFunctions: ReadonlySet<string> = new Set(["function", "constructor", "returns"])
+
+const make = (
+  name: string,
+  inputs: ReadonlyArray<Parameter.Parameter>,
+  outputs: ReadonlyArray<Parameter.Parameter> | null
+): FunctionSignature => {
+  const canonical = `${name}${Parameter.canonicalList(inputs)}`
+  return { name, inputs, outputs, canonical, selector: Selector.selector(canonical) }
+}
+
+const receive: FunctionSignature = {
+  name: "receive",
+  inputs: [],
+  outputs: [],
+  canonical: "receive()",
+  selector: null
+}
+
+const read = (reader: Grammar.Reader): FunctionSignature => {
+  const keyword = reader.take("function")
+  const name = reader.name("a function")
+  if (notFunctions.has(name)) return reader.refuse(`"${name}" cannot be called by name`)
+  const inputs = reader.list({ indexed: false })
+  let visibility = ""
+  let mutability = ""
+  for (;;) {
+    const word = reader.oneOf(visibilities)
+    if (word !== "" && visibility !== "") return reader.refuse(`"${word}" after "${visibility}"`)
+    visibility ||= word
+    const next = reader.oneOf(mutabilities)
+    if (next !== "" && mutability !== "") return reader.refuse(`"${next}" after "${mutability}"`)
+    mutability ||= next
+    if (word === "" && next === "") break
+  }
+  const outputs = reader.take("returns") ? reader.list({ indexed: false }) : null
+  if (name !== "receive" || inputs.length > 0) return make(name, inputs, outputs)
+  // In Solidity the keyword makes `receive` an ordinary function with a selector; guessing would misdirect value.
+  if (keyword)
+    return reader.refuse("a call with empty data is written receive(), without the keyword function")
+  if (outputs !== null) return reader.refuse("receive() returns nothing")
+  return receive
+}
+
+/**
+ * A human-readable function signature: `name(type,type)`, with or without `function`, parameter names, data
+ * locations, `external`/`public`, one of `pure`/`view`/`payable`/`nonpayable`, and `returns (...)`.
+ * `uint`, `int` and `byte` are canonicalised, `tuple` is optional, types may be nested 16 deep.
+ */
+export const parse = (text: string): Either.Either<FunctionSignature, InvalidSignature> =>
+  Either.mapLeft(
+    Grammar.read(text, read),
+    (why) => new InvalidSignature({ message: "invalid function signature", why })
+  )
+
+/** A JSON fragment of type `function` (Solidity's JSON ABI); `Left` says what is wrong with it. */
+export const fromJson = (fragment: unknown): Either.Either<FunctionSignature, string> =>
+  Either.map(Fragment.read(fragment, "function"), ({ name, inputs, outputs }) => make(name, inputs, outputs))
+
+/** Text that is no signature. `message` is fixed, `why` says what the reader met. */
+export class InvalidSignature extends Data.TaggedError("InvalidSignature")<{
+  readonly message: string
+  readonly why: string
+}> {}

@@ -1,0 +1,252 @@
+import * as Data from "effect/Data"
+import * as Either from "effect/Either"
+import * as Address from "../evm/Address.js"
+import * as Hex from "../evm/Hex.js"
+import * as Uint from "../evm/Uint.js"
+import type { FunctionSignature } from "./FunctionSignature.js"
+import * as Parameter from "./Parameter.js"
+
+/**
+ * Strings to ABI-encoded bytes. What each type takes:
+ *
+ * - integers: decimal (`-` for signed types) or 0x hex of at most 32 bytes; no leading zeros, `+`, fraction,
+ *   exponent or white space
+ * - `address`: 0x and 40 hex digits, EIP-55 checked when of mixed case
+ * - `bool`: `true` or `false`
+ * - `bytes`: 0x and hex digit pairs; `bytesN`: exactly N bytes
+ * - `string`: the text itself, which must be well-formed Unicode
+ * - arrays and tuples: JSON text, or a JSON value: arrays, and for tuples with named components also objects
+ *
+ * Inside such JSON, elements are the same strings; booleans and safe integers may be written plainly. A JSON
+ * number beyond 2^53 is refused because it has lost digits before anyone could see them.
+ */
+
+/** The hex digits of a value, or why it does not fit its type. */
+type Encoded = Either.Either<string, string>
+
+const lowerAddress = /^0x[0-9a-f]{40}$/
+const loneSurrogate = /[\ud800-\udfff]/u
+const inexactNumber = /[0-9](?:\.[0-9]|[eE])|-0(?![0-9])/
+const negative = /^-[1-9][0-9]{0,77}$/
+
+const wordSpace = 1n << 256n
+const utf8 = new TextEncoder()
+const byteDigits = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"))
+
+const describe = (value: unknown): string => {
+  if (value === null) return "null"
+  if (Array.isArray(value)) return "an array"
+  if (typeof value === "object") return "an object"
+  return `a ${typeof value}`
+}
+
+const padRight = (digits: string): string => digits.padEnd(Math.ceil(digits.length / 64) * 64, "0")
+
+const signed = (text: string, bits: number): Encoded => {
+  const limit = 1n << BigInt(bits - 1)
+  if (negative.test(text)) {
+    const value = BigInt(text)
+    return value >= -limit
+      ? Either.right(Uint.toWord(wordSpace + value))
+      : Either.left(`the integer does not fit in int${bits}`)
+  }
+  const value = Uint.from(text, 256)
+  if (Either.isLeft(value))
+    return Either.left(
+      text.startsWith("-") ? "expected an integer as a decimal or 0x-hex string" : value.left
+    )
+  return value.right < limit
+    ? Either.right(Uint.toWord(value.right))
+    : Either.left(`the integer does not fit in int${bits}`)
+}
+
+const integer = (type: Parameter.IntegerType, text: string): Encoded =>
+  type.kind === "int" ? signed(text, type.bits) : Either.map(Uint.from(text, type.bits), Uint.toWord)
+
+const address = (text: string): Encoded => {
+  if (lowerAddress.test(text)) return Either.right(text.slice(2).padStart(64, "0"))
+  return Either.map(Address.from(text), (checked) => checked.slice(2).toLowerCase().padStart(64, "0"))
+}
+
+const bytes = (text: string): Encoded =>
+  Either.map(Hex.from(text), (hex) => Uint.toWord(BigInt(Hex.size(hex))) + padRight(hex.slice(2)))
+
+const fixedBytes = (text: string, size: number): Encoded =>
+  Hex.is(text) && text.length === 2 + 2 * size
+    ? Either.right(padRight(text.slice(2).toLowerCase()))
+    : Either.left(`expected exactly ${size} bytes: 0x and ${2 * size} hex digits`)
+
+const string = (text: string): Encoded => {
+  if (loneSurrogate.test(text)) return Either.left("the text is not well-formed Unicode")
+  const encoded = utf8.encode(text)
+  let digits = ""
+  for (const byte of encoded) digits += byteDigits[byte]
+  return Either.right(Uint.toWord(BigInt(encoded.length)) + padRight(digits))
+}
+
+const elementary = (
+  type: Parameter.PlainType | Parameter.IntegerType | Parameter.FixedBytesType,
+  text: string
+): Encoded => {
+  switch (type.kind) {
+    case "uint":
+    case "int":
+      return integer(type, text)
+    case "address":
+      return address(text)
+    case "bool":
+      if (text === "true") return Either.right(Uint.toWord(1n))
+      if (text === "false") return Either.right(Uint.toWord(0n))
+      return Either.left("expected true or false")
+    case "bytes":
+      return bytes(text)
+    case "fixedBytes":
+      return fixedBytes(text, type.size)
+    case "string":
+      return string(text)
+  }
+}
+
+/** A JSON number or boolean as the string that stands for it; null when it stands for none. */
+const plainly = (type: Parameter.Type, value: unknown): Encoded => {
+  if (typeof value === "string") return Either.right(value)
+  if (typeof value === "boolean" && type.kind === "bool") return Either.right(String(value))
+  if (typeof value === "number" && (type.kind === "uint" || type.kind === "int"))
+    return Number.isSafeInteger(value) && !Object.is(value, -0)
+      ? Either.right(String(value))
+      : Either.left("a JSON number must be an integer below 2^53: write it as a string")
+  return Either.left(`expected a string, got ${describe(value)}`)
+}
+
+const components = (
+  parameters: ReadonlyArray<Parameter.Parameter>,
+  value: unknown
+): Either.Either<ReadonlyArray<unknown>, string> => {
+  if (Array.isArray(value))
+    return value.length === parameters.length
+      ? Either.right(value)
+      : Either.left(`expected ${parameters.length} components, got ${value.length}`)
+  if (typeof value !== "object" || value === null)
+    return Either.left(`expected a JSON array or object, got ${describe(value)}`)
+  if (!Parameter.allNamed(parameters))
+    return Either.left("expected a JSON array: the components have no distinct names")
+  const given = new Map<string, unknown>(Object.entries(value))
+  const missing = parameters.find((parameter) => !given.has(parameter.name))
+  if (missing !== undefined) return Either.left(`the component ${missing.name} is missing`)
+  if (given.size === parameters.length)
+    return Either.right(parameters.map((parameter) => given.get(parameter.name)))
+  const known = new Set(parameters.map((parameter) => parameter.name))
+  const stray = [...given.keys()].find((name) => !known.has(name)) ?? ""
+  return Either.left(`there is no component ${JSON.stringify(stray.slice(0, 64))}`)
+}
+
+const tuple = (type: Parameter.TupleType, value: unknown): Encoded =>
+  Either.flatMap(components(type.components, value), (values) =>
+    Either.mapLeft(
+      sequence((index) => type.components[index]?.base, values, encodeValue),
+      ({ index, why }) => `${type.components[index]?.name || `component ${index}`}: ${why}`
+    )
+  )
+
+const array = (type: Parameter.ArrayType, value: unknown): Encoded => {
+  if (!Array.isArray(value)) return Either.left(`expected a JSON array, got ${describe(value)}`)
+  if (type.length !== null && value.length !== type.length)
+    return Either.left(`expected ${type.length} elements, got ${value.length}`)
+  return Either.mapBoth(
+    sequence(() => type.element, value, encodeValue),
+    {
+      onLeft: ({ index, why }) => `element ${index}: ${why}`,
+      onRight: (digits) => (type.length === null ? Uint.toWord(BigInt(value.length)) + digits : digits)
+    }
+  )
+}
+
+const encodeValue = (type: Parameter.Type, value: unknown): Encoded => {
+  if (type.kind === "tuple") return tuple(type, value)
+  if (type.kind === "array") return array(type, value)
+  return Either.flatMap(plainly(type, value), (text) => elementary(type, text))
+}
+
+/** Heads first, then the tails that their offsets point to. */
+const sequence = (
+  typeAt: (index: number) => Parameter.Type | undefined,
+  values: ReadonlyArray<unknown>,
+  encodeOne: (type: Parameter.Type, value: unknown) => Encoded
+): Either.Either<string, { readonly index: number; readonly why: string }> => {
+  let offset = 0
+  for (let index = 0; index < values.length; index++) offset += 32 * (typeAt(index)?.words ?? 0)
+  const heads: Array<string> = []
+  const tails: Array<string> = []
+  for (let index = 0; index < values.length; index++) {
+    const type = typeAt(index)
+    if (type === undefined) return Either.left({ index, why: "there is no such value" })
+    const encoded = encodeOne(type, values[index])
+    if (Either.isLeft(encoded)) return Either.left({ index, why: encoded.left })
+    if (type.dynamic) {
+      heads.push(Uint.toWord(BigInt(offset)))
+      tails.push(encoded.right)
+      offset += encoded.right.length / 2
+    } else heads.push(encoded.right)
+  }
+  return Either.right(heads.concat(tails).join(""))
+}
+
+// Escapes go first, so that the quotes that are left delimit strings; both patterns run in linear time.
+const outsideStrings = (json: string): string => json.replace(/\\./gs, "").replace(/"[^"]*"/g, '""')
+
+const fromText = (text: string): Either.Either<unknown, string> => {
+  if (inexactNumber.test(outsideStrings(text)))
+    return Either.left("a JSON number must be an integer below 2^53: write it as a string")
+  return Either.try({ try: (): unknown => JSON.parse(text), catch: () => "expected JSON text" })
+}
+
+/** A top-level value: only arrays and tuples may be anything but a string. */
+const encodeParameter = (type: Parameter.Type, value: unknown): Encoded => {
+  if (type.kind === "array" || type.kind === "tuple")
+    return typeof value === "string"
+      ? Either.flatMap(fromText(value), (parsed) => encodeValue(type, parsed))
+      : encodeValue(type, value)
+  return typeof value === "string"
+    ? elementary(type, value)
+    : Either.left(`expected a string, got ${describe(value)}`)
+}
+
+/** ABI-encodes one value per input. The result has no selector. */
+export const encode = (
+  inputs: ReadonlyArray<Parameter.Parameter>,
+  values: ReadonlyArray<unknown>
+): Either.Either<Hex.Hex, InvalidParameters> => {
+  if (values.length !== inputs.length)
+    return Either.left(
+      new InvalidParameters({
+        index: null,
+        message: `invalid function parameters: expected ${inputs.length} ${Parameter.canonicalList(inputs)}, got ${values.length}`
+      })
+    )
+  return Either.mapBoth(
+    sequence((index) => inputs[index]?.base, values, encodeParameter),
+    {
+      onLeft: ({ index, why }) =>
+        new InvalidParameters({
+          index,
+          message: `invalid function parameter ${index} (${inputs[index]?.type ?? ""}): ${why}`
+        }),
+      onRight: (digits) => Hex.unsafe(`0x${digits}`)
+    }
+  )
+}
+
+/** Calldata: the selector and the encoded values; empty for `receive()`. */
+export const encodeCall = (
+  signature: FunctionSignature,
+  values: ReadonlyArray<unknown>
+): Either.Either<Hex.Hex, InvalidParameters> =>
+  Either.map(encode(signature.inputs, values), (data) =>
+    signature.selector === null ? Hex.empty : Hex.concat(signature.selector, data)
+  )
+
+/** Values that do not fit. `index` is the parameter's position, null when their number is wrong. */
+export class InvalidParameters extends Data.TaggedError("InvalidParameters")<{
+  readonly index: number | null
+  readonly message: string
+}> {}
