@@ -1,5 +1,6 @@
+import * as BigInts from "effect/BigInt"
 import * as Data from "effect/Data"
-import type * as Either from "effect/Either"
+import * as Either from "effect/Either"
 import type * as Address from "../evm/Address.js"
 import type * as Hex from "../evm/Hex.js"
 import type { Measure } from "./GasLens.js"
@@ -35,15 +36,91 @@ export interface OpLimits {
 export const overshoot = (x: bigint, percent: Percent.Percent): bigint =>
   (x * (Percent.whole + percent) + Percent.whole - 1n) / Percent.whole
 
-/**
- * verificationGasLimit before any overshoot: (creation + validation + the EntryPoint's own part) * 1.1. The
- * EntryPoint's part is larger when it writes a storage slot that was zero: at creation and at the first use of
- * a nonce key (`firstUse`: the op's sequence is 0).
- */
-export declare const verificationGasLimit: (measure: Measure, firstUse: boolean) => bigint
+/** ceil(x * 1.1). */
+const plusTenth = (x: bigint): bigint => (x * 11n + 9n) / 10n
 
-/** callGasLimit before any overshoot; 0 for empty callData. */
-export declare const callGasLimit: (measure: Measure, callData: Hex.Hex) => bigint
+/** What the EntryPoint itself spends within verificationGasLimit: hashing, deposit and nonce, all slots used before. */
+const entryPointVerification = 8_000n
+/** The same when it writes slots that were zero: the nonce and, at creation, the deposit. */
+const entryPointFirstVerification = 30_000n
+
+/**
+ * verificationGasLimit before any overshoot: (creation + validation + the EntryPoint's own part) * 1.1. That
+ * part is larger at creation and at the first use of a nonce key (`firstUse`: the op's sequence is 0).
+ */
+export const verificationGasLimit = (
+  measure: Pick<Measure, "creationGas" | "validationGas">,
+  firstUse: boolean
+): bigint =>
+  plusTenth(
+    measure.creationGas +
+      measure.validationGas +
+      (firstUse || measure.creationGas > 0n ? entryPointFirstVerification : entryPointVerification)
+  )
+
+/** A call's slack for the gas that EIP-150 withholds from nested calls and that a value transfer needs in hand. */
+const callSlack = 5_000n
+/** What an op measured behind its predecessors may need more alone: an ERC-20 `transferFrom` after its `approve` 17k. */
+const coldSlack = 20_000n
+
+/** callGasLimit before any overshoot: call * 1.1 + 5,000; 0 for empty callData, which the EntryPoint does not call. */
+export const callGasLimit = (measure: Pick<Measure, "callGas" | "cold">, callData: Hex.Hex): bigint =>
+  callData.length <= 2 ? 0n : plusTenth(measure.callGas) + callSlack + (measure.cold ? 0n : coldSlack)
+
+const word = 32n
+
+/** Intrinsic gas of transaction data (EIP-2028): 4 per zero byte, 16 per other byte. */
+interface DataCost {
+  readonly gas: bigint
+  readonly bytes: bigint
+}
+
+const add = (...costs: ReadonlyArray<DataCost>): DataCost => ({
+  gas: costs.reduce((sum, cost) => sum + cost.gas, 0n),
+  bytes: costs.reduce((sum, cost) => sum + cost.bytes, 0n)
+})
+
+const ofBytes = (hex: string): DataCost => {
+  let gas = 0n
+  for (let i = 2; i < hex.length; i += 2) gas += hex[i] === "0" && hex[i + 1] === "0" ? 4n : 16n
+  return { gas, bytes: BigInt(hex.length / 2 - 1) }
+}
+
+const ofUint = (value: bigint): DataCost => ofBytes(`0x${value.toString(16).padStart(64, "0")}`)
+
+/** A word of which at most `bytes` bytes are not zero. */
+const ofWord = (bytes: bigint): DataCost => ({ gas: 128n + bytes * 12n, bytes: word })
+
+/** An ABI `bytes` value: length, content, padding. */
+const ofDynamic = (hex: string): DataCost => {
+  const content = ofBytes(hex)
+  const padding = (word - (content.bytes % word)) % word
+  return add(ofUint(content.bytes), content, { gas: padding * 4n, bytes: padding })
+}
+
+/** An op inside the ABI array of `handleOps`, its own offset word included; gas limits below 2^24 and offsets below 2^16. */
+const ofOp = (version: Version, op: OpData): DataCost =>
+  add(
+    ofWord(2n),
+    ofUint(BigInt(op.sender)),
+    ofUint(op.nonce),
+    ...(version === "v0.6"
+      ? [ofWord(3n), ofWord(3n), ofWord(3n), ofUint(op.maxFeePerGas), ofUint(op.maxPriorityFeePerGas)]
+      : [ofWord(6n), ofWord(3n), ofUint((op.maxPriorityFeePerGas << 128n) | op.maxFeePerGas)]),
+    ofWord(2n),
+    ofWord(2n),
+    ofWord(2n),
+    ofWord(2n),
+    ofDynamic(op.initCode),
+    ofDynamic(op.callData),
+    ofDynamic(op.paymasterAndData),
+    ofDynamic(op.signature)
+  )
+
+/** Selector, offset of the array, beneficiary, length of the array. */
+const handleOpsFrame: DataCost = add({ gas: 64n, bytes: 4n }, ofWord(1n), ofWord(20n), ofWord(1n))
+
+const transactionBase = 21_000n
 
 export interface PreVerification {
   readonly version: Version
@@ -57,17 +134,63 @@ export interface PreVerification {
   readonly l1Gas?: bigint
 }
 
+/** What the EntryPoint does around one op and does not meter. */
+const unmeteredPerOp = 10_000n
+/** Copying of the op's data that it does not meter, per word. */
+const unmeteredPerWord = 8n
+/** What it does once per bundle: reentrancy guard, memory, paying the beneficiary. */
+const unmeteredPerBundle = 15_000n
+const newAccount = 25_000n
+
+const share = (gas: bigint, parts: bigint): bigint => (gas + parts - 1n) / parts
+
 /** preVerificationGas: what the transaction costs for this op and the EntryPoint does not meter. */
-export declare const preVerificationGas: (op: OpData, options: PreVerification) => bigint
+export const preVerificationGas = (op: OpData, options: PreVerification): bigint => {
+  const parts = options.bundleSize ?? 1n
+  const data = ofOp(options.version, op)
+  const perBundle = unmeteredPerBundle + (options.beneficiaryEmpty === true ? newAccount : 0n)
+  const executed = unmeteredPerOp + unmeteredPerWord * share(data.bytes, word) + share(perBundle, parts)
+  const shared = share(transactionBase + handleOpsFrame.gas, parts)
+  const metered = options.measuredGas ?? 0n
+  const floor = share(transactionBase + floorOf(handleOpsFrame), parts) + floorOf(data)
+  const usual = shared + data.gas + executed
+  return BigInts.max(usual, floor - metered) + (options.l1Gas ?? 0n)
+}
+
+/** EIP-7623: 10 gas per token, where a byte that is not zero has four tokens and a zero byte one. */
+const floorOf = (data: DataCost): bigint => (data.gas / 4n) * 10n
 
 /** ceil(fee * 1.2 / price): what layer 1 data cost, in gas at the op's price. Both in wei; a price of 0 gives 0. */
-export declare const l1DataGas: (l1Fee: bigint, gasPrice: bigint) => bigint
+export const l1DataGas = (l1Fee: bigint, gasPrice: bigint): bigint =>
+  gasPrice === 0n ? 0n : share(l1Fee * 12n, gasPrice * 10n)
+
+/** Gas that the paymaster's part of an op declares (v0.7 and later: in paymasterAndData after the address). */
+const paymasterGas = (
+  version: Version,
+  paymasterAndData: Hex.Hex
+): { readonly verification: bigint; readonly postOp: bigint } =>
+  version === "v0.6" || paymasterAndData.length < 2 + 2 * 52
+    ? { verification: 0n, postOp: 0n }
+    : {
+        verification: BigInt(`0x${paymasterAndData.slice(42, 74)}`),
+        postOp: BigInt(`0x${paymasterAndData.slice(74, 106)}`)
+      }
 
 /** Wei that the EntryPoint demands before it runs the op (its `_getRequiredPrefund`). */
-export declare const requiredPrefund: (
+export const requiredPrefund = (
   version: Version,
   op: OpLimits & Pick<OpData, "maxFeePerGas" | "paymasterAndData">
-) => bigint
+): bigint => {
+  const paymaster = paymasterGas(version, op.paymasterAndData)
+  const times = version === "v0.6" && op.paymasterAndData.length > 2 ? 3n : 1n
+  const gas =
+    op.callGasLimit +
+    op.verificationGasLimit * times +
+    op.preVerificationGas +
+    paymaster.verification +
+    paymaster.postOp
+  return gas * op.maxFeePerGas
+}
 
 /** The bundle needs more gas than one transaction may have. */
 export class BundleTooLarge extends Data.TaggedError("BundleTooLarge")<{
@@ -75,13 +198,39 @@ export class BundleTooLarge extends Data.TaggedError("BundleTooLarge")<{
   readonly bound: bigint
 }> {}
 
+/** Gas that `innerHandleOp` wants in hand beside the call's limit. */
+const innerReserve = 10_000n
+
+/** x * 64/63, rounded up: what a caller must have to give `x` to one nested call (EIP-150). */
+const held = (x: bigint): bigint => share(x * 64n, 63n)
+
 /**
  * Gas limit of the `handleOps` transaction: enough for every frame to be given what its op declares (AA95
  * otherwise), overshot, at most `bound` (the smallest of the block's gas limit, 2^24 where EIP-7825 holds, the
- * operator's). `Left` when even without overshoot it does not fit.
+ * operator's). `Left` when it does not fit even without overshoot. v0.6 asks for verificationGasLimit once
+ * more while it runs the call.
  */
-export declare const transactionGasLimit: (
+export const transactionGasLimit = (
   version: Version,
   ops: ReadonlyArray<OpData & OpLimits>,
   options: { readonly bound: bigint; readonly overshoot: Percent.Percent }
-) => Either.Either<bigint, BundleTooLarge>
+): Either.Either<bigint, BundleTooLarge> => {
+  let data = handleOpsFrame
+  let declared = 0n
+  let largestVerification = 0n
+  let unmetered = unmeteredPerBundle + newAccount
+  for (const op of ops) {
+    const cost = ofOp(version, op)
+    const paymaster = paymasterGas(version, op.paymasterAndData)
+    data = add(data, cost)
+    declared += op.verificationGasLimit + op.callGasLimit + paymaster.verification + paymaster.postOp
+    unmetered += unmeteredPerOp + unmeteredPerWord * share(cost.bytes, word)
+    if (version === "v0.6") largestVerification = BigInts.max(largestVerification, op.verificationGasLimit)
+  }
+  const executed = held(held(declared + largestVerification + innerReserve)) + unmetered
+  const usual = transactionBase + data.gas + executed
+  const floor = transactionBase + floorOf(data)
+  const needed = BigInts.max(usual, floor)
+  if (needed > options.bound) return Either.left(new BundleTooLarge({ needed, bound: options.bound }))
+  return Either.right(BigInts.min(overshoot(needed, options.overshoot), options.bound))
+}

@@ -1,8 +1,10 @@
 import * as Data from "effect/Data"
-import type * as Either from "effect/Either"
+import * as Either from "effect/Either"
+import { Interface, type Result } from "ethers/abi"
 import { getCreateAddress } from "ethers/address"
 import * as Address from "../evm/Address.js"
-import type * as Hex from "../evm/Hex.js"
+import * as Hex from "../evm/Hex.js"
+import { gasLensRuntime } from "./GasLens.generated.js"
 
 /**
  * Codec of the gas lens (`contracts/src/lens/GasLens.sol`): a contract that stands over the EntryPoint in one
@@ -126,27 +128,129 @@ export const senderCreator = (entryPoint: Address.Address): Address.Address =>
   Address.unsafe(getCreateAddress({ from: entryPoint, nonce: 1 }))
 
 /** Where the EntryPoint's real code stands during the call: the last 20 bytes of keccak256("castellan.lens.entrypoint"). */
-export declare const spare: Address.Address
+export const spare: Address.Address = Address.unsafe("0xFc2FE12c3c1D4992B9A045435810e7ADE94FCaF7")
 
-/** Calldata of the `eth_call` to the EntryPoint. */
-export declare const encodeCall: (request: Request) => Either.Either<Hex.Hex, GasLensError>
+const abi = new Interface([
+  `function measure(
+    (address sender, uint256 nonce, bytes initCode, bytes validateCall, bytes callData, uint256 requiredPrefund, uint256 verificationGas, uint256 callGas)[] probes,
+    address[] wallets, uint192[] keys, address beacon, address creator
+  ) returns (
+    (uint256 chainId, uint256 number, uint256 timestamp, uint256 baseFee, uint256 gasLimit, address implementation, bytes32 implementationHash) chain,
+    (uint256 deposit, uint256 balance, bytes32 codeHash, uint64[] sequences)[] states,
+    (uint8 stage, bool nonceAccepted, bool cold, uint256 creationGas, uint256 validationGas, uint256 callGas, uint256 validationData, uint256 shortfall, bytes data)[] measures
+  )`
+])
 
-/** The answer of the `eth_call`. */
-export declare const decodeResult: (result: string) => Either.Either<Report, GasLensError>
+const attempt = <A>(what: string, body: () => A): Either.Either<A, GasLensError> =>
+  Either.try({
+    try: body,
+    catch: (cause) =>
+      new GasLensError({ reason: `${what}: ${cause instanceof Error ? cause.message : String(cause)}` })
+  })
+
+/** Calldata of the `eth_call` to the EntryPoint. `Left` for a number out of its range or text that is no hex. */
+export const encodeCall = (request: Request): Either.Either<Hex.Hex, GasLensError> =>
+  attempt("not a request that the lens can take", () =>
+    Hex.unsafe(
+      abi.encodeFunctionData("measure", [
+        request.probes,
+        request.wallets,
+        request.nonceKeys ?? defaultNonceKeys,
+        request.beacon ?? Address.zero,
+        senderCreator(request.entryPoint)
+      ])
+    )
+  )
+
+const stages: ReadonlyArray<Stage> = ["ok", "creation", "validation", "prefund", "call", "starved"]
+
+/** keccak256 of no bytes: the EXTCODEHASH of an account that has no code. */
+const emptyCodeHash = "0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470"
+const noCodeHash = `0x${"0".repeat(64)}`
+
+const toMeasure = (row: Result): Measure => {
+  const stage = stages[Number(row.stage)]
+  if (stage === undefined) throw new Error(`unknown stage ${row.stage}`)
+  return {
+    stage,
+    nonceAccepted: row.nonceAccepted,
+    cold: row.cold,
+    creationGas: row.creationGas,
+    validationGas: row.validationGas,
+    callGas: row.callGas,
+    validationData: row.validationData,
+    shortfall: row.shortfall,
+    data: Hex.unsafe(row.data)
+  }
+}
+
+const toWalletState = (row: Result): WalletState => ({
+  deposit: row.deposit,
+  balance: row.balance,
+  deployed: row.codeHash !== emptyCodeHash && row.codeHash !== noCodeHash,
+  codeHash: Hex.unsafe32(row.codeHash),
+  sequences: [...row.sequences]
+})
+
+/** The answer of the `eth_call`. `Left` when it is none of the lens: empty, cut, or what the real EntryPoint says. */
+export const decodeResult = (result: string): Either.Either<Report, GasLensError> =>
+  attempt("not an answer of the gas lens", () => {
+    const [chain, states, measures] = abi.decodeFunctionResult("measure", result)
+    return {
+      chainId: chain.chainId,
+      block: {
+        number: chain.number,
+        timestamp: chain.timestamp,
+        baseFee: chain.baseFee,
+        gasLimit: chain.gasLimit
+      },
+      implementation:
+        chain.implementation === Address.zero
+          ? null
+          : {
+              address: Address.unsafe(chain.implementation),
+              codeHash: Hex.unsafe32(chain.implementationHash)
+            },
+      wallets: states.map(toWalletState),
+      measures: measures.map(toMeasure)
+    }
+  })
+
+/** EIP-1167: a contract of 45 bytes that runs the code of `target`. */
+const delegateTo = (target: Address.Address): Hex.Hex =>
+  Hex.unsafe(`0x363d3d373d3d3d363d73${target.slice(2)}5af43d82803e903d91602b57fd5bf3`)
 
 /** One account in the third parameter of `eth_call`. */
 export interface AccountOverride {
+  /** 0x quantity, wei. */
   readonly balance?: string
   readonly code?: Hex.Hex
+  /** 32-byte slot to 32-byte word, both 0x hex. */
   readonly stateDiff?: Readonly<Record<string, string>>
 }
 
 /**
  * The third parameter of the `eth_call`. `entryPointCode` is the EntryPoint's real runtime code (`eth_getCode`);
- * `extra` is merged per address (a balance for the estimate, the slot of a factory's deployer).
+ * `extra` is merged per address of any case (a balance for the estimate, the slot of a factory's deployer) and
+ * cannot replace code.
  */
-export declare const overrides: (options: {
+export const overrides = (options: {
   readonly entryPoint: Address.Address
   readonly entryPointCode: Hex.Hex
-  readonly extra?: Readonly<Record<string, Pick<AccountOverride, "balance" | "stateDiff">>>
-}) => Readonly<Record<string, AccountOverride>>
+  readonly extra?: Readonly<Record<string, Omit<AccountOverride, "code">>>
+}): Readonly<Record<string, AccountOverride>> => {
+  const accounts = new Map<string, AccountOverride>([
+    [options.entryPoint.toLowerCase(), { code: Hex.unsafe(gasLensRuntime) }],
+    [senderCreator(options.entryPoint).toLowerCase(), { code: delegateTo(options.entryPoint) }],
+    [spare.toLowerCase(), { code: options.entryPointCode }]
+  ])
+  for (const [address, { balance, stateDiff }] of Object.entries(options.extra ?? {})) {
+    const known = accounts.get(address.toLowerCase())
+    accounts.set(address.toLowerCase(), {
+      ...known,
+      ...(balance !== undefined && { balance }),
+      ...(stateDiff !== undefined && { stateDiff: { ...known?.stateDiff, ...stateDiff } })
+    })
+  }
+  return Object.fromEntries(accounts)
+}

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: MIT
+pragma solidity ^0.8.28;
+
+/// @notice One ERC-4337 op to measure.
+/// @param sender the wallet
+/// @param nonce the whole EntryPoint nonce: key << 64 | sequence
+/// @param initCode factory ++ calldata, or empty for a deployed wallet
+/// @param validateCall calldata of this EntryPoint version's `validateUserOp`; its third word, missingAccountFunds, is written here
+/// @param callData what the EntryPoint calls the wallet with; empty for no call
+/// @param requiredPrefund wei that the EntryPoint would demand of the wallet
+/// @param verificationGas gas for creation and validation together
+/// @param callGas gas for the call
+struct Probe {
+    address sender;
+    uint256 nonce;
+    bytes initCode;
+    bytes validateCall;
+    bytes callData;
+    uint256 requiredPrefund;
+    uint256 verificationGas;
+    uint256 callGas;
+}
+
+/// @notice What happened to one op.
+/// @param stage 0 done; 1 creation failed; 2 validation failed; 3 prefund not paid; 4 call reverted; 5 too little gas was left to try
+/// @param nonceAccepted whether the EntryPoint would accept the nonce after the earlier probes
+/// @param cold whether the figures are also those of the op alone, before which no other op warmed any storage
+/// @param creationGas gas of the call to the SenderCreator
+/// @param validationGas gas of the call to `validateUserOp`
+/// @param callGas gas of the call with `callData`
+/// @param validationData what `validateUserOp` returned
+/// @param shortfall wei that deposit and balance together lack of `requiredPrefund`
+/// @param data return data of the call when done, else the revert data; both cut to a bound
+struct Measure {
+    uint8 stage;
+    bool nonceAccepted;
+    bool cold;
+    uint256 creationGas;
+    uint256 validationGas;
+    uint256 callGas;
+    uint256 validationData;
+    uint256 shortfall;
+    bytes data;
+}
+
+/// @notice A wallet before the probes.
+/// @param deposit wei at the EntryPoint
+/// @param balance wei of its own
+/// @param codeHash EXTCODEHASH
+/// @param sequences next sequence of each nonce key asked for
+struct WalletState {
+    uint256 deposit;
+    uint256 balance;
+    bytes32 codeHash;
+    uint64[] sequences;
+}
+
+/// @notice The chain as the call sees it.
+/// @param chainId EIP-155 chain id
+/// @param number block number
+/// @param timestamp block timestamp, Unix seconds
+/// @param baseFee base fee, wei; nodes may say 0 in a call without a gas price
+/// @param gasLimit block gas limit
+/// @param implementation what the beacon says; zero when no beacon was given or it does not answer
+/// @param implementationHash EXTCODEHASH of the implementation
+struct Chain {
+    uint256 chainId;
+    uint256 number;
+    uint256 timestamp;
+    uint256 baseFee;
+    uint256 gasLimit;
+    address implementation;
+    bytes32 implementationHash;
+}
+
+/// @dev What the lens asks of the EntryPoint's own code (the same in v0.6, v0.7 and v0.8).
+interface IEntryPointViews {
+    function balanceOf(address account) external view returns (uint256);
+    function getNonce(address sender, uint192 key) external view returns (uint256);
+}
+
+/// @title Measures ERC-4337 ops inside one `eth_call`
+/// @notice Never deployed. A state override puts this code at the EntryPoint's address, the EntryPoint's own code at
+/// `SPARE`, and at the SenderCreator's address a proxy (EIP-1167) that runs this code. Whatever the lens does not know itself is run by the
+/// EntryPoint's code with the EntryPoint's storage, so wallets and factories find the EntryPoint that they expect:
+/// its address as the caller, its deposits, its nonces. Works on the canonical v0.6, v0.7 and v0.8, whose layouts
+/// agree in what is used here: slot 0 maps an account to its deposit (lowest 112 bits), slot 1 an account and a
+/// key to the next sequence.
+/// @dev Frames that end in `_revertWith` give back their result as revert data: a revert also takes back which
+/// accounts and slots are warm (EIP-2929), so that looking does not make what is measured afterwards cheaper.
+/// Results live in the memory of frames that call the hostile code and that nothing else can reach; a wallet that
+/// calls one of the functions below runs into the EntryPoint's own code like any unknown selector.
+contract GasLens {
+    /// @notice Where the EntryPoint's own code stands: the last 20 bytes of keccak256("castellan.lens.entrypoint").
+    address public constant SPARE = 0xFc2FE12c3c1D4992B9A045435810e7ADE94FCaF7;
+
+    /// @dev Bytes of return data kept for one probe, and for all of them together.
+    uint256 private constant DATA_CAP = 16_384;
+    uint256 private constant DATA_CAP_TOTAL = 524_288;
+
+    /// @dev Gas that a frame of the lens keeps for itself when it grants gas to foreign code.
+    uint256 private constant RESERVE = 50_000;
+
+    uint8 private constant DONE = 0;
+    uint8 private constant CREATION = 1;
+    uint8 private constant VALIDATION = 2;
+    uint8 private constant PREFUND = 3;
+    uint8 private constant CALL = 4;
+    uint8 private constant STARVED = 5;
+
+    /// @notice The EntryPoint's way to name a failing op.
+    error FailedOp(uint256 opIndex, string reason);
+
+    /// @notice `handleOps` was called from inside an op.
+    error ReentrancyGuardReentrantCall();
+
+    /// @notice The state override lacks the EntryPoint's code at `SPARE`.
+    error NoEntryPointCode();
+
+    /// @dev True while a measurement runs, at the EntryPoint's address only.
+    bool private transient running;
+
+    /// @dev Only this contract itself may run the body; for anyone else the function does not exist.
+    modifier internalOnly() {
+        if (msg.sender != address(this)) _runEntryPoint();
+        _;
+    }
+
+    /// @notice Measures ops as `handleOps` would run them: all validations first, each undone when it fails, then
+    /// the calls of those that passed, in order, each on the state that its predecessors left. When there are
+    /// several, each one that went through is run alone too and the larger figures are given, for what an earlier
+    /// op has warmed is cheap only in its company.
+    /// @param probes the ops, in the order of the bundle
+    /// @param wallets whose state is reported
+    /// @param keys nonce keys whose sequences are reported for each wallet
+    /// @param beacon a beacon whose implementation is reported, or zero
+    /// @param creator the EntryPoint's SenderCreator
+    /// @return chain the block environment and the beacon's implementation
+    /// @return states of the wallets before any probe
+    /// @return measures one per probe
+    function measure(
+        Probe[] calldata probes,
+        address[] calldata wallets,
+        uint192[] calldata keys,
+        address beacon,
+        address creator
+    ) external returns (Chain memory chain, WalletState[] memory states, Measure[] memory measures) {
+        if (running) _runEntryPoint();
+        running = true;
+        (, bytes memory seen) = address(this).call(abi.encodeCall(this.look, (wallets, keys, beacon)));
+        (chain, states) = abi.decode(seen, (Chain, WalletState[]));
+        // This also warms the account: delegating to it is the lens's own detour and must not be measured as cold.
+        if (SPARE.code.length == 0) revert NoEntryPointCode();
+        uint256 cap = probes.length * DATA_CAP > DATA_CAP_TOTAL ? DATA_CAP_TOTAL / probes.length : DATA_CAP;
+        measures = _run(probes, creator, cap);
+        for (uint256 i = 0; i < probes.length; i++) {
+            Measure memory m = measures[i];
+            if (m.stage != DONE) continue;
+            m.cold = probes.length == 1;
+            if (m.cold) continue;
+            Probe[] memory alone = new Probe[](1);
+            alone[0] = probes[i];
+            // Bounded by what was seen, so that a wallet cannot take its whole allowance twice.
+            alone[0].verificationGas = _atMost(2 * (m.creationGas + m.validationGas) + 200_000, alone[0].verificationGas);
+            alone[0].callGas = _atMost(2 * m.callGas + 200_000, alone[0].callGas);
+            Measure memory a = _run(alone, creator, cap)[0];
+            if (a.stage != DONE && a.stage != CALL) continue;
+            m.creationGas = _atLeast(m.creationGas, a.creationGas);
+            m.validationGas = _atLeast(m.validationGas, a.validationGas);
+            if (a.stage != DONE) continue;
+            m.callGas = _atLeast(m.callGas, a.callGas);
+            m.cold = true;
+        }
+    }
+
+    /// @notice Looks at the chain and at wallets. Only for the lens itself; always reverts, with the answer.
+    function look(address[] calldata wallets, uint192[] calldata keys, address beacon) external internalOnly {
+        Chain memory chain;
+        chain.chainId = block.chainid;
+        chain.number = block.number;
+        chain.timestamp = block.timestamp;
+        chain.baseFee = block.basefee;
+        chain.gasLimit = block.gaslimit;
+        if (beacon != address(0)) {
+            chain.implementation = _implementation(beacon);
+            if (chain.implementation != address(0)) chain.implementationHash = chain.implementation.codehash;
+        }
+        WalletState[] memory states = new WalletState[](wallets.length);
+        IEntryPointViews entryPoint = IEntryPointViews(address(this));
+        for (uint256 i = 0; i < wallets.length; i++) {
+            address wallet = wallets[i];
+            states[i].deposit = entryPoint.balanceOf(wallet);
+            states[i].balance = wallet.balance;
+            states[i].codeHash = wallet.codehash;
+            states[i].sequences = new uint64[](keys.length);
+            for (uint256 k = 0; k < keys.length; k++) {
+                states[i].sequences[k] = uint64(entryPoint.getNonce(wallet, keys[k]));
+            }
+        }
+        _revertWith(abi.encode(chain, states));
+    }
+
+    /// @notice A balance. Only for the lens itself; always reverts, with the answer.
+    function lookAtBalance(address account) external internalOnly {
+        _revertWith(abi.encode(account.balance));
+    }
+
+    /// @notice Runs a bundle. Only for the lens itself; always reverts, with the measures.
+    function run(Probe[] calldata probes, address creator, uint256 cap) external internalOnly {
+        Measure[] memory measures = new Measure[](probes.length);
+        for (uint256 i = 0; i < probes.length; i++) {
+            (, bytes memory result) = address(this).call(abi.encodeCall(this.validate, (i, probes[i], creator, cap)));
+            if (result.length == 0) measures[i].stage = STARVED;
+            else measures[i] = abi.decode(result, (Measure));
+        }
+        for (uint256 i = 0; i < probes.length; i++) {
+            Measure memory m = measures[i];
+            if (m.stage != DONE || probes[i].callData.length == 0) continue;
+            bytes memory callData = probes[i].callData;
+            if (!_affords(probes[i].callGas)) {
+                m.stage = STARVED;
+                continue;
+            }
+            (bool ok, uint256 used,) = _call(probes[i].sender, probes[i].callGas, callData);
+            m.callGas = used;
+            m.data = _returned(cap);
+            if (!ok) m.stage = CALL;
+        }
+        _revertWith(abi.encode(measures));
+    }
+
+    /// @notice Creates and validates one op as the EntryPoint would. Only for the lens itself. Returns the measure,
+    /// or reverts with it, and so undoes everything, when the op does not pass.
+    function validate(uint256 index, Probe calldata probe, address creator, uint256 cap)
+        external
+        internalOnly
+        returns (Measure memory m)
+    {
+        if (!_affords(probe.verificationGas)) _stop(m, STARVED, "");
+        address sender = probe.sender;
+        if (probe.initCode.length != 0) {
+            if (sender.code.length != 0) _fail(m, CREATION, index, "AA10 sender already constructed");
+            bytes memory create = abi.encodeCall(this.createSender, (probe.initCode));
+            (bool created, uint256 used, uint256 word) = _call(creator, probe.verificationGas, create);
+            m.creationGas = used;
+            if (!created) _stop(m, CREATION, _returned(cap));
+            if (address(uint160(word)) != sender) _fail(m, CREATION, index, "AA14 initCode must return sender");
+            if (sender.code.length == 0) _fail(m, CREATION, index, "AA15 initCode must create sender");
+        }
+
+        uint256 slot = uint256(keccak256(abi.encode(sender, 0)));
+        uint256 demanded = probe.requiredPrefund;
+        uint256 missing = _minus(demanded, _deposit(slot));
+        if (missing != 0) {
+            (, bytes memory balance) = address(this).call(abi.encodeCall(this.lookAtBalance, (sender)));
+            m.shortfall = _minus(missing, abi.decode(balance, (uint256)));
+            missing -= m.shortfall;
+            demanded -= m.shortfall;
+        }
+        bytes memory call_ = probe.validateCall;
+        if (call_.length < 100) _fail(m, VALIDATION, index, "AA23 reverted");
+        assembly ("memory-safe") {
+            mstore(add(call_, 100), missing)
+        }
+        if (!_affords(probe.verificationGas)) _stop(m, STARVED, "");
+        (bool valid, uint256 gasUsed, uint256 validationData) = _call(sender, probe.verificationGas, call_);
+        m.validationGas = gasUsed;
+        if (!valid) _stop(m, VALIDATION, _returned(cap));
+        m.validationData = validationData;
+        if (_returnedSize() < 32) {
+            _fail(m, VALIDATION, index, sender.code.length == 0 ? "AA20 account not deployed" : "AA23 reverted");
+        }
+        if (m.creationGas + m.validationGas > probe.verificationGas) {
+            _fail(m, VALIDATION, index, "AA26 over verificationGasLimit");
+        }
+        if (_deposit(slot) < demanded) _fail(m, PREFUND, index, "AA21 didn't pay prefund");
+
+        uint256 nonceSlot = uint256(keccak256(abi.encode(probe.nonce >> 64, keccak256(abi.encode(sender, 1)))));
+        assembly ("memory-safe") {
+            sstore(slot, sub(sload(slot), demanded))
+            slot := sload(nonceSlot)
+            sstore(nonceSlot, add(slot, 1))
+        }
+        m.nonceAccepted = slot == uint64(probe.nonce);
+    }
+
+    /// @notice At the SenderCreator's address: calls the factory in `initCode` and returns the word that it
+    /// returned. Unlike the real one it reverts with the factory's revert data.
+    function createSender(bytes calldata initCode) external returns (address sender) {
+        if (running) _runEntryPoint();
+        if (initCode.length < 20) return address(0);
+        bytes memory data = initCode[20:];
+        (bool ok,, uint256 word) = _call(address(bytes20(initCode[:20])), gasleft(), data);
+        if (!ok) _revertWith(_returned(DATA_CAP));
+        return address(uint160(word));
+    }
+
+    /// @notice Everything else is the EntryPoint's, apart from a bundle inside a bundle, which it would refuse.
+    fallback() external payable {
+        if (running) {
+            bytes4 selector = msg.sig;
+            // handleOps and handleAggregatedOps, of v0.6 and of v0.7 and later
+            if (selector == 0x1fad948c || selector == 0x4b1d7cf5 || selector == 0x765e827f || selector == 0xdbed18e0) {
+                revert ReentrancyGuardReentrantCall();
+            }
+        }
+        _runEntryPoint();
+    }
+
+    /// @notice A deposit, credited by the EntryPoint's code.
+    receive() external payable {
+        _runEntryPoint();
+    }
+
+    /// @dev Runs `run` in a frame of its own, whose effects are all undone.
+    function _run(Probe[] memory probes, address creator, uint256 cap) private returns (Measure[] memory measures) {
+        (, bytes memory result) = address(this).call(abi.encodeCall(this.run, (probes, creator, cap)));
+        if (result.length != 0) return abi.decode(result, (Measure[]));
+        measures = new Measure[](probes.length);
+        for (uint256 i = 0; i < probes.length; i++) {
+            measures[i].stage = STARVED;
+        }
+    }
+
+    /// @dev Calls and copies nothing but the first word of the answer.
+    function _call(address target, uint256 limit, bytes memory data)
+        private
+        returns (bool ok, uint256 used, uint256 word)
+    {
+        assembly ("memory-safe") {
+            mstore(0, 0)
+            used := gas()
+            ok := call(limit, target, 0, add(data, 32), mload(data), 0, 32)
+            used := sub(used, gas())
+            word := mload(0)
+        }
+    }
+
+    /// @dev Whether a frame can be given `limit` gas here (EIP-150 keeps back one part in 64).
+    function _affords(uint256 limit) private view returns (bool) {
+        return limit < type(uint128).max && (gasleft() * 63) / 64 > limit + RESERVE;
+    }
+
+    /// @dev The return data of the last call, at most `cap` bytes of it.
+    function _returned(uint256 cap) private pure returns (bytes memory data) {
+        assembly ("memory-safe") {
+            let size := returndatasize()
+            if gt(size, cap) { size := cap }
+            data := mload(0x40)
+            mstore(data, size)
+            returndatacopy(add(data, 32), 0, size)
+            mstore(0x40, and(add(add(data, size), 63), not(31)))
+        }
+    }
+
+    function _returnedSize() private pure returns (uint256 size) {
+        assembly ("memory-safe") {
+            size := returndatasize()
+        }
+    }
+
+    /// @dev A beacon's answer, or zero; a beacon cannot make this fail.
+    function _implementation(address beacon) private view returns (address implementation) {
+        // implementation()
+        bytes4 selector = 0x5c60da1b;
+        assembly ("memory-safe") {
+            mstore(0, selector)
+            if and(eq(returndatasize(), 32), staticcall(100000, beacon, 0, 4, 0, 32)) { implementation := mload(0) }
+        }
+    }
+
+    function _deposit(uint256 slot) private view returns (uint256 deposit) {
+        assembly ("memory-safe") {
+            deposit := and(sload(slot), 0xffffffffffffffffffffffffffff)
+        }
+    }
+
+    function _fail(Measure memory m, uint8 stage, uint256 index, string memory reason) private pure {
+        _stop(m, stage, abi.encodeWithSelector(FailedOp.selector, index, reason));
+    }
+
+    /// @dev Ends the frame and undoes it; the measure is its revert data.
+    function _stop(Measure memory m, uint8 stage, bytes memory data) private pure {
+        m.stage = stage;
+        m.data = data;
+        _revertWith(abi.encode(m));
+    }
+
+    function _revertWith(bytes memory data) private pure {
+        assembly ("memory-safe") {
+            revert(add(data, 32), mload(data))
+        }
+    }
+
+    /// @dev Runs the EntryPoint's own code with this call's calldata, and ends the frame with its answer.
+    function _runEntryPoint() private {
+        address spare = SPARE;
+        assembly {
+            calldatacopy(0, 0, calldatasize())
+            let ok := delegatecall(gas(), spare, 0, calldatasize(), 0, 0)
+            returndatacopy(0, 0, returndatasize())
+            if ok { return(0, returndatasize()) }
+            revert(0, returndatasize())
+        }
+    }
+
+    function _minus(uint256 a, uint256 b) private pure returns (uint256) {
+        return a > b ? a - b : 0;
+    }
+
+    function _atMost(uint256 a, uint256 b) private pure returns (uint256) {
+        return a < b ? a : b;
+    }
+
+    function _atLeast(uint256 a, uint256 b) private pure returns (uint256) {
+        return a > b ? a : b;
+    }
+}
