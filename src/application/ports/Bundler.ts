@@ -12,6 +12,8 @@ import type { Signer } from "./Signers.js"
 
 /** One accepted, signed op. */
 export interface SignedOp {
+  /** Index of the request's element that it carries. */
+  readonly index: number
   readonly op: UserOperation
   readonly userOpHash: Bytes32
 }
@@ -42,12 +44,10 @@ export interface Landed {
   readonly receipt: Receipt
   /** By userOpHash; an op that is missing did not land. */
   readonly outcomes: ReadonlyMap<Bytes32, OpOutcome>
-  /** Ops that the last simulation before sending refused, with the reason; they were not sent. */
-  readonly dropped: ReadonlyMap<Bytes32, string>
 }
 
 /**
- * - `rejected`: no op of the bundle can land; nothing was sent. `dropped` has the reason of each
+ * - `rejected`: ops would fail in the bundle; nothing was sent. `dropped` has the revert data of each of them
  * - `signerRefused`, `signerUnavailable`: the submitter did not sign; nothing was sent
  * - `insufficientFunds`: the submitter can not pay `missing` wei; nothing was sent
  * - `nodeFailed`: the node could not be asked; nothing was sent
@@ -64,7 +64,7 @@ export class BundlerError extends Data.TaggedError("BundlerError")<{
   readonly message: string
   readonly txHash: Bytes32 | null
   readonly missing: bigint
-  readonly dropped: ReadonlyMap<Bytes32, string>
+  readonly dropped: ReadonlyMap<Bytes32, Hex>
 }> {}
 
 /** Brings bundles of ops onto the chain. */

@@ -38,7 +38,8 @@ export interface OpIntent {
   readonly space: NonceSpace
   readonly nonceKey: bigint
   readonly sequence: bigint
-  readonly userOpHash: Bytes32
+  /** Null while it depends on a signature that may only be made after acceptance (a deployment's); see `identify`. */
+  readonly userOpHash: Bytes32 | null
   /** Wei that the wallet may have to pay for it at most: prefund and value. */
   readonly reserve: bigint
 }
@@ -85,8 +86,8 @@ export interface AllocationRequest extends Lane {
   readonly maxCost: bigint
   /** Balance of the EOA, wei, as read for this request. */
   readonly balance: bigint
-  /** The ops that the transaction carries. */
-  readonly userOpHashes: ReadonlyArray<Bytes32>
+  /** The ops of the request that the transaction carries, by their index. */
+  readonly ops: ReadonlyArray<number>
 }
 
 export type AllocationResult =
@@ -124,7 +125,7 @@ export interface OpRecord {
   readonly accountId: AccountId
   readonly requestId: string
   readonly index: number
-  readonly userOpHash: Bytes32
+  readonly userOpHash: Bytes32 | null
   readonly space: NonceSpace
   readonly nonceKey: bigint
   readonly sequence: bigint
@@ -152,11 +153,16 @@ export class Journal extends Context.Tag("castellan/Journal")<
      * the deployments it will authorise. The leases of their keys then last until the ops are settled or abandoned.
      */
     readonly accept: (acceptance: Acceptance) => Effect.Effect<AcceptanceResult, JournalError>
-    /** Gives up ops of which no signed transaction was ever stored: frees their nonces, keys and money. */
-    readonly abandon: (
+    /** Notes the hashes of accepted ops that had none yet, before they are signed. */
+    readonly identify: (
       requestId: string,
-      userOpHashes: ReadonlyArray<Bytes32>
+      ops: ReadonlyArray<{ readonly index: number; readonly userOpHash: Bytes32 }>
     ) => Effect.Effect<void, JournalError>
+    /**
+     * Gives up ops of a request, by their index, of which no signed transaction was ever stored: frees their nonces,
+     * keys and money. The same request may then accept work of the same index anew.
+     */
+    readonly abandon: (requestId: string, indexes: ReadonlyArray<number>) => Effect.Effect<void, JournalError>
     /**
      * Hands out the lane's next nonce: the lowest one that was handed out and never signed, else the one after the
      * highest known to the journal or the chain. Nothing else hands out nonces.
