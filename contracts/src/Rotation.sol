@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {Config} from "./Types.sol";
+import {ConfigRules} from "./ConfigRules.sol";
+import {ConfigStorage} from "./ConfigStorage.sol";
+
+/// @title Rotation
+/// @notice Who may replace a wallet's configuration: the wallet itself at any time, and, if the wallet has named one,
+/// a recovery address after a delay in which the wallet can object. There is none until the wallet names one.
+abstract contract Rotation {
+    using ConfigStorage for ConfigStorage.Layout;
+
+    /// @dev One slot, and one more while a recovery is pending. `readyAt` is zero when none is.
+    /// @custom:storage-location erc7201:castellan.wallet.recovery
+    struct RecoveryLayout {
+        address recovery;
+        uint48 delay;
+        uint48 readyAt;
+        bytes32 pendingConfigHash;
+    }
+
+    /// @dev keccak256(abi.encode(uint256(keccak256("castellan.wallet.recovery")) - 1)) & ~bytes32(uint256(0xff))
+    bytes32 private constant RECOVERY_LOCATION = 0x0895ac6ea5c4767fb3a9cf58b3a3718b508682c9731abf2b1d94cde604eddd00;
+
+    /// @notice Least number of seconds between the start of a recovery and its end.
+    uint48 public constant MIN_RECOVERY_DELAY = 48 hours;
+
+    /// @notice A configuration replaced another one.
+    /// @param configHash keccak256(abi.encode(config)) of the new one.
+    /// @param configNonce How many have been installed, the first one included.
+    event ConfigChanged(bytes32 configHash, uint64 configNonce);
+    /// @notice The wallet named, replaced or (zero address) removed its recovery address.
+    event RecoveryChanged(address indexed recovery, uint48 delay);
+    /// @notice The recovery address announced a configuration that may be installed from `readyAt` (Unix seconds) on.
+    event RecoveryStarted(bytes32 configHash, uint48 readyAt);
+    /// @notice The pending recovery is off: cancelled, or overtaken by the wallet's own {setConfig} or {setRecovery}.
+    event RecoveryCancelled(bytes32 configHash);
+
+    /// @notice The caller is not the wallet itself.
+    error OnlySelf(address caller);
+    /// @notice The caller is not the recovery address.
+    error OnlyRecovery(address caller);
+    /// @notice The custody of a wallet is part of its address and never changes.
+    error CustodyIsFixed(uint8 custody);
+    /// @notice The delay is below {MIN_RECOVERY_DELAY}, or a delay was given without an address.
+    error InvalidRecoveryDelay(uint48 delay);
+    /// @notice No recovery to this configuration is pending.
+    error NoSuchRecovery(bytes32 configHash);
+    /// @notice The pending recovery may not end before `readyAt`.
+    error RecoveryNotReady(uint48 readyAt);
+
+    /// @dev Rotation is never called by an EntryPoint directly: an operation executes a call of the wallet to itself.
+    modifier onlySelf() {
+        if (msg.sender != address(this)) revert OnlySelf(msg.sender);
+        _;
+    }
+
+    modifier onlyRecovery() {
+        address recovery = _recovery().recovery;
+        if (recovery == address(0) || msg.sender != recovery) revert OnlyRecovery(msg.sender);
+        _;
+    }
+
+    /// @notice Replaces the whole configuration at once, under the rules of creation. Ends a pending recovery.
+    /// @param config The new one, of the same custody.
+    function setConfig(Config calldata config) external onlySelf {
+        _dropPending();
+        _replace(config);
+    }
+
+    /// @notice Names the address that may start a recovery; the zero address with delay 0 removes it. Ends a pending one.
+    /// @param recovery An address of the wallet holder's choice, e.g. a second device, a multisig, a notary.
+    /// @param delay Seconds between start and end, at least {MIN_RECOVERY_DELAY}.
+    function setRecovery(address recovery, uint48 delay) external onlySelf {
+        if (recovery == address(0) ? delay != 0 : delay < MIN_RECOVERY_DELAY) revert InvalidRecoveryDelay(delay);
+        _dropPending();
+        RecoveryLayout storage stored = _recovery();
+        stored.recovery = recovery;
+        stored.delay = delay;
+        emit RecoveryChanged(recovery, delay);
+    }
+
+    /// @notice Announces a configuration. Only the recovery address; replaces an earlier announcement and its time.
+    function startRecovery(Config calldata config) external onlyRecovery {
+        _checkReplacement(config);
+        _dropPending();
+        RecoveryLayout storage stored = _recovery();
+        bytes32 configHash = keccak256(abi.encode(config));
+        uint48 readyAt = uint48(block.timestamp) + stored.delay;
+        stored.pendingConfigHash = configHash;
+        stored.readyAt = readyAt;
+        emit RecoveryStarted(configHash, readyAt);
+    }
+
+    /// @notice Installs the announced configuration once its time has come. Only the recovery address.
+    function finishRecovery(Config calldata config) external onlyRecovery {
+        RecoveryLayout storage stored = _recovery();
+        bytes32 configHash = keccak256(abi.encode(config));
+        uint48 readyAt = stored.readyAt;
+        if (readyAt == 0 || configHash != stored.pendingConfigHash) revert NoSuchRecovery(configHash);
+        if (block.timestamp < readyAt) revert RecoveryNotReady(readyAt);
+        stored.readyAt = 0;
+        stored.pendingConfigHash = 0;
+        _replace(config);
+    }
+
+    /// @notice Calls off the pending recovery, if there is one.
+    function cancelRecovery() external onlySelf {
+        _dropPending();
+    }
+
+    /// @notice The recovery address with its delay, and the pending recovery; zeros where there is none.
+    function recoveryState()
+        external
+        view
+        returns (address recovery, uint48 delay, bytes32 pendingConfigHash, uint48 readyAt)
+    {
+        RecoveryLayout storage stored = _recovery();
+        return (stored.recovery, stored.delay, stored.pendingConfigHash, stored.readyAt);
+    }
+
+    function _replace(Config calldata config) private {
+        _checkReplacement(config);
+        uint64 configNonce = ConfigStorage.get().install(config);
+        emit ConfigChanged(keccak256(abi.encode(config)), configNonce);
+    }
+
+    function _checkReplacement(Config calldata config) private view {
+        ConfigRules.check(config);
+        if (config.custody != ConfigStorage.get().custody) revert CustodyIsFixed(config.custody);
+    }
+
+    function _dropPending() private {
+        RecoveryLayout storage stored = _recovery();
+        if (stored.readyAt == 0) return;
+        emit RecoveryCancelled(stored.pendingConfigHash);
+        stored.readyAt = 0;
+        stored.pendingConfigHash = 0;
+    }
+
+    function _recovery() private pure returns (RecoveryLayout storage stored) {
+        assembly {
+            stored.slot := RECOVERY_LOCATION
+        }
+    }
+}

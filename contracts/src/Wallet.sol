@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {Account} from "@openzeppelin/contracts/account/Account.sol";
+import {IAccount, IEntryPoint, IEntryPointStake, PackedUserOperation} from "@openzeppelin/contracts/interfaces/IERC4337.sol";
+import {IERC1271} from "@openzeppelin/contracts/interfaces/IERC1271.sol";
+import {IERC721Receiver} from "@openzeppelin/contracts/token/ERC721/IERC721Receiver.sol";
+import {ERC721Holder} from "@openzeppelin/contracts/token/ERC721/utils/ERC721Holder.sol";
+import {ERC1155Holder} from "@openzeppelin/contracts/token/ERC1155/utils/ERC1155Holder.sol";
+import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
+import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
+import {MessageHashUtils} from "@openzeppelin/contracts/utils/cryptography/MessageHashUtils.sol";
+import {ERC7739} from "@openzeppelin/contracts/utils/cryptography/signers/draft-ERC7739.sol";
+import {Call, Config, IWallet, UserOperationV06} from "./Types.sol";
+import {ConfigRules} from "./ConfigRules.sol";
+import {ConfigStorage} from "./ConfigStorage.sol";
+import {Conditions} from "./Conditions.sol";
+import {CustodyValidator} from "./CustodyValidator.sol";
+import {Rotation} from "./Rotation.sol";
+
+/// @title Wallet
+/// @notice Implementation behind every wallet proxy: an ERC-4337 account for EntryPoint v0.6, v0.7 and v0.8 whose
+/// validators are a {Config}.
+/// @dev An operation's signature is abi.encode(uint48 validUntil, uint48 validAfter, address bundler, bytes proof).
+/// The proof is over the signing hash of {Conditions}, in a layout of {CustodyValidator}.
+contract Wallet is IWallet, Account, ERC7739, Rotation, ERC721Holder, ERC1155Holder {
+    using ConfigStorage for ConfigStorage.Layout;
+
+    IEntryPoint private immutable ENTRY_POINT_V06;
+    IEntryPoint private immutable ENTRY_POINT_V07;
+    IEntryPoint private immutable ENTRY_POINT_V08;
+    CustodyValidator private immutable VALIDATOR;
+
+    /// @dev Who may sign the operation that creates this wallet: set by {initialize}, cleared by the first validation,
+    /// gone with the transaction. A standing authority would be a drain, even over operations without a call: their
+    /// preVerificationGas pays whoever submits them.
+    address private transient _creationDeployer;
+
+    /// @notice {initialize} was called on a wallet that has a configuration, or on the implementation.
+    error AlreadyInitialized();
+    /// @notice {withdrawTo} was called for a contract that is none of the accepted EntryPoints.
+    error UnknownEntryPoint(address entryPoint);
+
+    /// @param entryPointV06 The only EntryPoint that may validate operations of v0.6.
+    /// @param entryPointV07 One of the two that may validate packed operations.
+    /// @param entryPointV08 The other one.
+    /// @param custodyValidator Verifies the proofs of custodies 2 to 5.
+    constructor(address entryPointV06, address entryPointV07, address entryPointV08, address custodyValidator)
+        EIP712("castellan", "1")
+    {
+        ENTRY_POINT_V06 = IEntryPoint(entryPointV06);
+        ENTRY_POINT_V07 = IEntryPoint(entryPointV07);
+        ENTRY_POINT_V08 = IEntryPoint(entryPointV08);
+        VALIDATOR = CustodyValidator(custodyValidator);
+        ConfigStorage.get().lock();
+    }
+
+    // ---------------------------------------------------------------------------------------- creation
+
+    /// @inheritdoc IWallet
+    /// @dev Works once per wallet. The factory calls it in the transaction that deploys the proxy. A proxy deployed
+    /// by anybody else, at another address, belongs to whoever initialises it.
+    function initialize(Config calldata config, address deployer) external {
+        ConfigStorage.Layout storage stored = ConfigStorage.get();
+        if (stored.configNonce != 0) revert AlreadyInitialized();
+        ConfigRules.check(config);
+        stored.install(config);
+        _creationDeployer = deployer;
+    }
+
+    // -------------------------------------------------------------------------------------- validation
+
+    /// @inheritdoc IAccount
+    /// @dev Of EntryPoint v0.7 and v0.8, and of no other caller.
+    function validateUserOp(PackedUserOperation calldata userOp, bytes32 userOpHash, uint256 missingAccountFunds)
+        public
+        override(Account)
+        onlyEntryPoint
+        returns (uint256 validationData)
+    {
+        validationData = _validate(userOp.signature, userOpHash, userOp.callData.length == 0);
+        _payPrefund(missingAccountFunds);
+    }
+
+    /// @notice {validateUserOp} of EntryPoint v0.6, and of no other caller.
+    function validateUserOp(UserOperationV06 calldata userOp, bytes32 userOpHash, uint256 missingAccountFunds)
+        external
+        returns (uint256 validationData)
+    {
+        if (msg.sender != address(ENTRY_POINT_V06)) revert AccountUnauthorized(msg.sender);
+        validationData = _validate(userOp.signature, userOpHash, userOp.callData.length == 0);
+        _payPrefund(missingAccountFunds);
+    }
+
+    /// @dev ERC-4337 validation data: the window, and 1 as the authorizer when the proof or the bundler is wrong.
+    /// Reverts when the signature cannot be decoded.
+    function _validate(bytes calldata signature, bytes32 userOpHash, bool callsNothing) private returns (uint256) {
+        (uint48 validUntil, uint48 validAfter, address bundler, bytes memory proof) =
+            abi.decode(signature, (uint48, uint48, address, bytes));
+        bytes32 hash = Conditions.signingHash(userOpHash, validUntil, validAfter, bundler);
+
+        address deployer = _creationDeployer;
+        if (deployer != address(0)) _creationDeployer = address(0);
+
+        bool valid = deployer != address(0) && callsNothing
+            ? _signedBy(deployer, hash, proof)
+            : _signedByValidators(hash, proof);
+        if (bundler != address(0) && bundler != tx.origin) valid = false;
+        uint256 window = Conditions.window(validUntil, validAfter);
+        return valid ? window : window | Conditions.FAILED;
+    }
+
+    /// @dev Whether `proof` meets the configuration. Reverts on a proof that is of no known form.
+    function _signedByValidators(bytes32 hash, bytes memory proof) private view returns (bool) {
+        return _hasLoneOwner(proof)
+            ? _signedBy(ConfigStorage.get().firstOwner, hash, proof)
+            : VALIDATOR.verify(ConfigStorage.get().load(), hash, proof);
+    }
+
+    /// @dev Whether one ECDSA part decides: the owner of custody 1 or 2 has signed, or nobody has.
+    function _hasLoneOwner(bytes memory proof) private view returns (bool) {
+        return proof.length == 65 && ConfigStorage.get().custody <= ConfigRules.ECDSA_PASSKEY;
+    }
+
+    /// @dev Whether `proof` is r || s || v of `signer` over `hash` or its EIP-191 form, with low s and v 27 or 28.
+    function _signedBy(address signer, bytes32 hash, bytes memory proof) private pure returns (bool) {
+        return _recovers(signer, hash, proof)
+            || _recovers(signer, MessageHashUtils.toEthSignedMessageHash(hash), proof);
+    }
+
+    function _recovers(address signer, bytes32 hash, bytes memory proof) private pure returns (bool) {
+        (address recovered, ECDSA.RecoverError failure, ) = ECDSA.tryRecover(hash, proof);
+        return failure == ECDSA.RecoverError.NoError && recovered == signer;
+    }
+
+    /// @dev ERC-1271 as ERC-7739: `hash` is nested under this wallet's own domain already, so a signature is worthless
+    /// for any other wallet, and no operation's hash can be passed off as a message. A malformed proof is wrong, not an error.
+    function _rawSignatureValidation(bytes32 hash, bytes calldata signature) internal view override returns (bool) {
+        if (_hasLoneOwner(signature)) return _signedBy(ConfigStorage.get().firstOwner, hash, signature);
+        try VALIDATOR.verify(ConfigStorage.get().load(), hash, signature) returns (bool valid) {
+            return valid;
+        } catch {
+            return false;
+        }
+    }
+
+    /// @dev The packed {validateUserOp} is for these two; v0.6 has its own.
+    function _checkEntryPoint() internal view override {
+        if (msg.sender != address(ENTRY_POINT_V07) && msg.sender != address(ENTRY_POINT_V08))
+            revert AccountUnauthorized(msg.sender);
+    }
+
+    function _checkEntryPointOrSelf() internal view override {
+        if (msg.sender != address(this) && !_isEntryPoint(msg.sender)) revert AccountUnauthorized(msg.sender);
+    }
+
+    function _isEntryPoint(address account) private view returns (bool) {
+        return account == address(ENTRY_POINT_V07) || account == address(ENTRY_POINT_V08)
+            || account == address(ENTRY_POINT_V06);
+    }
+
+    // --------------------------------------------------------------------------------------- execution
+
+    /// @notice Calls `target` with `value` wei. Only for an EntryPoint, or the wallet itself.
+    /// @return The target's return data. A revert of the target is passed on unchanged.
+    function execute(address target, uint256 value, bytes calldata data)
+        external
+        payable
+        onlyEntryPointOrSelf
+        returns (bytes memory)
+    {
+        return _call(target, value, data);
+    }
+
+    /// @notice Makes all calls in order, or none. Only for an EntryPoint, or the wallet itself.
+    /// @return results The return data of each. The first revert is passed on unchanged.
+    function executeBatch(Call[] calldata calls)
+        external
+        payable
+        onlyEntryPointOrSelf
+        returns (bytes[] memory results)
+    {
+        results = new bytes[](calls.length);
+        for (uint256 i = 0; i < calls.length; ++i) {
+            results[i] = _call(calls[i].target, calls[i].value, calls[i].data);
+        }
+    }
+
+    function _call(address target, uint256 value, bytes calldata data) private returns (bytes memory result) {
+        bool success;
+        (success, result) = target.call{value: value}(data);
+        if (!success) {
+            assembly ("memory-safe") {
+                revert(add(result, 32), mload(result))
+            }
+        }
+    }
+
+    /// @notice Takes `amount` wei of this wallet's deposit out of an accepted EntryPoint. Only for the wallet itself.
+    function withdrawTo(address entryPoint_, address payable to, uint256 amount) external onlySelf {
+        if (!_isEntryPoint(entryPoint_)) revert UnknownEntryPoint(entryPoint_);
+        IEntryPointStake(entryPoint_).withdrawTo(to, amount);
+    }
+
+    // -------------------------------------------------------------------------------------------- views
+
+    /// @inheritdoc IWallet
+    function configuration() external view returns (Config memory config, uint64 configNonce) {
+        return (ConfigStorage.get().load(), ConfigStorage.get().configNonce);
+    }
+
+    /// @notice The contract that verifies the proofs of custodies 2 to 5.
+    function validator() external view returns (address) {
+        return address(VALIDATOR);
+    }
+
+    /// @notice EntryPoint v0.7, whose nonces {getNonce} reports. Those of v0.6 and v0.8 are accepted as well.
+    function entryPoint() public view override returns (IEntryPoint) {
+        return ENTRY_POINT_V07;
+    }
+
+    /// @notice Whether operations may come from `account`.
+    function isEntryPoint(address account) external view returns (bool) {
+        return _isEntryPoint(account);
+    }
+
+    /// @notice ERC-165.
+    function supportsInterface(bytes4 interfaceId) public view override returns (bool) {
+        return interfaceId == type(IAccount).interfaceId || interfaceId == type(IERC1271).interfaceId
+            || interfaceId == type(IERC721Receiver).interfaceId || super.supportsInterface(interfaceId);
+    }
+}

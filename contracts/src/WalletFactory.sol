@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {Ownable, Ownable2Step} from "@openzeppelin/contracts/access/Ownable2Step.sol";
+import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
+import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
+import {Config, IWallet} from "./Types.sol";
+import {WalletProxy} from "./WalletProxy.sol";
+
+/// @dev A base of its own, and the first one, to keep the deployer in storage slot 0: gas estimators override that slot.
+abstract contract DeployerSlot {
+    address internal _deployer;
+}
+
+/// @title WalletFactory
+/// @notice Deploys the wallets of one tenant at addresses that depend on salt and custody only, against an
+/// authorisation of the tenant's deployer.
+/// @dev The address does not bind the configuration, so the deployer decides who gets an address that is funded but
+/// not deployed: it is a custody key. It can be replaced by the owner, because a lost one would lock all those addresses.
+contract WalletFactory is DeployerSlot, Ownable2Step, EIP712 {
+    bytes32 private constant DEPLOY_TYPE_HASH =
+        keccak256("Deploy(bytes32 saltHash,uint256 custody,bool legacy,bytes32 configHash,uint48 deadline)");
+
+    /// @notice Longest life of an authorisation.
+    uint256 public constant MAX_AUTHORIZATION_LIFE = 1 hours;
+
+    /// @notice The beacon of every wallet of this factory.
+    address public immutable beacon;
+    /// @notice keccak256 of the proxy's creation code with its arguments (beacon, no data).
+    bytes32 public immutable initCodeHash;
+
+    address private immutable SENDER_CREATOR_V06;
+    address private immutable SENDER_CREATOR_V07;
+    address private immutable SENDER_CREATOR_V08;
+
+    /// @notice A wallet was deployed and initialised.
+    /// @param configHash keccak256(abi.encode(config)).
+    event WalletCreated(address indexed wallet, bytes32 indexed create2Salt, bytes32 configHash);
+    /// @notice Deployments are authorised by another key from now on.
+    event DeployerChanged(address indexed previous, address indexed current);
+
+    /// @notice The caller is not the SenderCreator of an accepted EntryPoint.
+    error OnlySenderCreator(address caller);
+    /// @notice The authorisation has expired, or is valid for longer than {MAX_AUTHORIZATION_LIFE}.
+    error InvalidDeadline(uint48 deadline);
+    /// @notice The authorisation is not the deployer's over exactly these arguments.
+    error InvalidAuthorization();
+    /// @notice The configuration is of another custody than the address.
+    error CustodyMismatch(uint256 custody, uint8 configCustody);
+    /// @notice The wallet exists with another configuration, `configHash`.
+    error WalletExists(address wallet, bytes32 configHash);
+    /// @notice CREATE2 failed.
+    error DeploymentFailed();
+    /// @notice The zero address cannot be deployer.
+    error InvalidDeployer();
+
+    /// @param beacon_ The beacon of all wallets.
+    /// @param deployer_ First signer of authorisations.
+    /// @param owner_ May replace the deployer, and nothing else.
+    /// @param entryPointV06 EntryPoints whose SenderCreators may deploy.
+    constructor(
+        address beacon_,
+        address deployer_,
+        address owner_,
+        address entryPointV06,
+        address entryPointV07,
+        address entryPointV08
+    ) Ownable(owner_) EIP712("castellan", "1") {
+        beacon = beacon_;
+        initCodeHash = keccak256(_initCode(beacon_));
+        SENDER_CREATOR_V06 = _firstCreateOf(entryPointV06);
+        SENDER_CREATOR_V07 = _firstCreateOf(entryPointV07);
+        SENDER_CREATOR_V08 = _firstCreateOf(entryPointV08);
+        _setDeployer(deployer_);
+    }
+
+    /// @notice Deploys and initialises a wallet. A wallet that exists with this configuration is returned as it is.
+    /// @param saltHash keccak256 of the salt's UTF-8 bytes.
+    /// @param custody Part of the address unless `legacy`, and always the custody of `config`.
+    /// @param legacy The address is of `saltHash` alone.
+    /// @param config Who may act for the wallet.
+    /// @param deadline Last second (Unix) at which the authorisation holds.
+    /// @param authorization The deployer's r || s || v over the EIP-712 digest of
+    /// Deploy(saltHash, custody, legacy, configHash, deadline) in the domain ("castellan", "1", chain id, this factory).
+    /// @return wallet Its address.
+    function createWallet(
+        bytes32 saltHash,
+        uint256 custody,
+        bool legacy,
+        Config calldata config,
+        uint48 deadline,
+        bytes calldata authorization
+    ) external returns (address wallet) {
+        if (msg.sender != SENDER_CREATOR_V07 && msg.sender != SENDER_CREATOR_V08 && msg.sender != SENDER_CREATOR_V06)
+            revert OnlySenderCreator(msg.sender);
+        if (config.custody != custody) revert CustodyMismatch(custody, config.custody);
+
+        bytes32 configHash = keccak256(abi.encode(config));
+        bytes32 salt = _create2Salt(saltHash, custody, legacy);
+        wallet = _addressOf(salt);
+        if (wallet.code.length > 0) {
+            (Config memory current, ) = IWallet(wallet).configuration();
+            bytes32 currentHash = keccak256(abi.encode(current));
+            if (currentHash != configHash) revert WalletExists(wallet, currentHash);
+            return wallet;
+        }
+
+        if (deadline < block.timestamp || deadline > block.timestamp + MAX_AUTHORIZATION_LIFE)
+            revert InvalidDeadline(deadline);
+        address authorizer = _deployer;
+        bytes32 digest = _hashTypedDataV4(
+            keccak256(abi.encode(DEPLOY_TYPE_HASH, saltHash, custody, legacy, configHash, deadline))
+        );
+        (address signer, ECDSA.RecoverError failure, ) = ECDSA.tryRecoverCalldata(digest, authorization);
+        if (failure != ECDSA.RecoverError.NoError || signer != authorizer) revert InvalidAuthorization();
+
+        bytes memory initCode = _initCode(beacon);
+        address created;
+        assembly ("memory-safe") {
+            created := create2(0, add(initCode, 32), mload(initCode), salt)
+        }
+        if (created != wallet) revert DeploymentFailed();
+        IWallet(wallet).initialize(config, authorizer);
+        emit WalletCreated(wallet, salt, configHash);
+    }
+
+    /// @notice The address of a wallet, deployed or not.
+    function getAddress(bytes32 saltHash, uint256 custody, bool legacy) external view returns (address) {
+        return _addressOf(_create2Salt(saltHash, custody, legacy));
+    }
+
+    /// @notice Who authorises deployments. Storage slot 0.
+    function deployer() external view returns (address) {
+        return _deployer;
+    }
+
+    /// @notice Replaces the deployer. What the previous one has authorised is void at once.
+    function setDeployer(address deployer_) external onlyOwner {
+        _setDeployer(deployer_);
+    }
+
+    function _setDeployer(address deployer_) private {
+        if (deployer_ == address(0)) revert InvalidDeployer();
+        emit DeployerChanged(_deployer, deployer_);
+        _deployer = deployer_;
+    }
+
+    function _create2Salt(bytes32 saltHash, uint256 custody, bool legacy) private pure returns (bytes32) {
+        return legacy ? saltHash : keccak256(abi.encode(saltHash, custody));
+    }
+
+    function _addressOf(bytes32 salt) private view returns (address) {
+        return address(
+            uint160(uint256(keccak256(abi.encodePacked(bytes1(0xff), address(this), salt, initCodeHash))))
+        );
+    }
+
+    function _initCode(address beacon_) private pure returns (bytes memory) {
+        return abi.encodePacked(type(WalletProxy).creationCode, abi.encode(beacon_, ""));
+    }
+
+    /// @dev The contract that `creator`'s constructor created first: keccak256(rlp([creator, 1])), nonce 1 by EIP-161.
+    function _firstCreateOf(address creator) private pure returns (address) {
+        return address(uint160(uint256(keccak256(abi.encodePacked(hex"d694", creator, hex"01")))));
+    }
+}

@@ -1,0 +1,64 @@
+import { initCode } from "./Artifacts.js"
+import { addressOf, deploy, type Payer } from "./DeterministicDeployer.js"
+import { entryPoints } from "./EntryPoints.js"
+
+/** The keys that a suite is built for. All three can take wallets away: they are custody keys. */
+export interface SuiteKeys {
+  /** Signs deployment authorisations of the factory. */
+  readonly deployer: string
+  /** Owner of the factory: may replace the deployer. */
+  readonly owner: string
+  /** Owner of the beacon: may replace the code of every wallet. */
+  readonly beaconOwner: string
+}
+
+/** Addresses of a deployed suite. */
+export interface Suite {
+  readonly validator: string
+  readonly implementation: string
+  readonly beacon: string
+  readonly ledger: string
+  readonly factory: string
+}
+
+const salt = `0x${"00".repeat(32)}`
+
+const canonical = [entryPoints["v0.6"], entryPoints["v0.7"], entryPoints["v0.8"]]
+
+/** In the order of deployment; each needs the addresses before it. */
+const codes = (keys: SuiteKeys) => {
+  const validator = initCode("CustodyValidator")
+  const implementation = initCode("Wallet", [...canonical, addressOf(validator, salt)])
+  const beacon = initCode("UpgradeableBeacon", [addressOf(implementation, salt), keys.beaconOwner])
+  const factory = initCode("WalletFactory", [
+    addressOf(beacon, salt),
+    keys.deployer,
+    keys.owner,
+    ...canonical
+  ])
+  return { validator, implementation, beacon, ledger: initCode("OperationLedger"), factory }
+}
+
+/** Where `deploySuite` puts the suite of these keys, on every chain; sends nothing. */
+export const suiteOf = (keys: SuiteKeys): Suite => {
+  const code = codes(keys)
+  return {
+    validator: addressOf(code.validator, salt),
+    implementation: addressOf(code.implementation, salt),
+    beacon: addressOf(code.beacon, salt),
+    ledger: addressOf(code.ledger, salt),
+    factory: addressOf(code.factory, salt)
+  }
+}
+
+/** Deploys what is missing of the suite of these keys. The canonical EntryPoints are taken for granted. */
+export const deploySuite = async (payer: Payer, keys: SuiteKeys): Promise<Suite> => {
+  const code = codes(keys)
+  return {
+    validator: await deploy(payer, code.validator, salt),
+    implementation: await deploy(payer, code.implementation, salt),
+    beacon: await deploy(payer, code.beacon, salt),
+    ledger: await deploy(payer, code.ledger, salt),
+    factory: await deploy(payer, code.factory, salt)
+  }
+}

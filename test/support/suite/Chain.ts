@@ -1,0 +1,115 @@
+import { Contract, ContractFactory, HDNodeWallet, JsonRpcProvider, Mnemonic } from "ethers"
+import { startAnvil } from "../../../src/hosts/cli/Anvil.js"
+import { artifact } from "../../../src/hosts/cli/deploy/Artifacts.js"
+import {
+  deployEntryPoints,
+  type EntryPointVersion,
+  entryPoints
+} from "../../../src/hosts/cli/deploy/EntryPoints.js"
+import { deploySuite, type Suite } from "../../../src/hosts/cli/deploy/Suite.js"
+
+const mnemonic = Mnemonic.fromPhrase("test test test test test test test test test test test junk")
+
+/** The development chain's key of this index; 0 to 9 are funded. */
+export const devKey = (index: number): HDNodeWallet =>
+  HDNodeWallet.fromMnemonic(mnemonic, `m/44'/60'/0'/0/${index}`)
+
+/** One chain with EntryPoints and suite, and everybody who acts on it. */
+export interface Chain {
+  readonly provider: JsonRpcProvider
+  readonly chainId: bigint
+  readonly suite: Suite
+  readonly factory: Contract
+  readonly ledger: Contract
+  readonly token: Contract
+  readonly entryPoint: (version: EntryPointVersion) => Contract
+  /** Submits bundles. */
+  readonly bundler: HDNodeWallet
+  /** Another funded EOA, with no rights. */
+  readonly stranger: HDNodeWallet
+  readonly deployer: HDNodeWallet
+  readonly factoryOwner: HDNodeWallet
+  readonly beaconOwner: HDNodeWallet
+  readonly now: () => Promise<number>
+  readonly fund: (address: string, wei?: bigint) => Promise<void>
+  readonly stop: () => Promise<void>
+}
+
+/** A contract of `contracts/artifacts`, at this address. */
+export const at = (name: string, address: string, chain: { readonly provider: JsonRpcProvider }): Contract =>
+  new Contract(address, artifact(name).abi, chain.provider)
+
+/** Deploys a contract by plain CREATE from an artifact. */
+export const create = async (
+  name: string,
+  args: ReadonlyArray<unknown>,
+  from: HDNodeWallet
+): Promise<Contract> => {
+  const { abi, bytecode } = artifact(name)
+  const made = await new ContractFactory(abi, bytecode, from).deploy(...args)
+  await made.waitForDeployment()
+  return new Contract(await made.getAddress(), abi, from.provider)
+}
+
+const packed =
+  "(address sender,uint256 nonce,bytes initCode,bytes callData,bytes32 accountGasLimits,uint256 preVerificationGas,bytes32 gasFees,bytes paymasterAndData,bytes signature)"
+const unpacked =
+  "(address sender,uint256 nonce,bytes initCode,bytes callData,uint256 callGasLimit,uint256 verificationGasLimit,uint256 preVerificationGas,uint256 maxFeePerGas,uint256 maxPriorityFeePerGas,bytes paymasterAndData,bytes signature)"
+
+const entryPointAbi = (op: string) => [
+  `function handleOps(${op}[] ops, address beneficiary)`,
+  `function getUserOpHash(${op} op) view returns (bytes32)`,
+  "function getNonce(address sender, uint192 key) view returns (uint256)",
+  "function balanceOf(address account) view returns (uint256)",
+  "function depositTo(address account) payable",
+  "event UserOperationEvent(bytes32 indexed userOpHash, address indexed sender, address indexed paymaster, uint256 nonce, bool success, uint256 actualGasCost, uint256 actualGasUsed)",
+  "event UserOperationRevertReason(bytes32 indexed userOpHash, address indexed sender, uint256 nonce, bytes revertReason)",
+  "error FailedOp(uint256 opIndex, string reason)",
+  "error FailedOpWithRevert(uint256 opIndex, string reason, bytes inner)"
+]
+
+/** Starts an anvil of its own with the three EntryPoints and the suite on it. */
+export const startChain = async (chainId = 31337): Promise<Chain> => {
+  const anvil = await startAnvil({ chainId })
+  const provider = new JsonRpcProvider(anvil.url, chainId, {
+    staticNetwork: true,
+    cacheTimeout: -1,
+    pollingInterval: 50
+  })
+  const as = (index: number) => devKey(index).connect(provider)
+  const [payer, bundler, stranger, deployer, factoryOwner, beaconOwner] = [0, 1, 2, 3, 4, 5].map(as)
+  if (!payer || !bundler || !stranger || !deployer || !factoryOwner || !beaconOwner) throw new Error("keys")
+  await deployEntryPoints(payer)
+  const suite = await deploySuite(payer, {
+    deployer: deployer.address,
+    owner: factoryOwner.address,
+    beaconOwner: beaconOwner.address
+  })
+  const contracts = {
+    "v0.6": new Contract(entryPoints["v0.6"], entryPointAbi(unpacked), provider),
+    "v0.7": new Contract(entryPoints["v0.7"], entryPointAbi(packed), provider),
+    "v0.8": new Contract(entryPoints["v0.8"], entryPointAbi(packed), provider)
+  }
+  return {
+    provider,
+    chainId: BigInt(chainId),
+    suite,
+    factory: at("WalletFactory", suite.factory, { provider }),
+    ledger: at("OperationLedger", suite.ledger, { provider }),
+    token: await create("TestToken", [], payer),
+    entryPoint: (version) => contracts[version],
+    bundler,
+    stranger,
+    deployer,
+    factoryOwner,
+    beaconOwner,
+    now: async () => (await provider.getBlock("latest"))?.timestamp ?? 0,
+    fund: async (address, wei = 10n ** 18n) => {
+      await provider.send("anvil_setBalance", [address, `0x${wei.toString(16)}`])
+    },
+    stop: async () => {
+      provider.destroy()
+      await anvil.stop()
+    }
+  }
+}
