@@ -1,3 +1,4 @@
+import * as Data from "effect/Data"
 import * as Either from "effect/Either"
 import * as Grammar from "./Grammar.js"
 import * as Parameter from "./Parameter.js"
@@ -143,3 +144,6 @@ export const read = (fragment: unknown, type: "event" | "error" | "function"): O
     anonymous: field(fragment, "anonymous") === true
   })
 }
+
+/** Text or JSON that defines no event or error; `message` says why. */
+export class InvalidDefinition extends Data.TaggedError("InvalidDefinition")<{ readonly message: string }> {}

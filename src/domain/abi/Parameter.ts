@@ -38,6 +38,8 @@ export interface TupleType extends Layout {
   readonly kind: "tuple"
   /** At least one: zero-sized values would let a few bytes claim any number of elements. */
   readonly components: ReadonlyArray<Parameter>
+  /** True when values are keyed by name, see `allNamed`. */
+  readonly named: boolean
 }
 
 export type Type = PlainType | IntegerType | FixedBytesType | ArrayType | TupleType
@@ -137,6 +139,7 @@ export const tupleOf = (components: ReadonlyArray<Parameter>): TupleType | strin
   return {
     kind: "tuple",
     components,
+    named: allNamed(components),
     canonical: `(${components.map((component) => component.type).join(",")})`,
     dynamic,
     words: dynamic ? 1 : words,

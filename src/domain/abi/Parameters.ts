@@ -119,7 +119,7 @@ const plainly = (type: Parameter.Type, value: unknown): Encoded => {
 }
 
 const components = (
-  parameters: ReadonlyArray<Parameter.Parameter>,
+  { components: parameters, named }: Parameter.TupleType,
   value: unknown
 ): Either.Either<ReadonlyArray<unknown>, string> => {
   if (Array.isArray(value))
@@ -128,8 +128,7 @@ const components = (
       : Either.left(`expected ${parameters.length} components, got ${value.length}`)
   if (typeof value !== "object" || value === null)
     return Either.left(`expected a JSON array or object, got ${describe(value)}`)
-  if (!Parameter.allNamed(parameters))
-    return Either.left("expected a JSON array: the components have no distinct names")
+  if (!named) return Either.left("expected a JSON array: the components have no distinct names")
   const given = new Map<string, unknown>(Object.entries(value))
   const missing = parameters.find((parameter) => !given.has(parameter.name))
   if (missing !== undefined) return Either.left(`the component ${missing.name} is missing`)
@@ -141,7 +140,7 @@ const components = (
 }
 
 const tuple = (type: Parameter.TupleType, value: unknown): Encoded =>
-  Either.flatMap(components(type.components, value), (values) =>
+  Either.flatMap(components(type, value), (values) =>
     Either.mapLeft(
       sequence((index) => type.components[index]?.base, values, encodeValue),
       ({ index, why }) => `${type.components[index]?.name || `component ${index}`}: ${why}`

@@ -1,0 +1,41 @@
+import * as Either from "effect/Either"
+import type { Hex } from "../evm/Hex.js"
+import * as Fragment from "./Fragment.js"
+import * as Grammar from "./Grammar.js"
+import * as Parameter from "./Parameter.js"
+import * as Selector from "./Selector.js"
+
+/** A custom error as a contract declares it. */
+export interface ErrorDefinition {
+  readonly name: string
+  readonly inputs: ReadonlyArray<Parameter.Parameter>
+  /** 4 bytes: what its revert data begin with. */
+  readonly selector: Hex
+  /** `error NotEnough(uint256 available, uint256 required)` */
+  readonly canonical: string
+}
+
+const make = (name: string, inputs: ReadonlyArray<Parameter.Parameter>): ErrorDefinition => ({
+  name,
+  inputs,
+  selector: Selector.selector(`${name}${Parameter.canonicalList(inputs)}`),
+  canonical: `error ${name}${Parameter.fullList(inputs)}`
+})
+
+const invalid = (why: string): Fragment.InvalidDefinition =>
+  new Fragment.InvalidDefinition({ message: `invalid error definition: ${why}` })
+
+/** Human-readable text, the keyword `error` optional. The canonical text is read back to the same error. */
+export const parse = (text: string): Either.Either<ErrorDefinition, Fragment.InvalidDefinition> =>
+  Grammar.read(text, (reader) => {
+    reader.take("error")
+    const name = reader.name("an error")
+    return make(name, reader.list({ indexed: false }))
+  }).pipe(Either.mapLeft(invalid))
+
+/** A JSON fragment of type `error` (Solidity's JSON ABI). */
+export const fromJson = (fragment: unknown): Either.Either<ErrorDefinition, Fragment.InvalidDefinition> =>
+  Fragment.read(fragment, "error").pipe(
+    Either.map(({ inputs, name }) => make(name, inputs)),
+    Either.mapLeft(invalid)
+  )

@@ -1,0 +1,56 @@
+import * as Either from "effect/Either"
+import type { Bytes32 } from "../evm/Hex.js"
+import * as Fragment from "./Fragment.js"
+import * as Grammar from "./Grammar.js"
+import * as Parameter from "./Parameter.js"
+import * as Selector from "./Selector.js"
+
+/** An event as a contract declares it. */
+export interface EventDefinition {
+  readonly name: string
+  readonly inputs: ReadonlyArray<Parameter.Parameter>
+  /** An anonymous event does not log its topic. */
+  readonly anonymous: boolean
+  /** keccak256 of `Name(type,type)`. */
+  readonly topic: Bytes32
+  /** `event Transfer(address indexed from, address indexed to, uint256 value)`, ` anonymous` last. */
+  readonly canonical: string
+}
+
+const make = (
+  name: string,
+  inputs: ReadonlyArray<Parameter.Parameter>,
+  anonymous: boolean
+): Either.Either<EventDefinition, string> => {
+  const most = anonymous ? 4 : 3
+  if (inputs.filter((input) => input.indexed === true).length > most)
+    return Either.left(`more than ${most} parameters are indexed`)
+  return Either.right({
+    name,
+    inputs,
+    anonymous,
+    topic: Selector.topic(`${name}${Parameter.canonicalList(inputs)}`),
+    canonical: `event ${name}${Parameter.fullList(inputs)}${anonymous ? " anonymous" : ""}`
+  })
+}
+
+const invalid = (why: string): Fragment.InvalidDefinition =>
+  new Fragment.InvalidDefinition({ message: `invalid event definition: ${why}` })
+
+/** Human-readable text, the keyword `event` optional. The canonical text is read back to the same event. */
+export const parse = (text: string): Either.Either<EventDefinition, Fragment.InvalidDefinition> =>
+  Grammar.read(text, (reader) => {
+    reader.take("event")
+    const name = reader.name("an event")
+    return { name, inputs: reader.list({ indexed: true }), anonymous: reader.take("anonymous") }
+  }).pipe(
+    Either.flatMap(({ anonymous, inputs, name }) => make(name, inputs, anonymous)),
+    Either.mapLeft(invalid)
+  )
+
+/** A JSON fragment of type `event` (Solidity's JSON ABI). */
+export const fromJson = (fragment: unknown): Either.Either<EventDefinition, Fragment.InvalidDefinition> =>
+  Fragment.read(fragment, "event").pipe(
+    Either.flatMap(({ anonymous, inputs, name }) => make(name, inputs, anonymous)),
+    Either.mapLeft(invalid)
+  )

@@ -1,0 +1,209 @@
+import * as Either from "effect/Either"
+import * as Hex from "../evm/Hex.js"
+import * as EntryPointReason from "./EntryPointReason.js"
+import * as ErrorDefinition from "./ErrorDefinition.js"
+import type { Parameter } from "./Parameter.js"
+import * as Values from "./Values.js"
+
+/** What revert data say. */
+export interface Revert {
+  readonly kind: "error" | "panic" | "failedOp" | "custom" | "unknown" | "empty"
+  /** The error's name; null for `unknown` and `empty`. */
+  readonly name: string | null
+  /** By name, or an array when an argument has none; null for `unknown` and `empty`. */
+  readonly args: Values.Json
+  /** One line of at most `maxMessage` characters without control characters, for the API's callers. */
+  readonly message: string
+  /** `AA24`, when the EntryPoint says so. */
+  readonly code: string | null
+}
+
+/** Characters of a message. */
+export const maxMessage = 1_024
+
+const maxText = 256
+const maxShownBytes = 68
+const maxShownElements = 8
+
+/** Reverts inside of one revert (`FailedOpWithRevert`, `PostOpReverted`) that are looked into, at all levels. */
+const maxInner = 8
+
+const panics: ReadonlyMap<string, string> = new Map([
+  ["0", "generic compiler panic"],
+  ["1", "assertion failed"],
+  ["17", "arithmetic overflow or underflow"],
+  ["18", "division or modulo by zero"],
+  ["33", "value is no member of the enum"],
+  ["34", "storage byte array is badly encoded"],
+  ["49", "pop of an empty array"],
+  ["50", "array index out of bounds"],
+  ["65", "too much memory allocated"],
+  ["81", "call of an uninitialised internal function"]
+])
+
+const known = (text: string): ReadonlyArray<ErrorDefinition.ErrorDefinition> =>
+  Either.match(ErrorDefinition.parse(text), { onLeft: () => [], onRight: (definition) => [definition] })
+
+const standard: ReadonlyArray<ErrorDefinition.ErrorDefinition> = [
+  "error Error(string reason)",
+  "error Panic(uint256 code)",
+  "error FailedOp(uint256 opIndex, string reason)",
+  "error FailedOpWithRevert(uint256 opIndex, string reason, bytes inner)"
+].flatMap(known)
+
+// A contract chooses its reasons: line breaks would forge log lines, direction marks reorder what is displayed.
+const unsafeCharacters = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\u2028\u2029]/gu
+
+/** Whole characters up to `length`, `...` where some are left out. */
+const shorten = (text: string, length: number): string => {
+  if (text.length <= length) return text
+  const cut = text.slice(0, length - 3)
+  return `${/[\ud800-\udbff]$/.test(cut) ? cut.slice(0, -1) : cut}...`
+}
+
+const oneLine = (text: string, length = maxText): string =>
+  shorten(
+    text
+      .slice(0, 4 * length)
+      .replace(unsafeCharacters, " ")
+      .trim(),
+    length
+  )
+
+const shownBytes = (hex: string): string => {
+  const size = (hex.length - 2) / 2
+  return size <= maxShownBytes ? hex : `${hex.slice(0, 2 + 2 * maxShownBytes)}... (${size} bytes)`
+}
+
+/** The definitions by selector, and how many inner reverts may still be looked into. */
+interface Decoding {
+  readonly bySelector: ReadonlyMap<string, ReadonlyArray<ErrorDefinition.ErrorDefinition>>
+  innerLeft: number
+}
+
+/** The message of revert data that stand inside of others; null when they say nothing. */
+const innerMessage = (decoding: Decoding, data: Values.Json | undefined): string | null => {
+  if (decoding.innerLeft === 0 || typeof data !== "string") return null
+  decoding.innerLeft -= 1
+  const { kind, message } = decodeWith(decoding, Hex.unsafe(data))
+  return kind === "unknown" || kind === "empty" ? null : message
+}
+
+const shownValue = (decoding: Decoding, type: Parameter["base"], value: Values.Json): string => {
+  if (typeof value === "string") {
+    if (type.kind === "string") return JSON.stringify(oneLine(value))
+    if (type.kind !== "bytes") return value
+    return innerMessage(decoding, value) ?? shownBytes(value)
+  }
+  if (type.kind === "array" && Array.isArray(value)) {
+    const shown = value
+      .slice(0, maxShownElements)
+      .map((element: Values.Json) => shownValue(decoding, type.element, element))
+    return `[${shown.join(", ")}${value.length > maxShownElements ? `, ... (${value.length} elements)` : ""}]`
+  }
+  if (type.kind === "tuple" && typeof value === "object" && value !== null)
+    return `(${shownList(decoding, type.components, Object.values(value))})`
+  return String(value)
+}
+
+const shownList = (
+  decoding: Decoding,
+  parameters: ReadonlyArray<Parameter>,
+  values: ReadonlyArray<Values.Json>
+): string =>
+  parameters
+    .map(({ base, name }, i) => {
+      const value = shownValue(decoding, base, values[i] ?? null)
+      return name === "" ? value : `${name}: ${value}`
+    })
+    .join(", ")
+
+const explained = (
+  reason: string,
+  inner: string
+): { readonly message: string; readonly code: string | null } => {
+  const found = EntryPointReason.find(reason)
+  const first = `${oneLine(reason)}${inner === "" ? "" : ` (${inner})`}`
+  return found === null
+    ? { message: first, code: null }
+    : { message: `${first}: ${found.meaning}; ${found.remedy}`, code: found.code }
+}
+
+const text = (value: Values.Json | undefined): string => (typeof value === "string" ? value : "")
+
+const described = (
+  decoding: Decoding,
+  definition: ErrorDefinition.ErrorDefinition,
+  values: ReadonlyArray<Values.Json>
+): Pick<Revert, "kind" | "message" | "code"> => {
+  if (definition === standard[0]) {
+    const reason = text(values[0])
+    // Some checks of the EntryPoint itself are plain reasons; a contract's own text stays as it is.
+    if (/^AA[49]/.test(reason)) return { kind: "error", ...explained(reason, "") }
+    return { kind: "error", message: oneLine(reason) || "reverted with an empty reason", code: null }
+  }
+  if (definition === standard[1]) {
+    const code = BigInt(text(values[0]))
+    const meaning = panics.get(code.toString()) ?? "unknown panic code"
+    return {
+      kind: "panic",
+      message: `Panic(0x${code.toString(16).padStart(2, "0")}): ${meaning}`,
+      code: null
+    }
+  }
+  if (definition === standard[2]) return { kind: "failedOp", ...explained(text(values[1]), "") }
+  if (definition === standard[3]) {
+    const inner = text(values[2])
+    const shown = inner === Hex.empty ? "" : (innerMessage(decoding, inner) ?? shownBytes(inner))
+    return { kind: "failedOp", ...explained(text(values[1]), shown) }
+  }
+  return {
+    kind: "custom",
+    message: `${definition.name}(${shownList(decoding, definition.inputs, values)})`,
+    code: null
+  }
+}
+
+const decodeWith = (decoding: Decoding, data: Hex.Hex): Revert => {
+  if (data === Hex.empty)
+    return { kind: "empty", name: null, args: null, message: "reverted without a reason", code: null }
+  for (const definition of decoding.bySelector.get(data.slice(0, 10)) ?? []) {
+    const values = Values.decode(definition.inputs, Hex.unsafe(`0x${data.slice(10)}`))
+    if (Either.isLeft(values)) continue
+    const { code, kind, message } = described(decoding, definition, values.right)
+    return {
+      kind,
+      name: definition.name,
+      args: Values.byName(definition.inputs, values.right),
+      message: shorten(message, maxMessage),
+      code
+    }
+  }
+  const message = `reverted with ${shownBytes(data)}`
+  return { kind: "unknown", name: null, args: null, message, code: null }
+}
+
+/**
+ * Indexes errors, given in order of precedence, for many reverts. `Error(string)`, `Panic(uint256)` and the
+ * EntryPoint's `FailedOp` and `FailedOpWithRevert` are always known and come first. Messages:
+ *
+ * - a reason is shown as it is; a panic as `Panic(0x11): arithmetic overflow or underflow`
+ * - a custom error as `NotEnough(available: 5, required: 7)`
+ * - an EntryPoint's failure as its reason, what that means and what to do
+ * - revert data inside of `bytes` arguments are decoded in their turn, a few levels deep
+ */
+export const decoder = (
+  errors: ReadonlyArray<ErrorDefinition.ErrorDefinition>
+): ((data: Hex.Hex) => Revert) => {
+  const bySelector = new Map<string, Array<ErrorDefinition.ErrorDefinition>>()
+  for (const definition of [...standard, ...errors]) {
+    const same = bySelector.get(definition.selector)
+    if (same === undefined) bySelector.set(definition.selector, [definition])
+    else same.push(definition)
+  }
+  return (data) => decodeWith({ bySelector, innerLeft: maxInner }, data)
+}
+
+/** Decodes the revert data of one call; for several, keep `decoder(errors)`. */
+export const decode = (errors: ReadonlyArray<ErrorDefinition.ErrorDefinition>, data: Hex.Hex): Revert =>
+  decoder(errors)(data)
