@@ -27,6 +27,7 @@ struct Probe {
 /// @param cold whether the figures are also those of the op alone, before which no other op warmed any storage
 /// @param creationGas gas of the call to the SenderCreator
 /// @param validationGas gas of the call to `validateUserOp`
+/// @param bookkeepingGas gas of what the EntryPoint reads and writes around it: the wallet's deposit and nonce
 /// @param callGas gas of the call with `callData`
 /// @param validationData what `validateUserOp` returned
 /// @param shortfall wei that deposit and balance together lack of `requiredPrefund`
@@ -37,6 +38,7 @@ struct Measure {
     bool cold;
     uint256 creationGas;
     uint256 validationGas;
+    uint256 bookkeepingGas;
     uint256 callGas;
     uint256 validationData;
     uint256 shortfall;
@@ -167,6 +169,7 @@ contract GasLens {
             if (a.stage != DONE && a.stage != CALL) continue;
             m.creationGas = _atLeast(m.creationGas, a.creationGas);
             m.validationGas = _atLeast(m.validationGas, a.validationGas);
+            m.bookkeepingGas = _atLeast(m.bookkeepingGas, a.bookkeepingGas);
             if (a.stage != DONE) continue;
             m.callGas = _atLeast(m.callGas, a.callGas);
             m.cold = true;
@@ -250,7 +253,9 @@ contract GasLens {
 
         uint256 slot = uint256(keccak256(abi.encode(sender, 0)));
         uint256 demanded = probe.requiredPrefund;
+        m.bookkeepingGas = gasleft();
         uint256 missing = _minus(demanded, _deposit(slot));
+        m.bookkeepingGas -= gasleft();
         if (missing != 0) {
             (, bytes memory balance) = address(this).call(abi.encodeCall(this.lookAtBalance, (sender)));
             m.shortfall = _minus(missing, abi.decode(balance, (uint256)));
@@ -270,18 +275,20 @@ contract GasLens {
         if (_returnedSize() < 32) {
             _fail(m, VALIDATION, index, sender.code.length == 0 ? "AA20 account not deployed" : "AA23 reverted");
         }
-        if (m.creationGas + m.validationGas > probe.verificationGas) {
-            _fail(m, VALIDATION, index, "AA26 over verificationGasLimit");
-        }
+        uint256 before = gasleft();
         if (_deposit(slot) < demanded) _fail(m, PREFUND, index, "AA21 didn't pay prefund");
-
         uint256 nonceSlot = uint256(keccak256(abi.encode(probe.nonce >> 64, keccak256(abi.encode(sender, 1)))));
+        uint256 sequence;
         assembly ("memory-safe") {
             sstore(slot, sub(sload(slot), demanded))
-            slot := sload(nonceSlot)
-            sstore(nonceSlot, add(slot, 1))
+            sequence := sload(nonceSlot)
+            sstore(nonceSlot, add(sequence, 1))
         }
-        m.nonceAccepted = slot == uint64(probe.nonce);
+        m.bookkeepingGas += before - gasleft();
+        if (m.creationGas + m.validationGas + m.bookkeepingGas > probe.verificationGas) {
+            _fail(m, VALIDATION, index, "AA26 over verificationGasLimit");
+        }
+        m.nonceAccepted = sequence == uint64(probe.nonce);
     }
 
     /// @notice At the SenderCreator's address: calls the factory in `initCode` and returns the word that it

@@ -39,23 +39,39 @@ export const overshoot = (x: bigint, percent: Percent.Percent): bigint =>
 /** ceil(x * 1.1). */
 const plusTenth = (x: bigint): bigint => (x * 11n + 9n) / 10n
 
-/** What the EntryPoint itself spends within verificationGasLimit: hashing, deposit and nonce, all slots used before. */
-const entryPointVerification = 8_000n
-/** The same when it writes slots that were zero: the nonce and, at creation, the deposit. */
-const entryPointFirstVerification = 30_000n
+/** What the EntryPoint spends within verificationGasLimit beside what the lens measures: copying and hashing the op, */
+const entryPointVerification = 5_500n
+/** per 32 bytes of the op's data, */
+const entryPointVerificationPerWord = 16n
+/** and at creation its checks and the AccountDeployed event. */
+const entryPointCreation = 2_500n
+
+/** Bytes of the op's dynamic fields, in words. */
+const words = (op: Dynamic): bigint =>
+  BigInt(
+    Math.ceil(
+      (op.initCode.length + op.callData.length + op.paymasterAndData.length + op.signature.length) / 64
+    )
+  )
+
+type Dynamic = Pick<OpData, "initCode" | "callData" | "paymasterAndData" | "signature">
 
 /**
- * verificationGasLimit before any overshoot: (creation + validation + the EntryPoint's own part) * 1.1. That
- * part is larger at creation and at the first use of a nonce key (`firstUse`: the op's sequence is 0).
+ * verificationGasLimit before any overshoot: (creation + validation + bookkeeping + the EntryPoint's own part) * 1.1.
+ * The measure tells creation, first use of a nonce key, payment of the prefund and a first deposit apart by itself,
+ * if it was made with a `requiredPrefund` not below the final one.
  */
 export const verificationGasLimit = (
-  measure: Pick<Measure, "creationGas" | "validationGas">,
-  firstUse: boolean
+  measure: Pick<Measure, "creationGas" | "validationGas" | "bookkeepingGas">,
+  op: Dynamic
 ): bigint =>
   plusTenth(
     measure.creationGas +
       measure.validationGas +
-      (firstUse || measure.creationGas > 0n ? entryPointFirstVerification : entryPointVerification)
+      measure.bookkeepingGas +
+      entryPointVerification +
+      entryPointVerificationPerWord * words(op) +
+      (measure.creationGas > 0n ? entryPointCreation : 0n)
   )
 
 /** A call's slack for the gas that EIP-150 withholds from nested calls and that a value transfer needs in hand. */

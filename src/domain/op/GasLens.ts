@@ -66,6 +66,8 @@ export interface Measure {
   readonly cold: boolean
   readonly creationGas: bigint
   readonly validationGas: bigint
+  /** What the EntryPoint reads and writes around the validation: the wallet's deposit and nonce. */
+  readonly bookkeepingGas: bigint
   readonly callGas: bigint
   /** As the wallet returned it (ERC-4337): see `parseValidationData`. */
   readonly validationData: bigint
@@ -137,7 +139,7 @@ const abi = new Interface([
   ) returns (
     (uint256 chainId, uint256 number, uint256 timestamp, uint256 baseFee, uint256 gasLimit, address implementation, bytes32 implementationHash) chain,
     (uint256 deposit, uint256 balance, bytes32 codeHash, uint64[] sequences)[] states,
-    (uint8 stage, bool nonceAccepted, bool cold, uint256 creationGas, uint256 validationGas, uint256 callGas, uint256 validationData, uint256 shortfall, bytes data)[] measures
+    (uint8 stage, bool nonceAccepted, bool cold, uint256 creationGas, uint256 validationGas, uint256 bookkeepingGas, uint256 callGas, uint256 validationData, uint256 shortfall, bytes data)[] measures
   )`
 ])
 
@@ -177,6 +179,7 @@ const toMeasure = (row: Result): Measure => {
     cold: row.cold,
     creationGas: row.creationGas,
     validationGas: row.validationGas,
+    bookkeepingGas: row.bookkeepingGas,
     callGas: row.callGas,
     validationData: row.validationData,
     shortfall: row.shortfall,
