@@ -33,7 +33,7 @@ export const fromWord = (word: string): Address => unsafe(`0x${word.slice(-40)}`
 /** Wire codec: hex text (EIP-55 checked when of mixed case) in, EIP-55 out. */
 export const schema: Schema.Schema<Address, string> = Schema.transformOrFail(
   Schema.String,
-  Schema.String as unknown as Schema.Schema<Address, string>,
+  Schema.String.pipe(Schema.pattern(shape), Schema.brand("Address")),
   {
     strict: true,
     decode: (text, _, ast) => Either.mapLeft(from(text), (why) => new ParseResult.Type(ast, text, why)),

@@ -1,5 +1,6 @@
 import type * as Brand from "effect/Brand"
 import * as Either from "effect/Either"
+import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 
 /** Bytes as `0x` and an even number of lower-case hex digits. */
@@ -39,20 +40,28 @@ export const concat = (...parts: ReadonlyArray<Hex>): Hex =>
 /** No bytes. */
 export const empty = "0x" as Hex
 
+const lowerCase = /^0x(?:[0-9a-f]{2})*$/
+const HexFromSelf = Schema.String.pipe(Schema.pattern(lowerCase), Schema.brand("Hex"))
+const Bytes32FromSelf = Schema.String.pipe(
+  Schema.pattern(/^0x[0-9a-f]{64}$/),
+  Schema.brand("Hex"),
+  Schema.brand("Bytes32")
+)
+
 /** Wire codec: hex text of either case in, lower case out. */
-export const schema: Schema.Schema<Hex, string> = Schema.transform(
-  Schema.String.pipe(
-    Schema.pattern(pattern, { message: () => "expected 0x and an even number of hex digits" })
-  ),
-  Schema.String as unknown as Schema.Schema<Hex, string>,
-  { strict: true, decode: (text) => text.toLowerCase(), encode: (hex) => hex }
-).annotations({ identifier: "Hex", jsonSchema: { type: "string", pattern: "^0x([0-9a-fA-F]{2})*$" } })
+export const schema: Schema.Schema<Hex, string> = Schema.transformOrFail(Schema.String, HexFromSelf, {
+  strict: true,
+  decode: (text, _, ast) => Either.mapLeft(from(text), (why) => new ParseResult.Type(ast, text, why)),
+  encode: (hex) => ParseResult.succeed(hex)
+}).annotations({ identifier: "Hex", jsonSchema: { type: "string", pattern: "^0x([0-9a-fA-F]{2})*$" } })
 
 /** Wire codec of exactly 32 bytes. */
-export const schema32: Schema.Schema<Bytes32, string> = Schema.transform(
-  Schema.String.pipe(
-    Schema.pattern(/^0x[0-9a-fA-F]{64}$/, { message: () => "expected 32 bytes: 0x and 64 hex digits" })
-  ),
-  Schema.String as unknown as Schema.Schema<Bytes32, string>,
-  { strict: true, decode: (text) => text.toLowerCase(), encode: (hex) => hex }
+export const schema32: Schema.Schema<Bytes32, string> = Schema.transformOrFail(
+  Schema.String,
+  Bytes32FromSelf,
+  {
+    strict: true,
+    decode: (text, _, ast) => Either.mapLeft(from32(text), (why) => new ParseResult.Type(ast, text, why)),
+    encode: (hex) => ParseResult.succeed(hex)
+  }
 ).annotations({ identifier: "Bytes32", jsonSchema: { type: "string", pattern: "^0x[0-9a-fA-F]{64}$" } })

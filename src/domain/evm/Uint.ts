@@ -22,8 +22,14 @@ export const from = (text: string, bits = 256): Either.Either<bigint, string> =>
 /** The JSON-RPC quantity: 0x and hex digits without leading zeros. */
 export const toQuantity = (value: bigint): string => `0x${value.toString(16)}`
 
-/** The 32-byte big-endian word, 64 hex digits without 0x. */
-export const toWord = (value: bigint): string => value.toString(16).padStart(64, "0")
+/** The 32-byte big-endian word, 64 hex digits without 0x; modulo 2^256, so always one word. */
+export const toWord = (value: bigint): string => BigInt.asUintN(256, value).toString(16).padStart(64, "0")
+
+/** Whether the integer is an unsigned one of at most `bits` bits. */
+export const fits = (value: bigint, bits: number): boolean => value >= 0n && value <= max(bits)
+
+/** Whether the number is an integer from 0 to 2^48 - 1: Solidity's uint48, in which ERC-4337 keeps Unix seconds. */
+export const isUint48 = (value: number): boolean => Number.isInteger(value) && value >= 0 && value < 2 ** 48
 
 /** Wire codec of a uint256: decimal or 0x-hex string in, decimal string out. */
 export const schema: Schema.Schema<bigint, string> = Schema.transformOrFail(

@@ -1,0 +1,59 @@
+import * as Either from "effect/Either"
+import * as Schema from "effect/Schema"
+
+/** Who validates a wallet's ops. 0 stands for "as the chain says" or the operator's default and is never stored. */
+export type Custody = 0 | Stored
+
+/** The custody of a wallet, part of its address; it never changes. */
+export type Stored = 1 | 2 | 3 | 4 | 5
+
+/**
+ * 1: one secp256k1 owner. 2: that owner, or any of the wallet's passkeys. 3: `threshold` of the owners.
+ * 4: `threshold` of owners and passkeys together. 5: any of the wallet's passkeys.
+ */
+export const names = {
+  0: "UNSPECIFIED",
+  1: "ECDSA",
+  2: "ECDSA_PASSKEY",
+  3: "MULTISIG",
+  4: "MULTISIG_PASSKEY",
+  5: "PASSKEY"
+} as const satisfies Record<Custody, string>
+
+/** The API's text for a number that is no custody, or none that the endpoint takes. */
+export const invalid = "invalid wallet custody type"
+
+/** A number to a custody, 0 included. */
+export const from = (value: number): Either.Either<Custody, typeof invalid> =>
+  isCustody(value) ? Either.right(value) : Either.left(invalid)
+
+/** A number to the custody of a wallet, 1 to 5. */
+export const stored = (value: number): Either.Either<Stored, typeof invalid> =>
+  isCustody(value) && value !== 0 ? Either.right(value) : Either.left(invalid)
+
+const isCustody = (value: number): value is Custody => Number.isInteger(value) && value >= 0 && value <= 5
+
+const message = { message: () => ({ message: invalid, override: true }) }
+
+/** Wire codec: an integer from 0 to 5. */
+export const schema: Schema.Schema<Custody> = Schema.Literal(0, 1, 2, 3, 4, 5).annotations({
+  ...message,
+  identifier: "WalletCustody",
+  jsonSchema: { type: "integer", minimum: 0, maximum: 5 }
+})
+
+/** Wire codec of endpoints that take no unspecified custody: an integer from 1 to 5. */
+export const storedSchema: Schema.Schema<Stored> = Schema.Literal(1, 2, 3, 4, 5).annotations({
+  ...message,
+  identifier: "StoredWalletCustody",
+  jsonSchema: { type: "integer", minimum: 1, maximum: 5 }
+})
+
+/** Creation names the owners in `signers`, and how many must sign in `threshold`. */
+export const usesSigners = (custody: Custody): boolean => custody === 3 || custody === 4
+
+/** Creation names P-256 keys in `passkeyPubKey`. */
+export const usesPasskeys = (custody: Custody): boolean => custody === 2 || custody === 4 || custody === 5
+
+/** The request's signer becomes the wallet's one ECDSA owner at creation. */
+export const ownerIsSigner = (custody: Custody): boolean => custody === 1 || custody === 2

@@ -1,0 +1,112 @@
+import * as Either from "effect/Either"
+import * as Address from "../evm/Address.js"
+import * as Eip712 from "../evm/Eip712.js"
+import * as Hex from "../evm/Hex.js"
+import * as Keccak from "../evm/Keccak.js"
+import * as Uint from "../evm/Uint.js"
+import * as Words from "../evm/Words.js"
+import * as Custody from "./Custody.js"
+import * as WalletConfig from "./WalletConfig.js"
+
+/** A wallet to be deployed, and until when the deployer's authorisation for it holds. */
+export interface Deployment {
+  /** keccak256 of the salt's UTF-8 bytes. */
+  readonly saltHash: Hex.Bytes32
+  readonly custody: Custody.Stored
+  /** The address is of `saltHash` alone. */
+  readonly legacy: boolean
+  readonly config: WalletConfig.WalletConfig
+  /** Last Unix second at which the authorisation holds, uint48; factories accept at most one hour ahead. */
+  readonly deadline: number
+}
+
+/** The longest life of an authorisation that a factory accepts, in seconds. */
+export const maxLife = 3600
+
+/** A number that is no uint48 is a deadline that has passed. */
+const deadlineWord = (deadline: number): string => Words.uint(Uint.isUint48(deadline) ? BigInt(deadline) : 0n)
+
+const typeHash = Keccak.hashText(
+  "Deploy(bytes32 saltHash,uint256 custody,bool legacy,bytes32 configHash,uint48 deadline)"
+)
+const domainTypeHash = Keccak.hashText(
+  "EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"
+)
+const domainName = Words.bytes32(Keccak.hashText("castellan"))
+const domainVersion = Words.bytes32(Keccak.hashText("1"))
+
+/**
+ * What the factory's deployer signs to authorise a deployment: the EIP-712 digest of
+ * `Deploy(bytes32 saltHash,uint256 custody,bool legacy,bytes32 configHash,uint48 deadline)` in the domain
+ * ("castellan", "1", chainId, factory). A deadline that is no uint48 counts as 0, which has passed.
+ */
+export const digest = (
+  domain: { readonly chainId: bigint; readonly factory: Address.Address },
+  deployment: Deployment
+): Hex.Bytes32 => {
+  const domainSeparator = Eip712.hashStruct(domainTypeHash, [
+    domainName,
+    domainVersion,
+    Words.uint(domain.chainId),
+    Words.address(domain.factory)
+  ])
+  return Eip712.digest(
+    domainSeparator,
+    Eip712.hashStruct(typeHash, [
+      Words.bytes32(deployment.saltHash),
+      Words.uint(BigInt(deployment.custody)),
+      Words.bool(deployment.legacy),
+      Words.bytes32(WalletConfig.configHash(deployment.config)),
+      deadlineWord(deployment.deadline)
+    ])
+  )
+}
+
+const createWallet = Keccak.selector(
+  "createWallet(bytes32,uint256,bool,(uint8,uint8,address[],(bytes32,bytes32)[]),uint48,bytes)"
+)
+
+/** Calldata of the factory's `createWallet`; `authorization` is the deployer's r || s || v over the `digest`. */
+export const createWalletCall = (deployment: Deployment, authorization: Hex.Hex): Hex.Hex =>
+  Words.call(createWallet, [
+    Words.bytes32(deployment.saltHash),
+    Words.uint(BigInt(deployment.custody)),
+    Words.bool(deployment.legacy),
+    WalletConfig.part(deployment.config),
+    deadlineWord(deployment.deadline),
+    Words.bytes(authorization)
+  ])
+
+/** The initCode of the creation op: factory (20 bytes) ++ createWallet calldata. */
+export const initCode = (factory: Address.Address, deployment: Deployment, authorization: Hex.Hex): Hex.Hex =>
+  Hex.concat(Hex.unsafe(factory), createWalletCall(deployment, authorization))
+
+/** What an initCode deploys, and through which factory. */
+export interface Parsed {
+  readonly factory: Address.Address
+  readonly deployment: Deployment
+  readonly authorization: Hex.Hex
+}
+
+/** Reads an `initCode` back. Strict: `Left` unless it is exactly what `initCode` gives for the result. */
+export const parse = (code: Hex.Hex): Either.Either<Parsed, string> => {
+  const problem = "expected an initCode of factory ++ createWallet calldata"
+  if (Hex.size(code) < 24) return Either.left(problem)
+  const factory = Address.unsafe(code.slice(0, 42))
+  const cursor = Words.read(Hex.unsafe(`0x${code.slice(50)}`))
+  const authorization = Words.readBytes(cursor, 160)
+  return Either.gen(function* () {
+    const custody = yield* Custody.stored(Number(Words.readUint(cursor, 32)))
+    const config = yield* WalletConfig.read(Words.readTail(cursor, 96))
+    const deployment: Deployment = {
+      saltHash: Words.readBytes32(cursor, 0),
+      custody,
+      legacy: Words.readUint(cursor, 64) !== 0n,
+      config,
+      deadline: Number(Words.readUint(cursor, 128))
+    }
+    return initCode(factory, deployment, authorization) === code
+      ? { factory, deployment, authorization }
+      : yield* Either.left(problem)
+  })
+}

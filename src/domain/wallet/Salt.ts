@@ -1,0 +1,64 @@
+import type * as Brand from "effect/Brand"
+import * as Either from "effect/Either"
+import * as ParseResult from "effect/ParseResult"
+import * as Schema from "effect/Schema"
+import type * as Hex from "../evm/Hex.js"
+import * as Keccak from "../evm/Keccak.js"
+
+/** Text that names a wallet: well-formed Unicode in NFC, 1 to 256 UTF-8 bytes. Case matters. */
+export type Salt = string & Brand.Brand<"Salt">
+
+/** The API's text for a salt that breaks a rule. */
+export const invalid = "invalid salt format"
+
+/** Most UTF-8 bytes of a salt. */
+export const maxBytes = 256
+
+const loneSurrogate = /\p{Surrogate}/u
+const controlCharacter = /\p{Cc}/u
+
+/**
+ * Text to a salt. Refused, never repaired: lone surrogates, text that is not in NFC (two salts that look the same
+ * must not give two wallets), control characters (Unicode category Cc), leading or trailing white space (as
+ * ECMAScript trims, the byte order mark included), and anything of no or more than 256 UTF-8 bytes. Format
+ * characters (Cf: joiners, direction marks) are allowed inside: scripts and emoji need them.
+ */
+export const from = (text: string): Either.Either<Salt, typeof invalid> =>
+  isSalt(text) ? Either.right(text) : Either.left(invalid)
+
+// The length goes first: nothing below works on a megabyte. A UTF-16 unit takes at least a byte of UTF-8.
+const isSalt = (text: string): text is Salt =>
+  text.length > 0 &&
+  text.length <= maxBytes &&
+  !loneSurrogate.test(text) &&
+  utf8Size(text) <= maxBytes &&
+  !controlCharacter.test(text) &&
+  text.trim() === text &&
+  text.normalize("NFC") === text
+
+/** UTF-8 bytes of well-formed text. */
+const utf8Size = (text: string): number => {
+  let size = 0
+  for (const character of text) {
+    const code = character.codePointAt(0) ?? 0
+    size += code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4
+  }
+  return size
+}
+
+/** keccak256 of the salt's UTF-8 bytes. */
+export const hash = (salt: Salt): Hex.Bytes32 => Keccak.hashText(salt)
+
+/** Wire codec. */
+export const schema: Schema.Schema<Salt, string> = Schema.transformOrFail(
+  Schema.String,
+  Schema.String.pipe(
+    Schema.filter((text) => isSalt(text)),
+    Schema.brand("Salt")
+  ),
+  {
+    strict: true,
+    decode: (text, _, ast) => Either.mapLeft(from(text), (why) => new ParseResult.Type(ast, text, why)),
+    encode: (salt) => ParseResult.succeed(salt)
+  }
+).annotations({ identifier: "Salt", jsonSchema: { type: "string", minLength: 1, maxLength: maxBytes } })

@@ -1,0 +1,47 @@
+import type * as Brand from "effect/Brand"
+import * as Either from "effect/Either"
+import * as Address from "../evm/Address.js"
+import * as Hex from "../evm/Hex.js"
+import * as Keccak from "../evm/Keccak.js"
+import * as Words from "../evm/Words.js"
+import type { Stored } from "./Custody.js"
+
+/** Creation code of a wallet proxy without constructor arguments: 1 byte to 48 KiB. */
+export type CreationCode = Hex.Hex & Brand.Brand<"CreationCode">
+
+/** Most bytes of creation code: the chain's own limit for it (EIP-3860). */
+export const maxCreationCode = 49_152
+
+/** Hex text to creation code. `Left` says why it cannot be used: not hex, empty, longer than 48 KiB. */
+export const creationCode = (text: string): Either.Either<CreationCode, string> => {
+  // Before anything that walks over the text.
+  if (text.length > 2 + 2 * maxCreationCode) return Either.left("the creation code is longer than 48 KiB")
+  if (!Hex.is(text)) return Either.left("the creation code is not hex: 0x and an even number of hex digits")
+  if (text === "0x") return Either.left("the creation code is empty")
+  return Either.right(Hex.unsafe(text) as CreationCode)
+}
+
+/**
+ * The CREATE2 salt of a wallet: keccak256(abi.encode(bytes32 saltHash, uint256 custody)), or the salt's hash itself
+ * for a legacy wallet.
+ */
+export const create2Salt = (saltHash: Hex.Bytes32, custody: Stored, legacy: boolean): Hex.Bytes32 =>
+  legacy ? saltHash : Keccak.hash(Words.encode([Words.bytes32(saltHash), Words.uint(BigInt(custody))]))
+
+/** What CREATE2 runs: creationCode ++ abi.encode(address beacon, bytes("")), the proxy's constructor arguments. */
+export const initCode = (code: CreationCode, beacon: Address.Address): Hex.Hex =>
+  Hex.concat(code, Words.encode([Words.address(beacon), Words.bytes(Hex.empty)]))
+
+/** keccak256(initCode), the same for all wallets of a beacon: compute it once per request. */
+export const initCodeHash = (code: CreationCode, beacon: Address.Address): Hex.Bytes32 =>
+  Keccak.hash(initCode(code, beacon))
+
+/** The CREATE2 address (EIP-1014): the low 20 bytes of keccak256(0xff ++ factory ++ salt ++ initCodeHash). */
+export const predict = (from: {
+  readonly factory: Address.Address
+  readonly initCodeHash: Hex.Bytes32
+  readonly create2Salt: Hex.Bytes32
+}): Address.Address =>
+  Address.fromWord(
+    Keccak.hash(Hex.concat(Hex.unsafe("0xff"), Hex.unsafe(from.factory), from.create2Salt, from.initCodeHash))
+  )

@@ -1,0 +1,64 @@
+import * as Either from "effect/Either"
+import type { Address } from "../evm/Address.js"
+import type * as Hex from "../evm/Hex.js"
+import * as Keccak from "../evm/Keccak.js"
+import * as Words from "../evm/Words.js"
+
+/** One call that a wallet makes. */
+export interface Call {
+  readonly target: Address
+  /** Wei, uint256. */
+  readonly value: bigint
+  readonly data: Hex.Hex
+}
+
+const executeSelector = Keccak.selector("execute(address,uint256,bytes)")
+const executeBatchSelector = Keccak.selector("executeBatch((address,uint256,bytes)[])")
+
+const members = (target: Address, value: bigint, data: Hex.Hex): ReadonlyArray<Words.Part> => [
+  Words.address(target),
+  Words.uint(value),
+  Words.bytes(data)
+]
+
+/** Calldata of `execute(address target,uint256 value,bytes data) returns (bytes)`; `value` in wei. */
+export const execute = (target: Address, value: bigint, data: Hex.Hex): Hex.Hex =>
+  Words.call(executeSelector, members(target, value, data))
+
+/** Calldata of `executeBatch((address target,uint256 value,bytes data)[] calls) returns (bytes[])`: all or none. */
+export const executeBatch = (calls: ReadonlyArray<Call>): Hex.Hex =>
+  Words.call(executeBatchSelector, [
+    Words.array(calls.map(({ target, value, data }) => Words.dynamic(members(target, value, data))))
+  ])
+
+/** Calldata of `configuration() view returns (Config config, uint64 configNonce)`: see `WalletConfig.decode`. */
+export const configuration: Hex.Hex = Keccak.selector("configuration()")
+
+/** Calldata of `validator() view returns (address)`. */
+export const validator: Hex.Hex = Keccak.selector("validator()")
+
+/** The return data of the inner call out of the return data of `execute`. `Left` when it is not `abi.encode(bytes)`. */
+export const decodeExecuteResult = (returnData: Hex.Hex): Either.Either<Hex.Hex, string> => {
+  const inner = Words.readBytes(Words.read(returnData), 0)
+  return Words.encode([Words.bytes(inner)]) === returnData
+    ? Either.right(inner)
+    : Either.left("expected abi.encode(bytes)")
+}
+
+/** The return data of every inner call out of the return data of `executeBatch`. `Left` when it is not `abi.encode(bytes[])`. */
+export const decodeExecuteBatchResult = (
+  returnData: Hex.Hex
+): Either.Either<ReadonlyArray<Hex.Hex>, string> => {
+  const { count, elements } = Words.readArray(Words.read(returnData), 0)
+  const results: Array<Hex.Hex> = []
+  // Elements that overlap cannot be canonical: without this bound they would multiply hostile data.
+  let room = returnData.length
+  for (let index = 0; index < count && room >= 0; index += 1) {
+    const result = Words.readBytes(elements, index * 32)
+    room -= result.length
+    results.push(result)
+  }
+  return Words.encode([Words.array(results.map(Words.bytes))]) === returnData
+    ? Either.right(results)
+    : Either.left("expected abi.encode(bytes[])")
+}
