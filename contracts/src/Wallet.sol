@@ -7,22 +7,21 @@ import {IERC1271} from "@openzeppelin/contracts/interfaces/IERC1271.sol";
 import {IERC721Receiver} from "@openzeppelin/contracts/token/ERC721/IERC721Receiver.sol";
 import {ERC721Holder} from "@openzeppelin/contracts/token/ERC721/utils/ERC721Holder.sol";
 import {ERC1155Holder} from "@openzeppelin/contracts/token/ERC1155/utils/ERC1155Holder.sol";
-import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
-import {MessageHashUtils} from "@openzeppelin/contracts/utils/cryptography/MessageHashUtils.sol";
 import {ERC7739} from "@openzeppelin/contracts/utils/cryptography/signers/draft-ERC7739.sol";
 import {Call, Config, IWallet, UserOperationV06} from "./Types.sol";
 import {ConfigRules} from "./ConfigRules.sol";
 import {ConfigStorage} from "./ConfigStorage.sol";
 import {Conditions} from "./Conditions.sol";
 import {CustodyValidator} from "./CustodyValidator.sol";
+import {MixedProof, OpSignature, PasskeyProof, Proofs} from "./Proofs.sol";
 import {Rotation} from "./Rotation.sol";
 
 /// @title Wallet
 /// @notice Implementation behind every wallet proxy: an ERC-4337 account for EntryPoint v0.6, v0.7 and v0.8 whose
 /// validators are a {Config}.
-/// @dev An operation's signature is abi.encode(uint48 validUntil, uint48 validAfter, address bundler, bytes proof).
-/// The proof is over the signing hash of {Conditions}, in a layout of {CustodyValidator}.
+/// @dev An operation's signature is an {OpSignature}: abi.encode(uint48 validUntil, uint48 validAfter, address bundler,
+/// bytes proof). The proof is over the signing hash of {Conditions}, in a form of {Proofs}.
 contract Wallet is IWallet, Account, ERC7739, Rotation, ERC721Holder, ERC1155Holder {
     using ConfigStorage for ConfigStorage.Layout;
 
@@ -95,53 +94,53 @@ contract Wallet is IWallet, Account, ERC7739, Rotation, ERC721Holder, ERC1155Hol
     /// @dev ERC-4337 validation data: the window, and 1 as the authorizer when the proof or the bundler is wrong.
     /// Reverts when the signature cannot be decoded.
     function _validate(bytes calldata signature, bytes32 userOpHash, bool callsNothing) private returns (uint256) {
-        (uint48 validUntil, uint48 validAfter, address bundler, bytes memory proof) =
-            abi.decode(signature, (uint48, uint48, address, bytes));
-        bytes32 hash = Conditions.signingHash(userOpHash, validUntil, validAfter, bundler);
+        OpSignature calldata signed = Proofs.decodeSignature(signature);
+        address bundler = signed.bundler;
+        bytes32 hash = Conditions.signingHash(userOpHash, signed.validUntil, signed.validAfter, bundler);
 
         address deployer = _creationDeployer;
         if (deployer != address(0)) _creationDeployer = address(0);
 
         bool valid = deployer != address(0) && callsNothing
-            ? _signedBy(deployer, hash, proof)
-            : _signedByValidators(hash, proof);
+            ? Proofs.isBy(signed.proof, deployer, hash)
+            : _isByValidators(hash, signed.proof);
         if (bundler != address(0) && bundler != tx.origin) valid = false;
-        uint256 window = Conditions.window(validUntil, validAfter);
+        uint256 window = Conditions.window(signed.validUntil, signed.validAfter);
         return valid ? window : window | Conditions.FAILED;
     }
 
-    /// @dev Whether `proof` meets the configuration. Reverts on a proof that is of no known form.
-    function _signedByValidators(bytes32 hash, bytes memory proof) private view returns (bool) {
-        return _hasLoneOwner(proof)
-            ? _signedBy(ConfigStorage.get().firstOwner, hash, proof)
-            : VALIDATOR.verify(ConfigStorage.get().load(), hash, proof);
-    }
-
-    /// @dev Whether one ECDSA part decides: the owner of custody 1 or 2 has signed, or nobody has.
-    function _hasLoneOwner(bytes memory proof) private view returns (bool) {
-        return proof.length == 65 && ConfigStorage.get().custody <= ConfigRules.ECDSA_PASSKEY;
-    }
-
-    /// @dev Whether `proof` is r || s || v of `signer` over `hash` or its EIP-191 form, with low s and v 27 or 28.
-    function _signedBy(address signer, bytes32 hash, bytes memory proof) private pure returns (bool) {
-        return _recovers(signer, hash, proof)
-            || _recovers(signer, MessageHashUtils.toEthSignedMessageHash(hash), proof);
-    }
-
-    function _recovers(address signer, bytes32 hash, bytes memory proof) private pure returns (bool) {
-        (address recovered, ECDSA.RecoverError failure, ) = ECDSA.tryRecover(hash, proof);
-        return failure == ECDSA.RecoverError.NoError && recovered == signer;
+    /// @dev Whether `proof` meets the configuration. Reverts on a proof that is of no known form. Where one signature
+    /// decides, it is verified here and only its key is read; everything else is the validator's.
+    function _isByValidators(bytes32 hash, bytes calldata proof) private view returns (bool) {
+        ConfigStorage.Layout storage stored = ConfigStorage.get();
+        uint8 custody = stored.custody;
+        if (proof.length == Proofs.PART && (custody == ConfigRules.ECDSA || custody == ConfigRules.ECDSA_PASSKEY))
+            return Proofs.isBy(proof, stored.firstOwner, hash);
+        if (!Proofs.isEcdsa(proof) && (custody == ConfigRules.PASSKEY || custody == ConfigRules.ECDSA_PASSKEY)) {
+            MixedProof calldata mixed = Proofs.decodeMixed(proof);
+            if (mixed.ecdsa.length == 0 && mixed.passkeys.length == 1) {
+                PasskeyProof calldata assertion = mixed.passkeys[0];
+                return assertion.index < stored.passkeyCount
+                    && Proofs.isBy(assertion.auth, stored.passkeys[assertion.index], hash);
+            }
+        }
+        return VALIDATOR.verify(stored.load(), hash, proof);
     }
 
     /// @dev ERC-1271 as ERC-7739: `hash` is nested under this wallet's own domain already, so a signature is worthless
     /// for any other wallet, and no operation's hash can be passed off as a message. A malformed proof is wrong, not an error.
     function _rawSignatureValidation(bytes32 hash, bytes calldata signature) internal view override returns (bool) {
-        if (_hasLoneOwner(signature)) return _signedBy(ConfigStorage.get().firstOwner, hash, signature);
-        try VALIDATOR.verify(ConfigStorage.get().load(), hash, signature) returns (bool valid) {
+        try this.isSignedByValidators(hash, signature) returns (bool valid) {
             return valid;
         } catch {
             return false;
         }
+    }
+
+    /// @notice Whether `proof` is by enough of this wallet's validators over `hash`. Reverts on a proof of no known form.
+    /// @dev No ERC-1271: the hash is taken as it is, bound to no wallet. Nobody but this wallet may rely on the answer.
+    function isSignedByValidators(bytes32 hash, bytes calldata proof) external view onlySelf returns (bool) {
+        return _isByValidators(hash, proof);
     }
 
     /// @dev The packed {validateUserOp} is for these two; v0.6 has its own.

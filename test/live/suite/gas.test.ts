@@ -1,0 +1,171 @@
+import { readFileSync, writeFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { afterAll, beforeAll, expect, test } from "vitest"
+import {
+  type EntryPointVersion,
+  entryPoints,
+  entryPointVersions
+} from "../../../src/hosts/cli/deploy/EntryPoints.js"
+import { type Chain, devKey, startChain } from "../../support/suite/Chain.js"
+import { assertion, configOf, ecdsa, indexIn, newPasskey, passkeyProof } from "../../support/suite/Keys.js"
+import { type Conditions, type Config, ledgerKey, mixedProof } from "../../support/suite/Layouts.js"
+import {
+  batch,
+  creationOp,
+  execute,
+  handleOps,
+  newOp,
+  nonceOf,
+  type Op,
+  signOp,
+  walletAbi
+} from "../../support/suite/Ops.js"
+
+/**
+ * Gas of whole handleOps transactions against contracts/gas-snapshot.json. `GAS_SNAPSHOT=write` rewrites the file.
+ * Conditions: P-256 precompile, beneficiary not empty, bundler and validUntil bound; operations by wallets with an
+ * EntryPoint deposit, on a used nonce key, to a recipient that holds the token already.
+ */
+const snapshotFile = fileURLToPath(new URL("../../../contracts/gas-snapshot.json", import.meta.url))
+
+const owners = [devKey(20), devKey(21), devKey(22)]
+const passkey = newPasskey()
+const measured: Record<string, number> = {}
+
+let chain: Chain
+let conditions: Conditions
+
+beforeAll(async () => {
+  chain = await startChain()
+  conditions = { validUntil: (await chain.now()) + 600, validAfter: 0, bundler: chain.bundler.address }
+  await chain.token.connect(chain.stranger).getFunction("mint").send(chain.stranger.address, 1n)
+})
+afterAll(() => chain.stop())
+
+const gasOf = async (version: EntryPointVersion, ops: ReadonlyArray<Op>): Promise<number> => {
+  const { outcomes, receipt } = await handleOps(chain, version, ops)
+  for (const outcome of outcomes) expect(outcome).toMatchObject({ success: true, reason: "0x" })
+  expect(outcomes.length).toBe(ops.length)
+  return Number(receipt.gasUsed)
+}
+
+const creation = async (version: EntryPointVersion, salt: string, config: Config): Promise<Op> => {
+  const op = await creationOp(chain, version, salt, config, conditions)
+  await chain.fund(op.sender)
+  return op
+}
+
+type Prove = (hash: string) => string
+
+/** A wallet in the measured state: created, one operation done, a deposit, tokens. */
+const seasoned = async (version: EntryPointVersion, salt: string, config: Config, prove: Prove) => {
+  const op = await creation(version, salt, config)
+  const created = await gasOf(version, [op])
+  await chain
+    .entryPoint(version)
+    .connect(chain.stranger)
+    .getFunction("depositTo")
+    .send(op.sender, { value: 10n ** 18n })
+  await chain.token
+    .connect(chain.stranger)
+    .getFunction("mint")
+    .send(op.sender, 10n ** 18n)
+  const send = async (...calls: ReadonlyArray<string>): Promise<number> => {
+    const nonce = await nonceOf(chain, version, op.sender)
+    const ops = calls.map((callData, i) => newOp(op.sender, { nonce: nonce + BigInt(i), callData }))
+    return gasOf(
+      version,
+      await Promise.all(ops.map((each) => signOp(chain, version, each, prove, conditions)))
+    )
+  }
+  await send(await transfer())
+  return { address: op.sender, created, send }
+}
+
+const transfer = async (): Promise<string> =>
+  execute(
+    await chain.token.getAddress(),
+    chain.token.interface.encodeFunctionData("transfer", [chain.stranger.address, 1n])
+  )
+
+const single: Prove = (hash) => ecdsa(hash, ...owners.slice(0, 1))
+
+test("creations and token transfers of an ECDSA wallet cost what the snapshot says", async () => {
+  for (const version of entryPointVersions) {
+    const wallet = await seasoned(version, `gas ${version}`, configOf(1, owners.slice(0, 1)), single)
+    measured[`${version} create ECDSA`] = wallet.created
+    measured[`${version} ERC-20 transfer ECDSA`] = await wallet.send(await transfer())
+    const five = await Promise.all(
+      [1, 2, 3, 4, 5].map((i) => creation(version, `gas ${version} ${i}`, configOf(1, owners.slice(0, 1))))
+    )
+    measured[`${version} create ECDSA, each of five`] = Math.ceil((await gasOf(version, five)) / 5)
+  }
+})
+
+test("transfers of every custody cost what the snapshot says", async () => {
+  const two: Prove = (hash) => ecdsa(hash, ...owners.slice(0, 2))
+  const byPasskey: Prove = (hash) => passkeyProof(hash, passkey)
+  const union = configOf(4, owners, [passkey], 2)
+  const mixed: Prove = (hash) =>
+    mixedProof(ecdsa(hash, ...owners.slice(0, 1)), [
+      assertion(hash, passkey, { index: indexIn(union, passkey) })
+    ])
+  const cases: ReadonlyArray<readonly [string, Config, Prove]> = [
+    ["ECDSA_PASSKEY by its passkey", configOf(2, owners.slice(0, 1), [passkey]), byPasskey],
+    ["MULTISIG 2 of 3", configOf(3, owners, [], 2), two],
+    ["MULTISIG_PASSKEY 2 of 4", union, mixed],
+    ["PASSKEY", configOf(5, [], [passkey]), byPasskey]
+  ]
+  for (const [name, config, prove] of cases) {
+    const wallet = await seasoned("v0.7", `gas ${name}`, config, prove)
+    measured[`v0.7 create ${name}`] = wallet.created
+    measured[`v0.7 ERC-20 transfer ${name}`] = await wallet.send(await transfer())
+  }
+})
+
+test("batches, bundles, dependencies and rotation cost what the snapshot says", async () => {
+  const wallet = await seasoned("v0.7", "gas more", configOf(1, owners.slice(0, 1)), single)
+  const token = await chain.token.getAddress()
+  const data = chain.token.interface.encodeFunctionData("transfer", [chain.stranger.address, 1n])
+  measured["v0.7 value transfer ECDSA"] = await wallet.send(execute(chain.stranger.address, "0x", 1n))
+  measured["v0.7 batch of two ERC-20 transfers ECDSA"] = await wallet.send(
+    batch({ target: token, data }, { target: token, data })
+  )
+  const ten = await Promise.all(Array.from({ length: 10 }, transfer))
+  measured["v0.7 ERC-20 transfer ECDSA, each of ten"] = Math.ceil((await wallet.send(...ten)) / 10)
+  const nonce = await nonceOf(chain, "v0.7", wallet.address)
+  const key = ledgerKey(entryPoints["v0.7"], wallet.address, nonce)
+  const target = chain.suite.ledger
+  measured["v0.7 two ERC-20 transfers ECDSA, one dependent on the other"] = await wallet.send(
+    batch(
+      { target: token, data },
+      { target, data: chain.ledger.interface.encodeFunctionData("record", [key]) }
+    ),
+    batch(
+      { target, data: chain.ledger.interface.encodeFunctionData("requireRecorded", [wallet.address, key]) },
+      { target: token, data }
+    )
+  )
+  const rotated = walletAbi.encodeFunctionData("setConfig", [configOf(1, owners.slice(1, 2))])
+  measured["v0.7 setConfig ECDSA"] = await wallet.send(execute(wallet.address, rotated))
+})
+
+test("gas is within half a percent of the committed snapshot", () => {
+  if (process.env.GAS_SNAPSHOT === "write")
+    writeFileSync(snapshotFile, `${JSON.stringify(measured, null, 2)}\n`)
+  const snapshot: Record<string, number> = JSON.parse(readFileSync(snapshotFile, "utf8"))
+  console.table(measured)
+  expect(Object.keys(measured)).toEqual(Object.keys(snapshot))
+  for (const [name, gas] of Object.entries(measured))
+    expect(
+      Math.abs(gas - (snapshot[name] ?? 0)),
+      `${name}: ${gas}, snapshot ${snapshot[name]}`
+    ).toBeLessThanOrEqual((snapshot[name] ?? 0) * 0.005)
+})
+
+test("creations and transfers stay below the published bounds", () => {
+  expect(measured["v0.7 create ECDSA"]).toBeLessThanOrEqual(230_000)
+  expect(measured["v0.7 create ECDSA, each of five"]).toBeLessThanOrEqual(195_000)
+  expect(measured["v0.7 ERC-20 transfer ECDSA"]).toBeLessThanOrEqual(103_000)
+  expect(measured["v0.7 ERC-20 transfer PASSKEY"]).toBeLessThanOrEqual(122_000)
+})
