@@ -150,13 +150,16 @@ export interface PreVerification {
   readonly l1Gas?: bigint
 }
 
-/** What the EntryPoint does around one op and does not meter. */
-const unmeteredPerOp = 10_000n
+/** What the EntryPoint does and does not meter, measured on anvil: around one op, and once per bundle. */
+const unmetered: Readonly<Record<Version, { readonly perOp: bigint; readonly perBundle: bigint }>> = {
+  "v0.6": { perOp: 9_000n, perBundle: 11_500n },
+  "v0.7": { perOp: 7_000n, perBundle: 12_500n },
+  "v0.8": { perOp: 8_400n, perBundle: 9_600n }
+}
 /** Copying of the op's data that it does not meter, per word. */
-const unmeteredPerWord = 8n
-/** What it does once per bundle: reentrancy guard, memory, paying the beneficiary. */
-const unmeteredPerBundle = 15_000n
-const newAccount = 25_000n
+const unmeteredPerWord = 10n
+/** A beneficiary that does not exist yet, and is none of the addresses that are warm from the start. */
+const newAccount = 27_500n
 
 const share = (gas: bigint, parts: bigint): bigint => (gas + parts - 1n) / parts
 
@@ -164,8 +167,11 @@ const share = (gas: bigint, parts: bigint): bigint => (gas + parts - 1n) / parts
 export const preVerificationGas = (op: OpData, options: PreVerification): bigint => {
   const parts = options.bundleSize ?? 1n
   const data = ofOp(options.version, op)
-  const perBundle = unmeteredPerBundle + (options.beneficiaryEmpty === true ? newAccount : 0n)
-  const executed = unmeteredPerOp + unmeteredPerWord * share(data.bytes, word) + share(perBundle, parts)
+  const { perOp, perBundle } = unmetered[options.version]
+  const executed =
+    perOp +
+    unmeteredPerWord * share(data.bytes, word) +
+    share(perBundle + (options.beneficiaryEmpty === true ? newAccount : 0n), parts)
   const shared = share(transactionBase + handleOpsFrame.gas, parts)
   const metered = options.measuredGas ?? 0n
   const floor = share(transactionBase + floorOf(handleOpsFrame), parts) + floorOf(data)
@@ -234,16 +240,16 @@ export const transactionGasLimit = (
   let data = handleOpsFrame
   let declared = 0n
   let largestVerification = 0n
-  let unmetered = unmeteredPerBundle + newAccount
+  let around = unmetered[version].perBundle + newAccount
   for (const op of ops) {
     const cost = ofOp(version, op)
     const paymaster = paymasterGas(version, op.paymasterAndData)
     data = add(data, cost)
     declared += op.verificationGasLimit + op.callGasLimit + paymaster.verification + paymaster.postOp
-    unmetered += unmeteredPerOp + unmeteredPerWord * share(cost.bytes, word)
+    around += unmetered[version].perOp + unmeteredPerWord * share(cost.bytes, word)
     if (version === "v0.6") largestVerification = BigInts.max(largestVerification, op.verificationGasLimit)
   }
-  const executed = held(held(declared + largestVerification + innerReserve)) + unmetered
+  const executed = held(held(declared + largestVerification + innerReserve)) + around
   const usual = transactionBase + data.gas + executed
   const floor = transactionBase + floorOf(data)
   const needed = BigInts.max(usual, floor)

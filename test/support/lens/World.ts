@@ -1,0 +1,353 @@
+import { readFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import * as Either from "effect/Either"
+import {
+  AbiCoder,
+  Interface,
+  JsonRpcProvider,
+  keccak256,
+  NonceManager,
+  type TransactionReceipt,
+  TypedDataEncoder,
+  toBeHex,
+  Wallet
+} from "ethers"
+import * as Address from "../../../src/domain/evm/Address.js"
+import * as Hex from "../../../src/domain/evm/Hex.js"
+import type { Version } from "../../../src/domain/op/Gas.js"
+import * as GasLens from "../../../src/domain/op/GasLens.js"
+import { type Anvil, startAnvil } from "../../../src/hosts/cli/Anvil.js"
+import { artifact, initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
+import { deployEntryPoints, entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
+import { deploySuite, type Suite } from "../../../src/hosts/cli/deploy/Suite.js"
+
+/** The fields of an op, of any version, as plain values. */
+export interface Op {
+  readonly sender: Address.Address
+  readonly nonce: bigint
+  readonly initCode: Hex.Hex
+  readonly callData: Hex.Hex
+  readonly callGasLimit: bigint
+  readonly verificationGasLimit: bigint
+  readonly preVerificationGas: bigint
+  readonly maxFeePerGas: bigint
+  readonly maxPriorityFeePerGas: bigint
+  readonly paymasterAndData: Hex.Hex
+  readonly signature: Hex.Hex
+}
+
+export const versions: ReadonlyArray<Version> = ["v0.6", "v0.7", "v0.8"]
+
+/** What the real EntryPoint made of a bundle. */
+export interface Outcome {
+  /** All calls succeeded, as the UserOperationEvents say. False also when the whole bundle reverts. */
+  readonly success: boolean
+  /** Number of UserOperationEvents. */
+  readonly events: number
+  /** Revert data of the bundle, or null. */
+  readonly reverted: string | null
+  /** Gas that the op paid for. */
+  readonly paidGas: bigint
+  /** Gas of the transaction. */
+  readonly usedGas: bigint
+}
+
+const coder = AbiCoder.defaultAbiCoder()
+const word = (high: bigint, low: bigint): string => toBeHex((high << 128n) | low, 32)
+
+const toTuple = (version: Version, op: Op): ReadonlyArray<unknown> =>
+  version === "v0.6"
+    ? [
+        op.sender,
+        op.nonce,
+        op.initCode,
+        op.callData,
+        op.callGasLimit,
+        op.verificationGasLimit,
+        op.preVerificationGas,
+        op.maxFeePerGas,
+        op.maxPriorityFeePerGas,
+        op.paymasterAndData,
+        op.signature
+      ]
+    : [
+        op.sender,
+        op.nonce,
+        op.initCode,
+        op.callData,
+        word(op.verificationGasLimit, op.callGasLimit),
+        op.preVerificationGas,
+        word(op.maxPriorityFeePerGas, op.maxFeePerGas),
+        op.paymasterAndData,
+        op.signature
+      ]
+
+const npmArtifact = (version: Version, name: string): { abi: []; bytecode: string } =>
+  JSON.parse(
+    readFileSync(
+      createRequire(import.meta.url).resolve(
+        `@account-abstraction/contracts-${version}/artifacts/${name}.json`
+      ),
+      "utf8"
+    )
+  )
+
+/** ABI of a contract that the EntryPoints' authors ship. */
+export const npmInterface = (version: Version, name: string): Interface =>
+  new Interface(npmArtifact(version, name).abi)
+
+/** Creation code of a contract that the EntryPoints' authors ship. */
+export const npmCode = (version: Version, name: string, ...addresses: ReadonlyArray<string>): string =>
+  npmArtifact(version, name).bytecode +
+  coder
+    .encode(
+      addresses.map(() => "address"),
+      addresses
+    )
+    .slice(2)
+
+export const walletAbi = new Interface(artifact("Wallet").abi)
+export const tokenAbi = new Interface(artifact("TestToken").abi)
+export const reverterAbi = new Interface(artifact("Reverter").abi)
+export const factoryAbi = new Interface(artifact("WalletFactory").abi)
+
+/** r || s || v of real length with no zero byte; s is low. */
+export const dummyEcdsa = (): string => `0x${"11".repeat(64)}1b`
+
+const conditionTypes = {
+  Conditions: [
+    { name: "userOpHash", type: "bytes32" },
+    { name: "validUntil", type: "uint48" },
+    { name: "validAfter", type: "uint48" },
+    { name: "bundler", type: "address" }
+  ]
+}
+
+/** A chain of its own with the three EntryPoints and the suite. */
+export class World {
+  private constructor(
+    readonly anvil: Anvil,
+    readonly provider: JsonRpcProvider,
+    readonly payer: NonceManager,
+    readonly submitter: Wallet,
+    readonly deployer: Wallet,
+    readonly suite: Suite
+  ) {}
+
+  /** The deployer's proof of a creation. */
+  readonly deployerProof = (hash: string): string => this.deployer.signingKey.sign(hash).serialized
+
+  /** Calldata of the reverter. */
+  reverter(name: string, ...args: ReadonlyArray<unknown>): string {
+    return reverterAbi.encodeFunctionData(name, args)
+  }
+
+  static async start(args: ReadonlyArray<string> = []): Promise<World> {
+    const anvil = await startAnvil({ args })
+    const provider = new JsonRpcProvider(anvil.url, undefined, {
+      staticNetwork: true,
+      cacheTimeout: -1,
+      pollingInterval: 20
+    })
+    const fresh = () => new Wallet(Wallet.createRandom().privateKey, provider)
+    const faucet = new Wallet("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80", provider)
+    const payer = new NonceManager(faucet)
+    const deployer = fresh()
+    await deployEntryPoints(payer)
+    const suite = await deploySuite(payer, {
+      deployer: deployer.address,
+      owner: faucet.address,
+      beaconOwner: faucet.address
+    })
+    const submitter = fresh()
+    await provider.send("anvil_setBalance", [submitter.address, toBeHex(10n ** 21n)])
+    return new World(anvil, provider, payer, submitter, deployer, suite)
+  }
+
+  async stop(): Promise<void> {
+    this.provider.destroy()
+    await this.anvil.stop()
+  }
+
+  entryPoint(version: Version): Address.Address {
+    return Address.unsafe(entryPoints[version])
+  }
+
+  async deploy(code: string): Promise<Address.Address> {
+    const sent = await this.payer.sendTransaction({ data: code })
+    const receipt = await sent.wait()
+    if (receipt?.contractAddress == null) throw new Error("nothing was deployed")
+    return Address.unsafe(receipt.contractAddress)
+  }
+
+  /** Deploys a contract of this project that has no constructor arguments. */
+  create(name: string): Promise<Address.Address> {
+    return this.deploy(initCode(name))
+  }
+
+  async send(to: string, data = "0x", value = 0n): Promise<TransactionReceipt> {
+    const sent = await this.payer.sendTransaction({ to, data, value })
+    const receipt = await sent.wait()
+    if (receipt === null) throw new Error("not mined")
+    return receipt
+  }
+
+  setBalance(account: string, wei: bigint): Promise<unknown> {
+    return this.provider.send("anvil_setBalance", [account, toBeHex(wei)])
+  }
+
+  /** Empties the wallet's deposit at the EntryPoint (slot 0 maps accounts to deposits). */
+  clearDeposit(version: Version, wallet: string): Promise<unknown> {
+    const slot = keccak256(coder.encode(["address", "uint256"], [wallet, 0]))
+    return this.provider.send("anvil_setStorageAt", [this.entryPoint(version), slot, `0x${"00".repeat(32)}`])
+  }
+
+  /** As the EntryPoint itself computes it. */
+  async userOpHash(version: Version, op: Op): Promise<string> {
+    const abi = npmInterface(version, "EntryPoint")
+    const data = abi.encodeFunctionData("getUserOpHash", [toTuple(version, op)])
+    return this.provider.call({ to: this.entryPoint(version), data })
+  }
+
+  /** abi.encode(validUntil, validAfter, bundler, proof), bound to the submitter and valid for long. */
+  blob(proof: string): Hex.Hex {
+    return Hex.unsafe(
+      coder.encode(
+        ["uint48", "uint48", "address", "bytes"],
+        [4_000_000_000n, 0n, this.submitter.address, proof]
+      )
+    )
+  }
+
+  /** The hash that a proof of `blob` signs. */
+  signingHash(userOpHash: string): string {
+    return TypedDataEncoder.hash({ name: "castellan", version: "1" }, conditionTypes, {
+      userOpHash,
+      validUntil: 4_000_000_000n,
+      validAfter: 0n,
+      bundler: this.submitter.address
+    })
+  }
+
+  async sign(version: Version, op: Op, prove: (hash: string) => string): Promise<Op> {
+    return { ...op, signature: this.blob(prove(this.signingHash(await this.userOpHash(version, op)))) }
+  }
+
+  validateCall(version: Version, op: Op, userOpHash: string): Hex.Hex {
+    const abi = npmInterface(version, "IAccount")
+    return Hex.unsafe(abi.encodeFunctionData("validateUserOp", [toTuple(version, op), userOpHash, 0]))
+  }
+
+  handleOps(version: Version, ops: ReadonlyArray<Op>, beneficiary: string): string {
+    const abi = npmInterface(version, "EntryPoint")
+    return abi.encodeFunctionData("handleOps", [ops.map((op) => toTuple(version, op)), beneficiary])
+  }
+
+  /** Runs a bundle on the real EntryPoint without mining it. */
+  async simulate(version: Version, ops: ReadonlyArray<Op>, gas = 25_000_000n): Promise<Outcome> {
+    const [block] = await this.provider.send("eth_simulateV1", [
+      {
+        blockStateCalls: [
+          {
+            calls: [
+              {
+                from: this.submitter.address,
+                to: this.entryPoint(version),
+                gas: toBeHex(gas),
+                data: this.handleOps(version, ops, this.submitter.address)
+              }
+            ]
+          }
+        ]
+      },
+      "latest"
+    ])
+    const [call] = block.calls
+    return {
+      ...this.outcome(version, call.logs ?? []),
+      usedGas: BigInt(call.gasUsed),
+      reverted: call.status === "0x1" ? null : (call.returnData ?? "0x")
+    }
+  }
+
+  /** Mines a bundle; `success` when all ops succeeded, `paidGas` of all of them. */
+  async submit(
+    version: Version,
+    ops: ReadonlyArray<Op>,
+    options: { readonly beneficiary?: string; readonly gasLimit?: bigint } = {}
+  ): Promise<Outcome> {
+    const sent = await this.submitter.sendTransaction({
+      to: this.entryPoint(version),
+      data: this.handleOps(version, ops, options.beneficiary ?? this.submitter.address),
+      gasLimit: options.gasLimit ?? 20_000_000n
+    })
+    const receipt = await sent.wait()
+    if (receipt === null) throw new Error("not mined")
+    return { ...this.outcome(version, receipt.logs), usedGas: receipt.gasUsed, reverted: null }
+  }
+
+  private outcome(
+    version: Version,
+    logs: ReadonlyArray<{ readonly topics: ReadonlyArray<string>; readonly data: string }>
+  ): Pick<Outcome, "success" | "events" | "paidGas"> {
+    const abi = npmInterface(version, "EntryPoint")
+    const events = logs.flatMap((log) => {
+      const event = abi.parseLog(log)
+      return event?.name === "UserOperationEvent" ? [event.args] : []
+    })
+    return {
+      events: events.length,
+      success: events.length > 0 && events.every((args) => args.success),
+      paidGas: events.reduce((sum, args) => sum + args.actualGasUsed, 0n)
+    }
+  }
+
+  /** One eth_call through the lens, from the submitter. */
+  async look(
+    version: Version,
+    request: Omit<GasLens.Request, "entryPoint">,
+    options: { readonly gas?: bigint; readonly extra?: Parameters<typeof GasLens.overrides>[0]["extra"] } = {}
+  ): Promise<GasLens.Report> {
+    const entryPoint = this.entryPoint(version)
+    const data = Either.getOrThrow(GasLens.encodeCall({ entryPoint, ...request }))
+    const entryPointCode = Hex.unsafe(await this.provider.getCode(entryPoint))
+    const override = GasLens.overrides({
+      entryPoint,
+      entryPointCode,
+      ...(options.extra !== undefined && { extra: options.extra })
+    })
+    const call = {
+      from: this.submitter.address,
+      to: entryPoint,
+      data,
+      gas: toBeHex(options.gas ?? 100_000_000n)
+    }
+    return Either.getOrThrow(
+      GasLens.decodeResult(await this.provider.send("eth_call", [call, "latest", override]))
+    )
+  }
+
+  /** The op as the lens takes it. */
+  async probe(
+    version: Version,
+    op: Op,
+    given: {
+      readonly verificationGas?: bigint
+      readonly callGas?: bigint
+      readonly requiredPrefund?: bigint
+    } = {}
+  ): Promise<GasLens.Probe> {
+    return {
+      sender: op.sender,
+      nonce: op.nonce,
+      initCode: op.initCode,
+      validateCall: this.validateCall(version, op, await this.userOpHash(version, op)),
+      callData: op.callData,
+      requiredPrefund:
+        given.requiredPrefund ??
+        (op.callGasLimit + op.verificationGasLimit + op.preVerificationGas) * op.maxFeePerGas,
+      verificationGas: given.verificationGas ?? 5_000_000n,
+      callGas: given.callGas ?? 10_000_000n
+    }
+  }
+}
