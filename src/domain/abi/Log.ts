@@ -26,6 +26,12 @@ export interface DecodedLog {
   readonly data: string
 }
 
+/**
+ * Definitions of one topic, or anonymous ones, that are tried on a log. Each may cost the decoding of all its
+ * data, and an account may register any number of them.
+ */
+const maxCandidates = 32
+
 const isHashed = ({ base }: Parameter.Parameter): boolean =>
   base.dynamic || base.kind === "array" || base.kind === "tuple"
 
@@ -87,24 +93,28 @@ const decoded = (definition: EventDefinition, log: RawLog, args: ReadonlyArray<V
   args: Values.byName(definition.inputs, args)
 })
 
+/** What decides whether a log fits: definitions that agree in it differ in names only. */
+const shape = ({ anonymous, inputs, topic }: EventDefinition): string =>
+  `${topic}${anonymous ? Parameter.canonicalList(inputs) : ""} ${inputs.map(({ indexed }) => (indexed === true ? 1 : 0)).join("")}`
+
 /**
  * Indexes definitions, given in order of precedence, for many logs. The first one that has the log's topic and
- * fits its topics and data decodes it; anonymous events are tried last. A log that fits none stays raw.
+ * fits its topics and data decodes it; anonymous events are tried last. A log that fits none of the first 32
+ * of a topic stays raw. Never throws.
  */
 export const decoder = (definitions: ReadonlyArray<EventDefinition>): ((log: RawLog) => DecodedLog) => {
+  const seen = new Set<string>()
   const byTopic = new Map<string, Array<EventDefinition>>()
-  const anonymous: Array<EventDefinition> = []
   for (const definition of definitions) {
-    if (definition.anonymous) {
-      anonymous.push(definition)
-      continue
-    }
-    const same = byTopic.get(definition.topic)
-    if (same === undefined) byTopic.set(definition.topic, [definition])
-    else same.push(definition)
+    const key = definition.anonymous ? "" : definition.topic
+    const same = byTopic.get(key) ?? []
+    if (same.length === maxCandidates || seen.has(shape(definition))) continue
+    seen.add(shape(definition))
+    byTopic.set(key, [...same, definition])
   }
+  const anonymous = byTopic.get("") ?? []
   return (log) => {
-    for (const definition of byTopic.get(log.topics[0] ?? "") ?? []) {
+    for (const definition of byTopic.get(log.topics[0] ?? "none") ?? []) {
       const args = values(definition, log)
       if (args !== null) return decoded(definition, log, args)
     }

@@ -66,6 +66,8 @@ const integerName = /^(u?int)([1-9][0-9]{0,2})?$/
 const bytesName = /^bytes([1-9][0-9]?)$/
 const locations: ReadonlySet<string> = new Set(["memory", "calldata", "storage"])
 
+const otherWords: ReadonlySet<string> = new Set(["indexed", "payable", "tuple"])
+
 const plain = (kind: PlainType["kind"], dynamic: boolean): PlainType => ({
   kind,
   canonical: kind,
@@ -102,7 +104,7 @@ export const elementary = (name: string): Type | null => {
 
 /** True for a word that cannot name a parameter because the grammar would read it as something else. */
 export const isReserved = (word: string): boolean =>
-  locations.has(word) || word === "indexed" || word === "tuple" || elementary(word) !== null
+  locations.has(word) || otherWords.has(word) || elementary(word) !== null
 
 /** True for Solidity's data locations. */
 export const isLocation = (word: string): boolean => locations.has(word)

@@ -34,6 +34,7 @@ const utf8 = new TextEncoder()
 const byteDigits = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"))
 
 const describe = (value: unknown): string => {
+  if (value === undefined) return "nothing"
   if (value === null) return "null"
   if (Array.isArray(value)) return "an array"
   if (typeof value === "object") return "an object"

@@ -2,7 +2,7 @@ import * as Either from "effect/Either"
 import * as Hex from "../evm/Hex.js"
 import * as EntryPointReason from "./EntryPointReason.js"
 import * as ErrorDefinition from "./ErrorDefinition.js"
-import type { Parameter } from "./Parameter.js"
+import { canonicalList, type Parameter } from "./Parameter.js"
 import * as Values from "./Values.js"
 
 /** What revert data say. */
@@ -27,6 +27,9 @@ const maxShownElements = 8
 
 /** Reverts inside of one revert (`FailedOpWithRevert`, `PostOpReverted`) that are looked into, at all levels. */
 const maxInner = 8
+
+/** Errors of one selector that are tried: four bytes collide, by chance or by design. */
+const maxCandidates = 8
 
 const panics: ReadonlyMap<string, string> = new Map([
   ["0", "generic compiler panic"],
@@ -195,11 +198,13 @@ const decodeWith = (decoding: Decoding, data: Hex.Hex): Revert => {
 export const decoder = (
   errors: ReadonlyArray<ErrorDefinition.ErrorDefinition>
 ): ((data: Hex.Hex) => Revert) => {
-  const bySelector = new Map<string, Array<ErrorDefinition.ErrorDefinition>>()
+  const bySelector = new Map<string, ReadonlyArray<ErrorDefinition.ErrorDefinition>>()
   for (const definition of [...standard, ...errors]) {
-    const same = bySelector.get(definition.selector)
-    if (same === undefined) bySelector.set(definition.selector, [definition])
-    else same.push(definition)
+    const same = bySelector.get(definition.selector) ?? []
+    const types = canonicalList(definition.inputs)
+    // Equal types fit the same data, so that only the first could ever decode.
+    if (same.length === maxCandidates || same.some(({ inputs }) => canonicalList(inputs) === types)) continue
+    bySelector.set(definition.selector, [...same, definition])
   }
   return (data) => decodeWith({ bySelector, innerLeft: maxInner }, data)
 }

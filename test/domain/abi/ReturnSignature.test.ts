@@ -1,0 +1,113 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
+import * as fc from "fast-check"
+import * as ReturnSignature from "../../../src/domain/abi/ReturnSignature.js"
+import * as generators from "./generators.js"
+
+const parsed = (text: string): ReadonlyArray<readonly [string, string]> =>
+  Either.getOrThrow(ReturnSignature.parse(text)).map(({ name, type }) => [type, name])
+
+describe("ReturnSignature", () => {
+  it.each<[string, ReadonlyArray<readonly [string, string]>]>([
+    ["uint256", [["uint256", ""]]],
+    ["uint balance", [["uint256", "balance"]]],
+    ["uint256[2][]", [["uint256[2][]", ""]]],
+    ["(uint256)", [["uint256", ""]]],
+    [
+      "(uint256,string)",
+      [
+        ["uint256", ""],
+        ["string", ""]
+      ]
+    ],
+    [
+      "uint256,string",
+      [
+        ["uint256", ""],
+        ["string", ""]
+      ]
+    ],
+    [
+      "returns (uint256 a, string b)",
+      [
+        ["uint256", "a"],
+        ["string", "b"]
+      ]
+    ],
+    [
+      "returns(uint256 a, string memory b)",
+      [
+        ["uint256", "a"],
+        ["string", "b"]
+      ]
+    ],
+    ["((uint256,bool))", [["(uint256,bool)", ""]]],
+    ["tuple(uint256,bool)", [["(uint256,bool)", ""]]],
+    ["(tuple(uint256,bool))", [["(uint256,bool)", ""]]],
+    ["tuple(uint256 a,bool b) pair", [["(uint256,bool)", "pair"]]],
+    ["(uint256,bool)[]", [["(uint256,bool)[]", ""]]],
+    ["(uint256,bool) pair", [["(uint256,bool)", "pair"]]],
+    [
+      "(uint256),(bool)",
+      [
+        ["(uint256)", ""],
+        ["(bool)", ""]
+      ]
+    ],
+    [
+      "((uint256,bool)[],(bytes,string)[2])",
+      [
+        ["(uint256,bool)[]", ""],
+        ["(bytes,string)[2]", ""]
+      ]
+    ],
+    ["()", []],
+    ["returns ()", []]
+  ])("%s", (text, expected) => {
+    expect(parsed(text)).toEqual(expected)
+  })
+
+  it.each([
+    "",
+    "returns",
+    "returns uint256",
+    "(uint256",
+    "uint256)",
+    "(uint256,)",
+    "uint256,",
+    ",",
+    "(())",
+    "tuple()",
+    "(a,b)",
+    "uint256;",
+    "function f()",
+    "f() returns (uint256)",
+    "uint256 indexed",
+    "(uint256)(bool)",
+    "uint 256"
+  ])("%j is an invalid return signature", (text) => {
+    const result = ReturnSignature.parse(text)
+    expect(Either.isLeft(result) && result.left.message).toBe("invalid return signature")
+  })
+
+  it("outer parentheses are the list, inner ones a tuple", () => {
+    fc.assert(
+      fc.property(generators.types, (types) => {
+        const list = `(${types.map(({ written }) => written).join(",")})`
+        const canonical = types.map((type) => [type.canonical, ""] as const)
+        expect(parsed(list)).toEqual(canonical)
+        expect(parsed(`returns ${list}`)).toEqual(canonical)
+        if (types.length > 0) expect(parsed(`(${list})`)).toEqual([[generators.canonicalList(types), ""]])
+      })
+    )
+  })
+
+  it("any text is a list of types or a refusal, and never throws", () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.fullUnicodeString(), generators.tokenSoup), (text) => {
+        expect(Either.isEither(ReturnSignature.parse(text))).toBe(true)
+      }),
+      { numRuns: 2_000 }
+    )
+  })
+})
