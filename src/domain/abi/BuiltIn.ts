@@ -68,6 +68,8 @@ export const errorTexts: ReadonlyArray<string> = [
   "error InvalidShortString()",
   "error StringTooLong(string str)",
   // the reference suite
+  "error InvalidBeacon(address beacon)",
+  "error NonPayable()",
   "error InvalidAuthorization()",
   "error InvalidDeadline(uint48 deadline)",
   "error InvalidDeployer()",
@@ -77,6 +79,7 @@ export const errorTexts: ReadonlyArray<string> = [
   "error CustodyMismatch(uint256 custody, uint8 configCustody)",
   "error AlreadyInitialized()",
   "error OnlySelf(address caller)",
+  "error Malformed()",
   "error UnknownEntryPoint(address entryPoint)",
   "error AccountUnauthorized(address sender)",
   "error CustodyIsFixed(uint8 custody)",

@@ -126,7 +126,7 @@ const explained = (
   inner: string
 ): { readonly message: string; readonly code: string | null } => {
   const found = EntryPointReason.find(reason)
-  const first = `${oneLine(reason)}${inner === "" ? "" : ` (${inner})`}`
+  const first = `${oneLine(reason) || "failed without a reason"}${inner === "" ? "" : ` (${inner})`}`
   return found === null
     ? { message: first, code: null }
     : { message: `${first}: ${found.meaning}; ${found.remedy}`, code: found.code }

@@ -1,0 +1,282 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
+import { EventFragment } from "ethers/abi"
+import { id } from "ethers/hash"
+import * as fc from "fast-check"
+import * as ErrorDefinition from "../../../src/domain/abi/ErrorDefinition.js"
+import * as Event from "../../../src/domain/abi/Event.js"
+import * as generators from "./generators.js"
+
+const parsed = (text: string): Event.EventDefinition => Either.getOrThrow(Event.parse(text))
+const parsedError = (text: string): ErrorDefinition.ErrorDefinition =>
+  Either.getOrThrow(ErrorDefinition.parse(text))
+
+const transfer = "event Transfer(address indexed from, address indexed to, uint256 value)"
+const transferTopic = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
+
+describe("Event", () => {
+  it.each([
+    transfer,
+    "Transfer(address indexed from, address indexed to, uint value)",
+    " event  Transfer ( address  indexed from,address payable indexed to,uint256 value ) "
+  ])("%s has the ERC-20 topic and one canonical text", (text) => {
+    const event = parsed(text)
+    expect(event.topic).toBe(transferTopic)
+    expect(event.canonical).toBe(transfer)
+    expect(event.anonymous).toBe(false)
+    expect(event.inputs.map(({ indexed, name, type }) => [type, indexed, name])).toEqual([
+      ["address", true, "from"],
+      ["address", true, "to"],
+      ["uint256", false, "value"]
+    ])
+  })
+
+  it.each([
+    ["event E()", "event E()"],
+    ["E(uint) anonymous", "event E(uint256) anonymous"],
+    ["E(uint indexed)", "event E(uint256 indexed)"],
+    ["E(tuple(uint a, (bytes) b)[2] c)", "event E((uint256 a, (bytes) b)[2] c)"],
+    ["event(uint256 a)", null],
+    ["event error(bytes32 event)", "event error(bytes32 event)"],
+    [
+      "E(uint indexed a, uint indexed b, uint indexed c, uint indexed d) anonymous",
+      "event E(uint256 indexed a, uint256 indexed b, uint256 indexed c, uint256 indexed d) anonymous"
+    ]
+  ])("%s is %s", (text, canonical) => {
+    expect(Either.getOrNull(Either.map(Event.parse(text), (event) => event.canonical))).toBe(canonical)
+  })
+
+  it.each([
+    "",
+    "event",
+    "Transfer",
+    "event Transfer(address from",
+    "event Transfer(address from);",
+    "function Transfer(address)",
+    "error Transfer(address)",
+    "Transfer(address memory a)",
+    "Transfer(bytes memory a)",
+    "Transfer((uint256 indexed a) b)",
+    "Transfer(indexed uint256 a)",
+    "Transfer(uint256 indexed indexed a)",
+    "Transfer(address) returns (bool)",
+    "Transfer(address) anonymous anonymous",
+    "E(uint indexed a, uint indexed b, uint indexed c, uint indexed d)",
+    "E(uint indexed, uint indexed, uint indexed, uint indexed, uint indexed) anonymous"
+  ])("%j is an invalid event definition", (text) => {
+    const result = Event.parse(text)
+    expect(Either.isLeft(result) && result.left.message).toMatch(/^invalid event definition: ./)
+  })
+
+  const fragment = {
+    type: "event",
+    name: "Transfer",
+    anonymous: false,
+    inputs: [
+      { name: "from", type: "address", indexed: true, internalType: "address" },
+      { name: "to", type: "address", indexed: true, internalType: "address" },
+      { name: "value", type: "uint256", indexed: false, internalType: "uint256" }
+    ]
+  }
+
+  it("JSON fragments give the same definition as text, optional fields absent or not", () => {
+    expect(Either.getOrThrow(Event.fromJson(fragment))).toEqual(parsed(transfer))
+    const short = {
+      type: "event",
+      name: "E",
+      inputs: [{ type: "uint" }, { name: "", type: "tuple[]", components: [{ name: "a", type: "int" }] }]
+    }
+    expect(Either.getOrThrow(Event.fromJson(short))).toEqual(parsed("E(uint, (int a)[])"))
+    expect(Either.getOrThrow(Event.fromJson({ type: "event", name: "E" }))).toEqual(parsed("E()"))
+    expect(Either.getOrThrow(Event.fromJson({ type: "event", name: "E", anonymous: true })).canonical).toBe(
+      "event E() anonymous"
+    )
+  })
+
+  const input = (change: object): object => ({
+    ...fragment,
+    inputs: [{ name: "a", type: "uint256", ...change }]
+  })
+  const deep = (levels: number): object =>
+    levels === 0 ? { name: "a", type: "bool" } : { name: "a", type: "tuple", components: [deep(levels - 1)] }
+
+  it.each<[string, unknown]>([
+    ["not an object", null],
+    ["not an object", []],
+    ["not an object", "event E()"],
+    ['type is not "event"', {}],
+    ['type is not "event"', { ...fragment, type: "error" }],
+    ["name is not a string", { ...fragment, name: undefined }],
+    ["name is not a string", { ...fragment, name: 1 }],
+    ['name "" cannot be a name', { ...fragment, name: "" }],
+    ['name "a b" cannot be a name', { ...fragment, name: "a b" }],
+    ['name "uint256" cannot be a name', { ...fragment, name: "uint256" }],
+    ["anonymous is not a boolean", { ...fragment, anonymous: "no" }],
+    ["inputs is not an array", { ...fragment, inputs: {} }],
+    ["inputs[0] is not an object", { ...fragment, inputs: [null] }],
+    ["inputs[0] is not an object", { ...fragment, inputs: ["uint256"] }],
+    ["inputs[0].type is not a string", input({ type: undefined })],
+    ["inputs[0].type: unknown type", input({ type: "uint257" })],
+    ["inputs[0].type: unknown type", input({ type: "(uint256)" })],
+    ["inputs[0].type: unknown type", input({ type: "uint256 " })],
+    ["inputs[0].type: unknown type", input({ type: "uint256[" })],
+    ["inputs[0].type: unknown type", input({ type: "uint256[01]" })],
+    ["inputs[0].type: unknown type", input({ type: "uint256[1e3]" })],
+    ["inputs[0].type: unknown type", input({ type: "" })],
+    ["inputs[0].type: unknown type", input({ type: "function" })],
+    ["inputs[0].type: a fixed array has", input({ type: "uint256[0]" })],
+    ["inputs[0].type: a fixed array may", input({ type: "uint256[99999999999999999999]" })],
+    ["inputs[0].type: types may be nested", input({ type: `bool${"[]".repeat(17)}` })],
+    ["inputs[0].type: a tuple needs components", input({ type: "tuple" })],
+    ["inputs[0].type: a tuple has at least", input({ type: "tuple", components: [] })],
+    ["inputs[0].type: only tuples", input({ components: [{ name: "b", type: "bool" }] })],
+    ["inputs[0].components is not an array", input({ type: "tuple", components: "bool" })],
+    [
+      "inputs[0].components[0].indexed: only",
+      input({ type: "tuple", components: [{ type: "bool", indexed: true }] })
+    ],
+    ["inputs[0].components[0].type: unknown", input({ type: "tuple", components: [{ type: "boolean" }] })],
+    ["inputs[0].name is not a string", input({ name: 1 })],
+    ['inputs[0].name "a,b" cannot be a name', input({ name: "a,b" })],
+    ["inputs[0].internalType is not a string", input({ internalType: 1 })],
+    ["inputs[0].indexed is not a boolean", input({ indexed: "true" })],
+    ['inputs[0] has an unknown field "index"', input({ index: true })],
+    ['unknown field "input"', { ...fragment, input: [] }],
+    [
+      "more than 3 parameters are indexed",
+      { ...fragment, inputs: new Array(4).fill({ type: "bool", indexed: true }) }
+    ],
+    ["more than 1024 parameters", { ...fragment, inputs: new Array(1_025).fill({ type: "bool" }) }],
+    [
+      "longer than 8192 characters",
+      { ...fragment, inputs: new Array(100).fill({ name: "a".repeat(100), type: "bool" }) }
+    ],
+    ["types may be nested 16 levels deep", { ...fragment, inputs: [deep(17)] }],
+    ["types may be nested 16 levels deep", { ...fragment, inputs: [deep(5_000)] }],
+    ["cannot be a name", { ...fragment, name: "a".repeat(300) }]
+  ])("a JSON fragment is refused: %s", (why, value) => {
+    const result = Event.fromJson(value)
+    expect(Either.isLeft(result) && result.left.message).toContain(`invalid event definition: `)
+    expect(Either.isLeft(result) && result.left.message).toContain(why)
+  })
+
+  it("inherited fields do not count", () => {
+    const inherited: unknown = Object.create(fragment)
+    expect(Either.isLeft(Event.fromJson(inherited))).toBe(true)
+  })
+
+  it("the topic is ethers', and the canonical text is read back to the same definition", () => {
+    fc.assert(
+      fc.property(generators.types, fc.nat(), fc.boolean(), (types, bits, anonymous) => {
+        let left = 3
+        const inputs = types.map(({ written }, i) => {
+          const indexed = ((bits >> i) & 1) === 1 && left-- > 0
+          return `${written}${indexed ? " indexed" : ""}${i % 2 === 0 ? ` p${i}` : ""}`
+        })
+        const event = parsed(`E(${inputs.join(",")})${anonymous ? "anonymous" : ""}`)
+        const canonical = `E${generators.canonicalList(types)}`
+        expect(event.topic).toBe(EventFragment.from(`event ${canonical}`).topicHash)
+        expect(parsed(event.canonical)).toEqual(event)
+      })
+    )
+  })
+
+  it("ethers reads the canonical text as the same event", () => {
+    fc.assert(
+      fc.property(generators.types, (types) => {
+        const event = parsed(`E(${types.map(({ written }, i) => `${written} p${i}`).join(",")})`)
+        // ethers takes this one name for its keyword.
+        const text = event.canonical.replaceAll("constructor", "name")
+        expect(EventFragment.from(text).topicHash).toBe(event.topic)
+      })
+    )
+  })
+
+  it("any text or JSON is a definition or a refusal, and never throws", () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.fullUnicodeString(), generators.tokenSoup), (text) => {
+        const event = Event.parse(text)
+        if (Either.isRight(event)) expect(parsed(event.right.canonical)).toEqual(event.right)
+        const error = ErrorDefinition.parse(text)
+        if (Either.isRight(error)) expect(parsedError(error.right.canonical)).toEqual(error.right)
+      }),
+      { numRuns: 2_000 }
+    )
+    const loose = fc.record(
+      {
+        type: fc.constantFrom("event", "error", "function"),
+        name: fc.oneof(fc.constant("E"), fc.jsonValue()),
+        inputs: fc.oneof(
+          fc.array(
+            fc.record(
+              {
+                name: fc.oneof(fc.constant("a"), fc.jsonValue()),
+                type: fc.oneof(fc.constantFrom("uint", "tuple[]", "bool[2]"), fc.jsonValue()),
+                components: fc.jsonValue()
+              },
+              { requiredKeys: [] }
+            )
+          ),
+          fc.jsonValue()
+        ),
+        anonymous: fc.jsonValue()
+      },
+      { requiredKeys: ["type"] }
+    )
+    fc.assert(
+      fc.property(fc.oneof(loose, fc.jsonValue()), (value) => {
+        const event = Event.fromJson(value)
+        if (Either.isRight(event)) expect(parsed(event.right.canonical)).toEqual(event.right)
+        expect(Either.isEither(ErrorDefinition.fromJson(value))).toBe(true)
+      }),
+      { numRuns: 1_000 }
+    )
+  })
+})
+
+describe("ErrorDefinition", () => {
+  it.each([
+    [
+      "error NotEnough(uint available, uint required)",
+      "error NotEnough(uint256 available, uint256 required)"
+    ],
+    ["NotEnough(uint256,uint256)", "error NotEnough(uint256, uint256)"],
+    ["error E((address to, bytes)[] xs)", "error E((address to, bytes)[] xs)"],
+    ["error E()", "error E()"]
+  ])("%s is %s", (text, canonical) => {
+    expect(parsedError(text).canonical).toBe(canonical)
+  })
+
+  it("the selector is the one that revert data begin with", () => {
+    expect(parsedError("error Error(string)").selector).toBe("0x08c379a0")
+    expect(parsedError("Panic(uint)").selector).toBe("0x4e487b71")
+    expect(parsedError("FailedOp(uint256,string)").selector).toBe(id("FailedOp(uint256,string)").slice(0, 10))
+  })
+
+  it.each([
+    "",
+    "error",
+    "error E",
+    "error E(uint256 indexed a)",
+    "error E() anonymous",
+    "event E()",
+    "error E();"
+  ])("%j is an invalid error definition", (text) => {
+    const result = ErrorDefinition.parse(text)
+    expect(Either.isLeft(result) && result.left.message).toMatch(/^invalid error definition: ./)
+  })
+
+  it("JSON fragments give the same definition as text, and indexed parameters are refused", () => {
+    const inputs = [{ name: "x", type: "uint256", internalType: "uint256" }]
+    expect(Either.getOrThrow(ErrorDefinition.fromJson({ type: "error", name: "E", inputs }))).toEqual(
+      parsedError("error E(uint256 x)")
+    )
+    for (const value of [
+      { type: "event", name: "E", inputs },
+      { type: "error", name: "E", inputs: [{ type: "uint256", indexed: true }] },
+      { type: "error", inputs },
+      undefined
+    ])
+      expect(Either.isLeft(ErrorDefinition.fromJson(value))).toBe(true)
+  })
+})

@@ -1,0 +1,247 @@
+import { readFileSync } from "node:fs"
+import { describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
+import { Interface } from "ethers/abi"
+import * as fc from "fast-check"
+import * as BuiltIn from "../../../src/domain/abi/BuiltIn.js"
+import * as EntryPointReason from "../../../src/domain/abi/EntryPointReason.js"
+import * as ErrorDefinition from "../../../src/domain/abi/ErrorDefinition.js"
+import * as Revert from "../../../src/domain/abi/Revert.js"
+import * as Hex from "../../../src/domain/evm/Hex.js"
+
+const error = (text: string): ErrorDefinition.ErrorDefinition =>
+  Either.getOrThrow(ErrorDefinition.parse(text))
+
+/** Revert data as ethers writes them. */
+const data = (definition: string, ...values: ReadonlyArray<unknown>): Hex.Hex => {
+  const oracle = new Interface([`error ${definition}`])
+  return Hex.unsafe(oracle.encodeErrorResult(definition.slice(0, definition.indexOf("(")), values))
+}
+
+const reason = (text: string): Hex.Hex => data("Error(string)", text)
+
+const message = (bytes: Hex.Hex, ...errors: ReadonlyArray<string>): string =>
+  Revert.decode(errors.map(error), bytes).message
+
+const address = "0x5FF137D4b0FDCD49DcA30c7CF57E578a026d2789"
+
+describe("Revert", () => {
+  it("a reason is shown as it is", () => {
+    expect(Revert.decode([], reason("too poor"))).toEqual({
+      kind: "error",
+      name: "Error",
+      args: { reason: "too poor" },
+      message: "too poor",
+      code: null
+    })
+    expect(message(reason(""))).toBe("reverted with an empty reason")
+  })
+
+  it.each<[number, string]>([
+    [0x00, "Panic(0x00): generic compiler panic"],
+    [0x01, "Panic(0x01): assertion failed"],
+    [0x11, "Panic(0x11): arithmetic overflow or underflow"],
+    [0x12, "Panic(0x12): division or modulo by zero"],
+    [0x21, "Panic(0x21): value is no member of the enum"],
+    [0x22, "Panic(0x22): storage byte array is badly encoded"],
+    [0x31, "Panic(0x31): pop of an empty array"],
+    [0x32, "Panic(0x32): array index out of bounds"],
+    [0x41, "Panic(0x41): too much memory allocated"],
+    [0x51, "Panic(0x51): call of an uninitialised internal function"],
+    [0x99, "Panic(0x99): unknown panic code"]
+  ])("panic %i is explained", (code, expected) => {
+    const revert = Revert.decode([], data("Panic(uint256)", code))
+    expect(revert.kind).toBe("panic")
+    expect(revert.args).toEqual({ code: String(code) })
+    expect(revert.message).toBe(expected)
+  })
+
+  it("a custom error is shown with its arguments", () => {
+    const definition = error("error NotEnough(uint256 available, uint256 required)")
+    expect(Revert.decode([definition], data("NotEnough(uint256,uint256)", 5, 7))).toEqual({
+      kind: "custom",
+      name: "NotEnough",
+      args: { available: "5", required: "7" },
+      message: "NotEnough(available: 5, required: 7)",
+      code: null
+    })
+    expect(message(data("NotEnough(uint256,uint256)", 5, 7), "NotEnough(uint256,uint256)")).toBe(
+      "NotEnough(5, 7)"
+    )
+    expect(message(data("Paused()"), "Paused()")).toBe("Paused()")
+  })
+
+  it("strings, bytes, arrays and tuples of a custom error are shown in short", () => {
+    const text = "E(string s, bytes b, uint8[] n, (address a, bool ok) t)"
+    const types = "E(string,bytes,uint8[],tuple(address,bool))"
+    expect(message(data(types, 'say "no"', "0xabcd", [1, 2], [address, true]), text)).toBe(
+      `E(s: "say \\"no\\"", b: 0xabcd, n: [1, 2], t: (a: ${address}, ok: true))`
+    )
+    const long = message(
+      data(types, "x".repeat(9_999), `0x${"ab".repeat(100)}`, new Array(50).fill(1), [address, false]),
+      text
+    )
+    expect(long).toContain(`s: "${"x".repeat(253)}..."`)
+    expect(long).toContain(`b: 0x${"ab".repeat(68)}... (100 bytes)`)
+    expect(long).toContain("n: [1, 1, 1, 1, 1, 1, 1, 1, ... (50 elements)]")
+  })
+
+  it("no data and unknown data say so, shortly", () => {
+    expect(Revert.decode([], Hex.empty)).toEqual({
+      kind: "empty",
+      name: null,
+      args: null,
+      message: "reverted without a reason",
+      code: null
+    })
+    expect(Revert.decode([], Hex.unsafe("0xdeadbeef"))).toEqual({
+      kind: "unknown",
+      name: null,
+      args: null,
+      message: "reverted with 0xdeadbeef",
+      code: null
+    })
+    expect(message(Hex.unsafe("0xde"))).toBe("reverted with 0xde")
+    const long = message(Hex.unsafe(`0x${"de".repeat(100_000)}`))
+    expect(long).toBe(`reverted with 0x${"de".repeat(68)}... (100000 bytes)`)
+  })
+
+  it.each<[string, Hex.Hex]>([
+    ["a bare selector", Hex.unsafe("0x08c379a0")],
+    ["a truncated reason", Hex.unsafe(reason("too poor").slice(0, 150))],
+    ["an offset out of the data", Hex.unsafe(`0x08c379a0${"f".repeat(64)}`)],
+    ["a truncated panic", Hex.unsafe("0x4e487b7111")]
+  ])("%s is unknown data", (_, bytes) => {
+    expect(Revert.decode([], bytes).kind).toBe("unknown")
+  })
+
+  it("what a failed op means and what to do is said", () => {
+    const revert = Revert.decode([], data("FailedOp(uint256,string)", 3, "AA24 signature error"))
+    expect(revert).toMatchObject({
+      kind: "failedOp",
+      name: "FailedOp",
+      args: { opIndex: "3", reason: "AA24 signature error" },
+      code: "AA24"
+    })
+    expect(revert.message).toMatch(/^AA24 signature error: the wallet does not accept the signature; sign /)
+    expect(message(data("FailedOp(uint256,string)", 0, "AA21 didn't pay prefund"))).toMatch(
+      /^AA21 didn't pay prefund: .*; fund the wallet/
+    )
+    expect(message(data("FailedOp(uint256,string)", 0, "AA23 reverted: not today"))).toMatch(
+      /^AA23 reverted: not today: the wallet's validation reverted/
+    )
+    const unknown = Revert.decode([], data("FailedOp(uint256,string)", 0, "AA77 something new"))
+    expect([unknown.message, unknown.code]).toEqual(["AA77 something new", null])
+  })
+
+  it("the EntryPoint's plain reasons are explained, other contracts' are not", () => {
+    const entryPoint = Revert.decode([], reason("AA95 out of gas"))
+    expect([entryPoint.kind, entryPoint.code]).toEqual(["error", "AA95"])
+    expect(entryPoint.message).toMatch(/^AA95 out of gas: .*; raise the transaction's gas limit/)
+    expect(message(reason("AA battery is empty"))).toBe("AA battery is empty")
+    expect(message(reason("AA24 but from a token"))).toBe("AA24 but from a token")
+  })
+
+  it("the revert inside of a failed op is decoded", () => {
+    const failed = (inner: string): Hex.Hex =>
+      data("FailedOpWithRevert(uint256,string,bytes)", 0, "AA23 reverted", inner)
+    const errors = ["NotEnough(uint256 available, uint256 required)"]
+    expect(message(failed(data("NotEnough(uint256,uint256)", 5, 7)), ...errors)).toMatch(
+      /^AA23 reverted \(NotEnough\(available: 5, required: 7\)\): the wallet's validation reverted/
+    )
+    expect(message(failed(reason("closed")))).toMatch(/^AA23 reverted \(closed\): /)
+    expect(message(failed("0x"))).toMatch(/^AA23 reverted: /)
+    expect(message(failed("0xdeadbeef"))).toMatch(/^AA23 reverted \(0xdeadbeef\): /)
+    const postOp = data("PostOpReverted(bytes)", reason("no allowance"))
+    const revert = Revert.decode(BuiltIn.errors, failed(postOp))
+    expect(revert.message).toMatch(/^AA23 reverted \(PostOpReverted\(returnData: no allowance\)\): /)
+    expect(revert.args).toEqual({ opIndex: "0", reason: "AA23 reverted", inner: postOp })
+  })
+
+  it("reverts nested without end are cut off", () => {
+    let nested = reason("the core")
+    for (let i = 0; i < 200; i++) nested = data("PostOpReverted(bytes)", nested)
+    const revert = Revert.decode(BuiltIn.errors, nested)
+    expect(revert.message).toMatch(/^(PostOpReverted\(returnData: ){9}0x/)
+    const wide = data(
+      "Many(bytes[])",
+      new Array(8).fill(data("Many(bytes[])", new Array(8).fill(reason("leaf"))))
+    )
+    expect(message(wide, "Many(bytes[])").length).toBeLessThanOrEqual(Revert.maxMessage)
+  })
+
+  it("a message is one short line, whatever the contract says", () => {
+    const hostile = "line\r\nbreak\u0000\u001b[31m\u202e\u2028\u200b\u{10ffff}end"
+    expect(message(reason(hostile))).toBe("line  break  [31m   \u{10ffff}end")
+    expect(message(data("E(string)", hostile), "E(string)")).toMatch(/^E\("line {2}break/)
+    expect(message(reason(`${"x".repeat(252)}\u{1f3f0}${"y".repeat(100_000)}`))).toBe(`${"x".repeat(252)}...`)
+    const wide = `E(${new Array(30).fill("string").join(",")})`
+    expect(message(data(wide, ...new Array(30).fill("z".repeat(300))), wide)).toHaveLength(Revert.maxMessage)
+  })
+
+  it("standard errors cannot be redefined, and the first of equal definitions decodes", () => {
+    expect(message(reason("x"), "Error(string mine)")).toBe("x")
+    expect(message(data("E(uint256)", 1), "E(uint256 first)", "E(uint256 second)")).toBe("E(first: 1)")
+  })
+
+  it("errors whose selectors collide are told apart by what fits", () => {
+    // Two names ground to one selector; the ABI of the data decides.
+    const one = error("error collate_propagate_storage(bytes16 a)")
+    const two = error("error burn(uint256 a)")
+    expect(one.selector).toBe(two.selector)
+    const high = Hex.unsafe(`${one.selector}${"ab".repeat(16)}${"00".repeat(16)}`)
+    const low = Hex.unsafe(`${one.selector}${"00".repeat(31)}05`)
+    expect(Revert.decode([one, two], high).name).toBe("collate_propagate_storage")
+    expect(Revert.decode([one, two], low).name).toBe("burn")
+  })
+
+  it("any data are decoded, and never throw", () => {
+    const decode = Revert.decoder(BuiltIn.errors)
+    const selectors = [...BuiltIn.errors.map(({ selector }) => selector), "0x08c379a0", "0x4e487b71", "0x"]
+    const body = fc.oneof(
+      fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes).toString("hex")),
+      fc
+        .array(fc.constantFrom(0, 1, 2, 32, 64, 96, 128), { maxLength: 12 })
+        .map((values) => values.map((n) => n.toString(16).padStart(64, "0")).join(""))
+    )
+    fc.assert(
+      fc.property(fc.constantFrom(...selectors), body, (selector, tail) => {
+        const revert = decode(Hex.unsafe(`${selector}${tail}`))
+        expect(revert.message.length).toBeLessThanOrEqual(Revert.maxMessage)
+        expect(revert.message).toMatch(/^[^\p{Cc}\u2028\u2029]+$/u)
+        expect(JSON.stringify(revert)).toContain(revert.kind)
+      }),
+      { numRuns: 2_000 }
+    )
+  })
+})
+
+describe("EntryPointReason", () => {
+  it("each code stands once, with a meaning and a remedy", () => {
+    const codes = EntryPointReason.all.map(({ code }) => code)
+    expect(new Set(codes).size).toBe(codes.length)
+    for (const { code, meaning, remedy } of EntryPointReason.all) {
+      expect(code).toMatch(/^AA[0-9]{2}$/)
+      expect(meaning.length).toBeGreaterThan(10)
+      expect(remedy.length).toBeGreaterThan(10)
+    }
+  })
+
+  it.each(["0.6", "0.7", "0.8"])("every code in EntryPoint v%s's bytecode is explained", (version) => {
+    for (const name of ["EntryPoint", "SenderCreator"]) {
+      const path = `../../../node_modules/@account-abstraction/contracts-v${version}/artifacts/${name}.json`
+      const { bytecode } = JSON.parse(readFileSync(new URL(path, import.meta.url), "utf8"))
+      const text = Buffer.from(String(bytecode).slice(2), "hex").toString("latin1")
+      const codes = new Set([...text.matchAll(/AA[0-9]{2}(?= [a-z])/g)].map(([code]) => code))
+      if (name === "EntryPoint") expect(codes.size).toBeGreaterThan(15)
+      for (const code of codes) expect(EntryPointReason.find(`${code} `)?.code).toBe(code)
+    }
+  })
+
+  it("only a whole code at the beginning counts", () => {
+    for (const text of ["", "AA", "AA2", "AA244 x", "AA24x", "xAA24", " AA24", "aa24", "AA00 new"])
+      expect(EntryPointReason.find(text)).toBeNull()
+    expect(EntryPointReason.find("AA24")?.code).toBe("AA24")
+    expect(EntryPointReason.find("AA23 reverted: x")?.code).toBe("AA23")
+  })
+})

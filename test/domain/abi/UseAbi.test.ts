@@ -1,0 +1,94 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
+import { Interface } from "ethers/abi"
+import * as fc from "fast-check"
+import * as UseAbi from "../../../src/domain/abi/UseAbi.js"
+import * as generators from "./generators.js"
+
+const artifact = (path: string): { readonly abi: ReadonlyArray<unknown> } =>
+  JSON.parse(readFileSync(new URL(`../../../${path}`, import.meta.url), "utf8"))
+
+describe("UseAbi", () => {
+  it("fragments and human-readable definitions may be mixed, each kind stays in order", () => {
+    const abi = Either.getOrThrow(
+      UseAbi.parse([
+        "event A(uint256 x)",
+        { type: "error", name: "E", inputs: [{ name: "x", type: "uint256" }] },
+        { type: "event", name: "B", inputs: [], anonymous: false },
+        "error F()",
+        "function f(uint256) view returns (bool)",
+        { name: "g", inputs: [], outputs: [], constant: true, payable: false },
+        { type: "function", name: "h", inputs: [], outputs: [], stateMutability: "view", gas: 2_300 },
+        { type: "constructor", inputs: [], stateMutability: "nonpayable", payable: false },
+        { type: "fallback", stateMutability: "payable" },
+        { type: "receive", stateMutability: "payable" },
+        "constructor(address owner) payable",
+        "receive() external payable",
+        "fallback() external"
+      ])
+    )
+    expect(abi.events.map(({ canonical }) => canonical)).toEqual(["event A(uint256 x)", "event B()"])
+    expect(abi.errors.map(({ canonical }) => canonical)).toEqual(["error E(uint256 x)", "error F()"])
+    expect(abi.functions.map(({ canonical }) => canonical)).toEqual(["f(uint256)", "g()", "h()"])
+    expect(UseAbi.parse([])).toEqual(Either.right(UseAbi.empty))
+  })
+
+  it.each<[string, unknown, string]>([
+    ["a number", 5, "neither text nor an object"],
+    ["null", null, "neither text nor an object"],
+    ["a list", ["event A()"], "neither text nor an object"],
+    ["text without its keyword", "A(uint256)", "begins with event, error or function"],
+    ["text of another kind", "struct S { uint256 a; }", "begins with event, error or function"],
+    ["a word that begins with a keyword", "eventual()", "begins with event, error or function"],
+    ["a malformed event", "event A(uint)) ", "invalid event definition"],
+    ["a malformed error", "error A(uint", "invalid error definition"],
+    ["a malformed function", "function f(", "invalid function signature"],
+    ["an unknown type", { type: "struct", name: "S" }, "type is none of"],
+    ["a type that is no text", { type: 5 }, "type is none of"],
+    ["a malformed fragment", { type: "event", name: "A", inputs: [{ type: "uint7" }] }, "inputs[0].type"],
+    ["a function without a name", {}, "invalid function definition: name"]
+  ])("%s is refused with its index", (_, entry, why) => {
+    const result = UseAbi.parse(["event Fine()", entry])
+    expect(Either.isLeft(result) && result.left.index).toBe(1)
+    expect(Either.isLeft(result) && result.left.message).toContain(why)
+  })
+
+  it.each(["0.6", "0.7", "0.8"])("the whole ABI of EntryPoint v%s is read as ethers reads it", (version) => {
+    const { abi } = artifact(
+      `node_modules/@account-abstraction/contracts-v${version}/artifacts/EntryPoint.json`
+    )
+    const ours = Either.getOrThrow(UseAbi.parse(abi))
+    const oracle = new Interface(JSON.stringify(abi))
+    const events: Array<string> = []
+    const errors: Array<string> = []
+    const functions: Array<string> = []
+    oracle.forEachEvent((event) => events.push(event.topicHash))
+    oracle.forEachError((error) => errors.push(error.selector))
+    oracle.forEachFunction((fn) => functions.push(fn.selector))
+    expect(ours.events.map(({ topic }) => topic).sort()).toEqual(events.sort())
+    expect(ours.errors.map(({ selector }) => selector).sort()).toEqual(errors.sort())
+    expect(ours.functions.map(({ selector }) => selector).sort()).toEqual(functions.sort())
+  })
+
+  it("every committed artifact's ABI is read", () => {
+    const folder = new URL("../../../contracts/artifacts/", import.meta.url)
+    for (const file of readdirSync(folder).filter((name) => name.endsWith(".json")))
+      expect(Either.isRight(UseAbi.parse(artifact(`contracts/artifacts/${file}`).abi))).toBe(true)
+  })
+
+  it("any list is read or refused, and never throws", () => {
+    const entry = fc.oneof(
+      fc.jsonValue(),
+      generators.tokenSoup,
+      generators.tokenSoup.map((text) => `event ${text}`)
+    )
+    fc.assert(
+      fc.property(fc.array(entry), (list) => {
+        const result = UseAbi.parse(list)
+        if (Either.isLeft(result)) expect(list.length).toBeGreaterThan(result.left.index)
+      }),
+      { numRuns: 500 }
+    )
+  })
+})
