@@ -151,33 +151,58 @@ export class Journal extends Context.Tag("castellan/Journal")<
     /**
      * Accepts the work of a request: the request, its ops with the nonces they own, the money they may cost and
      * the deployments it will authorise. The leases of their keys then last until the ops are settled or abandoned.
+     *
+     * Judged in the order of the results: nonces, money, deployments; the first obstacle in the order of the ops (the
+     * deployments) is the answer, and leaves nothing behind. Money: what the other requests' ops under way hold of the
+     * wallet, at all EntryPoints of the chain together, and what this request's ops hold of it, is within what is
+     * available. When nobody else holds any of it, it is accepted: the caller has judged that case.
+     *
+     * Fails when the request was accepted as another one (account, endpoint, chain), has an op of the same index that
+     * is not abandoned, names another chain in its parts, or gives no funds for one of its wallets.
      */
     readonly accept: (acceptance: Acceptance) => Effect.Effect<AcceptanceResult, JournalError>
-    /** Notes the hashes of accepted ops that had none yet, before they are signed. */
+    /**
+     * Notes the hashes of accepted ops that had none yet, before they are signed. The same hash again changes
+     * nothing; another one, or an op that is not accepted, fails.
+     */
     readonly identify: (
       requestId: string,
       ops: ReadonlyArray<{ readonly index: number; readonly userOpHash: Bytes32 }>
     ) => Effect.Effect<void, JournalError>
     /**
      * Gives up ops of a request, by their index, of which no signed transaction was ever stored: frees their nonces,
-     * keys and money. The same request may then accept work of the same index anew.
+     * keys and money. The same request may then accept work of the same index anew. Fails, and gives up none, when
+     * one of them is in a signed transaction or has landed; unknown indexes are ignored.
      */
     readonly abandon: (requestId: string, indexes: ReadonlyArray<number>) => Effect.Effect<void, JournalError>
     /**
-     * Hands out the lane's next nonce: the lowest one that was handed out and never signed, else the one after the
-     * highest known to the journal or the chain. Nothing else hands out nonces.
+     * Hands out the lane's next nonce: the lowest one that was handed out, never signed and not used up on the chain,
+     * else the one after the highest known to the journal or the chain. Nothing else hands out nonces. The caller
+     * has one allocation of a lane at a time that is neither signed nor handed back: another call takes it over.
+     *
+     * `insufficientFunds`: what the lane's signed transactions that are not settled may cost, and this one's cost, is
+     * more than the balance; nothing is handed out. Fails when the request was not accepted on this chain, or one of
+     * the ops is final or is in a signed transaction that is not settled.
      */
     readonly allocate: (request: AllocationRequest) => Effect.Effect<AllocationResult, JournalError>
-    /** The signer refused: the nonce goes to the lane's next work. */
+    /** The signer refused: the nonce goes to the lane's next work. Fails when it was signed or never handed out. */
     readonly unallocate: (lane: Lane, nonce: bigint) => Effect.Effect<void, JournalError>
-    /** Stores the signed bytes of an allocated nonce. From here on the transaction counts as perhaps sent. */
+    /**
+     * Stores the signed bytes of an allocated nonce. From here on the transaction counts as perhaps sent, and so do its
+     * ops. A nonce may have several versions; once it is settled, or while it is nobody's, it takes none. Fails
+     * also when one of the ops was given up since the allocation.
+     */
     readonly recordSigned: (transaction: SignedTransaction) => Effect.Effect<void, JournalError>
-    /** Records the mined transaction of a nonce and what became of the ops; frees what they held. */
+    /**
+     * Records the mined transaction of a nonce and what became of the ops; frees what they held. Only a version that was
+     * stored can settle its nonce. What is settled stays as it is: the same call again changes nothing. An op whose
+     * hash is not known, or that is given up, is ignored; one of the transaction that is not named stays `sent`.
+     */
     readonly settle: (
       transaction: TransactionSettlement,
       ops: ReadonlyArray<OpSettlement>
     ) => Effect.Effect<void, JournalError>
-    /** An op by its hash, when it belongs to this account. */
+    /** An op by its hash, when it belongs to this account; the latest when several were given up. */
     readonly findOp: (
       accountId: AccountId,
       chainId: bigint,

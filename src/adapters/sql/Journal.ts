@@ -1,0 +1,38 @@
+import * as SqlClient from "@effect/sql/SqlClient"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { Journal } from "../../application/ports/Journal.js"
+import * as Acceptances from "./Acceptances.js"
+import * as Leases from "./Leases.js"
+import * as Migrations from "./Migrations.js"
+import * as Ops from "./Ops.js"
+import * as Store from "./Store.js"
+import * as Transactions from "./Transactions.js"
+
+/** The journal in the database of the client; brings its schema up to date first. */
+export const make: Effect.Effect<
+  Context.Tag.Service<typeof Journal>,
+  Migrations.MigrationsError,
+  SqlClient.SqlClient
+> = Effect.gen(function* () {
+  yield* Migrations.run
+  const store = Store.make(yield* SqlClient.SqlClient)
+  return {
+    lease: Leases.lease(store),
+    release: Leases.release(store),
+    accept: Acceptances.accept(store),
+    identify: Ops.identify(store),
+    abandon: Ops.abandon(store),
+    allocate: Transactions.allocate(store),
+    unallocate: Transactions.unallocate(store),
+    recordSigned: Transactions.recordSigned(store),
+    settle: Transactions.settle(store),
+    findOp: Ops.findOp(store)
+  }
+})
+
+export const layer: Layer.Layer<Journal, Migrations.MigrationsError, SqlClient.SqlClient> = Layer.effect(
+  Journal,
+  make
+)

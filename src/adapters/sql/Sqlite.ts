@@ -1,0 +1,89 @@
+import { closeSync, openSync } from "node:fs"
+import * as Reactivity from "@effect/experimental/Reactivity"
+import * as SqlClient from "@effect/sql/SqlClient"
+import type { Connection } from "@effect/sql/SqlConnection"
+import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+import * as ErrorCode from "./ErrorCode.js"
+
+/** The database file cannot be used. */
+export class SqliteError extends Data.TaggedError("SqliteError")<{ readonly message: string }> {}
+
+export interface Options {
+  /** Path of the database file, made (readable by its owner only) when it is absent; `:memory:` for tests. */
+  readonly filename: string
+  /** How long a write waits for another process that writes, milliseconds. Default 5,000. */
+  readonly busyTimeoutMillis?: number
+}
+
+const inMemory = ":memory:"
+
+/** The file holds every tenant's operations: SQLite alone would make it readable by everybody. */
+const createFile = (filename: string) =>
+  Effect.try({
+    try: () => closeSync(openSync(filename, "a", 0o600)),
+    catch: (cause) =>
+      new SqliteError({ message: `cannot open the database file ${filename}${ErrorCode.suffix(cause)}` })
+  })
+
+/**
+ * Transactions that take the write lock when they begin: one that begins as a reader and writes later fails
+ * without waiting when another process wrote in between. A commit that fails is rolled back, so that the
+ * connection is never left inside a transaction.
+ */
+const withTransaction = (reserve: SqlClient.SqlClient["reserve"]): SqlClient.SqlClient["withTransaction"] => {
+  const run = (sql: string) => (connection: Connection) =>
+    Effect.asVoid(connection.executeUnprepared(sql, [], undefined))
+  const rollback = (connection: Connection) => Effect.ignore(run("rollback")(connection))
+  return SqlClient.makeWithTransaction({
+    transactionTag: SqlClient.TransactionConnection,
+    spanAttributes: [],
+    acquireConnection: Effect.flatMap(Scope.make(), (scope) =>
+      Effect.map(Scope.extend(reserve, scope), (connection) => [scope, connection] as const)
+    ),
+    begin: run("begin immediate"),
+    savepoint: (connection, id) => run(`savepoint s${id}`)(connection),
+    commit: (connection) => Effect.tapError(run("commit")(connection), () => rollback(connection)),
+    rollback,
+    rollbackSavepoint: (connection, id) => run(`rollback to savepoint s${id}`)(connection)
+  })
+}
+
+/**
+ * A client of one SQLite file: write-ahead log, and every commit is on the disk when it returns
+ * (`synchronous = FULL`: the default of a write-ahead log is not durable).
+ */
+export const make = (
+  options: Options
+): Effect.Effect<SqlClient.SqlClient, SqliteError, Scope.Scope | Reactivity.Reactivity> =>
+  Effect.gen(function* () {
+    if (options.filename !== inMemory) yield* createFile(options.filename)
+    const client = yield* SqliteClient.make({ filename: options.filename })
+    const sql: SqlClient.SqlClient = Object.assign(client, {
+      withTransaction: withTransaction(client.reserve)
+    })
+    yield* sql`pragma busy_timeout = ${sql.literal(String(Math.trunc(options.busyTimeoutMillis ?? 5_000)))}`
+    yield* sql`pragma synchronous = full`
+    yield* sql`pragma foreign_keys = on`
+    const [mode] = yield* sql<{ readonly journal_mode: string }>`pragma journal_mode`
+    const [level] = yield* sql<{ readonly synchronous: number }>`pragma synchronous`
+    if (options.filename !== inMemory && (mode?.journal_mode !== "wal" || level?.synchronous !== 2))
+      return yield* new SqliteError({ message: `${options.filename} cannot be used with a write-ahead log` })
+    return sql
+  }).pipe(
+    Effect.catchAllDefect((defect) => Effect.fail(defect)),
+    Effect.mapError((cause) =>
+      cause instanceof SqliteError
+        ? cause
+        : new SqliteError({
+            message: `cannot use the database file ${options.filename}${ErrorCode.suffix(cause)}`
+          })
+    ),
+    Effect.withTracerEnabled(false)
+  )
+
+export const layer = (options: Options): Layer.Layer<SqlClient.SqlClient, SqliteError> =>
+  Layer.scoped(SqlClient.SqlClient, make(options)).pipe(Layer.provide(Reactivity.layer))

@@ -1,0 +1,67 @@
+import type * as SqlClient from "@effect/sql/SqlClient"
+import { SqlError } from "@effect/sql/SqlError"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { JournalError } from "../../application/ports/Journal.js"
+import * as Uint from "../../domain/evm/Uint.js"
+import * as ErrorCode from "./ErrorCode.js"
+
+/** The connection of a journal, and how its methods use it. */
+export interface Store {
+  readonly sql: SqlClient.SqlClient
+  /** Runs one method: all of it is durable, or none of it is. A database error becomes a `JournalError`. */
+  readonly transaction: <A, E>(
+    effect: Effect.Effect<A, E>
+  ) => Effect.Effect<A, Exclude<E, SqlError> | JournalError>
+  /** Keeps others that lock the same name out until the transaction ends. */
+  readonly lock: (name: string) => Effect.Effect<void, SqlError>
+}
+
+const storeFailed = (error: SqlError): JournalError =>
+  new JournalError({ message: `the journal's store failed${ErrorCode.suffix(error)}` })
+
+const isSqlError = (error: unknown): error is SqlError => error instanceof SqlError
+
+export const make = (sql: SqlClient.SqlClient): Store => ({
+  sql,
+  transaction: <A, E>(effect: Effect.Effect<A, E>) =>
+    sql.withTransaction(effect).pipe(
+      // A commit that fails is a defect of the client.
+      Effect.catchSomeDefect((defect) =>
+        isSqlError(defect) ? Option.some(Effect.fail(defect)) : Option.none()
+      ),
+      Effect.catchIf(isSqlError, (error) => Effect.fail(storeFailed(error))),
+      // Spans of statements carry their text.
+      Effect.withTracerEnabled(false)
+    ),
+  // SQLite has one writer at a time: a transaction has that lock since it began.
+  lock: (name) =>
+    sql.onDialectOrElse({
+      pg: () => Effect.asVoid(sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`),
+      orElse: () => Effect.void
+    })
+})
+
+/** A call that contradicts what the journal holds. */
+export const refuse = (message: string): Effect.Effect<never, JournalError> =>
+  Effect.fail(new JournalError({ message }))
+
+/** Fails unless every value is an unsigned integer of at most `bits` bits. */
+export const fits = (bits: number, values: Iterable<bigint>): Effect.Effect<void, JournalError> => {
+  const most = Uint.max(bits)
+  for (const value of values)
+    if (value < 0n || value > most) return refuse(`an integer does not fit in ${bits} bits`)
+  return Effect.void
+}
+
+/** Column of an unsigned 64-bit integer: nonces and sequences. */
+export const uint64 = (value: bigint): string => value.toString().padStart(20, "0")
+
+/** Column of a nonce key, 192 bits. */
+export const nonceKey = (value: bigint): string => value.toString().padStart(58, "0")
+
+/** Rows of one statement: the number of its parameters is bounded. */
+export const chunks = <A>(values: ReadonlyArray<A>, size = 500): ReadonlyArray<ReadonlyArray<A>> =>
+  Array.from({ length: Math.ceil(values.length / size) }, (_, at) => values.slice(at * size, (at + 1) * size))
+
+export const distinct = (values: Iterable<string>): ReadonlyArray<string> => [...new Set(values)].sort()
