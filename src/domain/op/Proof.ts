@@ -83,8 +83,8 @@ const recover = (hash: Hex.Bytes32, { r, s, v }: Part): Address.Address | null =
 
 /**
  * For every signature of a normalised proof, in order, the address it recovers to over the signing hash itself and
- * over its EIP-191 form; null where it recovers to nothing. Either may be the signer: compare with the wallet's
- * owners. About 1.5 ms per address.
+ * over its EIP-191 form; null where it recovers to nothing, as with s in the upper half. Either may be the signer:
+ * compare with the wallet's owners. About 1.5 ms per address.
  */
 export const ecdsaSigners = (
   signingHash: Hex.Bytes32,

@@ -200,7 +200,7 @@ const eip7702Marker = "0x7702".padEnd(42, "0")
 const isEip7702 = (initCode: Hex.Hex): boolean =>
   Hex.size(initCode) >= 2 && initCode.slice(0, 42).padEnd(42, "0") === eip7702Marker
 
-/** `bytes` of paymasterAndData as an integer. */
+/** The 16 bytes at byte `from` of paymasterAndData, as an integer. */
 const limitAt = (paymasterAndData: Hex.Hex, from: number): bigint =>
   BigInt(`0x${paymasterAndData.slice(2 + from * 2, 2 + (from + 16) * 2)}`)
 
@@ -208,9 +208,9 @@ const paymasterProblem = (version: Version, data: Hex.Hex): string | undefined =
   if (data === Hex.empty) return undefined
   const least = version === "v0.6" ? 20 : 52
   if (Hex.size(data) < least) return `paymasterAndData must be empty or of at least ${least} bytes`
-  if (Address.fromWord(data.slice(0, 42)) === Address.zero)
-    return "the paymaster must not be the zero address"
   if (version === "v0.6") return undefined
+  if (version === "v0.8" && Address.fromWord(data.slice(0, 42)) === Address.zero)
+    return "the paymaster must not be the zero address"
   return [20, 36].every((from) => Uint.fits(limitAt(data, from), 120))
     ? undefined
     : "the paymaster's gas limits do not fit in 120 bits"
@@ -219,7 +219,8 @@ const paymasterProblem = (version: Version, data: Hex.Hex): string | undefined =
 /**
  * Whether the EntryPoint can take the op at all, whatever wallet and paymaster say: nonce within 256 bits, every gas
  * limit and fee within 120 (else AA94), initCode empty or at least a factory's 20 bytes, paymasterAndData empty or
- * with all its fixed fields (else AA93) and a paymaster, and no EIP-7702 marker on v0.8. `Left` says what is wrong.
+ * with all its fixed fields (else AA93), and on v0.8 no zero paymaster (else AA98) and no EIP-7702 marker. `Left`
+ * says what is wrong.
  */
 export const fits = (version: Version, op: UserOperation): Either.Either<void, string> => {
   if (!Uint.fits(op.nonce, 256)) return Either.left("nonce does not fit in 256 bits")
