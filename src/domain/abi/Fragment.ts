@@ -129,7 +129,8 @@ export const read = (fragment: unknown, type: "event" | "error" | "function"): O
     if (value !== undefined && typeof value !== "boolean") return Either.left(`${flag} is not a boolean`)
   }
   const budget = { left: maxParameters }
-  const inputs = readList(field(fragment, "inputs") ?? [], "inputs", type === "event", 0, budget)
+  const given = field(fragment, "inputs")
+  const inputs = readList(given === undefined ? [] : given, "inputs", type === "event", 0, budget)
   if (Either.isLeft(inputs)) return Either.left(inputs.left)
   const said = field(fragment, "outputs")
   const outputs = said === undefined ? Either.right(null) : readList(said, "outputs", false, 0, budget)

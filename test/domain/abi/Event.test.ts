@@ -113,6 +113,7 @@ describe("Event", () => {
     ['name "uint256" cannot be a name', { ...fragment, name: "uint256" }],
     ["anonymous is not a boolean", { ...fragment, anonymous: "no" }],
     ["inputs is not an array", { ...fragment, inputs: {} }],
+    ["inputs is not an array", { ...fragment, inputs: null }],
     ["inputs[0] is not an object", { ...fragment, inputs: [null] }],
     ["inputs[0] is not an object", { ...fragment, inputs: ["uint256"] }],
     ["inputs[0].type is not a string", input({ type: undefined })],
