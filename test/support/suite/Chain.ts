@@ -74,6 +74,7 @@ export const startChain = async (chainId = 31337): Promise<Chain> => {
   const provider = new JsonRpcProvider(anvil.url, chainId, {
     staticNetwork: true,
     cacheTimeout: -1,
+    batchMaxCount: 1,
     pollingInterval: 50
   })
   const as = (index: number) => devKey(index).connect(provider)

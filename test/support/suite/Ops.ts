@@ -254,3 +254,20 @@ export const batch = (
   walletAbi.encodeFunctionData("executeBatch", [
     calls.map((call) => ({ target: call.target, value: call.value ?? 0n, data: call.data ?? "0x" }))
   ])
+
+/** What `configuration()` says. */
+export const configurationOf = async (
+  wallet: Contract
+): Promise<{ readonly config: Config; readonly configNonce: bigint }> => {
+  const [stored, configNonce] = await wallet.getFunction("configuration").staticCall()
+  const config = {
+    custody: Number(stored.custody),
+    threshold: Number(stored.threshold),
+    owners: stored.owners.toArray(),
+    passkeys: stored.passkeys.map((key: { readonly x: string; readonly y: string }) => ({
+      x: key.x,
+      y: key.y
+    }))
+  }
+  return { config, configNonce }
+}
