@@ -162,6 +162,13 @@ contract GasLens {
             if (m.cold) continue;
             Probe[] memory alone = new Probe[](1);
             alone[0] = probes[i];
+            // What the earlier ops of this wallet claim of its deposit is gone for this one, in their company or later.
+            for (uint256 k = 0; k < i; k++) {
+                if (probes[k].sender != alone[0].sender) continue;
+                unchecked {
+                    alone[0].requiredPrefund += probes[k].requiredPrefund;
+                }
+            }
             // Bounded by what was seen, so that a wallet cannot take its whole allowance twice.
             alone[0].verificationGas = _atMost(2 * (m.creationGas + m.validationGas) + 200_000, alone[0].verificationGas);
             alone[0].callGas = _atMost(2 * m.callGas + 200_000, alone[0].callGas);

@@ -123,6 +123,17 @@ describe.each(versions)("beside a hostile wallet on %s", (version) => {
     ])
   })
 
+  it("absurd figures hurt nobody else", async () => {
+    const sender = await hostile(nothing)
+    const most = (1n << 256n) - 1n
+    const greedy = { ...(await world.probe(version, hostileOp(sender, nothing), given)), requiredPrefund: most }
+    const probes = [greedy, greedy, { ...greedy, verificationGas: most }, { ...greedy, callGas: most }, honest]
+    const { measures } = await world.look(version, { probes, wallets: [] })
+    expect(measures.map(({ stage }) => stage)).toEqual(["ok", "ok", "starved", "starved", "ok"])
+    expect(measures[0]?.shortfall).toBe(most - 10n ** 18n)
+    expect(measures[4]).toEqual(undisturbed)
+  })
+
   it("the lens's own functions do not exist for wallets", async () => {
     const entryPoint = world.entryPoint(version)
     const creator = GasLens.senderCreator(entryPoint)

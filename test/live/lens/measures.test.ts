@@ -266,6 +266,18 @@ describe.each(versions)("a measure on %s", (version) => {
     }
   })
 
+  it("is that of an op which pays for itself when the earlier ops have claimed the deposit", async () => {
+    const payer = await create("payer")
+    await world.clearDeposit(version, payer.address)
+    const depositTo = npmInterface(version, "EntryPoint").encodeFunctionData("depositTo", [payer.address])
+    await world.send(world.entryPoint(version), depositTo, 900n)
+    const op = (nonce: bigint) => opFrom(payer, nonce, holder, "0x")
+    const [first, second] = await look([op(1n), op(2n)], { requiredPrefund: 900n })
+    const paying = only(await look([op(1n)], { requiredPrefund: 1_000n }))
+    expect((paying.validationGas ?? 0n) - (first?.validationGas ?? 0n)).toBeGreaterThan(5_000n)
+    expect(second?.validationGas).toBe(paying.validationGas)
+  })
+
   it("re-simulates with declared limits: the same that the EntryPoint does with them", async () => {
     const data = tokenAbi.encodeFunctionData("transfer", [holder, 1n])
     const op = opFrom(wallet, sequence, token, data)
