@@ -1,0 +1,55 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
+import * as ParseResult from "effect/ParseResult"
+import * as Schema from "effect/Schema"
+import * as fc from "fast-check"
+import * as Custody from "../../../src/domain/wallet/Custody.js"
+
+const strange = [-1, 6, 7, 255, 256, 1.5, -0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, 1e21]
+
+describe("Custody", () => {
+  it("is an integer from 0 to 5, and from 1 to 5 once stored", () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.integer(), fc.double(), fc.integer({ min: 0, max: 5 })), (value) => {
+        const known = [0, 1, 2, 3, 4, 5].includes(value)
+        expect(Either.isRight(Custody.from(value))).toBe(known)
+        expect(Either.isRight(Custody.stored(value))).toBe(known && value !== 0)
+      })
+    )
+    for (const value of strange)
+      expect(Custody.from(value)).toEqual(Either.left("invalid wallet custody type"))
+    expect(Custody.stored(0)).toEqual(Either.left("invalid wallet custody type"))
+  })
+
+  it("that is unknown is refused on the wire in the API's words", () => {
+    for (const value of [...strange, "1", null, true, [1], {}])
+      for (const decode of [
+        Schema.decodeUnknownEither(Custody.schema),
+        Schema.decodeUnknownEither(Custody.storedSchema)
+      ]) {
+        const result = decode(value)
+        expect(
+          Either.isLeft(result) && ParseResult.ArrayFormatter.formatErrorSync(result.left)[0]?.message
+        ).toBe("invalid wallet custody type")
+      }
+    expect(Either.isLeft(Schema.decodeUnknownEither(Custody.storedSchema)(0))).toBe(true)
+    for (const value of [1, 2, 3, 4, 5] as const) {
+      expect(Schema.decodeUnknownSync(Custody.schema)(value)).toBe(value)
+      expect(Schema.decodeUnknownSync(Custody.storedSchema)(value)).toBe(value)
+    }
+  })
+
+  it.each([
+    [0, "UNSPECIFIED", false, false, false],
+    [1, "ECDSA", false, false, true],
+    [2, "ECDSA_PASSKEY", false, true, true],
+    [3, "MULTISIG", true, false, false],
+    [4, "MULTISIG_PASSKEY", true, true, false],
+    [5, "PASSKEY", false, true, false]
+  ] as const)("%i is %s and needs the right fields", (custody, name, signers, passkeys, owner) => {
+    expect(Custody.names[custody]).toBe(name)
+    expect(Custody.usesSigners(custody)).toBe(signers)
+    expect(Custody.usesPasskeys(custody)).toBe(passkeys)
+    expect(Custody.ownerIsSigner(custody)).toBe(owner)
+  })
+})

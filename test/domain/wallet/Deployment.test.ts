@@ -1,0 +1,117 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
+import { concat, Interface, TypedDataEncoder } from "ethers"
+import * as fc from "fast-check"
+import * as Hex from "../../../src/domain/evm/Hex.js"
+import * as Deployment from "../../../src/domain/wallet/Deployment.js"
+import * as WalletConfig from "../../../src/domain/wallet/WalletConfig.js"
+import { address, bytes32, config, custody, hex, mutated, uint, uint48 } from "../generators.js"
+
+const deployment: fc.Arbitrary<Deployment.Deployment> = fc.record({
+  saltHash: bytes32,
+  custody,
+  legacy: fc.boolean(),
+  config,
+  deadline: uint48
+})
+
+const types = {
+  Deploy: [
+    { name: "saltHash", type: "bytes32" },
+    { name: "custody", type: "uint256" },
+    { name: "legacy", type: "bool" },
+    { name: "configHash", type: "bytes32" },
+    { name: "deadline", type: "uint48" }
+  ]
+}
+
+const factoryAbi = new Interface([
+  "function createWallet(bytes32 saltHash, uint256 custody, bool legacy, (uint8 custody,uint8 threshold,address[] owners,(bytes32 x,bytes32 y)[] passkeys) config, uint48 deadline, bytes authorization) returns (address)"
+])
+
+describe("Deployment", () => {
+  it("is authorised over the EIP-712 digest of Deploy", () => {
+    fc.assert(
+      fc.property(deployment, uint(64), address, (it, chainId, factory) => {
+        expect(Deployment.digest({ chainId, factory }, it)).toBe(
+          TypedDataEncoder.hash(
+            { name: "castellan", version: "1", chainId, verifyingContract: factory },
+            types,
+            { ...it, configHash: WalletConfig.configHash(it.config) }
+          )
+        )
+      })
+    )
+  })
+
+  it("is authorised for one chain, one factory and one configuration", () => {
+    fc.assert(
+      fc.property(deployment, deployment, uint(64), address, address, (a, b, chainId, factory, other) => {
+        const digest = Deployment.digest({ chainId, factory }, a)
+        expect(Deployment.digest({ chainId: chainId + 1n, factory }, a)).not.toBe(digest)
+        expect(Deployment.digest({ chainId, factory: other }, a) === digest).toBe(other === factory)
+        expect(Deployment.digest({ chainId, factory }, { ...a, config: b.config }) === digest).toBe(
+          WalletConfig.encode(a.config) === WalletConfig.encode(b.config)
+        )
+      })
+    )
+  })
+
+  it("is called as ethers encodes createWallet, behind the factory in an initCode, and read back from it", () => {
+    fc.assert(
+      fc.property(deployment, address, hex(100), (it, factory, authorization) => {
+        const call = factoryAbi.encodeFunctionData("createWallet", [
+          it.saltHash,
+          it.custody,
+          it.legacy,
+          it.config,
+          it.deadline,
+          authorization
+        ])
+        expect(Deployment.createWalletCall(it, authorization)).toBe(call)
+        const initCode = Deployment.initCode(factory, it, authorization)
+        expect(initCode).toBe(concat([factory, call]))
+        expect(Deployment.parse(initCode)).toEqual(Either.right({ factory, deployment: it, authorization }))
+      })
+    )
+  })
+
+  it("is read from one initCode only", () => {
+    const initCode = fc
+      .tuple(deployment, address, hex(100))
+      .map(([it, factory, authorization]) => Deployment.initCode(factory, it, authorization))
+    fc.assert(
+      fc.property(mutated(initCode), ([right, wrong]) => {
+        const result = Deployment.parse(wrong)
+        if (wrong !== right && Either.isRight(result)) expect(result).not.toEqual(Deployment.parse(right))
+      }),
+      { numRuns: 500 }
+    )
+    fc.assert(fc.property(hex(800), (garbage) => Either.isLeft(Deployment.parse(garbage))))
+    for (const text of ["0x", `0x${"11".repeat(20)}`, `0x${"11".repeat(23)}`, `0x${"11".repeat(24)}`])
+      expect(Either.isLeft(Deployment.parse(Hex.unsafe(text)))).toBe(true)
+  })
+
+  it("with a deadline that does not exist has expired", () => {
+    fc.assert(
+      fc.property(
+        deployment,
+        uint(64),
+        address,
+        fc.constantFrom(-1, 0.5, 2 ** 48, Number.NaN, Number.POSITIVE_INFINITY),
+        (it, chainId, factory, deadline) => {
+          const [wrong, expired] = [
+            { ...it, deadline },
+            { ...it, deadline: 0 }
+          ]
+          expect(Deployment.digest({ chainId, factory }, wrong)).toBe(
+            Deployment.digest({ chainId, factory }, expired)
+          )
+          expect(Deployment.createWalletCall(wrong, Hex.empty)).toBe(
+            Deployment.createWalletCall(expired, Hex.empty)
+          )
+        }
+      )
+    )
+  })
+})

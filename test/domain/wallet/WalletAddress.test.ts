@@ -1,0 +1,117 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
+import { AbiCoder, concat, getCreate2Address, keccak256 } from "ethers"
+import * as fc from "fast-check"
+import * as Address from "../../../src/domain/evm/Address.js"
+import * as Hex from "../../../src/domain/evm/Hex.js"
+import * as Salt from "../../../src/domain/wallet/Salt.js"
+import * as WalletAddress from "../../../src/domain/wallet/WalletAddress.js"
+import { walletProxyCreationCode } from "../../../src/domain/wallet/WalletProxy.generated.js"
+import { address, bytes32, custody, hex } from "../generators.js"
+
+const coder = AbiCoder.defaultAbiCoder()
+
+const creationCode = hex(300)
+  .filter((code) => code !== "0x")
+  .map((code) => Either.getOrThrow(WalletAddress.creationCode(code)))
+
+const zeros = (bytes: number) => "00".repeat(bytes)
+
+/** The examples of EIP-1014: address, salt, init code, result. */
+const eip1014 = [
+  [`0x${zeros(20)}`, `0x${zeros(32)}`, "0x00", "0x4D1A2e2bB4F88F0250f26Ffff098B0b30B26BF38"],
+  [`0xdeadbeef${zeros(16)}`, `0x${zeros(32)}`, "0x00", "0xB928f69Bb1D91Cd65274e3c79d8986362984fDA3"],
+  [
+    `0xdeadbeef${zeros(16)}`,
+    `0x${zeros(12)}feed${zeros(18)}`,
+    "0x00",
+    "0xD04116cDd17beBE565EB2422F2497E06cC1C9833"
+  ],
+  [`0x${zeros(20)}`, `0x${zeros(32)}`, "0xdeadbeef", "0x70f2b2914A2a4b783FaEFb75f459A580616Fcb5e"],
+  [
+    `0x${zeros(16)}deadbeef`,
+    `0x${zeros(28)}cafebabe`,
+    "0xdeadbeef",
+    "0x60f3f640a8508fC6a86d45DF051962668E1e8AC7"
+  ],
+  [
+    `0x${zeros(16)}deadbeef`,
+    `0x${zeros(28)}cafebabe`,
+    `0x${"deadbeef".repeat(11)}`,
+    "0x1d8bfDC5D46DC4f61D6b6115972536eBE6A8854C"
+  ],
+  [`0x${zeros(20)}`, `0x${zeros(32)}`, "0x", "0xE33C0C7F7df4809055C3ebA6c09CFe4BaF1BD9e0"]
+] as const
+
+describe("WalletAddress", () => {
+  it.each(eip1014)(
+    "is the address of EIP-1014's example (%s, %s, %s)",
+    (factory, salt, initCode, expected) => {
+      expect(
+        WalletAddress.predict({
+          factory: Address.unsafe(factory),
+          create2Salt: Hex.unsafe32(salt),
+          initCodeHash: Hex.unsafe32(keccak256(initCode))
+        })
+      ).toBe(expected)
+    }
+  )
+
+  it("is CREATE2 of factory, salt, custody, creation code and beacon", () => {
+    fc.assert(
+      fc.property(
+        address,
+        address,
+        creationCode,
+        bytes32,
+        custody,
+        (factory, beacon, code, saltHash, kind) => {
+          const initCode = concat([code, coder.encode(["address", "bytes"], [beacon, "0x"])])
+          const salt = keccak256(coder.encode(["bytes32", "uint256"], [saltHash, kind]))
+          expect(WalletAddress.initCode(code, beacon)).toBe(initCode)
+          expect(WalletAddress.create2Salt(saltHash, kind, false)).toBe(salt)
+          expect(WalletAddress.create2Salt(saltHash, kind, true)).toBe(saltHash)
+          const initCodeHash = WalletAddress.initCodeHash(code, beacon)
+          for (const create2Salt of [Hex.unsafe32(salt), saltHash])
+            expect(WalletAddress.predict({ factory, initCodeHash, create2Salt })).toBe(
+              getCreate2Address(factory, create2Salt, keccak256(initCode))
+            )
+        }
+      )
+    )
+  })
+
+  it("differs between custodies, and between legacy and not", () => {
+    fc.assert(
+      fc.property(bytes32, (saltHash) => {
+        const all = ([1, 2, 3, 4, 5] as const).map((kind) => WalletAddress.create2Salt(saltHash, kind, false))
+        expect(new Set([...all, WalletAddress.create2Salt(saltHash, 1, true)]).size).toBe(6)
+      })
+    )
+  })
+
+  it("takes creation code of 1 byte to 48 KiB", () => {
+    const ok = (text: string) => Either.isRight(WalletAddress.creationCode(text))
+    expect(["0x00", `0x${"Fe".repeat(49_152)}`, walletProxyCreationCode].every(ok)).toBe(true)
+    expect(Either.getOrNull(WalletAddress.creationCode("0xFE"))).toBe("0xfe")
+    expect(Either.merge(WalletAddress.creationCode("0x"))).toContain("empty")
+    expect(Either.merge(WalletAddress.creationCode(`0x${"fe".repeat(49_153)}`))).toContain("48 KiB")
+    for (const text of ["", "0", "fe", "0xf", "0xzz", "0x6080 40", "hello", `0x${"__$".repeat(14)}`])
+      expect(Either.merge(WalletAddress.creationCode(text))).toContain("not hex")
+  })
+
+  it("of 256 wallets takes well under a second", () => {
+    const code = Either.getOrThrow(WalletAddress.creationCode(walletProxyCreationCode))
+    const started = performance.now()
+    const initCodeHash = WalletAddress.initCodeHash(code, Address.zero)
+    const addresses = Array.from({ length: 256 }, (_, index) => {
+      const salt = Either.getOrThrow(Salt.from(`customer-${index}`))
+      const create2Salt = WalletAddress.create2Salt(Salt.hash(salt), 1, false)
+      return WalletAddress.predict({ factory: Address.zero, initCodeHash, create2Salt })
+    })
+    const took = performance.now() - started
+    console.log(`256 predictions: ${took.toFixed(1)} ms`)
+    expect(new Set(addresses).size).toBe(256)
+    expect(took).toBeLessThan(500)
+  })
+})

@@ -1,0 +1,79 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
+import { AbiCoder, Interface } from "ethers"
+import * as fc from "fast-check"
+import * as Hex from "../../../src/domain/evm/Hex.js"
+import * as Words from "../../../src/domain/evm/Words.js"
+import * as WalletCalls from "../../../src/domain/wallet/WalletCalls.js"
+import { address, hex, mutated, uint } from "../generators.js"
+
+const abi = new Interface([
+  "function execute(address target,uint256 value,bytes data) returns (bytes)",
+  "function executeBatch((address target,uint256 value,bytes data)[] calls) returns (bytes[])",
+  "function configuration() view returns ((uint8,uint8,address[],(bytes32,bytes32)[]),uint64)",
+  "function validator() view returns (address)"
+])
+const coder = AbiCoder.defaultAbiCoder()
+const call = fc.record({ target: address, value: uint(256), data: hex() })
+
+describe("WalletCalls", () => {
+  it("are encoded as ethers encodes them", () => {
+    fc.assert(
+      fc.property(call, fc.array(call, { maxLength: 5 }), ({ target, value, data }, calls) => {
+        expect(WalletCalls.execute(target, value, data)).toBe(
+          abi.encodeFunctionData("execute", [target, value, data])
+        )
+        expect(WalletCalls.executeBatch(calls)).toBe(abi.encodeFunctionData("executeBatch", [calls]))
+      })
+    )
+    expect(WalletCalls.configuration).toBe(abi.encodeFunctionData("configuration"))
+    expect(WalletCalls.validator).toBe(abi.encodeFunctionData("validator"))
+  })
+
+  it("give back what the inner calls returned", () => {
+    fc.assert(
+      fc.property(hex(500), fc.array(hex(), { maxLength: 5 }), (data, results) => {
+        expect(WalletCalls.decodeExecuteResult(Hex.unsafe(coder.encode(["bytes"], [data])))).toEqual(
+          Either.right(data)
+        )
+        expect(
+          WalletCalls.decodeExecuteBatchResult(Hex.unsafe(coder.encode(["bytes[]"], [results])))
+        ).toEqual(Either.right(results))
+      })
+    )
+  })
+
+  it("give back nothing out of other data", () => {
+    const one = hex(300).map((data) => Hex.unsafe(coder.encode(["bytes"], [data])))
+    const many = fc.array(hex(70)).map((data) => Hex.unsafe(coder.encode(["bytes[]"], [data])))
+    fc.assert(
+      fc.property(mutated(one), mutated(many), ([rightOne, wrongOne], [rightMany, wrongMany]) => {
+        const single = WalletCalls.decodeExecuteResult(wrongOne)
+        if (wrongOne !== rightOne && Either.isRight(single))
+          expect(single).not.toEqual(WalletCalls.decodeExecuteResult(rightOne))
+        const batch = WalletCalls.decodeExecuteBatchResult(wrongMany)
+        if (wrongMany !== rightMany && Either.isRight(batch))
+          expect(batch).not.toEqual(WalletCalls.decodeExecuteBatchResult(rightMany))
+      }),
+      { numRuns: 500 }
+    )
+    expect(Either.isLeft(WalletCalls.decodeExecuteResult(Hex.empty))).toBe(true)
+    expect(Either.isLeft(WalletCalls.decodeExecuteBatchResult(Hex.empty))).toBe(true)
+  })
+
+  it("refuse results that share their bytes without multiplying them", () => {
+    const count = 8000
+    const shared = 32 * count
+    const size = 256 * 1024
+    const text = [
+      Words.uint(32n),
+      Words.uint(BigInt(count)),
+      Words.uint(BigInt(shared)).repeat(count),
+      Words.uint(BigInt(size)),
+      "11".repeat(size)
+    ].join("")
+    const started = performance.now()
+    expect(Either.isLeft(WalletCalls.decodeExecuteBatchResult(Hex.unsafe(`0x${text}`)))).toBe(true)
+    expect(performance.now() - started).toBeLessThan(500)
+  })
+})
