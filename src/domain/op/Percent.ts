@@ -37,11 +37,11 @@ export const zero = 0n as Percent
 /** Wire codec: a JSON number or decimal text in, decimal text out. */
 export const schema: Schema.Schema<Percent, string | number> = Schema.transformOrFail(
   Schema.Union(Schema.String, Schema.Number),
-  Schema.BigIntFromSelf as unknown as Schema.Schema<Percent, bigint>,
+  Schema.typeSchema(Schema.BigIntFromSelf.pipe(Schema.brand("Percent"))),
   {
     strict: true,
     decode: (value, _, ast) => Either.mapLeft(from(value), (why) => new ParseResult.Type(ast, value, why)),
-    encode: (percent) => ParseResult.succeed(format(percent as Percent))
+    encode: (percent) => ParseResult.succeed(format(percent))
   }
 ).annotations({
   identifier: "Percent",

@@ -1,0 +1,209 @@
+/**
+ * The storeys of the house, as import rules. Each storey may look down, none may look up:
+ * domain < application < adapters < hosts. Every rule has a planted breach in test/house that proves that it fires.
+ */
+
+/** Modules of npm packages, by their path below node_modules. */
+const npm = (pattern) => `node_modules/${pattern}`
+
+const anyNpm = npm("")
+
+/** Modules of `effect` without fibers, clock, randomness or other effects. */
+const pureEffectModules = [
+  "Array",
+  "BigDecimal",
+  "BigInt",
+  "Boolean",
+  "Brand",
+  "Chunk",
+  "Data",
+  "Either",
+  "Encoding",
+  "Equal",
+  "Equivalence",
+  "Function",
+  "Hash",
+  "HashMap",
+  "HashSet",
+  "Iterable",
+  "Match",
+  "Number",
+  "Option",
+  "Order",
+  "ParseResult",
+  "Pipeable",
+  "Predicate",
+  "Record",
+  "Schema",
+  "SchemaAST",
+  "String",
+  "Struct",
+  "Tuple",
+  "Types"
+]
+
+const pureEffect = npm(`effect/dist/esm/(${pureEffectModules.join("|")})\\.js$`)
+const pureEthers = npm("ethers/lib\\.esm/(abi|address|crypto|hash|utils)/index\\.js$")
+const noble = npm("@noble/")
+const effect = npm("effect/")
+
+/** What each adapter's technology is made of. A folder that is missing here gets `effect` alone. */
+const sdks = {
+  ethers: [npm("ethers/")],
+  memory: [pureEthers],
+  "private-key": [pureEthers],
+  sql: [npm("@effect/(sql|sql-sqlite-node|experimental)/"), npm("better-sqlite3/")]
+}
+
+const forbid = (name, comment, from, to) => ({ name, comment, severity: "error", from, to })
+
+/** Entry points: nothing imports them. */
+const roots = "^src/(index|hosts/(node/main|cli/[^/]+))\\.ts$"
+
+module.exports = {
+  forbidden: [
+    forbid(
+      "domain-looks-down",
+      "The domain knows no other storey.",
+      { path: "^src/domain/" },
+      { path: "^(src|test|contracts|bench)/", pathNot: "^src/domain/" }
+    ),
+    forbid(
+      "domain-is-pure",
+      "The domain imports values and functions only: pure modules of effect, ethers or @noble.",
+      { path: "^src/domain/" },
+      { path: anyNpm, pathNot: [pureEffect, pureEthers, noble] }
+    ),
+    forbid(
+      "domain-without-node",
+      "The domain runs anywhere: no node core.",
+      { path: "^src/domain/" },
+      { dependencyTypes: ["core"] }
+    ),
+    forbid(
+      "application-looks-down",
+      "Use cases and engine know the domain and the ports, never an adapter or a host.",
+      { path: "^src/application/" },
+      { path: "^(src|test|contracts|bench)/", pathNot: "^src/(application|domain)/" }
+    ),
+    forbid(
+      "application-is-effect-only",
+      "Technology belongs in an adapter: no providers, HTTP platform or SQL here.",
+      { path: "^src/application/" },
+      { path: anyNpm, pathNot: effect }
+    ),
+    forbid(
+      "application-without-node",
+      "Use cases run wherever Effect runs: no node core.",
+      { path: "^src/application/" },
+      { dependencyTypes: ["core"] }
+    ),
+    forbid(
+      "ports-stand-alone",
+      "A port is named by domain values; use cases and engine depend on it, not it on them.",
+      { path: "^src/application/ports/" },
+      { path: "^src/application/", pathNot: "^src/application/ports/" }
+    ),
+    forbid(
+      "adapter-looks-down",
+      "An adapter knows the ports and the domain: no use case, no engine, no other adapter, no host.",
+      { path: "^src/adapters/([^/]+)/" },
+      {
+        path: "^(src|test|contracts|bench)/",
+        pathNot: ["^src/(domain|application/ports)/", "^src/adapters/$1/"]
+      }
+    ),
+    ...Object.entries(sdks).map(([folder, allowed]) =>
+      forbid(
+        `adapter-${folder}-own-sdk`,
+        "One technology per folder.",
+        { path: `^src/adapters/${folder}/` },
+        { path: anyNpm, pathNot: [effect, ...allowed] }
+      )
+    ),
+    forbid(
+      "adapter-declares-its-sdk",
+      "A new adapter names its packages in the table of this file.",
+      { path: "^src/adapters/", pathNot: `^src/adapters/(${Object.keys(sdks).join("|")})/` },
+      { path: anyNpm, pathNot: effect }
+    ),
+    forbid(
+      "adapters-only-through-wiring",
+      "One place decides which technology stands behind a port.",
+      { path: "^src/(?!adapters/)", pathNot: "^src/hosts/Wiring\\.ts$" },
+      { path: "^src/adapters/" }
+    ),
+    forbid(
+      "wiring-serves-any-host",
+      "Configuration and wiring know no particular host.",
+      { path: "^src/hosts/[^/]+\\.ts$" },
+      { path: "^src/hosts/(node|web|cli|http)/" }
+    ),
+    forbid(
+      "http-serves-any-process",
+      "The HTTP front knows neither the process that serves it nor the composition root.",
+      { path: "^src/hosts/http/" },
+      { path: "^src/hosts/", pathNot: "^src/hosts/http/" }
+    ),
+    forbid(
+      "service-without-command-line",
+      "The service process carries nothing of the development and command-line tools.",
+      { path: "^src/hosts/", pathNot: "^src/hosts/cli/" },
+      { path: "^src/hosts/cli/" }
+    ),
+    forbid(
+      "surface-is-domain-and-application",
+      "What embedders get from the package's root needs no technology.",
+      { path: "^src/index\\.ts$" },
+      { path: ["^src/(adapters|hosts)/", anyNpm] }
+    ),
+    forbid(
+      "source-knows-no-test",
+      "What ships does not lean on tests or build scripts.",
+      { path: "^src/" },
+      { path: "^(test|bench|contracts)/" }
+    ),
+    forbid(
+      "no-barrels",
+      "Barrels load whole libraries: start-up time and memory are budgeted.",
+      { path: "^src/", pathNot: "^src/hosts/cli/" },
+      {
+        path: [
+          npm("effect/dist/esm/index\\.js$"),
+          npm("ethers/lib\\.esm/(index|ethers)\\.js$"),
+          npm("@effect/[^/]+/dist/esm/index\\.js$")
+        ]
+      }
+    ),
+    forbid(
+      "no-development-packages",
+      "Only the development commands may lean on what production does not install.",
+      { path: "^src/", pathNot: "^src/hosts/cli/" },
+      { dependencyTypes: ["npm-dev"] }
+    ),
+    forbid(
+      "declared-packages-only",
+      "A package that is not in package.json is there by accident.",
+      { path: "^(src|test|contracts|bench)/" },
+      { dependencyTypes: ["npm-no-pkg", "npm-unknown"] }
+    ),
+    forbid("resolvable", "An import that leads nowhere.", {}, { couldNotResolve: true }),
+    forbid("no-cycles", "A circle has no bottom storey.", {}, { circular: true }),
+    forbid(
+      "no-orphans",
+      "A module that nothing leads to and that leads nowhere.",
+      { path: "^src/", pathNot: roots, orphan: true },
+      {}
+    )
+  ],
+  options: {
+    doNotFollow: { path: anyNpm },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: "tsconfig.json" },
+    enhancedResolveOptions: {
+      exportsFields: ["exports"],
+      conditionNames: ["import", "node", "default"],
+      mainFields: ["module", "main"]
+    }
+  }
+}

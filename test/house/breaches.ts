@@ -1,0 +1,89 @@
+/** A file to plant: path in the tree, and text. */
+export type Planted = readonly [path: string, text: string]
+
+/** The first file of a breach is the one that breaks the rule; the others are there for it. */
+export interface Breach {
+  readonly rule: string
+  readonly files: readonly [Planted, ...ReadonlyArray<Planted>]
+}
+
+const importing = (...specifiers: ReadonlyArray<string>): string =>
+  `${specifiers.map((specifier, n) => `import * as I${n} from "${specifier}"`).join("\n")}\nexport const used = [${specifiers.map((_, n) => `I${n}`).join(", ")}]\n`
+
+const typesOf = (specifier: string): string =>
+  `import type * as I from "${specifier}"\nexport type Used = typeof I\n`
+
+const breach = (rule: string, path: string, text: string, ...others: ReadonlyArray<Planted>): Breach => ({
+  rule,
+  files: [[path, text], ...others]
+})
+
+/** Files that break nothing: each storey importing what it may. */
+export const lawful: ReadonlyArray<Planted> = [
+  [
+    "src/domain/Value.ts",
+    importing("effect/Schema", "effect/Either", "ethers/crypto", "ethers/abi", "./Other.js")
+  ],
+  ["src/domain/Other.ts", importing("effect/Data", "ethers/utils", "ethers/address", "ethers/hash")],
+  ["src/application/ports/Port.ts", importing("effect/Context", "../../domain/Value.js")],
+  ["src/application/UseCase.ts", importing("effect/Effect", "./ports/Port.js", "../domain/Value.js")],
+  [
+    "src/adapters/ethers/Good.ts",
+    importing("ethers/providers", "node:net", "effect/Layer", "../../application/ports/Port.js")
+  ],
+  ["src/adapters/memory/Good.ts", importing("effect/Ref", "node:crypto", "../../application/ports/Port.js")],
+  ["src/adapters/private-key/Good.ts", importing("ethers/crypto", "../../application/ports/Port.js")],
+  [
+    "src/adapters/sql/Good.ts",
+    importing("@effect/sql/SqlClient", "@effect/sql-sqlite-node/SqliteClient", "../../domain/Value.js")
+  ],
+  ["src/hosts/Wiring.ts", importing("../adapters/ethers/Good.js", "../adapters/sql/Good.js", "./Config.js")],
+  ["src/hosts/Config.ts", importing("effect/Schema", "node:fs", "../application/ports/Port.js")],
+  ["src/hosts/http/Front.ts", importing("@effect/platform/HttpApp", "../../application/UseCase.js")],
+  ["src/hosts/node/main.ts", importing("../Wiring.js", "../http/Front.js", "node:process")],
+  ["src/hosts/cli/dev.ts", importing("../Wiring.js", "../node/main.js", "ethers", "node:child_process")]
+]
+
+export const breaches: ReadonlyArray<Breach> = [
+  breach("domain-looks-down", "src/domain/KnowsPort.ts", importing("../application/ports/Port.js")),
+  breach("domain-looks-down", "src/domain/KnowsPortType.ts", typesOf("../application/ports/Port.js")),
+  breach("domain-is-pure", "src/domain/RunsEffects.ts", importing("effect/Effect")),
+  breach("domain-is-pure", "src/domain/ReadsClock.ts", typesOf("effect/Clock")),
+  breach("domain-is-pure", "src/domain/TalksToNode.ts", importing("ethers/providers")),
+  breach("domain-is-pure", "src/domain/Serves.ts", importing("@effect/platform/HttpApp")),
+  breach("domain-without-node", "src/domain/ReadsFiles.ts", importing("node:fs")),
+  breach("domain-without-node", "src/domain/Hashes.ts", importing("crypto")),
+  breach("application-looks-down", "src/application/KnowsAdapter.ts", typesOf("../adapters/sql/Good.js")),
+  breach("application-looks-down", "src/application/KnowsHost.ts", importing("../hosts/Config.js")),
+  breach("application-is-effect-only", "src/application/Queries.ts", typesOf("@effect/sql/SqlClient")),
+  breach("application-is-effect-only", "src/application/Serves.ts", importing("@effect/platform/HttpApp")),
+  breach("application-is-effect-only", "src/application/Provides.ts", importing("ethers/providers")),
+  breach("application-without-node", "src/application/ReadsFiles.ts", importing("node:fs")),
+  breach("ports-stand-alone", "src/application/ports/KnowsUseCase.ts", typesOf("../UseCase.js")),
+  breach("adapter-looks-down", "src/adapters/memory/KnowsSql.ts", importing("../sql/Good.js")),
+  breach("adapter-looks-down", "src/adapters/sql/KnowsUseCase.ts", importing("../../application/UseCase.js")),
+  breach("adapter-looks-down", "src/adapters/sql/KnowsHost.ts", typesOf("../../hosts/Config.js")),
+  breach("adapter-ethers-own-sdk", "src/adapters/ethers/Queries.ts", importing("@effect/sql/SqlClient")),
+  breach("adapter-memory-own-sdk", "src/adapters/memory/Queries.ts", typesOf("@effect/sql/SqlClient")),
+  breach("adapter-private-key-own-sdk", "src/adapters/private-key/Dials.ts", importing("ethers/providers")),
+  breach("adapter-sql-own-sdk", "src/adapters/sql/Hashes.ts", importing("ethers/crypto")),
+  breach("adapter-declares-its-sdk", "src/adapters/novel/Uses.ts", importing("ethers/crypto")),
+  breach("adapters-only-through-wiring", "src/hosts/http/Stores.ts", importing("../../adapters/sql/Good.js")),
+  breach("adapters-only-through-wiring", "src/hosts/cli/Stores.ts", typesOf("../../adapters/sql/Good.js")),
+  breach("wiring-serves-any-host", "src/hosts/KnowsHttp.ts", importing("./http/Front.js")),
+  breach("http-serves-any-process", "src/hosts/http/KnowsWiring.ts", importing("../Wiring.js")),
+  breach("service-without-command-line", "src/hosts/node/KnowsTools.ts", importing("../cli/dev.js")),
+  breach("surface-is-domain-and-application", "src/index.ts", importing("./adapters/memory/Good.js")),
+  breach("source-knows-no-test", "src/hosts/http/KnowsTest.ts", importing("../../../test/Support.js"), [
+    "test/Support.ts",
+    importing("effect/Effect")
+  ]),
+  breach("no-barrels", "src/application/LoadsEffect.ts", importing("effect")),
+  breach("no-barrels", "src/adapters/ethers/LoadsEthers.ts", importing("ethers")),
+  breach("no-barrels", "src/hosts/http/LoadsPlatform.ts", importing("@effect/platform")),
+  breach("no-development-packages", "src/hosts/http/Checks.ts", importing("fast-check")),
+  breach("declared-packages-only", "src/hosts/http/Borrows.ts", importing("esbuild")),
+  breach("resolvable", "src/hosts/http/Dangles.ts", importing("./Nowhere.js")),
+  breach("no-cycles", "src/domain/Egg.ts", importing("./Hen.js"), ["src/domain/Hen.ts", typesOf("./Egg.js")]),
+  breach("no-orphans", "src/hosts/http/Alone.ts", "export const alone = 1\n")
+]

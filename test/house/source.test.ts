@@ -1,0 +1,113 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { describe, expect, it } from "@effect/vitest"
+
+const root = fileURLToPath(new URL("../..", import.meta.url))
+
+interface Ban {
+  readonly name: string
+  readonly where: RegExp
+  readonly pattern: RegExp
+  /** Code that must be caught, so that the ban is known to work. */
+  readonly planted: string
+  /** What of a file it is looked for in. Default: code without comments and text literals. */
+  readonly read?: (text: string) => string
+}
+
+const withoutComments = (text: string): string =>
+  text.replace(/\/\*[\s\S]*?\*\//g, "").replace(/(^|[^:"'`])\/\/.*$/gm, "$1")
+
+const withoutText = (code: string): string => code.replace(/"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'/g, '""')
+
+const everywhere = /^src\//
+const domain = /^src\/domain\//
+const pure = /^src\/(domain|application)\//
+
+const bans: ReadonlyArray<Ban> = [
+  { name: "wall clock", where: pure, pattern: /\bDate\.now\b|\bnew Date\b/, planted: "const t = Date.now()" },
+  { name: "performance clock", where: pure, pattern: /\bperformance\.now\b/, planted: "performance.now()" },
+  { name: "randomness", where: pure, pattern: /\bMath\.random\b/, planted: "Math.random()" },
+  {
+    name: "platform randomness",
+    where: domain,
+    pattern: /\brandomBytes\b|\bgetRandomValues\b|\brandomUUID\b/,
+    planted: "crypto.getRandomValues(bytes)"
+  },
+  { name: "the process", where: pure, pattern: /\bprocess\b\s*[.[]/, planted: "process.env.X" },
+  { name: "global state", where: pure, pattern: /\bglobalThis\b/, planted: "globalThis.fetch(url)" },
+  { name: "running effects", where: pure, pattern: /\bEffect\.run[A-Z]/, planted: "Effect.runSync(program)" },
+  {
+    name: "timers",
+    where: pure,
+    pattern: /\bset(Timeout|Interval|Immediate)\s*\(/,
+    planted: "setTimeout(f)"
+  },
+  {
+    name: "the effect barrel",
+    where: everywhere,
+    read: withoutComments,
+    pattern: /from\s+["']effect["']|import\(\s*["']effect["']\s*\)/,
+    planted: 'import { Effect } from "effect"'
+  },
+  {
+    name: "any",
+    where: everywhere,
+    pattern: /\bas\s+any\b|:\s*any\b|<any\b|\bany>/,
+    planted: "const x = y as any"
+  },
+  {
+    name: "casts through unknown",
+    where: everywhere,
+    pattern: /\bas\s+unknown\s+as\b/,
+    planted: "y as unknown as X"
+  },
+  // These hide in comments.
+  {
+    name: "compiler escapes",
+    where: everywhere,
+    read: (text) => text,
+    pattern: /@ts-(ignore|expect-error|nocheck)/,
+    planted: "// @ts-ignore"
+  },
+  {
+    name: "left-overs",
+    where: everywhere,
+    read: (text) => text,
+    pattern: /\b(TODO|FIXME|XXX|HACK)\b/,
+    planted: ["// TO", "DO later"].join("")
+  }
+]
+
+const sources = readdirSync(join(root, "src"), { recursive: true, withFileTypes: true })
+  .filter((entry) => entry.isFile() && entry.name.endsWith(".ts") && !entry.name.endsWith(".generated.ts"))
+  .map((entry) => {
+    const path = join(entry.parentPath, entry.name)
+    return { path: path.slice(root.length).replaceAll("\\", "/"), text: readFileSync(path, "utf8") }
+  })
+
+describe("source text", () => {
+  it("is found", () => {
+    expect(sources.length).toBeGreaterThan(50)
+  })
+
+  for (const ban of bans) {
+    const read = ban.read ?? ((text: string) => withoutText(withoutComments(text)))
+    it(`holds no ${ban.name}`, () => {
+      const offenders = sources
+        .filter(({ path, text }) => ban.where.test(path) && ban.pattern.test(read(text)))
+        .map(({ path }) => path)
+      expect(offenders).toEqual([])
+    })
+    it(`would be caught with ${ban.name}`, () => {
+      expect(ban.pattern.test(read(ban.planted))).toBe(true)
+    })
+  }
+
+  it("stays short enough to read in one sitting", () => {
+    const long = sources
+      .map(({ path, text }) => ({ path, lines: text.split("\n").length }))
+      .filter(({ lines }) => lines > 451)
+    expect(long).toEqual([])
+  })
+})
