@@ -69,8 +69,9 @@ const entryPointAbi = (op: string) => [
 ]
 
 /** Starts an anvil of its own with the three EntryPoints and the suite on it. */
-export const startChain = async (chainId = 31337): Promise<Chain> => {
-  const anvil = await startAnvil({ chainId })
+export const startChain = async (args: ReadonlyArray<string> = []): Promise<Chain> => {
+  const chainId = 31337
+  const anvil = await startAnvil({ chainId, args })
   const provider = new JsonRpcProvider(anvil.url, chainId, {
     staticNetwork: true,
     cacheTimeout: -1,
