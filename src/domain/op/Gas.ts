@@ -1,40 +1,31 @@
 import * as BigInts from "effect/BigInt"
 import * as Data from "effect/Data"
 import * as Either from "effect/Either"
-import type * as Address from "../evm/Address.js"
-import type * as Hex from "../evm/Hex.js"
+import * as Hex from "../evm/Hex.js"
+import type { Version } from "./EntryPoint.js"
 import type { Measure } from "./GasLens.js"
 import * as Percent from "./Percent.js"
+import type { UserOperation } from "./UserOperation.js"
 
 /**
  * The gas of an ERC-4337 op: its three limits out of what the lens measured, what the wallet must be able to
  * pay, and the gas of the `handleOps` transaction that carries it. Integers only; gas in gas units, money in wei.
  */
 
-export type Version = "v0.6" | "v0.7" | "v0.8"
-
-/** The op's fields that are part of its calldata, gas limits apart. `signature` of real length (a dummy proof will do). */
-export interface OpData {
-  readonly sender: Address.Address
-  readonly nonce: bigint
-  readonly initCode: Hex.Hex
-  readonly callData: Hex.Hex
-  readonly maxFeePerGas: bigint
-  readonly maxPriorityFeePerGas: bigint
-  readonly paymasterAndData: Hex.Hex
-  readonly signature: Hex.Hex
-}
+/** The op's fields that are its data, gas limits apart. `signature` of real length (a dummy proof will do). */
+export type OpData = Omit<UserOperation, keyof OpLimits>
 
 /** The op's gas limits. */
-export interface OpLimits {
-  readonly callGasLimit: bigint
-  readonly verificationGasLimit: bigint
-  readonly preVerificationGas: bigint
-}
+export type OpLimits = Pick<UserOperation, "callGasLimit" | "verificationGasLimit" | "preVerificationGas">
 
 /** ceil(x * (100 + percent) / 100), exact; `x` is not negative. */
 export const overshoot = (x: bigint, percent: Percent.Percent): bigint =>
   (x * (Percent.whole + percent) + Percent.whole - 1n) / Percent.whole
+
+const word = 32n
+
+/** ceil(whole / parts). */
+const share = (whole: bigint, parts: bigint): bigint => (whole + parts - 1n) / parts
 
 /** ceil(x * 1.1). */
 const plusTenth = (x: bigint): bigint => (x * 11n + 9n) / 10n
@@ -46,15 +37,16 @@ const entryPointVerificationPerWord = 16n
 /** and at creation its checks and the AccountDeployed event. */
 const entryPointCreation = 2_500n
 
-/** Bytes of the op's dynamic fields, in words. */
-const words = (op: Dynamic): bigint =>
-  BigInt(
-    Math.ceil(
-      (op.initCode.length + op.callData.length + op.paymasterAndData.length + op.signature.length) / 64
-    )
-  )
-
 type Dynamic = Pick<OpData, "initCode" | "callData" | "paymasterAndData" | "signature">
+
+/** The op's dynamic fields, in words. */
+const words = (op: Dynamic): bigint =>
+  share(
+    BigInt(
+      Hex.size(op.initCode) + Hex.size(op.callData) + Hex.size(op.paymasterAndData) + Hex.size(op.signature)
+    ),
+    word
+  )
 
 /**
  * verificationGasLimit before any overshoot: (creation + validation + bookkeeping + the EntryPoint's own part) * 1.1.
@@ -82,8 +74,6 @@ const coldSlack = 20_000n
 /** callGasLimit before any overshoot: call * 1.1 + 5,000; 0 for empty callData, which the EntryPoint does not call. */
 export const callGasLimit = (measure: Pick<Measure, "callGas" | "cold">, callData: Hex.Hex): bigint =>
   callData.length <= 2 ? 0n : plusTenth(measure.callGas) + callSlack + (measure.cold ? 0n : coldSlack)
-
-const word = 32n
 
 /** Intrinsic gas of transaction data (EIP-2028): 4 per zero byte, 16 per other byte. */
 interface DataCost {
@@ -161,8 +151,6 @@ const unmeteredPerWord = 10n
 /** A beneficiary that does not exist yet, and is none of the addresses that are warm from the start. */
 const newAccount = 27_500n
 
-const share = (gas: bigint, parts: bigint): bigint => (gas + parts - 1n) / parts
-
 /** preVerificationGas: what the transaction costs for this op and the EntryPoint does not meter. */
 export const preVerificationGas = (op: OpData, options: PreVerification): bigint => {
   const parts = options.bundleSize ?? 1n
@@ -234,7 +222,7 @@ const held = (x: bigint): bigint => share(x * 64n, 63n)
  */
 export const transactionGasLimit = (
   version: Version,
-  ops: ReadonlyArray<OpData & OpLimits>,
+  ops: ReadonlyArray<UserOperation>,
   options: { readonly bound: bigint; readonly overshoot: Percent.Percent }
 ): Either.Either<bigint, BundleTooLarge> => {
   let data = handleOpsFrame

@@ -1,9 +1,9 @@
 import * as Data from "effect/Data"
 import * as Either from "effect/Either"
 import { Interface, type Result } from "ethers/abi"
-import { getCreateAddress } from "ethers/address"
 import * as Address from "../evm/Address.js"
 import * as Hex from "../evm/Hex.js"
+import * as EntryPoint from "./EntryPoint.js"
 import { gasLensRuntime } from "./GasLens.generated.js"
 
 /**
@@ -125,10 +125,6 @@ export const parseValidationData = (packed: bigint): ValidationData => ({
   validAfter: (packed >> 208n) & 0xffff_ffff_ffffn
 })
 
-/** The EntryPoint's SenderCreator: its first CREATE. */
-export const senderCreator = (entryPoint: Address.Address): Address.Address =>
-  Address.unsafe(getCreateAddress({ from: entryPoint, nonce: 1 }))
-
 /** Where the EntryPoint's real code stands during the call: the last 20 bytes of keccak256("castellan.lens.entrypoint"). */
 export const spare: Address.Address = Address.unsafe("0xFc2FE12c3c1D4992B9A045435810e7ADE94FCaF7")
 
@@ -159,7 +155,7 @@ export const encodeCall = (request: Request): Either.Either<Hex.Hex, GasLensErro
         request.wallets,
         request.nonceKeys ?? defaultNonceKeys,
         request.beacon ?? Address.zero,
-        senderCreator(request.entryPoint)
+        EntryPoint.senderCreator(request.entryPoint)
       ])
     )
   )
@@ -244,7 +240,7 @@ export const overrides = (options: {
 }): Readonly<Record<string, AccountOverride>> => {
   const accounts = new Map<string, AccountOverride>([
     [options.entryPoint.toLowerCase(), { code: Hex.unsafe(gasLensRuntime) }],
-    [senderCreator(options.entryPoint).toLowerCase(), { code: delegateTo(options.entryPoint) }],
+    [EntryPoint.senderCreator(options.entryPoint).toLowerCase(), { code: delegateTo(options.entryPoint) }],
     [spare.toLowerCase(), { code: options.entryPointCode }]
   ])
   for (const [address, { balance, stateDiff }] of Object.entries(options.extra ?? {})) {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import type { Version } from "../../../src/domain/op/EntryPoint.js"
 import * as Gas from "../../../src/domain/op/Gas.js"
 import type { Measure } from "../../../src/domain/op/GasLens.js"
 import { passkeyWallet } from "../../support/lens/Passkeys.js"
@@ -70,7 +71,7 @@ const asRow = (version: string, row: Row) => {
   }
 }
 
-const figure = async (version: Gas.Version, { name, op, prove, dummy }: Case): Promise<Row> => {
+const figure = async (version: Version, { name, op, prove, dummy }: Case): Promise<Row> => {
   const estimated = await world.sign(
     version,
     { ...op, callGasLimit: 200_000n, verificationGasLimit: 400_000n },
@@ -145,18 +146,13 @@ const cases = async (
   }
 }
 
-const create = async (version: Gas.Version, creation: Case): Promise<void> => {
+const create = async (version: Version, creation: Case): Promise<void> => {
   const op = { ...creation.op, callGasLimit: 0n, verificationGasLimit: 600_000n }
   const outcome = await world.submit(version, [await world.sign(version, op, creation.prove)])
   if (!outcome.success) throw new Error("the wallet was not created")
 }
 
-const figures = async (
-  version: Gas.Version,
-  wallet: TestWallet,
-  label: string,
-  rows?: ReadonlyArray<string>
-) => {
+const figures = async (version: Version, wallet: TestWallet, label: string, rows?: ReadonlyArray<string>) => {
   const table: Array<ReturnType<typeof asRow>> = []
   const add = async (item: Case, suffix = "") => {
     if (rows !== undefined && !rows.includes(item.name)) return

@@ -2,7 +2,8 @@ import { Interface } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as Address from "../../../src/domain/evm/Address.js"
 import * as Hex from "../../../src/domain/evm/Hex.js"
-import * as GasLens from "../../../src/domain/op/GasLens.js"
+import * as EntryPoint from "../../../src/domain/op/EntryPoint.js"
+import type * as GasLens from "../../../src/domain/op/GasLens.js"
 import { artifact } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { compileBeside } from "../../support/lens/Solidity.js"
 import { creationOf, ecdsaWallet, execute, opOf, type TestWallet } from "../../support/lens/Wallets.js"
@@ -126,8 +127,17 @@ describe.each(versions)("beside a hostile wallet on %s", (version) => {
   it("absurd figures hurt nobody else", async () => {
     const sender = await hostile(nothing)
     const most = (1n << 256n) - 1n
-    const greedy = { ...(await world.probe(version, hostileOp(sender, nothing), given)), requiredPrefund: most }
-    const probes = [greedy, greedy, { ...greedy, verificationGas: most }, { ...greedy, callGas: most }, honest]
+    const greedy = {
+      ...(await world.probe(version, hostileOp(sender, nothing), given)),
+      requiredPrefund: most
+    }
+    const probes = [
+      greedy,
+      greedy,
+      { ...greedy, verificationGas: most },
+      { ...greedy, callGas: most },
+      honest
+    ]
     const { measures } = await world.look(version, { probes, wallets: [] })
     expect(measures.map(({ stage }) => stage)).toEqual(["ok", "ok", "starved", "starved", "ok"])
     expect(measures[0]?.shortfall).toBe(most - 10n ** 18n)
@@ -136,7 +146,7 @@ describe.each(versions)("beside a hostile wallet on %s", (version) => {
 
   it("the lens's own functions do not exist for wallets", async () => {
     const entryPoint = world.entryPoint(version)
-    const creator = GasLens.senderCreator(entryPoint)
+    const creator = EntryPoint.senderCreator(entryPoint)
     const measure = lensAbi.encodeFunctionData("measure", [[honest], [], [], zero, creator])
     const run = lensAbi.encodeFunctionData("run", [[honest], creator, 10])
     const validate = lensAbi.encodeFunctionData("validate", [0, honest, creator, 10])
@@ -152,7 +162,7 @@ describe.each(versions)("beside a hostile wallet on %s", (version) => {
   it("a wallet that acts as the EntryPoint through delegateAndRevert leaves no trace", async () => {
     if (version === "v0.6") return
     const entryPoint = world.entryPoint(version)
-    const run = lensAbi.encodeFunctionData("run", [[honest], GasLens.senderCreator(entryPoint), 10])
+    const run = lensAbi.encodeFunctionData("run", [[honest], EntryPoint.senderCreator(entryPoint), 10])
     const go = new Interface(compiled("Puppet").abi).encodeFunctionData("go", [entryPoint, run])
     const data = npmInterface(version, "EntryPoint").encodeFunctionData("delegateAndRevert", [puppet, go])
     const act = { kind: 4, target: entryPoint, data }

@@ -2,6 +2,7 @@ import { keccak256 } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as Address from "../../../src/domain/evm/Address.js"
 import * as Hex from "../../../src/domain/evm/Hex.js"
+import * as EntryPoint from "../../../src/domain/op/EntryPoint.js"
 import * as GasLens from "../../../src/domain/op/GasLens.js"
 import { creationOf, ecdsaWallet, execute, opOf, type TestWallet } from "../../support/lens/Wallets.js"
 import {
@@ -38,7 +39,7 @@ interface Frame {
 
 /** Gas of the frames that a mined bundle of one opened: the factory's, validateUserOp's and the call's. */
 const traced = async (
-  version: GasVersion,
+  version: EntryPoint.Version,
   op: Op
 ): Promise<Record<"creation" | "validation" | "call", number>> => {
   const sent = await world.submitter.sendTransaction({
@@ -56,12 +57,11 @@ const traced = async (
   const entryPoint = world.entryPoint(version)
   const inner = root.calls?.find((call) => call.to === entryPoint.toLowerCase())
   return {
-    creation: below(root, GasLens.senderCreator(entryPoint)),
+    creation: below(root, EntryPoint.senderCreator(entryPoint)),
     validation: below(root, op.sender),
     call: below(inner, op.sender)
   }
 }
-type GasVersion = (typeof versions)[number]
 
 const only = <A>(items: ReadonlyArray<A>): A => {
   const [item] = items

@@ -1,5 +1,6 @@
 import * as Either from "effect/Either"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import type { Version } from "../../../src/domain/op/EntryPoint.js"
 import * as Gas from "../../../src/domain/op/Gas.js"
 import * as Percent from "../../../src/domain/op/Percent.js"
 import { passkeyWallet } from "../../support/lens/Passkeys.js"
@@ -36,7 +37,7 @@ const creation = (wallet: TestWallet): Step => ({
   dummy: dummyEcdsa
 })
 
-const stepsOf = (wallet: TestWallet, version: Gas.Version): ReadonlyArray<Step> => {
+const stepsOf = (wallet: TestWallet, version: Version): ReadonlyArray<Step> => {
   const of = (name: string, nonce: bigint, callData: string, beneficiary?: string): Step => ({
     name,
     op: opOf(wallet, nonce, callData),
@@ -58,7 +59,7 @@ const stepsOf = (wallet: TestWallet, version: Gas.Version): ReadonlyArray<Step> 
 }
 
 /** Estimates with a dummy proof, then signs with the limits of the formulas. */
-const limited = async (version: Gas.Version, step: Step): Promise<Op> => {
+const limited = async (version: Version, step: Step): Promise<Op> => {
   const generous: Op = { ...step.op, callGasLimit: 200_000n, verificationGasLimit: 600_000n }
   const estimated = await world.sign(version, generous, step.dummy)
   const probes = [await world.probe(version, estimated)]
@@ -84,7 +85,7 @@ const funded = async (wallet: TestWallet): Promise<TestWallet> => {
   return wallet
 }
 
-const measured = async (version: Gas.Version, steps: ReadonlyArray<Step>, kind: string) => {
+const measured = async (version: Version, steps: ReadonlyArray<Step>, kind: string) => {
   const rows = []
   for (const step of steps) {
     const op = await limited(version, step)

@@ -14,29 +14,16 @@ import {
 } from "ethers"
 import * as Address from "../../../src/domain/evm/Address.js"
 import * as Hex from "../../../src/domain/evm/Hex.js"
-import type { Version } from "../../../src/domain/op/Gas.js"
+import { type Version, versions } from "../../../src/domain/op/EntryPoint.js"
 import * as GasLens from "../../../src/domain/op/GasLens.js"
+import type { UserOperation } from "../../../src/domain/op/UserOperation.js"
 import { type Anvil, startAnvil } from "../../../src/hosts/cli/Anvil.js"
 import { artifact, initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { deployEntryPoints, entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { deploySuite, type Suite } from "../../../src/hosts/cli/deploy/Suite.js"
 
-/** The fields of an op, of any version, as plain values. */
-export interface Op {
-  readonly sender: Address.Address
-  readonly nonce: bigint
-  readonly initCode: Hex.Hex
-  readonly callData: Hex.Hex
-  readonly callGasLimit: bigint
-  readonly verificationGasLimit: bigint
-  readonly preVerificationGas: bigint
-  readonly maxFeePerGas: bigint
-  readonly maxPriorityFeePerGas: bigint
-  readonly paymasterAndData: Hex.Hex
-  readonly signature: Hex.Hex
-}
-
-export const versions: ReadonlyArray<Version> = ["v0.6", "v0.7", "v0.8"]
+export type Op = UserOperation
+export { versions }
 
 /** What the real EntryPoint made of a bundle. */
 export interface Outcome {

@@ -1,0 +1,229 @@
+import * as Either from "effect/Either"
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import * as Address from "../../../src/domain/evm/Address.js"
+import * as Hex from "../../../src/domain/evm/Hex.js"
+import { type Version, versions } from "../../../src/domain/op/EntryPoint.js"
+import * as Gas from "../../../src/domain/op/Gas.js"
+import * as Percent from "../../../src/domain/op/Percent.js"
+import * as UserOperation from "../../../src/domain/op/UserOperation.js"
+
+const percentOf = (text: string) => Either.getOrThrow(Percent.from(text))
+const percents = fc
+  .bigInt({ min: 0n, max: 10_000_000n })
+  .map((units) => ({
+    units,
+    percent: percentOf(`${units / 10_000n}.${String(units % 10_000n).padStart(4, "0")}`)
+  }))
+const uint = (bits: bigint) => fc.bigInt({ min: 0n, max: (1n << bits) - 1n })
+const bytes = (most: number) =>
+  fc.uint8Array({ maxLength: most }).map((data) => Hex.unsafe(`0x${Buffer.from(data).toString("hex")}`))
+const ops: fc.Arbitrary<UserOperation.UserOperation> = fc.record({
+  sender: uint(160n).map((value) => Address.unsafe(`0x${value.toString(16).padStart(40, "0")}`)),
+  nonce: uint(256n),
+  initCode: bytes(400),
+  callData: bytes(2_000),
+  callGasLimit: uint(24n),
+  verificationGasLimit: uint(24n),
+  preVerificationGas: uint(24n),
+  maxFeePerGas: uint(120n),
+  maxPriorityFeePerGas: uint(120n),
+  paymasterAndData: bytes(0),
+  signature: bytes(400)
+})
+const beneficiary = Address.unsafe(`0x${"fe".repeat(20)}`)
+
+/** Intrinsic gas of a transaction with this calldata (EIP-2028 and EIP-7623), counted byte by byte. */
+const intrinsic = (data: string): { readonly usual: bigint; readonly floor: bigint } => {
+  const all = [...Buffer.from(data.slice(2), "hex")]
+  const zeros = BigInt(all.filter((byte) => byte === 0).length)
+  const others = BigInt(all.length) - zeros
+  return { usual: 21_000n + 4n * zeros + 16n * others, floor: 21_000n + 10n * (zeros + 4n * others) }
+}
+
+describe("overshoot", () => {
+  it("is the smallest integer that is not below the exact product", () => {
+    fc.assert(
+      fc.property(uint(256n), percents, (x, { units, percent }) => {
+        const exact = x * (1_000_000n + units)
+        const result = Gas.overshoot(x, percent)
+        expect(result * 1_000_000n >= exact && (result - 1n) * 1_000_000n < exact).toBe(true)
+      })
+    )
+  })
+
+  it("is exact where floating point is not", () => {
+    expect(Gas.overshoot(3n, percentOf("50"))).toBe(5n)
+    expect(Gas.overshoot(1_000_000n, percentOf("0.0001"))).toBe(1_000_001n)
+    expect(Gas.overshoot(100n, percentOf("10"))).toBe(110n)
+    expect(Gas.overshoot(2n ** 200n, percentOf("1000"))).toBe(11n * 2n ** 200n)
+    expect(Gas.overshoot(12_345n, Percent.zero)).toBe(12_345n)
+    expect(Gas.overshoot(0n, percentOf("50"))).toBe(0n)
+  })
+})
+
+describe("op gas limits", () => {
+  const measure = {
+    creationGas: 0n,
+    validationGas: 20_000n,
+    bookkeepingGas: 10_000n,
+    callGas: 17_000n,
+    cold: true
+  }
+  const data = { initCode: Hex.empty, callData: Hex.empty, paymasterAndData: Hex.empty, signature: Hex.empty }
+
+  it("exceed what was measured, and grow with it", () => {
+    fc.assert(
+      fc.property(ops, uint(30n), uint(30n), (op, validationGas, callGas) => {
+        const one = { ...measure, validationGas, callGas }
+        const verification = Gas.verificationGasLimit(one, op)
+        expect(verification).toBeGreaterThan(validationGas + measure.bookkeepingGas)
+        expect(Gas.verificationGasLimit({ ...one, validationGas: validationGas + 1_000n }, op)).toBe(
+          verification + 1_100n
+        )
+        expect(Gas.callGasLimit(one, Hex.unsafe("0x01"))).toBeGreaterThan(callGas)
+      })
+    )
+  })
+
+  it("follow the stated formulas", () => {
+    expect(Gas.verificationGasLimit(measure, data)).toBe(39_050n)
+    expect(Gas.verificationGasLimit({ ...measure, creationGas: 100_000n }, data)).toBe(151_800n)
+    expect(Gas.callGasLimit(measure, Hex.unsafe("0x01"))).toBe(23_700n)
+    expect(Gas.callGasLimit({ ...measure, cold: false }, Hex.unsafe("0x01"))).toBe(43_700n)
+    expect(Gas.callGasLimit(measure, Hex.empty)).toBe(0n)
+  })
+})
+
+describe.each(versions)("preVerificationGas on %s", (version: Version) => {
+  it("covers the calldata of a bundle of one, whatever the gas fields will be, and what the EntryPoint does around it", () => {
+    fc.assert(
+      fc.property(ops, (op) => {
+        const { usual } = intrinsic(UserOperation.handleOps(version, [op], beneficiary))
+        const words = BigInt(Math.ceil(UserOperation.encode(version, op).length / 64))
+        const rest = Gas.preVerificationGas(op, { version, measuredGas: 10_000_000n }) - usual - 10n * words
+        expect(rest).toBeGreaterThanOrEqual(17_900n)
+        expect(rest).toBeLessThanOrEqual(17_900n + 2_600n + 1_500n)
+      })
+    )
+  })
+
+  it("covers the floor price of data when the op does next to nothing", () => {
+    fc.assert(
+      fc.property(ops, (op) => {
+        const { floor } = intrinsic(UserOperation.handleOps(version, [op], beneficiary))
+        expect(Gas.preVerificationGas(op, { version })).toBeGreaterThanOrEqual(floor)
+        expect(Gas.preVerificationGas(op, { version, measuredGas: 7_000n })).toBeGreaterThanOrEqual(
+          floor - 7_000n
+        )
+      })
+    )
+  })
+
+  it("is shared by a bundle without a loss", () => {
+    fc.assert(
+      fc.property(ops, fc.bigInt({ min: 1n, max: 20n }), (op, bundleSize) => {
+        const { usual } = intrinsic(
+          UserOperation.handleOps(
+            version,
+            Array.from({ length: Number(bundleSize) }, () => op),
+            beneficiary
+          )
+        )
+        const each = Gas.preVerificationGas(op, { version, bundleSize, measuredGas: 10_000_000n })
+        expect(each * bundleSize).toBeGreaterThanOrEqual(usual + bundleSize * 7_000n)
+        expect(each).toBeLessThanOrEqual(Gas.preVerificationGas(op, { version, measuredGas: 10_000_000n }))
+      })
+    )
+  })
+
+  it("has 27,500 more for an empty beneficiary and all of the layer 1 gas", () => {
+    fc.assert(
+      fc.property(ops, uint(40n), (op, l1Gas) => {
+        const plain = Gas.preVerificationGas(op, { version, measuredGas: 10_000_000n })
+        const options = { version, measuredGas: 10_000_000n, beneficiaryEmpty: true, l1Gas }
+        expect(Gas.preVerificationGas(op, options)).toBe(plain + 27_500n + l1Gas)
+      })
+    )
+  })
+})
+
+describe("l1DataGas", () => {
+  it("is the fee and a fifth in gas, rounded up", () => {
+    expect(Gas.l1DataGas(1_000n, 7n)).toBe(172n)
+    expect(Gas.l1DataGas(0n, 7n)).toBe(0n)
+    expect(Gas.l1DataGas(1_000n, 0n)).toBe(0n)
+    fc.assert(
+      fc.property(uint(90n), uint(60n), (fee, price) => {
+        const gas = Gas.l1DataGas(fee, price + 1n)
+        expect(gas * (price + 1n) * 10n).toBeGreaterThanOrEqual(fee * 12n)
+      })
+    )
+  })
+})
+
+describe("requiredPrefund", () => {
+  const op = {
+    callGasLimit: 1n,
+    verificationGasLimit: 10n,
+    preVerificationGas: 100n,
+    maxFeePerGas: 1_000n,
+    paymasterAndData: Hex.empty
+  }
+  const paymaster = "ab".repeat(20)
+  const limits = `${1_000n.toString(16).padStart(32, "0")}${10_000n.toString(16).padStart(32, "0")}`
+
+  it("is the sum of the limits at the highest fee", () => {
+    for (const version of versions) expect(Gas.requiredPrefund(version, op)).toBe(111_000n)
+  })
+
+  it("counts a paymaster as each version does", () => {
+    const v06 = { ...op, paymasterAndData: Hex.unsafe(`0x${paymaster}`) }
+    expect(Gas.requiredPrefund("v0.6", v06)).toBe(131_000n)
+    const packed = { ...op, paymasterAndData: Hex.unsafe(`0x${paymaster}${limits}ffff`) }
+    for (const version of ["v0.7", "v0.8"] as const)
+      expect(Gas.requiredPrefund(version, packed)).toBe(11_111_000n)
+  })
+})
+
+describe.each(versions)("transactionGasLimit on %s", (version: Version) => {
+  const bundles = fc.array(ops, { minLength: 1, maxLength: 5 })
+  const bound = 1n << 60n
+
+  it("holds all that the ops declare, through the two calls that stand above the wallet's", () => {
+    fc.assert(
+      fc.property(bundles, (bundle) => {
+        const limit = Either.getOrThrow(
+          Gas.transactionGasLimit(version, bundle, { bound, overshoot: Percent.zero })
+        )
+        const declared = bundle.reduce((sum, op) => sum + op.callGasLimit + op.verificationGasLimit, 10_000n)
+        const { usual, floor } = intrinsic(UserOperation.handleOps(version, bundle, beneficiary))
+        expect(limit).toBeGreaterThanOrEqual(floor)
+        expect((limit - usual) * 63n * 63n).toBeGreaterThanOrEqual(declared * 64n * 64n)
+      })
+    )
+  })
+
+  it("is overshot up to the bound, and refused only when it is above the bound without", () => {
+    fc.assert(
+      fc.property(bundles, percents, (bundle, { percent }) => {
+        const needed = Either.getOrThrow(
+          Gas.transactionGasLimit(version, bundle, { bound, overshoot: Percent.zero })
+        )
+        const wished = Gas.overshoot(needed, percent)
+        const within = (most: bigint) =>
+          Gas.transactionGasLimit(version, bundle, { bound: most, overshoot: percent })
+        expect(within(bound)).toEqual(Either.right(wished))
+        expect(within(needed)).toEqual(Either.right(needed))
+        expect(within(wished - 1n)).toEqual(
+          wished === needed
+            ? Either.left(new Gas.BundleTooLarge({ needed, bound: wished - 1n }))
+            : Either.right(wished - 1n)
+        )
+        expect(within(needed - 1n)).toEqual(
+          Either.left(new Gas.BundleTooLarge({ needed, bound: needed - 1n }))
+        )
+      })
+    )
+  })
+})

@@ -1,0 +1,210 @@
+import * as Either from "effect/Either"
+import { Interface, id } from "ethers"
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import lens from "../../../contracts/artifacts/GasLens.json" with { type: "json" }
+import * as Address from "../../../src/domain/evm/Address.js"
+import * as Hex from "../../../src/domain/evm/Hex.js"
+import * as EntryPoint from "../../../src/domain/op/EntryPoint.js"
+import { gasLensRuntime } from "../../../src/domain/op/GasLens.generated.js"
+import * as GasLens from "../../../src/domain/op/GasLens.js"
+
+const abi = new Interface(lens.abi)
+const entryPoint = EntryPoint.canonical["v0.7"]
+const uint = (bits: bigint) => fc.bigInt({ min: 0n, max: (1n << bits) - 1n })
+const bytes = fc
+  .uint8Array({ maxLength: 200 })
+  .map((data) => Hex.unsafe(`0x${Buffer.from(data).toString("hex")}`))
+const addresses = uint(160n).map((value) => Address.unsafe(`0x${value.toString(16).padStart(40, "0")}`))
+const words = uint(256n).map((value) => Hex.unsafe32(`0x${value.toString(16).padStart(64, "0")}`))
+const probes: fc.Arbitrary<GasLens.Probe> = fc.record({
+  sender: addresses,
+  nonce: uint(256n),
+  initCode: bytes,
+  validateCall: bytes,
+  callData: bytes,
+  requiredPrefund: uint(256n),
+  verificationGas: uint(256n),
+  callGas: uint(256n)
+})
+
+describe("a request to the lens", () => {
+  it("is the calldata that the contract's own ABI gives", () => {
+    fc.assert(
+      fc.property(
+        fc.array(probes, { maxLength: 4 }),
+        fc.array(addresses, { maxLength: 4 }),
+        fc.array(uint(192n), { maxLength: 4 }),
+        addresses,
+        (list, wallets, nonceKeys, beacon) => {
+          const data = GasLens.encodeCall({ entryPoint, probes: list, wallets, nonceKeys, beacon })
+          const creator = EntryPoint.senderCreator(entryPoint)
+          expect(data).toEqual(
+            Either.right(abi.encodeFunctionData("measure", [list, wallets, nonceKeys, beacon, creator]))
+          )
+        }
+      )
+    )
+  })
+
+  it("asks for keys 0 to 15 and no beacon by default", () => {
+    const data = Either.getOrThrow(GasLens.encodeCall({ entryPoint, probes: [], wallets: [] }))
+    const [, , keys, beacon] = abi.decodeFunctionData("measure", data)
+    expect([...keys]).toEqual(Array.from({ length: 16 }, (_, key) => BigInt(key)))
+    expect(beacon).toBe(Address.zero)
+  })
+
+  it("is refused, not thrown, when a number does not fit", () => {
+    const [probe] = fc.sample(probes, 1)
+    if (probe === undefined) throw new Error("no sample")
+    const bad: ReadonlyArray<Partial<GasLens.Request>> = [
+      { probes: [{ ...probe, nonce: 1n << 256n }] },
+      { probes: [{ ...probe, callGas: -1n }] },
+      { probes: [{ ...probe, requiredPrefund: 1n << 300n }] },
+      { nonceKeys: [1n << 192n] }
+    ]
+    for (const part of bad) {
+      const result = GasLens.encodeCall({ entryPoint, probes: [], wallets: [], ...part })
+      expect(Either.isLeft(result) && result.left._tag).toBe("GasLensError")
+    }
+  })
+})
+
+describe("an answer of the lens", () => {
+  const measures = fc.record({
+    stage: fc.nat(5),
+    nonceAccepted: fc.boolean(),
+    cold: fc.boolean(),
+    creationGas: uint(256n),
+    validationGas: uint(256n),
+    bookkeepingGas: uint(256n),
+    callGas: uint(256n),
+    validationData: uint(256n),
+    shortfall: uint(256n),
+    data: bytes
+  })
+  const states = fc.record({
+    deposit: uint(256n),
+    balance: uint(256n),
+    codeHash: words,
+    sequences: fc.array(uint(64n), { maxLength: 4 })
+  })
+  const chains = fc.record({
+    chainId: uint(256n),
+    number: uint(256n),
+    timestamp: uint(256n),
+    baseFee: uint(256n),
+    gasLimit: uint(256n),
+    implementation: addresses,
+    implementationHash: words
+  })
+  const stages = ["ok", "creation", "validation", "prefund", "call", "starved"]
+
+  it("is read as the contract's own ABI writes it", () => {
+    fc.assert(
+      fc.property(
+        chains,
+        fc.array(states, { maxLength: 3 }),
+        fc.array(measures, { maxLength: 3 }),
+        (chain, wallets, list) => {
+          const { chainId, number, timestamp, baseFee, gasLimit, implementation, implementationHash } = chain
+          const answer = abi.encodeFunctionResult("measure", [chain, wallets, list])
+          expect(Either.getOrThrow(GasLens.decodeResult(answer))).toEqual({
+            chainId,
+            block: { number, timestamp, baseFee, gasLimit },
+            implementation:
+              implementation === Address.zero
+                ? null
+                : { address: implementation, codeHash: implementationHash },
+            wallets: wallets.map((wallet) => ({ ...wallet, deployed: true })),
+            measures: list.map((measure) => ({ ...measure, stage: stages[measure.stage] }))
+          })
+        }
+      )
+    )
+  })
+
+  it("tells an account with code from one without", () => {
+    const chain = { ...fc.sample(chains, 1)[0], implementation: Address.zero }
+    const deployed = (codeHash: string): boolean | undefined => {
+      const state = { deposit: 0n, balance: 0n, sequences: [], codeHash }
+      const answer = abi.encodeFunctionResult("measure", [chain, [state], []])
+      return Either.getOrThrow(GasLens.decodeResult(answer)).wallets[0]?.deployed
+    }
+    expect(deployed(`0x${"00".repeat(32)}`)).toBe(false)
+    expect(deployed("0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470")).toBe(false)
+    expect(deployed(id("code"))).toBe(true)
+  })
+
+  it("is refused, not thrown, when it is anything else", () => {
+    const [chain] = fc.sample(chains, 1)
+    const [measure] = fc.sample(measures, 1)
+    const whole = abi.encodeFunctionResult("measure", [chain, [], [{ ...measure, data: "0x1234" }]])
+    const refused = (text: string) => {
+      const result = GasLens.decodeResult(text)
+      expect(Either.isLeft(result) && result.left._tag, text).toBe("GasLensError")
+    }
+    for (const text of ["", "0x", "0x00", "zz", "null", `0x${"ff".repeat(1000)}`, whole.slice(0, 700)])
+      refused(text)
+    refused(abi.encodeFunctionResult("measure", [chain, [], [{ ...measure, stage: 6 }]]))
+    fc.assert(fc.property(bytes, (text) => refused(text)))
+    fc.assert(
+      fc.property(fc.nat(whole.length - 3), fc.nat(15), (at, digit) => {
+        const changed = whole.slice(0, at + 2) + digit.toString(16) + whole.slice(at + 3)
+        expect(["Left", "Right"]).toContain(GasLens.decodeResult(changed)._tag)
+      })
+    )
+  })
+})
+
+describe("the state override", () => {
+  const code = Hex.unsafe("0x6001")
+
+  it("has the lens over the EntryPoint, its code at the spare address, and the SenderCreator lead to the lens", () => {
+    expect(GasLens.overrides({ entryPoint, entryPointCode: code })).toEqual({
+      [entryPoint.toLowerCase()]: { code: gasLensRuntime },
+      [GasLens.spare.toLowerCase()]: { code },
+      [EntryPoint.senderCreator(entryPoint).toLowerCase()]: {
+        code: `0x363d3d373d3d3d363d73${entryPoint.slice(2).toLowerCase()}5af43d82803e903d91602b57fd5bf3`
+      }
+    })
+  })
+
+  it("merges balances and slots per address, of any case, and leaves the code alone", () => {
+    const wallet = Address.unsafe(`0x${"ab".repeat(20)}`)
+    const slot = `0x${"00".repeat(32)}`
+    const merged = GasLens.overrides({
+      entryPoint,
+      entryPointCode: code,
+      extra: {
+        [entryPoint]: { balance: "0x5" },
+        [wallet]: { balance: "0x1", stateDiff: { [slot]: slot } },
+        [wallet.toLowerCase()]: { stateDiff: { "0x01": slot } }
+      }
+    })
+    expect(merged[entryPoint.toLowerCase()]).toEqual({ code: gasLensRuntime, balance: "0x5" })
+    expect(merged[wallet.toLowerCase()]).toEqual({
+      balance: "0x1",
+      stateDiff: { [slot]: slot, "0x01": slot }
+    })
+    expect(Object.keys(merged)).toHaveLength(4)
+  })
+
+  it("is of the committed artifact, which needs no immutables", () => {
+    expect(gasLensRuntime).toBe(lens.deployedBytecode)
+    expect(lens).not.toHaveProperty("immutableReferences")
+    expect(lens.deployedBytecode).toContain(GasLens.spare.slice(2).toLowerCase())
+    expect(GasLens.spare.toLowerCase()).toBe(`0x${id("castellan.lens.entrypoint").slice(-40)}`)
+  })
+})
+
+describe("validation data", () => {
+  it("are authorizer, end and beginning", () => {
+    fc.assert(
+      fc.property(addresses, uint(48n), uint(48n), (authorizer, validUntil, validAfter) => {
+        const packed = (validAfter << 208n) | (validUntil << 160n) | BigInt(authorizer)
+        expect(GasLens.parseValidationData(packed)).toEqual({ authorizer, validUntil, validAfter })
+      })
+    )
+  })
+})
