@@ -158,6 +158,16 @@ export const recordSigned =
         const ofTransaction = sql`
           select op_id from transaction_ops
           where chain_id = ${chainId} and signer = ${signed.signer} and nonce = ${nonce}`
+        const elsewhere = yield* sql`
+          select other.op_id from transaction_ops as mine
+          join transaction_ops as other on other.op_id = mine.op_id
+          join transactions on transactions.chain_id = other.chain_id
+            and transactions.signer = other.signer and transactions.nonce = other.nonce
+          where mine.chain_id = ${chainId} and mine.signer = ${signed.signer} and mine.nonce = ${nonce}
+            and transactions.state = 'signed'
+            and not (other.chain_id = ${chainId} and other.signer = ${signed.signer} and other.nonce = ${nonce})`
+        if (elsewhere.length > 0)
+          return yield* Store.refuse("the transaction carries an op of another signed transaction")
         yield* sql`
           update ops set state = 'sent', tx_hash = ${signed.txHash}
           where op_id in (${ofTransaction}) and state in ('accepted', 'sent')`

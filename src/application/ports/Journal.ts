@@ -190,7 +190,7 @@ export class Journal extends Context.Tag("castellan/Journal")<
     /**
      * Stores the signed bytes of an allocated nonce. From here on the transaction counts as perhaps sent, and so do its
      * ops. A nonce may have several versions; once it is settled, or while it is nobody's, it takes none. Fails
-     * also when one of the ops was given up since the allocation.
+     * also when one of the ops was given up since the allocation, or is in another signed transaction by now.
      */
     readonly recordSigned: (transaction: SignedTransaction) => Effect.Effect<void, JournalError>
     /**

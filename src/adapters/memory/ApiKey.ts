@@ -1,0 +1,24 @@
+import { createHmac, randomBytes } from "node:crypto"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+
+/** What every key begins with, so that a leaked one is recognised (by people and by secret scanners). */
+const prefix = "cst_"
+
+/** `cst_` and 32 random bytes in base64url: 43 characters. */
+const shape = /^cst_[A-Za-z0-9_-]{43}$/
+
+/** A fresh key. It is shown once; only its hash is kept. */
+export const issue: Effect.Effect<Redacted.Redacted<string>> = Effect.sync(() =>
+  Redacted.make(`${prefix}${randomBytes(32).toString("base64url")}`)
+)
+
+/** True for text of the shape of a key. */
+export const is = (text: string): boolean => shape.test(text)
+
+/**
+ * HMAC-SHA-256 of the key under the pepper, 64 lower-case hex digits. Who steals the hashes learns no key and, without
+ * the pepper, cannot even test a guess.
+ */
+export const hash = (pepper: Redacted.Redacted<string>, key: Redacted.Redacted<string>): string =>
+  createHmac("sha256", Redacted.value(pepper)).update(Redacted.value(key), "utf8").digest("hex")

@@ -1,0 +1,149 @@
+import type { AccountId } from "../../application/ports/Accounts.js"
+import type {
+  AllocationRequest,
+  DeploymentIntent,
+  Lane,
+  NonceSpace,
+  OpIntent,
+  OpRecord,
+  SignedTransaction
+} from "../../application/ports/Journal.js"
+import type { Bytes32, Hex } from "../../domain/evm/Hex.js"
+
+export interface Request {
+  readonly accountId: AccountId
+  readonly endpoint: string
+  readonly chainId: bigint
+}
+
+/** An accepted op; changes in place. */
+export interface Op {
+  readonly accountId: AccountId
+  readonly requestId: string
+  readonly intent: OpIntent
+  userOpHash: Bytes32 | null
+  state: OpRecord["state"]
+  txHash: Bytes32 | null
+  success: boolean | null
+  revertData: Hex | null
+  /** Those that were allocated for it. */
+  transactions: ReadonlyArray<Transaction>
+}
+
+/** A nonce that was handed out; changes in place. */
+export interface Transaction {
+  readonly nonce: bigint
+  /** `free`: handed back by its request; the lane's next work takes it. */
+  state: "free" | "allocated" | "signed" | "settled"
+  maxCost: bigint
+  ops: ReadonlyArray<Op>
+  readonly versions: Map<Bytes32, SignedTransaction>
+  /** The version that was mined. */
+  txHash: Bytes32 | null
+}
+
+export interface State {
+  readonly requests: Map<string, Request>
+  /** By account, chain and hash, oldest first. */
+  readonly byHash: Map<string, Array<Op>>
+  /** Not abandoned, by what they own. */
+  readonly byNonce: Map<string, Op>
+  readonly byElement: Map<string, Op>
+  /** Accepted or sent, by chain and wallet. */
+  readonly underWay: Map<string, Set<Op>>
+  readonly leases: Map<string, Map<bigint, { readonly holder: string; readonly expiresAt: number }>>
+  readonly deployments: Map<string, { readonly configHash: Bytes32; readonly deadline: number }>
+  readonly lanes: Map<string, Map<bigint, Transaction>>
+}
+
+export const make = (): State => ({
+  requests: new Map(),
+  byHash: new Map(),
+  byNonce: new Map(),
+  byElement: new Map(),
+  underWay: new Map(),
+  leases: new Map(),
+  deployments: new Map(),
+  lanes: new Map()
+})
+
+export const spaceName = (space: NonceSpace): string => `${space.chainId} ${space.entryPoint} ${space.wallet}`
+export const walletName = (space: NonceSpace): string => `${space.chainId} ${space.wallet}`
+export const nonceName = (op: OpIntent): string => `${spaceName(op.space)} ${op.nonceKey} ${op.sequence}`
+export const elementName = (requestId: string, index: number): string => `${index} ${requestId}`
+export const hashName = (chainId: bigint, hash: Bytes32): string => `${chainId} ${hash}`
+export const laneName = (lane: Lane): string => `${lane.chainId} ${lane.signer}`
+export const deploymentName = (it: DeploymentIntent): string =>
+  `${it.chainId} ${it.factory} ${it.create2Salt}`
+
+export const isUnderWay = (op: Op): boolean => op.state === "accepted" || op.state === "sent"
+
+/** Whether it is in a signed transaction, apart from this one, that is not settled. */
+export const isSignedElsewhere = (op: Op, here: Transaction | null): boolean =>
+  op.transactions.some((it) => it !== here && it.state === "signed")
+
+export const under = (state: State, space: NonceSpace): ReadonlySet<Op> =>
+  state.underWay.get(walletName(space)) ?? new Set()
+
+/** The op of that hash that is not abandoned. */
+export const alive = (state: State, chainId: bigint, hash: Bytes32): Op | undefined =>
+  state.byHash.get(hashName(chainId, hash))?.find((op) => op.state !== "abandoned")
+
+export const addHash = (state: State, op: Op, hash: Bytes32): void => {
+  op.userOpHash = hash
+  const name = hashName(op.intent.space.chainId, hash)
+  state.byHash.set(name, [...(state.byHash.get(name) ?? []), op])
+}
+
+export const addOp = (state: State, op: Op): void => {
+  state.byNonce.set(nonceName(op.intent), op)
+  state.byElement.set(elementName(op.requestId, op.intent.index), op)
+  const name = walletName(op.intent.space)
+  const ops = state.underWay.get(name) ?? new Set()
+  state.underWay.set(name, ops.add(op))
+  if (op.userOpHash !== null) addHash(state, op, op.userOpHash)
+}
+
+/** Frees the key and the money of an op that came to its end. */
+const finish = (state: State, op: Op): void => {
+  const name = walletName(op.intent.space)
+  const ops = state.underWay.get(name)
+  ops?.delete(op)
+  if (ops?.size === 0) state.underWay.delete(name)
+}
+
+export const settleOp = (
+  state: State,
+  op: Op,
+  outcome: { readonly success: boolean; readonly txHash: Bytes32; readonly revertData: Hex | null }
+): void => {
+  op.state = "settled"
+  op.success = outcome.success
+  op.txHash = outcome.txHash
+  op.revertData = outcome.revertData
+  finish(state, op)
+}
+
+export const abandonOp = (state: State, op: Op): void => {
+  op.state = "abandoned"
+  state.byNonce.delete(nonceName(op.intent))
+  state.byElement.delete(elementName(op.requestId, op.intent.index))
+  finish(state, op)
+}
+
+/** The nonce to hand out, and what the transactions under way of the lane may cost. */
+export const next = (
+  lane: ReadonlyMap<bigint, Transaction>,
+  { chainNonce }: Pick<AllocationRequest, "chainNonce">
+): { readonly nonce: bigint; readonly reserved: bigint } => {
+  let reserved = 0n
+  let unsigned: bigint | null = null
+  let after = chainNonce
+  for (const { maxCost, nonce, state } of lane.values()) {
+    if (state === "signed") reserved += maxCost
+    if (nonce >= after) after = nonce + 1n
+    if ((state === "free" || state === "allocated") && nonce >= chainNonce)
+      unsigned = unsigned === null || nonce < unsigned ? nonce : unsigned
+  }
+  return { reserved, nonce: unsigned ?? after }
+}

@@ -1,0 +1,65 @@
+import type * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type { AccountId } from "../../application/ports/Accounts.js"
+import { type NetworkProfile, Networks } from "../../application/ports/Networks.js"
+
+/** The profiles contradict themselves or each other. */
+export class NetworksError extends Data.TaggedError("NetworksError")<{ readonly message: string }> {}
+
+/** What one account has of its own on one chain. */
+export interface Override {
+  readonly accountId: AccountId
+  readonly chainId: bigint
+  readonly profile: Partial<Omit<NetworkProfile, "chainId">>
+}
+
+export interface Options {
+  readonly profiles: ReadonlyArray<NetworkProfile>
+  readonly overrides?: ReadonlyArray<Override>
+}
+
+const fail = (message: string) => Effect.fail(new NetworksError({ message }))
+
+const check = (profile: NetworkProfile): Effect.Effect<NetworkProfile, NetworksError> => {
+  const { caps, chainId, confirmations, pollIntervalMillis, receiptTimeoutMillis } = profile
+  if (!Number.isSafeInteger(confirmations) || confirmations < 1)
+    return fail(`chain ${chainId}: confirmations is less than 1`)
+  if (!(receiptTimeoutMillis > 0) || !(pollIntervalMillis > 0))
+    return fail(`chain ${chainId}: a time is not above 0`)
+  if (caps.maxFeePerGas <= 0n || caps.maxPriorityFeePerGas < 0n || caps.transactionGas <= 0n)
+    return fail(`chain ${chainId}: a cap permits nothing`)
+  return Effect.succeed(profile)
+}
+
+/** Profiles that do not change while the process runs. */
+export const make = ({
+  overrides = [],
+  profiles
+}: Options): Effect.Effect<Context.Tag.Service<typeof Networks>, NetworksError> =>
+  Effect.gen(function* () {
+    const general = new Map<bigint, NetworkProfile>()
+    for (const profile of profiles) {
+      if (general.has(profile.chainId)) return yield* fail(`chain ${profile.chainId} has two profiles`)
+      general.set(profile.chainId, yield* check(profile))
+    }
+    const own = new Map<string, NetworkProfile>()
+    const name = (accountId: AccountId, chainId: bigint) => `${chainId} ${accountId}`
+    for (const { accountId, chainId, profile } of overrides) {
+      const base = general.get(chainId)
+      if (base === undefined)
+        return yield* fail(`account ${accountId} overrides chain ${chainId}, which has no profile`)
+      if (own.has(name(accountId, chainId)))
+        return yield* fail(`account ${accountId} overrides chain ${chainId} twice`)
+      own.set(name(accountId, chainId), yield* check({ ...base, ...profile, chainId }))
+    }
+    return {
+      profile: (account, chainId) =>
+        Effect.sync(() => own.get(name(account, chainId)) ?? general.get(chainId) ?? null),
+      chainIds: Effect.succeed([...general.keys()])
+    }
+  })
+
+export const layer = (options: Options): Layer.Layer<Networks, NetworksError> =>
+  Layer.effect(Networks, make(options))
