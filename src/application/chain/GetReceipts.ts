@@ -1,7 +1,9 @@
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Hex from "../../domain/evm/Hex.js"
 import type { Caller } from "../Caller.js"
+import * as Decoding from "../Decoding.js"
+import * as Connection from "../engine/Connection.js"
 import type { Failure } from "../Failure.js"
 import type { AbiStore } from "../ports/AbiStore.js"
 import type { ChainRpc } from "../ports/ChainRpc.js"
@@ -32,7 +34,48 @@ export const Response = Schema.Struct({
 }).annotations({ identifier: "ReceiptResponse" })
 export type Response = typeof Response.Type
 
-export declare const run: (
+/** The receipts of mined transactions with decoded logs; the other hashes are told apart from failed ones. */
+export const run = (
   caller: Caller,
   request: Request
-) => Effect.Effect<Response, Failure, AbiStore | ChainRpc | Networks>
+): Effect.Effect<Response, Failure, AbiStore | ChainRpc | Networks> =>
+  Effect.gen(function* () {
+    const decoding = yield* Decoding.load(caller, request.useABI, "useABI")
+    const { chain, trust } = yield* Connection.open(caller, request.rpc, "rpc")
+    const found = yield* Effect.mapError(
+      Effect.forEach(
+        request.txHashes,
+        (txHash) =>
+          Effect.all(
+            {
+              txHash: Effect.succeed(txHash),
+              receipt: chain.receipt(txHash),
+              known: chain.knowsTransaction(txHash)
+            },
+            { concurrency: "unbounded" }
+          ),
+        { concurrency: "unbounded" }
+      ),
+      Connection.refusal(trust, "rpc")
+    )
+    const waiting = found.filter(({ receipt }) => receipt === null)
+    return {
+      requestStatus: waiting.length === 0 ? 200 : 202,
+      receipts: found.flatMap(({ receipt }) =>
+        receipt === null
+          ? []
+          : [
+              {
+                status: receipt.success ? 1 : 0,
+                txHash: receipt.txHash,
+                gasUsed: Number(receipt.gasUsed),
+                cumulativeGasUsed: Number(receipt.cumulativeGasUsed),
+                effectiveGasPrice: receipt.effectiveGasPrice.toString(),
+                logs: receipt.logs.map(decoding.log)
+              }
+            ]
+      ),
+      pending: waiting.filter(({ known }) => known).map(({ txHash }) => txHash),
+      unknown: waiting.filter(({ known }) => !known).map(({ txHash }) => txHash)
+    }
+  }).pipe(Effect.withSpan("GetReceipts"))

@@ -1,15 +1,31 @@
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
+import type { Address } from "../../domain/evm/Address.js"
+import * as Hex from "../../domain/evm/Hex.js"
+import * as Conditions from "../../domain/op/Conditions.js"
+import * as Nonce from "../../domain/op/Nonce.js"
+import * as UserOperation from "../../domain/op/UserOperation.js"
 import type { Caller } from "../Caller.js"
+import * as Decoding from "../Decoding.js"
+import * as Connection from "../engine/Connection.js"
+import { type ElementFailure, elementFailure } from "../engine/Elements.js"
+import type { Engine } from "../engine/Engine.js"
+import * as Estimation from "../engine/Estimation.js"
+import * as Keys from "../engine/Keys.js"
+import * as Preparation from "../engine/Preparation.js"
+import * as Wallets from "../engine/Wallets.js"
 import type { Failure } from "../Failure.js"
 import type { AbiStore } from "../ports/AbiStore.js"
-import type { Bundler } from "../ports/Bundler.js"
 import type { ChainRpc } from "../ports/ChainRpc.js"
-import type { Journal } from "../ports/Journal.js"
+import { Journal } from "../ports/Journal.js"
 import type { Networks } from "../ports/Networks.js"
-import type { Signers, SystemSigners } from "../ports/Signers.js"
+import { type Signers, SystemSigners } from "../ports/Signers.js"
 import * as Settings from "../Settings.js"
+import * as Calls from "./Calls.js"
+import { draft } from "./ExecuteOperations.js"
 import { Operation } from "./Operation.js"
+import * as OwnedWallets from "./OwnedWallets.js"
 
 export const Request = Schema.Struct({
   operations: Schema.Array(Operation),
@@ -38,11 +54,148 @@ export const Response = Schema.Struct({
 }).annotations({ identifier: "EstimateGasResponse" })
 export type Response = typeof Response.Type
 
-export declare const run: (
+/** How long a nonce key is kept for an op that was handed out, milliseconds. */
+export const handedOutMillis = 15 * 60_000
+
+/**
+ * Encodes and estimates the operations as `/execute` would, and hands out the ops unsigned. Each gets a nonce key of
+ * its own, so that they may be signed and sent in any order, or not at all.
+ */
+export const run = (
   caller: Caller,
   request: Request
-) => Effect.Effect<
+): Effect.Effect<
   Response,
   Failure,
-  AbiStore | Bundler | ChainRpc | Journal | Networks | Signers | SystemSigners
->
+  AbiStore | ChainRpc | Engine | Journal | Networks | Signers | SystemSigners
+> =>
+  Effect.gen(function* () {
+    const { settings } = request
+    yield* Preparation.available(settings)
+    const calls = yield* Calls.encodeAll(request.operations)
+    const decoding = yield* Decoding.load(caller, settings.useABI)
+    const signer = settings.signer === undefined ? null : yield* Keys.resolve(caller, settings.signer)
+    const connection = yield* Connection.open(caller, settings.rpc)
+    const { profile } = connection
+    const { entryPoint } = settings
+    const version = yield* Connection.entryPointVersion(profile, entryPoint)
+    const formula = Wallets.formula(profile, settings)
+    const { beacon, initCode } = yield* formula
+    const wallets = yield* Either.all(
+      calls.map(({ index, selector }) => Wallets.select(selector, formula, profile, `operations[${index}]`))
+    )
+    const system = yield* SystemSigners
+    const submitter =
+      signer?.address ?? (yield* Effect.mapError(system.serviceEoa, Keys.refusal("settings.signer"))).address
+    const distinct = [...new Set(wallets)]
+    const look = yield* Preparation.look(connection, {
+      entryPoint,
+      initCode,
+      wallets: distinct,
+      priceBuffer: Preparation.buffers(settings).price
+    })
+    const failed = new Map<number, ElementFailure>(
+      yield* OwnedWallets.refuse(
+        calls.map(({ index, selector }, position) => ({
+          index,
+          wallet: wallets[position] ?? entryPoint,
+          walletCustody: selector.walletCustody
+        })),
+        look.wallets,
+        signer?.address ?? null
+      )
+    )
+    const journal = yield* Journal
+    const nonces = new Map<number, bigint>()
+    for (const wallet of distinct) {
+      const indexes = calls
+        .map(({ index }) => index)
+        .filter((index) => wallets[index] === wallet && !failed.has(index))
+      const keys = yield* lease(
+        journal,
+        caller,
+        { chainId: profile.chainId, entryPoint, wallet },
+        indexes.length
+      )
+      for (const [position, index] of indexes.entries()) {
+        const key = keys[position]
+        if (key === undefined) failed.set(index, elementFailure("wallet_busy"))
+        else nonces.set(index, Nonce.make(key, 0n))
+      }
+    }
+    const conditions = { validUntil: 0, validAfter: 0, bundler: submitter }
+    const estimate = yield* Estimation.estimate({
+      connection,
+      version,
+      entryPoint,
+      entryPointCode: look.entryPointCode,
+      from: submitter,
+      beacon,
+      drafts: calls.flatMap((call) => {
+        const nonce = nonces.get(call.index)
+        const wallet = wallets[call.index]
+        return nonce === undefined || wallet === undefined
+          ? []
+          : [draft(call, { wallet, nonce, prices: look.prices, conditions })]
+      }),
+      percent: Preparation.buffers(settings).op,
+      declared: false,
+      verify: true,
+      revert: decoding.revert
+    })
+    yield* Preparation.checkImplementation(connection, estimate.implementation, settings.validator)
+    for (const [index, failure] of estimate.failed) failed.set(index, failure)
+    const userOps = estimate.estimated.map(({ index, op: measured }) => {
+      const op = {
+        ...measured,
+        nonce: Nonce.make(Nonce.keyOf(measured.nonce), estimate.sequences.get(index) ?? 0n),
+        signature: Hex.empty
+      }
+      const userOpHash = UserOperation.hash(version, entryPoint, profile.chainId, op)
+      return {
+        encodedUserOp: UserOperation.encode(version, op),
+        userOpHash,
+        signingHash: Conditions.signingHash(userOpHash, conditions),
+        bundler: submitter,
+        aggrIndexes: [index]
+      }
+    })
+    const [firstFailed] = [...failed].sort(([a], [b]) => a - b)
+    return {
+      status: firstFailed === undefined ? 1 : 0,
+      gas: Number(
+        estimate.estimated.reduce(
+          (sum, { op }) => sum + op.callGasLimit + op.verificationGasLimit + op.preVerificationGas,
+          0n
+        )
+      ),
+      userOps,
+      error: firstFailed === undefined ? null : `operations[${firstFailed[0]}]: ${firstFailed[1].message}`
+    }
+  }).pipe(
+    Effect.tapError(() =>
+      Effect.flatMap(Journal, (journal) => Effect.ignore(journal.release(caller.requestId)))
+    ),
+    Effect.withSpan("EstimateGas")
+  )
+
+const lease = (
+  journal: Journal["Type"],
+  caller: Caller,
+  space: { readonly chainId: bigint; readonly entryPoint: Address; readonly wallet: Address },
+  count: number
+): Effect.Effect<ReadonlyArray<bigint>> =>
+  count === 0
+    ? Effect.succeed([])
+    : Effect.map(
+        Effect.orDie(
+          journal.lease({
+            ...space,
+            holder: caller.requestId,
+            keys: { from: Nonce.handedOutKeys.first, to: Nonce.handedOutKeys.last },
+            count,
+            ttlMillis: handedOutMillis
+          })
+        ),
+        (keys) => keys ?? []
+      )

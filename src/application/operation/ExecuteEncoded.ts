@@ -1,17 +1,39 @@
-import type * as Effect from "effect/Effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
+import type { Address } from "../../domain/evm/Address.js"
 import * as Hex from "../../domain/evm/Hex.js"
+import * as Conditions from "../../domain/op/Conditions.js"
+import type { Version } from "../../domain/op/EntryPoint.js"
+import * as Gas from "../../domain/op/Gas.js"
+import * as Nonce from "../../domain/op/Nonce.js"
+import * as Proof from "../../domain/op/Proof.js"
+import * as UserOperation from "../../domain/op/UserOperation.js"
+import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
 import type { Caller } from "../Caller.js"
-import type { Failure } from "../Failure.js"
+import * as Decoding from "../Decoding.js"
+import * as Connection from "../engine/Connection.js"
+import { type ElementFailure, elementFailure } from "../engine/Elements.js"
+import { Engine } from "../engine/Engine.js"
+import * as Estimation from "../engine/Estimation.js"
+import * as Keys from "../engine/Keys.js"
+import * as Landings from "../engine/Landings.js"
+import * as Preparation from "../engine/Preparation.js"
+import * as Results from "../engine/Results.js"
+import * as Submission from "../engine/Submission.js"
+import * as Wallets from "../engine/Wallets.js"
+import { type Failure, invalid, notAvailable, unprocessable } from "../Failure.js"
 import type { AbiStore } from "../ports/AbiStore.js"
-import type { Bundler } from "../ports/Bundler.js"
+import type { Bundler, OpOutcome } from "../ports/Bundler.js"
 import type { ChainRpc } from "../ports/ChainRpc.js"
-import type { Journal } from "../ports/Journal.js"
+import { Journal } from "../ports/Journal.js"
 import type { Networks } from "../ports/Networks.js"
-import type { Signers, SystemSigners } from "../ports/Signers.js"
+import type { Signers } from "../ports/Signers.js"
 import * as Settings from "../Settings.js"
 import { Executed } from "../TransactionResult.js"
 import { Custody, UnixSeconds } from "./Operation.js"
+import * as OwnedWallets from "./OwnedWallets.js"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
@@ -36,11 +58,339 @@ export type Request = typeof Request.Type
 export const Response = Executed
 export type Response = Executed
 
-export declare const run: (
+/** An op of the request, read and checked as far as that needs no chain. */
+interface Given {
+  readonly index: number
+  readonly op: UserOperation.UserOperation
+  readonly userOpHash: Hex.Bytes32
+  readonly walletCustody: number
+  /** The caller's proof; null: the service signs. */
+  readonly proof: Hex.Hex | null
+}
+
+/** 400s that need no chain. */
+const read = (
+  operation: EncodedOperation,
+  index: number,
+  at: { readonly version: Version; readonly entryPoint: Address; readonly chainId: bigint }
+): Either.Either<Given, Failure> =>
+  Either.gen(function* () {
+    const path = `operations[${index}]`
+    const wrong = (field: string, message: string) =>
+      Either.left(invalid("invalid_request", [{ path: `${path}.${field}`, message }]))
+    if ((operation.validAfter ?? 0) !== 0)
+      yield* Either.left(notAvailable("validAfter", `${path}.validAfter`))
+    if ((operation.validUnitl ?? 0) !== 0)
+      yield* Either.left(notAvailable("validUnitl", `${path}.validUnitl`))
+    yield* Wallets.availableCustody(operation.walletCustody, `${path}.walletCustody`)
+    const decoded = UserOperation.decode(at.version, operation.encodedUserOp)
+    if (Either.isLeft(decoded)) return yield* wrong("encodedUserOp", decoded.left)
+    const op = decoded.right
+    const fits = UserOperation.fits(at.version, op)
+    if (Either.isLeft(fits)) return yield* wrong("encodedUserOp", fits.left)
+    if (op.initCode !== Hex.empty)
+      return yield* wrong("encodedUserOp", "initCode must be empty: wallets are deployed by /create")
+    if (op.paymasterAndData !== Hex.empty)
+      yield* Either.left(notAvailable("paymaster", `${path}.encodedUserOp`))
+    if (op.signature !== Hex.empty)
+      return yield* wrong("encodedUserOp", "the op's signature must be empty: send the proof as signature")
+    const userOpHash = UserOperation.hash(at.version, at.entryPoint, at.chainId, op)
+    if (userOpHash !== operation.userOpHash)
+      return yield* Either.left(
+        invalid("hash_mismatch", [
+          {
+            path: `${path}.userOpHash`,
+            message: `the hash of encodedUserOp at this EntryPoint and chain is ${userOpHash}`
+          }
+        ])
+      )
+    return {
+      index,
+      op,
+      userOpHash,
+      walletCustody: operation.walletCustody,
+      proof: operation.signature ?? null
+    }
+  })
+
+/** The same op twice would be one op that is done once. */
+const distinct = (given: ReadonlyArray<Given>): Either.Either<void, Failure> => {
+  const first = new Map<Hex.Bytes32, number>()
+  for (const { index, userOpHash } of given) {
+    const before = first.get(userOpHash)
+    if (before !== undefined)
+      return Either.left(
+        invalid("invalid_request", [
+          { path: `operations[${index}].userOpHash`, message: `operations[${before}] is the same op` }
+        ])
+      )
+    first.set(userOpHash, index)
+  }
+  return Either.void
+}
+
+/** Under which conditions the caller's proof is one of the wallet's owner; `Left` says what was expected. */
+const conditionsOf = (
+  given: Given & { readonly proof: Hex.Hex },
+  owners: ReadonlyArray<Address>,
+  bundler: Address
+): Either.Either<{ readonly conditions: Conditions.Conditions; readonly proof: Hex.Hex }, string> =>
+  Either.flatMap(Proof.normalise(given.proof), (proof) => {
+    const bound = { validUntil: 0, validAfter: 0, bundler }
+    for (const conditions of [Conditions.none, bound]) {
+      const parts = Proof.ecdsaSigners(Conditions.signingHash(given.userOpHash, conditions), proof)
+      const [only] = parts
+      if (parts.length === 1 && only?.some((signer) => signer !== null && owners.includes(signer)))
+        return Either.right({ conditions, proof })
+    }
+    const expected = `userOpHash or signingHash ${Conditions.signingHash(given.userOpHash, bound)}`
+    return Either.left(`expected one signature by ${owners.join(" or ")} over ${expected}`)
+  })
+
+/**
+ * Submits ops that `/estimateGas` encoded, signed by their owners or, where they carry no signature, by the
+ * request's signer. An op that was posted before is not sent again: its outcome is the answer.
+ */
+export const run = (
   caller: Caller,
   request: Request
-) => Effect.Effect<
-  Response,
-  Failure,
-  AbiStore | Bundler | ChainRpc | Journal | Networks | Signers | SystemSigners
->
+): Effect.Effect<Response, Failure, AbiStore | Bundler | ChainRpc | Engine | Journal | Networks | Signers> =>
+  Effect.gen(function* () {
+    const { operations, settings } = request
+    yield* Preparation.available(settings)
+    if (operations.length === 0)
+      return yield* Effect.fail(
+        invalid("invalid_request", [{ path: "operations", message: "expected at least one operation" }])
+      )
+    if (settings.signer === undefined)
+      return yield* Effect.fail(notAvailable("executeEncoded without settings.signer", "settings.signer"))
+    const decoding = yield* Decoding.load(caller, settings.useABI)
+    const signer = yield* Keys.resolve(caller, settings.signer)
+    const connection = yield* Connection.open(caller, settings.rpc)
+    const { chain, profile, trust } = connection
+    const { chainId } = profile
+    const { entryPoint } = settings
+    const version = yield* Connection.entryPointVersion(profile, entryPoint)
+    const { beacon, initCode } = yield* Wallets.formula(profile, settings)
+    const given = yield* Either.all(
+      operations.map((operation, index) => read(operation, index, { version, entryPoint, chainId }))
+    )
+    yield* distinct(given)
+    const journal = yield* Journal
+    const { releases } = yield* Engine
+    const deadline = (yield* Clock.currentTimeMillis) + profile.receiptTimeoutMillis
+    const decoded = new Map<number, unknown>()
+    const earlier = new Map<number, OpOutcome & { readonly userOpHash: Hex.Bytes32 }>()
+    const done = new Set<number>()
+
+    const note = (index: number, userOpHash: Hex.Bytes32, outcome: OpOutcome) => {
+      earlier.set(index, { ...outcome, userOpHash })
+      done.add(index)
+    }
+
+    /** The outcome of an op that this account has posted before, waited for if need be; null: it was never sent. */
+    const recall = (userOpHash: Hex.Bytes32): Effect.Effect<OpOutcome | null, Failure> =>
+      Effect.gen(function* () {
+        for (;;) {
+          const record = yield* Effect.orDie(journal.findOp(caller.principal.accountId, chainId, userOpHash))
+          if (record === null || record.state === "abandoned") return null
+          if (record.state === "settled" && record.txHash !== null)
+            return {
+              success: record.success === true,
+              txHash: record.txHash,
+              revertData: record.revertData
+            }
+          if (!(yield* releases.wait(deadline)))
+            return yield* Effect.fail(
+              unprocessable("outcome_unknown", [], {
+                extra: { txHash: record.txHash, requestId: record.requestId }
+              })
+            )
+        }
+      })
+
+    for (const { index, userOpHash } of given) {
+      const outcome = yield* recall(userOpHash)
+      if (outcome !== null) note(index, userOpHash, outcome)
+    }
+
+    const prepare = (elements: ReadonlyArray<number>) =>
+      Effect.gen(function* () {
+        const todo = given.filter(({ index }) => elements.includes(index))
+        const look = yield* Preparation.look(connection, {
+          entryPoint,
+          initCode,
+          wallets: [...new Set(todo.map(({ op }) => op.sender))],
+          priceBuffer: Preparation.buffers(settings).price
+        })
+        const failed = new Map<number, ElementFailure>(
+          yield* OwnedWallets.refuse(
+            todo.map(({ index, op, walletCustody }) => ({ index, wallet: op.sender, walletCustody })),
+            look.wallets,
+            null
+          )
+        )
+        const proofs = new Map<number, { conditions: Conditions.Conditions; proof: Hex.Hex | null }>()
+        for (const each of todo) {
+          const state = look.wallets.get(each.op.sender)
+          if (failed.has(each.index) || state?._tag !== "deployed") continue
+          const { owners } = state.configuration.config
+          if (each.op.maxFeePerGas > profile.caps.maxFeePerGas)
+            failed.set(each.index, elementFailure("fees_above_cap"))
+          else if (each.proof === null) {
+            if (!owners.includes(signer.address))
+              failed.set(
+                each.index,
+                elementFailure("threshold_not_met", "threshold not met: have 0 of 1", {
+                  wallet: each.op.sender
+                })
+              )
+            const validUntil = Preparation.validUntil(look.block)
+            proofs.set(each.index, {
+              conditions: { validUntil, validAfter: 0, bundler: signer.address },
+              proof: null
+            })
+          } else {
+            const found = conditionsOf({ ...each, proof: each.proof }, owners, signer.address)
+            if (Either.isLeft(found))
+              failed.set(each.index, elementFailure("invalid_signature", `invalid signature: ${found.left}`))
+            else proofs.set(each.index, found.right)
+          }
+        }
+        const estimate = yield* Estimation.estimate({
+          connection,
+          version,
+          entryPoint,
+          entryPointCode: look.entryPointCode,
+          from: signer.address,
+          beacon,
+          drafts: todo
+            .filter(({ index }) => !failed.has(index))
+            .map(({ index, op }) => {
+              const under = proofs.get(index)
+              const signature = Conditions.encodeSignature(
+                under?.conditions ?? Conditions.none,
+                under?.proof ?? Proof.dummyEcdsa(1)
+              )
+              return { index, op: { ...op, signature }, value: 0n }
+            }),
+          percent: Preparation.buffers(settings).op,
+          declared: true,
+          verify: false,
+          revert: decoding.revert
+        })
+        yield* Preparation.checkImplementation(connection, estimate.implementation, settings.validator)
+        for (const [index, failure] of estimate.failed) failed.set(index, failure)
+
+        // Ops of one key follow each other; one that the EntryPoint has consumed may have landed elsewhere.
+        const next = new Map<string, bigint>()
+        const consumed: Array<Given> = []
+        for (const each of todo) {
+          const sequence = estimate.sequences.get(each.index)
+          if (sequence === undefined) continue
+          const key = `${each.op.sender}:${Nonce.keyOf(each.op.nonce)}`
+          const expected = next.get(key) ?? sequence
+          const own = Nonce.sequenceOf(each.op.nonce)
+          if (own < sequence) consumed.push(each)
+          else if (own === expected && !failed.has(each.index)) next.set(key, expected + 1n)
+          else if (!failed.has(each.index))
+            failed.set(
+              each.index,
+              elementFailure(
+                "invalid_nonce",
+                `op nonce out of order: the next sequence of its key is ${expected}`
+              )
+            )
+        }
+        const landed = yield* Effect.mapError(
+          Landings.find(
+            chain,
+            entryPoint,
+            consumed.map(({ userOpHash }) => userOpHash),
+            look.block.number
+          ),
+          Connection.refusal(trust)
+        )
+        for (const { index, userOpHash } of consumed) {
+          failed.delete(index)
+          const outcome = landed.get(userOpHash)
+          if (outcome === undefined) failed.set(index, elementFailure("invalid_nonce"))
+          else note(index, userOpHash, outcome)
+        }
+
+        const ready = estimate.estimated.flatMap((each): ReadonlyArray<Submission.Ready> => {
+          const own = given[each.index]
+          const under = proofs.get(each.index)
+          if (own === undefined || under === undefined || failed.has(each.index) || done.has(each.index))
+            return []
+          const { op, userOpHash } = own
+          const { conditions, proof } = under
+          decoded.set(
+            each.index,
+            Either.getOrElse(WalletCalls.decodeExecuteResult(each.returned), () => each.returned)
+          )
+          return [
+            {
+              index: each.index,
+              op: each.op,
+              space: { chainId, entryPoint, wallet: op.sender },
+              nonceKey: Nonce.keyOf(op.nonce),
+              sequence: Nonce.sequenceOf(op.nonce),
+              reserve: Gas.requiredPrefund(version, op),
+              userOpHash,
+              complete: Effect.succeed({ op, userOpHash }),
+              sign: (hash) =>
+                Effect.map(
+                  proof === null
+                    ? signer.sign(Conditions.signingHash(hash, conditions))
+                    : Effect.succeed(proof),
+                  (own) => Conditions.encodeSignature(conditions, own)
+                )
+            }
+          ]
+        })
+        return {
+          ready,
+          failed,
+          funds: [...estimate.available].map(([wallet, available]) => ({
+            space: { chainId, entryPoint, wallet },
+            available
+          })),
+          deployments: [],
+          prices: look.prices,
+          gasBound: look.gasBound
+        }
+      })
+
+    const elements = given.map(({ index }) => index)
+    const outcomes = yield* Submission.run(
+      {
+        caller,
+        endpoint: "/executeEncoded",
+        connection,
+        version,
+        entryPoint,
+        submitter: signer,
+        overshoot: Preparation.buffers(settings).transaction,
+        elements: elements.filter((index) => !done.has(index)),
+        done,
+        prepare
+      },
+      decoding.revert
+    )
+    const hashes = [...new Set([...earlier.values()].map(({ txHash }) => txHash))]
+    const before = yield* Effect.mapError(
+      Effect.forEach(hashes, chain.receipt, { concurrency: "unbounded" }),
+      Connection.refusal(trust)
+    )
+    return yield* Results.executed(
+      elements,
+      {
+        landed: new Map([...earlier, ...outcomes.landed]),
+        failed: outcomes.failed,
+        receipts: [...before.filter((receipt) => receipt !== null), ...outcomes.receipts]
+      },
+      decoded,
+      decoding
+    )
+  }).pipe(Effect.withSpan("ExecuteEncoded"))

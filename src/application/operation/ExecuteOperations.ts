@@ -1,16 +1,35 @@
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
+import type { Address } from "../../domain/evm/Address.js"
+import * as Hex from "../../domain/evm/Hex.js"
+import * as Conditions from "../../domain/op/Conditions.js"
+import * as Nonce from "../../domain/op/Nonce.js"
+import * as Proof from "../../domain/op/Proof.js"
+import * as UserOperation from "../../domain/op/UserOperation.js"
 import type { Caller } from "../Caller.js"
+import * as Decoding from "../Decoding.js"
+import * as Connection from "../engine/Connection.js"
+import type { ElementFailure } from "../engine/Elements.js"
+import type { Engine } from "../engine/Engine.js"
+import * as Estimation from "../engine/Estimation.js"
+import * as Keys from "../engine/Keys.js"
+import * as Preparation from "../engine/Preparation.js"
+import * as Results from "../engine/Results.js"
+import * as Submission from "../engine/Submission.js"
+import * as Wallets from "../engine/Wallets.js"
 import type { Failure } from "../Failure.js"
 import type { AbiStore } from "../ports/AbiStore.js"
 import type { Bundler } from "../ports/Bundler.js"
 import type { ChainRpc } from "../ports/ChainRpc.js"
-import type { Journal } from "../ports/Journal.js"
+import { Journal } from "../ports/Journal.js"
 import type { Networks } from "../ports/Networks.js"
-import type { Signers, SystemSigners } from "../ports/Signers.js"
+import type { Signers } from "../ports/Signers.js"
 import * as Settings from "../Settings.js"
 import { Executed } from "../TransactionResult.js"
+import * as Calls from "./Calls.js"
 import { Operation } from "./Operation.js"
+import * as OwnedWallets from "./OwnedWallets.js"
 
 export const Request = Schema.Struct({
   operations: Schema.Array(Operation),
@@ -21,11 +40,185 @@ export type Request = typeof Request.Type
 export const Response = Executed
 export type Response = Executed
 
-export declare const run: (
+/** An op before it is measured: everything but its limits, with a dummy signature of the real shape. */
+export const draft = (
+  call: Calls.EncodedCall,
+  options: {
+    readonly wallet: Address
+    readonly nonce: bigint
+    readonly prices: Preparation.Look["prices"]
+    readonly conditions: Conditions.Conditions
+  }
+): Estimation.Draft => ({
+  index: call.index,
+  value: call.value,
+  op: {
+    sender: options.wallet,
+    nonce: options.nonce,
+    initCode: Hex.empty,
+    callData: call.callData,
+    callGasLimit: 0n,
+    verificationGasLimit: 0n,
+    preVerificationGas: 0n,
+    ...options.prices,
+    paymasterAndData: Hex.empty,
+    signature: Conditions.encodeSignature(options.conditions, Proof.dummyEcdsa(1))
+  }
+})
+
+/**
+ * Encodes the operations as ERC-4337 ops, estimates, signs and executes them with the request's signer, and answers
+ * with what became of each.
+ */
+export const run = (
   caller: Caller,
   request: Request
-) => Effect.Effect<
-  Response,
-  Failure,
-  AbiStore | Bundler | ChainRpc | Journal | Networks | Signers | SystemSigners
->
+): Effect.Effect<Response, Failure, AbiStore | Bundler | ChainRpc | Engine | Journal | Networks | Signers> =>
+  Effect.gen(function* () {
+    const { settings } = request
+    yield* Preparation.available(settings)
+    const calls = yield* Calls.encodeAll(request.operations)
+    const decoding = yield* Decoding.load(caller, settings.useABI)
+    const signer = yield* Keys.resolve(caller, settings.signer)
+    const connection = yield* Connection.open(caller, settings.rpc)
+    const { profile } = connection
+    const { entryPoint } = settings
+    const version = yield* Connection.entryPointVersion(profile, entryPoint)
+    const formula = Wallets.formula(profile, settings)
+    const { beacon, initCode } = yield* formula
+    const wallets = yield* Either.all(
+      calls.map(({ index, selector }) => Wallets.select(selector, formula, profile, `operations[${index}]`))
+    )
+    const acting = calls.map(({ index, selector }, position) => ({
+      index,
+      wallet: wallets[position] ?? entryPoint,
+      walletCustody: selector.walletCustody
+    }))
+    const buffers = Preparation.buffers(settings)
+    const journal = yield* Journal
+    const decoded = new Map<number, unknown>()
+
+    /** One key for each wallet, all of them or none. */
+    const lease = (distinct: ReadonlyArray<Address>) =>
+      Effect.gen(function* () {
+        const keys = new Map<Address, bigint>()
+        for (const wallet of distinct) {
+          const leased = yield* Effect.orDie(
+            journal.lease({
+              chainId: profile.chainId,
+              entryPoint,
+              wallet,
+              holder: caller.requestId,
+              keys: { from: 0n, to: Nonce.handedOutKeys.first - 1n },
+              count: 1,
+              ttlMillis: Preparation.leaseMillis(profile)
+            })
+          )
+          const [key] = leased ?? []
+          if (key === undefined) return null
+          keys.set(wallet, key)
+        }
+        return keys
+      })
+
+    const prepare = (elements: ReadonlyArray<number>) =>
+      Effect.gen(function* () {
+        const todo = acting.filter(({ index }) => elements.includes(index))
+        const distinct = [...new Set(todo.map(({ wallet }) => wallet))]
+        const keys = yield* lease(distinct)
+        if (keys === null) return null
+        const look = yield* Preparation.look(connection, {
+          entryPoint,
+          initCode,
+          wallets: distinct,
+          priceBuffer: buffers.price
+        })
+        const failed = new Map<number, ElementFailure>(
+          yield* OwnedWallets.refuse(todo, look.wallets, signer.address)
+        )
+        const conditions = {
+          validUntil: Preparation.validUntil(look.block),
+          validAfter: 0,
+          bundler: signer.address
+        }
+        const estimate = yield* Estimation.estimate({
+          connection,
+          version,
+          entryPoint,
+          entryPointCode: look.entryPointCode,
+          from: signer.address,
+          beacon,
+          drafts: todo
+            .filter(({ index }) => !failed.has(index))
+            .flatMap(({ index, wallet }) => {
+              const call = calls[index]
+              const nonce = Nonce.make(keys.get(wallet) ?? 0n, 0n)
+              return call === undefined
+                ? []
+                : [draft(call, { wallet, nonce, prices: look.prices, conditions })]
+            }),
+          percent: buffers.op,
+          declared: false,
+          verify: false,
+          revert: decoding.revert
+        })
+        yield* Preparation.checkImplementation(connection, estimate.implementation, settings.validator)
+        for (const [index, failure] of estimate.failed) failed.set(index, failure)
+
+        const used = new Map<Address, bigint>()
+        const ready = estimate.estimated.map((each): Submission.Ready => {
+          const { index, prefund, value } = each
+          const wallet = each.op.sender
+          const nonceKey = Nonce.keyOf(each.op.nonce)
+          const before = used.get(wallet) ?? 0n
+          used.set(wallet, before + 1n)
+          const sequence = (estimate.sequences.get(index) ?? 0n) + before
+          const op = { ...each.op, nonce: Nonce.make(nonceKey, sequence) }
+          const userOpHash = UserOperation.hash(version, entryPoint, profile.chainId, op)
+          decoded.set(index, calls[index]?.decode(each.returned) ?? null)
+          return {
+            index,
+            op,
+            space: { chainId: profile.chainId, entryPoint, wallet },
+            nonceKey,
+            sequence,
+            reserve: prefund + value,
+            userOpHash,
+            complete: Effect.succeed({ op, userOpHash }),
+            sign: (hash) =>
+              Effect.map(signer.sign(Conditions.signingHash(hash, conditions)), (proof) =>
+                Conditions.encodeSignature(conditions, proof)
+              )
+          }
+        })
+        return {
+          ready,
+          failed,
+          funds: [...estimate.available].map(([wallet, available]) => ({
+            space: { chainId: profile.chainId, entryPoint, wallet },
+            available
+          })),
+          deployments: [],
+          prices: look.prices,
+          gasBound: look.gasBound
+        }
+      })
+
+    const elements = calls.map(({ index }) => index)
+    const outcomes = yield* Submission.run(
+      {
+        caller,
+        endpoint: "/execute",
+        connection,
+        version,
+        entryPoint,
+        submitter: signer,
+        overshoot: buffers.transaction,
+        elements,
+        done: new Set(),
+        prepare
+      },
+      decoding.revert
+    )
+    return yield* Results.executed(elements, outcomes, decoded, decoding)
+  }).pipe(Effect.withSpan("ExecuteOperations"))

@@ -1,6 +1,7 @@
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Caller } from "../Caller.js"
+import * as Keys from "../engine/Keys.js"
 import type { Failure } from "../Failure.js"
 import type { Signers } from "../ports/Signers.js"
 import { SignerRef } from "../Settings.js"
@@ -15,4 +16,10 @@ export const Response = Schema.Struct({
 }).annotations({ identifier: "GetSignerResponse" })
 export type Response = typeof Response.Type
 
-export declare const run: (caller: Caller, request: Request) => Effect.Effect<Response, Failure, Signers>
+/** Address, public key and kind of a key of the account. */
+export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Signers> =>
+  Effect.map(Keys.resolve(caller, request.signer, "signer"), ({ address, publicKey, type }) => ({
+    address,
+    publicKey,
+    type
+  })).pipe(Effect.withSpan("GetSigner"))

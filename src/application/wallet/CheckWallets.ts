@@ -1,8 +1,13 @@
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
+import type { Address } from "../../domain/evm/Address.js"
+import * as Custody from "../../domain/wallet/Custody.js"
 import type { Caller } from "../Caller.js"
-import type { Failure } from "../Failure.js"
-import type { AbiStore } from "../ports/AbiStore.js"
+import * as Connection from "../engine/Connection.js"
+import { Engine } from "../engine/Engine.js"
+import * as Wallets from "../engine/Wallets.js"
+import { type Failure, invalid } from "../Failure.js"
 import type { ChainRpc } from "../ports/ChainRpc.js"
 import type { Networks } from "../ports/Networks.js"
 import * as Settings from "../Settings.js"
@@ -33,7 +38,83 @@ export const Response = Schema.Array(
 ).annotations({ identifier: "CheckResponse" })
 export type Response = typeof Response.Type
 
-export declare const run: (
+type Account = Request["accounts"][number]
+
+/** The text of what is wrong with one account: the sharpest that the failure has. */
+const textOf = (failure: Failure): string => {
+  const [detail] = failure.details
+  return failure.code === "invalid_request" && detail !== undefined ? detail.message : failure.message
+}
+
+/** The address that an account names, or its element's error. */
+const addressOf = (
+  account: Account,
+  formula: Either.Either<Wallets.Formula, Failure>,
+  profile: Connection.Connection["profile"]
+): Either.Either<Address, string> => {
+  const { walletCustody } = account
+  if (walletCustody !== undefined && Either.isLeft(Custody.stored(walletCustody)))
+    return Either.left(Custody.invalid)
+  if ((account.salt ?? "") !== "" && walletCustody === undefined)
+    return (account.wallet ?? "") === ""
+      ? Either.left("walletCustody is required beside a salt")
+      : Either.flatMap(Wallets.saltOf(account.salt ?? "", ""), () =>
+          Wallets.select({ wallet: account.wallet ?? "", walletCustody: 1 }, formula, profile, "")
+        ).pipe(Either.mapLeft(textOf))
+  return Either.mapLeft(
+    Wallets.select({ ...account, walletCustody: walletCustody ?? 1 }, formula, profile, ""),
+    textOf
+  )
+}
+
+/** Which wallets stand on the chain: proxies of the beacon, known by their code. */
+export const run = (
   caller: Caller,
   request: Request
-) => Effect.Effect<Response, Failure, AbiStore | ChainRpc | Networks>
+): Effect.Effect<Response, Failure, ChainRpc | Engine | Networks> =>
+  Effect.gen(function* () {
+    const { accounts, settings } = request
+    const unspecified = accounts.findIndex(({ walletCustody }) => walletCustody === 0)
+    if (unspecified >= 0)
+      return yield* Effect.fail(
+        invalid("invalid_wallet_custody_type", [
+          { path: `accounts[${unspecified}].walletCustody`, message: "expected an integer from 1 to 5" }
+        ])
+      )
+    const { chain, profile, trust } = yield* Connection.open(caller, settings.rpc)
+    const formula = Wallets.formula(profile, settings)
+    const { initCode } = yield* formula
+    const { facts } = yield* Engine
+    const addresses = accounts.map((account) => addressOf(account, formula, profile))
+    const known = [...new Set(addresses.filter(Either.isRight).map(({ right }) => right))]
+    const states = yield* Effect.mapError(
+      Wallets.read(facts, chain, initCode, known),
+      Connection.refusal(trust)
+    )
+    return accounts.map((account, index) => {
+      const salt = account.salt ?? ""
+      const address = addresses[index]
+      if (address === undefined || Either.isLeft(address))
+        return { exists: false, wallet: account.wallet ?? "", salt, error: address?.left ?? null }
+      const wallet = address.right
+      const state = states.get(wallet)
+      const custody = account.walletCustody
+      if (
+        state?._tag === "deployed" &&
+        custody !== undefined &&
+        custody !== state.configuration.config.custody
+      )
+        return {
+          exists: true,
+          wallet,
+          salt,
+          error: `the wallet has custody ${state.configuration.config.custody}`
+        }
+      return {
+        exists: state?._tag === "deployed",
+        wallet,
+        salt,
+        error: state?._tag === "foreign" ? "wallet not supported: other code stands at this address" : null
+      }
+    })
+  }).pipe(Effect.withSpan("CheckWallets"))

@@ -1,16 +1,45 @@
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
+import type { Address } from "../../domain/evm/Address.js"
+import * as Hex from "../../domain/evm/Hex.js"
+import * as Conditions from "../../domain/op/Conditions.js"
+import * as Outcome from "../../domain/op/Outcome.js"
+import * as UserOperation from "../../domain/op/UserOperation.js"
+import * as Deployment from "../../domain/wallet/Deployment.js"
+import * as EstimationDeployer from "../../domain/wallet/EstimationDeployer.js"
+import * as Salt from "../../domain/wallet/Salt.js"
+import * as WalletAddress from "../../domain/wallet/WalletAddress.js"
+import * as WalletConfig from "../../domain/wallet/WalletConfig.js"
 import type { Caller } from "../Caller.js"
-import type { Failure } from "../Failure.js"
+import * as Decoding from "../Decoding.js"
+import * as Connection from "../engine/Connection.js"
+import type { ElementFailure } from "../engine/Elements.js"
+import { elementFailure, refuseAll } from "../engine/Elements.js"
+import type { Engine } from "../engine/Engine.js"
+import * as Estimation from "../engine/Estimation.js"
+import * as Keys from "../engine/Keys.js"
+import * as Preparation from "../engine/Preparation.js"
+import * as Results from "../engine/Results.js"
+import * as Submission from "../engine/Submission.js"
+import * as Wallets from "../engine/Wallets.js"
+import {
+  type Detail,
+  type Failure,
+  type InvalidRequest,
+  invalid,
+  notAvailable,
+  unprocessable
+} from "../Failure.js"
 import { Custody } from "../operation/Operation.js"
 import type { AbiStore } from "../ports/AbiStore.js"
 import type { Bundler } from "../ports/Bundler.js"
 import type { ChainRpc } from "../ports/ChainRpc.js"
-import type { Journal } from "../ports/Journal.js"
-import type { Networks } from "../ports/Networks.js"
-import type { Signers, SystemSigners } from "../ports/Signers.js"
+import { Journal } from "../ports/Journal.js"
+import type { NetworkProfile, Networks } from "../ports/Networks.js"
+import { type Signers, SystemSigners } from "../ports/Signers.js"
 import * as Settings from "../Settings.js"
-import { Created } from "../TransactionResult.js"
+import { Created, type CreatedAccount } from "../TransactionResult.js"
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
@@ -31,6 +60,7 @@ export const Account = Schema.Struct({
   }),
   legacyWallet: optional(Schema.Boolean)
 }).annotations({ identifier: "Account" })
+type Account = typeof Account.Type
 
 export const Request = Schema.Struct({
   accounts: Schema.Array(Account),
@@ -41,11 +71,295 @@ export type Request = typeof Request.Type
 export const Response = Created
 export type Response = Created
 
-export declare const run: (
+/** A wallet that the request wants. */
+interface Wanted {
+  readonly index: number
+  readonly salt: Salt.Salt
+  readonly wallet: Address
+  readonly create2Salt: Hex.Bytes32
+}
+
+/** 400s that need no chain. */
+const readAccount = (account: Account, index: number): Either.Either<Salt.Salt, InvalidRequest> => {
+  const path = `accounts[${index}]`
+  const { salt = "", wallet = "" } = account
+  if (account.legacyWallet === true) return Either.left(notAvailable("legacyWallet", `${path}.legacyWallet`))
+  if (salt === "" && wallet !== "") return Either.left(notAvailable("wallet without salt", `${path}.wallet`))
+  if (salt === "")
+    return Either.left(
+      invalid("invalid_request", [{ path: `${path}.salt`, message: "salt is required" }], "salt is required")
+    )
+  const available = Wallets.availableCustody(account.walletCustody, `${path}.walletCustody`)
+  if (Either.isLeft(available)) return Either.left(available.left)
+  const unused: ReadonlyArray<Detail> = (["passkeyPubKey", "signers", "threshold"] as const)
+    .filter((name) => account[name] !== undefined)
+    .map((name) => ({ path: `${path}.${name}`, message: "custody 1 does not use this field" }))
+  return unused.length > 0
+    ? Either.left(invalid("invalid_request", unused))
+    : Wallets.saltOf(salt, `${path}.salt`)
+}
+
+/** A factory deploys the proxies of its own beacon only, and deployments are authorised for the account's own factory. */
+const checkFactory = (
+  profile: NetworkProfile,
+  settings: Request["settings"]
+): Either.Either<void, InvalidRequest> => {
+  if (settings.factory !== undefined && settings.factory !== profile.factory)
+    return Either.left(
+      invalid("factory_not_allowed", [
+        { path: "settings.factory", message: "it is not the factory of this account's network profile" }
+      ])
+    )
+  const wrong: Array<Detail> = []
+  const message = "it differs from the network profile's, which the factory deploys"
+  if (settings.beaconAdminAddress !== undefined && settings.beaconAdminAddress !== profile.beacon)
+    wrong.push({ path: "settings.beaconAdminAddress", message })
+  if (
+    settings.beaconAdminCreationCode !== undefined &&
+    settings.beaconAdminCreationCode.toLowerCase() !== profile.creationCode
+  )
+    wrong.push({ path: "settings.beaconAdminCreationCode", message })
+  return wrong.length > 0 ? Either.left(invalid("invalid_request", wrong)) : Either.void
+}
+
+/** Every wallet once: the same address twice would be deployed twice in one bundle. */
+const distinct = (wanted: ReadonlyArray<Wanted>): Either.Either<void, InvalidRequest> => {
+  const first = new Map<Address, number>()
+  for (const { index, wallet } of wanted) {
+    const before = first.get(wallet)
+    if (before !== undefined)
+      return Either.left(
+        invalid("invalid_request", [
+          { path: `accounts[${index}].salt`, message: `accounts[${before}] names the same wallet` }
+        ])
+      )
+    first.set(wallet, index)
+  }
+  return Either.void
+}
+
+/**
+ * Deploys wallets, several in one transaction. The deployer's authorisation and signature come from the operator's
+ * own key, so that everything is read from the operator's own node; the request's signer submits and pays for the
+ * transaction, and each wallet pays for its op out of what stands at its predicted address.
+ */
+export const run = (
   caller: Caller,
   request: Request
-) => Effect.Effect<
+): Effect.Effect<
   Response,
   Failure,
-  AbiStore | Bundler | ChainRpc | Journal | Networks | Signers | SystemSigners
->
+  AbiStore | Bundler | ChainRpc | Engine | Journal | Networks | Signers | SystemSigners
+> =>
+  Effect.gen(function* () {
+    const { accounts, settings } = request
+    yield* Preparation.available(settings)
+    if (accounts.length === 0)
+      yield* Effect.fail(
+        invalid("invalid_request", [{ path: "accounts", message: "expected at least one account" }])
+      )
+    const salts = yield* Either.all(accounts.map(readAccount))
+    const decoding = yield* Decoding.load(caller, settings.useABI)
+    const signer = yield* Keys.resolve(caller, settings.signer)
+    const connection = yield* Connection.openOperator(caller, settings.rpc)
+    const { profile } = connection
+    const { chainId } = profile
+    const { entryPoint } = settings
+    const version = yield* Connection.entryPointVersion(profile, entryPoint)
+    const formulaOf = Wallets.formula(profile, settings)
+    const formula = yield* formulaOf
+    yield* checkFactory(profile, settings)
+    const wallets = yield* Either.all(
+      accounts.map((account, index) => Wallets.select(account, formulaOf, profile, `accounts[${index}]`))
+    )
+    const wanted = salts.map(
+      (salt, index): Wanted => ({
+        index,
+        salt,
+        wallet: wallets[index] ?? entryPoint,
+        create2Salt: WalletAddress.create2Salt(Salt.hash(salt), 1, false)
+      })
+    )
+    yield* distinct(wanted)
+    const deployer = yield* Effect.flatMap(SystemSigners, ({ deployer }) =>
+      Effect.mapError(deployer, Keys.refusal("settings.factory"))
+    )
+    const config = WalletConfig.ecdsa(signer.address)
+    const configHash = WalletConfig.configHash(config)
+    const buffers = Preparation.buffers(settings)
+    const journal = yield* Journal
+    const existing = new Set<number>()
+
+    const prepare = (elements: ReadonlyArray<number>) =>
+      Effect.gen(function* () {
+        const todo = wanted.filter(({ index }) => elements.includes(index) && !existing.has(index))
+        for (const { wallet } of todo) {
+          const leased = yield* Effect.orDie(
+            journal.lease({
+              chainId,
+              entryPoint,
+              wallet,
+              holder: caller.requestId,
+              keys: { from: 0n, to: 0n },
+              count: 1,
+              ttlMillis: Preparation.leaseMillis(profile)
+            })
+          )
+          if (leased === null) return null
+        }
+        const look = yield* Preparation.look(connection, {
+          entryPoint,
+          initCode: formula.initCode,
+          wallets: todo.map(({ wallet }) => wallet),
+          priceBuffer: buffers.price
+        })
+        const failed = new Map<number, ElementFailure>()
+        const others: Array<Detail> = []
+        for (const { index, wallet } of todo) {
+          const state = look.wallets.get(wallet)
+          if (state?._tag === "foreign")
+            failed.set(index, elementFailure("wallet_not_supported", undefined, { wallet }))
+          if (state?._tag !== "deployed") continue
+          existing.add(index)
+          if (WalletConfig.configHash(state.configuration.config) !== configHash)
+            others.push({
+              path: `accounts[${index}]`,
+              message: "it exists with another configuration",
+              wallet
+            })
+        }
+        if (others.length > 0) return yield* Effect.fail(unprocessable("account_exists", others))
+
+        const conditions = {
+          validUntil: Preparation.validUntil(look.block),
+          validAfter: 0,
+          bundler: signer.address
+        }
+        const deploymentOf = ({ salt }: Wanted): Deployment.Deployment => ({
+          saltHash: Salt.hash(salt),
+          custody: 1,
+          legacy: false,
+          config,
+          deadline: conditions.validUntil
+        })
+        const opOf = (each: Wanted, authorization: Hex.Hex): UserOperation.UserOperation => ({
+          sender: each.wallet,
+          nonce: 0n,
+          initCode: Deployment.initCode(formula.factory, deploymentOf(each), authorization),
+          callData: Hex.empty,
+          callGasLimit: 0n,
+          verificationGasLimit: 0n,
+          preVerificationGas: 0n,
+          ...look.prices,
+          paymasterAndData: Hex.empty,
+          signature: Hex.empty
+        })
+        const digestOf = (each: Wanted) =>
+          Deployment.digest({ chainId, factory: formula.factory }, deploymentOf(each))
+        const missing = todo.filter(({ index }) => !existing.has(index) && !failed.has(index))
+        const estimate = yield* Estimation.estimate({
+          connection,
+          version,
+          entryPoint,
+          entryPointCode: look.entryPointCode,
+          from: signer.address,
+          beacon: formula.beacon,
+          drafts: missing.map((each) => {
+            const op = opOf(each, EstimationDeployer.sign(digestOf(each)))
+            const hash = UserOperation.hash(version, entryPoint, chainId, op)
+            const proof = EstimationDeployer.sign(Conditions.signingHash(hash, conditions))
+            const signature = Conditions.encodeSignature(conditions, proof)
+            return { index: each.index, value: 0n, op: { ...op, signature } }
+          }),
+          percent: buffers.op,
+          declared: false,
+          verify: false,
+          revert: decoding.revert,
+          extra: { [formula.factory]: { stateDiff: EstimationDeployer.factoryStorage } }
+        })
+        yield* Preparation.checkImplementation(connection, estimate.implementation, settings.validator)
+        for (const [index, failure] of estimate.failed) failed.set(index, failure)
+
+        const ready = estimate.estimated.flatMap((each): ReadonlyArray<Submission.Ready> => {
+          const account = wanted[each.index]
+          if (account === undefined) return []
+          return [
+            {
+              index: each.index,
+              op: each.op,
+              space: { chainId, entryPoint, wallet: account.wallet },
+              nonceKey: 0n,
+              sequence: 0n,
+              reserve: each.prefund,
+              userOpHash: null,
+              complete: Effect.map(deployer.sign(digestOf(account)), (authorization) => {
+                const { initCode } = opOf(account, authorization)
+                const op = { ...each.op, initCode, signature: Hex.empty }
+                return { op, userOpHash: UserOperation.hash(version, entryPoint, chainId, op) }
+              }),
+              sign: (hash) =>
+                Effect.map(deployer.sign(Conditions.signingHash(hash, conditions)), (proof) =>
+                  Conditions.encodeSignature(conditions, proof)
+                )
+            }
+          ]
+        })
+        return {
+          ready,
+          failed,
+          funds: [...estimate.available].map(([wallet, available]) => ({
+            space: { chainId, entryPoint, wallet },
+            available
+          })),
+          deployments: ready.flatMap(({ index }) => {
+            const account = wanted[index]
+            if (account === undefined) return []
+            return [
+              {
+                index,
+                intent: {
+                  chainId,
+                  factory: formula.factory,
+                  create2Salt: account.create2Salt,
+                  configHash,
+                  deadline: conditions.validUntil,
+                  chainTime: look.block.timestamp
+                }
+              }
+            ]
+          }),
+          prices: look.prices,
+          gasBound: look.gasBound
+        }
+      })
+
+    const outcomes = yield* Submission.run(
+      {
+        caller,
+        endpoint: "/create",
+        connection,
+        version,
+        entryPoint,
+        submitter: signer,
+        overshoot: buffers.transaction,
+        elements: wanted.map(({ index }) => index),
+        done: existing,
+        prepare
+      },
+      decoding.revert
+    )
+
+    const creationOf = (index: number): Outcome.Creation => {
+      if (outcomes.landed.get(index)?.success === true) return "deployed"
+      return existing.has(index) ? "existed" : "failed"
+    }
+    const returnData = wanted.map(({ index, salt, wallet }) => {
+      const failure = outcomes.failed.get(index)
+      const element: CreatedAccount = { salt, wallet, ...(failure && { error: failure.message }) }
+      return { [String(index)]: element }
+    })
+    const status = Outcome.createStatus(wanted.map(({ index }) => creationOf(index)))
+    if (outcomes.receipts.length === 0 && outcomes.failed.size > 0)
+      return yield* Effect.fail(refuseAll("accounts", outcomes.failed, { returnData }))
+    return { status, returnData, ...Results.transactionFields(outcomes.receipts, decoding) }
+  }).pipe(Effect.withSpan("CreateWallets"))

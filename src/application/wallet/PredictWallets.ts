@@ -1,14 +1,20 @@
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
+import type { Stored } from "../../domain/wallet/Custody.js"
+import * as Salt from "../../domain/wallet/Salt.js"
+import * as WalletAddress from "../../domain/wallet/WalletAddress.js"
 import type { Caller } from "../Caller.js"
 import { codeAnnotation } from "../Catalogue.js"
-import type { Failure } from "../Failure.js"
+import * as Wallets from "../engine/Wallets.js"
+import { type Detail, type Failure, invalid } from "../Failure.js"
 import * as Settings from "../Settings.js"
 
 /** Custody values of wallets whose address can be derived: 1 to 5. */
-export const Custody = Schema.Int.pipe(Schema.between(1, 5)).annotations({
+export const Custody = Schema.Literal(1, 2, 3, 4, 5).annotations({
   identifier: "StoredCustody",
-  message: () => "expected an integer from 1 to 5",
+  jsonSchema: { type: "integer", minimum: 1, maximum: 5 },
+  message: () => ({ message: "expected an integer from 1 to 5", override: true }),
   [codeAnnotation]: "invalid_wallet_custody_type"
 })
 
@@ -23,4 +29,32 @@ export const Response = Schema.Array(
 ).annotations({ identifier: "PredictResponse" })
 export type Response = typeof Response.Type
 
-export declare const run: (caller: Caller, request: Request) => Effect.Effect<Response, Failure>
+/** Which address each salt and custody give: pure, without any network, and the same on every chain. */
+export const run = (_caller: Caller, request: Request): Effect.Effect<Response, Failure> =>
+  Effect.gen(function* () {
+    const { beaconAdminAddress, beaconAdminCreationCode, factory } = request.settings
+    const salts = request.accounts.map(({ salt }) => Salt.from(salt))
+    const malformed = salts.flatMap((salt, index): ReadonlyArray<Detail> => {
+      if (Either.isRight(salt)) return []
+      return [
+        {
+          path: `accounts[${index}].salt`,
+          message: "expected 1 to 256 bytes of NFC text without control characters or outer white space"
+        }
+      ]
+    })
+    if (malformed.length > 0) return yield* Effect.fail(invalid("invalid_salt_format", malformed))
+    const code = yield* Wallets.creationCode(beaconAdminCreationCode)
+    const initCodeHash = WalletAddress.initCodeHash(code, beaconAdminAddress)
+    const addressOf = (salt: Salt.Salt, custody: Stored) =>
+      WalletAddress.predict({
+        factory,
+        initCodeHash,
+        create2Salt: WalletAddress.create2Salt(Salt.hash(salt), custody, false)
+      })
+    return salts.filter(Either.isRight).map((salt, index) => ({
+      salt: salt.right,
+      wallet: addressOf(salt.right, request.accounts[index]?.walletCustody ?? 1),
+      error: null
+    }))
+  }).pipe(Effect.withSpan("PredictWallets"))

@@ -1,0 +1,38 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as BuiltIn from "../domain/abi/BuiltIn.js"
+import * as Log from "../domain/abi/Log.js"
+import * as Revert from "../domain/abi/Revert.js"
+import * as UseAbi from "../domain/abi/UseAbi.js"
+import type { Hex } from "../domain/evm/Hex.js"
+import type { Caller } from "./Caller.js"
+import { type InvalidRequest, invalid } from "./Failure.js"
+import { AbiStore } from "./ports/AbiStore.js"
+import type { RawLog } from "./ports/ChainRpc.js"
+
+/** How one request's logs and reverts become readable. */
+export interface Decoding {
+  /** What went wrong, in one line. */
+  readonly revert: (data: Hex) => string
+  readonly log: (log: RawLog) => Log.DecodedLog
+}
+
+/** Definitions in order of precedence: the request's `useABI`, the account's registered ones, the built-in ones. */
+export const load = (
+  caller: Caller,
+  useABI: ReadonlyArray<unknown> | undefined,
+  path = "settings.useABI"
+): Effect.Effect<Decoding, InvalidRequest, AbiStore> =>
+  Effect.gen(function* () {
+    const store = yield* AbiStore
+    const own = yield* Either.mapLeft(UseAbi.parse(useABI ?? []), ({ index, message }) =>
+      invalid("invalid_request", [{ path: `${path}[${index}]`, message }])
+    )
+    const { accountId } = caller.principal
+    const [events, errors] = yield* Effect.orDie(
+      Effect.all([store.events(accountId), store.errors(accountId)])
+    )
+    const revert = Revert.decoder([...own.errors, ...errors, ...BuiltIn.errors])
+    const log = Log.decoder([...own.events, ...events, ...BuiltIn.events])
+    return { revert: (data) => revert(data).message, log }
+  })

@@ -1,0 +1,73 @@
+import * as Effect from "effect/Effect"
+import type { Address } from "../../domain/evm/Address.js"
+import type { Bytes32, Hex } from "../../domain/evm/Hex.js"
+import * as Keccak from "../../domain/evm/Keccak.js"
+import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
+import type { ChainClient, ChainRpcError } from "../ports/ChainRpc.js"
+
+/**
+ * What never changes on a chain, asked once per node. The key is the client, that is the node's URL and who
+ * named it, never the chain id: one caller's node decides nothing for another.
+ */
+export interface ChainFacts {
+  /** Runtime code of an immutable contract; null while there is none. */
+  readonly code: (chain: ChainClient, address: Address) => Effect.Effect<Hex | null, ChainRpcError>
+  /** The code that `initCode` leaves at an address; null when it reverts. */
+  readonly deployedCode: (chain: ChainClient, initCode: Hex) => Effect.Effect<Hex | null, ChainRpcError>
+  /** What `validator()` of a wallet implementation answers. */
+  readonly validatorOf: (
+    chain: ChainClient,
+    implementation: Address,
+    codeHash: Bytes32
+  ) => Effect.Effect<Hex | null, ChainRpcError>
+}
+
+const maxFactsPerNode = 256
+
+export const make = (): ChainFacts => {
+  const nodes = new WeakMap<ChainClient, Map<string, Hex>>()
+
+  const once = (
+    chain: ChainClient,
+    key: string,
+    ask: Effect.Effect<Hex | null, ChainRpcError>
+  ): Effect.Effect<Hex | null, ChainRpcError> =>
+    Effect.suspend(() => {
+      const facts = nodes.get(chain) ?? new Map<string, Hex>()
+      nodes.set(chain, facts)
+      const known = facts.get(key)
+      if (known !== undefined) return Effect.succeed(known)
+      return Effect.tap(ask, (answer) =>
+        Effect.sync(() => {
+          if (answer === null) return
+          if (facts.size >= maxFactsPerNode) facts.clear()
+          facts.set(key, answer)
+        })
+      )
+    })
+
+  return {
+    code: (chain, address) =>
+      once(
+        chain,
+        `code ${address}`,
+        Effect.map(chain.code(address), (code) => (code === "0x" ? null : code))
+      ),
+    deployedCode: (chain, initCode) =>
+      once(
+        chain,
+        `deployed ${Keccak.hash(initCode)}`,
+        Effect.map(chain.call({ data: initCode }), (result) =>
+          result.success && result.data !== "0x" ? result.data : null
+        )
+      ),
+    validatorOf: (chain, implementation, codeHash) =>
+      once(
+        chain,
+        `validator ${implementation} ${codeHash}`,
+        Effect.map(chain.call({ to: implementation, data: WalletCalls.validator }), (result) =>
+          result.success ? result.data : null
+        )
+      )
+  }
+}

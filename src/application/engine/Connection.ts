@@ -1,0 +1,119 @@
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import type { Address } from "../../domain/evm/Address.js"
+import * as EntryPoint from "../../domain/op/EntryPoint.js"
+import type { Caller } from "../Caller.js"
+import { type Failure, invalid, unprocessable } from "../Failure.js"
+import { type ChainClient, ChainRpc, type ChainRpcError } from "../ports/ChainRpc.js"
+import { type NetworkProfile, Networks } from "../ports/Networks.js"
+
+/** A chain that the service may work on, and the node through which this request does it. */
+export interface Connection {
+  readonly chain: ChainClient
+  readonly profile: NetworkProfile
+  /** Who chose the node: decides who is to blame for its failures. */
+  readonly trust: "caller" | "operator"
+}
+
+/** What a failing node means for the request, as long as nothing was sent. */
+export const refusal = (
+  trust: "caller" | "operator",
+  path = "settings.rpc"
+): ((error: ChainRpcError) => Failure) => {
+  const rejected = (error: ChainRpcError) =>
+    unprocessable("node_refused", [
+      {
+        path: trust === "caller" ? path : "",
+        message:
+          error.reason === "rejected"
+            ? `${error.origin} answered: ${error.message}`
+            : "the operator's node did not answer"
+      }
+    ])
+  if (trust === "operator") return rejected
+  return (error) => {
+    switch (error.reason) {
+      case "rejected":
+        return rejected(error)
+      case "invalidUrl":
+        return invalid("invalid_rpc", [{ path, message: "expected an http or https URL" }])
+      case "forbidden":
+        return invalid("invalid_rpc", [{ path, message: "the service may not connect to this address" }])
+      case "rateLimited":
+        return invalid("invalid_rpc", [{ path, message: `${error.origin} limits the rate of requests` }])
+      case "notAnRpc":
+        return invalid("invalid_rpc", [
+          { path, message: `${error.origin} does not answer as a JSON-RPC node` }
+        ])
+      case "unreachable":
+        return invalid("invalid_rpc", [
+          { path, message: "network connection failed: RPC endpoint unreachable" }
+        ])
+    }
+  }
+}
+
+/** Connects to the caller's node: http(s), reachable, and of a chain that the operator supports. */
+export const open = (
+  caller: Caller,
+  rpc: string,
+  path = "settings.rpc"
+): Effect.Effect<Connection, Failure, ChainRpc | Networks> =>
+  Effect.gen(function* () {
+    const rpcs = yield* ChainRpc
+    const networks = yield* Networks
+    const { chain, chainId } = yield* Effect.flatMap(rpcs.connect(rpc, "caller"), (chain) =>
+      Effect.map(chain.chainId, (chainId) => ({ chain, chainId }))
+    ).pipe(Effect.mapError(refusal("caller", path)))
+    const profile = yield* networks.profile(caller.principal.accountId, chainId)
+    if (profile === null)
+      return yield* Effect.fail(
+        invalid(
+          "unsupported_chain",
+          [{ path, message: `the node serves chain ${chainId}` }],
+          `unsupported chain id ${chainId}`
+        )
+      )
+    return { chain, profile, trust: "caller" as const }
+  })
+
+/**
+ * The operator's own node of the chain that the caller's node names. Everything that a system key signs is read
+ * from there; the caller's node is asked for its chain id only.
+ */
+export const openOperator = (
+  caller: Caller,
+  rpc: string
+): Effect.Effect<Connection, Failure, ChainRpc | Networks> =>
+  Effect.gen(function* () {
+    const { profile } = yield* open(caller, rpc)
+    const rpcs = yield* ChainRpc
+    if (profile.rpc === null)
+      return yield* Effect.fail(
+        invalid("operator_rpc_missing", [{ path: "settings.rpc", message: `chain ${profile.chainId}` }])
+      )
+    const { chain, chainId } = yield* Effect.flatMap(
+      rpcs.connect(Redacted.value(profile.rpc), "operator"),
+      (chain) => Effect.map(chain.chainId, (chainId) => ({ chain, chainId }))
+    ).pipe(Effect.mapError(refusal("operator")))
+    if (chainId !== profile.chainId)
+      return yield* Effect.fail(
+        unprocessable("node_refused", [{ path: "", message: "the operator's node serves another chain" }])
+      )
+    return { chain, profile, trust: "operator" as const }
+  })
+
+/** The version of a requested EntryPoint that the profile accepts. */
+export const entryPointVersion = (
+  profile: NetworkProfile,
+  entryPoint: Address
+): Effect.Effect<EntryPoint.Version, Failure> => {
+  const version = profile.entryPoints.includes(entryPoint) ? EntryPoint.versionOf(entryPoint) : undefined
+  return version === undefined
+    ? Effect.fail(
+        invalid("unsupported_entry_point", [
+          { path: "settings.entryPoint", message: `expected one of ${profile.entryPoints.join(", ")}` }
+        ])
+      )
+    : Effect.succeed(version)
+}

@@ -1,0 +1,300 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import type { Address } from "../../domain/evm/Address.js"
+import * as Hex from "../../domain/evm/Hex.js"
+import * as Uint from "../../domain/evm/Uint.js"
+import type { Version } from "../../domain/op/EntryPoint.js"
+import * as Gas from "../../domain/op/Gas.js"
+import * as GasLens from "../../domain/op/GasLens.js"
+import * as Nonce from "../../domain/op/Nonce.js"
+import type { Percent } from "../../domain/op/Percent.js"
+import * as UserOperation from "../../domain/op/UserOperation.js"
+import { type Failure, unprocessable } from "../Failure.js"
+import type { StateOverride } from "../ports/ChainRpc.js"
+import { type Connection, refusal } from "./Connection.js"
+import { type ElementFailure, elementFailure } from "./Elements.js"
+
+/** One op to be measured: its signature a dummy of the real shape; limits are filled in here unless declared. */
+export interface Draft {
+  readonly index: number
+  readonly op: UserOperation.UserOperation
+  /** Wei that its call sends. */
+  readonly value: bigint
+}
+
+export interface Input {
+  readonly connection: Connection
+  readonly version: Version
+  readonly entryPoint: Address
+  readonly entryPointCode: Hex.Hex
+  /** The EOA that will submit (tx.origin). */
+  readonly from: Address
+  readonly beacon: Address
+  readonly drafts: ReadonlyArray<Draft>
+  readonly percent: Percent
+  /** The ops carry their final limits: nothing is measured, they are only tried. */
+  readonly declared: boolean
+  /** Try once more under the limits that came out, and raise what proves too low. */
+  readonly verify: boolean
+  readonly revert: (data: Hex.Hex) => string
+  /** State as the simulation shall see it. */
+  readonly extra?: Readonly<Record<string, Omit<GasLens.AccountOverride, "code">>>
+}
+
+/** An op with its limits, and what its call returned in the last simulation. */
+export interface Estimated extends Draft {
+  readonly returned: Hex.Hex
+  /** Wei that the EntryPoint demands before it runs the op. */
+  readonly prefund: bigint
+}
+
+export interface Estimate {
+  readonly estimated: ReadonlyArray<Estimated>
+  readonly failed: ReadonlyMap<number, ElementFailure>
+  /** Deposit and balance of every sender, wei. */
+  readonly available: ReadonlyMap<Address, bigint>
+  /** Sequence of the nonce key of each draft, by index, before any of them. */
+  readonly sequences: ReadonlyMap<number, bigint>
+  readonly implementation: GasLens.Report["implementation"]
+}
+
+/** What the frames are given while they are measured; the call's share is bound by the chain and the operator. */
+const verificationGrant = 3_000_000n
+/** Nodes cut this to their own bound. */
+const lensGas = 400_000_000n
+/** Gas of an op for which the prefund is first guessed. */
+const guessedGas = 500_000n
+/** What a call that failed for lack of funds is granted beyond what it had used, while the right prefund is tried. */
+const retryCallGas = 200_000n
+const maxRaises = 3
+
+interface Trial extends Draft {
+  readonly prefund: bigint
+  readonly verificationGas: bigint
+  readonly callGas: bigint
+}
+
+const toOverrides = (
+  overrides: Readonly<Record<string, GasLens.AccountOverride>>
+): ReadonlyMap<Address, StateOverride> =>
+  new Map(
+    Object.entries(overrides).map(([address, { balance, code, stateDiff }]) => [
+      address as Address,
+      {
+        ...(balance !== undefined && { balance: BigInt(balance) }),
+        ...(code !== undefined && { code }),
+        ...(stateDiff !== undefined && { stateDiff: stateDiff as StateOverride["stateDiff"] & object })
+      }
+    ])
+  )
+
+const look = (
+  input: Input,
+  trials: ReadonlyArray<Trial>,
+  balances: ReadonlyMap<Address, bigint>
+): Effect.Effect<GasLens.Report, Failure> =>
+  Effect.gen(function* () {
+    const { connection, entryPoint, version } = input
+    const chainId = connection.profile.chainId
+    const unavailable = ({ reason }: GasLens.GasLensError) =>
+      unprocessable("node_refused", [
+        { path: "settings.rpc", message: `the node cannot simulate with state overrides: ${reason}` }
+      ])
+    const data = yield* Either.mapLeft(
+      GasLens.encodeCall({
+        entryPoint,
+        beacon: input.beacon,
+        wallets: trials.map(({ op }) => op.sender),
+        nonceKeys: [...new Set(trials.map(({ op }) => Nonce.keyOf(op.nonce)))],
+        probes: trials.map(({ callGas, op, prefund, verificationGas }) => ({
+          sender: op.sender,
+          nonce: op.nonce,
+          initCode: op.initCode,
+          validateCall: UserOperation.validateCall(
+            version,
+            op,
+            UserOperation.hash(version, entryPoint, chainId, op)
+          ),
+          callData: op.callData,
+          requiredPrefund: prefund,
+          verificationGas,
+          callGas
+        }))
+      }),
+      unavailable
+    )
+    const extra: Record<string, Omit<GasLens.AccountOverride, "code">> = { ...input.extra }
+    for (const [wallet, balance] of balances)
+      extra[wallet] = { ...extra[wallet], balance: Uint.toQuantity(balance) }
+    const answer = yield* Effect.mapError(
+      connection.chain.call(
+        { from: input.from, to: entryPoint, data, gas: lensGas },
+        toOverrides(GasLens.overrides({ entryPoint, entryPointCode: input.entryPointCode, extra }))
+      ),
+      refusal(connection.trust)
+    )
+    return yield* Either.mapLeft(GasLens.decodeResult(answer.data), unavailable)
+  })
+
+/** The op under the limits that the measure asks for, the caller's buffer included. */
+const withLimits = (input: Input, draft: Draft, measure: GasLens.Measure): UserOperation.UserOperation => {
+  if (input.declared) return draft.op
+  const { percent, version } = input
+  const verificationGasLimit = Gas.overshoot(Gas.verificationGasLimit(measure, draft.op), percent)
+  const callGasLimit = Gas.overshoot(Gas.callGasLimit(measure, draft.op.callData), percent)
+  const preVerificationGas = Gas.preVerificationGas(draft.op, {
+    version,
+    measuredGas: measure.creationGas + measure.validationGas + measure.callGas
+  })
+  return { ...draft.op, verificationGasLimit, callGasLimit, preVerificationGas }
+}
+
+const stageFailure = (input: Input, measure: GasLens.Measure): ElementFailure =>
+  measure.stage === "starved"
+    ? elementFailure(
+        "too_large_to_bundle",
+        "the operations of this request need more gas than the node simulates at once: split the request"
+      )
+    : elementFailure("execution_failed", input.revert(measure.data))
+
+/** Wallets whose deposit and balance do not cover the prefunds of their ops in order, and how much each lacks. */
+const uncovered = (
+  trials: ReadonlyArray<{ readonly op: UserOperation.UserOperation; readonly prefund: bigint }>,
+  available: ReadonlyMap<Address, bigint>
+): ReadonlyArray<bigint> => {
+  const claimed = new Map<Address, bigint>()
+  return trials.map(({ op, prefund }) => {
+    const total = (claimed.get(op.sender) ?? 0n) + prefund
+    const has = available.get(op.sender) ?? 0n
+    if (total > has) return total - has
+    claimed.set(op.sender, total)
+    return 0n
+  })
+}
+
+/**
+ * Measures the ops in order, each on the state after its predecessors, and fills in their limits. Three looks at
+ * most in the ordinary case: one measures; one more with the exact prefund when money was what an op failed for,
+ * or when a wallet is not funded (so that what it lacks is exact); and the verifying one.
+ */
+export const estimate = (input: Input): Effect.Effect<Estimate, Failure> =>
+  Effect.gen(function* () {
+    const { connection, drafts, version } = input
+    const callGrant = connection.profile.caps.transactionGas
+    const first = drafts.map((draft) => ({
+      ...draft,
+      prefund: input.declared ? Gas.requiredPrefund(version, draft.op) : guessedGas * draft.op.maxFeePerGas,
+      verificationGas: input.declared ? draft.op.verificationGasLimit : verificationGrant,
+      callGas: input.declared ? draft.op.callGasLimit : callGrant
+    }))
+    let report = yield* look(input, first, new Map())
+    const available = new Map<Address, bigint>()
+    const sequences = new Map<number, bigint>()
+    const keys = [...new Set(drafts.map(({ op }) => Nonce.keyOf(op.nonce)))]
+    for (const [position, { index, op }] of drafts.entries()) {
+      const state = report.wallets[position]
+      if (state === undefined) continue
+      available.set(op.sender, state.deposit + state.balance)
+      sequences.set(index, state.sequences[keys.indexOf(Nonce.keyOf(op.nonce))] ?? 0n)
+    }
+
+    const applied = (measures: ReadonlyArray<GasLens.Measure>) =>
+      drafts.map((draft, position) => {
+        const measure = measures[position]
+        const op = measure === undefined ? draft.op : withLimits(input, draft, measure)
+        return { ...draft, op, prefund: Gas.requiredPrefund(version, op), measure }
+      })
+    let current = applied(report.measures)
+    let lacks = uncovered(current, available)
+    const forMoney = current.some(
+      ({ measure, value }, position) =>
+        (lacks[position] ?? 0n) > 0n ||
+        measure?.stage === "prefund" ||
+        (measure?.stage === "call" && (value > 0n || measure.shortfall > 0n))
+    )
+    if (!input.declared && forMoney) {
+      const balances = new Map<Address, bigint>()
+      for (const [position, { op, prefund, value }] of current.entries())
+        if ((lacks[position] ?? 0n) > 0n)
+          balances.set(
+            op.sender,
+            (balances.get(op.sender) ?? available.get(op.sender) ?? 0n) + prefund + value
+          )
+      report = yield* look(
+        input,
+        current.map((each, position) => {
+          const call = each.measure?.stage === "call" ? retryCallGas : 0n
+          return {
+            ...each,
+            op: drafts[position]?.op ?? each.op,
+            prefund: each.prefund + call * each.op.maxFeePerGas,
+            verificationGas: verificationGrant,
+            callGas: callGrant
+          }
+        }),
+        balances
+      )
+      current = applied(report.measures)
+      lacks = uncovered(current, available)
+    }
+
+    const failed = new Map<number, ElementFailure>()
+    for (const [position, { index, measure, op, prefund }] of current.entries()) {
+      const lack = lacks[position] ?? 0n
+      if (lack > 0n || measure?.stage === "prefund")
+        failed.set(
+          index,
+          elementFailure("insufficient_funds", `insufficient funds: wallet ${op.sender} lacks ${lack} wei`, {
+            wallet: op.sender,
+            required: prefund.toString(),
+            available: (available.get(op.sender) ?? 0n).toString(),
+            missing: lack.toString()
+          })
+        )
+      else if (measure === undefined || measure.stage !== "ok")
+        failed.set(
+          index,
+          measure === undefined ? elementFailure("execution_failed") : stageFailure(input, measure)
+        )
+    }
+
+    let estimated = current
+      .filter(({ index }) => !failed.has(index))
+      .map(({ index, measure, op, prefund, value }) => ({
+        index,
+        op,
+        value,
+        prefund,
+        returned: measure?.data ?? Hex.empty
+      }))
+    for (let raise = 0; input.verify && estimated.length > 0; raise += 1) {
+      const { measures } = yield* look(
+        input,
+        estimated.map((each) => ({
+          ...each,
+          verificationGas: each.op.verificationGasLimit,
+          callGas: each.op.callGasLimit
+        })),
+        new Map()
+      )
+      if (measures.every(({ stage }) => stage === "ok")) break
+      const kept: Array<Estimated> = []
+      for (const [position, each] of estimated.entries()) {
+        const measure = measures[position]
+        if (measure !== undefined && measure.stage !== "ok" && raise === maxRaises) {
+          failed.set(each.index, stageFailure(input, measure))
+          continue
+        }
+        const op =
+          measure?.stage === "call"
+            ? { ...each.op, callGasLimit: each.op.callGasLimit * 2n }
+            : measure?.stage === "validation" || measure?.stage === "creation"
+              ? { ...each.op, verificationGasLimit: each.op.verificationGasLimit * 2n }
+              : each.op
+        kept.push({ ...each, op, prefund: Gas.requiredPrefund(version, op) })
+      }
+      estimated = kept
+      if (raise === maxRaises) break
+    }
+    return { estimated, failed, available, sequences, implementation: report.implementation }
+  })

@@ -1,0 +1,56 @@
+import * as Effect from "effect/Effect"
+import type { Address } from "../../domain/evm/Address.js"
+import type { Bytes32 } from "../../domain/evm/Hex.js"
+import * as Outcome from "../../domain/op/Outcome.js"
+import type { OpOutcome } from "../ports/Bundler.js"
+import type { ChainClient, ChainRpcError, Receipt } from "../ports/ChainRpc.js"
+
+/** How far back an op is looked for that is not in the transaction that should have carried it. */
+const lookBackBlocks = 1_024n
+
+/** What a receipt's logs of the EntryPoint say of these ops. */
+export const inReceipt = (
+  entryPoint: Address,
+  receipt: Receipt,
+  userOpHashes: ReadonlyArray<Bytes32>
+): ReadonlyMap<Bytes32, OpOutcome> => {
+  const parsed = Outcome.parse(entryPoint, receipt.logs)
+  const outcomes = new Map<Bytes32, OpOutcome>()
+  for (const hash of userOpHashes) {
+    const outcome = parsed.get(hash)
+    if (outcome === undefined) continue
+    const { revertData, success } = outcome
+    outcomes.set(hash, { success, revertData, txHash: receipt.txHash })
+  }
+  return outcomes
+}
+
+/**
+ * Where these ops landed, in whatever transaction: an unbound op can be copied into anybody's bundle. Looks from
+ * 1,024 blocks before `block` on; an op that is missing did not land since.
+ */
+export const find = (
+  chain: ChainClient,
+  entryPoint: Address,
+  userOpHashes: ReadonlyArray<Bytes32>,
+  block: bigint
+): Effect.Effect<ReadonlyMap<Bytes32, OpOutcome>, ChainRpcError> =>
+  Effect.gen(function* () {
+    const outcomes = new Map<Bytes32, OpOutcome>()
+    if (userOpHashes.length === 0) return outcomes
+    const logs = yield* chain.logs({
+      address: [entryPoint],
+      topics: [[Outcome.userOperationEvent, Outcome.userOperationRevertReason], userOpHashes],
+      fromBlock: block > lookBackBlocks ? block - lookBackBlocks : 0n,
+      toBlock: "latest"
+    })
+    for (const txHash of new Set(logs.map((log) => log.txHash))) {
+      const parsed = Outcome.parse(
+        entryPoint,
+        logs.filter((log) => log.txHash === txHash)
+      )
+      for (const [hash, { revertData, success }] of parsed)
+        outcomes.set(hash, { success, revertData, txHash })
+    }
+    return outcomes
+  })

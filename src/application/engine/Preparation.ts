@@ -1,0 +1,143 @@
+import * as BigInts from "effect/BigInt"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Address from "../../domain/evm/Address.js"
+import type { Bytes32, Hex } from "../../domain/evm/Hex.js"
+import * as Fees from "../../domain/op/Fees.js"
+import * as Gas from "../../domain/op/Gas.js"
+import * as Percent from "../../domain/op/Percent.js"
+import { type Failure, invalid, notAvailable, unprocessable } from "../Failure.js"
+import type { Block } from "../ports/ChainRpc.js"
+import type { NetworkProfile } from "../ports/Networks.js"
+import type { ForOps } from "../Settings.js"
+import { type Connection, refusal } from "./Connection.js"
+import { Engine } from "./Engine.js"
+import * as Wallets from "./Wallets.js"
+
+/** 400 for the settings that this version does not offer. */
+export const available = (
+  settings: Pick<ForOps, "paymaster" | "aggregator">
+): Effect.Effect<void, Failure> => {
+  if (settings.paymaster !== undefined) return Effect.fail(notAvailable("paymaster", "settings.paymaster"))
+  if (settings.aggregator !== undefined) return Effect.fail(notAvailable("aggregator", "settings.aggregator"))
+  return Effect.void
+}
+
+const percentOf = (text: number): Percent.Percent => Either.getOrElse(Percent.from(text), () => Percent.zero)
+const defaultGasOvershoot = percentOf(50)
+const defaultPriceOvershoot = percentOf(20)
+
+/** The request's buffers, or the defaults: 50 % on ops, 50 % on the transaction, 20 % on its price. */
+export const buffers = (
+  settings: Pick<ForOps, "percentUserOpGasOvershoot" | "percentTxGasOvershoot" | "percentTxGasPriceOvershoot">
+) => ({
+  op: settings.percentUserOpGasOvershoot ?? defaultGasOvershoot,
+  transaction: settings.percentTxGasOvershoot ?? defaultGasOvershoot,
+  price: settings.percentTxGasPriceOvershoot ?? defaultPriceOvershoot
+})
+
+/** What one look at the chain tells before anything is measured. */
+export interface Look {
+  readonly block: Block
+  readonly prices: Fees.FeePrices
+  readonly entryPointCode: Hex
+  readonly wallets: ReadonlyMap<Address.Address, Wallets.WalletState>
+  /** Gas that one transaction may have: the block's bound or the operator's. */
+  readonly gasBound: bigint
+}
+
+/** Everything that is read before the measurement, in one batch. */
+export const look = (
+  connection: Connection,
+  options: {
+    readonly entryPoint: Address.Address
+    readonly initCode: Hex
+    readonly wallets: ReadonlyArray<Address.Address>
+    readonly priceBuffer: Percent.Percent
+  }
+): Effect.Effect<Look, Failure, Engine> =>
+  Effect.gen(function* () {
+    const { chain, profile, trust } = connection
+    const { facts } = yield* Engine
+    const [block, fees, entryPointCode, wallets] = yield* Effect.mapError(
+      Effect.all(
+        [
+          chain.block("latest"),
+          chain.fees,
+          facts.code(chain, options.entryPoint),
+          Wallets.read(facts, chain, options.initCode, options.wallets)
+        ],
+        { concurrency: "unbounded" }
+      ),
+      refusal(trust)
+    )
+    if (block === null)
+      return yield* Effect.fail(
+        unprocessable("node_refused", [{ path: "settings.rpc", message: "the node knows no latest block" }])
+      )
+    if (entryPointCode === null)
+      return yield* Effect.fail(
+        invalid("unsupported_entry_point", [
+          { path: "settings.entryPoint", message: "there is no code at this address on the chain" }
+        ])
+      )
+    const { caps } = profile
+    const prices = yield* Either.mapLeft(
+      Fees.quote({
+        nextBaseFee: fees.nextBaseFee,
+        tip: BigInts.min(fees.tip, caps.maxPriorityFeePerGas),
+        overshoot: (price) => Gas.overshoot(price, options.priceBuffer),
+        cap: caps.maxFeePerGas
+      }),
+      ({ cap, needed }) =>
+        unprocessable("fees_above_cap", [
+          { path: "", message: `the chain asks for ${needed} wei a gas unit; the cap is ${cap}` }
+        ])
+    )
+    const gasBound = BigInts.min(block.gasLimit, caps.transactionGas)
+    return { block, prices, entryPointCode, wallets, gasBound }
+  })
+
+/**
+ * Holds the implementation that the beacon reports against the operator's pin, and `settings.validator` against
+ * the implementation's own.
+ */
+export const checkImplementation = (
+  connection: Connection,
+  implementation: { readonly address: Address.Address; readonly codeHash: Bytes32 } | null,
+  validator: Address.Address | undefined
+): Effect.Effect<void, Failure, Engine> =>
+  Effect.gen(function* () {
+    const { chain, profile, trust } = connection
+    const { facts } = yield* Engine
+    const pinned = profile.implementationCodeHash
+    if (pinned !== null && pinned !== implementation?.codeHash)
+      return yield* Effect.fail(unprocessable("implementation_changed"))
+    if (validator === undefined) return
+    const word =
+      implementation === null
+        ? null
+        : yield* Effect.mapError(
+            facts.validatorOf(chain, implementation.address, implementation.codeHash),
+            refusal(trust)
+          )
+    const reported = word !== null && word.length === 66 ? Address.fromWord(word) : null
+    if (reported !== validator)
+      return yield* Effect.fail(
+        invalid("validator_mismatch", [
+          {
+            path: "settings.validator",
+            message: reported === null ? "the implementation reports none" : `expected ${reported}`
+          }
+        ])
+      )
+  })
+
+/** Seconds for which what the service signs is good. */
+export const signatureLifeSeconds = 600
+
+/** Last second at which an op that is signed now may be executed, by the chain's clock. */
+export const validUntil = (block: Block): number => block.timestamp + signatureLifeSeconds
+
+/** How long nonce keys are kept for a request that has not been accepted, milliseconds. */
+export const leaseMillis = (profile: NetworkProfile): number => profile.receiptTimeoutMillis + 60_000

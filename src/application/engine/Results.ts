@@ -1,0 +1,64 @@
+import * as Effect from "effect/Effect"
+import * as Outcome from "../../domain/op/Outcome.js"
+import type { Decoding } from "../Decoding.js"
+import type { Failure } from "../Failure.js"
+import type { Receipt } from "../ports/ChainRpc.js"
+import type { Executed, OperationResult } from "../TransactionResult.js"
+import { refuseAll } from "./Elements.js"
+import type { Outcomes } from "./Submission.js"
+
+/** The fields that every transaction result shares. All empty when nothing was sent. */
+export const transactionFields = (receipts: ReadonlyArray<Receipt>, decoding: Decoding) => {
+  const last = receipts.at(-1)
+  return {
+    txHash: last?.txHash ?? "",
+    cumulativeGasUsed: Number(last?.cumulativeGasUsed ?? 0n),
+    gasUsed: Number(receipts.reduce((sum, { gasUsed }) => sum + gasUsed, 0n)),
+    effectiveGasPrice: (last?.effectiveGasPrice ?? 0n).toString(),
+    logs: receipts.flatMap(({ logs }) => logs.map(decoding.log)),
+    txHashes: receipts.map(({ txHash }) => txHash)
+  }
+}
+
+/** One element's result; `decoded` is what its call returned in the last simulation before sending. */
+const element = (
+  index: number,
+  outcomes: Outcomes,
+  decoded: ReadonlyMap<number, unknown>,
+  decoding: Decoding
+): OperationResult => {
+  const landed = outcomes.landed.get(index)
+  if (landed === undefined)
+    return {
+      userOpHash: null,
+      success: false,
+      error: outcomes.failed.get(index)?.message ?? null,
+      result: null,
+      txHash: null
+    }
+  return {
+    userOpHash: landed.userOpHash,
+    success: landed.success,
+    error: landed.success ? null : decoding.revert(landed.revertData ?? ("0x" as never)),
+    result: landed.success ? (decoded.get(index) ?? null) : null,
+    txHash: landed.txHash
+  }
+}
+
+/** The answer of the executing endpoints: a transaction result, or 422 when nothing was sent. */
+export const executed = (
+  elements: ReadonlyArray<number>,
+  outcomes: Outcomes,
+  decoded: ReadonlyMap<number, unknown>,
+  decoding: Decoding
+): Effect.Effect<Executed, Failure> => {
+  const results = elements.map((index) => element(index, outcomes, decoded, decoding))
+  const returnData = results.map((result, index) => ({ [String(index)]: result }))
+  if (outcomes.receipts.length === 0 && outcomes.landed.size === 0)
+    return Effect.fail(refuseAll("operations", outcomes.failed, { returnData }))
+  return Effect.succeed({
+    status: Outcome.executeStatus(results.map(({ success }) => success)),
+    returnData,
+    ...transactionFields(outcomes.receipts, decoding)
+  })
+}

@@ -1,0 +1,170 @@
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import type { Bytes32, Hex } from "../../domain/evm/Hex.js"
+import * as FailedOp from "../../domain/op/FailedOp.js"
+import * as Outcome from "../../domain/op/Outcome.js"
+import * as UserOperation from "../../domain/op/UserOperation.js"
+import { type Bundle, type Bundler, BundlerError, type Landed, type OpOutcome } from "../ports/Bundler.js"
+import type { ChainRpcError, Receipt, SimulatedCall } from "../ports/ChainRpc.js"
+import type { Journal } from "../ports/Journal.js"
+import * as Landings from "./Landings.js"
+import type { Lanes } from "./Lanes.js"
+import type { Releases } from "./Releases.js"
+import type { Watcher } from "./Watcher.js"
+
+interface Dependencies {
+  readonly journal: Journal["Type"]
+  readonly lanes: Lanes
+  readonly watcher: Watcher
+  readonly releases: Releases
+}
+
+const fail = (
+  reason: BundlerError["reason"],
+  message: string,
+  rest: Partial<Pick<BundlerError, "txHash" | "missing" | "dropped">> = {}
+) => new BundlerError({ reason, message, txHash: null, missing: 0n, dropped: new Map(), ...rest })
+
+const nodeFailed = (error: ChainRpcError) => fail("nodeFailed", error.message)
+
+/** `handleOps` of some ops of the bundle, as the submitting EOA would send it. */
+const callOf = (bundle: Bundle, ops: Bundle["ops"]) => ({
+  from: bundle.submitter.address,
+  to: bundle.entryPoint,
+  data: UserOperation.handleOps(
+    bundle.version,
+    ops.map(({ op }) => op),
+    bundle.submitter.address
+  ),
+  gas: bundle.gasLimit
+})
+
+/** Which ops would not succeed, with their revert data, as far as this simulation says. */
+const refusedIn = (bundle: Bundle, ops: Bundle["ops"], simulated: SimulatedCall): Map<Bytes32, Hex> => {
+  const refused = new Map<Bytes32, Hex>()
+  if (!simulated.success) {
+    const index = FailedOp.opIndex(simulated.data)
+    const named = index === null ? undefined : ops[index]
+    if (named !== undefined) refused.set(named.userOpHash, simulated.data)
+    return refused
+  }
+  const outcomes = Outcome.parse(bundle.entryPoint, simulated.logs)
+  for (const { userOpHash } of ops) {
+    const outcome = outcomes.get(userOpHash)
+    if (outcome?.success !== true) refused.set(userOpHash, outcome?.revertData ?? ("0x" as Hex))
+  }
+  return refused
+}
+
+/**
+ * The whole bundle, simulated from the submitting EOA just before sending. Fails with `rejected` when an op would
+ * not succeed. A revert that names no op is narrowed down by simulating each op alone.
+ */
+const simulate = (bundle: Bundle): Effect.Effect<void, BundlerError> =>
+  Effect.gen(function* () {
+    const run = (ops: Bundle["ops"]) =>
+      Effect.map(bundle.chain.simulate([callOf(bundle, ops)]), ([result]) => result)
+    const whole = yield* run(bundle.ops)
+    if (whole === undefined) return yield* fail("nodeFailed", "the node simulated nothing")
+    const refused = refusedIn(bundle, bundle.ops, whole)
+    if (!whole.success && refused.size === 0) {
+      const alone = yield* Effect.forEach(bundle.ops, (op) => run([op]), { concurrency: "unbounded" })
+      for (const [index, op] of bundle.ops.entries()) {
+        const result = alone[index]
+        if (result === undefined || !result.success) refused.set(op.userOpHash, result?.data ?? whole.data)
+      }
+      if (refused.size === 0) for (const { userOpHash } of bundle.ops) refused.set(userOpHash, whole.data)
+    }
+    if (refused.size > 0)
+      return yield* fail("rejected", "operations would fail in the bundle", { dropped: refused })
+  }).pipe(Effect.catchTag("ChainRpcError", nodeFailed))
+
+/** What became of the bundle's ops; those that the receipt does not show are looked up wherever they landed. */
+const outcomesOf = (
+  bundle: Bundle,
+  receipt: Receipt
+): Effect.Effect<ReadonlyMap<Bytes32, OpOutcome>, ChainRpcError> => {
+  const hashes = bundle.ops.map(({ userOpHash }) => userOpHash)
+  const shown = Landings.inReceipt(bundle.entryPoint, receipt, hashes)
+  const rest = hashes.filter((hash) => !shown.has(hash))
+  return Effect.map(
+    Landings.find(bundle.chain, bundle.entryPoint, rest, receipt.blockNumber),
+    (elsewhere) => new Map([...shown, ...elsewhere])
+  )
+}
+
+/** Submits bundles by the EOA that the bundle names, through its lane. */
+export const make = ({ journal, lanes, releases, watcher }: Dependencies): Bundler["Type"] => {
+  const settle = (bundle: Bundle, nonce: bigint, receipt: Receipt) =>
+    Effect.gen(function* () {
+      const outcomes = yield* outcomesOf(bundle, receipt)
+      yield* journal.settle(
+        {
+          chainId: bundle.profile.chainId,
+          signer: bundle.submitter.address,
+          nonce,
+          txHash: receipt.txHash,
+          success: receipt.success,
+          blockNumber: receipt.blockNumber,
+          blockHash: receipt.blockHash
+        },
+        bundle.ops.map(({ userOpHash }) => ({
+          userOpHash,
+          ...(outcomes.get(userOpHash) ?? { success: false, txHash: receipt.txHash, revertData: null })
+        }))
+      )
+      yield* releases.signal
+      return outcomes
+    })
+
+  const submit = (bundle: Bundle): Effect.Effect<Landed, BundlerError> =>
+    Effect.gen(function* () {
+      const { chain, profile, submitter } = bundle
+      const [, chainNonce, balance] = yield* Effect.all(
+        [
+          simulate(bundle),
+          Effect.mapError(chain.transactionCount(submitter.address, "pending"), nodeFailed),
+          Effect.mapError(chain.balance(submitter.address), nodeFailed)
+        ],
+        { concurrency: "unbounded" }
+      )
+      const sent = yield* lanes
+        .transact({
+          ...callOf(bundle, bundle.ops),
+          requestId: bundle.requestId,
+          ops: bundle.ops.map(({ index }) => index),
+          chain,
+          chainId: profile.chainId,
+          signer: submitter,
+          value: 0n,
+          gasLimit: bundle.gasLimit,
+          prices: bundle.prices,
+          chainNonce,
+          balance
+        })
+        .pipe(
+          Effect.catchTags({
+            LaneFunds: ({ missing }) =>
+              fail("insufficientFunds", `the submitting EOA lacks ${missing} wei`, { missing }),
+            SignerError: (error) =>
+              fail(error.reason === "refused" ? "signerRefused" : "signerUnavailable", error.message)
+          }),
+          Effect.catchTag("JournalError", (error) => Effect.die(error))
+        )
+      const mined = yield* watcher.watch<ReadonlyMap<Bytes32, OpOutcome>>({
+        chain,
+        txHash: sent.txHash,
+        raw: sent.raw,
+        confirmations: profile.confirmations,
+        pollIntervalMillis: profile.pollIntervalMillis,
+        onMined: (receipt) => settle(bundle, sent.nonce, receipt)
+      })
+      const { receipt, settled } = yield* Effect.timeoutFail(Deferred.await(mined), {
+        duration: profile.receiptTimeoutMillis,
+        onTimeout: () => fail("outcomeUnknown", "transaction not confirmed in time", { txHash: sent.txHash })
+      })
+      return { receipt, outcomes: settled }
+    })
+
+  return { submit }
+}

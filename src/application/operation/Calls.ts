@@ -1,0 +1,80 @@
+import * as Either from "effect/Either"
+import * as FunctionSignature from "../../domain/abi/FunctionSignature.js"
+import * as Parameters from "../../domain/abi/Parameters.js"
+import * as Values from "../../domain/abi/Values.js"
+import type * as Hex from "../../domain/evm/Hex.js"
+import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
+import * as Wallets from "../engine/Wallets.js"
+import { type Failure, invalid, notAvailable } from "../Failure.js"
+import type { Operation } from "./Operation.js"
+
+/** An operation whose call is encoded. */
+export interface EncodedCall {
+  readonly index: number
+  readonly selector: Wallets.Selector
+  /** The wallet's calldata: `execute` of the operation's call. */
+  readonly callData: Hex.Hex
+  /** Wei. */
+  readonly value: bigint
+  /** What the call returned, as JSON, out of the return data of the wallet. */
+  readonly decode: (returned: Hex.Hex) => unknown
+}
+
+const decoder =
+  (signature: FunctionSignature.FunctionSignature) =>
+  (returned: Hex.Hex): unknown => {
+    const inner = Either.getOrElse(WalletCalls.decodeExecuteResult(returned), () => returned)
+    if (signature.outputs === null) return inner
+    const values = Values.decode(signature.outputs, inner)
+    if (Either.isLeft(values)) return inner
+    return values.right.length === 1 ? values.right[0] : values.right
+  }
+
+/** Encodes one operation; 400 for what it says wrongly, and for what this version does not offer. */
+const encode = (operation: Operation, index: number): Either.Either<EncodedCall, Failure> =>
+  Either.gen(function* () {
+    const path = `operations[${index}]`
+    if (operation.dependsOn !== undefined) yield* Either.left(notAvailable("dependsOn", `${path}.dependsOn`))
+    if ((operation.validAfter ?? 0) !== 0)
+      yield* Either.left(notAvailable("validAfter", `${path}.validAfter`))
+    if ((operation.validUnitl ?? 0) !== 0)
+      yield* Either.left(notAvailable("validUnitl", `${path}.validUnitl`))
+    yield* Wallets.availableCustody(operation.walletCustody, `${path}.walletCustody`)
+    const signature = yield* Either.mapLeft(
+      FunctionSignature.parse(operation.funcSignature),
+      ({ message, why }) =>
+        invalid("invalid_function_signature", [{ path: `${path}.funcSignature`, message: why }], message)
+    )
+    const data = yield* Either.mapLeft(
+      Parameters.encodeCall(signature, operation.funcParams ?? []),
+      (error) =>
+        invalid(
+          "invalid_function_parameter",
+          [
+            {
+              path: error.index === null ? `${path}.funcParams` : `${path}.funcParams[${error.index}]`,
+              message: error.message
+            }
+          ],
+          error.message
+        )
+    )
+    const value = operation.value ?? 0n
+    return {
+      index,
+      selector: operation,
+      callData: WalletCalls.execute(operation.to, value, data),
+      value,
+      decode: decoder(signature)
+    }
+  })
+
+/** Encodes all operations, or says what is wrong with the first that cannot be. */
+export const encodeAll = (
+  operations: ReadonlyArray<Operation>
+): Either.Either<ReadonlyArray<EncodedCall>, Failure> =>
+  operations.length === 0
+    ? Either.left(
+        invalid("invalid_request", [{ path: "operations", message: "expected at least one operation" }])
+      )
+    : Either.all(operations.map(encode))

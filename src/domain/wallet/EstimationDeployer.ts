@@ -1,0 +1,25 @@
+import { SigningKey } from "ethers/crypto"
+import * as Address from "../evm/Address.js"
+import * as Hex from "../evm/Hex.js"
+import * as Keccak from "../evm/Keccak.js"
+
+/**
+ * A deployer for simulations only. Its private key is public (the hash of a fixed text), so that a creation can be
+ * measured before the real deployer has signed anything: an `eth_call` that puts `address` into the factory's
+ * deployer slot runs the very code that the real authorisation will run.
+ */
+
+const key = new SigningKey(Keccak.hashText("castellan.estimation.deployer"))
+
+/** keccak256 of the public key, low 20 bytes. */
+export const address: Address.Address = Address.fromWord(
+  Keccak.hash(Hex.unsafe(`0x${key.publicKey.slice(4)}`))
+)
+
+/** r || s || v, 65 bytes, low s, v 27 or 28 (RFC 6979). */
+export const sign = (digest: Hex.Bytes32): Hex.Hex => Hex.unsafe(key.sign(digest).serialized)
+
+/** Storage of a factory with this deployer: slot 0 holds it alone, right-aligned. */
+export const factoryStorage: Readonly<Record<string, string>> = {
+  [`0x${"0".repeat(64)}`]: `0x${address.slice(2).toLowerCase().padStart(64, "0")}`
+}
