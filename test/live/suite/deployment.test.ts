@@ -1,0 +1,164 @@
+import { getCreateAddress, Interface, keccak256, toBeHex } from "ethers"
+import { afterAll, beforeAll, describe, expect, test } from "vitest"
+import { walletProxyCreationCode } from "../../../src/domain/wallet/WalletProxy.generated.js"
+import { artifact, initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
+import { addressOf, deploy } from "../../../src/hosts/cli/deploy/DeterministicDeployer.js"
+import {
+  deployEntryPoints,
+  entryPoints,
+  entryPointVersions
+} from "../../../src/hosts/cli/deploy/EntryPoints.js"
+import { deploySuite, suiteOf } from "../../../src/hosts/cli/deploy/Suite.js"
+import { revertOf, senderCreators } from "../../support/suite/Calls.js"
+import { at, type Chain, create, startChain } from "../../support/suite/Chain.js"
+import { walletInitCode } from "../../support/suite/Layouts.js"
+
+let chain: Chain
+beforeAll(async () => {
+  chain = await startChain()
+})
+afterAll(() => chain.stop())
+
+const keys = () => ({
+  deployer: chain.deployer.address,
+  owner: chain.factoryOwner.address,
+  beaconOwner: chain.beaconOwner.address
+})
+const proxyAbi = new Interface(artifact("WalletProxy").abi)
+
+describe("deployment", () => {
+  test("sends nothing when everything stands already", async () => {
+    const before = await chain.provider.getBlockNumber()
+    expect(await deployEntryPoints(chain.stranger)).toEqual(entryPoints)
+    expect(await deploySuite(chain.provider, keys())).toEqual(chain.suite)
+    expect(await chain.provider.getBlockNumber()).toBe(before)
+  })
+
+  test("knows the addresses beforehand", () => {
+    expect(suiteOf(keys())).toEqual(chain.suite)
+  })
+
+  test("gives another factory and beacon to other keys, on the same implementation", () => {
+    const other = suiteOf({
+      ...keys(),
+      deployer: chain.stranger.address,
+      beaconOwner: chain.stranger.address
+    })
+    expect(other.implementation).toBe(chain.suite.implementation)
+    expect(other.beacon).not.toBe(chain.suite.beacon)
+    expect(other.factory).not.toBe(chain.suite.factory)
+  })
+
+  test("says what is missing or failing", async () => {
+    await expect(deploy(chain.stranger, "0x5f5ffd", `0x${"00".repeat(32)}`)).rejects.toThrow()
+    await expect(deploy(chain.stranger.connect(null), "0x00", `0x${"00".repeat(32)}`)).rejects.toThrow(
+      "no provider"
+    )
+  })
+
+  test("an account that creates through the deterministic deployer cannot choose another's address", () => {
+    const code = initCode("OperationLedger")
+    expect(addressOf(code, `0x${"00".repeat(32)}`)).toBe(chain.suite.ledger)
+    expect(addressOf(code, `0x${"00".repeat(31)}01`)).not.toBe(chain.suite.ledger)
+  })
+})
+
+describe("the EntryPoints", () => {
+  test("create their SenderCreator first", async () => {
+    for (const version of entryPointVersions) {
+      expect(getCreateAddress({ from: entryPoints[version], nonce: 1 })).toBe(senderCreators[version])
+      expect(await chain.provider.getCode(senderCreators[version])).not.toBe("0x")
+    }
+    const named = new Interface(["function senderCreator() view returns (address)"])
+    const data = named.encodeFunctionData("senderCreator")
+    const answer = await chain.provider.call({ to: entryPoints["v0.8"], data })
+    expect(named.decodeFunctionResult("senderCreator", answer)[0]).toBe(senderCreators["v0.8"])
+  })
+})
+
+describe("the factory", () => {
+  test("keeps its deployer in storage slot 0", async () => {
+    expect(await chain.provider.getStorage(chain.suite.factory, 0)).toBe(toBeHex(chain.deployer.address, 32))
+    expect(await chain.factory.getFunction("deployer").staticCall()).toBe(chain.deployer.address)
+  })
+
+  test("deploys the pinned proxy on its beacon", async () => {
+    const code = walletInitCode(walletProxyCreationCode, chain.suite.beacon)
+    expect(await chain.factory.getFunction("initCodeHash").staticCall()).toBe(keccak256(code))
+    expect(await chain.factory.getFunction("beacon").staticCall()).toBe(chain.suite.beacon)
+    expect(walletProxyCreationCode).toBe(artifact("WalletProxy").bytecode)
+  })
+
+  test("changes hands in two steps", async () => {
+    const factory = chain.factory.connect(chain.factoryOwner)
+    await (await factory.getFunction("transferOwnership").send(chain.stranger.address)).wait()
+    expect(await chain.factory.getFunction("owner").staticCall()).toBe(chain.factoryOwner.address)
+    await (await chain.factory.connect(chain.stranger).getFunction("acceptOwnership").send()).wait()
+    expect(await chain.factory.getFunction("owner").staticCall()).toBe(chain.stranger.address)
+  })
+})
+
+describe("the proxy", () => {
+  /** The pinned creation code: every address ever predicted depends on it. */
+  const pinnedHash = "0x5263fc0faae15a956eb6ea92892145f961a15a867ee0724481fa6fc0aa48db53"
+
+  test("has the creation code of its first release", () => {
+    expect(keccak256(walletProxyCreationCode)).toBe(pinnedHash)
+  })
+
+  test("takes no beacon without code or implementation", async () => {
+    for (const beacon of [chain.stranger.address, chain.suite.ledger, chain.suite.implementation]) {
+      const attempt = chain.provider.call({ data: walletInitCode(walletProxyCreationCode, beacon) })
+      await expect(attempt).rejects.toMatchObject({
+        data: proxyAbi.encodeErrorResult("InvalidBeacon", [beacon])
+      })
+    }
+  })
+
+  test("runs the call of its second argument on the implementation, and fails with it", async () => {
+    const wallet = new Interface(artifact("Wallet").abi)
+    const config = { custody: 1, threshold: 1, owners: [chain.stranger.address], passkeys: [] }
+    const data = wallet.encodeFunctionData("initialize", [config, chain.deployer.address])
+    const made = await create("WalletProxy", [chain.suite.beacon, data], chain.stranger)
+    const proxy = at("Wallet", await made.getAddress(), chain)
+    expect((await proxy.getFunction("configuration").staticCall())[1]).toBe(1n)
+    const twice = wallet.encodeFunctionData("execute", [chain.stranger.address, 0n, "0x"])
+    const failing = chain.provider.call({
+      from: chain.deployer.address,
+      data: initCode("WalletProxy", [chain.suite.beacon, twice])
+    })
+    await expect(failing).rejects.toMatchObject({
+      data: wallet.encodeErrorResult("AccountUnauthorized", [chain.deployer.address])
+    })
+  })
+
+  test("takes value at its creation only with a call", async () => {
+    const call = {
+      from: chain.stranger.address,
+      data: initCode("WalletProxy", [chain.suite.beacon, "0x"]),
+      value: 1n
+    }
+    await expect(chain.provider.call(call)).rejects.toMatchObject({
+      data: proxyAbi.encodeErrorResult("NonPayable")
+    })
+  })
+})
+
+describe("the beacon", () => {
+  test("replaces the code of every wallet, by its owner alone", async () => {
+    const beacon = at("UpgradeableBeacon", chain.suite.beacon, chain)
+    const data = beacon.interface.encodeFunctionData("upgradeTo", [chain.suite.ledger])
+    const owners = [chain.stranger, chain.deployer, chain.factoryOwner].map((key) => key.address)
+    for (const from of [...owners, chain.suite.factory, chain.suite.implementation])
+      expect(await revertOf(chain, { from, to: chain.suite.beacon, data }, beacon.interface)).toBe(
+        `OwnableUnauthorizedAccount(${from})`
+      )
+    expect(
+      await revertOf(
+        chain,
+        { from: chain.beaconOwner.address, to: chain.suite.beacon, data },
+        beacon.interface
+      )
+    ).toBe("none")
+  })
+})
