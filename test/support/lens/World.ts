@@ -16,7 +16,8 @@ import * as Address from "../../../src/domain/evm/Address.js"
 import * as Hex from "../../../src/domain/evm/Hex.js"
 import { type Version, versions } from "../../../src/domain/op/EntryPoint.js"
 import * as GasLens from "../../../src/domain/op/GasLens.js"
-import type { UserOperation } from "../../../src/domain/op/UserOperation.js"
+import * as Proof from "../../../src/domain/op/Proof.js"
+import { hash, type UserOperation } from "../../../src/domain/op/UserOperation.js"
 import { type Anvil, startAnvil } from "../../../src/hosts/cli/Anvil.js"
 import { artifact, initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { deployEntryPoints, entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
@@ -98,8 +99,8 @@ export const tokenAbi = new Interface(artifact("TestToken").abi)
 export const reverterAbi = new Interface(artifact("Reverter").abi)
 export const factoryAbi = new Interface(artifact("WalletFactory").abi)
 
-/** r || s || v of real length with no zero byte; s is low. */
-export const dummyEcdsa = (): string => `0x${"11".repeat(64)}1b`
+/** The service's own dummy of one ECDSA proof. */
+export const dummyEcdsa = (): string => Proof.dummyEcdsa(1)
 
 const conditionTypes = {
   Conditions: [
@@ -217,7 +218,8 @@ export class World {
   }
 
   async sign(version: Version, op: Op, prove: (hash: string) => string): Promise<Op> {
-    return { ...op, signature: this.blob(prove(this.signingHash(await this.userOpHash(version, op)))) }
+    const userOpHash = hash(version, this.entryPoint(version), 31337n, op)
+    return { ...op, signature: this.blob(prove(this.signingHash(userOpHash))) }
   }
 
   validateCall(version: Version, op: Op, userOpHash: string): Hex.Hex {
