@@ -1,0 +1,30 @@
+import * as HttpApi from "@effect/platform/HttpApi"
+import * as OpenApi from "@effect/platform/OpenApi"
+import * as Chain from "./chain/Api.js"
+import * as ErrorEnvelope from "./ErrorEnvelope.js"
+import * as Operations from "./operations/Api.js"
+import * as Service from "./service/Api.js"
+import * as Signing from "./signing/Api.js"
+import * as Wallets from "./wallets/Api.js"
+
+/**
+ * The HTTP contract as a value: paths, methods, payloads, answers, errors and who may call. The front, the OpenAPI
+ * document, the documentation pages and derived clients all read this one value.
+ */
+export const api = HttpApi.make("castellan")
+  .add(Wallets.group)
+  .add(Operations.group)
+  .add(Chain.group)
+  .add(Signing.group)
+  .add(Service.group)
+  .addError(ErrorEnvelope.schema(400), { status: 400 })
+  .addError(ErrorEnvelope.schema(401), { status: 401 })
+  .addError(ErrorEnvelope.schema(422), { status: 422 })
+  .addError(ErrorEnvelope.schema(429), { status: 429 })
+  .addError(ErrorEnvelope.schema(500), { status: 500 })
+  .addError(ErrorEnvelope.schema(503), { status: 503 })
+  .annotate(OpenApi.Title, "castellan")
+  .annotate(
+    OpenApi.Description,
+    "ERC-4337 smart-contract wallets for backends: predict, deploy and operate them over HTTP."
+  )

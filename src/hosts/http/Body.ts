@@ -1,0 +1,44 @@
+import * as Data from "effect/Data"
+import * as Either from "effect/Either"
+
+/** How much of a body is taken, in bytes. */
+export interface Limits {
+  /** Longest body that is answered on its merits. */
+  readonly maxBytes: number
+  /** A longer body is read on up to here before it is refused, so that the refusal reaches a client that still sends. */
+  readonly drainBytes: number
+}
+
+/** The transport failed before the body's end: the client has gone, or its framing is broken. */
+export class Broken extends Data.TaggedError("Broken")<Record<never, never>> {}
+
+/** Counts the bytes of a body as they arrive and keeps them while they fit. No header's claim is believed. */
+export class Collector {
+  private size = 0
+  private chunks: Array<Uint8Array> = []
+
+  constructor(private readonly limits: Limits) {}
+
+  /** Takes the next bytes. False: it wants no more, the body is refused whatever follows. */
+  take(chunk: Uint8Array): boolean {
+    this.size += chunk.byteLength
+    if (this.size <= this.limits.maxBytes) this.chunks.push(chunk)
+    else this.chunks = []
+    return this.size <= this.limits.drainBytes
+  }
+
+  get empty(): boolean {
+    return this.size === 0
+  }
+
+  /** The body as text. `Left` says why there is none. */
+  text(): Either.Either<string, "body_too_large" | "invalid_json"> {
+    if (this.size > this.limits.maxBytes) return Either.left("body_too_large")
+    const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+    return Either.try({
+      try: () =>
+        this.chunks.map((chunk) => decoder.decode(chunk, { stream: true })).join("") + decoder.decode(),
+      catch: () => "invalid_json" as const
+    })
+  }
+}

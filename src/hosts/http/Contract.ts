@@ -1,0 +1,21 @@
+import * as HttpApiMiddleware from "@effect/platform/HttpApiMiddleware"
+import * as HttpApiSecurity from "@effect/platform/HttpApiSecurity"
+import * as Context from "effect/Context"
+import type { Scope } from "../../application/ports/Accounts.js"
+
+/** Header that carries the account's key. */
+export const apiKeyHeader = "X-API-Key"
+
+/** Marks endpoints that answer only to an account's key. */
+export class Authentication extends HttpApiMiddleware.Tag<Authentication>()("castellan/Authentication", {
+  security: { apiKey: HttpApiSecurity.apiKey({ in: "header", key: apiKeyHeader }) }
+}) {}
+
+/** Scope that the key must have; endpoints without this annotation take a key of any scope. */
+export class RequiredScope extends Context.Tag("castellan/RequiredScope")<RequiredScope, Scope>() {}
+
+/** The endpoint takes a request without any body as `{}`. */
+export class BodyOptional extends Context.Tag("castellan/BodyOptional")<BodyOptional, true>() {}
+
+/** A request body for the documentation; it decodes under the endpoint's schema. */
+export class Example extends Context.Tag("castellan/Example")<Example, unknown>() {}

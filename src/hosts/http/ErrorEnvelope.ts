@@ -1,0 +1,105 @@
+import * as Schema from "effect/Schema"
+import { type Code, catalogue, type Entry } from "../../application/Catalogue.js"
+import type { Detail, Failure } from "../../application/Failure.js"
+import type { Answer } from "./Exchange.js"
+import * as Json from "./Json.js"
+
+/** Why a request is not answered with success. The HTTP status is the one of the code in the catalogue. */
+export interface Problem {
+  readonly code: Code
+  readonly message: string
+  readonly details: ReadonlyArray<Detail>
+  /** Response fields beside the error. */
+  readonly extra: Readonly<Record<string, unknown>>
+  readonly headers: Readonly<Record<string, string>>
+}
+
+export const problem = (
+  code: Code,
+  details: ReadonlyArray<Detail> = [],
+  options: { readonly message?: string; readonly headers?: Readonly<Record<string, string>> } = {}
+): Problem => ({
+  code,
+  message: options.message ?? catalogue[code].text,
+  details,
+  extra: {},
+  headers: options.headers ?? {}
+})
+
+export const fromFailure = (failure: Failure): Problem => ({
+  code: failure.code,
+  message: failure.message,
+  details: failure.details,
+  extra: "extra" in failure ? failure.extra : {},
+  headers: "retryAfterSeconds" in failure ? retryAfter(failure.retryAfterSeconds) : {}
+})
+
+/** The header for "try again in so many seconds". */
+export const retryAfter = (seconds: number): Readonly<Record<string, string>> => ({
+  "retry-after": String(Math.max(1, Math.ceil(seconds)))
+})
+
+/** The one shape of every answer that is no success. */
+export const answer = (problem: Problem, requestId: string): Answer => {
+  const { status } = catalogue[problem.code]
+  const { error: _, code: __, requestId: ___, details: ____, ...extra } = problem.extra
+  return {
+    status,
+    headers: {
+      "content-type": "application/json",
+      ...(status === 401 ? { "www-authenticate": 'ApiKey realm="castellan"' } : {}),
+      ...problem.headers
+    },
+    body: Json.print({
+      error: problem.message,
+      code: problem.code,
+      requestId,
+      details: problem.details,
+      ...extra
+    })
+  }
+}
+
+/** Names of the statuses in schemas and headings. */
+export const names = {
+  400: "BadRequest",
+  401: "Unauthorized",
+  404: "NotFound",
+  405: "MethodNotAllowed",
+  422: "Unprocessable",
+  429: "TooManyRequests",
+  500: "InternalError",
+  503: "Unavailable"
+} as const satisfies Record<Entry["status"], string>
+
+/** The codes that answer with the status, in the order of the catalogue. */
+export const codesOf = (status: Entry["status"]): ReadonlyArray<Code> =>
+  Object.entries(catalogue).flatMap(([code, entry]) => (entry.status === status ? [code as Code] : []))
+
+const detail = Schema.Struct(
+  {
+    path: Schema.String.annotations({ description: "Where, for example operations[0].to; empty: the body." }),
+    message: Schema.String.annotations({ description: "What is wrong there." })
+  },
+  Schema.Record({
+    key: Schema.String,
+    value: Schema.Union(Schema.String, Schema.Number, Schema.Boolean, Schema.Null)
+  })
+).annotations({ identifier: "ErrorDetail" })
+
+const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+
+/** The envelope as the contract shows it for one status. */
+export const schema = (status: Exclude<Entry["status"], 404 | 405>) =>
+  Schema.Struct({
+    error: Schema.String.annotations({ description: "The text of the failure." }),
+    code: Schema.Literal(...codesOf(status)).annotations({ description: "Stable machine-readable name." }),
+    requestId: Schema.String.annotations({ description: "Also in the header X-Request-Id." }),
+    details: Schema.Array(detail),
+    txHash: optional(Schema.String).annotations({
+      description: "With outcome_unknown: the transaction that was sent."
+    }),
+    returnData: optional(Schema.Array(Schema.Unknown)).annotations({
+      description: "With a refused write: why, for each element of the request."
+    })
+  }).annotations({ identifier: names[status] })

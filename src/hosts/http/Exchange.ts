@@ -1,0 +1,24 @@
+import type * as Effect from "effect/Effect"
+import type * as Body from "./Body.js"
+
+/**
+ * One HTTP request, as little of it as the front needs. Each transport (node:http, an Effect `HttpApp`, a fetch
+ * handler) makes one of these, so that every rule of the front holds whichever of them serves it.
+ */
+export interface Incoming {
+  /** In upper case. */
+  readonly method: string
+  /** Path and query, as sent. */
+  readonly target: string
+  /** Names in lower case; the values of a repeated header are joined. */
+  readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
+  /** Reads the body into the collector, to its end or until the collector wants no more. */
+  readonly readBody: (collector: Body.Collector) => Effect.Effect<void, Body.Broken>
+}
+
+/** One HTTP response. */
+export interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}

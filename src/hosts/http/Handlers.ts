@@ -1,0 +1,29 @@
+import type * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
+import type * as HttpApiGroup from "@effect/platform/HttpApiGroup"
+import type * as Effect from "effect/Effect"
+import type { Caller } from "../../application/Caller.js"
+import type { Failure } from "../../application/Failure.js"
+import type * as Chain from "./chain/Api.js"
+import type * as Operations from "./operations/Api.js"
+import type * as Signing from "./signing/Api.js"
+import type * as Wallets from "./wallets/Api.js"
+
+type Payload<E extends HttpApiEndpoint.HttpApiEndpoint.Any> = [
+  HttpApiEndpoint.HttpApiEndpoint.Payload<E>
+] extends [never]
+  ? Readonly<Record<never, never>>
+  : HttpApiEndpoint.HttpApiEndpoint.Payload<E>
+
+/** What a group of the contract needs: for each endpoint, by its name, the use case behind it. */
+export type HandlersOf<Group extends HttpApiGroup.HttpApiGroup.Any, R> = {
+  readonly [E in HttpApiGroup.HttpApiGroup.Endpoints<Group> as HttpApiEndpoint.HttpApiEndpoint.Name<E>]: (
+    caller: Caller,
+    request: Payload<E>
+  ) => Effect.Effect<HttpApiEndpoint.HttpApiEndpoint.Success<E>, Failure, R>
+}
+
+/** The use cases behind all endpoints that need a key. */
+export type Handlers = HandlersOf<typeof Wallets.group, unknown> &
+  HandlersOf<typeof Operations.group, unknown> &
+  HandlersOf<typeof Chain.group, unknown> &
+  HandlersOf<typeof Signing.group, unknown>

@@ -1,0 +1,18 @@
+import type { Scope } from "../../application/ports/Accounts.js"
+
+/**
+ * Paths that belong to the interface and are not served yet, with the scope that each will need. They take POST,
+ * ask for a key, and answer 400 `<path without its slash> is not available yet`.
+ */
+export const later: Readonly<Record<string, Scope>> = {
+  "/read": "read",
+  "/filterEvent": "read",
+  "/getEvents": "read",
+  "/addEvent": "write",
+  "/addError": "write",
+  "/sign": "sign",
+  "/unstuck": "write",
+  "/passkeyHash": "read",
+  "/executePasskey": "write",
+  "/transactSigner": "write"
+}

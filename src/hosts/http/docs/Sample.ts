@@ -1,0 +1,13 @@
+/** Values for the examples of the documentation. */
+
+export const rpc = "http://127.0.0.1:8545"
+/** The canonical EntryPoint v0.7. */
+export const entryPoint = "0x0000000071727De22E5E9d8BAf0edAc6f37da032"
+export const factory = "0x1111111111111111111111111111111111111111"
+export const beacon = "0x2222222222222222222222222222222222222222"
+export const creationCode = "0x60806040"
+export const token = "0x3333333333333333333333333333333333333333"
+export const recipient = "0x4444444444444444444444444444444444444444"
+export const signer = { clientId: "dev", versionId: "1" }
+export const hash = `0x${"ab".repeat(32)}`
+export const encodedUserOp = "0x0000000000000000000000000000000000000000000000000000000000000020"

@@ -1,0 +1,61 @@
+import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
+import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
+import * as OpenApi from "@effect/platform/OpenApi"
+import * as EstimateGas from "../../../application/operation/EstimateGas.js"
+import * as ExecuteEncoded from "../../../application/operation/ExecuteEncoded.js"
+import * as ExecuteOperations from "../../../application/operation/ExecuteOperations.js"
+import { Authentication, Example, RequiredScope } from "../Contract.js"
+import * as Sample from "../docs/Sample.js"
+
+const operation = {
+  salt: "customer-1",
+  walletCustody: 1,
+  to: Sample.token,
+  funcSignature: "transfer(address,uint256)",
+  funcParams: [Sample.recipient, "1000"]
+}
+const settings = { rpc: Sample.rpc, entryPoint: Sample.entryPoint, signer: Sample.signer }
+
+/** Calls that wallets make, each as one ERC-4337 user operation. */
+export const group = HttpApiGroup.make("operations")
+  .add(
+    HttpApiEndpoint.post("execute", "/execute")
+      .setPayload(ExecuteOperations.Request)
+      .addSuccess(ExecuteOperations.Response)
+      .annotate(RequiredScope, "write")
+      .annotate(OpenApi.Summary, "Execute operations")
+      .annotate(
+        OpenApi.Description,
+        "Encodes, estimates, signs and submits one op per operation, together in one transaction when they fit. An operation that would revert is not sent; the others are, and status is 4."
+      )
+      .annotate(Example, { operations: [operation], settings })
+  )
+  .add(
+    HttpApiEndpoint.post("estimateGas", "/estimateGas")
+      .setPayload(EstimateGas.Request)
+      .addSuccess(EstimateGas.Response)
+      .annotate(RequiredScope, "read")
+      .annotate(OpenApi.Summary, "Estimate gas and encode ops")
+      .annotate(
+        OpenApi.Description,
+        "Simulates the operations in order and returns the encoded ops, ready for /executeEncoded. A well-formed request is always answered with 200; status 0 and error say that an operation fails."
+      )
+      .annotate(Example, { operations: [operation], settings })
+  )
+  .add(
+    HttpApiEndpoint.post("executeEncoded", "/executeEncoded")
+      .setPayload(ExecuteEncoded.Request)
+      .addSuccess(ExecuteEncoded.Response)
+      .annotate(RequiredScope, "write")
+      .annotate(OpenApi.Summary, "Execute encoded ops")
+      .annotate(
+        OpenApi.Description,
+        "Submits ops of /estimateGas, unchanged. Each is signed by the caller over its userOpHash or signingHash, or, without a signature, by settings.signer."
+      )
+      .annotate(Example, {
+        operations: [{ encodedUserOp: Sample.encodedUserOp, userOpHash: Sample.hash, walletCustody: 1 }],
+        settings
+      })
+  )
+  .middleware(Authentication)
+  .annotate(OpenApi.Description, "Execute calls from wallets, or prepare them for a signature of your own.")

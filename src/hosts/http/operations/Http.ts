@@ -1,0 +1,11 @@
+import * as EstimateGas from "../../../application/operation/EstimateGas.js"
+import * as ExecuteEncoded from "../../../application/operation/ExecuteEncoded.js"
+import * as ExecuteOperations from "../../../application/operation/ExecuteOperations.js"
+import type { HandlersOf } from "../Handlers.js"
+import type { group } from "./Api.js"
+
+export const handlers = {
+  execute: (caller, request) => ExecuteOperations.run(caller, request),
+  estimateGas: (caller, request) => EstimateGas.run(caller, request),
+  executeEncoded: (caller, request) => ExecuteEncoded.run(caller, request)
+} satisfies HandlersOf<typeof group, unknown>

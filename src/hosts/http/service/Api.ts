@@ -1,0 +1,39 @@
+import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
+import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
+import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
+import * as OpenApi from "@effect/platform/OpenApi"
+import * as Schema from "effect/Schema"
+
+const Health = Schema.Struct({ status: Schema.Literal("live", "ready") }).annotations({
+  identifier: "Health"
+})
+
+/** The service itself. These endpoints need no key. */
+export const group = HttpApiGroup.make("service")
+  .add(
+    HttpApiEndpoint.get("live", "/health/live")
+      .addSuccess(Health)
+      .annotate(OpenApi.Summary, "Liveness")
+      .annotate(OpenApi.Description, "Answers as long as the process does.")
+  )
+  .add(
+    HttpApiEndpoint.get("ready", "/health/ready")
+      .addSuccess(Health)
+      .annotate(OpenApi.Summary, "Readiness")
+      .annotate(OpenApi.Description, "200 while the service takes requests, 503 once it is about to stop.")
+  )
+  .add(
+    HttpApiEndpoint.get("openapi", "/openapi.json")
+      .addSuccess(Schema.Unknown.annotations({ description: "An OpenAPI 3.1 document." }))
+      .annotate(OpenApi.Summary, "This interface as OpenAPI 3.1")
+  )
+  .add(
+    HttpApiEndpoint.get("docs", "/docs")
+      .addSuccess(
+        Schema.String.annotations({ description: "An HTML page." }).pipe(
+          HttpApiSchema.withEncoding({ kind: "Text", contentType: "text/html; charset=utf-8" })
+        )
+      )
+      .annotate(OpenApi.Summary, "This interface for people")
+  )
+  .annotate(OpenApi.Description, "Health and documentation. No key needed.")
