@@ -75,10 +75,10 @@ export const validateCall = (version: EntryPointVersion, op: Op, hash: string): 
   return walletAbi.encodeFunctionData(signature, [pack(version, op), hash, 0n])
 }
 
-/** Puts a contract at this address that calls the address in the first 20 bytes of its calldata with the rest. */
+/** A contract that calls the address in the first 20 bytes of its calldata with the rest, and answers as it does. */
+export const forwarderCode = "0x601436038060145f375f5f825f345f3560601c5af13d5f5f3e601f573d5ffd5b3d5ff3"
+
+/** Puts the forwarder at this address. */
 export const placeForwarder = async (chain: Chain, address: string): Promise<void> => {
-  await chain.provider.send("anvil_setCode", [
-    address,
-    "0x601436038060145f375f5f825f345f3560601c5af13d5f5f3e601f573d5ffd5b3d5ff3"
-  ])
+  await chain.provider.send("anvil_setCode", [address, forwarderCode])
 }
