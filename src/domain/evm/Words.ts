@@ -104,16 +104,15 @@ export const readBytes = (cursor: Cursor, at: number): Hex.Hex => {
 }
 
 /**
- * Follows the offset at `at` to an array whose elements take at least `words` words each: their number, at most as
- * many as the data has room for, and their tuple.
+ * Follows the offset at `at` to an array whose elements take at least a word each: their number, at most as many as
+ * the data has room for, and their tuple.
  */
 export const readArray = (
   cursor: Cursor,
-  at: number,
-  words = 1
+  at: number
 ): { readonly count: number; readonly elements: Cursor } => {
   const tail = readTail(cursor, at)
   const elements = { digits: tail.digits, start: tail.start + 32 }
-  const room = Math.max(0, Math.floor((tail.digits.length / 2 - elements.start) / (32 * words)))
+  const room = Math.max(0, Math.floor((tail.digits.length / 2 - elements.start) / 32))
   return { count: Math.min(readSize(tail, 0), room), elements }
 }

@@ -197,8 +197,7 @@ export const validateCall = (version: Version, op: UserOperation, userOpHash: He
 
 /** The 20 bytes, zero-padded, that mark the initCode of an EIP-7702 account from v0.8 on. */
 const eip7702Marker = "0x7702".padEnd(42, "0")
-const isEip7702 = (initCode: Hex.Hex): boolean =>
-  Hex.size(initCode) >= 2 && initCode.slice(0, 42).padEnd(42, "0") === eip7702Marker
+const isEip7702 = (initCode: Hex.Hex): boolean => initCode.slice(0, 42).padEnd(42, "0") === eip7702Marker
 
 /** The 16 bytes at byte `from` of paymasterAndData, as an integer. */
 const limitAt = (paymasterAndData: Hex.Hex, from: number): bigint =>

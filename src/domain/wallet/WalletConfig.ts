@@ -52,7 +52,7 @@ export const configHash = (config: WalletConfig): Hex.Bytes32 => Keccak.hash(enc
 /** The struct that begins at the cursor, as it reads; encoding it once more tells whether it was one. */
 export const read = (cursor: Words.Cursor): Either.Either<WalletConfig, string> => {
   const owners = Words.readArray(cursor, 64)
-  const passkeys = Words.readArray(cursor, 96, 2)
+  const passkeys = Words.readArray(cursor, 96)
   return Either.map(Custody.stored(Number(Words.readUint(cursor, 0))), (custody) => ({
     custody,
     threshold: Number(Words.readUint(cursor, 32)),

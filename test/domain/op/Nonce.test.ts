@@ -38,5 +38,6 @@ describe("Nonce", () => {
     )
     expect([16n, 65_535n].every(Nonce.isHandedOutKey)).toBe(true)
     expect([-1n, 15n, 65_536n].some(Nonce.isHandedOutKey)).toBe(false)
+    expect([-1n, 16n].some(Nonce.isServiceKey)).toBe(false)
   })
 })

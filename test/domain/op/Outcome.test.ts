@@ -188,6 +188,16 @@ describe("Outcome", () => {
     expect(Outcome.parse(entryPoint, []).size).toBe(0)
   })
 
+  it("that is a success has no revert data, whatever else was logged of its hash", () => {
+    fc.assert(
+      fc.property(op, (it) => {
+        const revert = emit("UserOperationRevertReason", [it.hash, it.sender, it.nonce, "0x01"])
+        const logs = receipt(0, [revert, ...bundle([{ ...it, success: true }])])
+        expect(Outcome.parse(entryPoint, logs).get(it.hash)?.revertData).toBeNull()
+      })
+    )
+  })
+
   it("does not depend on the order in which a node lists the logs", () => {
     fc.assert(
       fc.property(fc.uniqueArray(op, distinct), (ops) => {

@@ -159,7 +159,9 @@ describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
     const least = version === "v0.6" ? 20 : 52
     expect([1, 19].some((length) => fits({ initCode: bytes(length) }))).toBe(false)
     expect([0, 20, 21, 500].every((length) => fits({ initCode: bytes(length) }))).toBe(true)
-    expect([1, 19, least - 1].some((length) => fits({ paymasterAndData: bytes(length) }))).toBe(false)
+    const whole = `0x${"11".repeat(20)}${"00".repeat(32)}`
+    for (const length of [1, 19, 20, 51, 52])
+      expect(fits({ paymasterAndData: Hex.unsafe(whole.slice(0, 2 + 2 * length)) })).toBe(length >= least)
     const paymaster = (limits: string) => Hex.unsafe(`0x${"11".repeat(20)}${limits}`)
     const huge = ["01".padEnd(32, "0") + "0".repeat(32), "0".repeat(32) + "01".padEnd(32, "0")]
     expect(fits({ paymasterAndData: paymaster("00ff".padEnd(32, "f").repeat(2)) })).toBe(true)
