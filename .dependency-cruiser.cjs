@@ -51,7 +51,7 @@ const effect = npm("effect/")
 const sdks = {
   ethers: [npm("ethers/")],
   memory: [pureEthers],
-  "private-key": [pureEthers],
+  "private-key": [pureEthers, npm("ethers/lib\\.esm/transaction/index\\.js$")],
   sql: [npm("@effect/(sql|sql-sqlite-node|experimental)/"), npm("better-sqlite3/")]
 }
 

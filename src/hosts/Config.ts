@@ -1,0 +1,230 @@
+import { readFileSync } from "node:fs"
+import { dirname, resolve } from "node:path"
+import * as Brand from "effect/Brand"
+import * as Data from "effect/Data"
+import * as Either from "effect/Either"
+import * as ParseResult from "effect/ParseResult"
+import type * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import type { AccountId, Scope, Tier } from "../application/ports/Accounts.js"
+import type { NetworkProfile } from "../application/ports/Networks.js"
+import { type AccountNetwork, ConfigFile, type Problem, type Secret } from "./ConfigFile.js"
+import * as NetworkProfiles from "./NetworkProfiles.js"
+import * as Secrets from "./Secrets.js"
+
+/** The configuration can not be used. `message` is for the operator: a line per problem, no secret in it. */
+export class ConfigError extends Data.TaggedError("ConfigError")<{
+  readonly message: string
+  readonly problems: ReadonlyArray<Problem>
+}> {}
+
+export interface AccountConfig {
+  readonly accountId: AccountId
+  readonly name: string
+  readonly tier: Tier
+  readonly paused: boolean
+  readonly keys: ReadonlyArray<{ readonly hash: string; readonly scopes: ReadonlyArray<Scope> }>
+}
+
+export interface SignerConfig {
+  readonly accountIds: ReadonlyArray<AccountId>
+  readonly clientId: string
+  readonly versionId?: string
+  readonly assetId?: string
+  readonly privateKey: Redacted.Redacted<string>
+  readonly shared: boolean
+}
+
+/** What the whole service is made from: checked, defaults filled in, secrets read. */
+export interface Config {
+  readonly profile: "development" | "production"
+  readonly listen: { readonly host: string; readonly port: number }
+  readonly databasePath: string
+  readonly keyPepper: Redacted.Redacted<string>
+  readonly accounts: ReadonlyArray<AccountConfig>
+  readonly signers: ReadonlyArray<SignerConfig>
+  readonly systemKeys: {
+    readonly deployer?: Redacted.Redacted<string>
+    readonly serviceEoa?: Redacted.Redacted<string>
+  }
+  readonly networks: ReadonlyArray<NetworkProfile>
+  readonly accountNetworks: ReadonlyArray<NetworkProfiles.AccountProfile>
+  readonly limits: {
+    readonly bodyBytes: number
+    readonly arrayElements: number
+    readonly concurrentRequests: number
+    readonly drainMillis: number
+  }
+}
+
+const defaultLimits: Config["limits"] = {
+  bodyBytes: 1_048_576,
+  arrayElements: 256,
+  concurrentRequests: 512,
+  drainMillis: 25_000
+}
+
+const accountId = Brand.nominal<AccountId>()
+const allScopes: ReadonlyArray<Scope> = ["read", "write", "sign"]
+const loopback = new Set(["127.0.0.1", "::1", "localhost"])
+
+const failure = (problems: ReadonlyArray<Problem>, where: string): ConfigError =>
+  new ConfigError({
+    problems,
+    message: [
+      `the configuration ${where} can not be used:`,
+      ...problems.map(({ message, path }) => `  ${path === "" ? message : `${path}: ${message}`}`)
+    ].join("\n")
+  })
+
+const pathOf = (path: ReadonlyArray<PropertyKey>): string =>
+  path.reduce<string>(
+    (text, part) =>
+      typeof part === "number" ? `${text}[${part}]` : text === "" ? String(part) : `${text}.${String(part)}`,
+    ""
+  )
+
+/** A schema's complaint without the value that it quotes: it may be a secret in the wrong place. */
+const plain = (issue: ParseResult.ArrayFormatterIssue): string => {
+  if (issue._tag === "Missing") return "is missing"
+  if (issue._tag === "Unexpected") return "is not a known field"
+  return issue.message.replace(/, actual .*$/s, "").replace(/^Expected/, "expected")
+}
+
+const parse = (text: string, where: string): Either.Either<ConfigFile, ConfigError> => {
+  const json = Either.try({ try: (): unknown => JSON.parse(text), catch: () => null })
+  if (Either.isLeft(json)) return Either.left(failure([{ path: "", message: "it is not JSON" }], where))
+  return Either.mapLeft(
+    Schema.decodeUnknownEither(ConfigFile)(json.right, { errors: "all", onExcessProperty: "error" }),
+    (error) =>
+      failure(
+        ParseResult.ArrayFormatter.formatErrorSync(error).map((issue) => ({
+          path: pathOf(issue.path),
+          message: plain(issue)
+        })),
+        where
+      )
+  )
+}
+
+/** Rules that bind several fields. */
+const contradictions = (file: ConfigFile, env: Secrets.Sources["env"]): ReadonlyArray<Problem> => {
+  const problems: Array<Problem> = []
+  const say = (path: string, message: string) => problems.push({ path, message })
+  const development = file.profile === "development"
+  const privateKeys = (path: string) => {
+    if (!development && file.allowPrivateKeys !== true)
+      say(
+        path,
+        "private keys are for tests; outside the development profile they need allowPrivateKeys: true"
+      )
+  }
+  if (development && env.NODE_ENV === "production")
+    say("profile", "the development profile does not start while NODE_ENV is production")
+  if (development && !loopback.has(file.listen.host))
+    say("listen.host", "the development profile listens on a loopback address only")
+  const ids = new Set(file.accounts.map(({ id }) => id))
+  file.accounts.forEach(({ id }, index) => {
+    if (file.accounts.findIndex((other) => other.id === id) < index)
+      say(`accounts[${index}].id`, `another account is called ${id}`)
+  })
+  file.signers?.forEach((signer, index) => {
+    const path = `signers[${index}]`
+    for (const id of signer.accounts) if (!ids.has(id)) say(`${path}.accounts`, `no account is called ${id}`)
+    if ((signer.versionId === undefined) === (signer.assetId === undefined))
+      say(path, "needs exactly one of versionId and assetId")
+    if (signer.shared === true && !development)
+      say(`${path}.shared`, "a shared signer is possible in the development profile only")
+    privateKeys(`${path}.privateKey`)
+  })
+  if (file.systemKeys?.deployer !== undefined) privateKeys("systemKeys.deployer")
+  if (file.systemKeys?.serviceEoa !== undefined) privateKeys("systemKeys.serviceEoa")
+  file.networks.forEach(({ sharedFactory }, index) => {
+    if (sharedFactory === true && !development)
+      say(`networks[${index}].sharedFactory`, "a shared factory is possible in the development profile only")
+  })
+  return problems
+}
+
+/** Makes the configuration of a file's text. `where` names the file in messages. */
+export const fromText = (
+  text: string,
+  where: string,
+  env: Secrets.Sources["env"],
+  folder: string
+): Either.Either<Config, ConfigError> =>
+  Either.flatMap(parse(text, where), (file) => {
+    const sources: Secrets.Sources = { env, folder, allowInline: file.profile === "development" }
+    const problems = [...contradictions(file, env)]
+    const secret = (path: string, reference: Secret | undefined): Redacted.Redacted<string> | null => {
+      if (reference === undefined) return null
+      return Either.getOrElse(Secrets.read(reference, sources), (message) => {
+        problems.push({ path, message })
+        return null
+      })
+    }
+
+    const keyPepper = secret("keyPepper", file.keyPepper)
+    const deployer = secret("systemKeys.deployer", file.systemKeys?.deployer)
+    const serviceEoa = secret("systemKeys.serviceEoa", file.systemKeys?.serviceEoa)
+    const signers = (file.signers ?? []).flatMap(({ accounts, privateKey, shared, ...reference }, index) => {
+      const key = secret(`signers[${index}].privateKey`, privateKey)
+      const accountIds = accounts.map((id) => accountId(id))
+      return key === null ? [] : [{ ...reference, accountIds, privateKey: key, shared: shared ?? false }]
+    })
+    const located = <N extends AccountNetwork>(network: N, path: string) => ({
+      network,
+      path,
+      rpc: secret(`${path}.rpc`, network.rpc)
+    })
+    const profiles = NetworkProfiles.make({
+      networks: file.networks.map((network, index) => located(network, `networks[${index}]`)),
+      accounts: file.accounts.map(({ id, networks }, account) => ({
+        accountId: accountId(id),
+        networks: (networks ?? []).map((network, index) =>
+          located(network, `accounts[${account}].networks[${index}]`)
+        )
+      })),
+      development: file.profile === "development"
+    })
+    problems.push(...profiles.problems)
+    if (problems.length > 0 || keyPepper === null) return Either.left(failure(problems, where))
+    return Either.right({
+      profile: file.profile,
+      listen: file.listen,
+      databasePath: resolve(folder, file.database.path),
+      keyPepper,
+      accounts: file.accounts.map(({ id, keys, name, paused, tier }) => ({
+        accountId: accountId(id),
+        name,
+        tier,
+        paused: paused ?? false,
+        keys: keys.map(({ hash, scopes }) => ({ hash, scopes: scopes ?? allScopes }))
+      })),
+      signers,
+      systemKeys: { ...(deployer && { deployer }), ...(serviceEoa && { serviceEoa }) },
+      networks: profiles.networks,
+      accountNetworks: profiles.accountNetworks,
+      limits: { ...defaultLimits, ...file.limits }
+    })
+  })
+
+/** Reads the configuration from the file that `CASTELLAN_CONFIG` names. */
+export const load = (env: Secrets.Sources["env"]): Either.Either<Config, ConfigError> => {
+  const named = env.CASTELLAN_CONFIG
+  if (named === undefined || named === "")
+    return Either.left(
+      new ConfigError({
+        problems: [],
+        message: "CASTELLAN_CONFIG is not set: it names the configuration file (see docs/operating.md)"
+      })
+    )
+  const path = resolve(named)
+  return Either.flatMap(
+    Either.try({
+      try: () => readFileSync(path, "utf8"),
+      catch: () => failure([{ path: "", message: "the file can not be read" }], path)
+    }),
+    (text) => fromText(text, path, env, dirname(path))
+  )
+}

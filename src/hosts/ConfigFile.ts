@@ -1,0 +1,143 @@
+import * as Schema from "effect/Schema"
+import * as Address from "../domain/evm/Address.js"
+import * as Hex from "../domain/evm/Hex.js"
+import * as Uint from "../domain/evm/Uint.js"
+import * as EntryPoint from "../domain/op/EntryPoint.js"
+import * as Custody from "../domain/wallet/Custody.js"
+
+/** One thing that is wrong, and where in the file: `accounts[0].tier`. */
+export interface Problem {
+  readonly path: string
+  readonly message: string
+}
+
+const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+
+/** Says what a field must be, in place of what its parts complain of. */
+const says = (message: string) => ({ message: () => ({ message, override: true }) })
+
+const Name = Schema.NonEmptyTrimmedString.pipe(Schema.maxLength(128)).annotations(
+  says("expected 1 to 128 characters without outer white space")
+)
+
+const integer = (from: number, to: number) =>
+  Schema.Int.pipe(Schema.between(from, to)).annotations(says(`expected an integer from ${from} to ${to}`))
+
+/** Where a secret is: never the secret itself, outside the development profile. */
+export const Secret = Schema.Union(
+  Schema.Struct({ env: Name }),
+  Schema.Struct({ file: Name }),
+  Schema.NonEmptyString
+).annotations({
+  identifier: "Secret",
+  ...says('expected {"env": "NAME"} or {"file": "path"}; a text only in the development profile')
+})
+export type Secret = typeof Secret.Type
+
+/** An unsigned integer as text, or as a JSON number that is exact. */
+const Wei = Schema.Union(
+  Uint.schema,
+  Schema.transform(integer(0, Number.MAX_SAFE_INTEGER), Schema.BigIntFromSelf, {
+    strict: true,
+    decode: (value) => BigInt(value),
+    encode: (value) => Number(value)
+  })
+).annotations(says("expected a non-negative integer, as text when above 2^53"))
+
+const ChainId = Schema.transform(integer(1, Number.MAX_SAFE_INTEGER), Schema.BigIntFromSelf, {
+  strict: true,
+  decode: (value) => BigInt(value),
+  encode: (value) => Number(value)
+})
+
+const CanonicalEntryPoint = Address.schema.pipe(
+  Schema.filter((address) => EntryPoint.versionOf(address) !== undefined, {
+    message: () => "expected the address of a canonical EntryPoint (v0.6, v0.7 or v0.8)"
+  })
+)
+
+const profileFields = {
+  rpc: optional(Secret),
+  entryPoints: optional(Schema.NonEmptyArray(CanonicalEntryPoint)),
+  factory: optional(Address.schema),
+  validator: optional(Address.schema),
+  beaconAdminAddress: optional(Address.schema),
+  beaconAdminCreationCode: optional(Hex.schema),
+  implementationCodeHash: optional(Hex.schema32),
+  defaultCustody: optional(Custody.storedSchema),
+  maxFeePerGas: optional(Wei),
+  maxPriorityFeePerGas: optional(Wei),
+  maxTransactionGas: optional(Wei),
+  confirmations: optional(integer(1, 10_000)),
+  receiptTimeoutMillis: optional(integer(1_000, 3_600_000)),
+  pollIntervalMillis: optional(integer(10, 60_000))
+}
+
+/** What the operator says of one chain. */
+export const Network = Schema.Struct({
+  chainId: ChainId,
+  sharedFactory: optional(Schema.Boolean),
+  ...profileFields
+})
+export type Network = typeof Network.Type
+
+/** What one account has of its own on one chain. */
+export const AccountNetwork = Schema.Struct({ chainId: ChainId, ...profileFields })
+export type AccountNetwork = typeof AccountNetwork.Type
+
+export const KeyHash = Schema.String.pipe(
+  Schema.pattern(/^[0-9a-f]{64}$/, {
+    message: () => "expected the 64 hex digits that the key command prints"
+  })
+)
+
+export const Account = Schema.Struct({
+  id: Name,
+  name: Name,
+  tier: Schema.Literal("free", "pro", "enterprise").annotations(
+    says('expected "free", "pro" or "enterprise"')
+  ),
+  paused: optional(Schema.Boolean),
+  keys: Schema.Array(
+    Schema.Struct({
+      hash: KeyHash,
+      scopes: optional(Schema.NonEmptyArray(Schema.Literal("read", "write", "sign")))
+    })
+  ),
+  networks: optional(Schema.Array(AccountNetwork))
+})
+export type Account = typeof Account.Type
+
+/** A key that requests may name. */
+export const SignerEntry = Schema.Struct({
+  accounts: Schema.NonEmptyArray(Name),
+  clientId: Name,
+  versionId: optional(Name),
+  assetId: optional(Name),
+  privateKey: Secret,
+  shared: optional(Schema.Boolean)
+})
+
+/** The configuration file as it is written. */
+export const ConfigFile = Schema.Struct({
+  profile: Schema.Literal("development", "production").annotations(
+    says('expected "development" or "production"')
+  ),
+  listen: Schema.Struct({ host: Name, port: integer(0, 65_535) }),
+  database: Schema.Struct({ path: Schema.NonEmptyString }),
+  keyPepper: Secret,
+  accounts: Schema.Array(Account),
+  allowPrivateKeys: optional(Schema.Boolean),
+  signers: optional(Schema.Array(SignerEntry)),
+  systemKeys: optional(Schema.Struct({ deployer: optional(Secret), serviceEoa: optional(Secret) })),
+  networks: Schema.Array(Network),
+  limits: optional(
+    Schema.Struct({
+      bodyBytes: optional(integer(1_024, 8 * 1_024 * 1_024)),
+      arrayElements: optional(integer(1, 65_536)),
+      concurrentRequests: optional(integer(1, 65_536)),
+      drainMillis: optional(integer(0, 600_000))
+    })
+  )
+})
+export type ConfigFile = typeof ConfigFile.Type

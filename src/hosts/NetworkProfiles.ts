@@ -1,0 +1,155 @@
+import type * as Redacted from "effect/Redacted"
+import type { AccountId } from "../application/ports/Accounts.js"
+import type { NetworkProfile } from "../application/ports/Networks.js"
+import type { Address } from "../domain/evm/Address.js"
+import * as Hex from "../domain/evm/Hex.js"
+import * as EntryPoint from "../domain/op/EntryPoint.js"
+import { walletProxyCreationCode } from "../domain/wallet/WalletProxy.generated.js"
+import type { AccountNetwork, Network, Problem } from "./ConfigFile.js"
+
+/** What one account has of its own on one chain. */
+export interface AccountProfile {
+  readonly accountId: AccountId
+  readonly chainId: bigint
+  readonly profile: Partial<Omit<NetworkProfile, "chainId">>
+}
+
+interface Located<N> {
+  readonly network: N
+  /** Where it stands in the configuration file. */
+  readonly path: string
+  /** Its operator's RPC, once read. */
+  readonly rpc: Redacted.Redacted<string> | null
+}
+
+export interface Input {
+  readonly networks: ReadonlyArray<Located<Network>>
+  readonly accounts: ReadonlyArray<{
+    readonly accountId: AccountId
+    readonly networks: ReadonlyArray<Located<AccountNetwork>>
+  }>
+  readonly development: boolean
+}
+
+export interface Output {
+  readonly networks: ReadonlyArray<NetworkProfile>
+  readonly accountNetworks: ReadonlyArray<AccountProfile>
+  readonly problems: ReadonlyArray<Problem>
+}
+
+const gwei = 1_000_000_000n
+
+/** Chains of the interface: supported without a word of the operator, who may still configure them. */
+const interfaceChains: ReadonlyArray<bigint> = [80_002n, 137n, 84_532n, 8_453n]
+
+/** Base's prices are far below Polygon's; a cap bounds what a lying or broken node can make a key pay. */
+const cheapChains: ReadonlySet<bigint> = new Set([84_532n, 8_453n])
+
+const defaults = (chainId: bigint, development: boolean): NetworkProfile => ({
+  chainId,
+  rpc: null,
+  entryPoints: EntryPoint.versions.map((version) => EntryPoint.canonical[version]),
+  factory: null,
+  validator: null,
+  beacon: null,
+  creationCode: null,
+  implementationCodeHash: null,
+  defaultCustody: 1,
+  caps: {
+    maxFeePerGas: cheapChains.has(chainId) ? 100n * gwei : 1_000n * gwei,
+    maxPriorityFeePerGas: cheapChains.has(chainId) ? 10n * gwei : 200n * gwei,
+    // The gas limit of one transaction since EIP-7825.
+    transactionGas: 2n ** 24n
+  },
+  confirmations: 1,
+  receiptTimeoutMillis: 60_000,
+  pollIntervalMillis: development ? 100 : 1_000
+})
+
+/** The configured fields over a base profile. */
+const overridden = (
+  base: NetworkProfile,
+  network: AccountNetwork,
+  rpc: Redacted.Redacted<string> | null
+): NetworkProfile => {
+  const beacon = network.beaconAdminAddress ?? base.beacon
+  return {
+    chainId: base.chainId,
+    rpc: rpc ?? base.rpc,
+    entryPoints: network.entryPoints ?? base.entryPoints,
+    factory: network.factory ?? base.factory,
+    validator: network.validator ?? base.validator,
+    beacon,
+    // Whoever names a beacon of his own and no creation code uses the reference proxy.
+    creationCode:
+      network.beaconAdminCreationCode ??
+      base.creationCode ??
+      (beacon === null ? null : Hex.unsafe(walletProxyCreationCode)),
+    implementationCodeHash: network.implementationCodeHash ?? base.implementationCodeHash,
+    defaultCustody: network.defaultCustody ?? base.defaultCustody,
+    caps: {
+      maxFeePerGas: network.maxFeePerGas ?? base.caps.maxFeePerGas,
+      maxPriorityFeePerGas: network.maxPriorityFeePerGas ?? base.caps.maxPriorityFeePerGas,
+      transactionGas: network.maxTransactionGas ?? base.caps.transactionGas
+    },
+    confirmations: network.confirmations ?? base.confirmations,
+    receiptTimeoutMillis: network.receiptTimeoutMillis ?? base.receiptTimeoutMillis,
+    pollIntervalMillis: network.pollIntervalMillis ?? base.pollIntervalMillis
+  }
+}
+
+/**
+ * The network profiles of a configuration. A wallet's address does not bind its owner, so whoever deploys through a
+ * factory may take any funded, undeployed address of it: two accounts with one factory are a problem, unless the
+ * factory is shared by name (development).
+ */
+export const make = ({ accounts, development, networks }: Input): Output => {
+  const problems: Array<Problem> = []
+  const profiles = new Map<bigint, NetworkProfile>(
+    interfaceChains.map((chainId) => [chainId, defaults(chainId, development)])
+  )
+  const named = new Set<bigint>()
+  const shared = new Set<bigint>()
+  for (const { network, path, rpc } of networks) {
+    const { chainId } = network
+    if (named.has(chainId))
+      problems.push({ path: `${path}.chainId`, message: `chain ${chainId} is listed twice` })
+    named.add(chainId)
+    if (network.sharedFactory === true) shared.add(chainId)
+    profiles.set(chainId, overridden(profiles.get(chainId) ?? defaults(chainId, development), network, rpc))
+  }
+
+  const accountNetworks: Array<AccountProfile> = []
+  for (const { accountId, networks: own } of accounts)
+    for (const { network, path, rpc } of own) {
+      const { chainId } = network
+      const base = profiles.get(chainId)
+      if (base === undefined)
+        problems.push({ path: `${path}.chainId`, message: `networks has no chain ${chainId}` })
+      else if (accountNetworks.some((other) => other.accountId === accountId && other.chainId === chainId))
+        problems.push({ path: `${path}.chainId`, message: `chain ${chainId} is listed twice` })
+      else {
+        const { chainId: _, ...profile } = overridden(base, network, rpc)
+        accountNetworks.push({ accountId, chainId, profile })
+      }
+    }
+
+  for (const [chainId, base] of profiles) {
+    const owners = new Map<Address, AccountId>()
+    for (const { accountId } of accounts) {
+      const own = accountNetworks.find(
+        (profile) => profile.accountId === accountId && profile.chainId === chainId
+      )
+      const factory = own?.profile.factory ?? base.factory
+      if (factory === null || (shared.has(chainId) && factory === base.factory)) continue
+      const other = owners.get(factory)
+      if (other !== undefined && other !== accountId)
+        problems.push({
+          path: "networks",
+          message: `accounts ${other} and ${accountId} share the factory ${factory} on chain ${chainId}; each needs its own`
+        })
+      owners.set(factory, accountId)
+    }
+  }
+  return { networks: [...profiles.values()], accountNetworks, problems }
+}

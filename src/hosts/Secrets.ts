@@ -1,0 +1,45 @@
+import { readFileSync } from "node:fs"
+import { resolve } from "node:path"
+import * as Either from "effect/Either"
+import * as Redacted from "effect/Redacted"
+import type { Secret } from "./ConfigFile.js"
+
+/** Where secrets are looked up. */
+export interface Sources {
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Folder of the configuration file: what relative paths start from. */
+  readonly folder: string
+  /** Secrets may stand in the configuration file itself. */
+  readonly allowInline: boolean
+}
+
+const readSecretFile = (path: string): Either.Either<string, string> =>
+  Either.try({
+    try: () => readFileSync(path, "utf8"),
+    // The cause's text is dropped but for its code: it says no more than the path.
+    catch: (cause) =>
+      `cannot read the file ${path}${cause instanceof Error && "code" in cause ? ` (${String(cause.code)})` : ""}`
+  })
+
+const present = (text: string, where: string): Either.Either<Redacted.Redacted<string>, string> => {
+  const secret = text.trim()
+  return secret === "" ? Either.left(`${where} is empty`) : Either.right(Redacted.make(secret))
+}
+
+/** The secret behind a reference, without outer white space (files tend to end in a line break). `Left` says why not. */
+export const read = (secret: Secret, sources: Sources): Either.Either<Redacted.Redacted<string>, string> => {
+  if (typeof secret === "string")
+    return sources.allowInline
+      ? present(secret, "the secret")
+      : Either.left(
+          'secrets stand in the configuration of a development profile only; use {"env": "NAME"} or {"file": "path"}'
+        )
+  if ("env" in secret) {
+    const value = sources.env[secret.env]
+    return value === undefined
+      ? Either.left(`the environment variable ${secret.env} is not set`)
+      : present(value, `the environment variable ${secret.env}`)
+  }
+  const path = resolve(sources.folder, secret.file)
+  return Either.flatMap(readSecretFile(path), (text) => present(text, `the file ${path}`))
+}

@@ -1,0 +1,268 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { inspect } from "node:util"
+import { afterAll, describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
+import * as Redacted from "effect/Redacted"
+import * as Config from "../../src/hosts/Config.js"
+
+const folder = mkdtempSync(join(tmpdir(), "castellan-config-"))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const key = `0x${"ab".repeat(32)}`
+const otherKey = `0x${"cd".repeat(32)}`
+const factory = "0x00000000000000000000000000000000000000f1"
+const otherFactory = "0x00000000000000000000000000000000000000F2"
+const beacon = "0x00000000000000000000000000000000000000be"
+const hash = "0".repeat(64)
+
+const env = {
+  PEPPER: "a pepper of many bytes",
+  KEY: key,
+  EOA: otherKey,
+  RPC: "https://node.example/v1/secret"
+}
+
+const production = {
+  profile: "production",
+  listen: { host: "0.0.0.0", port: 8080 },
+  database: { path: "castellan.sqlite" },
+  keyPepper: { env: "PEPPER" },
+  accounts: [
+    {
+      id: "acme",
+      name: "Acme",
+      tier: "pro",
+      keys: [{ hash }],
+      networks: [{ chainId: 137, factory }]
+    },
+    {
+      id: "bolt",
+      name: "Bolt",
+      tier: "free",
+      keys: [],
+      networks: [{ chainId: 137, factory: otherFactory }]
+    }
+  ],
+  allowPrivateKeys: true,
+  signers: [{ accounts: ["acme"], clientId: "acme-hsm", versionId: "1", privateKey: { env: "KEY" } }],
+  systemKeys: { serviceEoa: { env: "EOA" } },
+  networks: [
+    { chainId: 137, rpc: { env: "RPC" }, beaconAdminAddress: beacon, maxFeePerGas: "500000000000" },
+    { chainId: 31337, confirmations: 3 }
+  ]
+}
+
+const development = {
+  profile: "development",
+  listen: { host: "127.0.0.1", port: 0 },
+  database: { path: "/tmp/dev.sqlite" },
+  keyPepper: "a pepper of many bytes",
+  accounts: [],
+  networks: []
+}
+
+const read = (file: unknown, variables: Readonly<Record<string, string>> = env) =>
+  Config.fromText(JSON.stringify(file), "test.json", variables, folder)
+
+const valid = (file: unknown, variables?: Readonly<Record<string, string>>): Config.Config =>
+  Either.getOrThrowWith(read(file, variables), (error) => error)
+
+const problems = (file: unknown, variables?: Readonly<Record<string, string>>): ReadonlyArray<string> =>
+  Either.match(read(file, variables), {
+    onLeft: (error) => error.problems.map(({ message, path }) => `${path}: ${message}`),
+    onRight: () => []
+  })
+
+describe("a configuration", () => {
+  it("gives every field its value or its default", () => {
+    const config = valid(production)
+    expect(config.databasePath).toBe(join(folder, "castellan.sqlite"))
+    expect(Redacted.value(config.keyPepper)).toBe(env.PEPPER)
+    expect(config.accounts[0]).toEqual({
+      accountId: "acme",
+      name: "Acme",
+      tier: "pro",
+      paused: false,
+      keys: [{ hash, scopes: ["read", "write", "sign"] }]
+    })
+    expect(config.limits).toEqual({
+      bodyBytes: 1_048_576,
+      arrayElements: 256,
+      concurrentRequests: 512,
+      drainMillis: 25_000
+    })
+    expect(config.systemKeys.deployer).toBeUndefined()
+    expect(config.systemKeys.serviceEoa && Redacted.value(config.systemKeys.serviceEoa)).toBe(otherKey)
+  })
+
+  it("supports the interface's four chains and those it adds", () => {
+    const chains = valid(production).networks.map(({ chainId }) => chainId)
+    expect(new Set(chains)).toEqual(new Set([137n, 80_002n, 8_453n, 84_532n, 31_337n]))
+    expect(valid(development).networks.map(({ chainId }) => chainId)).not.toContain(31_337n)
+  })
+
+  it("keeps what a network says and fills in the rest", () => {
+    const polygon = valid(production).networks.find(({ chainId }) => chainId === 137n)
+    expect(polygon?.caps.maxFeePerGas).toBe(500_000_000_000n)
+    expect(polygon?.caps.maxPriorityFeePerGas).toBe(200_000_000_000n)
+    expect(polygon?.rpc && Redacted.value(polygon.rpc)).toBe(env.RPC)
+    expect(polygon?.entryPoints).toHaveLength(3)
+    expect(polygon?.creationCode).toMatch(/^0x60/)
+    expect(polygon?.factory).toBeNull()
+    expect(valid(production).networks.find(({ chainId }) => chainId === 31_337n)?.confirmations).toBe(3)
+  })
+
+  it("gives an account its own factory over the chain's profile", () => {
+    const [acme, bolt] = valid(production).accountNetworks
+    expect(acme?.profile.factory).toBe(factory)
+    expect(bolt?.profile.factory).toBe(otherFactory)
+    expect(acme?.profile.beacon).toBe("0x00000000000000000000000000000000000000Be")
+    expect(acme?.profile.rpc && Redacted.value(acme.profile.rpc)).toBe(env.RPC)
+  })
+
+  it("reads secrets from files beside it, without the line break at their end", () => {
+    writeFileSync(join(folder, "pepper"), "a pepper from a file\n")
+    const config = valid({ ...production, keyPepper: { file: "pepper" } })
+    expect(Redacted.value(config.keyPepper)).toBe("a pepper from a file")
+  })
+
+  it("shows no secret when it is printed", () => {
+    const config = valid(production)
+    const printed = `${inspect(config, { depth: 9 })}${JSON.stringify(config, (_, value) => (typeof value === "bigint" ? `${value}` : value))}`
+    for (const secret of [env.PEPPER, key, otherKey, "secret"]) expect(printed).not.toContain(secret)
+  })
+})
+
+describe("a configuration that can not be used", () => {
+  it("names every field that is wrong", () => {
+    expect(
+      [
+        ...problems({
+          ...production,
+          profile: "staging",
+          listen: { host: "", port: 70_000 },
+          accounts: [{ id: "x", name: "X", tier: "gold", keys: [{ hash: "short" }], colour: "red" }],
+          networks: [{ chainId: "137", defaultCustody: 0, maxFeePerGas: -1 }, { factory: "0x12" }]
+        })
+      ].sort()
+    ).toEqual(
+      [
+        'profile: expected "development" or "production"',
+        "listen.host: expected 1 to 128 characters without outer white space",
+        "listen.port: expected an integer from 0 to 65535",
+        'accounts[0].tier: expected "free", "pro" or "enterprise"',
+        "accounts[0].keys[0].hash: expected the 64 hex digits that the key command prints",
+        "accounts[0].colour: is not a known field",
+        "networks[0].chainId: expected an integer from 1 to 9007199254740991",
+        "networks[0].defaultCustody: invalid wallet custody type",
+        "networks[0].maxFeePerGas: expected a non-negative integer, as text when above 2^53",
+        "networks[1].chainId: is missing",
+        "networks[1].factory: expected an address: 0x and 40 hex digits"
+      ].sort()
+    )
+  })
+
+  it("says where the file is and that it is not JSON", () => {
+    const error = Either.getOrThrow(Either.flip(Config.fromText("{", "/etc/castellan.json", {}, folder)))
+    expect(error.message).toBe("the configuration /etc/castellan.json can not be used:\n  it is not JSON")
+  })
+
+  it("names the environment variable or file that a secret lacks", () => {
+    expect(problems({ ...production, keyPepper: { env: "NOWHERE" } })).toEqual([
+      "keyPepper: the environment variable NOWHERE is not set"
+    ])
+    expect(problems(production, { ...env, KEY: " " })).toEqual([
+      "signers[0].privateKey: the environment variable KEY is empty"
+    ])
+    expect(problems({ ...production, keyPepper: { file: "absent" } })).toEqual([
+      `keyPepper: cannot read the file ${join(folder, "absent")} (ENOENT)`
+    ])
+  })
+
+  it("holds a secret itself outside the development profile, and the message does not repeat it", () => {
+    const error = Either.getOrThrow(
+      Either.flip(
+        read({
+          ...production,
+          keyPepper: "pepper in the open",
+          systemKeys: { deployer: key },
+          networks: [{ chainId: 137, rpc: "https://node.example/key", colour: key }]
+        })
+      )
+    )
+    expect(error.message).not.toMatch(/pepper in the open|abab|node\.example/)
+    expect(valid({ ...development, systemKeys: { deployer: key } }).systemKeys.deployer).toBeDefined()
+    expect(problems({ ...production, systemKeys: { deployer: key } })).toEqual([
+      'systemKeys.deployer: secrets stand in the configuration of a development profile only; use {"env": "NAME"} or {"file": "path"}'
+    ])
+  })
+
+  it("uses private keys outside the development profile without allowing them by name", () => {
+    const why = "private keys are for tests; outside the development profile they need allowPrivateKeys: true"
+    expect(problems({ ...production, allowPrivateKeys: false })).toEqual([
+      `signers[0].privateKey: ${why}`,
+      `systemKeys.serviceEoa: ${why}`
+    ])
+  })
+
+  it("shares a signer or a factory by name outside the development profile", () => {
+    const [signer] = production.signers
+    expect(
+      problems({
+        ...production,
+        signers: [{ ...signer, shared: true }],
+        networks: [{ ...production.networks[0], sharedFactory: true }]
+      })
+    ).toEqual([
+      "signers[0].shared: a shared signer is possible in the development profile only",
+      "networks[0].sharedFactory: a shared factory is possible in the development profile only"
+    ])
+  })
+
+  it("gives two accounts one factory", () => {
+    const accounts = production.accounts.map(({ networks: _, ...account }) => account)
+    const networks = [{ chainId: 137, factory }]
+    expect(problems({ ...production, accounts, networks })).toEqual([
+      `networks: accounts acme and bolt share the factory ${factory} on chain 137; each needs its own`
+    ])
+    expect(
+      problems({ ...development, accounts, networks: [{ chainId: 137, factory, sharedFactory: true }] })
+    ).toEqual([])
+  })
+
+  it("starts the development profile where others can reach it, or in a production environment", () => {
+    expect(problems({ ...development, listen: { host: "0.0.0.0", port: 0 } })).toEqual([
+      "listen.host: the development profile listens on a loopback address only"
+    ])
+    expect(problems(development, { ...env, NODE_ENV: "production" })).toEqual([
+      "profile: the development profile does not start while NODE_ENV is production"
+    ])
+  })
+
+  it("names accounts, chains or keys twice, or ones that do not exist", () => {
+    const [acme] = production.accounts
+    expect(
+      problems({
+        ...production,
+        accounts: [acme, { ...acme, networks: [{ chainId: 1, factory: otherFactory }] }],
+        signers: [{ accounts: ["nobody"], clientId: "x", privateKey: { env: "KEY" } }],
+        networks: [...production.networks, { chainId: 137 }]
+      })
+    ).toEqual([
+      "accounts[1].id: another account is called acme",
+      "signers[0].accounts: no account is called nobody",
+      "signers[0]: needs exactly one of versionId and assetId",
+      "networks[2].chainId: chain 137 is listed twice",
+      "accounts[1].networks[0].chainId: networks has no chain 1"
+    ])
+  })
+
+  it("is not named, or not there", () => {
+    const message = (variables: Readonly<Record<string, string>>) =>
+      Either.getOrThrow(Either.flip(Config.load(variables))).message
+    expect(message({})).toContain("CASTELLAN_CONFIG is not set")
+    expect(message({ CASTELLAN_CONFIG: join(folder, "absent.json") })).toContain("the file can not be read")
+  })
+})
