@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Address from "../../domain/evm/Address.js"
 import type { Hex } from "../../domain/evm/Hex.js"
-import type { Stored } from "../../domain/wallet/Custody.js"
+import type { Custody, Stored } from "../../domain/wallet/Custody.js"
 import * as Salt from "../../domain/wallet/Salt.js"
 import * as WalletAddress from "../../domain/wallet/WalletAddress.js"
 import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
@@ -77,7 +77,7 @@ export const formula = (
 export interface Selector {
   readonly wallet?: string
   readonly salt?: string
-  readonly walletCustody: number
+  readonly walletCustody: Custody
 }
 
 /** A custody of which this version can do more than predict and check. */
@@ -113,7 +113,7 @@ export const select = (
           )
     if (salt === "") return named ?? Address.zero
     const text = yield* saltOf(salt, `${path}.salt`)
-    const custody = selector.walletCustody === 0 ? profile.defaultCustody : (selector.walletCustody as Stored)
+    const custody = selector.walletCustody === 0 ? profile.defaultCustody : selector.walletCustody
     const predicted = (yield* formulaOf).predict(text, custody)
     if (named !== null && named !== predicted)
       return yield* Either.left(

@@ -52,19 +52,19 @@ const addressOf = (
   formula: Either.Either<Wallets.Formula, Failure>,
   profile: Connection.Connection["profile"]
 ): Either.Either<Address, string> => {
-  const { walletCustody } = account
-  if (walletCustody !== undefined && Either.isLeft(Custody.stored(walletCustody)))
-    return Either.left(Custody.invalid)
-  if ((account.salt ?? "") !== "" && walletCustody === undefined)
-    return (account.wallet ?? "") === ""
-      ? Either.left("walletCustody is required beside a salt")
-      : Either.flatMap(Wallets.saltOf(account.salt ?? "", ""), () =>
-          Wallets.select({ wallet: account.wallet ?? "", walletCustody: 1 }, formula, profile, "")
-        ).pipe(Either.mapLeft(textOf))
-  return Either.mapLeft(
-    Wallets.select({ ...account, walletCustody: walletCustody ?? 1 }, formula, profile, ""),
-    textOf
-  )
+  const { salt = "", wallet = "" } = account
+  return Either.gen(function* () {
+    const custody = account.walletCustody === undefined ? 1 : yield* Custody.stored(account.walletCustody)
+    if (salt === "" || account.walletCustody !== undefined)
+      return yield* Wallets.select({ salt, wallet, walletCustody: custody }, formula, profile, "").pipe(
+        Either.mapLeft(textOf)
+      )
+    yield* Either.mapLeft(Wallets.saltOf(salt, ""), textOf)
+    if (wallet === "") return yield* Either.left("walletCustody is required beside a salt")
+    return yield* Wallets.select({ wallet, walletCustody: custody }, formula, profile, "").pipe(
+      Either.mapLeft(textOf)
+    )
+  })
 }
 
 /** Which wallets stand on the chain: proxies of the beacon, known by their code. */

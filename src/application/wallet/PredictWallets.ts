@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
-import type { Stored } from "../../domain/wallet/Custody.js"
+import * as WalletCustody from "../../domain/wallet/Custody.js"
 import * as Salt from "../../domain/wallet/Salt.js"
 import * as WalletAddress from "../../domain/wallet/WalletAddress.js"
 import type { Caller } from "../Caller.js"
@@ -11,9 +11,7 @@ import { type Detail, type Failure, invalid } from "../Failure.js"
 import * as Settings from "../Settings.js"
 
 /** Custody values of wallets whose address can be derived: 1 to 5. */
-export const Custody = Schema.Literal(1, 2, 3, 4, 5).annotations({
-  identifier: "StoredCustody",
-  jsonSchema: { type: "integer", minimum: 1, maximum: 5 },
+export const Custody = WalletCustody.storedSchema.annotations({
   message: () => ({ message: "expected an integer from 1 to 5", override: true }),
   [codeAnnotation]: "invalid_wallet_custody_type"
 })
@@ -46,7 +44,7 @@ export const run = (_caller: Caller, request: Request): Effect.Effect<Response, 
     if (malformed.length > 0) return yield* Effect.fail(invalid("invalid_salt_format", malformed))
     const code = yield* Wallets.creationCode(beaconAdminCreationCode)
     const initCodeHash = WalletAddress.initCodeHash(code, beaconAdminAddress)
-    const addressOf = (salt: Salt.Salt, custody: Stored) =>
+    const addressOf = (salt: Salt.Salt, custody: WalletCustody.Stored) =>
       WalletAddress.predict({
         factory,
         initCodeHash,
