@@ -5,10 +5,10 @@ import * as Log from "../domain/abi/Log.js"
 import * as Revert from "../domain/abi/Revert.js"
 import * as UseAbi from "../domain/abi/UseAbi.js"
 import type { Hex } from "../domain/evm/Hex.js"
+import type { RawLog } from "../domain/evm/RawLog.js"
 import type { Caller } from "./Caller.js"
 import { type InvalidRequest, invalid } from "./Failure.js"
 import { AbiStore } from "./ports/AbiStore.js"
-import type { RawLog } from "./ports/ChainRpc.js"
 
 /** How one request's logs and reverts become readable. */
 export interface Decoding {

@@ -3,6 +3,7 @@ import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
 import type { Address } from "../../domain/evm/Address.js"
 import type { Bytes32, Hex } from "../../domain/evm/Hex.js"
+import type { RawLog } from "../../domain/evm/RawLog.js"
 
 /**
  * A node could not be asked, or did not do what was asked.
@@ -62,13 +63,6 @@ export interface CallResult {
   /** False: the call reverted, and `data` is the revert data. */
   readonly success: boolean
   readonly data: Hex
-}
-
-export interface RawLog {
-  readonly address: Address
-  readonly topics: ReadonlyArray<Bytes32>
-  readonly data: Hex
-  readonly logIndex: number
 }
 
 export interface SimulatedCall extends CallResult {

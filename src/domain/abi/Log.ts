@@ -1,18 +1,10 @@
 import * as Either from "effect/Either"
-import type { Address } from "../evm/Address.js"
 import * as Hex from "../evm/Hex.js"
+import type { RawLog } from "../evm/RawLog.js"
 import type { EventDefinition } from "./Event.js"
 import * as Parameter from "./Parameter.js"
 import * as Parameters from "./Parameters.js"
 import * as Values from "./Values.js"
-
-/** A log entry as the chain has it. */
-export interface RawLog {
-  readonly address: Address
-  readonly topics: ReadonlyArray<Hex.Bytes32>
-  readonly data: Hex.Hex
-  readonly logIndex: number
-}
 
 /** A log entry as answers show it: decoded where a definition fits, and always raw as well. */
 export interface DecodedLog {

@@ -1,16 +1,8 @@
 import type { Address } from "../evm/Address.js"
 import * as Hex from "../evm/Hex.js"
 import * as Keccak from "../evm/Keccak.js"
+import type { RawLog } from "../evm/RawLog.js"
 import * as Words from "../evm/Words.js"
-
-/** A log of a receipt. */
-export interface RawLog {
-  readonly address: Address
-  readonly topics: ReadonlyArray<Hex.Bytes32>
-  readonly data: Hex.Hex
-  /** Position in the block. */
-  readonly logIndex: number
-}
 
 /** What the EntryPoint says of one op that was mined. */
 export interface Outcome {
@@ -37,10 +29,14 @@ export interface Outcome {
   readonly logs: { readonly first: number; readonly last: number }
 }
 
-const userOperationEvent = Keccak.hashText(
+/** Topic of `UserOperationEvent`; the second topic is the userOpHash. */
+export const userOperationEvent = Keccak.hashText(
   "UserOperationEvent(bytes32,address,address,uint256,bool,uint256,uint256)"
 )
-const userOperationRevertReason = Keccak.hashText("UserOperationRevertReason(bytes32,address,uint256,bytes)")
+/** Topic of `UserOperationRevertReason`; the second topic is the userOpHash. */
+export const userOperationRevertReason = Keccak.hashText(
+  "UserOperationRevertReason(bytes32,address,uint256,bytes)"
+)
 const postOpRevertReason = Keccak.hashText("PostOpRevertReason(bytes32,address,uint256,bytes)")
 const accountDeployed = Keccak.hashText("AccountDeployed(bytes32,address,address,address)")
 const beforeExecution = Keccak.hashText("BeforeExecution()")

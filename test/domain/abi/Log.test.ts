@@ -7,6 +7,7 @@ import * as Event from "../../../src/domain/abi/Event.js"
 import * as Log from "../../../src/domain/abi/Log.js"
 import * as Address from "../../../src/domain/evm/Address.js"
 import * as Hex from "../../../src/domain/evm/Hex.js"
+import type { RawLog } from "../../../src/domain/evm/RawLog.js"
 import * as generators from "./generators.js"
 
 const address = Address.unsafe("0x5FF137D4b0FDCD49DcA30c7CF57E578a026d2789")
@@ -14,7 +15,7 @@ const event = (text: string): Event.EventDefinition => Either.getOrThrow(Event.p
 const topic = (value: bigint | number): Hex.Bytes32 =>
   Hex.unsafe32(`0x${BigInt(value).toString(16).padStart(64, "0")}`)
 
-const log = (topics: ReadonlyArray<string>, data = "0x"): Log.RawLog => ({
+const log = (topics: ReadonlyArray<string>, data = "0x"): RawLog => ({
   address,
   topics: topics.map(Hex.unsafe32),
   data: Hex.unsafe(data),
@@ -54,7 +55,7 @@ describe("Log", () => {
     expect(Log.decode([erc20, ours], raw).eventDef).toBe(erc20.canonical)
   })
 
-  it.each<[string, Log.RawLog]>([
+  it.each<[string, RawLog]>([
     ["of another topic", log([topic(9), topic(1), topic(2)], topic(3))],
     ["without topics", log([], topic(3))],
     ["with a topic too few", log([erc20.topic, topic(1)], topic(3))],

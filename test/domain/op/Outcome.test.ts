@@ -3,6 +3,7 @@ import { Interface } from "ethers"
 import * as fc from "fast-check"
 import * as Address from "../../../src/domain/evm/Address.js"
 import * as Hex from "../../../src/domain/evm/Hex.js"
+import type { RawLog } from "../../../src/domain/evm/RawLog.js"
 import { canonical } from "../../../src/domain/op/EntryPoint.js"
 import * as Outcome from "../../../src/domain/op/Outcome.js"
 import { address, bytes32, hex, uint } from "../generators.js"
@@ -19,7 +20,7 @@ const abi = new Interface([
   "event Transfer(address indexed from, address indexed to, uint256 value)"
 ])
 
-type Emitted = Omit<Outcome.RawLog, "logIndex">
+type Emitted = Omit<RawLog, "logIndex">
 
 const emit = (name: string, args: ReadonlyArray<unknown>, by: Address.Address = entryPoint): Emitted => {
   const { topics, data } = abi.encodeEventLog(name, args)
@@ -31,7 +32,7 @@ const emit = (name: string, args: ReadonlyArray<unknown>, by: Address.Address = 
 }
 
 /** In order, as a receipt has them. */
-const receipt = (first: number, logs: ReadonlyArray<Emitted>): ReadonlyArray<Outcome.RawLog> =>
+const receipt = (first: number, logs: ReadonlyArray<Emitted>): ReadonlyArray<RawLog> =>
   logs.map((log, index) => ({ ...log, logIndex: first + index }))
 
 interface Op {

@@ -5,6 +5,7 @@ import * as fc from "fast-check"
 import * as Address from "../../../src/domain/evm/Address.js"
 import * as Hex from "../../../src/domain/evm/Hex.js"
 import * as Keccak from "../../../src/domain/evm/Keccak.js"
+import type { RawLog } from "../../../src/domain/evm/RawLog.js"
 import * as Conditions from "../../../src/domain/op/Conditions.js"
 import * as EntryPoint from "../../../src/domain/op/EntryPoint.js"
 import * as Outcome from "../../../src/domain/op/Outcome.js"
@@ -81,7 +82,7 @@ const send = async (version: EntryPoint.Version, ops: ReadonlyArray<UserOperatio
   return receipt
 }
 
-const rawLogs = (receipt: TransactionReceipt): ReadonlyArray<Outcome.RawLog> =>
+const rawLogs = (receipt: TransactionReceipt): ReadonlyArray<RawLog> =>
   receipt.logs.map((log) => ({
     address: Address.unsafe(log.address),
     topics: log.topics.map(Hex.unsafe32),
