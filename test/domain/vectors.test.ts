@@ -1,0 +1,133 @@
+import { readFileSync } from "node:fs"
+import { describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
+import * as Schema from "effect/Schema"
+import * as Address from "../../src/domain/evm/Address.js"
+import * as Hex from "../../src/domain/evm/Hex.js"
+import * as Keccak from "../../src/domain/evm/Keccak.js"
+import * as Conditions from "../../src/domain/op/Conditions.js"
+import * as Proof from "../../src/domain/op/Proof.js"
+import * as Custody from "../../src/domain/wallet/Custody.js"
+import * as Deployment from "../../src/domain/wallet/Deployment.js"
+import * as Salt from "../../src/domain/wallet/Salt.js"
+import * as WalletAddress from "../../src/domain/wallet/WalletAddress.js"
+import * as WalletConfig from "../../src/domain/wallet/WalletConfig.js"
+import { walletProxyCreationCode } from "../../src/domain/wallet/WalletProxy.generated.js"
+
+const Config = Schema.Struct({
+  custody: Custody.storedSchema,
+  threshold: Schema.Int,
+  owners: Schema.Array(Address.schema),
+  passkeys: Schema.Array(Schema.Struct({ x: Hex.schema32, y: Hex.schema32 }))
+})
+const Bound = Schema.Struct({
+  validUntil: Schema.Int,
+  validAfter: Schema.Int,
+  bundler: Address.schema
+})
+
+/** The published vectors of this file in test/vectors, at least one. */
+const vectors = <A, I>(name: string, schema: Schema.Schema<A, I>): ReadonlyArray<A> => {
+  const text = readFileSync(new URL(`../vectors/${name}.json`, import.meta.url), "utf8")
+  const file = Schema.Struct({ about: Schema.String, vectors: Schema.NonEmptyArray(schema) })
+  return Schema.decodeUnknownSync(Schema.parseJson(file))(text).vectors
+}
+
+describe("The published test vectors hold in the domain:", () => {
+  it.each(
+    vectors("configHash", Schema.Struct({ config: Config, encoded: Hex.schema, configHash: Hex.schema32 }))
+  )("configHash $configHash", ({ config, encoded, configHash }) => {
+    expect(WalletConfig.encode(config)).toBe(encoded)
+    expect(WalletConfig.configHash(config)).toBe(configHash)
+  })
+
+  it.each(
+    vectors(
+      "walletAddress",
+      Schema.Struct({
+        salt: Salt.schema,
+        custody: Custody.storedSchema,
+        legacy: Schema.Boolean,
+        factory: Address.schema,
+        beacon: Address.schema,
+        creationCodeHash: Hex.schema32,
+        saltHash: Hex.schema32,
+        create2Salt: Hex.schema32,
+        initCodeHash: Hex.schema32,
+        wallet: Address.schema
+      })
+    )
+  )("wallet $wallet of salt $salt", (vector) => {
+    const { salt, custody, legacy, factory, beacon, saltHash, create2Salt, initCodeHash } = vector
+    const code = Either.getOrThrow(WalletAddress.creationCode(walletProxyCreationCode))
+    expect(Keccak.hash(code)).toBe(vector.creationCodeHash)
+    expect(Salt.hash(salt)).toBe(saltHash)
+    expect(WalletAddress.create2Salt(saltHash, custody, legacy)).toBe(create2Salt)
+    expect(WalletAddress.initCodeHash(code, beacon)).toBe(initCodeHash)
+    expect(WalletAddress.predict({ factory, initCodeHash, create2Salt })).toBe(vector.wallet)
+  })
+
+  it.each(
+    vectors(
+      "deployDigest",
+      Schema.Struct({
+        chainId: Schema.Int,
+        factory: Address.schema,
+        deploy: Schema.Struct({
+          saltHash: Hex.schema32,
+          custody: Custody.storedSchema,
+          legacy: Schema.Boolean,
+          configHash: Hex.schema32,
+          deadline: Schema.Int
+        }),
+        config: Config,
+        digest: Hex.schema32,
+        deployer: Address.schema,
+        authorization: Hex.schema
+      })
+    )
+  )("Deploy digest $digest", ({ chainId, factory, deploy, config, digest, deployer, authorization }) => {
+    expect(WalletConfig.configHash(config)).toBe(deploy.configHash)
+    expect(Deployment.digest({ chainId: BigInt(chainId), factory }, { ...deploy, config })).toBe(digest)
+    expect(Proof.ecdsaSigners(digest, authorization)[0]?.[0]).toBe(deployer)
+  })
+
+  it.each(
+    vectors(
+      "signingHash",
+      Schema.Struct({ userOpHash: Hex.schema32, conditions: Bound, signingHash: Hex.schema32 })
+    )
+  )("signing hash $signingHash", ({ userOpHash, conditions, signingHash }) => {
+    expect(Conditions.signingHash(userOpHash, conditions)).toBe(signingHash)
+  })
+
+  it.each(
+    vectors("opSignature", Schema.Struct({ conditions: Bound, proof: Hex.schema, signature: Hex.schema }))
+  )("op.signature of a bundler $conditions.bundler", ({ conditions, proof, signature }) => {
+    expect(Conditions.encodeSignature(conditions, proof)).toBe(signature)
+    expect(Conditions.decodeSignature(signature)).toEqual(Either.right({ conditions, proof }))
+  })
+
+  const proofs = vectors(
+    "proofs",
+    Schema.Struct({
+      form: Schema.String,
+      config: Config,
+      hash: Hex.schema32,
+      proof: Hex.schema,
+      valid: Schema.Boolean
+    })
+  )
+  it.each(proofs.filter(({ form }) => form === "ecdsa"))(
+    "ECDSA proof of custody $config.custody is valid: $valid",
+    ({ config, hash, proof, valid }) => {
+      const signers = Either.match(Proof.normalise(proof), {
+        onLeft: (): ReadonlyArray<Address.Address | undefined> => [],
+        onRight: (normal) =>
+          Proof.ecdsaSigners(hash, normal).map((pair) => config.owners.find((owner) => pair.includes(owner)))
+      })
+      const distinct = new Set(signers).size === signers.length && !signers.includes(undefined)
+      expect(distinct && signers.length >= config.threshold).toBe(valid)
+    }
+  )
+})
