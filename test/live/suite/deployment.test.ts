@@ -1,4 +1,4 @@
-import { getCreateAddress, Interface, keccak256, toBeHex } from "ethers"
+import { getCreateAddress, Interface, id, keccak256, toBeHex } from "ethers"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { walletProxyCreationCode } from "../../../src/domain/wallet/WalletProxy.generated.js"
 import { artifact, initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
@@ -10,8 +10,10 @@ import {
 } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { deploySuite, suiteOf } from "../../../src/hosts/cli/deploy/Suite.js"
 import { revertOf, senderCreators } from "../../support/suite/Calls.js"
-import { at, type Chain, create, startChain } from "../../support/suite/Chain.js"
+import { at, type Chain, create, devKey, startChain } from "../../support/suite/Chain.js"
+import { configOf, newPasskey } from "../../support/suite/Keys.js"
 import { walletInitCode } from "../../support/suite/Layouts.js"
+import { createWallet } from "../../support/suite/Ops.js"
 
 let chain: Chain
 beforeAll(async () => {
@@ -95,6 +97,42 @@ describe("the factory", () => {
     expect(await chain.factory.getFunction("owner").staticCall()).toBe(chain.factoryOwner.address)
     await (await chain.factory.connect(chain.stranger).getFunction("acceptOwnership").send()).wait()
     expect(await chain.factory.getFunction("owner").staticCall()).toBe(chain.stranger.address)
+  })
+})
+
+describe("a wallet's storage", () => {
+  /** The base slot of an ERC-7201 namespace. */
+  const namespace = (name: string): bigint => {
+    const inner = toBeHex(BigInt(id(name)) - 1n, 32)
+    return BigInt(keccak256(inner)) & ~0xffn
+  }
+  const slot = async (wallet: string, name: string, offset: bigint): Promise<string> =>
+    chain.provider.getStorage(wallet, namespace(name) + offset)
+  const word = (hex: string): string => `0x${hex.slice(2).toLowerCase().padStart(64, "0")}`
+
+  test("is where its ERC-7201 namespaces say, one slot for one owner", async () => {
+    const owner = devKey(20)
+    const wallet = await createWallet(chain, "v0.7", "storage", configOf(1, [owner]))
+    const address = await wallet.getAddress()
+    // Owner, configNonce 1, no passkey, one owner, threshold 1, custody 1.
+    const packed = `${owner.address}${"01".padStart(16, "0")}00010101`
+    expect(await slot(address, "castellan.wallet", 0n)).toBe(word(packed))
+    const offsets = Array.from({ length: 50 }, (_, i) => BigInt(i))
+    for (const offset of offsets.slice(1))
+      expect(await slot(address, "castellan.wallet", offset)).toBe(word("0x"))
+    for (const offset of offsets.slice(0, 2)) {
+      expect(await slot(address, "castellan.wallet.recovery", offset)).toBe(word("0x"))
+      expect(await chain.provider.getStorage(address, offset)).toBe(word("0x"))
+    }
+  })
+
+  test("holds further owners and passkeys in the slots after it", async () => {
+    const [a, b, p] = [devKey(20), devKey(21), newPasskey()] as const
+    const config = configOf(4, [a, b], [p], 2)
+    const address = await (await createWallet(chain, "v0.7", "slots", config)).getAddress()
+    expect(await slot(address, "castellan.wallet", 1n)).toBe(word(config.owners[1] ?? ""))
+    expect(await slot(address, "castellan.wallet", 16n)).toBe(p.publicKey.x)
+    expect(await slot(address, "castellan.wallet", 17n)).toBe(p.publicKey.y)
   })
 })
 
