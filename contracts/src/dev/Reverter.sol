@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-pragma solidity ^0.8.28;
+pragma solidity 0.8.37;
 
 /// @title A contract that fails in every way, for development chains
 /// @notice Each function fails in one way; `succeed` and `bump` are the two that do not.

@@ -49,7 +49,7 @@ const words = (op: Dynamic): bigint =>
   )
 
 /**
- * verificationGasLimit before any overshoot: (creation + validation + bookkeeping + the EntryPoint's own part) * 1.1.
+ * verificationGasLimit before any overshoot: (creation + validation) * 1.1 + bookkeeping + the EntryPoint's own part.
  * The measure tells creation, first use of a nonce key, payment of the prefund and a first deposit apart by itself,
  * if it was made with a `requiredPrefund` not below the final one.
  */
@@ -57,14 +57,11 @@ export const verificationGasLimit = (
   measure: Pick<Measure, "creationGas" | "validationGas" | "bookkeepingGas">,
   op: Dynamic
 ): bigint =>
-  plusTenth(
-    measure.creationGas +
-      measure.validationGas +
-      measure.bookkeepingGas +
-      entryPointVerification +
-      entryPointVerificationPerWord * words(op) +
-      (measure.creationGas > 0n ? entryPointCreation : 0n)
-  )
+  plusTenth(measure.creationGas + measure.validationGas) +
+  measure.bookkeepingGas +
+  entryPointVerification +
+  entryPointVerificationPerWord * words(op) +
+  (measure.creationGas > 0n ? entryPointCreation : 0n)
 
 /** A call's slack for the gas that EIP-150 withholds from nested calls and that a value transfer needs in hand. */
 const callSlack = 5_000n

@@ -9,12 +9,10 @@ import * as Percent from "../../../src/domain/op/Percent.js"
 import * as UserOperation from "../../../src/domain/op/UserOperation.js"
 
 const percentOf = (text: string) => Either.getOrThrow(Percent.from(text))
-const percents = fc
-  .bigInt({ min: 0n, max: 10_000_000n })
-  .map((units) => ({
-    units,
-    percent: percentOf(`${units / 10_000n}.${String(units % 10_000n).padStart(4, "0")}`)
-  }))
+const percents = fc.bigInt({ min: 0n, max: 10_000_000n }).map((units) => ({
+  units,
+  percent: percentOf(`${units / 10_000n}.${String(units % 10_000n).padStart(4, "0")}`)
+}))
 const uint = (bits: bigint) => fc.bigInt({ min: 0n, max: (1n << bits) - 1n })
 const bytes = (most: number) =>
   fc.uint8Array({ maxLength: most }).map((data) => Hex.unsafe(`0x${Buffer.from(data).toString("hex")}`))
@@ -87,8 +85,8 @@ describe("op gas limits", () => {
   })
 
   it("follow the stated formulas", () => {
-    expect(Gas.verificationGasLimit(measure, data)).toBe(39_050n)
-    expect(Gas.verificationGasLimit({ ...measure, creationGas: 100_000n }, data)).toBe(151_800n)
+    expect(Gas.verificationGasLimit(measure, data)).toBe(37_500n)
+    expect(Gas.verificationGasLimit({ ...measure, creationGas: 100_000n }, data)).toBe(150_000n)
     expect(Gas.callGasLimit(measure, Hex.unsafe("0x01"))).toBe(23_700n)
     expect(Gas.callGasLimit({ ...measure, cold: false }, Hex.unsafe("0x01"))).toBe(43_700n)
     expect(Gas.callGasLimit(measure, Hex.empty)).toBe(0n)
