@@ -50,7 +50,7 @@ export const refuse = (message: string): Effect.Effect<never, JournalError> =>
 export const fits = (bits: number, values: Iterable<bigint>): Effect.Effect<void, JournalError> => {
   const most = Uint.max(bits)
   for (const value of values)
-    if (value < 0n || value > most) return refuse(`an integer does not fit in ${bits} bits`)
+    if (value < 0n || value > most) return refuse("an integer does not fit its field")
   return Effect.void
 }
 

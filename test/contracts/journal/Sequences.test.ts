@@ -1,0 +1,82 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as TestContext from "effect/TestContext"
+import * as fc from "fast-check"
+import * as MemoryJournal from "../../../src/adapters/memory/Journal.js"
+import * as SqlJournal from "../../../src/adapters/sql/Journal.js"
+import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
+import { Journal, type JournalError } from "../../../src/application/ports/Journal.js"
+import { type Command, commands } from "../../support/journal/Commands.js"
+import * as Make from "../../support/journal/Make.js"
+import { Model } from "../../support/journal/Model.js"
+
+const observe = (effect: Effect.Effect<unknown, JournalError>) =>
+  Effect.catchTag(effect, "JournalError", () => Effect.succeed("fails"))
+
+const kindOf = (result: unknown): string => {
+  if (typeof result === "object" && result !== null && "_tag" in result) return String(result._tag)
+  return result === "fails" ? "fails" : result === null ? "null" : "done"
+}
+
+const show = (name: string, request: unknown): string =>
+  `${name} ${JSON.stringify(request, (_, it) => (typeof it === "bigint" ? `${it}n` : it))}`
+
+type Service = Context.Tag.Service<typeof Journal>
+
+/** All three know the same of every op. */
+const compareOps = (memory: Service, sqlite: Service, model: Model, text: string) =>
+  Effect.forEach(
+    Array.from({ length: 21 }, (_, n) => Make.word(n)),
+    (hash) =>
+      Effect.gen(function* () {
+        const found = yield* memory.findOp(Make.alice, Make.chainId, hash)
+        expect(yield* sqlite.findOp(Make.alice, Make.chainId, hash), text).toEqual(found)
+        const known = found === null ? null : { requestId: found.requestId, state: found.state }
+        expect(known, text).toEqual(model.find(hash))
+      })
+  )
+
+const run = (list: ReadonlyArray<Command>, seen: Map<string, number>) =>
+  Effect.gen(function* () {
+    const memory = yield* MemoryJournal.make
+    const context = yield* Layer.build(
+      SqlJournal.layer.pipe(Layer.provide(Sqlite.layer({ filename: ":memory:" })))
+    )
+    const sqlite = yield* Effect.provide(Journal, context)
+    const model = new Model()
+    for (const [at, command] of list.entries()) {
+      const { expected, journal, name, request } = command(model)
+      const text = show(name, request)
+      const known = expected(yield* Clock.currentTimeMillis)
+      seen.set(`${name} ${kindOf(known)}`, (seen.get(`${name} ${kindOf(known)}`) ?? 0) + 1)
+      expect(yield* observe(journal(memory)), `memory: ${text}`).toEqual(known)
+      if (name !== "wait") expect(yield* observe(journal(sqlite)), `SQLite: ${text}`).toEqual(known)
+      if (at % 20 === 19 || at === list.length - 1) yield* compareOps(memory, sqlite, model, text)
+    }
+  }).pipe(Effect.scoped, Effect.provide(TestContext.TestContext))
+
+/** Every way in which a call may end. */
+const endings = [
+  "lease done",
+  "lease null",
+  ...["accepted", "nonceTaken", "reserved", "otherConfiguration", "fails"].map((kind) => `accept ${kind}`),
+  ...["allocated", "insufficientFunds", "fails"].map((kind) => `allocate ${kind}`),
+  ...["abandon", "identify", "unallocate", "recordSigned", "settle"].flatMap((name) => [
+    `${name} done`,
+    `${name} fails`
+  ])
+]
+
+describe("sequences of commands", () => {
+  it("in memory and on SQLite the journal does what the model does", async () => {
+    const seen = new Map<string, number>()
+    await fc.assert(
+      fc.asyncProperty(commands, (list) => Effect.runPromise(run(list, seen))),
+      { numRuns: 150 }
+    )
+    expect(endings.filter((ending) => !seen.has(ending))).toEqual([])
+  })
+})

@@ -1,0 +1,460 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import { Journal, type JournalError, type Lane } from "../../../src/application/ports/Journal.js"
+import * as Hex from "../../../src/domain/evm/Hex.js"
+import * as Make from "../../support/journal/Make.js"
+
+const allocated = (nonce: bigint) => ({ _tag: "allocated", nonce })
+
+/** Fails with a `JournalError` that tells nothing of the database or the data. */
+const refused = (effect: Effect.Effect<unknown, JournalError>) =>
+  Effect.map(Effect.flip(effect), (error) => {
+    expect(error._tag).toBe("JournalError")
+    expect(error.message).not.toMatch(/0x|select|insert|update|constraint|[0-9]{3}/i)
+  })
+
+/** Accepts one op with a nonce key, a hash and an index of the same number. */
+const acceptOp = (requestId: string, n: number) =>
+  Effect.flatMap(Journal, (journal) =>
+    journal.accept(
+      Make.acceptance(requestId, [
+        Make.op({ index: n, nonceKey: BigInt(n), userOpHash: Make.word(n), reserve: 1n })
+      ])
+    )
+  )
+
+const stateOf = (n: number) =>
+  Effect.map(
+    Effect.flatMap(Journal, (journal) => journal.findOp(Make.alice, Make.chainId, Make.word(n))),
+    (op) => op?.state
+  )
+
+export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
+  const fact = (text: string, body: Effect.Effect<void, unknown, Journal>) =>
+    it.effect(text, () =>
+      Effect.provide(
+        Effect.zipRight(
+          Effect.flatMap(Journal, (journal) => journal.accept(Make.acceptance("r1", []))),
+          body
+        ),
+        layer
+      )
+    )
+
+  describe(`nonces of the lane in ${name}`, () => {
+    fact(
+      "the first nonce is the chain's, the following ones have no gap",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        for (let nonce = 8n; nonce < 12n; nonce++) {
+          expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: 8n }))).toEqual(allocated(nonce))
+          yield* journal.recordSigned(Make.signed(nonce))
+        }
+      })
+    )
+
+    fact(
+      "nonces count by number, not by text",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        for (const nonce of [9n, 10n, 99n, 100n, 2n ** 53n, 2n ** 64n - 1n]) {
+          expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: nonce }))).toEqual(
+            allocated(nonce)
+          )
+          yield* journal.recordSigned(Make.signed(nonce))
+        }
+        yield* refused(journal.allocate(Make.allocation("r1")))
+      })
+    )
+
+    fact(
+      "a chain whose nonce is behind the journal's does not bring a nonce back",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* journal.allocate(Make.allocation("r1", { chainNonce: 5n }))
+        yield* journal.recordSigned(Make.signed(5n))
+        yield* journal.settle(Make.mined(5n), [])
+        expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: 3n }))).toEqual(allocated(6n))
+      })
+    )
+
+    fact(
+      "a nonce that was handed out and never signed is handed out again, the lowest first",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        expect(yield* journal.allocate(Make.allocation("r1"))).toEqual(allocated(0n))
+        expect(yield* journal.allocate(Make.allocation("r1"))).toEqual(allocated(0n))
+        yield* journal.recordSigned(Make.signed(0n))
+        expect(yield* journal.allocate(Make.allocation("r1"))).toEqual(allocated(1n))
+        yield* journal.unallocate(Make.lane, 1n)
+        expect(yield* journal.allocate(Make.allocation("r1"))).toEqual(allocated(1n))
+      })
+    )
+
+    fact(
+      "an unsigned nonce that the chain has used up is not handed out, unless the chain takes that back",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* journal.allocate(Make.allocation("r1", { chainNonce: 5n }))
+        expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: 7n }))).toEqual(allocated(7n))
+        expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: 5n }))).toEqual(allocated(5n))
+      })
+    )
+
+    fact(
+      "a nonce is handed back only while it is handed out and not signed",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* refused(journal.unallocate(Make.lane, 0n))
+        yield* journal.allocate(Make.allocation("r1"))
+        yield* journal.unallocate(Make.lane, 0n)
+        yield* journal.unallocate(Make.lane, 0n)
+        yield* refused(journal.recordSigned(Make.signed(0n)))
+        yield* journal.allocate(Make.allocation("r1"))
+        yield* journal.recordSigned(Make.signed(0n))
+        yield* refused(journal.unallocate(Make.lane, 0n))
+        yield* journal.settle(Make.mined(0n), [])
+        yield* refused(journal.unallocate(Make.lane, 0n))
+        expect(yield* journal.allocate(Make.allocation("r1"))).toEqual(allocated(1n))
+      })
+    )
+
+    fact(
+      "lanes of other signers and chains count for themselves",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* journal.accept(Make.acceptance("r2", [], { chainId: 1n }))
+        yield* journal.allocate(Make.allocation("r1", { chainNonce: 4n }))
+        yield* journal.recordSigned(Make.signed(4n))
+        const signer = Make.address(0x52)
+        expect(yield* journal.allocate(Make.allocation("r1", { signer }))).toEqual(allocated(0n))
+        expect(yield* journal.allocate(Make.allocation("r2", { chainId: 1n }))).toEqual(allocated(0n))
+      })
+    )
+
+    fact(
+      "concurrent callers, each signing before the next allocates, get gap-free nonces",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const lock = yield* Effect.makeSemaphore(1)
+        const one = Effect.gen(function* () {
+          const result = yield* journal.allocate(Make.allocation("r1"))
+          if (result._tag === "insufficientFunds") return yield* Effect.dieMessage("no funds")
+          yield* Effect.yieldNow()
+          yield* journal.recordSigned(Make.signed(result.nonce))
+          return result.nonce
+        })
+        const nonces = yield* Effect.all(
+          Array.from({ length: 50 }, () => lock.withPermits(1)(one)),
+          { concurrency: "unbounded" }
+        )
+        expect([...nonces].sort((a, b) => Number(a - b))).toEqual(
+          Array.from({ length: 50 }, (_, n) => BigInt(n))
+        )
+      })
+    )
+  })
+
+  describe(`money of the lane in ${name}`, () => {
+    const cost = 3n * Make.ether * 10n ** 6n
+
+    fact(
+      "signed transactions hold their cost until they are settled, to the wei",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const balance = 2n * cost
+        const allocate = (maxCost: bigint) => journal.allocate(Make.allocation("r1", { maxCost, balance }))
+        expect(yield* allocate(cost)).toEqual(allocated(0n))
+        yield* journal.recordSigned(Make.signed(0n))
+        expect(yield* allocate(cost + 1n)).toEqual({ _tag: "insufficientFunds", reserved: cost })
+        expect(yield* allocate(cost)).toEqual(allocated(1n))
+        yield* journal.recordSigned(Make.signed(1n))
+        expect(yield* allocate(1n)).toEqual({ _tag: "insufficientFunds", reserved: 2n * cost })
+        yield* journal.settle(Make.mined(0n), [])
+        expect(yield* allocate(cost)).toEqual(allocated(2n))
+      })
+    )
+
+    fact(
+      "the transaction whose nonce is taken over costs nothing any more",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const allocate = journal.allocate(Make.allocation("r1", { maxCost: cost, balance: cost }))
+        expect(yield* allocate).toEqual(allocated(0n))
+        expect(yield* allocate).toEqual(allocated(0n))
+        yield* journal.unallocate(Make.lane, 0n)
+        expect(yield* allocate).toEqual(allocated(0n))
+      })
+    )
+
+    fact(
+      "what the balance does not cover is not handed out, also when nothing is reserved",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const poor = { _tag: "insufficientFunds", reserved: 0n }
+        expect(yield* journal.allocate(Make.allocation("r1", { maxCost: 2n, balance: 1n }))).toEqual(poor)
+        yield* refused(journal.unallocate(Make.lane, 0n))
+        expect(yield* journal.allocate(Make.allocation("r1", { maxCost: 1n, balance: 1n }))).toEqual(
+          allocated(0n)
+        )
+      })
+    )
+
+    fact(
+      "figures of more than 256 bits, or below zero, fail",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        for (const over of [{ maxCost: -1n }, { balance: 2n ** 256n }, { chainNonce: -1n }])
+          yield* refused(journal.allocate(Make.allocation("r1", over)))
+      })
+    )
+  })
+
+  describe(`signed transactions in ${name}`, () => {
+    fact(
+      "the ops of a transaction are sent as soon as its bytes are stored, and carry its hash",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* acceptOp("r1", 1)
+        yield* acceptOp("r1", 2)
+        yield* acceptOp("r1", 3)
+        yield* journal.allocate(Make.allocation("r1", { ops: [1, 2] }))
+        expect(yield* stateOf(1)).toBe("accepted")
+        yield* journal.recordSigned(Make.signed(0n))
+        for (const n of [1, 2])
+          expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(n))).toMatchObject({
+            state: "sent",
+            txHash: Make.signed(0n).txHash,
+            success: null
+          })
+        expect(yield* stateOf(3)).toBe("accepted")
+      })
+    )
+
+    fact(
+      "bytes are stored only for a nonce that is handed out",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* refused(journal.recordSigned(Make.signed(0n)))
+        yield* journal.allocate(Make.allocation("r1"))
+        yield* refused(journal.recordSigned(Make.signed(1n)))
+        yield* refused(journal.recordSigned(Make.signed(0n, { chainId: 1n })))
+        yield* refused(journal.recordSigned(Make.signed(0n, { signer: Make.address(0x52) })))
+        yield* journal.recordSigned(Make.signed(0n))
+      })
+    )
+
+    fact(
+      "a nonce may have several versions, any of which may settle it, and none after that",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* acceptOp("r1", 1)
+        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
+        yield* journal.recordSigned(Make.signed(0n))
+        yield* journal.recordSigned(Make.signed(0n))
+        const second = Make.word(0x2000)
+        yield* journal.recordSigned(Make.signed(0n, { txHash: second }))
+        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({
+          txHash: second
+        })
+        yield* refused(journal.settle(Make.mined(0n, { txHash: Make.word(0x3000) }), []))
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)])
+        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({
+          state: "settled",
+          txHash: Make.mined(0n).txHash
+        })
+        yield* refused(journal.settle(Make.mined(0n, { txHash: second }), []))
+        yield* refused(journal.recordSigned(Make.signed(0n, { txHash: Make.word(0x4000) })))
+      })
+    )
+
+    fact(
+      "a transaction takes only ops of its request that are accepted and in no other open one",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* acceptOp("r1", 1)
+        yield* acceptOp("r1", 2)
+        yield* acceptOp("r2", 3)
+        yield* journal.abandon("r1", [2])
+        const signer = Make.address(0x52)
+        const allocate = (ops: ReadonlyArray<number>, requestId = "r1") =>
+          journal.allocate(Make.allocation(requestId, { ops, signer }))
+        for (const ops of [[2], [3], [4], [1, 3], [1, 1], [-1]]) yield* refused(allocate(ops))
+        yield* refused(allocate([], "r9"))
+        yield* refused(journal.allocate(Make.allocation("r1", { chainId: 1n })))
+        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
+        yield* journal.recordSigned(Make.signed(0n))
+        yield* refused(allocate([1]))
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)])
+        yield* refused(allocate([1]))
+        expect(yield* allocate([3], "r2")).toEqual(allocated(0n))
+      })
+    )
+
+    fact(
+      "an op that did not land with its transaction may go in another one",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* acceptOp("r1", 1)
+        yield* acceptOp("r1", 2)
+        yield* journal.allocate(Make.allocation("r1", { ops: [1, 2] }))
+        yield* journal.recordSigned(Make.signed(0n))
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)])
+        expect(yield* stateOf(2)).toBe("sent")
+        expect(yield* journal.allocate(Make.allocation("r1", { ops: [2] }))).toEqual(allocated(1n))
+        yield* journal.recordSigned(Make.signed(1n))
+        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(2))).toMatchObject({
+          state: "sent",
+          txHash: Make.signed(1n).txHash
+        })
+      })
+    )
+
+    fact(
+      "one op is never in two open transactions, also when both were handed out before",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* acceptOp("r1", 1)
+        const signer = Make.address(0x52)
+        for (const lane of [Make.lane, { ...Make.lane, signer }] satisfies ReadonlyArray<Lane>)
+          yield* journal.allocate(Make.allocation("r1", { ...lane, ops: [1] }))
+        yield* journal.recordSigned(Make.signed(0n))
+        yield* refused(journal.recordSigned(Make.signed(0n, { signer, txHash: Make.word(0x2000) })))
+        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({
+          txHash: Make.signed(0n).txHash
+        })
+      })
+    )
+
+    fact(
+      "bytes that carry an op which was given up are not stored",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* acceptOp("r1", 1)
+        yield* acceptOp("r1", 2)
+        yield* journal.allocate(Make.allocation("r1", { ops: [1, 2] }))
+        yield* journal.abandon("r1", [2])
+        yield* refused(journal.recordSigned(Make.signed(0n)))
+        expect(yield* stateOf(1)).toBe("accepted")
+        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
+        yield* journal.recordSigned(Make.signed(0n))
+        expect(yield* stateOf(1)).toBe("sent")
+        expect(yield* stateOf(2)).toBe("abandoned")
+      })
+    )
+
+    fact(
+      "a nonce that was handed back forgets the ops of its former work",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* acceptOp("r1", 1)
+        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
+        yield* journal.unallocate(Make.lane, 0n)
+        yield* journal.allocate(Make.allocation("r1"))
+        yield* journal.recordSigned(Make.signed(0n))
+        expect(yield* stateOf(1)).toBe("accepted")
+        yield* journal.abandon("r1", [1])
+        expect(yield* stateOf(1)).toBe("abandoned")
+      })
+    )
+  })
+
+  describe(`settlement in ${name}`, () => {
+    fact(
+      "what became of each op is kept",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* acceptOp("r1", 1)
+        yield* acceptOp("r1", 2)
+        yield* journal.allocate(Make.allocation("r1", { ops: [1, 2] }))
+        yield* journal.recordSigned(Make.signed(0n))
+        const elsewhere = Make.word(0xe15e)
+        const revertData = Hex.unsafe(`0x${"ab".repeat(5_000)}`)
+        yield* journal.settle(Make.mined(0n), [
+          Make.landed(Make.word(1), 0n, { success: false, revertData }),
+          Make.landed(Make.word(2), 0n, { txHash: elsewhere })
+        ])
+        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({
+          state: "settled",
+          success: false,
+          revertData,
+          txHash: Make.mined(0n).txHash
+        })
+        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(2))).toMatchObject({
+          state: "settled",
+          success: true,
+          revertData: null,
+          txHash: elsewhere
+        })
+      })
+    )
+
+    fact(
+      "settling again changes nothing, and may add ops that were found later",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* acceptOp("r1", 1)
+        yield* acceptOp("r1", 2)
+        yield* journal.allocate(Make.allocation("r1", { ops: [1, 2] }))
+        yield* journal.recordSigned(Make.signed(0n))
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)])
+        const settled = yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))
+        yield* journal.settle(Make.mined(0n), [
+          Make.landed(Make.word(1), 0n, { success: false, txHash: Make.word(0xbad) }),
+          Make.landed(Make.word(2), 0n)
+        ])
+        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toEqual(settled)
+        expect(yield* stateOf(2)).toBe("settled")
+      })
+    )
+
+    fact(
+      "a nonce that was never signed cannot be settled",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* acceptOp("r1", 1)
+        const settle = journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)])
+        yield* refused(settle)
+        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
+        yield* refused(settle)
+        expect(yield* stateOf(1)).toBe("accepted")
+      })
+    )
+
+    fact(
+      "an op that nobody knows, of another chain, or given up, stops no settlement",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* acceptOp("r1", 1)
+        yield* acceptOp("r1", 2)
+        yield* journal.abandon("r1", [2])
+        const far = Make.space(1, { chainId: 1n })
+        yield* journal.accept(Make.acceptance("r3", [Make.op({ space: far, userOpHash: Make.word(3) })]))
+        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
+        yield* journal.recordSigned(Make.signed(0n))
+        yield* journal.settle(
+          Make.mined(0n),
+          [3, 99, 2, 1].map((n) => Make.landed(Make.word(n), 0n))
+        )
+        expect(yield* stateOf(1)).toBe("settled")
+        expect(yield* stateOf(2)).toBe("abandoned")
+        expect(yield* journal.findOp(Make.alice, 1n, Make.word(3))).toMatchObject({ state: "accepted" })
+      })
+    )
+
+    fact(
+      "an op that somebody else brought onto the chain before it was sent is settled too",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* acceptOp("r1", 1)
+        yield* acceptOp("r1", 2)
+        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
+        yield* journal.recordSigned(Make.signed(0n))
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(2), 0n)])
+        expect(yield* stateOf(2)).toBe("settled")
+        yield* refused(journal.abandon("r1", [2]))
+      })
+    )
+  })
+}

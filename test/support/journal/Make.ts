@@ -1,0 +1,129 @@
+import type { AccountId } from "../../../src/application/ports/Accounts.js"
+import type {
+  Acceptance,
+  AllocationRequest,
+  DeploymentIntent,
+  Lane,
+  LeaseRequest,
+  NonceSpace,
+  OpIntent,
+  OpSettlement,
+  SignedTransaction,
+  TransactionSettlement
+} from "../../../src/application/ports/Journal.js"
+import * as Address from "../../../src/domain/evm/Address.js"
+import * as Hex from "../../../src/domain/evm/Hex.js"
+import * as Uint from "../../../src/domain/evm/Uint.js"
+
+export const address = (n: number): Address.Address => Address.unsafe(`0x${n.toString(16).padStart(40, "0")}`)
+export const word = (n: number | bigint): Hex.Bytes32 => Hex.unsafe32(`0x${Uint.toWord(BigInt(n))}`)
+
+export const accountId = (text: string): AccountId => text as AccountId
+export const alice = accountId("alice")
+export const bob = accountId("bob")
+
+export const chainId = 31_337n
+export const entryPoint = address(0xe7)
+export const otherEntryPoint = address(0xe8)
+/** Far above what fits in 64 bits. */
+export const ether = 10n ** 18n
+export const plenty = 10n ** 60n
+
+export const space = (wallet: number, over: Partial<NonceSpace> = {}): NonceSpace => ({
+  chainId,
+  entryPoint,
+  wallet: address(0xa000 + wallet),
+  ...over
+})
+
+export const op = (over: Partial<OpIntent> = {}): OpIntent => ({
+  index: 0,
+  space: space(1),
+  nonceKey: 0n,
+  sequence: 0n,
+  userOpHash: null,
+  reserve: 0n,
+  ...over
+})
+
+/** Funds of every wallet of the ops: `available` each. */
+export const fundsOf = (ops: ReadonlyArray<OpIntent>, available: bigint): Acceptance["funds"] =>
+  ops.map((intent) => ({ space: intent.space, available }))
+
+export const acceptance = (
+  requestId: string,
+  ops: ReadonlyArray<OpIntent>,
+  over: Partial<Acceptance> = {}
+): Acceptance => ({
+  requestId,
+  accountId: alice,
+  endpoint: "execute",
+  chainId: ops[0]?.space.chainId ?? chainId,
+  ops,
+  funds: fundsOf(ops, plenty),
+  deployments: [],
+  ...over
+})
+
+export const deployment = (over: Partial<DeploymentIntent> = {}): DeploymentIntent => ({
+  chainId,
+  factory: address(0xfac),
+  create2Salt: word(1),
+  configHash: word(0xc1),
+  deadline: 2_000,
+  chainTime: 1_000,
+  ...over
+})
+
+export const leaseRequest = (holder: string, over: Partial<LeaseRequest> = {}): LeaseRequest => ({
+  ...space(1),
+  holder,
+  keys: { from: 0n, to: 15n },
+  count: 1,
+  ttlMillis: 10_000,
+  ...over
+})
+
+export const lane: Lane = { chainId, signer: address(0x51) }
+
+export const allocation = (requestId: string, over: Partial<AllocationRequest> = {}): AllocationRequest => ({
+  ...lane,
+  requestId,
+  chainNonce: 0n,
+  maxCost: 1n,
+  balance: plenty,
+  ops: [],
+  ...over
+})
+
+export const signed = (nonce: bigint, over: Partial<SignedTransaction> = {}): SignedTransaction => ({
+  ...lane,
+  nonce,
+  txHash: word(0x1000n + nonce),
+  raw: Hex.unsafe("0x02aabb"),
+  maxFeePerGas: 30n * 10n ** 9n,
+  maxPriorityFeePerGas: 10n ** 9n,
+  ...over
+})
+
+export const mined = (nonce: bigint, over: Partial<TransactionSettlement> = {}): TransactionSettlement => ({
+  ...lane,
+  nonce,
+  txHash: word(0x1000n + nonce),
+  success: true,
+  blockNumber: 7n,
+  blockHash: word(0xb10c),
+  ...over
+})
+
+export const landed = (
+  userOpHash: Hex.Bytes32,
+  nonce: bigint,
+  over: Partial<OpSettlement> = {}
+): OpSettlement => ({
+  userOpHash,
+  success: true,
+  txHash: word(0x1000n + nonce),
+  revertData: null,
+  ...over
+})
