@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { entryPoints, entryPointVersions } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { revertOf, send, senderCreators } from "../../support/suite/Calls.js"
 import { type Chain, devKey, startChain } from "../../support/suite/Chain.js"
-import { configOf, ecdsa, newPasskey, passkeyProof } from "../../support/suite/Keys.js"
+import { configOf, ecdsa, indexIn, newPasskey, passkeyProof } from "../../support/suite/Keys.js"
 import { type Config, configHash, zeroAddress } from "../../support/suite/Layouts.js"
 import {
   authorize,
@@ -83,6 +83,34 @@ describe("setConfig", () => {
     const { events } = await selfCall(wallet, by(a, b), "setConfig", after)
     expect(events).toEqual([`ConfigChanged(${configHash(after)},2)`])
     expect(await configurationOf(wallet)).toEqual({ config: after, configNonce: 2n })
+  })
+
+  test("leaves nothing to validators that it removed, wherever they were listed", async () => {
+    const [p, q] = [newPasskey(), newPasskey()]
+    const both = configOf(5, [], [p, q])
+    const [kept, removed] = indexIn(both, p) === 0 ? [p, q] : [q, p]
+    const wallet = await createWallet(chain, "v0.7", "removed", both)
+    await selfCall(wallet, (hash) => passkeyProof(hash, kept), "setConfig", configOf(5, [], [kept]))
+    const sender = await wallet.getAddress()
+    const op = newOp(sender, { nonce: await nonceOf(chain, "v0.7", sender) })
+    for (const index of [0, 1, 2, 15, 16, 255])
+      expect(
+        await refusal(chain, "v0.7", [
+          await signOp(chain, "v0.7", op, (hash) => passkeyProof(hash, removed, { index }))
+        ])
+      ).toBe("AA24 signature error")
+
+    const shared = await createWallet(chain, "v0.7", "removed owners", configOf(3, [a, b, c], [], 2))
+    const owners = configOf(3, [a, b, c]).owners
+    const [last, ...staying] = [a, b, c].sort((x, y) => owners.indexOf(y.address) - owners.indexOf(x.address))
+    if (last === undefined) throw new Error("three owners")
+    await selfCall(shared, by(a, b), "setConfig", configOf(3, staying, [], 1))
+    const other = await shared.getAddress()
+    const next = newOp(other, { nonce: await nonceOf(chain, "v0.7", other) })
+    expect(await refusal(chain, "v0.7", [await signOp(chain, "v0.7", next, by(last))])).toBe(
+      "AA24 signature error"
+    )
+    expect(await refusal(chain, "v0.7", [await signOp(chain, "v0.7", next, by(...staying))])).toBeUndefined()
   })
 
   test("is the wallet's own: neither owners, EntryPoints, factory, deployer nor strangers call it", async () => {
