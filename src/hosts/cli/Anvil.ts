@@ -15,6 +15,8 @@ export interface AnvilOptions {
   readonly chainId?: number
   /** Seconds between blocks; absent: a block per transaction. */
   readonly blockTime?: number
+  /** In a process group of its own: a Ctrl-C of the terminal does not reach it, `stop` ends it. */
+  readonly detached?: boolean
   readonly args?: ReadonlyArray<string>
 }
 
@@ -48,7 +50,10 @@ export const startAnvil = async (options: AnvilOptions = {}): Promise<Anvil> => 
   const chainId = options.chainId ?? 31337
   const args = ["--host", "127.0.0.1", "--port", String(port), "--chain-id", String(chainId)]
   if (options.blockTime !== undefined) args.push("--block-time", String(options.blockTime))
-  const child = spawn(binary(), [...args, ...(options.args ?? [])], { stdio: ["ignore", "pipe", "pipe"] })
+  const child = spawn(binary(), [...args, ...(options.args ?? [])], {
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: options.detached ?? false
+  })
   await new Promise<void>((resolve, reject) => {
     let said = ""
     const read = (chunk: Buffer) => {

@@ -1,0 +1,62 @@
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Redacted from "effect/Redacted"
+import * as ChainRpc from "../adapters/ethers/ChainRpc.js"
+import * as AbiStore from "../adapters/memory/AbiStore.js"
+import * as Accounts from "../adapters/memory/Accounts.js"
+import * as ApiKey from "../adapters/memory/ApiKey.js"
+import * as Networks from "../adapters/memory/Networks.js"
+import * as RateLimit from "../adapters/memory/RateLimit.js"
+import * as Signers from "../adapters/private-key/Signers.js"
+import * as Journal from "../adapters/sql/Journal.js"
+import * as Sqlite from "../adapters/sql/Sqlite.js"
+import * as Engine from "../application/engine/Engine.js"
+import type { AbiStore as AbiStorePort } from "../application/ports/AbiStore.js"
+import type { Accounts as AccountsPort } from "../application/ports/Accounts.js"
+import type { Bundler } from "../application/ports/Bundler.js"
+import type { ChainRpc as ChainRpcPort } from "../application/ports/ChainRpc.js"
+import type { Journal as JournalPort } from "../application/ports/Journal.js"
+import type { Networks as NetworksPort } from "../application/ports/Networks.js"
+import type { RateLimit as RateLimitPort } from "../application/ports/RateLimit.js"
+import type { Signers as SignersPort, SystemSigners } from "../application/ports/Signers.js"
+import type { Config } from "./Config.js"
+
+/** Everything that the use cases and the HTTP front require. */
+export type Ports =
+  | AbiStorePort
+  | AccountsPort
+  | Bundler
+  | ChainRpcPort
+  | Engine.Engine
+  | JournalPort
+  | NetworksPort
+  | RateLimitPort
+  | SignersPort
+  | SystemSigners
+
+/** The service can not start with this configuration; `message` says why, without a secret. */
+export class StartError extends Data.TaggedError("StartError")<{ readonly message: string }> {}
+
+/** The one place where technologies are put behind the ports. */
+export const layer = (config: Config): Layer.Layer<Ports, StartError> => {
+  const adapters = Layer.mergeAll(
+    AbiStore.layer,
+    Accounts.layer({ pepper: config.keyPepper, accounts: config.accounts }),
+    ChainRpc.layer({ egress: { allowLoopback: config.profile === "development" } }),
+    Journal.layer.pipe(Layer.provide(Sqlite.layer({ filename: config.databasePath }))),
+    Networks.layer({ profiles: config.networks, overrides: config.accountNetworks }),
+    RateLimit.layer,
+    Signers.layer({ signers: config.signers, system: config.systemKeys })
+  )
+  return Engine.layer.pipe(
+    Layer.provideMerge(adapters),
+    Layer.mapError(({ message }) => new StartError({ message }))
+  )
+}
+
+/** A fresh API key and the hash of it that the configuration holds. The key is nowhere else: show it once. */
+export const issueKey = (
+  pepper: Redacted.Redacted<string>
+): Effect.Effect<{ readonly key: Redacted.Redacted<string>; readonly hash: string }> =>
+  Effect.map(ApiKey.issue, (key) => ({ key, hash: ApiKey.hash(pepper, key) }))

@@ -1,0 +1,39 @@
+import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { DevInfo } from "./DevStack.js"
+
+/** Where `npm run dev` says how its stack is reached. */
+export const path = (folder: string): string => join(folder, ".castellan", "dev.json")
+
+const read = (file: string): string | null => {
+  try {
+    return readFileSync(file, "utf8")
+  } catch {
+    return null
+  }
+}
+
+/**
+ * Writes the file, for its owner's eyes only and whole from the first moment, and removes it when the scope closes,
+ * unless another stack has written its own there since.
+ */
+export const publish = (folder: string, info: DevInfo): Effect.Effect<string, never, Scope.Scope> => {
+  const file = path(folder)
+  const text = `${JSON.stringify(info, null, 2)}\n`
+  const fresh = `${file}.${process.pid}`
+  return Effect.acquireRelease(
+    Effect.sync(() => {
+      mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+      chmodSync(dirname(file), 0o700)
+      writeFileSync(fresh, text, { mode: 0o600 })
+      renameSync(fresh, file)
+      return file
+    }),
+    () =>
+      Effect.sync(() => {
+        if (read(file) === text) rmSync(file)
+      })
+  )
+}

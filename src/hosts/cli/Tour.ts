@@ -1,0 +1,81 @@
+import { computeAddress } from "ethers"
+import type { DevInfo } from "./DevStack.js"
+
+/** One request of the tour, ready to paste into a POSIX shell in which `preamble` has run. */
+export interface Stop {
+  readonly title: string
+  readonly command: string
+}
+
+const json = (value: unknown): string => JSON.stringify(value)
+
+/** A JSON text with `$SETTINGS` put in by the shell. */
+const withSettings = (body: Readonly<Record<string, unknown>>): string =>
+  `'${json({ ...body, settings: "@" }).replace('"@"', `'"$SETTINGS"'`)}'`
+
+const post = (path: string, data: string): string =>
+  `curl -s $BASE${path} -H "X-API-Key: $KEY" -H 'Content-Type: application/json' -d ${data}`
+
+/** Reads standard input as JSON into `a` and prints an expression of it. */
+const pick = (expression: string): string =>
+  `node -e 'const a = JSON.parse(require("fs").readFileSync(0, "utf8")); console.log(${expression})'`
+
+/** Sets the variables that the commands use. `file` is the development stack's dev.json. */
+export const preamble = (info: DevInfo, file: string): string =>
+  [
+    `BASE=${info.baseUrl} RPC=${info.rpc} KEY=${info.apiKeys.pro}`,
+    `export SETTINGS=$(node -p 'JSON.stringify(require("${file}").settings)')`
+  ].join("\n")
+
+/** One command for each endpoint; in this order each finds what it needs. */
+export const stops = (info: DevInfo): ReadonlyArray<Stop> => {
+  const account = { salt: "alice", walletCustody: 1 }
+  const faucet = computeAddress(info.faucetPrivateKey)
+  const mint = {
+    ...account,
+    to: info.token,
+    funcSignature: "mint(address,uint256)",
+    funcParams: [faucet, "1000"]
+  }
+  const bump = {
+    ...account,
+    to: info.reverter,
+    funcSignature: "bump(bytes32)",
+    funcParams: [`0x${"00".repeat(31)}01`]
+  }
+  return [
+    {
+      title: "predict a wallet's address from a salt",
+      command: `WALLET=$(${post("/predict", withSettings({ accounts: [account] }))} | ${pick("a[0].wallet")}); echo $WALLET`
+    },
+    {
+      title: "fund it from the faucet, which the development node signs for",
+      command: `curl -s $RPC -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"eth_sendTransaction","params":[{"from":"${faucet}","to":"'$WALLET'","value":"0xde0b6b3a7640000"}]}'`
+    },
+    { title: "create it", command: post("/create", withSettings({ accounts: [account] })) },
+    { title: "check that it exists", command: post("/check", withSettings({ accounts: [account] })) },
+    {
+      title: "execute: mint test tokens; keep the transaction's hash",
+      command: `TX=$(${post("/execute", withSettings({ operations: [mint] }))} | ${pick("a.txHash")}); echo $TX`
+    },
+    {
+      title: "estimate the gas of two operations",
+      command: `ESTIMATE=$(${post("/estimateGas", withSettings({ operations: [mint, bump] }))}); echo "$ESTIMATE"`
+    },
+    {
+      title: "execute the ops that the estimate has encoded",
+      command: `echo "$ESTIMATE" | ${pick(
+        "JSON.stringify({ operations: a.userOps.map(({ encodedUserOp, userOpHash }) => ({ encodedUserOp, userOpHash, walletCustody: 1 })), settings: JSON.parse(process.env.SETTINGS) })"
+      )} | ${post("/executeEncoded", "@-")}`
+    },
+    {
+      title: "receipt of the transaction, with decoded logs",
+      command: post("/receipt", `'{"txHashes":["'$TX'"],"rpc":"'$RPC'"}'`)
+    },
+    { title: "who signs", command: post("/getSigner", `'${json({ signer: info.settings.signer })}'`) },
+    {
+      title: "who submits for the service",
+      command: `curl -s $BASE/getbundleraddress -H "X-API-Key: $KEY"`
+    }
+  ]
+}

@@ -1,0 +1,26 @@
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import type { Config } from "../Config.js"
+import * as Front from "../http/Front.js"
+import * as Http from "../http/Http.js"
+import * as Wiring from "../Wiring.js"
+import * as Server from "./Server.js"
+
+/**
+ * The whole service, listening until the scope closes. Closing stops in order: no new requests, those under way are
+ * answered within the drain time, then engine and stores.
+ */
+export const start = (
+  config: Config
+): Effect.Effect<Server.Listening, Server.ListenError | Wiring.StartError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { limits, listen } = config
+    const ports = yield* Layer.build(Wiring.layer(config))
+    const front = yield* Front.make(Http.handlers, {
+      maxBodyBytes: limits.bodyBytes,
+      maxElements: limits.arrayElements,
+      maxConcurrent: limits.concurrentRequests
+    }).pipe(Effect.provide(ports))
+    return yield* Server.serve(front, { ...listen, drainMillis: limits.drainMillis })
+  })
