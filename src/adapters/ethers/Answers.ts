@@ -1,0 +1,150 @@
+import * as ParseResult from "effect/ParseResult"
+import * as Schema from "effect/Schema"
+import type { Block, FoundLog, Receipt, SimulatedCall } from "../../application/ports/ChainRpc.js"
+import * as Address from "../../domain/evm/Address.js"
+import * as Hex from "../../domain/evm/Hex.js"
+import type { RawLog } from "../../domain/evm/RawLog.js"
+
+/** The results of the Ethereum JSON-RPC (execution-apis), decoded from whatever a node sends. */
+
+const quantityShape = /^0x[0-9a-fA-F]{1,64}$/
+
+const FromQuantity = <A>(to: Schema.Schema<A>, from: (text: string) => A | undefined) =>
+  Schema.transformOrFail(Schema.String, to, {
+    strict: true,
+    decode: (text, _, ast) => {
+      const value = quantityShape.test(text) ? from(text) : undefined
+      return value === undefined
+        ? ParseResult.fail(new ParseResult.Type(ast, text, "expected a quantity"))
+        : ParseResult.succeed(value)
+    },
+    encode: (_, __, ast, value) =>
+      ParseResult.fail(new ParseResult.Forbidden(ast, value, "answers are read only"))
+  })
+
+/** 0x and hex digits; leading zeros, which some nodes write, are taken. */
+export const Quantity: Schema.Schema<bigint, string> = FromQuantity(Schema.BigIntFromSelf, BigInt)
+
+/** A quantity that a JavaScript number holds exactly. */
+const Count: Schema.Schema<number, string> = FromQuantity(Schema.Number, (text) => {
+  const value = Number(BigInt(text))
+  return Number.isSafeInteger(value) ? value : undefined
+})
+
+const Topics = Schema.Array(Hex.schema32).pipe(Schema.maxItems(4))
+
+const absent = <A, I>(schema: Schema.Schema<A, I>) => Schema.optional(Schema.NullOr(schema))
+
+const LogMembers = {
+  address: Address.schema,
+  topics: Topics,
+  data: Hex.schema
+}
+
+/** A pending block has no hash at some nodes: the zero hash then. */
+const zeroHash = Hex.unsafe32(`0x${"00".repeat(32)}`)
+
+const BlockAnswer = Schema.Struct({
+  number: Quantity,
+  hash: Schema.NullOr(Hex.schema32),
+  timestamp: Count,
+  gasLimit: Quantity,
+  baseFeePerGas: absent(Quantity)
+})
+
+export const MaybeBlock = Schema.NullOr(BlockAnswer)
+
+export const toBlock = (answer: typeof BlockAnswer.Type): Block => ({
+  number: answer.number,
+  hash: answer.hash ?? zeroHash,
+  timestamp: answer.timestamp,
+  gasLimit: answer.gasLimit,
+  baseFeePerGas: answer.baseFeePerGas ?? null
+})
+
+export const FeeHistory = Schema.Struct({
+  /** Of the block asked for and of the one after it. */
+  baseFeePerGas: Schema.Array(Quantity).pipe(Schema.minItems(2), Schema.maxItems(2)),
+  reward: absent(Schema.Array(Schema.Array(Quantity)))
+})
+
+const ReceiptLog = Schema.Struct({ ...LogMembers, logIndex: Count })
+
+const ReceiptAnswer = Schema.Struct({
+  transactionHash: Hex.schema32,
+  status: Schema.Literal("0x1", "0x0", "0x01", "0x00"),
+  blockNumber: Quantity,
+  blockHash: Hex.schema32,
+  gasUsed: Quantity,
+  cumulativeGasUsed: Quantity,
+  effectiveGasPrice: Quantity,
+  from: Address.schema,
+  logs: Schema.Array(ReceiptLog)
+})
+
+/** Null as long as the transaction is in no block: some nodes give receipts of pending ones, without a block. */
+export const MaybeReceipt = Schema.NullOr(
+  Schema.Union(ReceiptAnswer, Schema.Struct({ transactionHash: Hex.schema32, blockHash: Schema.Null }))
+)
+
+export const toReceipt = (answer: typeof ReceiptAnswer.Type): Receipt => ({
+  txHash: answer.transactionHash,
+  success: answer.status.endsWith("1"),
+  blockNumber: answer.blockNumber,
+  blockHash: answer.blockHash,
+  gasUsed: answer.gasUsed,
+  cumulativeGasUsed: answer.cumulativeGasUsed,
+  effectiveGasPrice: answer.effectiveGasPrice,
+  from: answer.from,
+  logs: answer.logs
+})
+
+export const MaybeTransaction = Schema.NullOr(Schema.Struct({ hash: Hex.schema32 }))
+
+const LogAnswer = Schema.Struct({
+  ...LogMembers,
+  logIndex: Schema.NullOr(Count),
+  transactionHash: Schema.NullOr(Hex.schema32),
+  blockNumber: Schema.NullOr(Quantity),
+  removed: absent(Schema.Boolean)
+})
+
+export const Logs = Schema.Array(LogAnswer)
+
+/** Those that are in a block; a pending one has no place yet, a removed one none any more. */
+export const toFoundLogs = (answer: typeof Logs.Type): ReadonlyArray<FoundLog> =>
+  answer.flatMap(({ address, blockNumber, data, logIndex, removed, topics, transactionHash }) =>
+    blockNumber === null || logIndex === null || transactionHash === null || removed === true
+      ? []
+      : [{ address, topics, data, logIndex, txHash: transactionHash, blockNumber }]
+  )
+
+const SimulatedCallAnswer = Schema.Struct({
+  status: Schema.Literal("0x1", "0x0", "0x01", "0x00"),
+  returnData: Hex.schema,
+  gasUsed: Quantity,
+  logs: absent(Schema.Array(Schema.Struct({ ...LogMembers, logIndex: absent(Count) }))),
+  error: absent(Schema.Struct({ data: absent(Schema.Unknown) }))
+})
+
+/** One block, in it one answer per call. */
+export const Simulated = Schema.Tuple(Schema.Struct({ calls: Schema.Array(SimulatedCallAnswer) }))
+
+/** Some nodes put the data of a revert into `returnData`, some into the error. */
+export const toSimulatedCall = (answer: typeof SimulatedCallAnswer.Type): SimulatedCall => {
+  const success = answer.status.endsWith("1")
+  const inError = answer.error?.data
+  const data =
+    !success && answer.returnData === "0x" && typeof inError === "string" && Hex.is(inError)
+      ? Hex.unsafe(inError)
+      : answer.returnData
+  const logs: ReadonlyArray<RawLog> = (answer.logs ?? []).map(
+    ({ address, data: bytes, logIndex, topics }, place) => ({
+      address,
+      topics,
+      data: bytes,
+      logIndex: logIndex ?? place
+    })
+  )
+  return { success, data, gasUsed: answer.gasUsed, logs }
+}

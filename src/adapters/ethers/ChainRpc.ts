@@ -1,0 +1,91 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import { type ChainClient, ChainRpc, ChainRpcError } from "../../application/ports/ChainRpc.js"
+import * as Background from "./Background.js"
+import * as Batches from "./Batches.js"
+import * as Client from "./Client.js"
+import * as Egress from "./Egress.js"
+import * as Http from "./Http.js"
+
+export type { Exchange } from "./Batches.js"
+
+/** Every member may be left out; the defaults are those of `defaults`. */
+export interface Options {
+  readonly egress?: Partial<Egress.Rules>
+  readonly http?: Partial<Http.Limits>
+  readonly batches?: Partial<Batches.Limits>
+  readonly retry?: Partial<Batches.Retry>
+  /** How many nodes are remembered; the one not used for longest is forgotten first. */
+  readonly clients?: number
+  /** Told of every HTTP round trip before it is made. */
+  readonly onExchange?: (exchange: Batches.Exchange) => void
+}
+
+export const defaults = {
+  egress: { allowLoopback: false, resolve: Egress.resolve },
+  http: {
+    connectMillis: 5_000,
+    firstByteMillis: 5_000,
+    totalMillis: 15_000,
+    responseBytes: 16 * 1_024 * 1_024,
+    connectionsPerHost: 16
+  },
+  // Anvil, among others, refuses bodies above 2 MiB.
+  batches: { batchCalls: 100, batchBytes: 1_024 * 1_024 },
+  retry: { baseMillis: 50, maxMillis: 1_000, withinMillis: 20_000, rateLimited: 30, unreachable: 2 },
+  clients: 1_024
+} satisfies Options
+
+/** Scheme and host of a URL that is refused, for the error about it; empty when it has none of that kind. */
+const originOf = (url: string): string => {
+  const origin = URL.canParse(url) ? new URL(url).origin : "null"
+  return origin === "null" ? "" : origin
+}
+
+const refusals = {
+  invalidUrl: "expected an http or https URL without user information",
+  forbidden: "the address is not allowed"
+}
+
+/** The nodes behind URLs, over HTTP. */
+export const make = (options: Options = {}): Effect.Effect<ChainRpc["Type"], never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const rules = { ...defaults.egress, ...options.egress }
+    const limits = { ...defaults.batches, ...options.batches }
+    const retry = { ...defaults.retry, ...options.retry }
+    const capacity = options.clients ?? defaults.clients
+    const onExchange = options.onExchange ?? (() => undefined)
+    const http = yield* Http.make(rules, { ...defaults.http, ...options.http })
+    const background = yield* Background.make
+    const clients = new Map<string, ChainClient>()
+
+    const clientOf = (target: Egress.Target): ChainClient => {
+      const key = `${target.trust} ${target.href}`
+      const client =
+        clients.get(key) ??
+        Client.make(target.origin, Batches.make({ background, http, limits, onExchange, retry, target }))
+      // Maps keep the order of insertion: the first is the one that was not used for longest.
+      clients.delete(key)
+      clients.set(key, client)
+      for (const oldest of clients.keys()) {
+        if (clients.size <= capacity) break
+        clients.delete(oldest)
+      }
+      return client
+    }
+
+    return {
+      connect: (url, trust) =>
+        Either.match(Egress.target(url, trust, rules), {
+          onLeft: (reason) => {
+            const origin = originOf(url)
+            return Effect.fail(new ChainRpcError({ reason, origin, message: refusals[reason] }))
+          },
+          onRight: (target) => Effect.sync(() => clientOf(target))
+        })
+    }
+  })
+
+export const layer = (options: Options = {}): Layer.Layer<ChainRpc> => Layer.scoped(ChainRpc, make(options))

@@ -1,0 +1,224 @@
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as FiberId from "effect/FiberId"
+import * as ParseResult from "effect/ParseResult"
+import type * as Schema from "effect/Schema"
+import {
+  type BlockTag,
+  type Call,
+  type CallResult,
+  type ChainClient,
+  ChainRpcError,
+  type LogFilter,
+  type StateOverride
+} from "../../application/ports/ChainRpc.js"
+import type { Address } from "../../domain/evm/Address.js"
+import * as Hex from "../../domain/evm/Hex.js"
+import * as Transaction from "../../domain/evm/Transaction.js"
+import * as Uint from "../../domain/evm/Uint.js"
+import * as Answers from "./Answers.js"
+import type { Batches } from "./Batches.js"
+import type { RpcError } from "./JsonRpc.js"
+import * as Refusal from "./Refusal.js"
+
+const toTag = (tag: BlockTag): string => (typeof tag === "bigint" ? Uint.toQuantity(tag) : tag)
+
+const toCall = ({ data, from, gas, to, value }: Call) => ({
+  ...(from !== undefined && { from }),
+  ...(to !== undefined && { to }),
+  data,
+  ...(value !== undefined && { value: Uint.toQuantity(value) }),
+  ...(gas !== undefined && { gas: Uint.toQuantity(gas) })
+})
+
+const toOverrides = (overrides: ReadonlyMap<Address, StateOverride>) =>
+  Object.fromEntries(
+    [...overrides].map(([address, { balance, code, stateDiff }]) => [
+      address,
+      {
+        ...(balance !== undefined && { balance: Uint.toQuantity(balance) }),
+        ...(code !== undefined && { code }),
+        ...(stateDiff !== undefined && { stateDiff })
+      }
+    ])
+  )
+
+const toFilter = ({ address, fromBlock, toBlock, topics }: LogFilter) => ({
+  fromBlock: toTag(fromBlock),
+  toBlock: toTag(toBlock),
+  topics,
+  ...(address !== undefined && { address })
+})
+
+/** Half of the latest block's gas paid at most this tip. */
+const rewardPercentile = 50
+
+/** Where the answer first differs from what it should be: names of our own schemas, nothing that the node wrote. */
+const pathOf = (issue: ParseResult.ParseIssue): ReadonlyArray<PropertyKey> => {
+  switch (issue._tag) {
+    case "Pointer":
+      return [issue.path, pathOf(issue.issue)].flat()
+    case "Composite": {
+      const [first] = [issue.issues].flat()
+      return first === undefined ? [] : pathOf(first)
+    }
+    case "Refinement":
+    case "Transformation":
+      return pathOf(issue.issue)
+    default:
+      return []
+  }
+}
+
+/** Concurrent askers get one answer; a good one is kept for ever, a bad one not at all. */
+const shared = <A, E>(ask: Effect.Effect<A, E>): Effect.Effect<A, E> => {
+  let known: Effect.Effect<A, E> | undefined
+  return Effect.suspend(() => {
+    if (known !== undefined) return known
+    const answer = Deferred.unsafeMake<A, E>(FiberId.none)
+    const forget = Effect.sync(() => {
+      known = undefined
+    })
+    known = Deferred.await(answer)
+    // In a fiber of its own: the first asker may be interrupted while others wait.
+    return Effect.zipRight(
+      Effect.uninterruptible(
+        Effect.forkDaemon(
+          Effect.intoDeferred(
+            Effect.tapErrorCause(ask, () => forget),
+            answer
+          )
+        )
+      ),
+      Deferred.await(answer)
+    )
+  })
+}
+
+/** The methods of the port in terms of the Ethereum JSON-RPC. */
+export const make = (origin: string, batches: Batches): ChainClient => {
+  const malformed = (method: string, where: string) =>
+    new ChainRpcError({
+      reason: "notAnRpc",
+      origin,
+      message: `${origin}: the answer to ${method} ${where}`
+    })
+
+  const rejected = ({ code, message }: RpcError) =>
+    Effect.fail(new ChainRpcError({ reason: "rejected", origin, message, rpcCode: code }))
+
+  const decoder = <A, I>(method: string, schema: Schema.Schema<A, I>) => {
+    const decode = ParseResult.decodeUnknownEither(schema)
+    return (value: unknown) => {
+      const decoded = decode(value)
+      if (decoded._tag === "Right") return Effect.succeed(decoded.right)
+      const path = pathOf(decoded.left).map(String).join(".")
+      return Effect.fail(malformed(method, `is malformed${path === "" ? "" : ` at ${path}`}`))
+    }
+  }
+
+  const reader = <A, I>(method: string, schema: Schema.Schema<A, I>) => {
+    const decode = decoder(method, schema)
+    return (...params: ReadonlyArray<unknown>): Effect.Effect<A, ChainRpcError> =>
+      Effect.flatMap(batches.read(method, params), (outcome) =>
+        outcome._tag === "error" ? rejected(outcome.error) : decode(outcome.value)
+      )
+  }
+
+  const ethChainId = reader("eth_chainId", Answers.Quantity)
+  const ethGetBlockByNumber = reader("eth_getBlockByNumber", Answers.MaybeBlock)
+  const ethFeeHistory = reader("eth_feeHistory", Answers.FeeHistory)
+  const ethMaxPriorityFeePerGas = reader("eth_maxPriorityFeePerGas", Answers.Quantity)
+  const ethGetBalance = reader("eth_getBalance", Answers.Quantity)
+  const ethGetCode = reader("eth_getCode", Hex.schema)
+  const ethGetTransactionCount = reader("eth_getTransactionCount", Answers.Quantity)
+  const ethSimulateV1 = reader("eth_simulateV1", Answers.Simulated)
+  const ethGetTransactionReceipt = reader("eth_getTransactionReceipt", Answers.MaybeReceipt)
+  const ethGetTransactionByHash = reader("eth_getTransactionByHash", Answers.MaybeTransaction)
+  const ethGetLogs = reader("eth_getLogs", Answers.Logs)
+  const decodeCall = decoder("eth_call", Hex.schema)
+  const decodeHash = decoder("eth_sendRawTransaction", Hex.schema32)
+
+  const fees = Effect.all(
+    [
+      ethFeeHistory("0x1", "latest", [rewardPercentile]),
+      Effect.map(ethMaxPriorityFeePerGas(), (tip): bigint | null => tip).pipe(
+        // A node that lacks the method refuses it; the history has the tips that were paid.
+        Effect.catchIf(
+          (error) => error.reason === "rejected",
+          () => Effect.succeed(null)
+        )
+      )
+    ],
+    { concurrency: "unbounded" }
+  ).pipe(
+    Effect.flatMap(([history, tip]) => {
+      const nextBaseFee = history.baseFeePerGas.at(-1)
+      const suggested = tip ?? history.reward?.at(-1)?.at(0)
+      return nextBaseFee === undefined || suggested === undefined
+        ? Effect.fail(malformed("eth_feeHistory", "has no fees"))
+        : Effect.succeed({ nextBaseFee, tip: suggested })
+    })
+  )
+
+  return {
+    origin,
+    chainId: shared(ethChainId()),
+    block: (tag) =>
+      Effect.flatMap(ethGetBlockByNumber(toTag(tag), false), (answer) =>
+        answer !== null && typeof tag === "bigint" && answer.number !== tag
+          ? Effect.fail(malformed("eth_getBlockByNumber", "is another block"))
+          : Effect.succeed(answer === null ? null : Answers.toBlock(answer))
+      ),
+    fees,
+    balance: (address) => ethGetBalance(address, "latest"),
+    code: (address) => ethGetCode(address, "latest"),
+    transactionCount: (address, tag) => ethGetTransactionCount(address, tag),
+    call: (call, overrides) =>
+      Effect.flatMap(
+        batches.read("eth_call", [
+          toCall(call),
+          "latest",
+          ...(overrides === undefined || overrides.size === 0 ? [] : [toOverrides(overrides)])
+        ]),
+        (outcome): Effect.Effect<CallResult, ChainRpcError> => {
+          if (outcome._tag === "result")
+            return Effect.map(decodeCall(outcome.value), (data) => ({ success: true, data }))
+          const data = Refusal.revertData(outcome.error)
+          return data === undefined ? rejected(outcome.error) : Effect.succeed({ success: false, data })
+        }
+      ),
+    simulate: (calls) =>
+      Effect.flatMap(
+        ethSimulateV1({ blockStateCalls: [{ calls: calls.map(toCall) }], validation: false }, "latest"),
+        ([block]) =>
+          block.calls.length === calls.length
+            ? Effect.succeed(block.calls.map(Answers.toSimulatedCall))
+            : Effect.fail(malformed("eth_simulateV1", "has another number of calls"))
+      ),
+    sendRawTransaction: (raw) =>
+      Effect.flatMap(batches.once("eth_sendRawTransaction", [raw]), (outcome) =>
+        outcome._tag === "error"
+          ? rejected(outcome.error)
+          : Effect.flatMap(decodeHash(outcome.value), (hash) =>
+              hash === Transaction.hash(raw)
+                ? Effect.void
+                : Effect.fail(malformed("eth_sendRawTransaction", "is the hash of another transaction"))
+            )
+      ),
+    receipt: (txHash) =>
+      Effect.flatMap(ethGetTransactionReceipt(txHash), (answer) => {
+        if (answer === null) return Effect.succeed(null)
+        if (answer.transactionHash !== txHash)
+          return Effect.fail(malformed("eth_getTransactionReceipt", "is of another transaction"))
+        return Effect.succeed("status" in answer ? Answers.toReceipt(answer) : null)
+      }),
+    knowsTransaction: (txHash) =>
+      Effect.flatMap(ethGetTransactionByHash(txHash), (answer) =>
+        answer === null || answer.hash === txHash
+          ? Effect.succeed(answer !== null)
+          : Effect.fail(malformed("eth_getTransactionByHash", "is another transaction"))
+      ),
+    logs: (filter) => Effect.map(ethGetLogs(toFilter(filter)), Answers.toFoundLogs)
+  }
+}

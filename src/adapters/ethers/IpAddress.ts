@@ -1,0 +1,113 @@
+/**
+ * What kind of network an IP address belongs to, by the IANA special-purpose registries (RFC 6890) and what sits
+ * behind well-known addresses of clouds.
+ *
+ * - `public`: may be anybody's on the Internet
+ * - `loopback`: this machine
+ * - `other`: everything else, text that is no address included
+ */
+export type Reach = "public" | "loopback" | "other"
+
+interface Range {
+  readonly base: bigint
+  readonly shift: bigint
+}
+
+const within = (value: bigint, { base, shift }: Range): boolean => value >> shift === base >> shift
+
+const parse4 = (text: string): bigint | undefined => {
+  const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/.exec(text)
+  if (match === null) return undefined
+  let value = 0n
+  for (const part of match.slice(1)) {
+    if (Number(part) > 255 || (part.length > 1 && part.startsWith("0"))) return undefined
+    value = (value << 8n) | BigInt(part)
+  }
+  return value
+}
+
+/** RFC 4291, 2.2: eight groups, `::` once, an IPv4 address as the last two. Zone identifiers are refused. */
+const parse6 = (text: string): bigint | undefined => {
+  const dotted = /^(.*:)(\d+\.\d+\.\d+\.\d+)$/.exec(text)
+  const tail = dotted === null ? undefined : parse4(dotted[2] ?? "")
+  if (dotted !== null && tail === undefined) return undefined
+  const plain =
+    dotted === null || tail === undefined
+      ? text
+      : `${dotted[1]}${(tail >> 16n).toString(16)}:${(tail & 0xffffn).toString(16)}`
+  const halves = plain.split("::")
+  if (halves.length > 2) return undefined
+  const [head = [], rest = []] = halves.map((half) => (half === "" ? [] : half.split(":")))
+  const gap = 8 - head.length - rest.length
+  if (halves.length === 2 ? gap < 1 : gap !== 0) return undefined
+  let value = 0n
+  for (const group of [...head, ...Array.from({ length: gap }, () => "0"), ...rest]) {
+    if (!/^[0-9a-fA-F]{1,4}$/.test(group)) return undefined
+    value = (value << 16n) | BigInt(`0x${group}`)
+  }
+  return value
+}
+
+const range4 = (cidr: string): Range => {
+  const [base = "", bits = ""] = cidr.split("/")
+  return { base: parse4(base) ?? 0n, shift: 32n - BigInt(bits) }
+}
+
+const range6 = (cidr: string): Range => {
+  const [base = "", bits = ""] = cidr.split("/")
+  return { base: parse6(base) ?? 0n, shift: 128n - BigInt(bits) }
+}
+
+const loopback4 = range4("127.0.0.0/8")
+
+const closed4 = [
+  "0.0.0.0/8", // this network
+  "10.0.0.0/8", // private
+  "100.64.0.0/10", // carrier-grade NAT; 100.100.100.200 is a metadata service
+  "169.254.0.0/16", // link-local; 169.254.169.254 is a metadata service
+  "168.63.129.16/32", // a cloud's platform service
+  "172.16.0.0/12", // private
+  "192.0.0.0/24", // protocol assignments; 192.0.0.192 is a metadata service
+  "192.0.2.0/24", // documentation
+  "192.88.99.0/24", // 6to4 relays
+  "192.168.0.0/16", // private
+  "198.18.0.0/15", // benchmarks
+  "198.51.100.0/24", // documentation
+  "203.0.113.0/24", // documentation
+  "224.0.0.0/4", // multicast
+  "240.0.0.0/4" // reserved, broadcast
+].map(range4)
+
+const mapped = range6("::ffff:0:0/96")
+const nat64 = range6("64:ff9b::/96")
+const globalUnicast = range6("2000::/3")
+
+/** Parts of global unicast that are nobody's, or that wrap another address. */
+const closed6 = [
+  "2001::/23", // protocol assignments: Teredo, benchmarks, ORCHID
+  "2001:db8::/32", // documentation
+  "2002::/16", // 6to4
+  "3fff::/20" // documentation
+].map(range6)
+
+const reach4 = (value: bigint): Reach => {
+  if (within(value, loopback4)) return "loopback"
+  return closed4.some((range) => within(value, range)) ? "other" : "public"
+}
+
+const reach6 = (value: bigint): Reach => {
+  if (value === 1n) return "loopback"
+  const embedded = reach4(value & 0xffff_ffffn)
+  if (within(value, mapped)) return embedded
+  if (within(value, nat64)) return embedded === "public" ? "public" : "other"
+  if (!within(value, globalUnicast)) return "other"
+  return closed6.some((range) => within(value, range)) ? "other" : "public"
+}
+
+/** The reach of an address in its usual text form, IPv6 without brackets. */
+export const reach = (text: string): Reach => {
+  const v4 = parse4(text)
+  if (v4 !== undefined) return reach4(v4)
+  const v6 = parse6(text)
+  return v6 === undefined ? "other" : reach6(v6)
+}

@@ -1,0 +1,93 @@
+import * as Hex from "../../domain/evm/Hex.js"
+import type * as Egress from "./Egress.js"
+import { isRecord, type RpcError } from "./JsonRpc.js"
+
+/** What the error objects of nodes mean. They agree on little: codes, texts and the place of the data all vary. */
+
+const revertWords = /revert/i
+
+/** EVM halts, as Geth, Reth (anvil), Erigon, Nethermind and Besu word them. Nothing is returned by them. */
+const haltWords =
+  /^(?:out of gas|gas uint64 overflow|invalid opcode|invalid jump|stack (?:underflow|limit|overflow)|write protection|return data out of bounds|max (?:code|initcode) size|contract creation code storage|contract address collision|call depth|EVM error|bad (?:instruction|jump)|VM execution error)/i
+
+/** Refusals of the call itself, before any code runs, which a node may word like a halt. */
+const beforehand =
+  /insufficient|intrinsic|allowance|nonce|fee cap|max fee|exceeds (?:block|gas)|supplied gas/i
+
+/** EIP-1474's "limit exceeded" also stands for too many results; only the text tells. */
+const tooMuchAsked = /results?\b|range|logs|too (?:large|big)|batch/i
+const rateWords =
+  /rate.?limit|too many requests|(?:requests|compute units|calls) per (?:second|minute|day)|throughput/i
+
+/** The node wants to be asked less often. */
+export const isRateLimit = ({ code, message }: RpcError): boolean => {
+  if (code === 3 || revertWords.test(message)) return false
+  if (code === 429 || code === -32029) return true
+  return code === -32005 ? !tooMuchAsked.test(message) : rateWords.test(message)
+}
+
+/** The node wants fewer calls in one request, or none but single ones. */
+export const isOfBatches = ({ code, message }: RpcError): boolean => code === -32600 || /batch/i.test(message)
+
+/** Members under which nodes, their proxies and libraries pass on the data of a revert. */
+const nests = ["data", "return", "originalError", "error", "cause"] as const
+
+const dataOf = (value: unknown, depth: number): Hex.Hex | undefined => {
+  if (typeof value === "string") {
+    const text = value.replace(/^Reverted /, "")
+    return Hex.is(text) ? Hex.unsafe(text) : undefined
+  }
+  if (!isRecord(value) || depth === 0) return undefined
+  for (const name of nests) {
+    const found = dataOf(value[name], depth - 1)
+    if (found !== undefined) return found
+  }
+  // By transaction hash, as Ganache has it.
+  for (const [name, member] of Object.entries(value).slice(0, 8)) {
+    if (!/^0x[0-9a-f]{64}$/i.test(name)) continue
+    const found = dataOf(member, depth - 1)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+/**
+ * The revert data of a call that failed while it ran: empty when the node tells none, or the EVM halted.
+ * `undefined`: the call was refused, not run.
+ */
+export const revertData = ({ code, data, message }: RpcError): Hex.Hex | undefined => {
+  const found = dataOf(data, 4)
+  if (code === 3 || revertWords.test(message)) return found ?? Hex.empty
+  if (typeof data === "string" && /^Reverted\b/.test(data)) return found ?? Hex.empty
+  if (beforehand.test(message)) return undefined
+  if (found !== undefined && found !== "0x") return found
+  return haltWords.test(message) ? Hex.empty : undefined
+}
+
+const maxMessage = 300
+const secretLength = 8
+
+/**
+ * Makes the text of a node presentable: bounded, on one line, without anything of the node's URL but its origin.
+ * Nodes and gateways quote the request's path, and keys sit in paths.
+ */
+export const scrubber = (target: Egress.Target): ((text: string) => string) => {
+  const secrets = [target.path, ...target.path.split(/[/?&=]/)]
+    .flatMap((part) => [part, safeDecode(part)])
+    .filter((part) => part.length >= secretLength)
+    .sort((a, b) => b.length - a.length)
+  return (text) => {
+    let clean = text.slice(0, 4 * maxMessage).replace(/[a-z][a-z0-9+.-]*:\/\/[^\s"'<>]*/gi, "(URL)")
+    for (const secret of secrets) clean = clean.replaceAll(secret, "...")
+    clean = clean.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, " ").trim()
+    return clean.length > maxMessage ? `${clean.slice(0, maxMessage)}...` : clean
+  }
+}
+
+const safeDecode = (text: string): string => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
