@@ -40,7 +40,7 @@ export const retryAfter = (seconds: number): Readonly<Record<string, string>> =>
 })
 
 /** The one shape of every answer that is no success. */
-export const answer = (problem: Problem, requestId: string): Answer => {
+export const answer = (problem: Problem, requestId: string): Answer & Pick<Entry, "status"> => {
   const { status } = catalogue[problem.code]
   const { error: _, code: __, requestId: ___, details: ____, ...extra } = problem.extra
   return {

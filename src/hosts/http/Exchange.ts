@@ -16,6 +16,12 @@ export interface Incoming {
   readonly readBody: (collector: Body.Collector) => Effect.Effect<void, Body.Broken>
 }
 
+/** The values of a header, joined; empty when it is absent. `name` in lower case. */
+export const header = (incoming: Incoming, name: string): string => {
+  const value = incoming.headers[name]
+  return typeof value === "string" ? value : (value?.join(", ") ?? "")
+}
+
 /** One HTTP response. */
 export interface Answer {
   readonly status: number

@@ -1,9 +1,29 @@
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
-import type * as Effect from "effect/Effect"
-import type { Accounts } from "../../application/ports/Accounts.js"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import type { Caller } from "../../application/Caller.js"
+import * as Failure from "../../application/Failure.js"
+import type { Accounts, Scope } from "../../application/ports/Accounts.js"
 import type { RateLimit } from "../../application/ports/RateLimit.js"
-import type { Answer, Incoming } from "./Exchange.js"
+import * as Access from "./Access.js"
+import { api } from "./Api.js"
+import type * as Body from "./Body.js"
+import * as ErrorEnvelope from "./ErrorEnvelope.js"
+import { type Problem, problem } from "./ErrorEnvelope.js"
+import { type Answer, header, type Incoming } from "./Exchange.js"
+import { Gate, type Ticket } from "./Gate.js"
 import type { Handlers } from "./Handlers.js"
+import { later } from "./Later.js"
+import * as Payload from "./Payload.js"
+import * as RequestLog from "./RequestLog.js"
+import * as Routes from "./Routes.js"
+import * as Service from "./service/Http.js"
 
 /** What the operator may set. All have defaults. */
 export interface Options {
@@ -17,17 +37,197 @@ export interface Options {
 
 /** The service, seen from its transports. */
 export interface Front {
-  /** Answers one request; never fails, and has an answer for everything. */
+  /**
+   * Answers one request; never fails, and has an answer for everything. Interrupting it (the client has gone) ends
+   * a request that only reads; one that writes goes on to its end, since it may have been accepted.
+   */
   readonly handle: (incoming: Incoming) => Effect.Effect<Answer>
   /**
    * Refuses new requests with 503 `shutting down` and waits until those under way are answered; what is left after
-   * `drain` is interrupted and answered 503. Health checks are answered to the end.
+   * `drain` is interrupted and answered 503. `/health/live` is answered to the end.
    */
   readonly stop: (drain: Duration.DurationInput) => Effect.Effect<void>
 }
 
+/** The environment that the use cases behind the endpoints need. */
+export type Requirements<H extends Handlers> = Effect.Effect.Context<ReturnType<H[keyof Handlers]>>
+
+type Handler<R> = (caller: Caller, request: unknown) => Effect.Effect<unknown, Failure.Failure, R>
+
+const MiB = 1024 * 1024
+
+/** Most arrays and objects inside each other: several times what the deepest ABI tuple needs. */
+const maxDepth = 64
+
 /** The front over the use cases in `handlers` (`Http.handlers` has the real ones). Its requirements are theirs. */
-export declare const make: <H extends Handlers>(
+export const make = <H extends Handlers>(
   handlers: H,
-  options?: Options
-) => Effect.Effect<Front, never, Accounts | RateLimit | Effect.Effect.Context<ReturnType<H[keyof Handlers]>>>
+  options: Options = {}
+): Effect.Effect<Front, never, Accounts | RateLimit | Requirements<H>> =>
+  Effect.map(Effect.context<Accounts | RateLimit | Requirements<H>>(), (context) => {
+    const maxBytes = options.maxBodyBytes ?? MiB
+    return driver(handlers, context, {
+      gate: new Gate(options.maxConcurrent ?? 512),
+      bounds: {
+        maxBytes,
+        drainBytes: Math.max(maxBytes, 8 * MiB),
+        maxElements: options.maxElements ?? 256,
+        maxDepth
+      }
+    })
+  })
+
+/** What becomes known of a request on its way; for the log, and the headers of whatever the answer is. */
+interface Known extends RequestLog.Entry {
+  headers: Readonly<Record<string, string>>
+}
+
+/** On every answer. The service is no web page, and what it says is of the moment. */
+const commonHeaders = {
+  "cache-control": "no-store",
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cross-origin-resource-policy": "same-origin",
+  "content-security-policy": "default-src 'none'; frame-ancestors 'none'"
+}
+
+const driver = <H extends Handlers>(
+  handlers: H,
+  context: Context.Context<Accounts | RateLimit | Requirements<H>>,
+  { bounds, gate }: { readonly bounds: Payload.Bounds; readonly gate: Gate }
+): Front => {
+  const table = Routes.make(api, later)
+  const service = Service.handlers(gate)
+
+  /** The use case of an endpoint: the contract pairs it with the schema that decoded its request. */
+  const useCase = (route: Routes.Route): Handler<Requirements<H>> =>
+    handlers[route.name as keyof Handlers] as unknown as Handler<Requirements<H>>
+
+  const withKey = (incoming: Incoming, route: Routes.Route, scope: Scope, known: Known, ticket: Ticket) =>
+    Effect.gen(function* () {
+      const principal = yield* Access.authenticate(header(incoming, "x-api-key"))
+      known.accountId = principal.accountId
+      const allowance = yield* Access.count(principal)
+      known.headers = Access.headers(allowance)
+      const refusal = Access.refusal(principal, allowance, scope) ?? unsupported(incoming, route)
+      if (refusal !== null) return yield* Effect.fail(refusal)
+      const request = route.decode === null ? {} : yield* Payload.read(incoming, bounds, route)
+      const run = Effect.suspend(() => useCase(route)({ principal, requestId: known.requestId }, request))
+      return yield* Effect.mapError(scope === "read" ? run : detached(run, ticket), ErrorEnvelope.fromFailure)
+    })
+
+  const insideGate = (incoming: Incoming, route: Routes.Route, scope: Scope, known: Known) =>
+    Effect.withFiberRuntime<unknown, Problem | Body.Broken, Accounts | RateLimit | Requirements<H>>(
+      (fiber) => {
+        const ticket = gate.enter(fiber)
+        if (typeof ticket === "string")
+          return Effect.fail(problem(ticket, [], { headers: ErrorEnvelope.retryAfter(1) }))
+        return Effect.ensuring(
+          withKey(incoming, route, scope, known, ticket),
+          Effect.sync(() => gate.leave(ticket))
+        )
+      }
+    )
+
+  const respond = (incoming: Incoming, known: Known): Effect.Effect<Answer, Problem | Body.Broken> =>
+    Effect.suspend(() => {
+      const route = find(table, incoming)
+      if ("code" in route) return Effect.fail(route)
+      known.endpoint = `${incoming.method} ${route.path}`
+      const success =
+        route.scope === null
+          ? (service[route.name] ?? Effect.fail(problem("not_found")))
+          : Effect.provide(insideGate(incoming, route, route.scope, known), context)
+      return Effect.map(success, (value) => ({
+        status: 200,
+        headers: { "content-type": route.contentType, ...Service.headers[route.name] },
+        body: Either.getOrThrowWith(
+          route.encode(value),
+          (places) => new Error(`the answer of ${route.name} does not fit the contract: ${places}`)
+        )
+      }))
+    })
+
+  /** The answer to whatever stopped the request. Null: nobody is left to answer. */
+  const afterCause = (
+    cause: Cause.Cause<Problem | Body.Broken>,
+    known: Known
+  ): Effect.Effect<Problem | null> => {
+    const failure = Option.getOrNull(Cause.failureOption(cause))
+    if (failure !== null && "code" in failure) return Effect.succeed(failure)
+    if (failure === null && !Cause.isInterruptedOnly(cause))
+      return Effect.as(RequestLog.defect(known, cause), problem("internal_error"))
+    return Effect.succeed(
+      gate.stopping ? problem("shutting_down", [], { headers: ErrorEnvelope.retryAfter(1) }) : null
+    )
+  }
+
+  const handle = (incoming: Incoming): Effect.Effect<Answer> =>
+    Effect.gen(function* () {
+      const began = yield* Clock.currentTimeMillis
+      const known: Known = {
+        requestId: globalThis.crypto.randomUUID(),
+        accountId: null,
+        endpoint: null,
+        status: null,
+        code: null,
+        millis: 0,
+        headers: {}
+      }
+      const exit = yield* Effect.exit(Effect.interruptible(respond(incoming, known)))
+      const problem = Exit.isSuccess(exit) ? null : yield* afterCause(exit.cause, known)
+      const answer = Exit.isSuccess(exit)
+        ? exit.value
+        : ErrorEnvelope.answer(problem ?? clientGone, known.requestId)
+      known.status = problem === null && Exit.isFailure(exit) ? null : answer.status
+      known.code = problem?.code ?? null
+      known.millis = (yield* Clock.currentTimeMillis) - began
+      yield* RequestLog.line(known)
+      return {
+        ...answer,
+        headers: { ...commonHeaders, "x-request-id": known.requestId, ...known.headers, ...answer.headers }
+      }
+    }).pipe(Effect.uninterruptible)
+
+  return { handle, stop: (drain) => gate.stop(drain) }
+}
+
+/** Never seen by anyone, but a transport that is wrong about its client still has an answer to give. */
+const clientGone = problem("invalid_request", [{ path: "", message: "the request broke off" }])
+
+/** The route of a request, or why there is none. HEAD is GET without the body, which the transport leaves out. */
+const find = (table: Routes.Table, { method, target }: Incoming): Routes.Route | Problem => {
+  const methods = table.get(pathOf(target))
+  if (methods === undefined) return problem("not_found")
+  const route = methods.get(method) ?? (method === "HEAD" ? methods.get("GET") : undefined)
+  if (route !== undefined) return route
+  const allow = [...methods.keys(), ...(methods.has("GET") ? ["HEAD"] : [])].join(", ")
+  return problem("method_not_allowed", [{ path: "", message: `expected ${allow}` }], { headers: { allow } })
+}
+
+/** The path of a request target; a proxy's absolute form has scheme and host in front. */
+const pathOf = (target: string): string => target.replace(/^https?:\/\/[^/?]*/i, "").replace(/\?.*$/s, "")
+
+/** What the endpoint does not take, though it may look as if it did: it is refused, never ignored. */
+const unsupported = (incoming: Incoming, route: Routes.Route): Problem | null => {
+  if (incoming.headers["idempotency-key"] !== undefined)
+    return ErrorEnvelope.fromFailure(Failure.notAvailable("Idempotency-Key"))
+  if (route.later) return problem("not_available_yet", [], { message: `${route.name} is not available yet` })
+  if (incoming.target.includes("?"))
+    return problem("unknown_field", [{ path: "", message: "the endpoint takes no query; send a JSON body" }])
+  if (route.decode === null && Payload.announced(incoming))
+    return problem("invalid_request", [{ path: "", message: "the method takes no body" }])
+  return null
+}
+
+/**
+ * A write that its client can not interrupt by going away: it may have been accepted. It runs in a fiber of its own,
+ * which is what a stop of the service interrupts when the drain time is over.
+ */
+const detached = <A, E, R>(write: Effect.Effect<A, E, R>, ticket: Ticket): Effect.Effect<A, E, R> =>
+  Effect.uninterruptible(
+    Effect.flatMap(Effect.forkDaemon(Effect.interruptible(write)), (fiber) => {
+      ticket.fiber = fiber
+      return Effect.flatten(Fiber.await(fiber))
+    })
+  )

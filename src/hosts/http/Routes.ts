@@ -1,0 +1,80 @@
+import * as HttpApi from "@effect/platform/HttpApi"
+import type * as HttpApiGroup from "@effect/platform/HttpApiGroup"
+import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
+import * as Context from "effect/Context"
+import * as Either from "effect/Either"
+import * as Option from "effect/Option"
+import * as ParseResult from "effect/ParseResult"
+import type { Scope } from "../../application/ports/Accounts.js"
+import { Authentication, BodyOptional, RequiredScope } from "./Contract.js"
+import * as Decode from "./Decode.js"
+import type { Problem } from "./ErrorEnvelope.js"
+import * as Json from "./Json.js"
+
+/** One method of one path, with all that the contract says of it made ready to run. */
+export interface Route {
+  /** The endpoint's name in the contract; for a path that comes later, the path without its slash. */
+  readonly name: string
+  readonly path: string
+  /** Null: no key needed. */
+  readonly scope: Scope | null
+  /** Null: the method takes no body. */
+  readonly decode: ((body: unknown) => Either.Either<unknown, Problem>) | null
+  readonly bodyOptional: boolean
+  /** Success as text. `Left`: it does not fit the contract, which is a defect; the text names the places only. */
+  readonly encode: (success: unknown) => Either.Either<string, string>
+  readonly contentType: string
+  /** The path belongs to the interface, and is not served yet. */
+  readonly later: boolean
+}
+
+/** Routes by path, then by method. */
+export type Table = ReadonlyMap<string, ReadonlyMap<string, Route>>
+
+/** The routes of the contract, and those of paths that come `later` (by POST). */
+export const make = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup.Any, E, R>(
+  api: HttpApi.HttpApi<Id, Groups, E, R>,
+  later: Readonly<Record<string, Scope>>
+): Table => {
+  const table = new Map<string, Map<string, Route>>()
+  const add = (method: string, route: Route): void => {
+    const methods = table.get(route.path) ?? new Map<string, Route>()
+    table.set(route.path, methods.set(method, route))
+  }
+  HttpApi.reflect(api, {
+    onGroup: () => {},
+    onEndpoint: ({ endpoint, mergedAnnotations, middleware }) => {
+      const payload = Option.getOrNull(endpoint.payloadSchema)
+      const { contentType, kind } = HttpApiSchema.getEncoding(endpoint.successSchema.ast)
+      const encode = ParseResult.encodeUnknownEither(endpoint.successSchema)
+      add(endpoint.method, {
+        name: endpoint.name,
+        path: endpoint.path,
+        scope: [...middleware].some(({ key }) => key === Authentication.key)
+          ? Option.getOrElse(Context.getOption(mergedAnnotations, RequiredScope), () => "read" as const)
+          : null,
+        decode: payload === null ? null : Decode.decoder(payload),
+        bodyOptional: Option.isSome(Context.getOption(mergedAnnotations, BodyOptional)),
+        encode: (success) =>
+          Either.mapBoth(encode(success), {
+            onLeft: Decode.places,
+            onRight: (value) => (kind === "Text" ? String(value) : Json.print(value))
+          }),
+        contentType,
+        later: false
+      })
+    }
+  })
+  for (const [path, scope] of Object.entries(later))
+    add("POST", {
+      name: path.slice(1),
+      path,
+      scope,
+      decode: null,
+      bodyOptional: false,
+      encode: () => Either.left("not served"),
+      contentType: "application/json",
+      later: true
+    })
+  return table
+}
