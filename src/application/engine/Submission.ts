@@ -249,10 +249,13 @@ export const run = <R>(
     let left = plan.elements
 
     const release = journal.release(requestId).pipe(Effect.orDie, Effect.zipRight(releases.signal))
-    /** False when there is no time left: then the elements fail. */
+    /**
+     * Waits until others have released something; the elements fail when there is no time left. Gives back what was
+     * leased without waking anybody: waiters that woke each other would do so for ever.
+     */
     const waitFor = (elements: ReadonlyArray<number>) =>
       Effect.gen(function* () {
-        yield* release
+        yield* Effect.orDie(journal.release(requestId))
         if (yield* releases.wait(deadline)) return
         for (const index of elements) failed.set(index, elementFailure("wallet_busy"))
       })

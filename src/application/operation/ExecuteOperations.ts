@@ -98,11 +98,11 @@ export const run = (
     const journal = yield* Journal
     const decoded = new Map<number, unknown>()
 
-    /** One key for each wallet, all of them or none. */
+    /** One key for each wallet; null when one has none left. In one order, so that no two requests wait for each other. */
     const lease = (distinct: ReadonlyArray<Address>) =>
       Effect.gen(function* () {
         const keys = new Map<Address, bigint>()
-        for (const wallet of distinct) {
+        for (const wallet of [...distinct].sort()) {
           const leased = yield* Effect.orDie(
             journal.lease({
               chainId: profile.chainId,

@@ -193,7 +193,8 @@ export const run = (
     const prepare = (elements: ReadonlyArray<number>) =>
       Effect.gen(function* () {
         const todo = wanted.filter(({ index }) => elements.includes(index) && !existing.has(index))
-        for (const { wallet } of todo) {
+        // In one order, so that no two requests wait for each other.
+        for (const wallet of todo.map((each) => each.wallet).sort()) {
           const leased = yield* Effect.orDie(
             journal.lease({
               chainId,

@@ -1,0 +1,235 @@
+import * as Cause from "effect/Cause"
+import type * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as ManagedRuntime from "effect/ManagedRuntime"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import { Contract, HDNodeWallet, JsonRpcProvider, Mnemonic, NonceManager } from "ethers"
+import * as ChainRpc from "../../../src/adapters/ethers/ChainRpc.js"
+import * as AbiStore from "../../../src/adapters/memory/AbiStore.js"
+import * as Networks from "../../../src/adapters/memory/Networks.js"
+import * as Signers from "../../../src/adapters/private-key/Signers.js"
+import * as Journal from "../../../src/adapters/sql/Journal.js"
+import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
+import type { Caller } from "../../../src/application/Caller.js"
+import * as Engine from "../../../src/application/engine/Engine.js"
+import type { Failure } from "../../../src/application/Failure.js"
+import type { AbiStore as AbiStoreTag } from "../../../src/application/ports/AbiStore.js"
+import type { AccountId } from "../../../src/application/ports/Accounts.js"
+import type { Bundler } from "../../../src/application/ports/Bundler.js"
+import type { ChainRpc as ChainRpcTag } from "../../../src/application/ports/ChainRpc.js"
+import type { Journal as JournalTag } from "../../../src/application/ports/Journal.js"
+import type { NetworkProfile, Networks as NetworksTag } from "../../../src/application/ports/Networks.js"
+import type { Signers as SignersTag, SystemSigners } from "../../../src/application/ports/Signers.js"
+import * as CreateWallets from "../../../src/application/wallet/CreateWallets.js"
+import * as Address from "../../../src/domain/evm/Address.js"
+import * as Hex from "../../../src/domain/evm/Hex.js"
+import * as Salt from "../../../src/domain/wallet/Salt.js"
+import * as WalletAddress from "../../../src/domain/wallet/WalletAddress.js"
+import { walletProxyCreationCode } from "../../../src/domain/wallet/WalletProxy.generated.js"
+import { type Anvil, startAnvil } from "../../../src/hosts/cli/Anvil.js"
+import { artifact, initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
+import { deploy } from "../../../src/hosts/cli/deploy/DeterministicDeployer.js"
+import { deployEntryPoints, entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
+import { deploySuite, type Suite } from "../../../src/hosts/cli/deploy/Suite.js"
+
+/** Ports of the application over a real chain and a real database. */
+export type Ports =
+  | AbiStoreTag
+  | Bundler
+  | ChainRpcTag
+  | Engine.Engine
+  | JournalTag
+  | NetworksTag
+  | SignersTag
+  | SystemSigners
+
+const mnemonic = Mnemonic.fromPhrase("test test test test test test test test test test test junk")
+export const keyOf = (index: number): HDNodeWallet =>
+  HDNodeWallet.fromMnemonic(mnemonic, `m/44'/60'/0'/0/${index}`)
+
+export { Address }
+
+export const account = "tests" as AccountId
+
+export interface Stack {
+  readonly anvil: Anvil
+  readonly provider: JsonRpcProvider
+  readonly faucet: NonceManager
+  readonly suite: Suite
+  readonly token: Contract
+  readonly reverter: Contract
+  /** EOA of the request's signer. */
+  readonly signer: HDNodeWallet
+  readonly settings: {
+    readonly rpc: string
+    readonly entryPoint: Address.Address
+    readonly signer: { readonly clientId: string; readonly versionId: string }
+  }
+  readonly caller: () => Caller
+  readonly predict: (salt: string) => Address.Address
+  /** Funds and creates wallets of these salts, owned by the signer. */
+  readonly create: (...salts: ReadonlyArray<string>) => Promise<ReadonlyArray<Address.Address>>
+  readonly fund: (address: string, wei: bigint) => Promise<void>
+  readonly mint: (to: string, amount: bigint) => Promise<void>
+  readonly balanceOf: (holder: string) => Promise<bigint>
+  /** The use case's answer. */
+  readonly ask: <A, R extends Ports>(effect: Effect.Effect<A, Failure, R>) => Promise<A>
+  /** The use case's failure. */
+  readonly refused: <A, R extends Ports>(effect: Effect.Effect<A, Failure, R>) => Promise<Failure>
+  readonly stop: () => Promise<void>
+}
+
+export interface Options {
+  readonly entryPoint?: "v0.6" | "v0.7" | "v0.8"
+  readonly blockTime?: number
+  readonly profile?: Partial<NetworkProfile>
+}
+
+let requests = 0
+
+/** Anvil with everything deployed, and the application's ports over it; one stack per test file. */
+export const startStack = async (options: Options = {}): Promise<Stack> => {
+  const anvil = await startAnvil()
+  const provider = new JsonRpcProvider(anvil.url, anvil.chainId, { staticNetwork: true, cacheTimeout: -1 })
+  provider.pollingInterval = 20
+  const faucet = new NonceManager(keyOf(0).connect(provider))
+  const signer = keyOf(1)
+  await deployEntryPoints(faucet)
+  const suite = await deploySuite(faucet, {
+    deployer: keyOf(3).address,
+    owner: keyOf(4).address,
+    beaconOwner: keyOf(5).address
+  })
+  const salt = `0x${"00".repeat(32)}`
+  const contract = async (name: string) =>
+    new Contract(await deploy(faucet, initCode(name), salt), artifact(name).abi, faucet)
+  const token = await contract("TestToken")
+  const reverter = await contract("Reverter")
+
+  const profile: NetworkProfile = {
+    chainId: BigInt(anvil.chainId),
+    rpc: Redacted.make(anvil.url),
+    entryPoints: Object.values(entryPoints).map(Address.unsafe),
+    factory: Address.unsafe(suite.factory),
+    validator: Address.unsafe(suite.validator),
+    beacon: Address.unsafe(suite.beacon),
+    creationCode: Hex.unsafe(walletProxyCreationCode),
+    implementationCodeHash: null,
+    defaultCustody: 1,
+    caps: {
+      maxFeePerGas: 500_000_000_000n,
+      maxPriorityFeePerGas: 100_000_000_000n,
+      transactionGas: 16_777_216n
+    },
+    confirmations: 1,
+    receiptTimeoutMillis: 20_000,
+    pollIntervalMillis: 25,
+    ...options.profile
+  }
+  const layer = Engine.layer.pipe(
+    Layer.provideMerge(
+      Layer.mergeAll(
+        AbiStore.layer,
+        ChainRpc.layer({ egress: { allowLoopback: true } }),
+        Journal.layer.pipe(Layer.provide(Sqlite.layer({ filename: ":memory:" }))),
+        Networks.layer({ profiles: [profile] }),
+        Signers.layer({
+          signers: [
+            {
+              accountIds: [account],
+              clientId: "dev",
+              versionId: "1",
+              privateKey: Redacted.make(signer.privateKey)
+            },
+            {
+              accountIds: [account],
+              clientId: "dev",
+              versionId: "2",
+              privateKey: Redacted.make(keyOf(6).privateKey)
+            }
+          ],
+          system: {
+            deployer: Redacted.make(keyOf(3).privateKey),
+            serviceEoa: Redacted.make(keyOf(2).privateKey)
+          }
+        })
+      )
+    )
+  )
+  const runtime = ManagedRuntime.make(layer)
+  if (options.blockTime !== undefined) await provider.send("evm_setIntervalMining", [options.blockTime])
+
+  const initCodeHash = Either.getOrThrow(
+    Either.map(WalletAddress.creationCode(walletProxyCreationCode), (code) =>
+      WalletAddress.initCodeHash(code, Address.unsafe(suite.beacon))
+    )
+  )
+
+  const settings = {
+    rpc: anvil.url,
+    entryPoint: Address.unsafe(entryPoints[options.entryPoint ?? "v0.7"]),
+    signer: { clientId: "dev", versionId: "1" }
+  }
+  const caller = (): Caller => {
+    requests += 1
+    return {
+      requestId: `request-${requests}`,
+      principal: {
+        accountId: account,
+        name: "tests",
+        tier: "enterprise",
+        scopes: new Set(["read", "write", "sign"]),
+        paused: false
+      }
+    }
+  }
+  const predict = (text: string) =>
+    WalletAddress.predict({
+      factory: Address.unsafe(suite.factory),
+      initCodeHash,
+      create2Salt: WalletAddress.create2Salt(Salt.hash(Either.getOrThrow(Salt.from(text))), 1, false)
+    })
+  const fund = async (address: string, wei: bigint) => {
+    await provider.send("anvil_setBalance", [address, `0x${wei.toString(16)}`])
+  }
+
+  return {
+    anvil,
+    provider,
+    faucet,
+    suite,
+    token,
+    reverter,
+    signer,
+    settings,
+    caller,
+    predict,
+    fund,
+    create: async (...salts) => {
+      for (const salt of salts) await fund(predict(salt), 10n ** 18n)
+      const accounts = salts.map((salt) => ({ salt, walletCustody: 1 as const }))
+      await runtime.runPromise(CreateWallets.run(caller(), { accounts, settings }))
+      return salts.map(predict)
+    },
+    mint: async (to, amount) => {
+      await (await token.getFunction("mint")(to, amount)).wait()
+    },
+    balanceOf: (holder) => token.getFunction("balanceOf")(holder),
+    ask: (effect) => runtime.runPromise(effect),
+    refused: async (effect) => {
+      const exit = await runtime.runPromiseExit(effect)
+      if (Exit.isSuccess(exit)) throw new Error(`expected a refusal, got ${JSON.stringify(exit.value)}`)
+      const failure = Cause.failureOption(exit.cause)
+      if (Option.isNone(failure) || !("code" in failure.value)) throw new Error(Cause.pretty(exit.cause))
+      return failure.value
+    },
+    stop: async () => {
+      await runtime.dispose()
+      provider.destroy()
+      await anvil.stop()
+    }
+  }
+}
