@@ -1,6 +1,7 @@
 import { parseArgs } from "node:util"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
 import * as Process from "../node/Process.js"
 import * as DevFile from "./DevFile.js"
 import * as DevStack from "./DevStack.js"
@@ -45,6 +46,9 @@ const options = (args: ReadonlyArray<string>): Effect.Effect<DevStack.Options, U
 
 const say = (text: string) => Effect.sync(() => process.stdout.write(`${text}\n`))
 
+/** On stderr, so that what is printed for pasting stays together. */
+const requestLines = Logger.replace(Logger.defaultLogger, Logger.withConsoleError(Logger.logfmtLogger))
+
 Process.run(
   Effect.gen(function* () {
     const info = yield* DevStack.start(yield* options(process.argv.slice(2)))
@@ -55,5 +59,5 @@ Process.run(
       `\ncastellan (development) listens at ${info.baseUrl}, chain ${info.chainId} at ${info.rpc}; keys and addresses in ${file}. Ctrl-C stops both.`
     )
     return yield* Effect.never
-  })
+  }).pipe(Effect.provide(requestLines))
 )

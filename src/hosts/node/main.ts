@@ -1,14 +1,15 @@
 import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
 import * as Config from "../Config.js"
 import * as Process from "./Process.js"
 import * as Service from "./Service.js"
 
-/** The service as a process: configured by the file that CASTELLAN_CONFIG names, stopped by a signal. */
+/** The service as a process: configured by the file that CASTELLAN_CONFIG names, stopped by a signal. Logs are JSON lines on stdout. */
 Process.run(
   Effect.gen(function* () {
     const config = yield* Config.load(process.env)
     const { url } = yield* Service.start(config)
-    process.stdout.write(`castellan (${config.profile}) listens at ${url}\n`)
+    yield* Effect.annotateLogs(Effect.logInfo("listening"), { url, profile: config.profile })
     return yield* Effect.never
-  })
+  }).pipe(Effect.provide(Logger.json))
 )
