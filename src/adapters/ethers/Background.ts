@@ -5,10 +5,10 @@ import type * as Scope from "effect/Scope"
 /** Work that serves several askers and so belongs to none of them. It ends with the scope that it was made in. */
 export interface Background {
   /**
-   * Starts the work, which may be interrupted; `last` runs after it in any case, even if it never began. False:
-   * the scope is closed and nothing was started.
+   * Starts the work, which ends early when the scope closes and never begins when it is closed already. `last` runs
+   * after it in any case.
    */
-  readonly fork: (work: Effect.Effect<void>, last: Effect.Effect<void>) => Effect.Effect<boolean>
+  readonly fork: (work: Effect.Effect<void>, last: Effect.Effect<void>) => Effect.Effect<void>
 }
 
 export const make: Effect.Effect<Background, never, Scope.Scope> = Effect.suspend(() => {
@@ -24,11 +24,10 @@ export const make: Effect.Effect<Background, never, Scope.Scope> = Effect.suspen
       fork: (work, last) =>
         Effect.uninterruptible(
           Effect.gen(function* () {
-            if (closed) return false
+            if (closed) return yield* last
             const fiber = yield* Effect.forkDaemon(Effect.ensuring(Effect.interruptible(work), last))
             fibers.add(fiber)
             fiber.addObserver(() => fibers.delete(fiber))
-            return true
           })
         )
     }

@@ -11,6 +11,7 @@ import type * as Egress from "./Egress.js"
 import type * as Http from "./Http.js"
 import * as JsonRpc from "./JsonRpc.js"
 import * as Refusal from "./Refusal.js"
+import * as Verdict from "./Verdict.js"
 
 export interface Limits {
   readonly batchCalls: number
@@ -22,7 +23,7 @@ export interface Limits {
 export interface Retry {
   readonly baseMillis: number
   readonly maxMillis: number
-  /** No further attempt begins later than this after the first. */
+  /** No wait begins later than this after the first attempt, and none is longer. */
   readonly withinMillis: number
   /** Attempts beyond the first while the node limits the rate. */
   readonly rateLimited: number
@@ -61,27 +62,23 @@ export interface Batches {
 
 interface Entry {
   readonly call: JsonRpc.Call
+  readonly encoded: string
   readonly bytes: number
   readonly done: Deferred.Deferred<JsonRpc.Outcome, ChainRpcError>
   /** Nobody waits for it any more. */
   abandoned: boolean
 }
 
-/** Some entries had no answer that is worth repeating the call for. */
+/** Entries for which a later attempt may fare better, each with its error until then. */
 class Again extends Data.TaggedError("Again")<{
-  readonly entries: ReadonlyArray<Entry>
-  readonly error: ChainRpcError
-  /** What the node asks to wait at least. */
+  readonly entries: ReadonlyMap<Entry, ChainRpcError>
   readonly afterMillis: number
 }> {}
 
 /** Nodes take their time for these: the headers of the answer come when the work is done. */
 const slow = new Set(["eth_call", "eth_simulateV1", "eth_getLogs"])
 
-/** Gateways that stand in for a node which may be back soon. */
-const gateway = new Set([502, 503, 504])
-
-/** Parts of at most the limit's calls and bytes, in order. */
+/** Parts of at most the limits' calls and bytes, in order. */
 const split = (entries: ReadonlyArray<Entry>, limits: Limits): ReadonlyArray<ReadonlyArray<Entry>> => {
   const parts: Array<Array<Entry>> = []
   let bytes = 0
@@ -98,157 +95,98 @@ const split = (entries: ReadonlyArray<Entry>, limits: Limits): ReadonlyArray<Rea
   return parts
 }
 
-/** After everything that was ready to run has run: all that was asked at one moment is in the queue then. */
+/** After everything that was ready to run has run: all that was asked at one moment is known then. */
 const endOfMoment = Effect.async<void>((resume) => {
   const handle = setImmediate(() => resume(Effect.void))
   return Effect.sync(() => clearImmediate(handle))
 })
 
-/** Milliseconds, from either form of the header (RFC 9110, 10.2.3); 0 when it is absent or senseless. */
-const retryAfterMillis = (header: string | undefined, now: number): number => {
-  if (header === undefined) return 0
-  const seconds = /^\d{1,9}$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - now
-  return Number.isFinite(seconds) ? Math.max(0, seconds) : 0
-}
+/** The waits between attempts; the node's own wish lengthens them. */
+const waits = (retry: Retry) =>
+  Schedule.exponential(retry.baseMillis, 1.6).pipe(
+    Schedule.either(Schedule.spaced(retry.maxMillis)),
+    Schedule.jitteredWith({ min: 0.5, max: 1.5 }),
+    Schedule.intersect(Schedule.identity<Again>()),
+    Schedule.modifyDelay(([, again], wait) => Duration.max(wait, Duration.millis(again.afterMillis))),
+    Schedule.upTo(retry.withinMillis)
+  )
 
 /** The calls of one node, in as few HTTP requests as its limits allow. */
 export const make = ({ background, http, limits, onExchange, retry, target }: Options): Batches => {
   const { origin, trust } = target
-  const scrub = Refusal.scrubber(target)
+  const judge = Verdict.judge({ origin, scrub: Refusal.scrubber(target) })
+  const backoff = waits(retry)
   let nextId = 1
   let batchCalls = limits.batchCalls
+  /** The reads of the present moment; undefined between moments. */
   let moment: Array<Entry> | undefined
 
-  const failed = (reason: ChainRpcError["reason"], message: string) =>
-    new ChainRpcError({ reason, origin, message: `${origin}: ${message}` })
-  const shutDown = failed("unreachable", "the connection is shut down")
+  const settle = (entry: Entry, outcome: Effect.Effect<JsonRpc.Outcome, ChainRpcError>): void =>
+    Deferred.unsafeDone(entry.done, outcome)
 
-  const settle = (entry: Entry, outcome: Effect.Effect<JsonRpc.Outcome, ChainRpcError>) =>
-    Effect.sync(() => Deferred.unsafeDone(entry.done, outcome))
+  /** Tells those that have no answer yet why they get none. */
+  const giveUp = (entries: ReadonlyArray<Entry>, reason: ChainRpcError["reason"], message: string) =>
+    Effect.sync(() => {
+      const error = new ChainRpcError({ reason, origin, message: `${origin}: ${message}` })
+      for (const entry of entries) settle(entry, Effect.fail(error))
+    })
 
-  const all = (entries: ReadonlyArray<Entry>, error: ChainRpcError) =>
-    Effect.forEach(entries, (entry) => settle(entry, Effect.fail(error)), { discard: true })
+  const giveUpEach = ({ entries }: Again) =>
+    Effect.sync(() => {
+      for (const [entry, error] of entries) settle(entry, Effect.fail(error))
+    })
 
-  /** What one answer of the node means for the entries; fails for those that shall be asked again. */
+  /** One HTTP round trip. Fails with the entries for which another attempt is worth it. */
   const exchange = (entries: ReadonlyArray<Entry>): Effect.Effect<void, Again> =>
     Effect.gen(function* () {
       const calls = entries.map(({ call }) => call)
       const methods = calls.map(({ method }) => method)
       onExchange({ origin, trust, methods })
-      const again = (error: ChainRpcError, afterMillis = 0, some = entries) =>
-        Effect.fail(new Again({ entries: some, error, afterMillis }))
-
-      const posted = yield* Effect.either(
-        http.post(
-          target,
-          JsonRpc.encode(calls),
-          methods.some((method) => slow.has(method))
-        )
+      const body = JsonRpc.body(entries.map(({ encoded }) => encoded))
+      const patient = methods.some((method) => slow.has(method))
+      const posted = yield* Effect.withSpan(
+        Effect.either(http.post(target, body, patient)),
+        "ChainRpc.exchange",
+        { kind: "client", attributes: { origin, methods } }
       )
-      if (posted._tag === "Left") {
-        const { message, passing, reason } = posted.left
-        const error = failed(reason === "garbled" ? "notAnRpc" : reason, message)
-        return yield* passing ? again(error) : all(entries, error)
+      const verdict = judge(posted, calls, yield* Clock.currentTimeMillis)
+      if (verdict._tag === "smaller") {
+        batchCalls = Math.min(batchCalls, Math.max(1, entries.length >> 1))
+        return yield* deliver(entries)
       }
-      const { body, retryAfter, status } = posted.right
-      const afterMillis = retryAfterMillis(retryAfter, yield* Clock.currentTimeMillis)
-      if (status === 429) return yield* again(failed("rateLimited", "HTTP status 429"), afterMillis)
-      if (status >= 300 && status < 400)
-        return yield* all(entries, failed("unreachable", `HTTP status ${status}: redirects are not followed`))
-      if (gateway.has(status))
-        return yield* again(failed("unreachable", `HTTP status ${status}`), afterMillis)
-
-      const decoded = JsonRpc.decode(body, calls)
-      const tooMany = entries.length > 1 && status === 413
-      if (decoded._tag === "Left" && !tooMany)
-        return yield* all(
-          entries,
-          status >= 200 && status < 300
-            ? failed("notAnRpc", decoded.left)
-            : failed("unreachable", `HTTP status ${status}`)
-        )
-      if (decoded._tag === "Left" || decoded.right._tag === "refused") {
-        const error =
-          decoded._tag === "Right" && decoded.right._tag === "refused" ? decoded.right.error : null
-        if (entries.length > 1 && (error === null || Refusal.isOfBatches(error))) {
-          batchCalls = Math.min(batchCalls, Math.max(1, entries.length >> 1))
-          return yield* deliver(entries)
-        }
-        if (error === null) return yield* all(entries, failed("unreachable", `HTTP status ${status}`))
-        if (Refusal.isRateLimit(error))
-          return yield* again(failed("rateLimited", scrub(error.message)), afterMillis)
-        return yield* all(
-          entries,
-          new ChainRpcError({
-            reason: "rejected",
-            origin,
-            message: scrub(error.message),
-            rpcCode: error.code
-          })
-        )
-      }
-
-      const limited: Array<Entry> = []
-      let words = ""
+      const later = new Map<Entry, ChainRpcError>()
       for (const entry of entries) {
-        const outcome = decoded.right.byId.get(entry.call.id)
-        if (outcome === undefined)
-          yield* settle(
+        const ruling = verdict.of(entry.call)
+        if (ruling._tag === "again") later.set(entry, ruling.error)
+        else
+          settle(
             entry,
-            Effect.fail(failed("notAnRpc", `it left out the answer to ${entry.call.method}`))
+            ruling._tag === "answered" ? Effect.succeed(ruling.outcome) : Effect.fail(ruling.error)
           )
-        else if (outcome._tag === "error" && Refusal.isRateLimit(outcome.error)) {
-          limited.push(entry)
-          words = outcome.error.message
-        } else if (outcome._tag === "error") {
-          const { code, data, message } = outcome.error
-          yield* settle(
-            entry,
-            Effect.succeed({ _tag: "error", error: { code, message: scrub(message), data } })
-          )
-        } else yield* settle(entry, Effect.succeed(outcome))
       }
-      if (limited.length > 0) yield* again(failed("rateLimited", scrub(words)), afterMillis, limited)
-    }).pipe(
-      Effect.withSpan("ChainRpc.exchange", {
-        kind: "client",
-        attributes: { origin, methods: entries.map(({ call }) => call.method) }
-      })
-    )
+      if (later.size > 0) return yield* new Again({ entries: later, afterMillis: verdict.afterMillis })
+    })
 
   /** Repeats what may be repeated, all of it together, and gives up in bounded time. */
   const persist = (entries: ReadonlyArray<Entry>): Effect.Effect<void> =>
     Effect.suspend(() => {
       let pending = entries
-      let cuts = 0
-      let limitations = 0
+      let cut = 0
+      let limited = 0
       const attempt = Effect.suspend(() => {
         pending = pending.filter(({ abandoned }) => !abandoned)
         return pending.length === 0 ? Effect.void : exchange(pending)
-      }).pipe(
-        Effect.tapError((again) =>
-          Effect.sync(() => {
-            pending = again.entries
-            if (again.error.reason === "rateLimited") limitations += 1
-            else cuts += 1
-          })
+      })
+      const mayRepeat = (again: Again) => {
+        pending = [...again.entries.keys()]
+        const errors = [...again.entries.values()]
+        if (errors.some(({ reason }) => reason === "unreachable")) cut += 1
+        else limited += 1
+        return (
+          again.afterMillis <= retry.withinMillis && cut <= retry.unreachable && limited <= retry.rateLimited
         )
-      )
-      const mayRepeat = (again: Again) =>
-        again.afterMillis <= retry.withinMillis &&
-        cuts <= retry.unreachable &&
-        limitations <= retry.rateLimited
-      const waits = Schedule.exponential(retry.baseMillis, 1.6).pipe(
-        Schedule.either(Schedule.spaced(retry.maxMillis)),
-        Schedule.jitteredWith({ min: 0.5, max: 1.5 }),
-        Schedule.intersect(Schedule.identity<Again>()),
-        Schedule.modifyDelay(([, again], wait) => Duration.max(wait, Duration.millis(again.afterMillis))),
-        Schedule.upTo(retry.withinMillis)
-      )
-      return attempt.pipe(
-        Effect.retry({ schedule: waits, while: mayRepeat }),
-        Effect.catchAll((again) => all(again.entries, again.error))
-      )
+      }
+      return Effect.catchAll(Effect.retry(attempt, { schedule: backoff, while: mayRepeat }), giveUpEach)
     })
 
   const deliver = (entries: ReadonlyArray<Entry>): Effect.Effect<void> =>
@@ -257,59 +195,67 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
       discard: true
     })
 
-  /** Whatever ends the work, nobody waits for ever. */
-  const start = (work: Effect.Effect<void>, entries: ReadonlyArray<Entry>) =>
-    Effect.flatMap(
-      background.fork(
-        Effect.catchAllDefect(work, () =>
-          all(entries, failed("notAnRpc", "its answer could not be processed"))
-        ),
-        all(entries, shutDown)
-      ),
-      (started) => (started ? Effect.void : all(entries, shutDown))
-    )
+  /** Whatever goes wrong in the work of these entries, nobody waits for ever. */
+  const guarded = (work: Effect.Effect<void>, entries: ReadonlyArray<Entry>) =>
+    Effect.catchAllDefect(work, () => giveUp(entries, "notAnRpc", "its answer could not be processed"))
+
+  const shutDown = (entries: ReadonlyArray<Entry>) =>
+    giveUp(entries, "unreachable", "the connection is shut down")
 
   const entryOf = (method: string, params: ReadonlyArray<unknown>): Entry => {
     const call = { id: nextId++, method, params }
+    const encoded = JsonRpc.encode(call)
     return {
       call,
-      bytes: Buffer.byteLength(JsonRpc.encode([call])),
+      encoded,
+      bytes: Buffer.byteLength(encoded),
       done: Deferred.unsafeMake(FiberId.none),
       abandoned: false
     }
   }
 
-  const wait = (entry: Entry) =>
-    Effect.onInterrupt(Deferred.await(entry.done), () =>
-      Effect.sync(() => {
-        entry.abandoned = true
+  /** Joins the present moment, or begins one. */
+  const enqueue = (entry: Entry): Effect.Effect<void> => {
+    if (moment !== undefined) {
+      moment.push(entry)
+      return Effect.void
+    }
+    const entries = [entry]
+    moment = entries
+    const over = Effect.sync(() => {
+      if (moment === entries) moment = undefined
+    })
+    const work = Effect.zipRight(
+      Effect.zipRight(endOfMoment, over),
+      Effect.suspend(() => deliver(entries))
+    )
+    return background.fork(guarded(work, entries), Effect.zipRight(over, shutDown(entries)))
+  }
+
+  const call = (
+    method: string,
+    params: ReadonlyArray<unknown>,
+    begin: (entry: Entry) => Effect.Effect<void>
+  ): Effect.Effect<JsonRpc.Outcome, ChainRpcError> =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.suspend(() => {
+        const entry = entryOf(method, params)
+        const abandon = Effect.sync(() => {
+          entry.abandoned = true
+        })
+        return Effect.zipRight(
+          begin(entry),
+          Effect.onInterrupt(restore(Deferred.await(entry.done)), () => abandon)
+        )
       })
     )
 
   return {
-    read: (method, params) =>
-      Effect.suspend(() => {
-        const entry = entryOf(method, params)
-        if (moment !== undefined) {
-          moment.push(entry)
-          return wait(entry)
-        }
-        const entries = [entry]
-        moment = entries
-        const close = Effect.sync(() => {
-          if (moment === entries) moment = undefined
-        })
-        const work = Effect.zipRight(
-          Effect.ensuring(endOfMoment, close),
-          Effect.suspend(() => deliver(entries))
-        )
-        return Effect.zipRight(start(work, entries), wait(entry))
-      }),
+    read: (method, params) => call(method, params, enqueue),
     once: (method, params) =>
-      Effect.suspend(() => {
-        const entry = entryOf(method, params)
-        const work = Effect.catchAll(exchange([entry]), (again) => all(again.entries, again.error))
-        return Effect.zipRight(start(work, [entry]), wait(entry))
+      call(method, params, (entry) => {
+        const work = Effect.catchAll(exchange([entry]), giveUpEach)
+        return background.fork(guarded(work, [entry]), shutDown([entry]))
       })
   }
 }

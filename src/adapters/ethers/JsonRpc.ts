@@ -29,11 +29,13 @@ export type Answers =
   | { readonly _tag: "each"; readonly byId: ReadonlyMap<number, Outcome> }
   | { readonly _tag: "refused"; readonly error: RpcError }
 
-/** One call as an object, several as a batch. */
-export const encode = (calls: ReadonlyArray<Call>): string => {
-  const messages = calls.map(({ id, method, params }) => ({ jsonrpc: "2.0", id, method, params }))
-  return JSON.stringify(messages.length === 1 ? messages[0] : messages)
-}
+/** One call as text. */
+export const encode = ({ id, method, params }: Call): string =>
+  JSON.stringify({ jsonrpc: "2.0", id, method, params })
+
+/** The request body of encoded calls: one as it is, several as a batch. */
+export const body = (encoded: ReadonlyArray<string>): string =>
+  encoded.length === 1 ? encoded.join() : `[${encoded.join()}]`
 
 /** A value with members that can be looked at. */
 export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>

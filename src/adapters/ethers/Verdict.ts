@@ -1,0 +1,105 @@
+import * as Either from "effect/Either"
+import { ChainRpcError } from "../../application/ports/ChainRpc.js"
+import type { Answer, HttpFailure } from "./Http.js"
+import * as JsonRpc from "./JsonRpc.js"
+import * as Refusal from "./Refusal.js"
+
+/** What the node said to one call. */
+export type Ruling =
+  /** A result, or an error object that only the method can interpret. Its message is presentable. */
+  | { readonly _tag: "answered"; readonly outcome: JsonRpc.Outcome }
+  | { readonly _tag: "failed"; readonly error: ChainRpcError }
+  /** A failure that a later attempt may not meet. */
+  | { readonly _tag: "again"; readonly error: ChainRpcError }
+
+export type Verdict =
+  | {
+      readonly _tag: "each"
+      readonly of: (call: JsonRpc.Call) => Ruling
+      /** What the node asks to wait at least before the next attempt. */
+      readonly afterMillis: number
+    }
+  /** The node does not take so many calls in one request. */
+  | { readonly _tag: "smaller" }
+
+/** Gateways that stand in for a node which may be back soon. */
+const gateway = new Set([502, 503, 504])
+
+const payloadTooLarge = 413
+
+/** Milliseconds, from either form of Retry-After (RFC 9110, 10.2.3); 0 when it is absent or senseless. */
+const retryAfterMillis = (header: string | undefined, now: number): number => {
+  if (header === undefined) return 0
+  const wait = /^\d{1,9}$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - now
+  return Number.isFinite(wait) ? Math.max(0, wait) : 0
+}
+
+/**
+ * What came back for `calls`. `now`: Unix milliseconds. A JSON-RPC answer counts whatever its HTTP status is,
+ * those of rate limits, redirects and gateways apart.
+ */
+export const judge =
+  ({ origin, scrub }: { readonly origin: string; readonly scrub: ReturnType<typeof Refusal.scrubber> }) =>
+  (posted: Either.Either<Answer, HttpFailure>, calls: ReadonlyArray<JsonRpc.Call>, now: number): Verdict => {
+    const errorOf = (reason: ChainRpcError["reason"], message: string) =>
+      new ChainRpcError({ reason, origin, message: `${origin}: ${message}` })
+    const failed = (reason: ChainRpcError["reason"], message: string): Ruling => ({
+      _tag: "failed",
+      error: errorOf(reason, message)
+    })
+    const again = (reason: "rateLimited" | "unreachable", message: string): Ruling => ({
+      _tag: "again",
+      error: errorOf(reason, message)
+    })
+    const all = (ruling: Ruling, afterMillis = 0): Verdict => ({
+      _tag: "each",
+      of: () => ruling,
+      afterMillis
+    })
+
+    if (Either.isLeft(posted)) {
+      const { message, passing, reason } = posted.left
+      if (passing) return all(again("unreachable", message))
+      return all(failed(reason === "garbled" ? "notAnRpc" : reason, message))
+    }
+
+    const { body, retryAfter, status } = posted.right
+    const afterMillis = retryAfterMillis(retryAfter, now)
+    const says = `HTTP status ${status}`
+    if (status === 429) return all(again("rateLimited", says), afterMillis)
+    if (gateway.has(status)) return all(again("unreachable", says), afterMillis)
+    if (status >= 300 && status < 400)
+      return all(failed("unreachable", `${says}: redirects are not followed`))
+    if (status === payloadTooLarge && calls.length > 1) return { _tag: "smaller" }
+
+    const decoded = JsonRpc.decode(body, calls)
+    if (Either.isLeft(decoded))
+      return all(
+        status >= 200 && status < 300 ? failed("notAnRpc", decoded.left) : failed("unreachable", says)
+      )
+
+    const answers = decoded.right
+    if (answers._tag === "refused") {
+      const { code, message } = answers.error
+      if (Refusal.isRateLimit(answers.error)) return all(again("rateLimited", scrub(message)), afterMillis)
+      if (calls.length > 1 && Refusal.isOfBatches(answers.error)) return { _tag: "smaller" }
+      return all({
+        _tag: "failed",
+        error: new ChainRpcError({ reason: "rejected", origin, message: scrub(message), rpcCode: code })
+      })
+    }
+
+    return {
+      _tag: "each",
+      afterMillis,
+      of: ({ id, method }) => {
+        const outcome = answers.byId.get(id)
+        if (outcome === undefined) return failed("notAnRpc", `it left out the answer to ${method}`)
+        if (outcome._tag === "result") return { _tag: "answered", outcome }
+        const { code, data, message } = outcome.error
+        return Refusal.isRateLimit(outcome.error)
+          ? again("rateLimited", scrub(message))
+          : { _tag: "answered", outcome: { _tag: "error", error: { code, message: scrub(message), data } } }
+      }
+    }
+  }
