@@ -181,6 +181,7 @@ const accept =
       for (const [name, row] of deployments) state.deployments.set(name, row)
       for (const intent of ops) {
         State.addOp(state, {
+          order: state.accepted++,
           accountId,
           requestId,
           intent,

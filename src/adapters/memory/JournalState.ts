@@ -18,6 +18,8 @@ export interface Request {
 
 /** An accepted op; changes in place. */
 export interface Op {
+  /** Counts the accepted ops. */
+  readonly order: number
   readonly accountId: AccountId
   readonly requestId: string
   readonly intent: OpIntent
@@ -43,8 +45,10 @@ export interface Transaction {
 }
 
 export interface State {
+  /** Number of the ops that were ever accepted. */
+  accepted: number
   readonly requests: Map<string, Request>
-  /** By account, chain and hash, oldest first. */
+  /** By chain and hash, in the order of acceptance. */
   readonly byHash: Map<string, Array<Op>>
   /** Not abandoned, by what they own. */
   readonly byNonce: Map<string, Op>
@@ -57,6 +61,7 @@ export interface State {
 }
 
 export const make = (): State => ({
+  accepted: 0,
   requests: new Map(),
   byHash: new Map(),
   byNonce: new Map(),
@@ -92,7 +97,9 @@ export const alive = (state: State, chainId: bigint, hash: Bytes32): Op | undefi
 export const addHash = (state: State, op: Op, hash: Bytes32): void => {
   op.userOpHash = hash
   const name = hashName(op.intent.space.chainId, hash)
-  state.byHash.set(name, [...(state.byHash.get(name) ?? []), op])
+  // Hashes may follow in another order than the ops were accepted in.
+  const ops = [...(state.byHash.get(name) ?? []), op].sort((one, other) => one.order - other.order)
+  state.byHash.set(name, ops)
 }
 
 export const addOp = (state: State, op: Op): void => {

@@ -115,6 +115,20 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     )
 
     fact(
+      "the latest op is the one that was accepted last, in whatever order the hashes were noted",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const ops = [0, 1].map((index) => Make.op({ index, nonceKey: BigInt(index) }))
+        yield* journal.accept(Make.acceptance("r1", ops))
+        for (const index of [1, 0]) {
+          yield* journal.identify("r1", [{ index, userOpHash: Make.word(10) }])
+          yield* journal.abandon("r1", [index])
+        }
+        expect(yield* find(10)).toMatchObject({ index: 1, state: "abandoned" })
+      })
+    )
+
+    fact(
       "an op in a signed transaction cannot be given up, nor anything together with it",
       Effect.gen(function* () {
         const journal = yield* Journal

@@ -1,0 +1,183 @@
+import { chmodSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import * as Reactivity from "@effect/experimental/Reactivity"
+import * as SqlClient from "@effect/sql/SqlClient"
+import { describe, expect, it } from "@effect/vitest"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as SqlJournal from "../../../src/adapters/sql/Journal.js"
+import * as Migrations from "../../../src/adapters/sql/Migrations.js"
+import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
+import { Journal } from "../../../src/application/ports/Journal.js"
+import { temporaryFolder } from "../../support/journal/Layers.js"
+import * as Make from "../../support/journal/Make.js"
+
+const open = (filename: string) => Effect.provide(Sqlite.make({ filename }), Reactivity.layer)
+const inMemory = Sqlite.layer({ filename: ":memory:" })
+
+describe("the SQLite client", () => {
+  it.scoped("every commit is on the disk when it returns: write-ahead log, full synchronisation", () =>
+    Effect.gen(function* () {
+      const sql = yield* open(join(yield* temporaryFolder, "journal.db"))
+      expect(yield* sql`pragma journal_mode`).toEqual([{ journal_mode: "wal" }])
+      expect(yield* sql`pragma synchronous`).toEqual([{ synchronous: 2 }])
+      expect(yield* sql`pragma foreign_keys`).toEqual([{ foreign_keys: 1 }])
+      expect(yield* sql`pragma busy_timeout`).toEqual([{ timeout: 5_000 }])
+    })
+  )
+
+  it.scoped("a new file, and what belongs to it, is readable by its owner only", () =>
+    Effect.gen(function* () {
+      const file = join(yield* temporaryFolder, "journal.db")
+      const sql = yield* open(file)
+      yield* sql`create table t (n integer)`
+      for (const name of [file, `${file}-wal`, `${file}-shm`])
+        expect(statSync(name).mode & 0o777, name).toBe(0o600)
+    })
+  )
+
+  it.scoped("a file that cannot be used is a typed failure that names it", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const missing = join(folder, "missing", "journal.db")
+      const garbage = join(folder, "garbage.db")
+      writeFileSync(garbage, "this is no database, and long enough to be seen as none ".repeat(50))
+      chmodSync(garbage, 0o600)
+      for (const [file, code] of [
+        [missing, "ENOENT"],
+        [folder, "EISDIR"],
+        [garbage, "SQLITE_NOTADB"]
+      ] as const) {
+        const error = yield* Effect.flip(open(file))
+        expect(error._tag).toBe("SqliteError")
+        expect(error.message).toContain(file)
+        expect(error.message).toContain(code)
+      }
+    })
+  )
+
+  it.effect("a transaction has the lock of the writer from its beginning", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const one = yield* open(join(folder, "journal.db"))
+      const other = yield* Effect.provide(
+        Sqlite.make({ filename: join(folder, "journal.db"), busyTimeoutMillis: 1 }),
+        Reactivity.layer
+      )
+      yield* one`create table t (n integer)`
+      // On a fiber of its own: inside the transaction of one client another one would join it.
+      const elsewhere = Effect.promise(() =>
+        Effect.runPromiseExit(other.withTransaction(other`select * from t`))
+      )
+      const exit = yield* one.withTransaction(Effect.zipRight(one`select * from t`, elsewhere))
+      expect(Exit.isFailure(exit)).toBe(true)
+      // Neither connection is left inside a transaction.
+      for (const sql of [one, other]) yield* sql.withTransaction(sql`insert into t (n) values (1)`)
+      expect(yield* one`select count(*) as n from t`).toEqual([{ n: 2 }])
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("a commit that fails is rolled back, and the next transaction succeeds", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`create table parent (id integer primary key)`
+      yield* sql`
+        create table child (id integer references parent (id) deferrable initially deferred)`
+      const exit = yield* Effect.exit(sql.withTransaction(sql`insert into child (id) values (7)`))
+      expect(Exit.isFailure(exit)).toBe(true)
+      expect(yield* sql`select * from child`).toEqual([])
+      yield* sql.withTransaction(sql`insert into parent (id) values (7)`)
+      yield* sql.withTransaction(sql`insert into child (id) values (7)`)
+      expect(yield* sql`select * from child`).toEqual([{ id: 7 }])
+    }).pipe(Effect.provide(inMemory))
+  )
+
+  it.effect("an interrupted transaction leaves nothing behind and lets the next one in", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`create table t (n integer)`
+      const exit = yield* Effect.exit(
+        sql.withTransaction(Effect.zipRight(sql`insert into t (n) values (1)`, Effect.interrupt))
+      )
+      expect(Exit.isInterrupted(exit)).toBe(true)
+      yield* sql.withTransaction(sql`insert into t (n) values (2)`)
+      expect(yield* sql`select n from t`).toEqual([{ n: 2 }])
+    }).pipe(Effect.provide(inMemory))
+  )
+})
+
+describe("the schema", () => {
+  it.effect("is brought up to date once, and again without effect", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* Migrations.run
+      const tables = sql`select name, sql from sqlite_master order by name`
+      const before = yield* tables
+      yield* Migrations.run
+      expect(yield* tables).toEqual(before)
+      expect(yield* sql`select migration_id from castellan_migrations`).toEqual([{ migration_id: 1 }])
+    }).pipe(Effect.provide(inMemory))
+  )
+
+  it.effect("of a newer version of the program is refused", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* Migrations.run
+      yield* sql`insert into castellan_migrations (migration_id, name) values (9999, 'future')`
+      const error = yield* Effect.flip(Migrations.run)
+      expect(error._tag).toBe("MigrationsError")
+      expect(error.message).toContain("newer version")
+    }).pipe(Effect.provide(inMemory))
+  )
+
+  it.effect("that cannot be made leaves nothing behind and is a typed failure", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`create table leases (n integer)`
+      const error = yield* Effect.flip(Migrations.run)
+      expect(error._tag).toBe("MigrationsError")
+      expect(error.message).not.toMatch(/create|table|leases/i)
+      expect(yield* sql`select name from sqlite_master where name = 'requests'`).toEqual([])
+    }).pipe(Effect.provide(inMemory))
+  )
+})
+
+describe("a journal whose store fails", () => {
+  const journalOn = Layer.provideMerge(SqlJournal.layer, inMemory)
+
+  it.effect("says so without SQL or data, has no effect, and works again afterwards", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const journal = yield* Journal
+      const accept = journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
+      yield* sql`pragma query_only = on`
+      const error = yield* Effect.flip(accept)
+      expect(error._tag).toBe("JournalError")
+      expect(error.message).toBe("the journal's store failed (SQLITE_READONLY)")
+      yield* sql`pragma query_only = off`
+      expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toBeNull()
+      expect(yield* accept).toEqual({ _tag: "accepted" })
+    }).pipe(Effect.provide(journalOn))
+  )
+
+  it.effect("at the commit fails as it does everywhere else", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const journal = yield* Journal
+      yield* sql`create table parent (id text primary key)`
+      yield* sql`create table child (id text references parent (id) deferrable initially deferred)`
+      yield* sql`
+        create trigger orphan after insert on ops begin insert into child (id) values (new.request_id); end`
+      const accept = journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
+      const exit = yield* Effect.exit(accept)
+      const failure = Exit.isFailure(exit) ? Option.getOrNull(Cause.failureOption(exit.cause)) : null
+      expect(failure?.message).toBe("the journal's store failed (SQLITE_CONSTRAINT_FOREIGNKEY)")
+      expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toBeNull()
+      yield* sql`drop trigger orphan`
+      expect(yield* accept).toEqual({ _tag: "accepted" })
+    }).pipe(Effect.provide(journalOn))
+  )
+})

@@ -1,0 +1,52 @@
+import { writeSync } from "node:fs"
+import * as Effect from "effect/Effect"
+import { Journal } from "../../../src/application/ports/Journal.js"
+import { sqliteAt } from "./Layers.js"
+import * as Make from "./Make.js"
+
+/**
+ * A process that works at a journal until it is ended: `tsx Writer.ts <file> <name>`. Every step is told on
+ * standard output after the journal said that it is done.
+ */
+const [, , file = "", name = ""] = process.argv
+
+const tell = (line: string) => Effect.sync(() => writeSync(1, `${line}\n`))
+
+const work = (n: number, hash: number) =>
+  Effect.gen(function* () {
+    const journal = yield* Journal
+    const id = `${name} ${n}`
+    const leased = yield* journal.lease(Make.leaseRequest(id, { keys: { from: 0n, to: 1_000_000n } }))
+    const nonceKey = leased?.[0]
+    if (nonceKey === undefined) return yield* Effect.dieMessage("no free key")
+    yield* tell(`leased ${nonceKey}`)
+    const userOpHash = Make.word(hash)
+    // A key comes free with every settlement: the sequence is the number of the work.
+    const ops = [0, 1].map((index) =>
+      Make.op({
+        index,
+        nonceKey: nonceKey + BigInt(index) * 2n ** 100n,
+        sequence: BigInt(hash),
+        userOpHash: Make.word(hash + index),
+        reserve: 1n
+      })
+    )
+    yield* journal.accept(Make.acceptance(id, ops))
+    yield* tell(`accepted ${hash}`)
+    const lane = { ...Make.lane, signer: Make.address(name.charCodeAt(0)) }
+    const allocation = yield* journal.allocate(Make.allocation(id, { ...lane, ops: [0, 1] }))
+    if (allocation._tag !== "allocated") return yield* Effect.dieMessage("no funds")
+    yield* journal.recordSigned(Make.signed(allocation.nonce, lane))
+    yield* tell(`signed ${hash} ${allocation.nonce}`)
+    yield* journal.settle(Make.mined(allocation.nonce, lane), [Make.landed(userOpHash, allocation.nonce)])
+    yield* tell(`settled ${hash}`)
+  })
+
+const first = name.charCodeAt(0) * 1_000_000
+
+await Effect.runPromise(
+  Effect.gen(function* () {
+    yield* tell("ready")
+    for (let n = 0; ; n++) yield* work(n, first + 2 * n)
+  }).pipe(Effect.provide(sqliteAt(file)))
+)
