@@ -1,7 +1,11 @@
-import { encodeRlp } from "ethers/utils"
-import type { Address } from "./Address.js"
+import * as Data from "effect/Data"
+import * as Either from "effect/Either"
+import { SigningKey } from "ethers/crypto"
+import { decodeRlp, encodeRlp } from "ethers/utils"
+import * as Address from "./Address.js"
 import * as Hex from "./Hex.js"
 import * as Keccak from "./Keccak.js"
+import * as Uint from "./Uint.js"
 
 /**
  * A transaction of type 2 (EIP-1559), with an empty access list. EIP-2681 bounds the nonce to 2^64 - 2, the chain
@@ -15,11 +19,23 @@ export interface Transaction {
   /** Wei per gas unit. */
   readonly maxFeePerGas: bigint
   readonly gasLimit: bigint
-  readonly to: Address
+  readonly to: Address.Address
   /** Wei. */
   readonly value: bigint
   readonly data: Hex.Hex
 }
+
+/** A transaction with its sender's signature. */
+export interface Signed {
+  readonly transaction: Transaction
+  readonly from: Address.Address
+  readonly hash: Hex.Bytes32
+}
+
+/** Bytes that are no signed transaction of this kind. */
+export class MalformedTransaction extends Data.TaggedError("MalformedTransaction")<{
+  readonly reason: string
+}> {}
 
 /** EIP-2718 type of EIP-1559. */
 const type = "0x02" as Hex.Hex
@@ -63,3 +79,46 @@ export const serialize = (tx: Transaction, signature: Hex.Hex): Hex.Hex =>
 
 /** The transaction's hash, from its signed bytes. */
 export const hash = (raw: Hex.Hex): Hex.Bytes32 => Keccak.hash(raw)
+
+/** Half of the order of secp256k1: EIP-2 forbids an s above it. */
+const maxS = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
+
+const read = (raw: Hex.Hex): Signed | string => {
+  const items = decodeRlp(`0x${raw.slice(4)}`)
+  const bytes = (at: number): string => {
+    const item = items[at]
+    return typeof item === "string" ? item : "0x"
+  }
+  const integer = (at: number): bigint => (bytes(at) === "0x" ? 0n : BigInt(bytes(at)))
+  const transaction: Transaction = {
+    chainId: integer(0),
+    nonce: integer(1),
+    maxPriorityFeePerGas: integer(2),
+    maxFeePerGas: integer(3),
+    gasLimit: integer(4),
+    to: Address.unsafe(bytes(5)),
+    value: integer(6),
+    data: Hex.unsafe(bytes(7))
+  }
+  const v = bytes(9) === "0x01" ? 28n : 27n
+  const s = integer(11)
+  const signature = Hex.unsafe(`0x${Uint.toWord(integer(10))}${Uint.toWord(s)}${v.toString(16)}`)
+  if (serialize(transaction, signature) !== raw) return "not the encoding of a signed EIP-1559 transaction"
+  if (s > maxS) return "s is in the upper half"
+  const publicKey = SigningKey.recoverPublicKey(signingDigest(transaction), signature)
+  const from = Address.fromWord(Keccak.hash(Hex.unsafe(`0x${publicKey.slice(4)}`)))
+  return { transaction, from, hash: hash(raw) }
+}
+
+/**
+ * Signed bytes to the transaction and its sender. Only what `serialize` writes is taken: no access list, no
+ * leading zeros, nothing behind.
+ */
+export const parse = (raw: Hex.Hex): Either.Either<Signed, MalformedTransaction> =>
+  Either.try({
+    try: () => read(raw),
+    catch: () => "not RLP, or not a signature that anybody made"
+  }).pipe(
+    Either.flatMap((result) => (typeof result === "string" ? Either.left(result) : Either.right(result))),
+    Either.mapLeft((reason) => new MalformedTransaction({ reason }))
+  )

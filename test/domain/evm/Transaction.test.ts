@@ -1,21 +1,27 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Transaction as Reference, Signature, SigningKey } from "ethers"
+import * as Either from "effect/Either"
+import { computeAddress, Transaction as Reference, Signature, SigningKey } from "ethers"
 import * as fc from "fast-check"
 import * as Address from "../../../src/domain/evm/Address.js"
 import * as Hex from "../../../src/domain/evm/Hex.js"
 import * as Transaction from "../../../src/domain/evm/Transaction.js"
-import { address, hex, uint } from "../generators.js"
+import { address, hex, mutated, uint } from "../generators.js"
 
-const transaction: fc.Arbitrary<Transaction.Transaction> = fc.record({
-  chainId: fc.oneof(fc.constantFrom(1n, 137n, 8453n, 31337n), fc.bigInt(1n, 2n ** 53n)),
-  nonce: fc.oneof(fc.constantFrom(0n, 127n, 128n, 255n, 256n), fc.bigInt(0n, 2n ** 53n - 2n)),
-  maxPriorityFeePerGas: uint(128),
-  maxFeePerGas: uint(128),
-  gasLimit: uint(64),
-  to: address,
-  value: uint(256),
-  data: hex(700)
-})
+const transaction: fc.Arbitrary<Transaction.Transaction> = fc
+  .record({
+    chainId: fc.oneof(fc.constantFrom(1n, 137n, 8453n, 31337n), fc.bigInt(1n, 2n ** 53n)),
+    nonce: fc.oneof(fc.constantFrom(0n, 127n, 128n, 255n, 256n), fc.bigInt(0n, 2n ** 53n - 2n)),
+    maxPriorityFeePerGas: uint(128),
+    maxFeePerGas: uint(128),
+    gasLimit: uint(64),
+    to: address,
+    value: uint(256),
+    data: hex(700)
+  })
+  // Ethers refuses to look at another order of the two.
+  .map((tx) =>
+    tx.maxPriorityFeePerGas > tx.maxFeePerGas ? { ...tx, maxPriorityFeePerGas: tx.maxFeePerGas } : tx
+  )
 
 const key = fc
   .bigInt(1n, 2n ** 255n)
@@ -28,7 +34,6 @@ describe("Transaction", () => {
   it("its signing digest is that of ethers", () => {
     fc.assert(
       fc.property(transaction, (tx) => {
-        fc.pre(tx.maxPriorityFeePerGas <= tx.maxFeePerGas)
         expect(Transaction.signingDigest(tx)).toBe(reference(tx).unsignedHash)
       })
     )
@@ -37,7 +42,6 @@ describe("Transaction", () => {
   it("signed bytes and hash are those of ethers, and ethers recovers the sender from them", () => {
     fc.assert(
       fc.property(transaction, key, (tx, signer) => {
-        fc.pre(tx.maxPriorityFeePerGas <= tx.maxFeePerGas)
         const signature = signer.sign(Transaction.signingDigest(tx)).serialized
         const raw = Transaction.serialize(tx, Hex.unsafe(signature))
         const expected = reference(tx)
@@ -74,5 +78,80 @@ describe("Transaction", () => {
       expected.signature = signature
       expect(Transaction.serialize(tx, Hex.unsafe(signature.serialized))).toBe(expected.serialized)
     }
+  })
+
+  it("parsing returns the transaction, its sender and its hash", () => {
+    fc.assert(
+      fc.property(transaction, key, (tx, signer) => {
+        const raw = Transaction.serialize(
+          tx,
+          Hex.unsafe(signer.sign(Transaction.signingDigest(tx)).serialized)
+        )
+        expect(Either.getOrThrow(Transaction.parse(raw))).toEqual({
+          transaction: tx,
+          from: computeAddress(signer.publicKey),
+          hash: Transaction.hash(raw)
+        })
+      }),
+      { numRuns: 50 }
+    )
+  })
+
+  it("parsing takes nothing but what serializing writes", () => {
+    const signed = fc
+      .tuple(transaction, key)
+      .map(([tx, signer]) =>
+        Transaction.serialize(tx, Hex.unsafe(signer.sign(Transaction.signingDigest(tx)).serialized))
+      )
+    fc.assert(
+      fc.property(mutated(signed), ([, wrong]) => {
+        const parsed = Transaction.parse(wrong)
+        if (Either.isLeft(parsed)) return
+        const { maxFeePerGas, maxPriorityFeePerGas } = parsed.right.transaction
+        fc.pre(maxPriorityFeePerGas <= maxFeePerGas)
+        // Another transaction, or another signer, then: but the same bytes for ethers.
+        const same = Reference.from(wrong)
+        expect(parsed.right.from).toBe(same.from)
+        expect(parsed.right.hash).toBe(same.hash)
+        expect(same.accessList).toEqual([])
+      }),
+      { numRuns: 300 }
+    )
+    fc.assert(
+      fc.property(hex(300), (bytes) => {
+        expect(Either.isLeft(Transaction.parse(bytes))).toBe(true)
+        expect(Either.isLeft(Transaction.parse(Hex.unsafe(`0x02${bytes.slice(2)}`)))).toBe(true)
+      })
+    )
+  })
+
+  it("parsing refuses an access list, a legacy transaction, and an s in the upper half", () => {
+    const signer = new SigningKey(`0x${"17".repeat(32)}`)
+    const fields = { chainId: 1n, nonce: 0, to: Address.zero, gasLimit: 21_000n }
+    const sign = (tx: Reference): string => {
+      tx.signature = signer.sign(tx.unsignedHash)
+      return tx.serialized
+    }
+    const list = [{ address: Address.zero, storageKeys: [] }]
+    for (const raw of [
+      sign(
+        Reference.from({ ...fields, type: 2, maxFeePerGas: 1n, maxPriorityFeePerGas: 1n, accessList: list })
+      ),
+      sign(Reference.from({ ...fields, type: 0, gasPrice: 1n })),
+      sign(Reference.from({ ...fields, type: 1, gasPrice: 1n }))
+    ])
+      expect(Either.isLeft(Transaction.parse(Hex.unsafe(raw)))).toBe(true)
+    const tx = {
+      ...fields,
+      nonce: 0n,
+      maxFeePerGas: 1n,
+      maxPriorityFeePerGas: 1n,
+      value: 0n,
+      data: Hex.empty
+    }
+    const { r, s, v } = signer.sign(Transaction.signingDigest(tx))
+    const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
+    const high = `${r}${(order - BigInt(s)).toString(16).padStart(64, "0")}${(55 - v).toString(16)}`
+    expect(Either.isLeft(Transaction.parse(Transaction.serialize(tx, Hex.unsafe(high))))).toBe(true)
   })
 })
