@@ -24,7 +24,8 @@ struct Probe {
 /// @notice What happened to one op.
 /// @param stage 0 done; 1 creation failed; 2 validation failed; 3 prefund not paid; 4 call reverted; 5 too little gas was left to try
 /// @param nonceAccepted whether the EntryPoint would accept the nonce after the earlier probes
-/// @param cold whether the figures are also those of the op alone, before which no other op warmed any storage
+/// @param coldValidation whether creation and validation were measured alone too, with no storage warmed by other ops
+/// @param coldCall whether the call was as well
 /// @param creationGas gas of the call to the SenderCreator
 /// @param validationGas gas of the call to `validateUserOp`
 /// @param bookkeepingGas gas of what the EntryPoint reads and writes around it: the wallet's deposit and nonce
@@ -35,7 +36,8 @@ struct Probe {
 struct Measure {
     uint8 stage;
     bool nonceAccepted;
-    bool cold;
+    bool coldValidation;
+    bool coldCall;
     uint256 creationGas;
     uint256 validationGas;
     uint256 bookkeepingGas;
@@ -100,8 +102,10 @@ contract GasLens {
     uint256 private constant DATA_CAP = 16_384;
     uint256 private constant DATA_CAP_TOTAL = 524_288;
 
-    /// @dev Gas that a frame of the lens keeps for itself when it grants gas to foreign code.
-    uint256 private constant RESERVE = 50_000;
+    /// @dev Gas that the lens keeps for itself when it grants gas to foreign code: in any frame, and for each op of
+    /// the list in the frames that answer for all of them.
+    uint256 private constant RESERVE = 100_000;
+    uint256 private constant RESERVE_EACH = 30_000;
 
     uint8 private constant DONE = 0;
     uint8 private constant CREATION = 1;
@@ -154,33 +158,9 @@ contract GasLens {
         // This also warms the account: delegating to it is the lens's own detour and must not be measured as cold.
         if (SPARE.code.length == 0) revert NoEntryPointCode();
         uint256 cap = probes.length * DATA_CAP > DATA_CAP_TOTAL ? DATA_CAP_TOTAL / probes.length : DATA_CAP;
-        measures = _run(probes, creator, cap);
-        for (uint256 i = 0; i < probes.length; i++) {
-            Measure memory m = measures[i];
-            if (m.stage != DONE) continue;
-            m.cold = probes.length == 1;
-            if (m.cold) continue;
-            Probe[] memory alone = new Probe[](1);
-            alone[0] = probes[i];
-            // What the earlier ops of this wallet claim of its deposit is gone for this one, in their company or later.
-            for (uint256 k = 0; k < i; k++) {
-                if (probes[k].sender != alone[0].sender) continue;
-                unchecked {
-                    alone[0].requiredPrefund += probes[k].requiredPrefund;
-                }
-            }
-            // Bounded by what was seen, so that a wallet cannot take its whole allowance twice.
-            alone[0].verificationGas = _atMost(2 * (m.creationGas + m.validationGas) + 200_000, alone[0].verificationGas);
-            alone[0].callGas = _atMost(2 * m.callGas + 200_000, alone[0].callGas);
-            Measure memory a = _run(alone, creator, cap)[0];
-            if (a.stage != DONE && a.stage != CALL) continue;
-            m.creationGas = _atLeast(m.creationGas, a.creationGas);
-            m.validationGas = _atLeast(m.validationGas, a.validationGas);
-            m.bookkeepingGas = _atLeast(m.bookkeepingGas, a.bookkeepingGas);
-            if (a.stage != DONE) continue;
-            m.callGas = _atLeast(m.callGas, a.callGas);
-            m.cold = true;
-        }
+        measures = _run(abi.encodeCall(this.run, (probes, creator, cap)), probes.length);
+        if (probes.length == 1) measures[0].coldValidation = measures[0].coldCall = measures[0].stage == DONE;
+        else _runAlone(probes, creator, cap, measures);
     }
 
     /// @notice Looks at the chain and at wallets. Only for the lens itself; always reverts, with the answer.
@@ -218,7 +198,14 @@ contract GasLens {
     /// @notice Runs a bundle. Only for the lens itself; always reverts, with the measures.
     function run(Probe[] calldata probes, address creator, uint256 cap) external internalOnly {
         Measure[] memory measures = new Measure[](probes.length);
+        uint256 reserve = _reserve(probes.length);
         for (uint256 i = 0; i < probes.length; i++) {
+            uint256 limit = probes[i].verificationGas;
+            // Creation and validation are each given the limit.
+            if (!_affords(limit, reserve) || (probes[i].initCode.length != 0 && !_affords(2 * limit, reserve))) {
+                measures[i].stage = STARVED;
+                continue;
+            }
             (, bytes memory result) = address(this).call(abi.encodeCall(this.validate, (i, probes[i], creator, cap)));
             if (result.length == 0) measures[i].stage = STARVED;
             else measures[i] = abi.decode(result, (Measure));
@@ -227,7 +214,7 @@ contract GasLens {
             Measure memory m = measures[i];
             if (m.stage != DONE || probes[i].callData.length == 0) continue;
             bytes memory callData = probes[i].callData;
-            if (!_affords(probes[i].callGas)) {
+            if (!_affords(probes[i].callGas, reserve)) {
                 m.stage = STARVED;
                 continue;
             }
@@ -246,7 +233,7 @@ contract GasLens {
         internalOnly
         returns (Measure memory m)
     {
-        if (!_affords(probe.verificationGas)) _stop(m, STARVED, "");
+        if (!_affords(probe.verificationGas, RESERVE)) _stop(m, STARVED, "");
         address sender = probe.sender;
         if (probe.initCode.length != 0) {
             if (sender.code.length != 0) _fail(m, CREATION, index, "AA10 sender already constructed");
@@ -274,7 +261,7 @@ contract GasLens {
         assembly ("memory-safe") {
             mstore(add(call_, 100), missing)
         }
-        if (!_affords(probe.verificationGas)) _stop(m, STARVED, "");
+        if (!_affords(probe.verificationGas, RESERVE)) _stop(m, STARVED, "");
         (bool valid, uint256 gasUsed, uint256 validationData) = _call(sender, probe.verificationGas, call_);
         m.validationGas = gasUsed;
         if (!valid) _stop(m, VALIDATION, _returned(cap));
@@ -326,13 +313,63 @@ contract GasLens {
         _runEntryPoint();
     }
 
-    /// @dev Runs `run` in a frame of its own, whose effects are all undone.
-    function _run(Probe[] memory probes, address creator, uint256 cap) private returns (Measure[] memory measures) {
-        (, bytes memory result) = address(this).call(abi.encodeCall(this.run, (probes, creator, cap)));
+    /// @dev Calls `run` with `data` in a frame whose effects are all undone.
+    function _run(bytes memory data, uint256 ops) private returns (Measure[] memory measures) {
+        uint256 limit = _minus(gasleft(), _reserve(ops));
+        (, bytes memory result) = address(this).call{gas: limit}(data);
         if (result.length != 0) return abi.decode(result, (Measure[]));
-        measures = new Measure[](probes.length);
-        for (uint256 i = 0; i < probes.length; i++) {
+        measures = new Measure[](ops);
+        for (uint256 i = 0; i < ops; i++) {
             measures[i].stage = STARVED;
+        }
+    }
+
+    /// @dev Runs each op that went through again, alone, and keeps the larger figures.
+    function _runAlone(Probe[] calldata probes, address creator, uint256 cap, Measure[] memory measures) private {
+        uint256 reserve = _reserve(probes.length);
+        address[] memory senders = new address[](probes.length);
+        uint256[] memory claims = new uint256[](probes.length);
+        uint256 free;
+        assembly ("memory-safe") {
+            free := mload(0x40)
+        }
+        for (uint256 i = 0; i < probes.length; i++) {
+            // What the earlier ops of this wallet claim of its deposit is gone for this one, in their company or later.
+            senders[i] = probes[i].sender;
+            claims[i] = probes[i].requiredPrefund;
+            for (uint256 k = i; k > 0; k--) {
+                if (senders[k - 1] != senders[i]) continue;
+                unchecked {
+                    claims[i] += claims[k - 1];
+                }
+                break;
+            }
+            Measure memory m = measures[i];
+            if (m.stage != DONE) continue;
+            // Bounded by what was seen, so that a wallet cannot take its whole allowance twice.
+            uint256 validationGas = _atMost(2 * (m.creationGas + m.validationGas) + 200_000, probes[i].verificationGas);
+            uint256 callGas = _atMost(2 * m.callGas + 200_000, probes[i].callGas);
+            if (!_affords(2 * validationGas + callGas + _reserve(1), reserve)) break;
+            Probe[] memory alone = new Probe[](1);
+            alone[0] = probes[i];
+            alone[0].requiredPrefund = claims[i];
+            alone[0].verificationGas = validationGas;
+            alone[0].callGas = callGas;
+            Measure memory a = _run(abi.encodeCall(this.run, (alone, creator, cap)), 1)[0];
+            if (a.stage == DONE || a.stage == CALL) {
+                m.creationGas = _atLeast(m.creationGas, a.creationGas);
+                m.validationGas = _atLeast(m.validationGas, a.validationGas);
+                m.bookkeepingGas = _atLeast(m.bookkeepingGas, a.bookkeepingGas);
+                m.coldValidation = true;
+            }
+            if (a.stage == DONE) {
+                m.callGas = _atLeast(m.callGas, a.callGas);
+                m.coldCall = true;
+            }
+            // Nothing of this turn is needed any more.
+            assembly ("memory-safe") {
+                mstore(0x40, free)
+            }
         }
     }
 
@@ -350,9 +387,13 @@ contract GasLens {
         }
     }
 
-    /// @dev Whether a frame can be given `limit` gas here (EIP-150 keeps back one part in 64).
-    function _affords(uint256 limit) private view returns (bool) {
-        return limit < type(uint128).max && (gasleft() * 63) / 64 > limit + RESERVE;
+    /// @dev Whether a frame can be given `limit` gas here (EIP-150 keeps back one part in 64), and `reserve` is left.
+    function _affords(uint256 limit, uint256 reserve) private view returns (bool) {
+        return limit < type(uint128).max && (gasleft() * 63) / 64 > limit + reserve;
+    }
+
+    function _reserve(uint256 ops) private pure returns (uint256) {
+        return RESERVE + RESERVE_EACH * ops;
     }
 
     /// @dev The return data of the last call, at most `cap` bytes of it.

@@ -39,6 +39,9 @@ const entryPointCreation = 2_500n
 
 type Dynamic = Pick<OpData, "initCode" | "callData" | "paymasterAndData" | "signature">
 
+/** What a validation measured only behind others may need more alone: beacon, implementation, validator, configuration. */
+const coldValidationSlack = 15_000n
+
 /** The op's dynamic fields, in words. */
 const words = (op: Dynamic): bigint =>
   share(
@@ -54,23 +57,24 @@ const words = (op: Dynamic): bigint =>
  * if it was made with a `requiredPrefund` not below the final one.
  */
 export const verificationGasLimit = (
-  measure: Pick<Measure, "creationGas" | "validationGas" | "bookkeepingGas">,
+  measure: Pick<Measure, "creationGas" | "validationGas" | "bookkeepingGas" | "coldValidation">,
   op: Dynamic
 ): bigint =>
   plusTenth(measure.creationGas + measure.validationGas) +
   measure.bookkeepingGas +
   entryPointVerification +
   entryPointVerificationPerWord * words(op) +
-  (measure.creationGas > 0n ? entryPointCreation : 0n)
+  (measure.creationGas > 0n ? entryPointCreation : 0n) +
+  (measure.coldValidation ? 0n : coldValidationSlack)
 
 /** A call's slack for the gas that EIP-150 withholds from nested calls and that a value transfer needs in hand. */
 const callSlack = 5_000n
-/** What an op measured behind its predecessors may need more alone: an ERC-20 `transferFrom` after its `approve` 17k. */
-const coldSlack = 20_000n
+/** What a call measured only behind its predecessors may need more alone: `transferFrom` after its `approve` 17k. */
+const coldCallSlack = 20_000n
 
 /** callGasLimit before any overshoot: call * 1.1 + 5,000; 0 for empty callData, which the EntryPoint does not call. */
-export const callGasLimit = (measure: Pick<Measure, "callGas" | "cold">, callData: Hex.Hex): bigint =>
-  callData.length <= 2 ? 0n : plusTenth(measure.callGas) + callSlack + (measure.cold ? 0n : coldSlack)
+export const callGasLimit = (measure: Pick<Measure, "callGas" | "coldCall">, callData: Hex.Hex): bigint =>
+  callData.length <= 2 ? 0n : plusTenth(measure.callGas) + callSlack + (measure.coldCall ? 0n : coldCallSlack)
 
 /** Intrinsic gas of transaction data (EIP-2028): 4 per zero byte, 16 per other byte. */
 interface DataCost {

@@ -60,10 +60,13 @@ export interface Measure {
   /** False when the EntryPoint would refuse the nonce (AA25), given the earlier probes; the op is measured all the same. */
   readonly nonceAccepted: boolean
   /**
-   * False when the op could be run only on the state after its predecessors, that is with storage that they
-   * have already warmed: sent alone later it needs more than was measured (`Gas.callGasLimit` allows for it).
+   * True when creation and validation were measured with no storage warmed by the other ops too, so that the
+   * figures hold for the op alone. False when it could not be run alone (an earlier op creates its wallet), or when
+   * the `eth_call` had too little gas for that: sent alone it then needs more, which `Gas` allows for.
    */
-  readonly cold: boolean
+  readonly coldValidation: boolean
+  /** The same of the call: false as well when it succeeds only behind its predecessors. */
+  readonly coldCall: boolean
   readonly creationGas: bigint
   readonly validationGas: bigint
   /** What the EntryPoint reads and writes around the validation: the wallet's deposit and nonce. */
@@ -135,7 +138,7 @@ const abi = new Interface([
   ) returns (
     (uint256 chainId, uint256 number, uint256 timestamp, uint256 baseFee, uint256 gasLimit, address implementation, bytes32 implementationHash) chain,
     (uint256 deposit, uint256 balance, bytes32 codeHash, uint64[] sequences)[] states,
-    (uint8 stage, bool nonceAccepted, bool cold, uint256 creationGas, uint256 validationGas, uint256 bookkeepingGas, uint256 callGas, uint256 validationData, uint256 shortfall, bytes data)[] measures
+    (uint8 stage, bool nonceAccepted, bool coldValidation, bool coldCall, uint256 creationGas, uint256 validationGas, uint256 bookkeepingGas, uint256 callGas, uint256 validationData, uint256 shortfall, bytes data)[] measures
   )`
 ])
 
@@ -172,7 +175,8 @@ const toMeasure = (row: Result): Measure => {
   return {
     stage,
     nonceAccepted: row.nonceAccepted,
-    cold: row.cold,
+    coldValidation: row.coldValidation,
+    coldCall: row.coldCall,
     creationGas: row.creationGas,
     validationGas: row.validationGas,
     bookkeepingGas: row.bookkeepingGas,

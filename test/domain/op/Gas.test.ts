@@ -66,7 +66,8 @@ describe("op gas limits", () => {
     validationGas: 20_000n,
     bookkeepingGas: 10_000n,
     callGas: 17_000n,
-    cold: true
+    coldValidation: true,
+    coldCall: true
   }
   const data = { initCode: Hex.empty, callData: Hex.empty, paymasterAndData: Hex.empty, signature: Hex.empty }
 
@@ -87,8 +88,9 @@ describe("op gas limits", () => {
   it("follow the stated formulas", () => {
     expect(Gas.verificationGasLimit(measure, data)).toBe(37_500n)
     expect(Gas.verificationGasLimit({ ...measure, creationGas: 100_000n }, data)).toBe(150_000n)
+    expect(Gas.verificationGasLimit({ ...measure, coldValidation: false }, data)).toBe(52_500n)
     expect(Gas.callGasLimit(measure, Hex.unsafe("0x01"))).toBe(23_700n)
-    expect(Gas.callGasLimit({ ...measure, cold: false }, Hex.unsafe("0x01"))).toBe(43_700n)
+    expect(Gas.callGasLimit({ ...measure, coldCall: false }, Hex.unsafe("0x01"))).toBe(43_700n)
     expect(Gas.callGasLimit(measure, Hex.empty)).toBe(0n)
   })
 })

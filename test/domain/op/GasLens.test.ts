@@ -74,7 +74,8 @@ describe("an answer of the lens", () => {
   const measures = fc.record({
     stage: fc.nat(5),
     nonceAccepted: fc.boolean(),
-    cold: fc.boolean(),
+    coldValidation: fc.boolean(),
+    coldCall: fc.boolean(),
     creationGas: uint(256n),
     validationGas: uint(256n),
     bookkeepingGas: uint(256n),

@@ -88,7 +88,12 @@ describe.each(versions)("beside a hostile wallet on %s", (version) => {
   const called = (measure: GasLens.Measure) => hostileAbi.decodeFunctionResult("perform", measure.data)
 
   it("a wallet that does nothing wrong is measured like any other", async () => {
-    expect(await beside(nothing, nothing)).toMatchObject({ stage: "ok", cold: true, nonceAccepted: true })
+    expect(await beside(nothing, nothing)).toMatchObject({
+      stage: "ok",
+      coldValidation: true,
+      coldCall: true,
+      nonceAccepted: true
+    })
   })
 
   it("a wallet that burns gas burns only what it was given", async () => {

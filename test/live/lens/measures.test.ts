@@ -117,7 +117,13 @@ describe.each(versions)("a measure on %s", (version) => {
     ]
     for (const op of ops) {
       const measure = only(await look([op]))
-      expect(measure).toMatchObject({ stage: "ok", nonceAccepted: true, cold: true, shortfall: 0n })
+      expect(measure).toMatchObject({
+        stage: "ok",
+        nonceAccepted: true,
+        coldValidation: true,
+        coldCall: true,
+        shortfall: 0n
+      })
       expect(GasLens.parseValidationData(measure.validationData)).toEqual({
         authorizer: Address.zero,
         validUntil: 4_000_000_000n,
@@ -195,8 +201,8 @@ describe.each(versions)("a measure on %s", (version) => {
     const first = opFrom(wallet, sequence, token, approve)
     const second = opFrom(peer, 1n, token, spend)
     const [approved, spent] = await look([first, second])
-    expect([approved?.stage, approved?.cold]).toEqual(["ok", true])
-    expect([spent?.stage, spent?.cold]).toEqual(["ok", false])
+    expect([approved?.stage, approved?.coldCall]).toEqual(["ok", true])
+    expect([spent?.stage, spent?.coldValidation, spent?.coldCall]).toEqual(["ok", true, false])
     const [early, late] = await look([second, first])
     expect([early?.stage, late?.stage]).toEqual(["call", "ok"])
     expect(tokenAbi.parseError(early?.data ?? "0x")?.name).toBe("ERC20InsufficientAllowance")
@@ -308,6 +314,41 @@ describe.each(versions)("a measure on %s", (version) => {
       { gas: 8_000_000n }
     )
     expect(some.measures.map(({ stage }) => stage)).toEqual(["ok", "starved"])
+  })
+
+  it("of ops behind the creation of their wallet is marked as one of the company only", async () => {
+    const fresh = await ecdsaWallet(world, `followed ${version}`)
+    await world.setBalance(fresh.address, 10n ** 18n)
+    const creation = { ...creationOf(fresh), verificationGasLimit: 600_000n }
+    const first = await world.sign(version, creation, world.deployerProof)
+    const second = opFrom(fresh, 1n << 64n, holder, "0x")
+    const [created, used] = await look([first, second])
+    expect([created?.stage, created?.coldValidation, created?.coldCall]).toEqual(["ok", true, true])
+    expect([used?.stage, used?.coldValidation, used?.coldCall]).toEqual(["ok", false, false])
+  })
+
+  it("of many ops in too little gas is given for those that the gas suffices for", async () => {
+    const all = await Promise.all(
+      Array.from({ length: 256 }, (_, i) =>
+        world.probe(version, opFrom(wallet, BigInt(i + 100) << 64n, holder, "0x"), {
+          verificationGas: 300_000n,
+          callGas: 300_000n,
+          requiredPrefund: 1n
+        })
+      )
+    )
+    const count = async (probes: ReadonlyArray<GasLens.Probe>, gas: bigint) => {
+      const { measures } = await world.look(version, { probes, wallets: [] }, { gas })
+      const of = (holds: (measure: GasLens.Measure) => boolean) => measures.filter(holds).length
+      expect(of(({ stage }) => stage === "ok" || stage === "starved")).toBe(probes.length)
+      return { ok: of(({ stage }) => stage === "ok"), cold: of(({ coldCall }) => coldCall) }
+    }
+    expect(await count(all, 50_000_000n)).toEqual({ ok: 256, cold: 256 })
+    const partly = await count(all, 36_000_000n)
+    expect(partly.ok).toBe(256)
+    expect(partly.cold).toBeGreaterThan(50)
+    expect(partly.cold).toBeLessThan(256)
+    expect(await count(all, 16_000_000n)).toEqual({ ok: 0, cold: 0 })
   })
 
   it("comes with the state of the chain, the wallets and the beacon before the ops", async () => {
