@@ -136,7 +136,11 @@ describe("execute", () => {
     const [wallet] = await stack.create("broke")
     await stack.fund(String(wallet), 0n)
     const deposit = solidityPackedKeccak256(["uint256", "uint256"], [wallet, 0])
-    await stack.provider.send("anvil_setStorageAt", [stack.settings.entryPoint, deposit, `0x${"00".repeat(32)}`])
+    await stack.provider.send("anvil_setStorageAt", [
+      stack.settings.entryPoint,
+      deposit,
+      `0x${"00".repeat(32)}`
+    ])
     const failure = await stack.refused(execute([transfer("broke", "0")]))
     expect(failure).toMatchObject({ _tag: "Unprocessable", message: "insufficient funds" })
   })

@@ -1,5 +1,5 @@
 import * as Cause from "effect/Cause"
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
@@ -22,7 +22,11 @@ import type { Bundler } from "../../../src/application/ports/Bundler.js"
 import type { ChainRpc as ChainRpcTag } from "../../../src/application/ports/ChainRpc.js"
 import type { Journal as JournalTag } from "../../../src/application/ports/Journal.js"
 import type { NetworkProfile, Networks as NetworksTag } from "../../../src/application/ports/Networks.js"
-import type { Signers as SignersTag, SystemSigners } from "../../../src/application/ports/Signers.js"
+import {
+  type Signer,
+  Signers as SignersTag,
+  type SystemSigners
+} from "../../../src/application/ports/Signers.js"
 import * as CreateWallets from "../../../src/application/wallet/CreateWallets.js"
 import * as Address from "../../../src/domain/evm/Address.js"
 import * as Hex from "../../../src/domain/evm/Hex.js"
@@ -77,6 +81,7 @@ export interface Stack {
   readonly balanceOf: (holder: string) => Promise<bigint>
   /** The use case's answer. */
   readonly ask: <A, R extends Ports>(effect: Effect.Effect<A, Failure, R>) => Promise<A>
+  readonly runtime: ManagedRuntime.ManagedRuntime<Ports, unknown>
   /** The use case's failure. */
   readonly refused: <A, R extends Ports>(effect: Effect.Effect<A, Failure, R>) => Promise<Failure>
   readonly stop: () => Promise<void>
@@ -86,6 +91,9 @@ export interface Options {
   readonly entryPoint?: "v0.6" | "v0.7" | "v0.8"
   readonly blockTime?: number
   readonly profile?: Partial<NetworkProfile>
+  /** Stands between the engine and the request's signer. */
+  readonly wrapSigner?: (signer: Signer) => Signer
+  readonly onExchange?: (methods: ReadonlyArray<string>) => void
 }
 
 let requests = 0
@@ -129,33 +137,47 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
     pollIntervalMillis: 25,
     ...options.profile
   }
+  const keys = Signers.layer({
+    signers: [
+      {
+        accountIds: [account],
+        clientId: "dev",
+        versionId: "1",
+        privateKey: Redacted.make(signer.privateKey)
+      },
+      {
+        accountIds: [account],
+        clientId: "dev",
+        versionId: "2",
+        privateKey: Redacted.make(keyOf(6).privateKey)
+      }
+    ],
+    system: {
+      deployer: Redacted.make(keyOf(3).privateKey),
+      serviceEoa: Redacted.make(keyOf(2).privateKey)
+    }
+  })
+  const { wrapSigner } = options
+  const signers =
+    wrapSigner === undefined
+      ? keys
+      : Layer.effect(
+          SignersTag,
+          Effect.map(SignersTag, ({ resolve }) => ({
+            resolve: (id, ref) => Effect.map(resolve(id, ref), wrapSigner)
+          }))
+        ).pipe(Layer.provideMerge(keys))
   const layer = Engine.layer.pipe(
     Layer.provideMerge(
       Layer.mergeAll(
         AbiStore.layer,
-        ChainRpc.layer({ egress: { allowLoopback: true } }),
+        ChainRpc.layer({
+          egress: { allowLoopback: true },
+          onExchange: ({ methods }) => options.onExchange?.(methods)
+        }),
         Journal.layer.pipe(Layer.provide(Sqlite.layer({ filename: ":memory:" }))),
         Networks.layer({ profiles: [profile] }),
-        Signers.layer({
-          signers: [
-            {
-              accountIds: [account],
-              clientId: "dev",
-              versionId: "1",
-              privateKey: Redacted.make(signer.privateKey)
-            },
-            {
-              accountIds: [account],
-              clientId: "dev",
-              versionId: "2",
-              privateKey: Redacted.make(keyOf(6).privateKey)
-            }
-          ],
-          system: {
-            deployer: Redacted.make(keyOf(3).privateKey),
-            serviceEoa: Redacted.make(keyOf(2).privateKey)
-          }
-        })
+        signers
       )
     )
   )
@@ -218,6 +240,7 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
       await (await token.getFunction("mint")(to, amount)).wait()
     },
     balanceOf: (holder) => token.getFunction("balanceOf")(holder),
+    runtime,
     ask: (effect) => runtime.runPromise(effect),
     refused: async (effect) => {
       const exit = await runtime.runPromiseExit(effect)
