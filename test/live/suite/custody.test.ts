@@ -162,6 +162,9 @@ describe("the validator", () => {
       expect(await verify(config, mixedProof(concat(parts), []))).toBe(true)
     }
     expect(await verify(config, concat([ecdsa(hash, a), personal(hash, a)]))).toBe(false)
+    const two = ecdsa(hash, a, b)
+    for (const parts of [two.slice(0, -2), `${two}00`, two.slice(0, 2 + 64 * 2)])
+      expect(await verify(config, mixedProof(parts, []))).toBe(false)
   })
 
   test("takes sixteen owners and not seventeen parts", async () => {
@@ -171,7 +174,7 @@ describe("the validator", () => {
     expect(await verify(config, ecdsa(hash, ...owners.slice(1)))).toBe(false)
     expect(await verify(config, ecdsa(hash, ...owners.slice(1), ...owners.slice(1, 2)))).toBe(false)
     const seventeen = ecdsa(hash, ...owners, ...owners.slice(0, 1))
-    expect(await verify(config, seventeen)).not.toBe(true)
+    expect(await verify(config, seventeen)).toBe("malformed")
     expect(await verify(config, mixedProof(seventeen, []))).toBe(false)
   })
 
