@@ -62,8 +62,9 @@ export interface Estimate {
 const verificationGrant = 3_000_000n
 /** Nodes cut this to their own bound. */
 const lensGas = 400_000_000n
-/** Gas of an op for which the prefund is first guessed. */
-const guessedGas = 500_000n
+/** Gas of a usual op, for which the prefund is first guessed: what the caller's buffer applies to, and the rest. */
+const guessedLimits = 120_000n
+const guessedPreVerification = 50_000n
 /** What a call that failed for lack of funds is granted beyond what it had used, while the right prefund is tried. */
 const retryCallGas = 200_000n
 const maxRaises = 3
@@ -173,14 +174,32 @@ const uncovered = (
 }
 
 /**
+ * Which ops make their wallet pay, because its deposit does not hold their prefund: paying costs gas, so that a
+ * measure is good for a prefund on the same side of the deposit only.
+ */
+const paying = (
+  ops: ReadonlyArray<{ readonly op: UserOperation.UserOperation; readonly prefund: bigint }>,
+  deposits: ReadonlyMap<Address, bigint>
+): ReadonlyArray<boolean> => {
+  const left = new Map(deposits)
+  return ops.map(({ op, prefund }) => {
+    const has = left.get(op.sender) ?? 0n
+    left.set(op.sender, has > prefund ? has - prefund : 0n)
+    return prefund > has
+  })
+}
+
+/**
  * Measures the ops in order, each on the state after its predecessors, and fills in their limits. Three looks at
- * most in the ordinary case: one measures; one more with the exact prefund when money was what an op failed for,
- * or when a wallet is not funded (so that what it lacks is exact); and the verifying one.
+ * most in the ordinary case: one measures; one more with the exact prefund when the guess was on the wrong side of
+ * a deposit, when money was what an op failed for, or when a wallet is not funded (so that what it lacks is exact);
+ * and the verifying one.
  */
 export const estimate = (input: Input): Effect.Effect<Estimate, Failure> =>
   Effect.gen(function* () {
     const { connection, drafts, version } = input
     const callGrant = connection.profile.caps.transactionGas
+    const guessedGas = Gas.overshoot(guessedLimits, input.percent) + guessedPreVerification
     const first = drafts.map((draft) => ({
       ...draft,
       prefund: input.declared ? Gas.requiredPrefund(version, draft.op) : guessedGas * draft.op.maxFeePerGas,
@@ -189,12 +208,14 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure> =>
     }))
     let report = yield* look(input, first, new Map())
     const available = new Map<Address, bigint>()
+    const deposits = new Map<Address, bigint>()
     const sequences = new Map<number, bigint>()
     const keys = [...new Set(drafts.map(({ op }) => Nonce.keyOf(op.nonce)))]
     for (const [position, { index, op }] of drafts.entries()) {
       const state = report.wallets[position]
       if (state === undefined) continue
       available.set(op.sender, state.deposit + state.balance)
+      deposits.set(op.sender, state.deposit)
       sequences.set(index, state.sequences[keys.indexOf(Nonce.keyOf(op.nonce))] ?? 0n)
     }
 
@@ -206,13 +227,15 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure> =>
       })
     let current = applied(report.measures)
     let lacks = uncovered(current, available)
+    const guessed = paying(first, deposits)
+    const misguessed = paying(current, deposits).some((pays, position) => pays !== guessed[position])
     const forMoney = current.some(
       ({ measure, value }, position) =>
         (lacks[position] ?? 0n) > 0n ||
         measure?.stage === "prefund" ||
         (measure?.stage === "call" && (value > 0n || measure.shortfall > 0n))
     )
-    if (!input.declared && forMoney) {
+    if (!input.declared && (misguessed || forMoney)) {
       const balances = new Map<Address, bigint>()
       for (const [position, { op, prefund, value }] of current.entries())
         if ((lacks[position] ?? 0n) > 0n)

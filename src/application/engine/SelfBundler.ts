@@ -5,7 +5,14 @@ import * as FailedOp from "../../domain/op/FailedOp.js"
 import * as Outcome from "../../domain/op/Outcome.js"
 import * as UserOperation from "../../domain/op/UserOperation.js"
 import { type Bundle, type Bundler, BundlerError, type Landed, type OpOutcome } from "../ports/Bundler.js"
-import type { ChainRpcError, Receipt, SimulatedCall } from "../ports/ChainRpc.js"
+import {
+  type Call,
+  type CallResult,
+  type ChainClient,
+  ChainRpcError,
+  type Receipt,
+  type SimulatedCall
+} from "../ports/ChainRpc.js"
 import type { Journal } from "../ports/Journal.js"
 import * as Landings from "./Landings.js"
 import type { Lanes } from "./Lanes.js"
@@ -40,7 +47,11 @@ const callOf = (bundle: Bundle, ops: Bundle["ops"]) => ({
 })
 
 /** Which ops would not succeed, with their revert data, as far as this simulation says. */
-const refusedIn = (bundle: Bundle, ops: Bundle["ops"], simulated: SimulatedCall): Map<Bytes32, Hex> => {
+const refusedIn = (
+  bundle: Bundle,
+  ops: Bundle["ops"],
+  simulated: SimulatedCall | CallResult
+): Map<Bytes32, Hex> => {
   const refused = new Map<Bytes32, Hex>()
   if (!simulated.success) {
     const index = FailedOp.opIndex(simulated.data)
@@ -48,6 +59,7 @@ const refusedIn = (bundle: Bundle, ops: Bundle["ops"], simulated: SimulatedCall)
     if (named !== undefined) refused.set(named.userOpHash, simulated.data)
     return refused
   }
+  if (!("logs" in simulated)) return refused
   const outcomes = Outcome.parse(bundle.entryPoint, simulated.logs)
   for (const { userOpHash } of ops) {
     const outcome = outcomes.get(userOpHash)
@@ -56,16 +68,34 @@ const refusedIn = (bundle: Bundle, ops: Bundle["ops"], simulated: SimulatedCall)
   return refused
 }
 
+/** JSON-RPC: method not found. */
+const methodNotFound = -32601
+
+/** One transaction on top of the latest block. A node without `eth_simulateV1` tells reverts only, and no logs. */
+const simulateCall = (
+  chain: ChainClient,
+  call: Call
+): Effect.Effect<SimulatedCall | CallResult, ChainRpcError> =>
+  Effect.catchIf(
+    Effect.flatMap(chain.simulate([call]), ([result]) =>
+      result === undefined
+        ? Effect.fail(
+            new ChainRpcError({ reason: "notAnRpc", origin: chain.origin, message: "nothing was simulated" })
+          )
+        : Effect.succeed(result)
+    ),
+    (error) => error.rpcCode === methodNotFound,
+    () => chain.call(call)
+  )
+
 /**
  * The whole bundle, simulated from the submitting EOA just before sending. Fails with `rejected` when an op would
  * not succeed. A revert that names no op is narrowed down by simulating each op alone.
  */
 const simulate = (bundle: Bundle): Effect.Effect<void, BundlerError> =>
   Effect.gen(function* () {
-    const run = (ops: Bundle["ops"]) =>
-      Effect.map(bundle.chain.simulate([callOf(bundle, ops)]), ([result]) => result)
+    const run = (ops: Bundle["ops"]) => simulateCall(bundle.chain, callOf(bundle, ops))
     const whole = yield* run(bundle.ops)
-    if (whole === undefined) return yield* fail("nodeFailed", "the node simulated nothing")
     const refused = refusedIn(bundle, bundle.ops, whole)
     if (!whole.success && refused.size === 0) {
       const alone = yield* Effect.forEach(bundle.ops, (op) => run([op]), { concurrency: "unbounded" })
