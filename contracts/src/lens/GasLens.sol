@@ -1,81 +1,7 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-/// @notice One ERC-4337 op to measure.
-/// @param sender the wallet
-/// @param nonce the whole EntryPoint nonce: key << 64 | sequence
-/// @param initCode factory ++ calldata, or empty for a deployed wallet
-/// @param validateCall calldata of this EntryPoint version's `validateUserOp`; its third word, missingAccountFunds, is written here
-/// @param callData what the EntryPoint calls the wallet with; empty for no call
-/// @param requiredPrefund wei that the EntryPoint would demand of the wallet
-/// @param verificationGas gas for creation and validation together
-/// @param callGas gas for the call
-struct Probe {
-    address sender;
-    uint256 nonce;
-    bytes initCode;
-    bytes validateCall;
-    bytes callData;
-    uint256 requiredPrefund;
-    uint256 verificationGas;
-    uint256 callGas;
-}
-
-/// @notice What happened to one op.
-/// @param stage 0 done; 1 creation failed; 2 validation failed; 3 prefund not paid; 4 call reverted; 5 too little gas was left to try
-/// @param nonceAccepted whether the EntryPoint would accept the nonce after the earlier probes
-/// @param coldValidation whether creation and validation were measured alone too, with no storage warmed by other ops
-/// @param coldCall whether the call was as well
-/// @param creationGas gas of the call to the SenderCreator
-/// @param validationGas gas of the call to `validateUserOp`
-/// @param bookkeepingGas gas of what the EntryPoint reads and writes around it: the wallet's deposit and nonce
-/// @param callGas gas of the call with `callData`
-/// @param validationData what `validateUserOp` returned
-/// @param shortfall wei that deposit and balance together lack of `requiredPrefund`
-/// @param data return data of the call when done, else the revert data; both cut to a bound
-struct Measure {
-    uint8 stage;
-    bool nonceAccepted;
-    bool coldValidation;
-    bool coldCall;
-    uint256 creationGas;
-    uint256 validationGas;
-    uint256 bookkeepingGas;
-    uint256 callGas;
-    uint256 validationData;
-    uint256 shortfall;
-    bytes data;
-}
-
-/// @notice A wallet before the probes.
-/// @param deposit wei at the EntryPoint
-/// @param balance wei of its own
-/// @param codeHash EXTCODEHASH
-/// @param sequences next sequence of each nonce key asked for
-struct WalletState {
-    uint256 deposit;
-    uint256 balance;
-    bytes32 codeHash;
-    uint64[] sequences;
-}
-
-/// @notice The chain as the call sees it.
-/// @param chainId EIP-155 chain id
-/// @param number block number
-/// @param timestamp block timestamp, Unix seconds
-/// @param baseFee base fee, wei; nodes may say 0 in a call without a gas price
-/// @param gasLimit block gas limit
-/// @param implementation what the beacon says; zero when no beacon was given or it does not answer
-/// @param implementationHash EXTCODEHASH of the implementation
-struct Chain {
-    uint256 chainId;
-    uint256 number;
-    uint256 timestamp;
-    uint256 baseFee;
-    uint256 gasLimit;
-    address implementation;
-    bytes32 implementationHash;
-}
+import {Chain, Measure, Probe, WalletState} from "./LensTypes.sol";
 
 /// @dev What the lens asks of the EntryPoint's own code (the same in v0.6, v0.7 and v0.8).
 interface IEntryPointViews {
@@ -85,11 +11,11 @@ interface IEntryPointViews {
 
 /// @title Measures ERC-4337 ops inside one `eth_call`
 /// @notice Never deployed. A state override puts this code at the EntryPoint's address, the EntryPoint's own code at
-/// `SPARE`, and at the SenderCreator's address a proxy (EIP-1167) that runs this code. Whatever the lens does not know itself is run by the
-/// EntryPoint's code with the EntryPoint's storage, so wallets and factories find the EntryPoint that they expect:
-/// its address as the caller, its deposits, its nonces. Works on the canonical v0.6, v0.7 and v0.8, whose layouts
-/// agree in what is used here: slot 0 maps an account to its deposit (lowest 112 bits), slot 1 an account and a
-/// key to the next sequence.
+/// `SPARE`, and at the SenderCreator's address a proxy (EIP-1167) that runs this code. Whatever the lens does not know
+/// itself is run by the EntryPoint's code with the EntryPoint's storage, so wallets and factories find the EntryPoint
+/// that they expect: its address as the caller, its deposits, its nonces. Works on the canonical v0.6, v0.7 and v0.8,
+/// whose layouts agree in what is used here: slot 0 maps an account to its deposit (lowest 112 bits), slot 1 an account
+/// and a key to the next sequence. Paymasters are not run.
 /// @dev Frames that end in `_revertWith` give back their result as revert data: a revert also takes back which
 /// accounts and slots are warm (EIP-2929), so that looking does not make what is measured afterwards cheaper.
 /// Results live in the memory of frames that call the hostile code and that nothing else can reach; a wallet that
@@ -420,7 +346,9 @@ contract GasLens {
         bytes4 selector = 0x5c60da1b;
         assembly ("memory-safe") {
             mstore(0, selector)
-            if and(eq(returndatasize(), 32), staticcall(100000, beacon, 0, 4, 0, 32)) { implementation := mload(0) }
+            if and(eq(returndatasize(), 32), staticcall(100000, beacon, 0, 4, 0, 32)) {
+                implementation := and(mload(0), 0xffffffffffffffffffffffffffffffffffffffff)
+            }
         }
     }
 

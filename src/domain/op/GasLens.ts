@@ -149,7 +149,11 @@ const attempt = <A>(what: string, body: () => A): Either.Either<A, GasLensError>
       new GasLensError({ reason: `${what}: ${cause instanceof Error ? cause.message : String(cause)}` })
   })
 
-/** Calldata of the `eth_call` to the EntryPoint. `Left` for a number out of its range or text that is no hex. */
+/**
+ * Calldata of the `eth_call` to the EntryPoint. `Left` for a number out of its range or text that is no hex. The call
+ * comes from the EOA that will submit (tx.origin). It wants gas: beside what all ops really use, twice when there are
+ * several, what one probe grants (verificationGas twice if it creates) and 100,000 + 30,000 per probe must be left.
+ */
 export const encodeCall = (request: Request): Either.Either<Hex.Hex, GasLensError> =>
   attempt("not a request that the lens can take", () =>
     Hex.unsafe(

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+/// @notice One ERC-4337 op to measure.
+/// @param sender the wallet
+/// @param nonce the whole EntryPoint nonce: key << 64 | sequence
+/// @param initCode factory ++ calldata, or empty for a deployed wallet
+/// @param validateCall calldata of this EntryPoint version's `validateUserOp`; its third word, missingAccountFunds, is written here
+/// @param callData what the EntryPoint calls the wallet with; empty for no call
+/// @param requiredPrefund wei that the EntryPoint would demand of the wallet
+/// @param verificationGas gas for creation and validation together
+/// @param callGas gas for the call
+struct Probe {
+    address sender;
+    uint256 nonce;
+    bytes initCode;
+    bytes validateCall;
+    bytes callData;
+    uint256 requiredPrefund;
+    uint256 verificationGas;
+    uint256 callGas;
+}
+
+/// @notice What happened to one op.
+/// @param stage 0 done; 1 creation failed; 2 validation failed; 3 prefund not paid; 4 call reverted; 5 too little gas was left to try
+/// @param nonceAccepted whether the EntryPoint would accept the nonce after the earlier probes
+/// @param coldValidation whether creation and validation were measured alone too, with no storage warmed by other ops
+/// @param coldCall whether the call was as well
+/// @param creationGas gas of the call to the SenderCreator
+/// @param validationGas gas of the call to `validateUserOp`
+/// @param bookkeepingGas gas of what the EntryPoint reads and writes around it: the wallet's deposit and nonce
+/// @param callGas gas of the call with `callData`
+/// @param validationData what `validateUserOp` returned
+/// @param shortfall wei that deposit and balance together lack of `requiredPrefund`
+/// @param data return data of the call when done, else the revert data; both cut to a bound
+struct Measure {
+    uint8 stage;
+    bool nonceAccepted;
+    bool coldValidation;
+    bool coldCall;
+    uint256 creationGas;
+    uint256 validationGas;
+    uint256 bookkeepingGas;
+    uint256 callGas;
+    uint256 validationData;
+    uint256 shortfall;
+    bytes data;
+}
+
+/// @notice A wallet before the probes.
+/// @param deposit wei at the EntryPoint
+/// @param balance wei of its own
+/// @param codeHash EXTCODEHASH
+/// @param sequences next sequence of each nonce key asked for
+struct WalletState {
+    uint256 deposit;
+    uint256 balance;
+    bytes32 codeHash;
+    uint64[] sequences;
+}
+
+/// @notice The chain as the call sees it.
+/// @param chainId EIP-155 chain id
+/// @param number block number
+/// @param timestamp block timestamp, Unix seconds
+/// @param baseFee base fee, wei; nodes may say 0 in a call without a gas price
+/// @param gasLimit block gas limit
+/// @param implementation what the beacon says; zero when no beacon was given or it does not answer
+/// @param implementationHash EXTCODEHASH of the implementation
+struct Chain {
+    uint256 chainId;
+    uint256 number;
+    uint256 timestamp;
+    uint256 baseFee;
+    uint256 gasLimit;
+    address implementation;
+    bytes32 implementationHash;
+}
