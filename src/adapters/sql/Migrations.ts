@@ -46,6 +46,7 @@ const journal = Effect.gen(function* () {
       revert_data text,
       accepted_at bigint not null
     )`
+  // A query uses such an index only when it says the same condition, also where another one implies it.
   yield* sql`
     create unique index ops_nonce on ops (chain_id, entry_point, wallet, nonce_key, sequence)
     where state <> 'abandoned'`

@@ -19,8 +19,8 @@ export const identify =
             const rows = yield* sql`
               update ops set user_op_hash = ${userOpHash}
               where request_id = ${requestId} and op_index = ${index}
-                and ((state = 'accepted' and user_op_hash is null)
-                  or (state <> 'abandoned' and user_op_hash = ${userOpHash}))
+                and state <> 'abandoned'
+                and (user_op_hash = ${userOpHash} or (state = 'accepted' and user_op_hash is null))
               returning op_id`
             if (rows.length === 0)
               return yield* Store.refuse("only an accepted op without a hash can be given one")
@@ -39,10 +39,12 @@ export const abandon =
           Effect.gen(function* () {
             yield* sql`
               update ops set state = 'abandoned'
-              where request_id = ${requestId} and ${sql.in("op_index", chunk)} and state = 'accepted'`
+              where request_id = ${requestId} and ${sql.in("op_index", chunk)}
+                and state <> 'abandoned' and state = 'accepted'`
             const kept = yield* sql`
               select op_id from ops
-              where request_id = ${requestId} and ${sql.in("op_index", chunk)} and state in ('sent', 'settled')`
+              where request_id = ${requestId} and ${sql.in("op_index", chunk)}
+                and state <> 'abandoned' and state in ('sent', 'settled')`
             if (kept.length > 0)
               return yield* Store.refuse("an op that may be on its way, or has landed, cannot be given up")
           }),

@@ -25,7 +25,8 @@ const carried = ({ sql }: Store.Store, request: AllocationRequest) =>
     for (const chunk of Store.chunks(ops)) {
       const rows = yield* sql<{ readonly op_id: number | string }>`
         select op_id from ops
-        where request_id = ${requestId} and ${sql.in("op_index", chunk)} and state in ('accepted', 'sent')
+        where request_id = ${requestId} and ${sql.in("op_index", chunk)}
+          and state <> 'abandoned' and state in ('accepted', 'sent')
           and not exists (
             select 1 from transaction_ops
             join transactions on transactions.chain_id = transaction_ops.chain_id
@@ -177,7 +178,6 @@ export const recordSigned =
       })
     )
 
-// `state <> 'abandoned'` is there for the index of the hashes.
 const settleOp = ({ sql }: Store.Store, chainId: bigint, op: OpSettlement) =>
   sql`
     update ops set state = 'settled', tx_hash = ${op.txHash}, success = ${op.success ? 1 : 0},
