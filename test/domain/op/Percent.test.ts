@@ -22,7 +22,22 @@ describe("a percentage", () => {
   })
 
   it("is nothing else than a plain decimal from 0 to 1000 with at most four decimals", () => {
-    const bad = ["", " 5", "5 ", "-1", "+1", "1e2", "0x10", "1,5", ".5", "5.", "05", "1000.0001", "1001", "99999"]
+    const bad = [
+      "",
+      " 5",
+      "5 ",
+      "-1",
+      "+1",
+      "1e2",
+      "0x10",
+      "1,5",
+      ".5",
+      "5.",
+      "05",
+      "1000.0001",
+      "1001",
+      "99999"
+    ]
     for (const text of [...bad, "0.00001", "٥", "1_0", "NaN", "Infinity", "5%", "5\n"])
       expect(Either.isLeft(Percent.from(text)), JSON.stringify(text)).toBe(true)
     for (const number of [-1, 1000.1, 0.00001, 1e-7, 1e21, Number.NaN, Number.POSITIVE_INFINITY, 0.1 + 0.2])
@@ -32,7 +47,9 @@ describe("a percentage", () => {
   it("survives its text form", () => {
     fc.assert(
       fc.property(some, (units) => {
-        const percent = Either.getOrThrow(Percent.from(`${units / 10_000n}.${(units % 10_000n).toString().padStart(4, "0")}`))
+        const percent = Either.getOrThrow(
+          Percent.from(`${units / 10_000n}.${(units % 10_000n).toString().padStart(4, "0")}`)
+        )
         expect(percent).toBe(units)
         expect(Percent.from(Percent.format(percent))).toEqual(Either.right(percent))
         expect(Percent.from(Number(Percent.format(percent)))).toEqual(Either.right(percent))
