@@ -89,17 +89,30 @@ const detail = Schema.Struct(
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
-/** The envelope as the contract shows it for one status. */
-export const schema = (status: Exclude<Entry["status"], 404 | 405>) =>
-  Schema.Struct({
-    error: Schema.String.annotations({ description: "The text of the failure." }),
-    code: Schema.Literal(...codesOf(status)).annotations({ description: "Stable machine-readable name." }),
-    requestId: Schema.String.annotations({ description: "Also in the header X-Request-Id." }),
-    details: Schema.Array(detail),
+const members = (status: Entry["status"]) => ({
+  error: Schema.String.annotations({ description: "The text of the failure." }),
+  code: Schema.Literal(...codesOf(status)).annotations({ description: "Stable machine-readable name." }),
+  requestId: Schema.String.annotations({ description: "Also in the header X-Request-Id." }),
+  details: Schema.Array(detail)
+})
+
+const envelope = (status: Entry["status"]) =>
+  Schema.Struct(members(status)).annotations({ identifier: names[status] })
+
+/** The envelope as the contract shows it, by the status of an endpoint's answer. */
+export const schemas = {
+  400: envelope(400),
+  401: envelope(401),
+  422: Schema.Struct({
+    ...members(422),
     txHash: optional(Schema.String).annotations({
       description: "With outcome_unknown: the transaction that was sent."
     }),
     returnData: optional(Schema.Array(Schema.Unknown)).annotations({
       description: "With a refused write: why, for each element of the request."
     })
-  }).annotations({ identifier: names[status] })
+  }).annotations({ identifier: names[422] }),
+  429: envelope(429),
+  500: envelope(500),
+  503: envelope(503)
+}

@@ -99,9 +99,8 @@ const driver = <H extends Handlers>(
   const table = Routes.make(api, later)
   const service = Service.handlers(gate)
 
-  /** The use case of an endpoint: the contract pairs it with the schema that decoded its request. */
-  const useCase = (route: Routes.Route): Handler<Requirements<H>> =>
-    handlers[route.name as keyof Handlers] as unknown as Handler<Requirements<H>>
+  // The contract pairs each use case with the schema that decoded its request.
+  const useCases = handlers as Readonly<Record<string, Handler<Requirements<H>>>>
 
   const withKey = (incoming: Incoming, route: Routes.Route, scope: Scope, known: Known, ticket: Ticket) =>
     Effect.gen(function* () {
@@ -111,8 +110,10 @@ const driver = <H extends Handlers>(
       known.headers = Access.headers(allowance)
       const refusal = Access.refusal(principal, allowance, scope) ?? unsupported(incoming, route)
       if (refusal !== null) return yield* Effect.fail(refusal)
+      const useCase = useCases[route.name]
+      if (useCase === undefined) return yield* Effect.dieMessage(`no use case for ${route.name}`)
       const request = route.decode === null ? {} : yield* Payload.read(incoming, bounds, route)
-      const run = Effect.suspend(() => useCase(route)({ principal, requestId: known.requestId }, request))
+      const run = Effect.suspend(() => useCase({ principal, requestId: known.requestId }, request))
       return yield* Effect.mapError(scope === "read" ? run : detached(run, ticket), ErrorEnvelope.fromFailure)
     })
 

@@ -1,0 +1,36 @@
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { dirname } from "node:path"
+import { fileURLToPath } from "node:url"
+import { api } from "../http/Api.js"
+import * as Markdown from "../http/docs/Markdown.js"
+import * as OpenApi from "../http/docs/OpenApi.js"
+import * as Reference from "../http/docs/Reference.js"
+
+/** The generated pages of the documentation, by their path in the repository. */
+export const pages = (): Readonly<Record<string, string>> => {
+  const source = Reference.fromDocument(OpenApi.fromApi(api))
+  return { "docs/errors.md": Markdown.errors(source), "docs/reference.md": Markdown.reference(source) }
+}
+
+const root = new URL("../../../", import.meta.url)
+
+/** The pages whose file differs from what the contract and the catalogue say now. */
+export const stale = (): ReadonlyArray<string> =>
+  Object.entries(pages()).flatMap(([path, text]) => (read(path) === text ? [] : [path]))
+
+const read = (path: string): string | null => {
+  try {
+    return readFileSync(new URL(path, root), "utf8")
+  } catch {
+    return null
+  }
+}
+
+/** `npm run docs` writes the pages. */
+if (process.argv[1] === fileURLToPath(import.meta.url))
+  for (const [path, text] of Object.entries(pages())) {
+    const file = fileURLToPath(new URL(path, root))
+    mkdirSync(dirname(file), { recursive: true })
+    writeFileSync(file, text)
+    process.stdout.write(`${path}\n`)
+  }

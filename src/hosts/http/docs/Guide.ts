@@ -1,0 +1,52 @@
+/** Rules that no schema can tell. `code` is between backticks. */
+export interface Chapter {
+  readonly title: string
+  readonly paragraphs: ReadonlyArray<string>
+  readonly points?: ReadonlyArray<string>
+  readonly code?: string
+}
+
+export const chapters: ReadonlyArray<Chapter> = [
+  {
+    title: "Requests",
+    paragraphs: [
+      "Every endpoint but health and documentation asks for the account's key in the header `X-API-Key`. Bodies are JSON in UTF-8 with `Content-Type: application/json`."
+    ],
+    points: [
+      "At most 1 MiB of body and 256 elements per array, unless the operator says otherwise.",
+      "A member that the endpoint does not know is refused, never ignored. So is a name that occurs twice in one object.",
+      "The end of a window of validity is spelled `validUnitl`.",
+      "Integers that can exceed 2^53 are decimal strings, in requests and in answers.",
+      "Requests are counted per account in fixed UTC minutes and hours: free 60 and 1,000, pro 300 and 10,000, enterprise 1,000 and 50,000. Every answer to a key carries `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset` of the window that binds first."
+    ]
+  },
+  {
+    title: "Answers",
+    paragraphs: [
+      "200 means that the request was answered; for a write, that something was mined (or that nothing was left to do), and `status` says how much of it succeeded. 422 means that nothing was sent, with one exception: the code `outcome_unknown`, where the transaction in `txHash` is still under way. Look it up with `/receipt` before you ask again.",
+      "Every answer that is not 200 has one shape. `code` is stable and made for programs; `details` says where and why; `requestId` is also in the header `X-Request-Id`, and names the request in the operator's log."
+    ],
+    code: `{
+  "error": "invalid request",
+  "code": "invalid_request",
+  "requestId": "6f0c1d2e-...",
+  "details": [{ "path": "settings.rpc", "message": "settings.rpc is required" }]
+}`
+  },
+  {
+    title: "Signing ops yourself",
+    paragraphs: [
+      "`/estimateGas` returns, for each op, `encodedUserOp`, `userOpHash`, `signingHash` and `bundler`. Sign one of the two hashes with a key that the wallet accepts and send `encodedUserOp`, `userOpHash` and your `signature` to `/executeEncoded`, with the same settings and the same signer.",
+      "An op can be signed under conditions: the window `validAfter` to `validUnitl`, and the one address that may submit it. `signingHash` binds the op to the conditions of this request; its EIP-712 message is below. When all three conditions are zero, the signing hash is `userOpHash` itself.",
+      "A signature over `userOpHash` is unbound: it is accepted when the request has no window, and whoever sees the op may submit it. Prefer `signingHash`."
+    ],
+    points: [
+      "`userOpHash` is the hash of ERC-4337 for the EntryPoint's version; it binds the chain, the EntryPoint and the wallet.",
+      "`signature` is r, s and v, 65 bytes, s in the lower half of the order, over the 32 bytes of the hash or over their EIP-191 form (`personal_sign`). It is the proof only, not the op's whole signature.",
+      "The op's signature on the chain is `abi.encode(uint48 validUntil, uint48 validAfter, address bundler, bytes proof)`.",
+      "Every signature is verified before anything is spent; the error says which hash was expected."
+    ],
+    code: `domain  EIP712Domain(string name,string version)   name = "castellan", version = "1"
+message Conditions(bytes32 userOpHash,uint48 validUntil,uint48 validAfter,address bundler)`
+  }
+]

@@ -1,0 +1,190 @@
+import * as HttpApi from "@effect/platform/HttpApi"
+import type * as HttpApiGroup from "@effect/platform/HttpApiGroup"
+import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
+import * as Annotation from "@effect/platform/OpenApi"
+import * as Context from "effect/Context"
+import * as Option from "effect/Option"
+import { catalogue } from "../../../application/Catalogue.js"
+import { Authentication, apiKeyHeader, BodyOptional, Example, RequiredScope } from "../Contract.js"
+import * as ErrorEnvelope from "../ErrorEnvelope.js"
+import { type JsonSchema, JsonSchemas } from "./JsonSchemas.js"
+
+export interface Reference {
+  readonly $ref: string
+}
+
+export interface Media {
+  readonly schema: JsonSchema
+  readonly example?: unknown
+}
+
+export interface Response {
+  readonly description: string
+  readonly headers?: Readonly<Record<string, Reference>>
+  readonly content: Readonly<Record<string, Media>>
+}
+
+export interface Operation {
+  readonly operationId: string
+  readonly tags: ReadonlyArray<string>
+  readonly summary: string
+  readonly description: string
+  readonly security: ReadonlyArray<Readonly<Record<string, ReadonlyArray<string>>>>
+  readonly requestBody?: {
+    readonly required: boolean
+    readonly content: Readonly<Record<string, Media>>
+  }
+  readonly responses: Readonly<Record<string, Response | Reference>>
+}
+
+/** An OpenAPI 3.1 document. */
+export interface Document {
+  readonly openapi: "3.1.0"
+  readonly info: {
+    readonly title: string
+    readonly version: string
+    readonly description: string
+    readonly license: { readonly name: string; readonly identifier: string }
+  }
+  readonly servers: ReadonlyArray<{ readonly url: string }>
+  readonly tags: ReadonlyArray<{ readonly name: string; readonly description: string }>
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+  readonly components: {
+    readonly schemas: Readonly<Record<string, JsonSchema>>
+    readonly responses: Readonly<Record<string, Response>>
+    readonly headers: Readonly<Record<string, { readonly description: string; readonly schema: JsonSchema }>>
+    readonly securitySchemes: Readonly<Record<string, object>>
+  }
+}
+
+/** Headers of answers, by the name of their component. */
+const headers = {
+  "X-Request-Id": { description: "Name of the request in the service's log.", schema: { type: "string" } },
+  "RateLimit-Limit": { description: "Requests of the window that binds first.", schema: { type: "integer" } },
+  "RateLimit-Remaining": { description: "Requests left in that window.", schema: { type: "integer" } },
+  "RateLimit-Reset": { description: "Seconds until that window begins anew.", schema: { type: "integer" } },
+  "Retry-After": { description: "Seconds after which to try again.", schema: { type: "integer" } }
+} as const
+
+const headerRefs = (...names: ReadonlyArray<keyof typeof headers>): Record<string, Reference> =>
+  Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
+
+const counted = headerRefs("X-Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
+
+const errorHeaders = (status: number): Record<string, Reference> => {
+  if (status === 429) return { ...counted, ...headerRefs("Retry-After") }
+  return status === 503 ? headerRefs("X-Request-Id", "Retry-After") : headerRefs("X-Request-Id")
+}
+
+/** The statuses of failures that every endpoint with a key may answer with. */
+const statuses = [400, 401, 422, 429, 500, 503] as const
+
+/** The contract as an OpenAPI 3.1 document. What is not served yet is not in it. */
+export const fromApi = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup.Any, E, R>(
+  api: HttpApi.HttpApi<Id, Groups, E, R>
+): Document => {
+  const schemas = new JsonSchemas()
+  const tags: Array<Document["tags"][number]> = []
+  const paths: Record<string, Record<string, Operation>> = {}
+  const failures = Object.fromEntries(
+    statuses.map((status) => [
+      ErrorEnvelope.names[status],
+      {
+        description: describeFailure(status),
+        headers: errorHeaders(status),
+        content: { "application/json": { schema: schemas.of(ErrorEnvelope.schemas[status].ast, "answer") } }
+      }
+    ])
+  )
+  HttpApi.reflect(api, {
+    onGroup: ({ group }) => {
+      tags.push({
+        name: group.identifier,
+        description: textOf(group.annotations)(Annotation.Description)
+      })
+    },
+    onEndpoint: ({ endpoint, group, mergedAnnotations, middleware }) => {
+      const text = textOf(endpoint.annotations)
+      const withKey = [...middleware].some(({ key }) => key === Authentication.key)
+      const scope = Option.getOrNull(Context.getOption(mergedAnnotations, RequiredScope))
+      const payload = Option.getOrNull(endpoint.payloadSchema)
+      const example = Option.getOrUndefined(Context.getOption(endpoint.annotations, Example))
+      const operation: Operation = {
+        operationId: endpoint.name,
+        tags: [group.identifier],
+        summary: text(Annotation.Summary),
+        description: [text(Annotation.Description), scope === null ? "" : `Scope of the key: ${scope}.`]
+          .filter((part) => part !== "")
+          .join(" "),
+        security: withKey ? [{ apiKey: [] }] : [],
+        ...(payload === null
+          ? {}
+          : {
+              requestBody: {
+                required: Option.isNone(Context.getOption(mergedAnnotations, BodyOptional)),
+                content: {
+                  "application/json": {
+                    schema: schemas.of(payload.ast, "request"),
+                    ...(example === undefined ? {} : { example })
+                  }
+                }
+              }
+            }),
+        responses: {
+          "200": {
+            description: "Success",
+            headers: withKey ? counted : headerRefs("X-Request-Id"),
+            content: {
+              [HttpApiSchema.getEncoding(endpoint.successSchema.ast).contentType]: {
+                schema: schemas.of(endpoint.successSchema.ast, "answer")
+              }
+            }
+          },
+          ...Object.fromEntries(
+            (withKey ? statuses : ([500, 503] as const)).map((status) => [
+              String(status),
+              { $ref: `#/components/responses/${ErrorEnvelope.names[status]}` }
+            ])
+          )
+        }
+      }
+      paths[endpoint.path] = { ...paths[endpoint.path], [endpoint.method.toLowerCase()]: operation }
+    }
+  })
+  const info = textOf(api.annotations)
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: info(Annotation.Title),
+      version: info(Annotation.Version),
+      description: info(Annotation.Description),
+      license: { name: "MIT", identifier: "MIT" }
+    },
+    servers: [{ url: "/" }],
+    tags,
+    paths,
+    components: {
+      schemas: schemas.definitions,
+      responses: failures,
+      headers,
+      securitySchemes: {
+        apiKey: {
+          type: "apiKey",
+          in: "header",
+          name: apiKeyHeader,
+          description: "The account's key, issued by the operator. Keep it secret."
+        }
+      }
+    }
+  }
+}
+
+const textOf =
+  (annotations: Context.Context<never>) =>
+  <T>(tag: Context.Tag<T, string>): string =>
+    Option.getOrElse(Context.getOption(annotations, tag), () => "")
+
+const describeFailure = (status: (typeof statuses)[number]): string =>
+  ErrorEnvelope.codesOf(status)
+    .map((code) => `\`${code}\`: ${catalogue[code].when}`)
+    .join("\n")

@@ -1,0 +1,157 @@
+import { catalogue, type Entry } from "../../../application/Catalogue.js"
+import * as ErrorEnvelope from "../ErrorEnvelope.js"
+import { type JsonSchema, root } from "./JsonSchemas.js"
+import type { Document, Operation } from "./OpenApi.js"
+
+/** One member of a request or an answer, wherever it is nested. */
+export interface Field {
+  /** For example `operations[].to`. */
+  readonly path: string
+  readonly type: string
+  readonly required: boolean
+  readonly description: string
+}
+
+export interface Endpoint {
+  readonly name: string
+  readonly method: string
+  readonly path: string
+  readonly summary: string
+  readonly description: string
+  readonly request: ReadonlyArray<Field>
+  readonly answer: ReadonlyArray<Field>
+  /** A shell command. */
+  readonly example: string
+}
+
+export interface Group {
+  readonly name: string
+  readonly description: string
+  readonly endpoints: ReadonlyArray<Endpoint>
+}
+
+export interface Failures {
+  readonly status: Entry["status"]
+  readonly codes: ReadonlyArray<Entry & { readonly code: string }>
+}
+
+/** What the documentation pages say, before it is laid out: everything is read from the OpenAPI document. */
+export interface Reference {
+  readonly title: string
+  readonly version: string
+  readonly description: string
+  readonly groups: ReadonlyArray<Group>
+  readonly failures: ReadonlyArray<Failures>
+}
+
+const baseUrl = "http://127.0.0.1:8080"
+
+export const fromDocument = (document: Document): Reference => ({
+  title: document.info.title,
+  version: document.info.version,
+  description: document.info.description,
+  groups: document.tags.map(({ description, name }) => ({
+    name,
+    description,
+    endpoints: Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods)
+        .filter(([, operation]) => operation.tags.includes(name))
+        .map(([method, operation]) => endpoint(document, path, method, operation))
+    )
+  })),
+  failures: ([400, 401, 404, 405, 422, 429, 500, 503] as const).map((status) => ({
+    status,
+    codes: ErrorEnvelope.codesOf(status).map((code) => ({ code, ...catalogue[code] }))
+  }))
+})
+
+const endpoint = (document: Document, path: string, method: string, operation: Operation): Endpoint => {
+  const request = operation.requestBody?.content["application/json"]
+  const success = operation.responses["200"]
+  const answer = success !== undefined && "content" in success ? Object.values(success.content)[0] : undefined
+  return {
+    name: operation.operationId,
+    method: method.toUpperCase(),
+    path,
+    summary: operation.summary,
+    description: operation.description,
+    request: request === undefined ? [] : fields(document, request.schema),
+    answer: answer === undefined ? [] : fields(document, answer.schema),
+    example: example(path, operation.security.length > 0, request?.example)
+  }
+}
+
+const example = (path: string, withKey: boolean, body: unknown): string =>
+  [
+    `curl ${baseUrl}${path}`,
+    ...(withKey ? ["-H 'X-API-Key: <API_KEY>'"] : []),
+    ...(body === undefined
+      ? []
+      : ["-H 'Content-Type: application/json'", `-d '${JSON.stringify(body, null, 2)}'`])
+  ].join(" \\\n  ")
+
+const resolve = (document: Document, schema: JsonSchema): JsonSchema => {
+  const ref = schema.$ref ?? schema.allOf?.[0]?.$ref
+  const target = ref === undefined ? undefined : document.components.schemas[ref.slice(root.length)]
+  return target === undefined ? schema : { ...resolve(document, target), ...described(schema) }
+}
+
+const described = ({ description }: JsonSchema): Pick<JsonSchema, "description"> =>
+  description === undefined ? {} : { description }
+
+/** The members of a schema in order, each followed by its own members. */
+const fields = (document: Document, schema: JsonSchema, path = ""): ReadonlyArray<Field> => {
+  const here = resolve(document, schema)
+  if (here.items !== undefined) return fields(document, here.items, `${path}[]`)
+  const named = Object.entries(here.properties ?? {}).flatMap(([name, property]) => {
+    const at = path === "" ? name : `${path}.${name}`
+    return [
+      {
+        path: at,
+        type: typeName(document, property),
+        required: here.required?.includes(name) ?? false,
+        description: resolve(document, property).description ?? ""
+      },
+      ...fields(document, property, at)
+    ]
+  })
+  return typeof here.additionalProperties === "object"
+    ? [...named, ...fields(document, here.additionalProperties, `${path}.<index>`)]
+    : named
+}
+
+const addressPattern = "^0x[0-9a-fA-F]{40}$"
+
+/** A type in a few words; the names of scalar schemas (Address, Uint256) stand for their rules. */
+const typeName = (document: Document, schema: JsonSchema): string => {
+  const { allOf, anyOf, enum: values, items, maximum, minimum, oneOf, pattern, type } = schema
+  const ref = schema.$ref ?? allOf?.[0]?.$ref
+  if (ref !== undefined) {
+    const target = resolve(document, schema)
+    return target.properties === undefined && ref !== `${root}Int`
+      ? ref.slice(root.length)
+      : typeName(document, target)
+  }
+  const alternatives = anyOf ?? oneOf
+  if (alternatives !== undefined)
+    return [...new Set(alternatives.map((one) => typeName(document, one)))].join(" or ")
+  if (items !== undefined) return `array of ${typeName(document, items)}`
+  if (values !== undefined) return values.map((value) => JSON.stringify(value)).join(" or ")
+  if (minimum !== undefined && maximum !== undefined) return `${type ?? "number"}, ${minimum} to ${maximum}`
+  // An address with a description of its own loses its name on the way to JSON Schema.
+  if (pattern === addressPattern) return "Address"
+  return type ?? "any"
+}
+
+/** What the names of scalar types stand for. */
+export const scalars: ReadonlyArray<readonly [name: string, rule: string]> = [
+  [
+    "Address",
+    "0x and 40 hex digits; of mixed case only with the EIP-55 checksum. Answers always carry the checksum."
+  ],
+  ["Hex", "0x and an even number of hex digits."],
+  ["Bytes32", "0x and 64 hex digits."],
+  ["Uint256", "A string: a decimal integer without sign, or 0x and hex digits. Never a JSON number."],
+  ["Percent", "A number or decimal string from 0 to 1000 with at most four decimals."],
+  ["UnixSeconds", "An integer from 0 to 2^48 - 1; 0 means no bound."]
+]

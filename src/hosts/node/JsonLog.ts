@@ -1,0 +1,34 @@
+import * as Cause from "effect/Cause"
+import * as HashMap from "effect/HashMap"
+import type * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import { print } from "../http/Json.js"
+
+/**
+ * A logger that writes one JSON object per line: `time`, `level`, `message`, the annotations, and `cause` where there
+ * is one. URLs lose everything but scheme and host (keys sit in their paths), and hex texts of 32 bytes and more are
+ * cut (a private key has 32).
+ */
+export const make = (write: (line: string) => void): Logger.Logger<unknown, void> =>
+  Logger.make(({ annotations, cause, date, logLevel, message }) => {
+    const parts = Array.isArray(message) ? message : [message]
+    const line = {
+      time: date.toISOString(),
+      level: logLevel.label,
+      message: parts.map((part) => (typeof part === "string" ? part : print(part))).join(" "),
+      ...Object.fromEntries(HashMap.toEntries(annotations)),
+      ...(Cause.isEmpty(cause) ? {} : { cause: Cause.pretty(cause, { renderErrorCause: true }) })
+    }
+    write(`${scrub(print(line))}\n`)
+  })
+
+/** Replaces the default logger, on standard output. */
+export const layer: Layer.Layer<never> = Logger.replace(
+  Logger.defaultLogger,
+  make((line) => void process.stdout.write(line))
+)
+
+const scrub = (line: string): string =>
+  line
+    .replace(/\b((?:https?|wss?):\/\/)(?:[^\s"'\\/@]*@)?([^\s"'\\/?#]*)[^\s"'\\]*/gi, "$1$2")
+    .replace(/(?:0x)?[0-9a-f]{64,}/gi, (hex) => `${hex.slice(0, 10)}...`)
