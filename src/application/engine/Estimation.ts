@@ -199,7 +199,10 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure> =>
   Effect.gen(function* () {
     const { connection, drafts, version } = input
     const callGrant = connection.profile.caps.transactionGas
-    const guessedGas = Gas.overshoot(guessedLimits, input.percent) + guessedPreVerification
+    // The lowest guess finds the limits of an op that its deposit just pays; a usual one mostly spares a look.
+    const guessedGas = input.verify
+      ? 1n
+      : Gas.overshoot(guessedLimits, input.percent) + guessedPreVerification
     const first = drafts.map((draft) => ({
       ...draft,
       prefund: input.declared ? Gas.requiredPrefund(version, draft.op) : guessedGas * draft.op.maxFeePerGas,
