@@ -64,5 +64,5 @@ export const unprocessable = (
   })
 
 /** A part of the interface that this version does not offer; `name` is the field or header. */
-export const notAvailable = (name: string, path: string = name): InvalidRequest =>
-  invalid("not_available_yet", [{ path, message: "leave it out" }], `${name} is not available yet`)
+export const notAvailable = (name: string, path: string = name, remedy = "leave it out"): InvalidRequest =>
+  invalid("not_available_yet", [{ path, message: remedy }], `${name} is not available yet`)

@@ -163,7 +163,13 @@ export const run = (
         invalid("invalid_request", [{ path: "operations", message: "expected at least one operation" }])
       )
     if (settings.signer === undefined)
-      return yield* Effect.fail(notAvailable("executeEncoded without settings.signer", "settings.signer"))
+      return yield* Effect.fail(
+        notAvailable(
+          "executeEncoded without settings.signer",
+          "settings.signer",
+          "name the signer that submits"
+        )
+      )
     const decoding = yield* Decoding.load(caller, settings.useABI)
     const signer = yield* Keys.resolve(caller, settings.signer)
     const connection = yield* Connection.open(caller, settings.rpc)

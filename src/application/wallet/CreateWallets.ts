@@ -84,7 +84,8 @@ const readAccount = (account: Account, index: number): Either.Either<Salt.Salt, 
   const path = `accounts[${index}]`
   const { salt = "", wallet = "" } = account
   if (account.legacyWallet === true) return Either.left(notAvailable("legacyWallet", `${path}.legacyWallet`))
-  if (salt === "" && wallet !== "") return Either.left(notAvailable("wallet without salt", `${path}.wallet`))
+  if (salt === "" && wallet !== "")
+    return Either.left(notAvailable("wallet without salt", `${path}.wallet`, "send the salt"))
   if (salt === "")
     return Either.left(
       invalid("invalid_request", [{ path: `${path}.salt`, message: "salt is required" }], "salt is required")
