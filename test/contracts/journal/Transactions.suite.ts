@@ -2,7 +2,6 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { Journal, type JournalError, type Lane } from "../../../src/application/ports/Journal.js"
-import * as Hex from "../../../src/domain/evm/Hex.js"
 import * as Make from "../../support/journal/Make.js"
 
 const allocated = (nonce: bigint) => ({ _tag: "allocated", nonce })
@@ -356,104 +355,6 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         expect(yield* stateOf(1)).toBe("accepted")
         yield* journal.abandon("r1", [1])
         expect(yield* stateOf(1)).toBe("abandoned")
-      })
-    )
-  })
-
-  describe(`settlement in ${name}`, () => {
-    fact(
-      "what became of each op is kept",
-      Effect.gen(function* () {
-        const journal = yield* Journal
-        yield* acceptOp("r1", 1)
-        yield* acceptOp("r1", 2)
-        yield* journal.allocate(Make.allocation("r1", { ops: [1, 2] }))
-        yield* journal.recordSigned(Make.signed(0n))
-        const elsewhere = Make.word(0xe15e)
-        const revertData = Hex.unsafe(`0x${"ab".repeat(5_000)}`)
-        yield* journal.settle(Make.mined(0n), [
-          Make.landed(Make.word(1), 0n, { success: false, revertData }),
-          Make.landed(Make.word(2), 0n, { txHash: elsewhere })
-        ])
-        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({
-          state: "settled",
-          success: false,
-          revertData,
-          txHash: Make.mined(0n).txHash
-        })
-        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(2))).toMatchObject({
-          state: "settled",
-          success: true,
-          revertData: null,
-          txHash: elsewhere
-        })
-      })
-    )
-
-    fact(
-      "settling again changes nothing, and may add ops that were found later",
-      Effect.gen(function* () {
-        const journal = yield* Journal
-        yield* acceptOp("r1", 1)
-        yield* acceptOp("r1", 2)
-        yield* journal.allocate(Make.allocation("r1", { ops: [1, 2] }))
-        yield* journal.recordSigned(Make.signed(0n))
-        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)])
-        const settled = yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))
-        yield* journal.settle(Make.mined(0n), [
-          Make.landed(Make.word(1), 0n, { success: false, txHash: Make.word(0xbad) }),
-          Make.landed(Make.word(2), 0n)
-        ])
-        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toEqual(settled)
-        expect(yield* stateOf(2)).toBe("settled")
-      })
-    )
-
-    fact(
-      "a nonce that was never signed cannot be settled",
-      Effect.gen(function* () {
-        const journal = yield* Journal
-        yield* acceptOp("r1", 1)
-        const settle = journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)])
-        yield* refused(settle)
-        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
-        yield* refused(settle)
-        expect(yield* stateOf(1)).toBe("accepted")
-      })
-    )
-
-    fact(
-      "an op that nobody knows, of another chain, or given up, stops no settlement",
-      Effect.gen(function* () {
-        const journal = yield* Journal
-        yield* acceptOp("r1", 1)
-        yield* acceptOp("r1", 2)
-        yield* journal.abandon("r1", [2])
-        const far = Make.space(1, { chainId: 1n })
-        yield* journal.accept(Make.acceptance("r3", [Make.op({ space: far, userOpHash: Make.word(3) })]))
-        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
-        yield* journal.recordSigned(Make.signed(0n))
-        yield* journal.settle(
-          Make.mined(0n),
-          [3, 99, 2, 1].map((n) => Make.landed(Make.word(n), 0n))
-        )
-        expect(yield* stateOf(1)).toBe("settled")
-        expect(yield* stateOf(2)).toBe("abandoned")
-        expect(yield* journal.findOp(Make.alice, 1n, Make.word(3))).toMatchObject({ state: "accepted" })
-      })
-    )
-
-    fact(
-      "an op that somebody else brought onto the chain before it was sent is settled too",
-      Effect.gen(function* () {
-        const journal = yield* Journal
-        yield* acceptOp("r1", 1)
-        yield* acceptOp("r1", 2)
-        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
-        yield* journal.recordSigned(Make.signed(0n))
-        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(2), 0n)])
-        expect(yield* stateOf(2)).toBe("settled")
-        yield* refused(journal.abandon("r1", [2]))
       })
     )
   })
