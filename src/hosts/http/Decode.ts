@@ -34,8 +34,8 @@ interface Trail {
  * A decoder of request values. The whole value is judged, excess members included; a `Problem` names every place
  * that does not fit, and never repeats what the caller sent there.
  */
-export const decoder = <A>(
-  schema: Schema.Schema<A, unknown>
+export const decoder = <A, I>(
+  schema: Schema.Schema<A, I>
 ): ((value: unknown) => Either.Either<A, Problem>) => {
   const decode = ParseResult.decodeUnknownEither(schema, { errors: "all", onExcessProperty: "error" })
   return (value) => Either.mapLeft(decode(value), (issue) => toProblem(issue))

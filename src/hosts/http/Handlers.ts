@@ -23,7 +23,7 @@ export type HandlersOf<Group extends HttpApiGroup.HttpApiGroup.Any, R> = {
 }
 
 /** The use cases behind all endpoints that need a key. */
-export type Handlers = HandlersOf<typeof Wallets.group, unknown> &
-  HandlersOf<typeof Operations.group, unknown> &
-  HandlersOf<typeof Chain.group, unknown> &
-  HandlersOf<typeof Signing.group, unknown>
+export type Handlers<R = unknown> = HandlersOf<typeof Wallets.group, R> &
+  HandlersOf<typeof Operations.group, R> &
+  HandlersOf<typeof Chain.group, R> &
+  HandlersOf<typeof Signing.group, R>

@@ -6,8 +6,8 @@ import { print } from "../http/Json.js"
 
 /**
  * A logger that writes one JSON object per line: `time`, `level`, `message`, the annotations, and `cause` where there
- * is one. URLs lose everything but scheme and host (keys sit in their paths), and hex texts of 32 bytes and more are
- * cut (a private key has 32).
+ * is one. URLs lose everything but scheme and host (keys sit in their paths); in causes, which quote whatever failed,
+ * hex texts of 32 bytes and more are cut as well (a private key has 32).
  */
 export const make = (write: (line: string) => void): Logger.Logger<unknown, void> =>
   Logger.make(({ annotations, cause, date, logLevel, message }) => {
@@ -17,9 +17,11 @@ export const make = (write: (line: string) => void): Logger.Logger<unknown, void
       level: logLevel.label,
       message: parts.map((part) => (typeof part === "string" ? part : print(part))).join(" "),
       ...Object.fromEntries(HashMap.toEntries(annotations)),
-      ...(Cause.isEmpty(cause) ? {} : { cause: Cause.pretty(cause, { renderErrorCause: true }) })
+      ...(Cause.isEmpty(cause)
+        ? {}
+        : { cause: withoutSecrets(Cause.pretty(cause, { renderErrorCause: true })) })
     }
-    write(`${scrub(print(line))}\n`)
+    write(`${withoutPaths(print(line))}\n`)
   })
 
 /** Replaces the default logger, on standard output. */
@@ -28,7 +30,8 @@ export const layer: Layer.Layer<never> = Logger.replace(
   make((line) => void process.stdout.write(line))
 )
 
-const scrub = (line: string): string =>
-  line
-    .replace(/\b((?:https?|wss?):\/\/)(?:[^\s"'\\/@]*@)?([^\s"'\\/?#]*)[^\s"'\\]*/gi, "$1$2")
-    .replace(/(?:0x)?[0-9a-f]{64,}/gi, (hex) => `${hex.slice(0, 10)}...`)
+const withoutPaths = (text: string): string =>
+  text.replace(/\b((?:https?|wss?):\/\/)(?:[^\s"'\\/@]*@)?([^\s"'\\/?#]*)[^\s"'\\]*/gi, "$1$2")
+
+const withoutSecrets = (text: string): string =>
+  text.replace(/(?:0x)?[0-9a-f]{64,}/gi, (hex) => `${hex.slice(0, 10)}...`)

@@ -19,12 +19,18 @@ const reasons: Readonly<Record<string, string>> = {
 /** How long a broken connection is kept so that its answer can be read, milliseconds. */
 const linger = 1_000
 
-/** For the server's event `clientError`. Nothing is written into an answer that has begun. */
+/**
+ * For the server's event `clientError`. Nothing is written into an answer that has begun, nor in place of the answer
+ * to a request that came whole, whatever followed it: that one is awaited.
+ */
 export const onClientError =
   (inFlight: InFlight) =>
   (error: NodeJS.ErrnoException, socket: Duplex): void => {
     if (socket.writableEnded) return
-    if (!socket.writable || inFlight.get(socket)?.headersSent === true) return void socket.destroy()
+    const response = inFlight.get(socket)
+    const owed = response !== undefined && !response.writableFinished
+    if (owed && response.req.complete) return void response.once("close", () => socket.destroy())
+    if (!socket.writable || (owed && response.headersSent)) return void socket.destroy()
     const message = reasons[error.code ?? ""] ?? "the request is not well-formed HTTP"
     finish(socket, problem("invalid_request", [{ path: "", message }]))
   }

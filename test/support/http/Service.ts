@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto"
-import type * as Context from "effect/Context"
+import { connect } from "node:net"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
+import { type Code, catalogue } from "../../../src/application/Catalogue.js"
 import { type AccountId, Accounts, type Principal } from "../../../src/application/ports/Accounts.js"
 import { type Allowance, RateLimit } from "../../../src/application/ports/RateLimit.js"
 import * as Front from "../../../src/hosts/http/Front.js"
@@ -107,32 +108,115 @@ export const handlers = {
   getSigner: () => Effect.succeed({ address: "0x", publicKey: "04", type: "PRIVATE_KEY" as const }),
   getBundlerAddress: () => Effect.succeed({ address: "0x" }),
   getBundlerAddressByGet: () => Effect.succeed({ address: "0x" })
-} satisfies Handlers
+} satisfies Handlers<never>
 
-export interface Started {
-  readonly url: string
-  readonly port: number
+export interface Started extends Server.Listening {
   readonly front: Front.Front
 }
 
 export interface StartOptions {
-  readonly handlers?: Partial<Handlers>
+  readonly handlers?: Partial<Handlers<never>>
   readonly front?: Front.Options
   readonly server?: Partial<Server.Options>
   readonly allowance?: () => Allowance
 }
 
+/** The front over these use cases. */
+export const makeFront = (options: StartOptions = {}): Effect.Effect<Front.Front> => {
+  const all: Handlers<never> = { ...handlers, ...options.handlers }
+  const ports = Layer.merge(accounts, rateLimit(options.allowance ?? (() => unlimited)))
+  return Front.make(all, options.front).pipe(Effect.provide(ports))
+}
+
 /** The front behind a real node server on a free port, until the scope closes. */
 export const start = (options: StartOptions = {}): Effect.Effect<Started, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const front = yield* Front.make({ ...handlers, ...options.handlers } as Handlers, options.front).pipe(
-      Effect.provide(Layer.merge(accounts, rateLimit(options.allowance ?? (() => unlimited)))),
-      Effect.mapInputContext((context: Context.Context<never>) => context as Context.Context<unknown>)
-    )
-    const { port, url } = yield* Effect.orDie(
+    const front = yield* makeFront(options)
+    const listening = yield* Effect.orDie(
       Server.serve(front, { host: "127.0.0.1", port: 0, ...options.server })
     )
-    return { url, port, front }
+    return { ...listening, front }
   })
 
-export type { Logger }
+export interface Answered {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+}
+
+/** A request as a well-behaved client with the account's key sends it; `init` changes what it likes. */
+export const send = (url: string, path: string, init: RequestInit = {}): Effect.Effect<Answered> =>
+  Effect.promise(async () => {
+    const headers = new Headers({ "content-type": "application/json", "x-api-key": key })
+    for (const [name, value] of new Headers(init.headers)) headers.set(name, value)
+    const response = await fetch(`${url}${path}`, { method: "POST", ...init, headers })
+    return { status: response.status, headers: response.headers, text: await response.text() }
+  })
+
+export const post = (url: string, path: string, body: unknown): Effect.Effect<Answered> =>
+  send(url, path, { body: JSON.stringify(body) })
+
+const Envelope = Schema.parseJson(
+  Schema.Struct(
+    {
+      error: Schema.NonEmptyString,
+      code: Schema.Literal(...(Object.keys(catalogue) as Array<Code>)),
+      requestId: Schema.UUID,
+      details: Schema.Array(
+        Schema.Struct(
+          { path: Schema.String, message: Schema.String },
+          Schema.Record({ key: Schema.String, value: Schema.Unknown })
+        )
+      )
+    },
+    Schema.Record({ key: Schema.String, value: Schema.Unknown })
+  )
+)
+
+/** The envelope of an answer that is no success. Dies when the answer is not exactly one. */
+export const envelope = ({ headers, status, text }: Answered) => {
+  const body = Schema.decodeUnknownSync(Envelope)(text)
+  if (catalogue[body.code].status !== status) throw new Error(`${body.code} came with ${status}`)
+  const type = headers.get("content-type")
+  if (type !== "application/json") throw new Error(`the envelope came as ${type}`)
+  return body
+}
+
+/** Writes the parts to a raw connection, one after the other, and reads until the server closes it. */
+export const raw = (port: number, parts: ReadonlyArray<string | Uint8Array>): Effect.Effect<string> =>
+  Effect.async((resume) => {
+    let said = ""
+    const socket = connect(port, "127.0.0.1", () => {
+      for (const part of parts) socket.write(part)
+    })
+    socket.on("data", (chunk) => {
+      said += chunk.toString()
+    })
+    socket.on("error", () => {})
+    socket.on("close", () => resume(Effect.succeed(said)))
+    return Effect.sync(() => socket.destroy())
+  })
+
+/** The last answer in raw HTTP text. */
+export const parseRaw = (text: string): Answered => {
+  const from = text.lastIndexOf("HTTP/1.1 ")
+  const [head = "", ...rest] = text.slice(from).split("\r\n\r\n")
+  const [statusLine = "", ...lines] = head.split("\r\n")
+  const headers = new Headers(
+    lines.map((line): [string, string] => {
+      const colon = line.indexOf(":")
+      return [line.slice(0, colon), line.slice(colon + 1).trim()]
+    })
+  )
+  return { status: Number(statusLine.split(" ")[1]), headers, text: rest.join("\r\n\r\n") }
+}
+
+/** The head of a raw POST with the account's key. */
+export const head = (path: string, headers: Readonly<Record<string, string>>): string =>
+  [
+    `POST ${path} HTTP/1.1`,
+    ...Object.entries({ host: "x", "x-api-key": key, "content-type": "application/json", ...headers }).map(
+      ([name, value]) => `${name}: ${value}`
+    ),
+    "\r\n"
+  ].join("\r\n")

@@ -1,0 +1,143 @@
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
+import * as HttpApiClient from "@effect/platform/HttpApiClient"
+import * as HttpClient from "@effect/platform/HttpClient"
+import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { api } from "../../../src/hosts/http/Api.js"
+import { later } from "../../../src/hosts/http/Later.js"
+import { endpoints, posts } from "../../support/http/Contract.js"
+import { envelope, handlers, key, post, send, start } from "../../support/http/Service.js"
+
+const strict = { onExcessProperty: "error" } as const
+
+describe("the endpoints", () => {
+  it("are those of the interface that are built", () => {
+    expect(endpoints.map(({ method, path }) => `${method} ${path}`)).toEqual([
+      "POST /predict",
+      "POST /check",
+      "POST /create",
+      "POST /execute",
+      "POST /estimateGas",
+      "POST /executeEncoded",
+      "POST /receipt",
+      "POST /getSigner",
+      "POST /getbundleraddress",
+      "GET /getbundleraddress",
+      "GET /health/live",
+      "GET /health/ready",
+      "GET /openapi.json",
+      "GET /docs"
+    ])
+  })
+
+  it.each(posts)("the example of $path is a request of its schema", ({ example, payload }) => {
+    expect(() => payload && Schema.decodeUnknownSync(payload, strict)(example)).not.toThrow()
+  })
+
+  it.scopedLive("answer success in the shape of the contract", () =>
+    Effect.gen(function* () {
+      const { url } = yield* start()
+      for (const { example, method, path, success } of endpoints.filter(({ withKey }) => withKey)) {
+        const answer =
+          method === "POST" ? yield* post(url, path, example) : yield* send(url, path, { method: "GET" })
+        expect([path, answer.status, answer.text]).toEqual([path, 200, answer.text])
+        expect(answer.headers.get("content-type")).toBe("application/json")
+        expect(() => Schema.decodeUnknownSync(success, strict)(JSON.parse(answer.text))).not.toThrow()
+      }
+    })
+  )
+
+  it.scopedLive("hand the decoded request, the principal and a fresh request id to the use case", () =>
+    Effect.gen(function* () {
+      const seen: Array<unknown> = []
+      const { url } = yield* start({
+        handlers: {
+          execute: (caller, request) => {
+            seen.push([caller.principal.accountId, caller.requestId, request.operations[0]?.value])
+            return handlers.execute()
+          }
+        }
+      })
+      const { example } = posts.find(({ name }) => name === "execute") ?? {}
+      const request = {
+        ...Object(example),
+        operations: [{ ...Object(example).operations[0], value: "0x10" }]
+      }
+      const first = yield* post(url, "/execute", request)
+      const second = yield* post(url, "/execute", request)
+      expect(seen).toHaveLength(2)
+      expect(seen[0]).toEqual(["acme", first.headers.get("x-request-id"), 16n])
+      expect(seen[1]).toEqual(["acme", second.headers.get("x-request-id"), 16n])
+      expect(first.headers.get("x-request-id")).not.toBe(second.headers.get("x-request-id"))
+    })
+  )
+
+  it.scopedLive("/getbundleraddress takes GET, POST without any body, and POST with one", () =>
+    Effect.gen(function* () {
+      const { url } = yield* start()
+      const path = "/getbundleraddress"
+      const answers = [
+        yield* send(url, path, { method: "GET" }),
+        yield* send(url, path),
+        yield* send(url, path, { body: "" }),
+        yield* send(url, path, { body: "{}" }),
+        yield* send(url, path, { body: '{"chainId":"137"}' })
+      ]
+      for (const { status, text } of answers) expect([status, text]).toEqual([200, '{"address":"0x"}'])
+      const wrong = envelope(yield* send(url, path, { body: '{"chainid":1}' }))
+      expect(wrong.details[0]).toMatchObject({ path: "chainid", suggestion: "chainId" })
+    })
+  )
+
+  it.scopedLive("health and documentation need no key and end with HEAD, too", () =>
+    Effect.gen(function* () {
+      const { url } = yield* start()
+      for (const { path, success } of endpoints.filter(({ withKey }) => !withKey)) {
+        const get = yield* Effect.promise(() => fetch(`${url}${path}`))
+        const text = yield* Effect.promise(() => get.text())
+        expect([path, get.status]).toEqual([path, 200])
+        const json = get.headers.get("content-type") === "application/json"
+        expect(() => Schema.decodeUnknownSync(success)(json ? JSON.parse(text) : text)).not.toThrow()
+        const head = yield* Effect.promise(() => fetch(`${url}${path}`, { method: "HEAD" }))
+        expect([head.status, head.headers.get("content-length")]).toEqual([
+          200,
+          String(new TextEncoder().encode(text).byteLength)
+        ])
+      }
+    })
+  )
+
+  it.scopedLive("that come later say so to whoever has a key, and to nobody else", () =>
+    Effect.gen(function* () {
+      const { url } = yield* start()
+      expect(Object.keys(later)).toHaveLength(10)
+      for (const path of Object.keys(later)) {
+        const answer = envelope(yield* post(url, path, {}))
+        expect([answer.error, answer.code]).toEqual([
+          `${path.slice(1)} is not available yet`,
+          "not_available_yet"
+        ])
+        const without = envelope(yield* send(url, path, { headers: { "x-api-key": "" }, body: "{}" }))
+        expect(without.code).toBe("unauthorized")
+        const get = yield* send(url, path, { method: "GET" })
+        expect([envelope(get).code, get.headers.get("allow")]).toEqual(["method_not_allowed", "POST"])
+      }
+    })
+  )
+
+  it.scopedLive("can be called by the client that derives from the contract", () =>
+    Effect.gen(function* () {
+      const { url } = yield* start()
+      const client = yield* HttpApiClient.make(api, {
+        baseUrl: url,
+        transformClient: HttpClient.mapRequest(HttpClientRequest.setHeader("x-api-key", key))
+      })
+      const address = yield* client.signing.getBundlerAddressByGet()
+      expect(address).toEqual({ address: "0x" })
+      const receipts = yield* client.chain.receipt({ payload: { txHashes: [], rpc: "http://x" } })
+      expect(receipts.requestStatus).toBe(202)
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
+})
