@@ -1,6 +1,7 @@
 import * as Schema from "effect/Schema"
 import * as Address from "../domain/evm/Address.js"
 import * as Percent from "../domain/op/Percent.js"
+import { optional } from "./Fields.js"
 
 /** Names a key of the account: `versionId` for HSM and KMS, `assetId` for MPC; exactly one of the two. */
 export const SignerRef = Schema.Struct({
@@ -13,8 +14,7 @@ export const SignerRef = Schema.Struct({
   })
 }).annotations({ identifier: "Signer" })
 
-const percent = (description: string) =>
-  Schema.optionalWith(Percent.schema, { exact: true }).annotations({ description })
+const percent = (description: string) => optional(Percent.schema).annotations({ description })
 
 const address = (description: string) => Address.schema.annotations({ description })
 
@@ -37,8 +37,6 @@ const known = {
     description: "Events and errors for decoding, as JSON fragments or human-readable text."
   })
 }
-
-const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
 const fields = {
   rpc: optional(known.rpc),

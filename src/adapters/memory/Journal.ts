@@ -322,7 +322,11 @@ const settle =
       transaction.txHash = mined.txHash
       for (const outcome of ops) {
         const op = State.alive(state, mined.chainId, outcome.userOpHash)
-        if (op !== undefined && State.isUnderWay(op)) State.settleOp(state, op, outcome)
+        if (op === undefined || !State.isUnderWay(op)) continue
+        op.txHash = outcome.txHash
+        op.revertData = outcome.revertData
+        if (outcome.success === null) State.abandonOp(state, op)
+        else State.settleOp(state, op, outcome.success)
       }
       return done
     })

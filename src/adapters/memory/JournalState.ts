@@ -119,15 +119,9 @@ const finish = (state: State, op: Op): void => {
   if (ops?.size === 0) state.underWay.delete(name)
 }
 
-export const settleOp = (
-  state: State,
-  op: Op,
-  outcome: { readonly success: boolean; readonly txHash: Bytes32; readonly revertData: Hex | null }
-): void => {
+export const settleOp = (state: State, op: Op, success: boolean): void => {
   op.state = "settled"
-  op.success = outcome.success
-  op.txHash = outcome.txHash
-  op.revertData = outcome.revertData
+  op.success = success
   finish(state, op)
 }
 

@@ -180,8 +180,8 @@ export const recordSigned =
 
 const settleOp = ({ sql }: Store.Store, chainId: bigint, op: OpSettlement) =>
   sql`
-    update ops set state = 'settled', tx_hash = ${op.txHash}, success = ${op.success ? 1 : 0},
-      revert_data = ${op.revertData}
+    update ops set state = ${op.success === null ? "abandoned" : "settled"}, tx_hash = ${op.txHash},
+      success = ${op.success === null ? null : Number(op.success)}, revert_data = ${op.revertData}
     where chain_id = ${chainId.toString()} and user_op_hash = ${op.userOpHash} and state <> 'abandoned'
       and state in ('accepted', 'sent')`
 

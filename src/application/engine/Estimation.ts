@@ -3,16 +3,16 @@ import * as Either from "effect/Either"
 import type { Address } from "../../domain/evm/Address.js"
 import * as Hex from "../../domain/evm/Hex.js"
 import * as Uint from "../../domain/evm/Uint.js"
-import type { Version } from "../../domain/op/EntryPoint.js"
 import * as Gas from "../../domain/op/Gas.js"
 import * as GasLens from "../../domain/op/GasLens.js"
 import * as Nonce from "../../domain/op/Nonce.js"
-import type { Percent } from "../../domain/op/Percent.js"
 import * as UserOperation from "../../domain/op/UserOperation.js"
 import { type Failure, unprocessable } from "../Failure.js"
 import type { StateOverride } from "../ports/ChainRpc.js"
-import { type Connection, refusal } from "./Connection.js"
+import type { Acceptance } from "../ports/Journal.js"
+import { refusal } from "./Connection.js"
 import { type ElementFailure, elementFailure } from "./Elements.js"
+import type { Ground } from "./Preparation.js"
 
 /** One op to be measured: its signature a dummy of the real shape; limits are filled in here unless declared. */
 export interface Draft {
@@ -23,15 +23,11 @@ export interface Draft {
 }
 
 export interface Input {
-  readonly connection: Connection
-  readonly version: Version
-  readonly entryPoint: Address
+  readonly ground: Ground
   readonly entryPointCode: Hex.Hex
   /** The EOA that will submit (tx.origin). */
   readonly from: Address
-  readonly beacon: Address
   readonly drafts: ReadonlyArray<Draft>
-  readonly percent: Percent
   /** The ops carry their final limits: nothing is measured, they are only tried. */
   readonly declared: boolean
   /** Try once more under the limits that came out, and raise what proves too low. */
@@ -57,6 +53,10 @@ export interface Estimate {
   readonly sequences: ReadonlyMap<number, bigint>
   readonly implementation: GasLens.Report["implementation"]
 }
+
+/** What the wallets of an estimate had, as `Journal.accept` wants it. */
+export const fundsOf = ({ spaceOf }: Ground, { available }: Estimate): Acceptance["funds"] =>
+  [...available].map(([wallet, wei]) => ({ space: spaceOf(wallet), available: wei }))
 
 /** What the frames are given while they are measured; the call's share is bound by the chain and the operator. */
 const verificationGrant = 3_000_000n
@@ -95,8 +95,7 @@ const look = (
   balances: ReadonlyMap<Address, bigint>
 ): Effect.Effect<GasLens.Report, Failure> =>
   Effect.gen(function* () {
-    const { connection, entryPoint, version } = input
-    const chainId = connection.profile.chainId
+    const { chainId, connection, entryPoint, formula, version } = input.ground
     const unavailable = ({ reason }: GasLens.GasLensError) =>
       unprocessable("node_refused", [
         { path: "settings.rpc", message: `the node cannot simulate with state overrides: ${reason}` }
@@ -104,7 +103,7 @@ const look = (
     const data = yield* Either.mapLeft(
       GasLens.encodeCall({
         entryPoint,
-        beacon: input.beacon,
+        beacon: formula.beacon,
         wallets: trials.map(({ op }) => op.sender),
         nonceKeys: [...new Set(trials.map(({ op }) => Nonce.keyOf(op.nonce)))],
         probes: trials.map(({ callGas, op, prefund, verificationGas }) => ({
@@ -140,7 +139,8 @@ const look = (
 /** The op under the limits that the measure asks for, the caller's buffer included. */
 const withLimits = (input: Input, draft: Draft, measure: GasLens.Measure): UserOperation.UserOperation => {
   if (input.declared) return draft.op
-  const { percent, version } = input
+  const { buffers, version } = input.ground
+  const percent = buffers.op
   const verificationGasLimit = Gas.overshoot(Gas.verificationGasLimit(measure, draft.op), percent)
   const callGasLimit = Gas.overshoot(Gas.callGasLimit(measure, draft.op.callData), percent)
   const preVerificationGas = Gas.preVerificationGas(draft.op, {
@@ -197,12 +197,11 @@ const paying = (
  */
 export const estimate = (input: Input): Effect.Effect<Estimate, Failure> =>
   Effect.gen(function* () {
-    const { connection, drafts, version } = input
+    const { drafts } = input
+    const { buffers, connection, version } = input.ground
     const callGrant = connection.profile.caps.transactionGas
     // The lowest guess finds the limits of an op that its deposit just pays; a usual one mostly spares a look.
-    const guessedGas = input.verify
-      ? 1n
-      : Gas.overshoot(guessedLimits, input.percent) + guessedPreVerification
+    const guessedGas = input.verify ? 1n : Gas.overshoot(guessedLimits, buffers.op) + guessedPreVerification
     const first = drafts.map((draft) => ({
       ...draft,
       prefund: input.declared ? Gas.requiredPrefund(version, draft.op) : guessedGas * draft.op.maxFeePerGas,

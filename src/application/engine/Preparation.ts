@@ -3,14 +3,16 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Address from "../../domain/evm/Address.js"
 import type { Bytes32, Hex } from "../../domain/evm/Hex.js"
+import type { Version } from "../../domain/op/EntryPoint.js"
 import * as Fees from "../../domain/op/Fees.js"
 import * as Gas from "../../domain/op/Gas.js"
 import * as Percent from "../../domain/op/Percent.js"
 import { type Failure, invalid, notAvailable, unprocessable } from "../Failure.js"
 import type { Block } from "../ports/ChainRpc.js"
+import type { NonceSpace } from "../ports/Journal.js"
 import type { NetworkProfile } from "../ports/Networks.js"
 import type { ForOps } from "../Settings.js"
-import { type Connection, refusal } from "./Connection.js"
+import { type Connection, entryPointVersion, refusal } from "./Connection.js"
 import { Engine } from "./Engine.js"
 import * as Wallets from "./Wallets.js"
 
@@ -36,6 +38,27 @@ export const buffers = (
   price: settings.percentTxGasPriceOvershoot ?? defaultPriceOvershoot
 })
 
+/** What every endpoint that builds ops settles before it looks at the chain. */
+export interface Ground {
+  readonly connection: Connection
+  readonly chainId: bigint
+  readonly entryPoint: Address.Address
+  readonly version: Version
+  readonly formula: Wallets.Formula
+  readonly buffers: ReturnType<typeof buffers>
+  readonly spaceOf: (wallet: Address.Address) => NonceSpace
+}
+
+export const ground = (connection: Connection, settings: ForOps): Effect.Effect<Ground, Failure> =>
+  Effect.gen(function* () {
+    const { chainId } = connection.profile
+    const { entryPoint } = settings
+    const version = yield* entryPointVersion(connection.profile, entryPoint)
+    const formula = yield* Wallets.formula(connection.profile, settings)
+    const spaceOf = (wallet: Address.Address) => ({ chainId, entryPoint, wallet })
+    return { connection, chainId, entryPoint, version, formula, buffers: buffers(settings), spaceOf }
+  })
+
 /** What one look at the chain tells before anything is measured. */
 export interface Look {
   readonly block: Block
@@ -48,13 +71,8 @@ export interface Look {
 
 /** Everything that is read before the measurement, in one batch. */
 export const look = (
-  connection: Connection,
-  options: {
-    readonly entryPoint: Address.Address
-    readonly initCode: Hex
-    readonly wallets: ReadonlyArray<Address.Address>
-    readonly priceBuffer: Percent.Percent
-  }
+  { buffers, connection, entryPoint, formula }: Ground,
+  addresses: ReadonlyArray<Address.Address>
 ): Effect.Effect<Look, Failure, Engine> =>
   Effect.gen(function* () {
     const { chain, profile, trust } = connection
@@ -64,8 +82,8 @@ export const look = (
         [
           chain.block("latest"),
           chain.fees,
-          facts.code(chain, options.entryPoint),
-          Wallets.read(facts, chain, options.initCode, options.wallets)
+          facts.code(chain, entryPoint),
+          Wallets.read(facts, chain, formula.initCode, addresses)
         ],
         { concurrency: "unbounded" }
       ),
@@ -86,7 +104,7 @@ export const look = (
       Fees.quote({
         nextBaseFee: fees.nextBaseFee,
         tip: BigInts.min(fees.tip, caps.maxPriorityFeePerGas),
-        overshoot: (price) => Gas.overshoot(price, options.priceBuffer),
+        overshoot: (price) => Gas.overshoot(price, buffers.price),
         cap: caps.maxFeePerGas
       }),
       ({ cap, needed }) =>

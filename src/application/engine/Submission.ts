@@ -2,12 +2,9 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Fiber from "effect/Fiber"
-import type { Address } from "../../domain/evm/Address.js"
 import type { Bytes32, Hex } from "../../domain/evm/Hex.js"
-import type { Version } from "../../domain/op/EntryPoint.js"
 import type { FeePrices } from "../../domain/op/Fees.js"
 import * as Gas from "../../domain/op/Gas.js"
-import type { Percent } from "../../domain/op/Percent.js"
 import type { UserOperation } from "../../domain/op/UserOperation.js"
 import type { Caller } from "../Caller.js"
 import { type Failure, unprocessable } from "../Failure.js"
@@ -15,9 +12,9 @@ import { Bundler, type BundlerError, type OpOutcome, type SignedOp } from "../po
 import type { Receipt } from "../ports/ChainRpc.js"
 import { type Acceptance, type DeploymentIntent, Journal, type NonceSpace } from "../ports/Journal.js"
 import type { Signer, SignerError } from "../ports/Signers.js"
-import type { Connection } from "./Connection.js"
 import { type ElementFailure, elementFailure } from "./Elements.js"
 import { Engine } from "./Engine.js"
+import type { Ground } from "./Preparation.js"
 
 /** One op, estimated and simulated, ready to be accepted and then signed. */
 export interface Ready {
@@ -50,12 +47,8 @@ export interface Prepared {
 export interface Plan<R> {
   readonly caller: Caller
   readonly endpoint: string
-  readonly connection: Connection
-  readonly version: Version
-  readonly entryPoint: Address
+  readonly ground: Ground
   readonly submitter: Signer
-  /** Buffer on the transaction's gas limit. */
-  readonly overshoot: Percent
   readonly elements: ReadonlyArray<number>
   /** Elements that `prepare` found done already: nothing has to be sent for them. */
   readonly done: ReadonlySet<number>
@@ -78,11 +71,12 @@ const split = (
   readonly bundles: ReadonlyArray<ReadonlyArray<Ready>>
   readonly tooLarge: ReadonlyArray<number>
 } => {
-  const options = { bound: prepared.gasBound, overshoot: plan.overshoot }
+  const { buffers, version } = plan.ground
+  const options = { bound: prepared.gasBound, overshoot: buffers.transaction }
   const fits = (ops: ReadonlyArray<Ready>) =>
     Either.isRight(
       Gas.transactionGasLimit(
-        plan.version,
+        version,
         ops.map(({ op }) => op),
         options
       )
@@ -142,6 +136,7 @@ const send = (
     const journal = yield* Journal
     const { releases } = yield* Engine
     const { requestId } = plan.caller
+    const { buffers, connection, entryPoint, version } = plan.ground
     const result: Try = { landed: new Map(), failed: new Map(), receipts: [] }
     const indexesFrom = (position: number) =>
       bundles.slice(position).flatMap((bundle) => bundle.map(({ index }) => index))
@@ -169,17 +164,17 @@ const send = (
         return result
       }
       const gasLimit = Gas.transactionGasLimit(
-        plan.version,
+        version,
         signed.right.map(({ op }) => op),
-        { bound: prepared.gasBound, overshoot: plan.overshoot }
+        { bound: prepared.gasBound, overshoot: buffers.transaction }
       )
       const outcome = yield* Effect.either(
         bundler.submit({
           requestId,
-          chain: plan.connection.chain,
-          profile: plan.connection.profile,
-          version: plan.version,
-          entryPoint: plan.entryPoint,
+          chain: connection.chain,
+          profile: connection.profile,
+          version,
+          entryPoint,
           ops: signed.right,
           submitter: plan.submitter,
           prices: prepared.prices,
@@ -241,7 +236,7 @@ export const run = <R>(
     const journal = yield* Journal
     const { releases, scope } = yield* Engine
     const { requestId } = plan.caller
-    const { profile } = plan.connection
+    const { profile } = plan.ground.connection
     const deadline = (yield* Clock.currentTimeMillis) + profile.receiptTimeoutMillis
     const landed = new Map<number, OpOutcome & { readonly userOpHash: Bytes32 }>()
     const failed = new Map<number, ElementFailure>()

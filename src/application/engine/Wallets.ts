@@ -96,7 +96,7 @@ export const availableCustody = (custody: number, path: string): Either.Either<v
 /** The address that a selector names. `path` is the element's. An empty text counts as absent. */
 export const select = (
   selector: Selector,
-  formulaOf: Either.Either<Formula, Failure>,
+  formula: Formula,
   profile: NetworkProfile,
   path: string
 ): Either.Either<Address.Address, Failure> =>
@@ -115,7 +115,7 @@ export const select = (
     if (salt === "") return named ?? Address.zero
     const text = yield* saltOf(salt, `${path}.salt`)
     const custody = selector.walletCustody === 0 ? profile.defaultCustody : selector.walletCustody
-    const predicted = (yield* formulaOf).predict(text, custody)
+    const predicted = formula.predict(text, custody)
     if (named !== null && named !== predicted)
       return yield* Either.left(
         invalid("invalid_request", [

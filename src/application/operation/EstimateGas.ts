@@ -77,10 +77,8 @@ export const run = (
     const signer = settings.signer === undefined ? null : yield* Keys.resolve(caller, settings.signer)
     const connection = yield* Connection.open(caller, settings.rpc)
     const { profile } = connection
-    const { entryPoint } = settings
-    const version = yield* Connection.entryPointVersion(profile, entryPoint)
-    const formula = Wallets.formula(profile, settings)
-    const { beacon, initCode } = yield* formula
+    const ground = yield* Preparation.ground(connection, settings)
+    const { chainId, entryPoint, formula, spaceOf, version } = ground
     const wallets = yield* Either.all(
       calls.map(({ index, selector }) => Wallets.select(selector, formula, profile, `operations[${index}]`))
     )
@@ -88,12 +86,7 @@ export const run = (
     const submitter =
       signer?.address ?? (yield* Effect.mapError(system.serviceEoa, Keys.refusal("settings.signer"))).address
     const distinct = [...new Set(wallets)]
-    const look = yield* Preparation.look(connection, {
-      entryPoint,
-      initCode,
-      wallets: distinct,
-      priceBuffer: Preparation.buffers(settings).price
-    })
+    const look = yield* Preparation.look(ground, distinct)
     const failed = new Map<number, ElementFailure>(
       yield* OwnedWallets.refuse(
         calls.map(({ index, selector }, position) => ({
@@ -111,12 +104,7 @@ export const run = (
       const indexes = calls
         .map(({ index }) => index)
         .filter((index) => wallets[index] === wallet && !failed.has(index))
-      const keys = yield* lease(
-        journal,
-        caller,
-        { chainId: profile.chainId, entryPoint, wallet },
-        indexes.length
-      )
+      const keys = yield* lease(journal, caller, spaceOf(wallet), indexes.length)
       for (const [position, index] of indexes.entries()) {
         const key = keys[position]
         if (key === undefined) failed.set(index, elementFailure("wallet_busy"))
@@ -125,12 +113,9 @@ export const run = (
     }
     const conditions = { validUntil: 0, validAfter: 0, bundler: submitter }
     const estimate = yield* Estimation.estimate({
-      connection,
-      version,
-      entryPoint,
+      ground,
       entryPointCode: look.entryPointCode,
       from: submitter,
-      beacon,
       drafts: calls.flatMap((call) => {
         const nonce = nonces.get(call.index)
         const wallet = wallets[call.index]
@@ -138,7 +123,6 @@ export const run = (
           ? []
           : [draft(call, { wallet, nonce, prices: look.prices, conditions })]
       }),
-      percent: Preparation.buffers(settings).op,
       declared: false,
       verify: true,
       revert: decoding.revert
@@ -151,7 +135,7 @@ export const run = (
         nonce: Nonce.make(Nonce.keyOf(measured.nonce), estimate.sequences.get(index) ?? 0n),
         signature: Hex.empty
       }
-      const userOpHash = UserOperation.hash(version, entryPoint, profile.chainId, op)
+      const userOpHash = UserOperation.hash(version, entryPoint, chainId, op)
       return {
         encodedUserOp: UserOperation.encode(version, op),
         userOpHash,

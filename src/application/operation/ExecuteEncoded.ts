@@ -24,6 +24,7 @@ import * as Results from "../engine/Results.js"
 import * as Submission from "../engine/Submission.js"
 import * as Wallets from "../engine/Wallets.js"
 import { type Failure, invalid, notAvailable, unprocessable } from "../Failure.js"
+import { Custody, optional, UnixSeconds } from "../Fields.js"
 import type { AbiStore } from "../ports/AbiStore.js"
 import type { Bundler, OpOutcome } from "../ports/Bundler.js"
 import type { ChainRpc } from "../ports/ChainRpc.js"
@@ -32,10 +33,7 @@ import type { Networks } from "../ports/Networks.js"
 import type { Signers } from "../ports/Signers.js"
 import * as Settings from "../Settings.js"
 import { Executed } from "../TransactionResult.js"
-import { Custody, UnixSeconds } from "./Operation.js"
 import * as OwnedWallets from "./OwnedWallets.js"
-
-const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
 export const EncodedOperation = Schema.Struct({
   encodedUserOp: Hex.schema,
@@ -174,10 +172,8 @@ export const run = (
     const signer = yield* Keys.resolve(caller, settings.signer)
     const connection = yield* Connection.open(caller, settings.rpc)
     const { chain, profile, trust } = connection
-    const { chainId } = profile
-    const { entryPoint } = settings
-    const version = yield* Connection.entryPointVersion(profile, entryPoint)
-    const { beacon, initCode } = yield* Wallets.formula(profile, settings)
+    const ground = yield* Preparation.ground(connection, settings)
+    const { chainId, entryPoint, spaceOf, version } = ground
     const given = yield* Either.all(
       operations.map((operation, index) => read(operation, index, { version, entryPoint, chainId }))
     )
@@ -223,12 +219,7 @@ export const run = (
     const prepare = (elements: ReadonlyArray<number>) =>
       Effect.gen(function* () {
         const todo = given.filter(({ index }) => elements.includes(index))
-        const look = yield* Preparation.look(connection, {
-          entryPoint,
-          initCode,
-          wallets: [...new Set(todo.map(({ op }) => op.sender))],
-          priceBuffer: Preparation.buffers(settings).price
-        })
+        const look = yield* Preparation.look(ground, [...new Set(todo.map(({ op }) => op.sender))])
         const failed = new Map<number, ElementFailure>(
           yield* OwnedWallets.refuse(
             todo.map(({ index, op, walletCustody }) => ({ index, wallet: op.sender, walletCustody })),
@@ -264,12 +255,9 @@ export const run = (
           }
         }
         const estimate = yield* Estimation.estimate({
-          connection,
-          version,
-          entryPoint,
+          ground,
           entryPointCode: look.entryPointCode,
           from: signer.address,
-          beacon,
           drafts: todo
             .filter(({ index }) => !failed.has(index))
             .map(({ index, op }) => {
@@ -280,7 +268,6 @@ export const run = (
               )
               return { index, op: { ...op, signature }, value: 0n }
             }),
-          percent: Preparation.buffers(settings).op,
           declared: true,
           verify: false,
           revert: decoding.revert
@@ -339,7 +326,7 @@ export const run = (
             {
               index: each.index,
               op: each.op,
-              space: { chainId, entryPoint, wallet: op.sender },
+              space: spaceOf(op.sender),
               nonceKey: Nonce.keyOf(op.nonce),
               sequence: Nonce.sequenceOf(op.nonce),
               reserve: Gas.requiredPrefund(version, op),
@@ -358,10 +345,7 @@ export const run = (
         return {
           ready,
           failed,
-          funds: [...estimate.available].map(([wallet, available]) => ({
-            space: { chainId, entryPoint, wallet },
-            available
-          })),
+          funds: Estimation.fundsOf(ground, estimate),
           deployments: [],
           prices: look.prices,
           gasBound: look.gasBound
@@ -373,11 +357,8 @@ export const run = (
       {
         caller,
         endpoint: "/executeEncoded",
-        connection,
-        version,
-        entryPoint,
+        ground,
         submitter: signer,
-        overshoot: Preparation.buffers(settings).transaction,
         elements: elements.filter((index) => !done.has(index)),
         done,
         prepare

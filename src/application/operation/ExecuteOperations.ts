@@ -82,10 +82,8 @@ export const run = (
     const signer = yield* Keys.resolve(caller, settings.signer)
     const connection = yield* Connection.open(caller, settings.rpc)
     const { profile } = connection
-    const { entryPoint } = settings
-    const version = yield* Connection.entryPointVersion(profile, entryPoint)
-    const formula = Wallets.formula(profile, settings)
-    const { beacon, initCode } = yield* formula
+    const ground = yield* Preparation.ground(connection, settings)
+    const { chainId, entryPoint, formula, spaceOf, version } = ground
     const wallets = yield* Either.all(
       calls.map(({ index, selector }) => Wallets.select(selector, formula, profile, `operations[${index}]`))
     )
@@ -94,7 +92,6 @@ export const run = (
       wallet: wallets[position] ?? entryPoint,
       walletCustody: selector.walletCustody
     }))
-    const buffers = Preparation.buffers(settings)
     const journal = yield* Journal
     const decoded = new Map<number, unknown>()
 
@@ -105,9 +102,7 @@ export const run = (
         for (const wallet of [...distinct].sort()) {
           const leased = yield* Effect.orDie(
             journal.lease({
-              chainId: profile.chainId,
-              entryPoint,
-              wallet,
+              ...spaceOf(wallet),
               holder: caller.requestId,
               keys: { from: 0n, to: Nonce.handedOutKeys.first - 1n },
               count: 1,
@@ -127,12 +122,7 @@ export const run = (
         const distinct = [...new Set(todo.map(({ wallet }) => wallet))]
         const keys = yield* lease(distinct)
         if (keys === null) return null
-        const look = yield* Preparation.look(connection, {
-          entryPoint,
-          initCode,
-          wallets: distinct,
-          priceBuffer: buffers.price
-        })
+        const look = yield* Preparation.look(ground, distinct)
         const failed = new Map<number, ElementFailure>(
           yield* OwnedWallets.refuse(todo, look.wallets, signer.address)
         )
@@ -142,12 +132,9 @@ export const run = (
           bundler: signer.address
         }
         const estimate = yield* Estimation.estimate({
-          connection,
-          version,
-          entryPoint,
+          ground,
           entryPointCode: look.entryPointCode,
           from: signer.address,
-          beacon,
           drafts: todo
             .filter(({ index }) => !failed.has(index))
             .flatMap(({ index, wallet }) => {
@@ -157,7 +144,6 @@ export const run = (
                 ? []
                 : [draft(call, { wallet, nonce, prices: look.prices, conditions })]
             }),
-          percent: buffers.op,
           declared: false,
           verify: false,
           revert: decoding.revert
@@ -174,12 +160,12 @@ export const run = (
           used.set(wallet, before + 1n)
           const sequence = (estimate.sequences.get(index) ?? 0n) + before
           const op = { ...each.op, nonce: Nonce.make(nonceKey, sequence) }
-          const userOpHash = UserOperation.hash(version, entryPoint, profile.chainId, op)
+          const userOpHash = UserOperation.hash(version, entryPoint, chainId, op)
           decoded.set(index, calls[index]?.decode(each.returned) ?? null)
           return {
             index,
             op,
-            space: { chainId: profile.chainId, entryPoint, wallet },
+            space: spaceOf(wallet),
             nonceKey,
             sequence,
             reserve: prefund + value,
@@ -194,10 +180,7 @@ export const run = (
         return {
           ready,
           failed,
-          funds: [...estimate.available].map(([wallet, available]) => ({
-            space: { chainId: profile.chainId, entryPoint, wallet },
-            available
-          })),
+          funds: Estimation.fundsOf(ground, estimate),
           deployments: [],
           prices: look.prices,
           gasBound: look.gasBound
@@ -209,11 +192,8 @@ export const run = (
       {
         caller,
         endpoint: "/execute",
-        connection,
-        version,
-        entryPoint,
+        ground,
         submitter: signer,
-        overshoot: buffers.transaction,
         elements,
         done: new Set(),
         prepare

@@ -1,23 +1,7 @@
 import * as Schema from "effect/Schema"
 import * as Address from "../../domain/evm/Address.js"
 import * as Uint from "../../domain/evm/Uint.js"
-import * as WalletCustody from "../../domain/wallet/Custody.js"
-import { codeAnnotation } from "../Catalogue.js"
-
-const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
-
-/** Custody values 0 to 5. */
-export const Custody = WalletCustody.schema.annotations({
-  description: "0 unspecified, 1 ECDSA, 2 ECDSA or passkey, 3 multisig, 4 multisig with passkeys, 5 passkey",
-  message: () => ({ message: "expected an integer from 0 to 5", override: true }),
-  [codeAnnotation]: "invalid_wallet_custody_type"
-})
-
-/** Unix seconds; 0 means no bound. */
-export const UnixSeconds = Schema.Int.pipe(Schema.between(0, 2 ** 48 - 1)).annotations({
-  identifier: "UnixSeconds",
-  message: () => "expected Unix seconds: an integer from 0 to 2^48 - 1"
-})
+import { Custody, optional, UnixSeconds } from "../Fields.js"
 
 /** One call that a wallet shall make. */
 export const Operation = Schema.Struct({

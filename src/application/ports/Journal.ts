@@ -105,8 +105,9 @@ export interface SignedTransaction extends Lane {
 /** What the chain said of one op. */
 export interface OpSettlement {
   readonly userOpHash: Bytes32
-  readonly success: boolean
-  /** The transaction in which it landed. */
+  /** Null: it did not land, and no transaction can carry it any more; it is given up, its nonce and money are free. */
+  readonly success: boolean | null
+  /** The transaction in which it landed, or failed to. */
   readonly txHash: Bytes32
   /** What its call reverted with; null when it succeeded or gave no data. */
   readonly revertData: Hex | null

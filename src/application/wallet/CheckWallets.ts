@@ -8,11 +8,10 @@ import * as Connection from "../engine/Connection.js"
 import { Engine } from "../engine/Engine.js"
 import * as Wallets from "../engine/Wallets.js"
 import { type Failure, invalid } from "../Failure.js"
+import { optional } from "../Fields.js"
 import type { ChainRpc } from "../ports/ChainRpc.js"
 import type { Networks } from "../ports/Networks.js"
 import * as Settings from "../Settings.js"
-
-const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
 export const Request = Schema.Struct({
   accounts: Schema.Array(
@@ -49,7 +48,7 @@ const textOf = (failure: Failure): string => {
 /** The address that an account names, or its element's error. */
 const addressOf = (
   account: Account,
-  formula: Either.Either<Wallets.Formula, Failure>,
+  formula: Wallets.Formula,
   profile: Connection.Connection["profile"]
 ): Either.Either<Address, string> => {
   const { salt = "", wallet = "" } = account
@@ -82,13 +81,12 @@ export const run = (
         ])
       )
     const { chain, profile, trust } = yield* Connection.open(caller, settings.rpc)
-    const formula = Wallets.formula(profile, settings)
-    const { initCode } = yield* formula
+    const formula = yield* Wallets.formula(profile, settings)
     const { facts } = yield* Engine
     const addresses = accounts.map((account) => addressOf(account, formula, profile))
     const known = [...new Set(addresses.filter(Either.isRight).map(({ right }) => right))]
     const states = yield* Effect.mapError(
-      Wallets.read(facts, chain, initCode, known),
+      Wallets.read(facts, chain, formula.initCode, known),
       Connection.refusal(trust)
     )
     return accounts.map((account, index) => {

@@ -31,7 +31,7 @@ import {
   notAvailable,
   unprocessable
 } from "../Failure.js"
-import { Custody } from "../operation/Operation.js"
+import { Custody, optional } from "../Fields.js"
 import type { AbiStore } from "../ports/AbiStore.js"
 import type { Bundler } from "../ports/Bundler.js"
 import type { ChainRpc } from "../ports/ChainRpc.js"
@@ -40,8 +40,6 @@ import type { NetworkProfile, Networks } from "../ports/Networks.js"
 import { type Signers, SystemSigners } from "../ports/Signers.js"
 import * as Settings from "../Settings.js"
 import { Created, type CreatedAccount } from "../TransactionResult.js"
-
-const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
 export const Account = Schema.Struct({
   salt: optional(Schema.String).annotations({
@@ -164,14 +162,11 @@ export const run = (
     const signer = yield* Keys.resolve(caller, settings.signer)
     const connection = yield* Connection.openOperator(caller, settings.rpc)
     const { profile } = connection
-    const { chainId } = profile
-    const { entryPoint } = settings
-    const version = yield* Connection.entryPointVersion(profile, entryPoint)
-    const formulaOf = Wallets.formula(profile, settings)
-    const formula = yield* formulaOf
+    const ground = yield* Preparation.ground(connection, settings)
+    const { chainId, entryPoint, formula, spaceOf, version } = ground
     yield* checkFactory(profile, settings)
     const wallets = yield* Either.all(
-      accounts.map((account, index) => Wallets.select(account, formulaOf, profile, `accounts[${index}]`))
+      accounts.map((account, index) => Wallets.select(account, formula, profile, `accounts[${index}]`))
     )
     const wanted = salts.map(
       (salt, index): Wanted => ({
@@ -187,7 +182,6 @@ export const run = (
     )
     const config = WalletConfig.ecdsa(signer.address)
     const configHash = WalletConfig.configHash(config)
-    const buffers = Preparation.buffers(settings)
     const journal = yield* Journal
     const existing = new Set<number>()
 
@@ -198,9 +192,7 @@ export const run = (
         for (const wallet of todo.map((each) => each.wallet).sort()) {
           const leased = yield* Effect.orDie(
             journal.lease({
-              chainId,
-              entryPoint,
-              wallet,
+              ...spaceOf(wallet),
               holder: caller.requestId,
               keys: { from: 0n, to: 0n },
               count: 1,
@@ -209,12 +201,10 @@ export const run = (
           )
           if (leased === null) return null
         }
-        const look = yield* Preparation.look(connection, {
-          entryPoint,
-          initCode: formula.initCode,
-          wallets: todo.map(({ wallet }) => wallet),
-          priceBuffer: buffers.price
-        })
+        const look = yield* Preparation.look(
+          ground,
+          todo.map(({ wallet }) => wallet)
+        )
         const failed = new Map<number, ElementFailure>()
         const others: Array<Detail> = []
         for (const { index, wallet } of todo) {
@@ -260,12 +250,9 @@ export const run = (
           Deployment.digest({ chainId, factory: formula.factory }, deploymentOf(each))
         const missing = todo.filter(({ index }) => !existing.has(index) && !failed.has(index))
         const estimate = yield* Estimation.estimate({
-          connection,
-          version,
-          entryPoint,
+          ground,
           entryPointCode: look.entryPointCode,
           from: signer.address,
-          beacon: formula.beacon,
           drafts: missing.map((each) => {
             const op = opOf(each, EstimationDeployer.sign(digestOf(each)))
             const hash = UserOperation.hash(version, entryPoint, chainId, op)
@@ -273,7 +260,6 @@ export const run = (
             const signature = Conditions.encodeSignature(conditions, proof)
             return { index: each.index, value: 0n, op: { ...op, signature } }
           }),
-          percent: buffers.op,
           declared: false,
           verify: false,
           revert: decoding.revert,
@@ -289,7 +275,7 @@ export const run = (
             {
               index: each.index,
               op: each.op,
-              space: { chainId, entryPoint, wallet: account.wallet },
+              space: spaceOf(account.wallet),
               nonceKey: 0n,
               sequence: 0n,
               reserve: each.prefund,
@@ -309,10 +295,7 @@ export const run = (
         return {
           ready,
           failed,
-          funds: [...estimate.available].map(([wallet, available]) => ({
-            space: { chainId, entryPoint, wallet },
-            available
-          })),
+          funds: Estimation.fundsOf(ground, estimate),
           deployments: ready.flatMap(({ index }) => {
             const account = wanted[index]
             if (account === undefined) return []
@@ -339,11 +322,8 @@ export const run = (
       {
         caller,
         endpoint: "/create",
-        connection,
-        version,
-        entryPoint,
+        ground,
         submitter: signer,
-        overshoot: buffers.transaction,
         elements: wanted.map(({ index }) => index),
         done: existing,
         prepare

@@ -1,23 +1,17 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
-import * as WalletCustody from "../../domain/wallet/Custody.js"
+import type { Stored } from "../../domain/wallet/Custody.js"
 import * as Salt from "../../domain/wallet/Salt.js"
 import * as WalletAddress from "../../domain/wallet/WalletAddress.js"
 import type { Caller } from "../Caller.js"
-import { codeAnnotation } from "../Catalogue.js"
 import * as Wallets from "../engine/Wallets.js"
 import { type Detail, type Failure, invalid } from "../Failure.js"
+import { StoredCustody } from "../Fields.js"
 import * as Settings from "../Settings.js"
 
-/** Custody values of wallets whose address can be derived: 1 to 5. */
-export const Custody = WalletCustody.storedSchema.annotations({
-  message: () => ({ message: "expected an integer from 1 to 5", override: true }),
-  [codeAnnotation]: "invalid_wallet_custody_type"
-})
-
 export const Request = Schema.Struct({
-  accounts: Schema.Array(Schema.Struct({ salt: Schema.String, walletCustody: Custody })),
+  accounts: Schema.Array(Schema.Struct({ salt: Schema.String, walletCustody: StoredCustody })),
   settings: Settings.ForPrediction
 }).annotations({ identifier: "PredictRequest" })
 export type Request = typeof Request.Type
@@ -44,7 +38,7 @@ export const run = (_caller: Caller, request: Request): Effect.Effect<Response, 
     if (malformed.length > 0) return yield* Effect.fail(invalid("invalid_salt_format", malformed))
     const code = yield* Wallets.creationCode(beaconAdminCreationCode)
     const initCodeHash = WalletAddress.initCodeHash(code, beaconAdminAddress)
-    const addressOf = (salt: Salt.Salt, custody: WalletCustody.Stored) =>
+    const addressOf = (salt: Salt.Salt, custody: Stored) =>
       WalletAddress.predict({
         factory,
         initCodeHash,

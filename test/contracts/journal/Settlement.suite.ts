@@ -136,5 +136,23 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         yield* refused(journal.abandon("r1", [2]))
       })
     )
+
+    fact(
+      "an op that can never land is given up by the settlement, and its nonce and money are free",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* acceptOp("r1", 1)
+        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
+        yield* journal.recordSigned(Make.signed(0n))
+        yield* journal.settle(Make.mined(0n), [{ ...Make.landed(Make.word(1), 0n), success: null }])
+        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({
+          state: "abandoned",
+          success: null,
+          txHash: Make.mined(0n).txHash
+        })
+        yield* acceptOp("r2", 1)
+        expect(yield* stateOf(1)).toBe("accepted")
+      })
+    )
   })
 }

@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import { solidityPackedKeccak256 } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as EstimateGas from "../../../src/application/operation/EstimateGas.js"
 import * as ExecuteEncoded from "../../../src/application/operation/ExecuteEncoded.js"
@@ -135,6 +136,38 @@ describe("a signer that refuses", () => {
       expect((await stack.balanceOf(dead)) - before).toBe(1n)
     }
   )
+})
+
+describe("a bundle that reverts on the chain", () => {
+  it("is status 0, and its ops leave neither a taken nonce nor reserved money behind", async () => {
+    const stack = await startStack()
+    try {
+      const [wallet] = await stack.create("emptied")
+      await stack.mint(String(wallet), 10n)
+      const slot = solidityPackedKeccak256(["uint256", "uint256"], [wallet, 0])
+      await stack.provider.send("evm_setAutomine", [false])
+      const sending = stack.ask(await execute(stack, "emptied", "1"))
+      await expect.poll(async () => (await stack.provider.send("txpool_status", [])).pending).toBe("0x1")
+      await stack.fund(String(wallet), 0n)
+      await stack.provider.send("anvil_setStorageAt", [
+        stack.settings.entryPoint,
+        slot,
+        `0x${"00".repeat(32)}`
+      ])
+      await stack.provider.send("evm_mine", [])
+      await stack.provider.send("evm_setAutomine", [true])
+      const result = await sending
+      expect(result.status).toBe(0)
+      expect(result.returnData[0]?.["0"]).toMatchObject({ success: false, result: null })
+      expect(result.returnData[0]?.["0"]?.error).toMatch(/did not land/)
+      await stack.fund(String(wallet), ether)
+      for (let n = 0; n < 3; n += 1)
+        expect((await stack.ask(await execute(stack, "emptied", "1"))).status).toBe(1)
+      expect(await stack.balanceOf(dead)).toBe(3n)
+    } finally {
+      await stack.stop()
+    }
+  })
 })
 
 describe("what the operator bounds", () => {

@@ -1,0 +1,25 @@
+import * as Schema from "effect/Schema"
+import * as WalletCustody from "../domain/wallet/Custody.js"
+import { codeAnnotation } from "./Catalogue.js"
+
+/** A field that may be left out; `null` and `undefined` are no values of it. */
+export const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+
+/** Custody values 0 to 5. */
+export const Custody = WalletCustody.schema.annotations({
+  description: "0 unspecified, 1 ECDSA, 2 ECDSA or passkey, 3 multisig, 4 multisig with passkeys, 5 passkey",
+  message: () => ({ message: "expected an integer from 0 to 5", override: true }),
+  [codeAnnotation]: "invalid_wallet_custody_type"
+})
+
+/** Custody values of wallets whose address can be derived: 1 to 5. */
+export const StoredCustody = WalletCustody.storedSchema.annotations({
+  message: () => ({ message: "expected an integer from 1 to 5", override: true }),
+  [codeAnnotation]: "invalid_wallet_custody_type"
+})
+
+/** Unix seconds; 0 means no bound. */
+export const UnixSeconds = Schema.Int.pipe(Schema.between(0, 2 ** 48 - 1)).annotations({
+  identifier: "UnixSeconds",
+  message: () => "expected Unix seconds: an integer from 0 to 2^48 - 1"
+})
