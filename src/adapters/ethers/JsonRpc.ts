@@ -9,7 +9,7 @@ export interface Call {
   readonly params: ReadonlyArray<unknown>
 }
 
-/** The error object of an answer. `data` is whatever the node put there. */
+/** The error object of an answer; a long message is cut. `data` is whatever the node put there. */
 export interface RpcError {
   readonly code: number
   readonly message: string
@@ -41,6 +41,8 @@ export const body = (encoded: ReadonlyArray<string>): string =>
 export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
+const maxMessage = 4_096
+
 const errorOf = (message: Readonly<Record<string, unknown>>): RpcError | undefined => {
   const { error } = message
   if (!isRecord(error)) return undefined
@@ -48,7 +50,7 @@ const errorOf = (message: Readonly<Record<string, unknown>>): RpcError | undefin
   if (typeof code !== "number" && typeof text !== "string") return undefined
   return {
     code: typeof code === "number" ? code : 0,
-    message: typeof text === "string" ? text : "",
+    message: typeof text === "string" ? text.slice(0, maxMessage) : "",
     data
   }
 }

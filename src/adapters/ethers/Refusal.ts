@@ -72,12 +72,13 @@ const secretLength = 8
  * Nodes and gateways quote the request's path, and keys sit in paths.
  */
 export const scrubber = (target: Egress.Target): ((text: string) => string) => {
-  const secrets = [target.path, ...target.path.split(/[/?&=]/)]
+  const [pathname = ""] = target.path.split("?")
+  const secrets = [target.path, pathname, ...target.path.split(/[/?&=]/)]
     .flatMap((part) => [part, safeDecode(part)])
     .filter((part) => part.length >= secretLength)
     .sort((a, b) => b.length - a.length)
   return (text) => {
-    let clean = text.slice(0, 4 * maxMessage).replace(/[a-z][a-z0-9+.-]*:\/\/[^\s"'<>]*/gi, "(URL)")
+    let clean = text.replace(/[a-z][a-z0-9+.-]{0,15}:\/\/[^\s"'<>]*/gi, "(URL)")
     for (const secret of secrets) clean = clean.replaceAll(secret, "...")
     clean = clean.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, " ").trim()
     return clean.length > maxMessage ? `${clean.slice(0, maxMessage)}...` : clean

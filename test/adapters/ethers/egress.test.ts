@@ -1,0 +1,345 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as fc from "fast-check"
+import * as EthersChainRpc from "../../../src/adapters/ethers/ChainRpc.js"
+import * as Egress from "../../../src/adapters/ethers/Egress.js"
+import * as IpAddress from "../../../src/adapters/ethers/IpAddress.js"
+import * as Address from "../../../src/domain/evm/Address.js"
+import { honest, httpNode } from "../../support/HostileNode.js"
+
+const addresses: ReadonlyArray<readonly [IpAddress.Reach, ReadonlyArray<string>]> = [
+  [
+    "public",
+    [
+      "1.1.1.1",
+      "8.8.8.8",
+      "9.255.255.255",
+      "11.0.0.0",
+      "100.63.255.255",
+      "100.128.0.0",
+      "126.255.255.255",
+      "128.0.0.0",
+      "169.253.255.255",
+      "169.255.0.0",
+      "172.15.255.255",
+      "172.32.0.0",
+      "192.0.1.0",
+      "192.0.3.0",
+      "192.167.255.255",
+      "192.169.0.0",
+      "198.17.255.255",
+      "198.20.0.0",
+      "223.255.255.255",
+      "2606:4700:4700::1111",
+      "2a00::1",
+      "::ffff:8.8.8.8",
+      "::ffff:808:808",
+      "64:ff9b::8.8.8.8"
+    ]
+  ],
+  [
+    "loopback",
+    ["127.0.0.1", "127.255.255.254", "::1", "0:0:0:0:0:0:0:1", "::ffff:127.0.0.1", "::FFFF:7f00:1"]
+  ],
+  [
+    "other",
+    [
+      // this network, private, carrier-grade NAT
+      "0.0.0.0",
+      "0.1.2.3",
+      "10.0.0.1",
+      "10.255.255.255",
+      "100.64.0.1",
+      "100.127.255.255",
+      "172.16.0.1",
+      "172.31.255.255",
+      "192.168.0.1",
+      // link-local, metadata services
+      "169.254.0.1",
+      "169.254.169.254",
+      "100.100.100.200",
+      "168.63.129.16",
+      "192.0.0.192",
+      "fd00:ec2::254",
+      // documentation, benchmarks, relays
+      "192.0.2.1",
+      "198.51.100.1",
+      "203.0.113.1",
+      "198.18.0.1",
+      "198.19.255.255",
+      "192.88.99.1",
+      // multicast, reserved, broadcast
+      "224.0.0.1",
+      "239.255.255.255",
+      "240.0.0.1",
+      "255.255.255.255",
+      // IPv6: unspecified, private, link-local, site-local, multicast, documentation, discard
+      "::",
+      "fc00::1",
+      "fdff::1",
+      "fe80::1",
+      "fec0::1",
+      "ff02::1",
+      "2001:db8::1",
+      "3fff::1",
+      "100::1",
+      "5f00::1",
+      // IPv4 wrapped: compatible, mapped, translated, NAT64 (also its local prefix), 6to4, Teredo
+      "::8.8.8.8",
+      "::127.0.0.1",
+      "::ffff:10.0.0.1",
+      "::ffff:a9fe:a9fe",
+      "::ffff:0:8.8.8.8",
+      "64:ff9b::10.0.0.1",
+      "64:ff9b::127.0.0.1",
+      "64:ff9b:1::8.8.8.8",
+      "2002:7f00:1::",
+      "2002:808:808::1",
+      "2001::1",
+      "2001:0:7f00:1::",
+      // no addresses
+      "",
+      "localhost",
+      "1.2.3",
+      "1.2.3.4.5",
+      "256.1.1.1",
+      "01.1.1.1",
+      "0x7f.0.0.1",
+      "fe80::1%eth0",
+      ":::",
+      "1::2::3",
+      "1:2:3:4:5:6:7",
+      "1:2:3:4:5:6:7:8:9",
+      "1:2:3:4:5:6:7::8",
+      "::12345",
+      "::1.2.3",
+      "[::1]"
+    ]
+  ]
+]
+
+describe("the reach of an IP address", () => {
+  for (const [reach, texts] of addresses)
+    for (const text of texts)
+      it(`${text === "" ? "no text" : text} is ${reach}`, () => expect(IpAddress.reach(text)).toBe(reach))
+
+  it("does not depend on how an IPv6 address is written", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.constantFrom(0, 1, 0xffff, 0x7f00, 0x2001, 0xdb8, 0xfe80, 0x64), {
+          minLength: 8,
+          maxLength: 8
+        }),
+        (groups) => {
+          const long = groups.map((group) => group.toString(16).padStart(4, "0")).join(":")
+          const short = new URL(`http://[${long}]/`).hostname.slice(1, -1)
+          expect(IpAddress.reach(short)).toBe(IpAddress.reach(long))
+          expect(IpAddress.reach(long.toUpperCase())).toBe(IpAddress.reach(long))
+        }
+      )
+    )
+  })
+
+  it("is the same for an IPv4 address and its mapped form", () => {
+    fc.assert(
+      fc.property(fc.ipV4(), (text) => {
+        expect(IpAddress.reach(`::ffff:${text}`)).toBe(IpAddress.reach(text))
+      })
+    )
+  })
+})
+
+const rules = (allowLoopback: boolean, answers: ReadonlyArray<string> = []): Egress.Rules => ({
+  allowLoopback,
+  resolve: () => Promise.resolve(answers)
+})
+const target = (url: string, trust: Egress.Trust, allowLoopback = false) =>
+  Either.match(Egress.target(url, trust, rules(allowLoopback)), {
+    onLeft: (reason) => reason,
+    onRight: ({ origin }) => origin
+  })
+
+describe("the URL of a caller", () => {
+  it("is http or https, without user information, of bounded length", () => {
+    for (const url of [
+      "",
+      "node.example",
+      "ftp://node.example",
+      "javascript:alert(1)",
+      "data:text/plain,x",
+      "unix:/var/run/docker.sock",
+      "http://user@node.example",
+      "https://user:password@node.example",
+      "http://:password@node.example",
+      "http://",
+      "http://%zz/",
+      "http://[::1",
+      "http://1.2.3.4:99999",
+      `https://node.example/${"x".repeat(3_000)}`
+    ])
+      for (const trust of ["caller", "operator"] as const) expect(target(url, trust)).toBe("invalidUrl")
+    expect(target("HTTPS://Node.Example:443/v1?key=1#part", "caller")).toBe("https://node.example")
+    expect(target(" http://node.example:8545 ", "caller")).toBe("http://node.example:8545")
+  })
+
+  it("spells out no forbidden address, in whatever notation", () => {
+    for (const host of [
+      "127.0.0.1",
+      "127.1",
+      "2130706433",
+      "0x7f000001",
+      "0x7f.1",
+      "0177.0.0.1",
+      "017700000001",
+      "127.0.0.1.",
+      "%31%32%37.0.0.1",
+      "１２７.0.0.1",
+      "0",
+      "0.0.0.0",
+      "10.1",
+      "0xa9fea9fe",
+      "169.254.169.254",
+      "192.168.1.1",
+      "[::]",
+      "[::1]",
+      "[::ffff:127.0.0.1]",
+      "[::ffff:a00:1]",
+      "[64:ff9b::a00:1]",
+      "[2002:a00:1::]",
+      "[fe80::1]",
+      "[fd00:ec2::254]",
+      "localhost",
+      "LOCALHOST",
+      "localhost.",
+      "a.localhost"
+    ])
+      expect([host, target(`http://${host}:8545/`, "caller")]).toEqual([host, "forbidden"])
+  })
+
+  it("may be of this machine when loopback is allowed, and of nothing else private", () => {
+    for (const host of ["127.0.0.1", "127.1", "localhost", "a.localhost", "[::1]", "[::ffff:7f00:1]"])
+      expect(target(`http://${host}:8545`, "caller", true)).toMatch(/^http:/)
+    for (const host of ["0.0.0.0", "10.0.0.1", "192.168.0.1", "169.254.169.254", "[::]", "[fe80::1]"])
+      expect(target(`http://${host}:8545`, "caller", true)).toBe("forbidden")
+  })
+
+  it("the operator's own may be of any address", () => {
+    for (const host of ["127.0.0.1", "10.0.0.1", "localhost", "[::1]", "[fd00::1]", "node.internal"])
+      expect(target(`http://${host}:8545`, "operator")).toMatch(/^http:/)
+  })
+})
+
+const look = (
+  answers: ReadonlyArray<string>,
+  options: { all?: boolean; family?: number } = {},
+  allowLoopback = false
+) =>
+  new Promise((resolve) => {
+    Egress.lookup(rules(allowLoopback, answers))("node.example", options, (error, address, family) =>
+      resolve(error === null ? [address, family] : error)
+    )
+  })
+
+describe("the resolution of a caller's host name", () => {
+  it("hands on exactly the addresses that were checked", async () => {
+    const answers = ["1.1.1.1", "2606:4700::1111"]
+    expect(await look(answers, { all: true })).toEqual([
+      [
+        { address: "1.1.1.1", family: 4 },
+        { address: "2606:4700::1111", family: 6 }
+      ],
+      undefined
+    ])
+    expect(await look(answers)).toEqual(["1.1.1.1", 4])
+    expect(await look(answers, { family: 6 })).toEqual(["2606:4700::1111", 6])
+  })
+
+  it("one bad address spoils the name, wherever it stands", async () => {
+    for (const bad of ["10.0.0.1", "127.0.0.1", "::1", "169.254.169.254", "::ffff:10.0.0.1", "nonsense"])
+      for (const answers of [[bad], [bad, "1.1.1.1"], ["1.1.1.1", "8.8.8.8", bad]])
+        for (const options of [{}, { all: true }, { family: 4 }, { family: 6 }])
+          expect(await look(answers, options)).toBeInstanceOf(Egress.Blocked)
+  })
+
+  it("a name without a usable address is an error, not a connection", async () => {
+    expect(await look([])).toMatchObject({ code: "ENOTFOUND" })
+    expect(await look(["1.1.1.1"], { family: 6 })).toMatchObject({ code: "ENOTFOUND" })
+  })
+})
+
+describe("connections to a host name", () => {
+  const serve = () => httpNode((response, body) => honest(response, body, () => "0x1"))
+  const withName = (url: string) => url.replace("127.0.0.1", "node.example")
+
+  it.scopedLive("a name that leads to a forbidden address is forbidden and not connected to", () =>
+    Effect.gen(function* () {
+      const node = yield* Effect.acquireRelease(Effect.promise(serve), (node) => Effect.promise(node.close))
+      for (const answers of [["127.0.0.1"], ["1.1.1.1", "127.0.0.1"]]) {
+        const rpc = yield* EthersChainRpc.make({ egress: rules(false, answers) })
+        const chain = yield* rpc.connect(withName(node.url), "caller")
+        const error = yield* Effect.flip(chain.chainId)
+        expect(error.reason).toBe("forbidden")
+      }
+      expect(node.connections()).toBe(0)
+    })
+  )
+
+  it.scopedLive(
+    "each connection is resolved and checked once; a name that moves inside is caught at the next one",
+    () =>
+      Effect.gen(function* () {
+        const node = yield* Effect.acquireRelease(Effect.promise(serve), (node) => Effect.promise(node.close))
+        const answers = [["127.0.0.1"], ["10.0.0.1"]]
+        let resolutions = 0
+        const rpc = yield* EthersChainRpc.make({
+          egress: {
+            allowLoopback: true,
+            resolve: () => Promise.resolve(answers[Math.min(resolutions++, 1)] ?? [])
+          }
+        })
+        const chain = yield* rpc.connect(withName(node.url), "caller")
+        expect(yield* chain.chainId).toBe(1n)
+        expect(
+          yield* chain.fees.pipe(
+            Effect.flip,
+            Effect.map(({ reason }) => reason)
+          )
+        ).toBe("notAnRpc")
+        expect([resolutions, node.connections()]).toEqual([1, 1])
+        yield* Effect.promise(async () => {
+          const drained = node.drained()
+          await node.close()
+          await drained
+        })
+        const error = yield* Effect.flip(chain.balance(Address.zero))
+        expect(error.reason).toBe("forbidden")
+        expect(resolutions).toBeGreaterThan(1)
+      })
+  )
+
+  it.scopedLive("a name that does not resolve is unreachable", () =>
+    Effect.gen(function* () {
+      const rpc = yield* EthersChainRpc.make({
+        egress: { resolve: () => Promise.reject(Object.assign(new Error(), { code: "ENOTFOUND" })) }
+      })
+      const chain = yield* rpc.connect("https://node.example/v1/0123456789abcdef", "caller")
+      const error = yield* Effect.flip(chain.chainId)
+      expect(error).toMatchObject({ reason: "unreachable", origin: "https://node.example" })
+      expect(error.message).not.toContain("0123456789abcdef")
+    })
+  )
+
+  it.scopedLive("a caller never uses a connection of the operator to a private address", () =>
+    Effect.gen(function* () {
+      const node = yield* Effect.acquireRelease(Effect.promise(serve), (node) => Effect.promise(node.close))
+      const rpc = yield* EthersChainRpc.make({ egress: rules(false, ["127.0.0.1"]) })
+      const own = yield* rpc.connect(node.url, "operator")
+      expect(yield* own.chainId).toBe(1n)
+      expect((yield* Effect.flip(rpc.connect(node.url, "caller"))).reason).toBe("forbidden")
+      const named = yield* rpc.connect(withName(node.url), "caller")
+      expect((yield* Effect.flip(named.chainId)).reason).toBe("forbidden")
+      expect(node.seen.length).toBe(1)
+    })
+  )
+})

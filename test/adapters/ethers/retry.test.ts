@@ -1,0 +1,183 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Chunk from "effect/Chunk"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Fiber from "effect/Fiber"
+import type * as Scope from "effect/Scope"
+import * as TestClock from "effect/TestClock"
+import * as Background from "../../../src/adapters/ethers/Background.js"
+import * as Batches from "../../../src/adapters/ethers/Batches.js"
+import { defaults } from "../../../src/adapters/ethers/ChainRpc.js"
+import * as Egress from "../../../src/adapters/ethers/Egress.js"
+import { type Answer, HttpFailure } from "../../../src/adapters/ethers/Http.js"
+
+const start = Date.parse("2026-01-01T00:00:00Z")
+
+/** A node that answers at once, by the number of the attempt; `times` are milliseconds since the first. */
+const node = (answer: (turn: number) => Either.Either<Answer, HttpFailure>) =>
+  Effect.gen(function* () {
+    const times: Array<number> = []
+    const batches = Batches.make({
+      target: Either.getOrThrow(Egress.target("http://127.0.0.1:1/", "operator", defaults.egress)),
+      http: {
+        post: () => Effect.flatMap(Clock.currentTimeMillis, (now) => answer(times.push(now - start) - 1))
+      },
+      limits: defaults.batches,
+      retry: defaults.retry,
+      onExchange: () => undefined,
+      background: yield* Background.make
+    })
+    return { times, batches }
+  })
+
+/** Goes to the moment for which somebody waits; lets the others run when nobody does. */
+const passTime = Effect.flatMap(TestClock.sleeps(), (sleeps) =>
+  Chunk.isEmpty(sleeps) ? TestClock.adjust(0) : TestClock.setTime(Math.min(...sleeps))
+)
+
+/** Lets time pass until the asker has its answer. */
+const outcome = <A, E>(effect: Effect.Effect<A, E>) =>
+  Effect.gen(function* () {
+    const asker = yield* Effect.fork(Effect.either(effect))
+    while ((yield* Fiber.poll(asker))._tag === "None") yield* passTime
+    return yield* Fiber.join(asker)
+  })
+
+const status = (code: number, retryAfter?: string): Either.Either<Answer, HttpFailure> =>
+  Either.right({ status: code, retryAfter, body: "" })
+const good = Either.right({
+  status: 200,
+  retryAfter: undefined,
+  body: '{"jsonrpc":"2.0","id":1,"result":"0x1"}'
+})
+const gaps = (times: ReadonlyArray<number>) => times.slice(1).map((time, n) => time - (times[n] ?? 0))
+
+const fact = (name: string, test: Effect.Effect<void, unknown, Scope.Scope>) =>
+  it.scoped(name, () => Effect.zipRight(TestClock.setTime(start), test))
+
+describe("reads that the node limits", () => {
+  fact(
+    "are repeated at least twenty times, ever more slowly, within twenty seconds",
+    Effect.gen(function* () {
+      const { batches, times } = yield* node(() => status(429))
+      const result = yield* outcome(batches.read("eth_chainId", []))
+      expect(Either.isLeft(result) && result.left.reason).toBe("rateLimited")
+      expect(times.length).toBeGreaterThanOrEqual(21)
+      expect(times.at(-1)).toBeLessThan(21_600)
+      expect(Math.max(...gaps(times))).toBeLessThanOrEqual(1_500)
+      expect(gaps(times)[0]).toBeLessThanOrEqual(75)
+    })
+  )
+
+  fact(
+    "wait as long as the node asks, in seconds or until a date",
+    Effect.gen(function* () {
+      const waits = [
+        "3",
+        "Thu, 01 Jan 2026 00:00:08 GMT",
+        "0",
+        "nonsense",
+        "-5",
+        "Thu, 01 Jan 1970 00:00:00 GMT"
+      ]
+      const { batches, times } = yield* node((turn) =>
+        turn < waits.length ? status(429, waits[turn]) : good
+      )
+      const result = yield* outcome(batches.read("eth_chainId", []))
+      expect(Either.isRight(result)).toBe(true)
+      const [first, second, ...rest] = gaps(times)
+      expect(first).toBe(3_000)
+      expect(second).toBe(5_000)
+      for (const gap of rest) expect(gap).toBeLessThanOrEqual(800)
+    })
+  )
+
+  fact(
+    "fail at once when the node asks for more time than there is",
+    Effect.gen(function* () {
+      const { batches, times } = yield* node(() => status(429, "21"))
+      const result = yield* outcome(batches.read("eth_chainId", []))
+      expect(Either.isLeft(result) && result.left.reason).toBe("rateLimited")
+      expect(times).toEqual([0])
+    })
+  )
+})
+
+describe("reads that meet a refused or cut connection", () => {
+  const cut = Either.left(new HttpFailure({ reason: "unreachable", message: "cut", passing: true }))
+
+  fact(
+    "are repeated twice, soon",
+    Effect.gen(function* () {
+      const { batches, times } = yield* node(() => cut)
+      const result = yield* outcome(batches.read("eth_chainId", []))
+      expect(Either.isLeft(result) && result.left.reason).toBe("unreachable")
+      expect(times.length).toBe(3)
+      expect(times.at(-1)).toBeLessThan(300)
+    })
+  )
+
+  fact(
+    "honour what a gateway asks",
+    Effect.gen(function* () {
+      const { batches, times } = yield* node((turn) => (turn === 0 ? status(503, "2") : good))
+      expect(Either.isRight(yield* outcome(batches.read("eth_chainId", [])))).toBe(true)
+      expect(times).toEqual([0, 2_000])
+    })
+  )
+
+  fact(
+    "are not repeated when the failure is no passing one",
+    Effect.gen(function* () {
+      const { batches, times } = yield* node(() =>
+        Either.left(new HttpFailure({ reason: "unreachable", message: "no answer", passing: false }))
+      )
+      yield* outcome(batches.read("eth_chainId", []))
+      expect(times).toEqual([0])
+    })
+  )
+})
+
+describe("a send", () => {
+  fact(
+    "is never repeated",
+    Effect.gen(function* () {
+      for (const answer of [status(429, "0"), status(503)]) {
+        const { batches, times } = yield* node(() => answer)
+        expect(Either.isLeft(yield* outcome(batches.once("eth_sendRawTransaction", ["0x"])))).toBe(true)
+        expect(times.length).toBe(1)
+      }
+    })
+  )
+})
+
+describe("a read that nobody waits for any more", () => {
+  fact(
+    "is not repeated",
+    Effect.gen(function* () {
+      const { batches, times } = yield* node(() => status(429))
+      const asker = yield* Effect.fork(batches.read("eth_chainId", []))
+      while (times.length < 3) yield* passTime
+      yield* Fiber.interrupt(asker)
+      const asked = times.length
+      yield* TestClock.adjust("10 seconds")
+      expect(times.length).toBe(asked)
+    })
+  )
+})
+
+describe("a defect of the adapter", () => {
+  fact(
+    "is an answer that could not be processed, never a caller that waits for ever",
+    Effect.gen(function* () {
+      const { batches } = yield* node(() => {
+        throw new Error("planted")
+      })
+      const result = yield* outcome(batches.read("eth_chainId", []))
+      expect(Either.isLeft(result) && result.left.reason).toBe("notAnRpc")
+      const sent = yield* outcome(batches.once("eth_sendRawTransaction", []))
+      expect(Either.isLeft(sent) && sent.left.reason).toBe("notAnRpc")
+    })
+  )
+})

@@ -1,0 +1,102 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import { createServer as createTcpServer, type Server, type Socket } from "node:net"
+
+/** One request as the node saw it. */
+export interface Seen {
+  readonly body: string
+  readonly url: string
+  readonly headers: IncomingMessage["headers"]
+}
+
+export interface HostileNode {
+  /** With a path that must never be shown. */
+  readonly url: string
+  readonly seen: ReadonlyArray<Seen>
+  /** Connections that were ever opened. */
+  readonly connections: () => number
+  /** Connections that are open now. */
+  readonly open: () => number
+  /** Resolves when no connection is open. */
+  readonly drained: () => Promise<void>
+  readonly close: () => Promise<void>
+}
+
+/** In the path and query of every node's URL. */
+export const secret = "s3cr3t-k3y-0123456789"
+
+const listen = async (server: Server, seen: ReadonlyArray<Seen>): Promise<HostileNode> => {
+  const sockets = new Set<Socket>()
+  const waiting: Array<() => void> = []
+  let connections = 0
+  server.on("connection", (socket: Socket) => {
+    connections += 1
+    sockets.add(socket)
+    socket.on("error", () => undefined)
+    socket.on("close", () => {
+      sockets.delete(socket)
+      if (sockets.size === 0) for (const resolve of waiting.splice(0)) resolve()
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const address = server.address()
+  const port = typeof address === "object" && address !== null ? address.port : 0
+  return {
+    url: `http://127.0.0.1:${port}/v3/${secret}?token=${secret}`,
+    seen,
+    connections: () => connections,
+    open: () => sockets.size,
+    drained: () =>
+      sockets.size === 0 ? Promise.resolve() : new Promise((resolve) => void waiting.push(resolve)),
+    close: () =>
+      new Promise((resolve) => {
+        for (const socket of sockets) socket.destroy()
+        server.close(() => resolve())
+      })
+  }
+}
+
+/** An HTTP server on loopback that does with a request whatever `answer` does; `turn` counts from 0. */
+export const httpNode = (
+  answer: (response: ServerResponse, body: string, turn: number) => void
+): Promise<HostileNode> => {
+  const seen: Array<Seen> = []
+  const server = createServer((request, response) => {
+    let body = ""
+    request.setEncoding("utf8")
+    request.on("data", (chunk: string) => {
+      body += chunk
+    })
+    request.on("end", () => {
+      const turn = seen.push({ body, url: request.url ?? "", headers: request.headers }) - 1
+      answer(response, body, turn)
+    })
+  })
+  return listen(server, seen)
+}
+
+/** A server on loopback that speaks whatever `talk` says. */
+export const tcpNode = (talk: (socket: Socket) => void): Promise<HostileNode> =>
+  listen(createTcpServer(talk), [])
+
+export interface Asked {
+  readonly id: number
+  readonly method: string
+  readonly params: ReadonlyArray<unknown>
+}
+
+/** The calls in a request body. */
+export const callsOf = (body: string): ReadonlyArray<Asked> => {
+  const parsed: unknown = JSON.parse(body)
+  return (Array.isArray(parsed) ? parsed : [parsed]) as ReadonlyArray<Asked>
+}
+
+export const json = (response: ServerResponse, value: unknown, status = 200): void => {
+  response.writeHead(status, { "content-type": "application/json" })
+  response.end(JSON.stringify(value))
+}
+
+/** Answers each call properly with what `result` gives for it. */
+export const honest = (response: ServerResponse, body: string, result: (asked: Asked) => unknown): void => {
+  const answers = callsOf(body).map((asked) => ({ jsonrpc: "2.0", id: asked.id, result: result(asked) }))
+  json(response, body.startsWith("[") ? answers : answers[0])
+}
