@@ -65,6 +65,7 @@ export const revertData = ({ code, data, message }: RpcError): Hex.Hex | undefin
 }
 
 const maxMessage = 300
+/** Shorter parts of a path are words like `v3`. */
 const secretLength = 8
 
 /**
@@ -74,8 +75,9 @@ const secretLength = 8
 export const scrubber = (target: Egress.Target): ((text: string) => string) => {
   const [pathname = ""] = target.path.split("?")
   const secrets = [target.path, pathname, ...target.path.split(/[/?&=]/)]
-    .flatMap((part) => [part, safeDecode(part)])
     .filter((part) => part.length >= secretLength)
+    .flatMap((part) => [part, safeDecode(part)])
+    .filter((part) => part.length >= secretLength / 2)
     .sort((a, b) => b.length - a.length)
   return (text) => {
     let clean = text.replace(/[a-z][a-z0-9+.-]{0,15}:\/\/[^\s"'<>]*/gi, "(URL)")

@@ -1,0 +1,565 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import * as Tracer from "effect/Tracer"
+import * as fc from "fast-check"
+import * as EthersChainRpc from "../../../src/adapters/ethers/ChainRpc.js"
+import * as Egress from "../../../src/adapters/ethers/Egress.js"
+import * as JsonRpc from "../../../src/adapters/ethers/JsonRpc.js"
+import * as Refusal from "../../../src/adapters/ethers/Refusal.js"
+import { type ChainClient, ChainRpcError } from "../../../src/application/ports/ChainRpc.js"
+import * as Address from "../../../src/domain/evm/Address.js"
+import * as Hex from "../../../src/domain/evm/Hex.js"
+import { type Asked, callsOf, httpNode, json, secret } from "../../support/HostileNode.js"
+
+const error = (code: number, message: string, data?: unknown): JsonRpc.RpcError => ({ code, message, data })
+const data = "0x08c379a0000000000000000000000000000000000000000000000000000000000000002a"
+
+describe("an error of eth_call is a revert", () => {
+  const reverts: ReadonlyArray<readonly [string, JsonRpc.RpcError, string]> = [
+    ["Geth, Erigon, anvil", error(3, "execution reverted: no", data), data],
+    ["Geth without data", error(3, "execution reverted", "0x"), "0x"],
+    ["older Geth, data lost on the way", error(-32_000, "execution reverted"), "0x"],
+    ["Besu", error(-32_000, "Execution reverted", data), data],
+    ["OpenEthereum", error(-32_015, "VM execution error.", `Reverted ${data}`), data],
+    ["OpenEthereum without data", error(-32_015, "VM execution error.", "Reverted"), "0x"],
+    [
+      "Nethermind",
+      error(-32_015, "execution reverted: 0x08c3", data.toUpperCase().replace("0X", "0x")),
+      data
+    ],
+    [
+      "Hardhat",
+      error(-32_603, "Error: VM Exception while processing transaction: reverted", {
+        message: "x",
+        txHash: `0x${"11".repeat(32)}`,
+        data
+      }),
+      data
+    ],
+    [
+      "Ganache",
+      error(-32_000, "VM Exception while processing transaction: revert no", {
+        [`0x${"22".repeat(32)}`]: { error: "revert", program_counter: 7, return: data, reason: "no" },
+        stack: "x",
+        name: "RuntimeError"
+      }),
+      data
+    ],
+    [
+      "a proxy",
+      error(-32_603, "Internal JSON-RPC error.", {
+        originalError: { code: 3, message: "execution reverted", data }
+      }),
+      data
+    ],
+    ["a library", error(-32_000, "call failed", { error: { data: { data } } }), data],
+    ["data that tell it alone", error(-32_603, "failed", "0xdeadbeef"), "0xdeadbeef"],
+    ["odd data of a revert", error(3, "execution reverted", "0xabc"), "0x"],
+    ["a revert that talks of rate limits", error(3, "execution reverted: rate limit exceeded", data), data]
+  ]
+  for (const [name, given, expected] of reverts)
+    it(name, () => expect(Refusal.revertData(given)).toBe(expected))
+})
+
+describe("an error of eth_call is a halt, a failure without data", () => {
+  for (const message of [
+    "out of gas",
+    "invalid opcode: INVALID",
+    "invalid jump destination",
+    "stack underflow (0 <=> 1)",
+    "stack limit reached 1024 (1023)",
+    "write protection",
+    "max code size exceeded",
+    "max initcode size exceeded: code size 50000 limit 49152",
+    "gas uint64 overflow",
+    "EVM error OutOfGas",
+    "EVM error InvalidFEOpcode",
+    "VM execution error.",
+    "Bad instruction fe"
+  ])
+    it(message, () => expect(Refusal.revertData(error(-32_000, message))).toBe("0x"))
+})
+
+describe("an error of eth_call is a refusal", () => {
+  for (const refused of [
+    error(-32_000, "insufficient funds for gas * price + value: address 0x00 have 0 want 1"),
+    error(-32_003, "Insufficient funds for gas * price + value"),
+    error(-32_000, "err: intrinsic gas too low: have 16, want 21000 (supplied gas 16)"),
+    error(-32_000, "intrinsic gas too high -- CallGasCostMoreThanGasLimit"),
+    error(-32_000, "Out of gas: gas required exceeds allowance: 30000000"),
+    error(-32_000, "max fee per gas less than block base fee"),
+    error(-32_000, "nonce too low"),
+    error(-32_000, "header not found"),
+    error(-32_000, "execution timeout"),
+    error(-32_601, "the method eth_call does not exist/is not available"),
+    error(-32_602, "invalid argument 0: json: cannot unmarshal hex string"),
+    error(-32_603, "Internal error"),
+    error(-32_603, "failed", "0x"),
+    error(-32_603, "failed", { message: "no hex", other: data }),
+    error(-32_603, "failed", null)
+  ])
+    it(refused.message, () => expect(Refusal.revertData(refused)).toBeUndefined())
+
+  it("data that never end are not followed", () => {
+    let nested: unknown = data
+    for (let depth = 0; depth < 10_000; depth++) nested = { data: nested }
+    expect(Refusal.revertData(error(-32_603, "failed", nested))).toBeUndefined()
+  })
+})
+
+describe("a node limits the rate", () => {
+  for (const limited of [
+    error(429, "Your app has exceeded its compute units per second capacity."),
+    error(-32_029, ""),
+    error(-32_005, "daily request count exceeded, request rate limited"),
+    error(-32_005, "limit exceeded"),
+    error(-32_000, "Too many requests, please retry later"),
+    error(-32_090, "rate limit exceeded"),
+    error(-32_016, "over rate-limit"),
+    error(-32_007, "15/second request limit reached - reduce calls per second")
+  ])
+    it(limited.message, () => expect(Refusal.isRateLimit(limited)).toBe(true))
+
+  for (const other of [
+    error(-32_005, "query returned more than 10000 results"),
+    error(-32_005, "block range is too wide"),
+    error(-32_000, "execution reverted: rate limit exceeded"),
+    error(3, "rate limit"),
+    error(-32_000, "nonce too low"),
+    error(-32_000, "txpool is full")
+  ])
+    it(`not when it says: ${other.message}`, () => expect(Refusal.isRateLimit(other)).toBe(false))
+})
+
+describe("the text of a node", () => {
+  const target = Either.getOrThrow(
+    Egress.target(
+      "https://rpc.example/v3/0123456789abcdef/k%C3%A9y-k%C3%A9y?token=tok-tok-tok&x=1",
+      "operator",
+      EthersChainRpc.defaults.egress
+    )
+  )
+  const scrub = Refusal.scrubber(target)
+
+  it("is shown without anything of its URL, however it is quoted", () => {
+    for (const text of [
+      `failed: ${target.href}`,
+      `failed: ${target.path}`,
+      "key 0123456789abcdef is wrong",
+      "at /v3/0123456789abcdef",
+      "k%C3%A9y-k%C3%A9y or kéy-kéy",
+      "wss://rpc.example/ws/0123456789abcdef",
+      "token=tok-tok-tok"
+    ]) {
+      const shown = scrub(text)
+      for (const part of ["0123456789abcdef", "tok-tok-tok", "%C3%A9", "kéy"])
+        expect(shown).not.toContain(part)
+    }
+  })
+
+  it("is one bounded line of printable text", () => {
+    expect(scrub("a\r\nb\u0000\u001b[31mc\u202ed\u2028e")).toBe("a b [31mc d e")
+    expect(scrub("x".repeat(10_000)).length).toBeLessThanOrEqual(303)
+  })
+
+  it("is shown quickly, however it is made", () => {
+    for (const text of ["a".repeat(4_096), "a+".repeat(2_048), "://".repeat(1_365)])
+      expect(scrub(text).length).toBeLessThanOrEqual(303)
+  })
+})
+
+describe("decoding what a node sends", () => {
+  it("never throws, and takes nothing but answers to what was asked", () => {
+    const calls = [1, 2].map((id) => ({ id, method: "m", params: [] }))
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.string(),
+          fc.json(),
+          fc.json().map((text) => `[${text}]`)
+        ),
+        (text) => {
+          const decoded = JsonRpc.decode(text, calls)
+          if (Either.isRight(decoded) && decoded.right._tag === "each")
+            for (const id of decoded.right.byId.keys()) expect([1, 2]).toContain(id)
+        }
+      )
+    )
+  })
+})
+
+const hash = Hex.unsafe32(`0x${"5e".repeat(32)}`)
+const other = `0x${"0d".repeat(32)}`
+const address = Address.unsafe(`0x${"ad".repeat(20)}`)
+const call = { to: address, data: Hex.empty }
+
+const withNode = <A, E>(
+  answer: (asked: Asked) => unknown,
+  use: (chain: ChainClient) => Effect.Effect<A, E>
+) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const node = yield* Effect.acquireRelease(
+        Effect.promise(() =>
+          httpNode((response, body) => {
+            const answers = callsOf(body).map((asked) => ({
+              jsonrpc: "2.0",
+              id: asked.id,
+              ...(answer(asked) as object)
+            }))
+            json(response, body.startsWith("[") ? answers : answers[0])
+          })
+        ),
+        (running) => Effect.promise(running.close)
+      )
+      const rpc = yield* EthersChainRpc.make({ egress: { allowLoopback: true } })
+      return yield* Effect.flatMap(rpc.connect(node.url, "caller"), use)
+    })
+  )
+
+const result = (value: unknown) => ({ result: value })
+const reasonOf = (effect: Effect.Effect<unknown, ChainRpcError>) =>
+  Effect.map(Effect.flip(effect), ({ reason }) => reason)
+
+const block = { number: "0x5", hash: other, timestamp: "0x64", gasLimit: "0x1c9c380", baseFeePerGas: "0x7" }
+const log = { address, topics: [other], data: "0x01", logIndex: "0x3" }
+const receipt = {
+  transactionHash: hash,
+  status: "0x1",
+  blockNumber: "0x5",
+  blockHash: other,
+  gasUsed: "0x5208",
+  cumulativeGasUsed: "0x5209",
+  effectiveGasPrice: "0x1",
+  from: address,
+  logs: [log]
+}
+
+describe("blocks", () => {
+  it.live("an answer about another block is no answer", () =>
+    withNode(
+      () => result(block),
+      (chain) =>
+        Effect.gen(function* () {
+          expect((yield* chain.block(5n))?.timestamp).toBe(100)
+          expect(yield* reasonOf(chain.block(6n))).toBe("notAnRpc")
+        })
+    )
+  )
+
+  it.live("without a base fee, or pending and without a hash, are blocks all the same", () =>
+    withNode(
+      ({ params }) =>
+        result({ ...block, ...(params[0] === "pending" ? { hash: null } : { baseFeePerGas: undefined }) }),
+      (chain) =>
+        Effect.gen(function* () {
+          expect((yield* chain.block("latest"))?.baseFeePerGas).toBeNull()
+          expect((yield* chain.block("pending"))?.hash).toBe(`0x${"00".repeat(32)}`)
+        })
+    )
+  )
+
+  it.live("a malformed one is named by its member, not by its value", () =>
+    withNode(
+      () => result({ ...block, timestamp: `0x${"f".repeat(20)}`, extra: secret }),
+      (chain) =>
+        Effect.map(Effect.flip(chain.block("latest")), ({ message, reason }) => {
+          expect(reason).toBe("notAnRpc")
+          expect(message).toMatch(
+            /^http:\/\/127\.0\.0\.1:\d+: the answer to eth_getBlockByNumber is malformed at timestamp$/
+          )
+        })
+    )
+  )
+})
+
+describe("fees", () => {
+  const history = {
+    baseFeePerGas: ["0x64", "0x65"],
+    gasUsedRatio: [0.5],
+    reward: [["0x3"]],
+    oldestBlock: "0x5"
+  }
+  const node = (reward: unknown, tip: unknown) => (asked: Asked) =>
+    asked.method === "eth_feeHistory" ? result({ ...history, reward }) : tip
+
+  it.live("are the next base fee and the tip that the node suggests", () =>
+    withNode(node([["0x3"]], result("0x9")), (chain) =>
+      Effect.map(chain.fees, (fees) => expect(fees).toEqual({ nextBaseFee: 101n, tip: 9n }))
+    )
+  )
+
+  it.live("take the tip that was paid when the node suggests none", () =>
+    withNode(node([["0x3"]], { error: { code: -32_601, message: "method not found" } }), (chain) =>
+      Effect.map(chain.fees, (fees) => expect(fees).toEqual({ nextBaseFee: 101n, tip: 3n }))
+    )
+  )
+
+  it.live("are unknown when the node has neither, or lies about one", () =>
+    Effect.gen(function* () {
+      const refused = { error: { code: -32_601, message: "method not found" } }
+      expect(yield* withNode(node(null, refused), (chain) => reasonOf(chain.fees))).toBe("notAnRpc")
+      expect(yield* withNode(node([[]], refused), (chain) => reasonOf(chain.fees))).toBe("notAnRpc")
+      expect(yield* withNode(node([["0x3"]], result(9)), (chain) => reasonOf(chain.fees))).toBe("notAnRpc")
+      expect(
+        yield* withNode(
+          () => result({ baseFeePerGas: ["0x1"] }),
+          (chain) => reasonOf(chain.fees)
+        )
+      ).toBe("notAnRpc")
+    })
+  )
+})
+
+describe("receipts and transactions", () => {
+  it.live("a receipt is read with its logs; one of a transaction in no block is none", () =>
+    Effect.gen(function* () {
+      const read = (answer: unknown) =>
+        withNode(
+          () => result(answer),
+          (chain) => chain.receipt(hash)
+        )
+      expect(yield* read(receipt)).toEqual({
+        txHash: hash,
+        success: true,
+        blockNumber: 5n,
+        blockHash: other,
+        gasUsed: 21_000n,
+        cumulativeGasUsed: 21_001n,
+        effectiveGasPrice: 1n,
+        from: address,
+        logs: [{ ...log, logIndex: 3 }]
+      })
+      expect((yield* read({ ...receipt, status: "0x0", logs: [] }))?.success).toBe(false)
+      expect(yield* read({ ...receipt, blockHash: null, blockNumber: null })).toBeNull()
+    })
+  )
+
+  it.live("answers about another transaction are no answers", () =>
+    Effect.gen(function* () {
+      expect(
+        yield* withNode(
+          () => result({ ...receipt, transactionHash: other }),
+          (chain) => reasonOf(chain.receipt(hash))
+        )
+      ).toBe("notAnRpc")
+      expect(
+        yield* withNode(
+          () => result({ hash: other }),
+          (chain) => reasonOf(chain.knowsTransaction(hash))
+        )
+      ).toBe("notAnRpc")
+    })
+  )
+
+  it.live("a receipt with too many topics, an odd status or half an address is no receipt", () =>
+    Effect.gen(function* () {
+      for (const wrong of [
+        { logs: [{ ...log, topics: Array.from({ length: 5 }, () => other) }] },
+        { logs: [{ ...log, data: "0x1" }] },
+        { logs: null },
+        { status: "0x2" },
+        { status: undefined },
+        { from: "0xad" },
+        { gasUsed: 21_000 }
+      ])
+        expect(
+          yield* withNode(
+            () => result({ ...receipt, ...wrong }),
+            (chain) => reasonOf(chain.receipt(hash))
+          )
+        ).toBe("notAnRpc")
+    })
+  )
+})
+
+describe("logs", () => {
+  it.live("those that are in no block, or no longer, are left out", () =>
+    withNode(
+      () => {
+        const found = { ...log, transactionHash: hash, blockNumber: "0x5", removed: false }
+        return result([
+          found,
+          { ...found, blockNumber: null },
+          { ...found, removed: true },
+          { ...found, logIndex: null }
+        ])
+      },
+      (chain) =>
+        Effect.map(chain.logs({ topics: [], fromBlock: 1n, toBlock: "latest" }), (logs) =>
+          expect(logs).toEqual([{ ...log, logIndex: 3, txHash: hash, blockNumber: 5n }])
+        )
+    )
+  )
+})
+
+describe("simulations", () => {
+  const simulated = (calls: ReadonlyArray<unknown>) =>
+    withNode(
+      () => result([{ ...block, calls }]),
+      (chain) => Effect.either(chain.simulate([call]))
+    )
+
+  it.live("revert data are found where Geth and where anvil put them", () =>
+    Effect.gen(function* () {
+      const failed = { status: "0x0", gasUsed: "0x5208", logs: [] }
+      for (const answer of [
+        {
+          ...failed,
+          returnData: "0x",
+          error: { code: 3, message: "execution reverted", data: "0xdeadbeef" }
+        },
+        { ...failed, returnData: "0xdeadbeef", error: { code: -3_200, message: "execution failed" } }
+      ])
+        expect(Either.getOrThrow(yield* simulated([answer]))).toEqual([
+          { success: false, data: "0xdeadbeef", gasUsed: 21_000n, logs: [] }
+        ])
+      const halted = { ...failed, returnData: "0x", error: { code: -32_015, message: "out of gas", data: 7 } }
+      expect(Either.getOrThrow(yield* simulated([halted]))[0]?.data).toBe("0x")
+    })
+  )
+
+  it.live("logs without a place are counted", () =>
+    Effect.gen(function* () {
+      const { logIndex: _, ...placeless } = log
+      const answer = { status: "0x1", gasUsed: "0x1", returnData: "0x", logs: [placeless, placeless] }
+      const [first] = Either.getOrThrow(yield* simulated([answer]))
+      expect(first?.logs.map(({ logIndex }) => logIndex)).toEqual([0, 1])
+    })
+  )
+
+  it.live("another number of results than calls, or of blocks than one, is no answer", () =>
+    Effect.gen(function* () {
+      const good = { status: "0x1", gasUsed: "0x1", returnData: "0x", logs: [] }
+      for (const calls of [[], [good, good]]) {
+        const answer = yield* simulated(calls)
+        expect(Either.isLeft(answer) && answer.left.reason).toBe("notAnRpc")
+      }
+      for (const answer of [[], [{ calls: [good] }, { calls: [good] }], null, {}])
+        expect(
+          yield* withNode(
+            () => result(answer),
+            (chain) => reasonOf(chain.simulate([call]))
+          )
+        ).toBe("notAnRpc")
+    })
+  )
+})
+
+const methods: Readonly<Record<string, (chain: ChainClient) => Effect.Effect<unknown, ChainRpcError>>> = {
+  chainId: (chain) => chain.chainId,
+  block: (chain) => chain.block("latest"),
+  fees: (chain) => chain.fees,
+  balance: (chain) => chain.balance(address),
+  code: (chain) => chain.code(address),
+  transactionCount: (chain) => chain.transactionCount(address, "pending"),
+  call: (chain) => chain.call(call),
+  simulate: (chain) => chain.simulate([call]),
+  sendRawTransaction: (chain) => chain.sendRawTransaction(Hex.unsafe("0x02c0")),
+  receipt: (chain) => chain.receipt(hash),
+  knowsTransaction: (chain) => chain.knowsTransaction(hash),
+  logs: (chain) => chain.logs({ topics: [], fromBlock: "latest", toBlock: "latest" })
+}
+
+/** An honest answer with one member changed into anything. */
+const lies = (honest: unknown): fc.Arbitrary<unknown> => {
+  if (Array.isArray(honest)) {
+    const elements: ReadonlyArray<unknown> = honest
+    return fc.oneof(fc.jsonValue(), fc.tuple(...elements.map((element) => lies(element))))
+  }
+  if (typeof honest !== "object" || honest === null) return fc.oneof(fc.jsonValue(), fc.constant(honest))
+  return fc.oneof(
+    fc.jsonValue(),
+    fc
+      .constantFrom(...Object.keys(honest))
+      .chain((name) => fc.jsonValue().map((lie) => ({ ...honest, [name]: lie })))
+  )
+}
+
+const honestAnswers = fc.constantFrom<unknown>(
+  "0x1",
+  block,
+  receipt,
+  [log],
+  [{ calls: [{ status: "0x1", gasUsed: "0x1", returnData: "0x", logs: [log] }] }],
+  { baseFeePerGas: ["0x1", "0x1"], reward: [["0x1"]] },
+  { hash }
+)
+
+describe("a node that lies", () => {
+  it.live(
+    "gets a typed error or is believed, in every method; nothing dies of it",
+    () => {
+      let lie: unknown = null
+      return withNode(
+        () => lie as object,
+        (chain) =>
+          Effect.promise(() =>
+            fc.assert(
+              fc.asyncProperty(
+                honestAnswers.chain(lies),
+                fc.constantFrom("result", "error"),
+                fc.constantFrom(...Object.keys(methods)),
+                async (value, kind, name) => {
+                  lie = { [kind]: value }
+                  const method = methods[name]
+                  if (method === undefined) return
+                  const exit = await Effect.runPromiseExit(method(chain))
+                  if (Exit.isSuccess(exit)) return
+                  const failed = Cause.failureOption(exit.cause)
+                  expect(Option.isSome(failed) && failed.value).toBeInstanceOf(ChainRpcError)
+                }
+              ),
+              { numRuns: 1_000 }
+            )
+          )
+      )
+    },
+    60_000
+  )
+})
+
+describe("traces", () => {
+  it.live("hold scheme, host and methods of the node, nothing else of its URL", () =>
+    Effect.gen(function* () {
+      const seen: Array<unknown> = []
+      const tracer = Tracer.make({
+        span: (name, parent, context, links, startTime, kind) => {
+          const attributes = new Map<string, unknown>()
+          const span: Tracer.Span = {
+            _tag: "Span",
+            name,
+            spanId: String(seen.length),
+            traceId: "trace",
+            parent,
+            context,
+            links: [...links],
+            status: { _tag: "Started", startTime },
+            attributes,
+            sampled: true,
+            kind,
+            end: () => undefined,
+            attribute: (key, value) => void attributes.set(key, value),
+            event: (event, _, more) => void seen.push(event, more),
+            addLinks: () => undefined
+          }
+          seen.push(name, attributes)
+          return span
+        },
+        context: (run) => run()
+      })
+      yield* withNode(
+        () => ({ error: { code: -32_000, message: `wrong key ${secret}` } }),
+        (chain) => Effect.either(chain.balance(address))
+      ).pipe(Effect.withTracer(tracer))
+      const shown = JSON.stringify(seen, (_, value: unknown) => (value instanceof Map ? [...value] : value))
+      expect(shown).toContain("ChainRpc.exchange")
+      expect(shown).toContain("eth_getBalance")
+      expect(shown).not.toContain(secret)
+    })
+  )
+})
