@@ -1,10 +1,14 @@
-import { Contract, JsonRpcProvider, keccak256, NonceManager } from "ethers"
-import { type Anvil, startAnvil } from "./Anvil.js"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { Contract, type JsonRpcProvider, keccak256, NonceManager } from "ethers"
+import { startAnvil } from "./Anvil.js"
 import { devKeys } from "./DevKeys.js"
 import { initCode } from "./deploy/Artifacts.js"
 import { deploy } from "./deploy/DeterministicDeployer.js"
 import { deployEntryPoints, entryPoints } from "./deploy/EntryPoints.js"
 import { deploySuite, type Suite } from "./deploy/Suite.js"
+import * as Provider from "./Provider.js"
 
 export interface Options {
   /** 0 picks a free port. */
@@ -24,57 +28,56 @@ export interface DevChain {
   readonly implementationCodeHash: string
   readonly token: string
   readonly reverter: string
-  readonly stop: () => Promise<void>
 }
+
+/** The chain does not start, or something can not be deployed on it. */
+export class DevChainError extends Data.TaggedError("DevChainError")<{ readonly message: string }> {}
+
+const textOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
 
 const salt = `0x${"00".repeat(32)}`
 
-const started = async ({ chainId, port }: Options): Promise<Anvil> => {
-  try {
-    return await startAnvil({ chainId, port, detached: true })
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause)
-    throw new Error(/in use/i.test(why) ? `port ${port} (--rpc-port) is in use` : why)
-  }
+const anvil = ({ chainId, port }: Options) =>
+  Effect.acquireRelease(
+    Effect.tryPromise({
+      try: () => startAnvil({ chainId, port, detached: true }),
+      catch: (cause) =>
+        new DevChainError({
+          message: /in use/i.test(textOf(cause)) ? `port ${port} (--rpc-port) is in use` : textOf(cause)
+        })
+    }),
+    ({ stop }) => Effect.promise(stop)
+  )
+
+const deployAll = async (provider: JsonRpcProvider, blockTime: number | null) => {
+  const payer = new NonceManager(devKeys.faucet.connect(provider))
+  await deployEntryPoints(payer)
+  const suite = await deploySuite(payer, {
+    deployer: devKeys.deployer.address,
+    owner: devKeys.factoryOwner.address,
+    beaconOwner: devKeys.beaconOwner.address
+  })
+  const token = await deploy(payer, initCode("TestToken"), salt)
+  const reverter = await deploy(payer, initCode("Reverter"), salt)
+  const beacon = new Contract(suite.beacon, ["function implementation() view returns (address)"], provider)
+  const implementation: string = await beacon.getFunction("implementation")()
+  const implementationCodeHash = keccak256(await provider.getCode(implementation))
+  // Only now: with a block every so often each deployment would wait for one.
+  if (blockTime !== null) await provider.send("evm_setIntervalMining", [blockTime])
+  return { entryPoints, suite, implementationCodeHash, token, reverter }
 }
 
-/** Starts anvil and deploys EntryPoints, wallet suite, test token and reverter. Leaves no anvil behind when it fails. */
-export const startDevChain = async (options: Options): Promise<DevChain> => {
-  const anvil = await started(options)
-  const provider = new JsonRpcProvider(anvil.url, anvil.chainId, {
-    staticNetwork: true,
-    cacheTimeout: -1,
-    pollingInterval: 20
+/** Anvil with EntryPoints, wallet suite, test token and reverter on it, until the scope closes. */
+export const start = (options: Options): Effect.Effect<DevChain, DevChainError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { chainId, url } = yield* anvil(options)
+    const deployed = yield* Effect.scoped(
+      Effect.flatMap(Provider.connect(url, chainId), (provider) =>
+        Effect.tryPromise({
+          try: () => deployAll(provider, options.blockTime),
+          catch: (cause) => new DevChainError({ message: `the deployment failed: ${textOf(cause)}` })
+        })
+      )
+    )
+    return { url, chainId, ...deployed }
   })
-  try {
-    const payer = new NonceManager(devKeys.faucet.connect(provider))
-    await deployEntryPoints(payer)
-    const suite = await deploySuite(payer, {
-      deployer: devKeys.deployer.address,
-      owner: devKeys.factoryOwner.address,
-      beaconOwner: devKeys.beaconOwner.address
-    })
-    const token = await deploy(payer, initCode("TestToken"), salt)
-    const reverter = await deploy(payer, initCode("Reverter"), salt)
-    const beacon = new Contract(suite.beacon, ["function implementation() view returns (address)"], provider)
-    const implementation: string = await beacon.getFunction("implementation")()
-    const implementationCodeHash = keccak256(await provider.getCode(implementation))
-    // Only now: with a block every so often each deployment would wait for one.
-    if (options.blockTime !== null) await provider.send("evm_setIntervalMining", [options.blockTime])
-    return {
-      url: anvil.url,
-      chainId: anvil.chainId,
-      entryPoints,
-      suite,
-      implementationCodeHash,
-      token,
-      reverter,
-      stop: anvil.stop
-    }
-  } catch (cause) {
-    await anvil.stop()
-    throw cause
-  } finally {
-    provider.destroy()
-  }
-}

@@ -1,4 +1,13 @@
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync
+} from "node:fs"
 import { dirname, join } from "node:path"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -33,7 +42,9 @@ export const publish = (folder: string, info: DevInfo): Effect.Effect<string, ne
     }),
     () =>
       Effect.sync(() => {
-        if (read(file) === text) rmSync(file)
+        if (read(file) !== text) return
+        rmSync(file)
+        if (readdirSync(dirname(file)).length === 0) rmdirSync(dirname(file))
       })
   )
 }

@@ -71,15 +71,6 @@ const onlyInDevelopment = (env: Readonly<Record<string, string | undefined>>) =>
       )
   })
 
-const chain = (options: DevChain.Options) =>
-  Effect.acquireRelease(
-    Effect.tryPromise({
-      try: () => DevChain.startDevChain(options),
-      catch: (cause) => refuse(cause instanceof Error ? cause.message : String(cause))
-    }),
-    ({ stop }) => Effect.promise(stop)
-  )
-
 const temporaryFolder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "castellan-dev-"))),
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
@@ -132,11 +123,11 @@ const configFile = (
  */
 export const start = (
   options: Options
-): Effect.Effect<DevInfo, DevStackError | Config.ConfigError, Scope.Scope> =>
+): Effect.Effect<DevInfo, DevStackError | DevChain.DevChainError | Config.ConfigError, Scope.Scope> =>
   Effect.gen(function* () {
     yield* onlyInDevelopment(process.env)
     const folder = yield* temporaryFolder
-    const dev = yield* chain({
+    const dev = yield* DevChain.start({
       port: options.rpcPort,
       chainId: options.chainId,
       blockTime: options.blockTime

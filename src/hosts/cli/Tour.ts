@@ -13,6 +13,8 @@ const json = (value: unknown): string => JSON.stringify(value)
 const withSettings = (body: Readonly<Record<string, unknown>>): string =>
   `'${json({ ...body, settings: "@" }).replace('"@"', `'"$SETTINGS"'`)}'`
 
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+
 const post = (path: string, data: string): string =>
   `curl -s $BASE${path} -H "X-API-Key: $KEY" -H 'Content-Type: application/json' -d ${data}`
 
@@ -20,11 +22,15 @@ const post = (path: string, data: string): string =>
 const pick = (expression: string): string =>
   `node -e 'const a = JSON.parse(require("fs").readFileSync(0, "utf8")); console.log(${expression})'`
 
+/** Shows a command's answer and keeps a part of it in a variable. */
+const keeping = (variable: string, command: string, expression: string): string =>
+  `ANSWER=$(${command}); echo "$ANSWER"; ${variable}=$(echo "$ANSWER" | ${pick(expression)})`
+
 /** Sets the variables that the commands use. `file` is the development stack's dev.json. */
 export const preamble = (info: DevInfo, file: string): string =>
   [
     `BASE=${info.baseUrl} RPC=${info.rpc} KEY=${info.apiKeys.pro}`,
-    `export SETTINGS=$(node -p 'JSON.stringify(require("${file}").settings)')`
+    `export SETTINGS=$(node -p 'JSON.stringify(require(process.argv[1]).settings)' ${quoted(file)})`
   ].join("\n")
 
 /** One command for each endpoint; in this order each finds what it needs. */
@@ -46,17 +52,17 @@ export const stops = (info: DevInfo): ReadonlyArray<Stop> => {
   return [
     {
       title: "predict a wallet's address from a salt",
-      command: `WALLET=$(${post("/predict", withSettings({ accounts: [account] }))} | ${pick("a[0].wallet")}); echo $WALLET`
+      command: keeping("WALLET", post("/predict", withSettings({ accounts: [account] })), "a[0].wallet")
     },
     {
-      title: "fund it from the faucet, which the development node signs for",
-      command: `curl -s $RPC -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"eth_sendTransaction","params":[{"from":"${faucet}","to":"'$WALLET'","value":"0xde0b6b3a7640000"}]}'`
+      title: "fund it: a development node gives balances away",
+      command: `curl -s $RPC -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"anvil_setBalance","params":["'$WALLET'","0xde0b6b3a7640000"]}'`
     },
     { title: "create it", command: post("/create", withSettings({ accounts: [account] })) },
     { title: "check that it exists", command: post("/check", withSettings({ accounts: [account] })) },
     {
       title: "execute: mint test tokens; keep the transaction's hash",
-      command: `TX=$(${post("/execute", withSettings({ operations: [mint] }))} | ${pick("a.txHash")}); echo $TX`
+      command: keeping("TX", post("/execute", withSettings({ operations: [mint] })), "a.txHash")
     },
     {
       title: "estimate the gas of two operations",

@@ -4,13 +4,13 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as LogLevel from "effect/LogLevel"
-import { JsonRpcProvider } from "ethers"
 import * as Process from "../node/Process.js"
 import * as CountingProxy from "./CountingProxy.js"
 import * as DevStack from "./DevStack.js"
 import * as Client from "./demo/Client.js"
 import * as Report from "./demo/Report.js"
 import * as Story from "./demo/Story.js"
+import * as Provider from "./Provider.js"
 
 const usage = `npm run demo -- [--dev path/to/dev.json]
 
@@ -71,17 +71,7 @@ Process.run(
     const file = yield* devFile(process.argv.slice(2))
     const { chainUrl, info, proxy } = yield* file === null ? ownStack : runningStack(file)
     report.note(`service at ${info.baseUrl}, chain ${info.chainId} at ${chainUrl}`)
-    const provider = yield* Effect.acquireRelease(
-      Effect.sync(
-        () =>
-          new JsonRpcProvider(chainUrl, info.chainId, {
-            staticNetwork: true,
-            cacheTimeout: -1,
-            pollingInterval: 50
-          })
-      ),
-      (open) => Effect.sync(() => open.destroy())
-    )
+    const provider = yield* Provider.connect(chainUrl, info.chainId)
     yield* Effect.tryPromise({
       try: () => Story.run({ info, call: Client.make(info), provider, proxy, report }),
       catch: failing

@@ -12,6 +12,9 @@ interface Refusal {
 
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const
 
+/** One Ctrl-C arrives several times: from the terminal, and passed on by each runner in between. */
+const echoMillis = 1_000
+
 const describe = (cause: Cause.Cause<Refusal>): string =>
   Option.match(Cause.failureOption(cause), {
     onNone: () => Cause.pretty(cause),
@@ -20,23 +23,33 @@ const describe = (cause: Cause.Cause<Refusal>): string =>
 
 /**
  * Runs a scoped program until it ends or a signal comes; then its scope closes and the process exits. Exit codes: 0
- * after a signal or a regular end, 1 when the program refused to start (its message is on stderr) or crashed. A second
- * signal does not wait for the scope: exit code 130.
+ * after a signal or a regular end, 1 when the program refused to start (its message is on stderr) or something
+ * crashed. A later second signal does not wait for the scope: exit code 130.
  */
 export const run = <E extends Refusal>(program: Effect.Effect<void, E, Scope.Scope>): void => {
   const fiber = Effect.runFork(Effect.scoped(program))
-  let signalled = false
+  let stopping: number | null = null
+  const stop = () => {
+    stopping = performance.now()
+    Effect.runFork(Fiber.interruptFork(fiber))
+  }
+  const crash = (text: string) => {
+    process.exitCode = 1
+    process.stderr.write(`${text}\n`)
+  }
   for (const signal of signals)
     process.on(signal, () => {
-      if (signalled) process.exit(130)
-      signalled = true
-      Effect.runFork(Fiber.interruptFork(fiber))
+      if (stopping === null) stop()
+      else if (performance.now() - stopping > echoMillis) process.exit(130)
     })
+  process.on("uncaughtException", (error) => {
+    crash(error.stack ?? error.message)
+    if (stopping === null) stop()
+  })
+  // Whoever read the output has gone; that is no reason to go as well.
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {})
   fiber.addObserver((exit) => {
-    if (Exit.isFailure(exit) && !signalled) {
-      process.exitCode = 1
-      process.stderr.write(`${describe(exit.cause)}\n`)
-    }
+    if (Exit.isFailure(exit) && stopping === null) crash(describe(exit.cause))
     // What is left may hold the process open: a keep-alive agent, a pipe of a child that has ended.
     process.exit()
   })

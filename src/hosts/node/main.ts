@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
-import * as Logger from "effect/Logger"
 import * as Config from "../Config.js"
+import * as JsonLog from "./JsonLog.js"
 import * as Process from "./Process.js"
 import * as Service from "./Service.js"
 
@@ -11,5 +11,5 @@ Process.run(
     const { url } = yield* Service.start(config)
     yield* Effect.annotateLogs(Effect.logInfo("listening"), { url, profile: config.profile })
     return yield* Effect.never
-  }).pipe(Effect.provide(Logger.json))
+  }).pipe(Effect.provide(JsonLog.layer))
 )
