@@ -1,0 +1,61 @@
+/**
+ * castellan as a library. Everything is a namespace named after its file:
+ *
+ * - the domain: pure functions over values, no I/O
+ * - the ports: the tags that adapters implement
+ * - the use cases: `run(caller, request)`, each with the schemas of its `Request` and `Response`
+ *
+ * Adapters are imported by their own path (`castellan/adapters/memory/Journal`), so that nobody loads a technology
+ * that he does not use.
+ */
+
+export type { Caller } from "./application/Caller.js"
+export * as Catalogue from "./application/Catalogue.js"
+export * as GetReceipts from "./application/chain/GetReceipts.js"
+export * as Engine from "./application/engine/Engine.js"
+export * as Failure from "./application/Failure.js"
+export * as EstimateGas from "./application/operation/EstimateGas.js"
+export * as ExecuteEncoded from "./application/operation/ExecuteEncoded.js"
+export * as ExecuteOperations from "./application/operation/ExecuteOperations.js"
+export * as AbiStore from "./application/ports/AbiStore.js"
+export * as Accounts from "./application/ports/Accounts.js"
+export * as Bundler from "./application/ports/Bundler.js"
+export * as ChainRpc from "./application/ports/ChainRpc.js"
+export * as Journal from "./application/ports/Journal.js"
+export * as Networks from "./application/ports/Networks.js"
+export * as RateLimit from "./application/ports/RateLimit.js"
+export * as Signers from "./application/ports/Signers.js"
+export * as GetBundlerAddress from "./application/signing/GetBundlerAddress.js"
+export * as GetSigner from "./application/signing/GetSigner.js"
+export * as CheckWallets from "./application/wallet/CheckWallets.js"
+export * as CreateWallets from "./application/wallet/CreateWallets.js"
+export * as PredictWallets from "./application/wallet/PredictWallets.js"
+export * as ErrorDefinition from "./domain/abi/ErrorDefinition.js"
+export * as Event from "./domain/abi/Event.js"
+export * as FunctionSignature from "./domain/abi/FunctionSignature.js"
+export * as Log from "./domain/abi/Log.js"
+export * as Parameters from "./domain/abi/Parameters.js"
+export * as ReturnSignature from "./domain/abi/ReturnSignature.js"
+export * as Revert from "./domain/abi/Revert.js"
+export * as UseAbi from "./domain/abi/UseAbi.js"
+export * as Values from "./domain/abi/Values.js"
+export * as Address from "./domain/evm/Address.js"
+export * as Hex from "./domain/evm/Hex.js"
+export * as Transaction from "./domain/evm/Transaction.js"
+export * as Uint from "./domain/evm/Uint.js"
+export * as Conditions from "./domain/op/Conditions.js"
+export * as EntryPoint from "./domain/op/EntryPoint.js"
+export * as Fees from "./domain/op/Fees.js"
+export * as Gas from "./domain/op/Gas.js"
+export * as Nonce from "./domain/op/Nonce.js"
+export * as Outcome from "./domain/op/Outcome.js"
+export * as Percent from "./domain/op/Percent.js"
+export * as Proof from "./domain/op/Proof.js"
+export * as UserOperation from "./domain/op/UserOperation.js"
+export * as Custody from "./domain/wallet/Custody.js"
+export * as Deployment from "./domain/wallet/Deployment.js"
+export * as Salt from "./domain/wallet/Salt.js"
+export * as WalletAddress from "./domain/wallet/WalletAddress.js"
+export * as WalletCalls from "./domain/wallet/WalletCalls.js"
+export * as WalletConfig from "./domain/wallet/WalletConfig.js"
+export { walletProxyCreationCode } from "./domain/wallet/WalletProxy.generated.js"
