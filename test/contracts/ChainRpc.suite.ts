@@ -5,9 +5,9 @@ import * as Address from "../../src/domain/evm/Address.js"
 import * as Hex from "../../src/domain/evm/Hex.js"
 import * as Transaction from "../../src/domain/evm/Transaction.js"
 import * as Uint from "../../src/domain/evm/Uint.js"
-import { echo, echoCode, funded, sign } from "../support/ChainScript.js"
+import { echo, echoCode, funded, minedReceipt, sign } from "../support/ChainScript.js"
 
-/** A chain that mines each transaction at once, with `echo` at its address and `funded` funded. */
+/** A chain that mines each transaction as it comes, with `echo` at its address and `funded` funded. */
 export interface Fixture {
   /** Runs with the port; its layer lives as long as the fixture. */
   readonly run: <A, E>(effect: Effect.Effect<A, E, ChainRpc>) => Promise<A>
@@ -33,9 +33,7 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
       const nonce = yield* chain.transactionCount(funded, "pending")
       const raw = yield* sign(chain, { nonce, data })
       yield* chain.sendRawTransaction(raw)
-      const receipt = yield* chain.receipt(Transaction.hash(raw))
-      if (receipt === null) return yield* Effect.dieMessage("the transaction was not mined at once")
-      return { raw, receipt, nonce }
+      return { raw, receipt: yield* minedReceipt(chain, Transaction.hash(raw)), nonce }
     })
 
   describe(`${name}: connections`, () => {
@@ -206,11 +204,8 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
           expect(yield* chain.knowsTransaction(Transaction.hash(later))).toBe(true)
           expect(yield* chain.receipt(Transaction.hash(later))).toBeNull()
           yield* chain.sendRawTransaction(yield* sign(chain, { nonce, data: word(1n) }))
-          const receipt = yield* Effect.repeat(chain.receipt(Transaction.hash(later)), {
-            until: (found) => found !== null,
-            times: 200
-          })
-          expect(receipt?.success).toBe(true)
+          const receipt = yield* minedReceipt(chain, Transaction.hash(later))
+          expect(receipt.success).toBe(true)
         })
       ))
 

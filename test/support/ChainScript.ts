@@ -1,7 +1,8 @@
+import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { SigningKey } from "ethers"
 import type { Execute } from "../../src/adapters/memory/ChainRpc.js"
-import type { ChainClient } from "../../src/application/ports/ChainRpc.js"
+import type { ChainClient, ChainRpcError, Receipt } from "../../src/application/ports/ChainRpc.js"
 import * as Address from "../../src/domain/evm/Address.js"
 import * as Hex from "../../src/domain/evm/Hex.js"
 import * as Transaction from "../../src/domain/evm/Transaction.js"
@@ -51,3 +52,14 @@ export const sign = (
     const signature = key.sign(Transaction.signingDigest(transaction)).serialized
     return Transaction.serialize(transaction, Hex.unsafe(signature))
   })
+
+/** The receipt of a transaction that is about to be mined: automining answers before it has mined. */
+export const minedReceipt = (
+  chain: ChainClient,
+  txHash: Hex.Bytes32
+): Effect.Effect<Receipt, ChainRpcError | Cause.TimeoutException> =>
+  Effect.filterOrElse(
+    chain.receipt(txHash),
+    (receipt) => receipt !== null,
+    () => Effect.suspend(() => minedReceipt(chain, txHash))
+  ).pipe(Effect.timeout("20 seconds"))

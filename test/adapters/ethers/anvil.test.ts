@@ -10,7 +10,7 @@ import * as Hex from "../../../src/domain/evm/Hex.js"
 import * as Transaction from "../../../src/domain/evm/Transaction.js"
 import { type Anvil, startAnvil } from "../../../src/hosts/cli/Anvil.js"
 import { chainRpcSuite } from "../../contracts/ChainRpc.suite.js"
-import { echo, echoCode, funded, sign } from "../../support/ChainScript.js"
+import { echo, echoCode, funded, minedReceipt, sign } from "../../support/ChainScript.js"
 
 let anvil: Anvil
 let exchanges: Array<ReadonlyArray<string>> = []
@@ -130,7 +130,7 @@ describe("HTTP round trips to anvil", () => {
         expect(exchanges).toContainEqual(["eth_sendRawTransaction"])
         expect(exchanges).toContainEqual(["eth_getBalance"])
         expect(exchanges.length).toBe(2)
-        expect((yield* chain.receipt(Transaction.hash(raw)))?.success).toBe(true)
+        expect((yield* minedReceipt(chain, Transaction.hash(raw))).success).toBe(true)
       })
     ))
 })
