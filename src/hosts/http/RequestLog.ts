@@ -14,7 +14,7 @@ export interface Entry {
 
 /** One line per request. */
 export const line = (entry: Entry): Effect.Effect<void> =>
-  Effect.annotateLogs(Effect.logInfo("request"), {
+  harmless(Effect.logInfo("request"), {
     requestId: entry.requestId,
     accountId: entry.accountId,
     endpoint: entry.endpoint,
@@ -25,7 +25,13 @@ export const line = (entry: Entry): Effect.Effect<void> =>
 
 /** The cause of an `internal error`, for the operator only. */
 export const defect = (entry: Entry, cause: Cause.Cause<unknown>): Effect.Effect<void> =>
-  Effect.annotateLogs(Effect.logError("request failed", cause), {
+  harmless(Effect.logError("request failed", cause), {
     requestId: entry.requestId,
     endpoint: entry.endpoint
   })
+
+/** Whatever a logger throws, for instance at a cause that it can not print: the request is answered all the same. */
+const harmless = (
+  log: Effect.Effect<void>,
+  annotations: Readonly<Record<string, unknown>>
+): Effect.Effect<void> => Effect.catchAllCause(Effect.annotateLogs(log, annotations), () => Effect.void)

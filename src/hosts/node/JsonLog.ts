@@ -15,11 +15,9 @@ export const make = (write: (line: string) => void): Logger.Logger<unknown, void
     const line = {
       time: date.toISOString(),
       level: logLevel.label,
-      message: parts.map((part) => (typeof part === "string" ? part : print(part))).join(" "),
-      ...Object.fromEntries(HashMap.toEntries(annotations)),
-      ...(Cause.isEmpty(cause)
-        ? {}
-        : { cause: withoutSecrets(Cause.pretty(cause, { renderErrorCause: true })) })
+      message: parts.map(text).join(" "),
+      ...Object.fromEntries(HashMap.map(annotations, plain)),
+      ...(Cause.isEmpty(cause) ? {} : { cause: withoutSecrets(pretty(cause)) })
     }
     write(`${withoutPaths(print(line))}\n`)
   })
@@ -29,6 +27,26 @@ export const layer: Layer.Layer<never> = Logger.replace(
   Logger.defaultLogger,
   make((line) => void process.stdout.write(line))
 )
+
+const plain = (value: unknown): unknown =>
+  value === null || typeof value === "number" || typeof value === "boolean" ? value : text(value)
+
+/** A logger that throws takes down whoever logs: bigints and cycles inside of what is logged must not. */
+const text = (value: unknown): string => {
+  try {
+    return typeof value === "object" && value !== null ? print(value) : String(value)
+  } catch {
+    return Object.prototype.toString.call(value)
+  }
+}
+
+const pretty = (cause: Cause.Cause<unknown>): string => {
+  try {
+    return Cause.pretty(cause, { renderErrorCause: true })
+  } catch {
+    return [...Cause.failures(cause), ...Cause.defects(cause)].map(text).join("\n")
+  }
+}
 
 const withoutPaths = (text: string): string =>
   text.replace(/\b((?:https?|wss?):\/\/)(?:[^\s"'\\/@]*@)?([^\s"'\\/?#]*)[^\s"'\\]*/gi, "$1$2")

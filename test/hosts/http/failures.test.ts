@@ -1,0 +1,341 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as HashMap from "effect/HashMap"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import { type Code, catalogue } from "../../../src/application/Catalogue.js"
+import {
+  type Failure,
+  invalid,
+  notAvailable,
+  TooManyRequests,
+  Unavailable,
+  unauthorized,
+  unprocessable
+} from "../../../src/application/Failure.js"
+import { Accounts, AccountsError } from "../../../src/application/ports/Accounts.js"
+import * as Front from "../../../src/hosts/http/Front.js"
+import * as JsonLog from "../../../src/hosts/node/JsonLog.js"
+import * as Server from "../../../src/hosts/node/Server.js"
+import { posts } from "../../support/http/Contract.js"
+import {
+  envelope,
+  handlers,
+  key,
+  post,
+  rateLimit,
+  send,
+  start,
+  unlimited
+} from "../../support/http/Service.js"
+
+const example = (name: string) => posts.find((endpoint) => endpoint.name === name)?.example
+const execute = (url: string) => post(url, "/execute", example("execute"))
+
+const failing = (failure: Failure) =>
+  Effect.flatMap(start({ handlers: { execute: () => Effect.fail(failure) } }), ({ url }) => execute(url))
+
+const line = (cause: Cause.Cause<unknown>): string => {
+  let written = ""
+  const layer = Logger.replace(
+    Logger.defaultLogger,
+    JsonLog.make((text) => {
+      written = text
+    })
+  )
+  Effect.runSync(Effect.provide(Effect.logError("x", cause), layer))
+  return written
+}
+
+/** What is logged while the effect runs: annotations, and the causes as the operator would read them. */
+const logged = () => {
+  const lines: Array<Record<string, unknown>> = []
+  const logger = Logger.make(({ annotations, cause, message }) => {
+    lines.push({
+      message: String(message),
+      ...Object.fromEntries(HashMap.toEntries(annotations)),
+      ...(Cause.isEmpty(cause) ? {} : { cause: JSON.parse(line(cause)).cause })
+    })
+  })
+  return { lines, layer: Logger.replace(Logger.defaultLogger, logger) }
+}
+
+describe("a use case's failure", () => {
+  const codes = Object.keys(catalogue) as ReadonlyArray<Code>
+  const of = (code: Code): Failure | null => {
+    const entry = catalogue[code]
+    const details = [{ path: "operations[0].to", message: "why", missing: "12", ok: false }]
+    switch (entry.status) {
+      case 400:
+        return invalid(code as "invalid_rpc", details)
+      case 401:
+        return unauthorized(code as "version_not_found", details)
+      case 422:
+        return unprocessable(code as "insufficient_funds", details, {
+          extra: { txHash: "0x12", returnData: [1n] }
+        })
+      case 429:
+        return new TooManyRequests({
+          code: "rate_limited",
+          message: entry.text,
+          details,
+          retryAfterSeconds: 2.2
+        })
+      case 503:
+        return new Unavailable({
+          code: code as "overloaded",
+          message: entry.text,
+          details,
+          retryAfterSeconds: 0
+        })
+      default:
+        return null
+    }
+  }
+
+  it.scopedLive.each(codes.filter((code) => of(code) !== null))(
+    "%s is its catalogue entry in the envelope",
+    (code) =>
+      Effect.gen(function* () {
+        const failure = of(code)
+        if (failure === null) return
+        const answer = yield* failing(failure)
+        const body = envelope(answer)
+        expect(answer.status).toBe(catalogue[code].status)
+        expect(body).toMatchObject({
+          error: catalogue[code].text,
+          code,
+          requestId: answer.headers.get("x-request-id"),
+          details: [{ path: "operations[0].to", message: "why", missing: "12", ok: false }]
+        })
+        if (answer.status === 422) expect(body).toMatchObject({ txHash: "0x12", returnData: ["1"] })
+        const retryAfter = { 429: "3", 503: "1" }[answer.status] ?? null
+        expect(answer.headers.get("retry-after")).toBe(retryAfter)
+      })
+  )
+
+  it.scopedLive("words itself where the rule of its code says so, and never overwrites the envelope", () =>
+    Effect.gen(function* () {
+      const missing = envelope(yield* failing(notAvailable("dependsOn", "operations[0].dependsOn")))
+      expect(missing).toMatchObject({ error: "dependsOn is not available yet", code: "not_available_yet" })
+      const extra = { error: "x", code: "y", requestId: "z", details: "no", wallet: "0x1" }
+      const body = envelope(yield* failing(unprocessable("wallet_busy", [], { extra })))
+      expect(body).toMatchObject({ error: "wallet busy", code: "wallet_busy", details: [], wallet: "0x1" })
+    })
+  )
+})
+
+describe("a crash", () => {
+  const secret = "s3cr3t-in-a-message"
+  const crashes: ReadonlyArray<readonly [string, () => Effect.Effect<never>]> = [
+    ["a defect", () => Effect.die(new Error(secret))],
+    [
+      "a throw before the effect",
+      () => {
+        throw new Error(secret)
+      }
+    ],
+    [
+      "a throw inside the effect",
+      () =>
+        Effect.sync(() => {
+          throw new TypeError(secret)
+        })
+    ],
+    ["a rejected promise", () => Effect.promise(() => Promise.reject(new Error(secret)))],
+    ["a defect that is no error", () => Effect.die({ secret, big: 1n })],
+    [
+      "several at once",
+      () => Effect.all([Effect.die(secret), Effect.die(secret)], { concurrency: 2 }) as Effect.Effect<never>
+    ]
+  ]
+
+  it.scopedLive.each(crashes)(
+    "by %s is 500 with nothing of it, and is logged once under its request id",
+    ([, crash]) =>
+      Effect.gen(function* () {
+        const { layer, lines } = logged()
+        yield* Effect.gen(function* () {
+          for (const handler of [{ execute: crash }, { predict: crash }]) {
+            lines.length = 0
+            const { url } = yield* start({ handlers: handler })
+            const name = Object.keys(handler)[0] ?? ""
+            const answer = yield* post(url, `/${name}`, example(name))
+            const body = envelope(answer)
+            expect([answer.status, body.error, body.code, body.details]).toEqual([
+              500,
+              "internal error",
+              "internal_error",
+              []
+            ])
+            expect(answer.text).not.toContain(secret)
+            const [failed, ...others] = lines.filter(({ cause }) => cause !== undefined)
+            expect([failed?.requestId, others]).toEqual([body.requestId, []])
+            expect(failed?.cause).toContain(secret)
+            expect((yield* send(url, "/health/live", { method: "GET" })).status).toBe(200)
+          }
+        }).pipe(Effect.provide(layer))
+      })
+  )
+
+  it.scopedLive("of the account store lets nobody in", () =>
+    Effect.gen(function* () {
+      const down = Layer.succeed(Accounts, {
+        authenticate: () => Effect.fail(new AccountsError({ message: "database is locked" }))
+      })
+      const front = yield* Front.make(handlers).pipe(
+        Effect.provide(
+          Layer.merge(
+            down,
+            rateLimit(() => unlimited)
+          )
+        )
+      )
+      const { url } = yield* Effect.orDie(Server.serve(front, { host: "127.0.0.1", port: 0 }))
+      const answer = yield* post(url, "/predict", example("predict"))
+      expect(envelope(answer).code).toBe("internal_error")
+      expect(answer.text).not.toContain("locked")
+    }).pipe(Effect.provide(logged().layer))
+  )
+
+  it.scopedLive(
+    "an answer that does not fit the contract is 500, and the log names the place without the value",
+    () =>
+      Effect.gen(function* () {
+        const { layer, lines } = logged()
+        yield* Effect.gen(function* () {
+          const { url } = yield* start({
+            handlers: {
+              getSigner: () => Effect.succeed({ address: 12345678, publicKey: "", type: "HSM" } as never)
+            }
+          })
+          const answer = yield* post(url, "/getSigner", example("getSigner"))
+          expect(envelope(answer).code).toBe("internal_error")
+          const cause = String(lines.find(({ cause }) => cause !== undefined)?.cause)
+          expect(cause).toContain(
+            "the answer of getSigner does not fit the contract: address: expected a string"
+          )
+          expect(cause).not.toContain("12345678")
+        }).pipe(Effect.provide(layer))
+      })
+  )
+})
+
+describe("a logger that throws", () => {
+  it.scopedLive("keeps nobody from his answer", () =>
+    Effect.gen(function* () {
+      const { url } = yield* start({ handlers: { predict: () => Effect.dieMessage("crash") } })
+      expect(envelope(yield* post(url, "/predict", example("predict"))).code).toBe("internal_error")
+      expect((yield* execute(url)).status).toBe(200)
+    }).pipe(
+      Effect.provide(
+        Logger.replace(
+          Logger.defaultLogger,
+          Logger.make(() => {
+            throw new Error("disk full")
+          })
+        )
+      )
+    )
+  )
+})
+
+describe("the log", () => {
+  it.scopedLive(
+    "has one line per request, of what the request was and became, and nothing that a caller wrote",
+    () =>
+      Effect.gen(function* () {
+        const { layer, lines } = logged()
+        yield* Effect.gen(function* () {
+          const { url } = yield* start()
+          const secret = "https://node.example/v2/0123456789abcdef"
+          const body = { ...Object(example("execute")), settings: { rpc: secret, entryPoint: secret } }
+          const refused = yield* post(url, "/execute", body)
+          const done = yield* execute(url)
+          const unknown = yield* send(url, "/secret-path?key=secret")
+          const outside = yield* send(url, "/predict", { headers: { "x-api-key": "wrong-key" } })
+          const id = (answer: { readonly headers: Headers }) => answer.headers.get("x-request-id")
+          const ms = expect.any(Number)
+          const message = "request"
+          expect(lines).toEqual([
+            {
+              message,
+              requestId: id(refused),
+              accountId: "acme",
+              endpoint: "POST /execute",
+              status: 400,
+              code: "invalid_request",
+              ms
+            },
+            {
+              message,
+              requestId: id(done),
+              accountId: "acme",
+              endpoint: "POST /execute",
+              status: 200,
+              code: null,
+              ms
+            },
+            {
+              message,
+              requestId: id(unknown),
+              accountId: null,
+              endpoint: null,
+              status: 404,
+              code: "not_found",
+              ms
+            },
+            {
+              message,
+              requestId: id(outside),
+              accountId: null,
+              endpoint: "POST /predict",
+              status: 401,
+              code: "unauthorized",
+              ms
+            }
+          ])
+          const text = JSON.stringify(lines)
+          for (const part of [key, "wrong-key", "node.example", "0123456789abcdef", "secret"])
+            expect(text).not.toContain(part)
+        }).pipe(Effect.provide(layer))
+      })
+  )
+
+  it.effect("as JSON lines copes with bigints, and keeps URLs' paths and long hex of causes to itself", () =>
+    Effect.gen(function* () {
+      const written: Array<string> = []
+      const layer = Logger.replace(
+        Logger.defaultLogger,
+        JsonLog.make((line) => void written.push(line))
+      )
+      const privateKey = `0x${"5e".repeat(32)}`
+      yield* Effect.gen(function* () {
+        yield* Effect.annotateLogs(Effect.logInfo("sent", { wei: 10n }), { requestId: "r", gas: 21_000n })
+        const cyclic: Record<string, unknown> = {}
+        cyclic.self = cyclic
+        yield* Effect.annotateLogs(Effect.logError(cyclic, Cause.die({ cyclic, wei: 1n })), { cyclic })
+        yield* Effect.logError(
+          "failed",
+          Cause.die(
+            new Error(`POST https://user:pw@node.example:8545/v2/KEY?x=1 with ${privateKey}\nand wss://a/b`)
+          )
+        )
+      }).pipe(Effect.provide(layer))
+      expect(written.every((line) => line.endsWith("\n") && line.indexOf("\n") === line.length - 1)).toBe(
+        true
+      )
+      const [first, , second] = written.map((line) => JSON.parse(line))
+      expect(first).toMatchObject({
+        level: "INFO",
+        message: 'sent {"wei":"10"}',
+        requestId: "r",
+        gas: "21000"
+      })
+      expect(second.cause).toContain("POST https://node.example:8545 with 0x5e5e5e5e...")
+      expect(second.cause).toContain("wss://a")
+      for (const part of ["KEY", "pw", "x=1", privateKey, "wss://a/b"]) expect(written[2]).not.toContain(part)
+    })
+  )
+})
