@@ -1,0 +1,74 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+
+export const root = fileURLToPath(new URL("../../..", import.meta.url))
+
+/** A child process, its output so far, and its end. */
+export interface Program {
+  readonly pid: number
+  readonly child: ChildProcess
+  readonly stdout: () => string
+  readonly stderr: () => string
+  /** Resolves with the milliseconds since the start when the text shows up on stdout; rejects when it ends before. */
+  readonly says: (text: string) => Promise<number>
+  /** Resolves with the exit code, or the signal's name. */
+  readonly ended: Promise<number | string>
+  /** Resident set size, MiB. */
+  readonly residentMiB: () => number
+}
+
+export interface Options {
+  readonly cwd?: string
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/** The environment without what the test runner put there: the program shall run as on an operator's machine. */
+const plainEnv = (): NodeJS.ProcessEnv => {
+  const { NODE_ENV, CASTELLAN_CONFIG, NODE_OPTIONS, VITEST, ...env } = process.env
+  return env
+}
+
+/** Starts a program; its caller ends it. */
+export const run = (args: ReadonlyArray<string>, options: Options = {}): Program => {
+  const began = performance.now()
+  const child = spawn(process.execPath, [...args], {
+    cwd: options.cwd ?? root,
+    env: { ...plainEnv(), ...options.env },
+    stdio: ["ignore", "pipe", "pipe"]
+  })
+  const text = { stdout: "", stderr: "" }
+  const waiting = new Set<() => void>()
+  for (const name of ["stdout", "stderr"] as const)
+    child[name]?.on("data", (chunk: Buffer) => {
+      text[name] += chunk.toString()
+      for (const look of waiting) look()
+    })
+  const ended = new Promise<number | string>((resolve) =>
+    child.once("close", (code, signal) => resolve(code ?? signal ?? "unknown"))
+  )
+  return {
+    pid: child.pid ?? 0,
+    child,
+    stdout: () => text.stdout,
+    stderr: () => text.stderr,
+    says: (wanted) =>
+      new Promise((resolve, reject) => {
+        const look = () => {
+          if (!text.stdout.includes(wanted)) return
+          waiting.delete(look)
+          resolve(performance.now() - began)
+        }
+        waiting.add(look)
+        look()
+        ended.then((code) => reject(new Error(`ended with ${code}: ${text.stdout}${text.stderr}`)))
+      }),
+    ended,
+    residentMiB: () =>
+      Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1]) / 1_024
+  }
+}
+
+/** Runs a TypeScript program as `npm run` does. */
+export const runSource = (path: string, args: ReadonlyArray<string> = [], options: Options = {}): Program =>
+  run(["--import", "tsx", path, ...args], options)
