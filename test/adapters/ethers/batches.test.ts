@@ -1,0 +1,216 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Scope from "effect/Scope"
+import * as EthersChainRpc from "../../../src/adapters/ethers/ChainRpc.js"
+import * as Address from "../../../src/domain/evm/Address.js"
+import { callsOf, type HostileNode, honest, json } from "../../support/HostileNode.js"
+import { balances, connect, http, options, raw, reasonOf } from "./support.js"
+
+describe("the answers to a batch", () => {
+  const answering = (change: (answers: Array<unknown>) => unknown) =>
+    http((response, body) =>
+      json(
+        response,
+        change(
+          callsOf(body).map(({ id, params }) => ({
+            jsonrpc: "2.0",
+            id,
+            result: `0x${String(params[0]).slice(-2)}`
+          }))
+        )
+      )
+    )
+  const results = (change: (answers: Array<unknown>) => unknown) =>
+    Effect.gen(function* () {
+      const node = yield* answering(change)
+      const chain = yield* connect(node)
+      const answers = yield* balances(chain, 4)
+      return answers.map((answer) => (answer._tag === "Right" ? answer.right : answer.left.reason))
+    })
+
+  it.scopedLive("are matched by id, whatever their order", () =>
+    Effect.map(
+      results((answers) => answers.reverse()),
+      (found) => expect(found).toEqual([0n, 1n, 2n, 3n])
+    )
+  )
+
+  it.scopedLive("one that is left out fails its call alone", () =>
+    Effect.map(
+      results((answers) => answers.filter((_, place) => place !== 2)),
+      (found) => expect(found).toEqual([0n, 1n, "notAnRpc", 3n])
+    )
+  )
+
+  const unbelievable: ReadonlyArray<readonly [string, (answers: Array<unknown>) => unknown]> = [
+    ["one twice", (answers) => [...answers, answers[0]]],
+    ["one that nobody asked for", (answers) => [...answers, { jsonrpc: "2.0", id: 1_000, result: "0x0" }]],
+    ["one without an id", (answers) => [...answers.slice(1), { jsonrpc: "2.0", result: "0x0" }]],
+    ["something that is no answer", (answers) => [...answers.slice(1), 7]],
+    ["the first alone", (answers) => answers[0]],
+    ["an object of them", (answers) => ({ ...answers })]
+  ]
+  for (const [name, change] of unbelievable)
+    it.scopedLive(`with ${name} are not believed at all`, () =>
+      Effect.map(results(change), (found) =>
+        expect(found).toEqual(["notAnRpc", "notAnRpc", "notAnRpc", "notAnRpc"])
+      )
+    )
+
+  it.scopedLive("one error for all of it is every call's", () =>
+    Effect.map(
+      results(() => ({ jsonrpc: "2.0", id: null, error: { code: -32_001, message: "unauthorized" } })),
+      (found) => expect(found).toEqual(["rejected", "rejected", "rejected", "rejected"])
+    )
+  )
+
+  it.scopedLive("a node that takes few calls at once gets few, and from then on at once", () =>
+    Effect.gen(function* () {
+      const refusals = [
+        { jsonrpc: "2.0", id: null, error: { code: -32_600, message: "batch too large" } },
+        [{ jsonrpc: "2.0", id: 1, error: { code: -32_600, message: "batch too large" } }]
+      ]
+      for (const refusal of refusals) {
+        const node = yield* http((response, body) => {
+          if (callsOf(body).length > 3) json(response, refusal)
+          else honest(response, body, ({ params }) => `0x${String(params[0]).slice(-2)}`)
+        })
+        const chain = yield* connect(node)
+        const expected = Array.from({ length: 10 }, (_, n) => BigInt(n))
+        const values = (answers: Effect.Effect.Success<ReturnType<typeof balances>>) =>
+          answers.map((answer) => answer._tag === "Right" && answer.right)
+        expect(values(yield* balances(chain, 10))).toEqual(expected)
+        const before = node.seen.length
+        expect(values(yield* balances(chain, 10))).toEqual(expected)
+        expect(node.seen.slice(before).map(({ body }) => callsOf(body).length)).toEqual([2, 2, 2, 2, 2])
+      }
+    })
+  )
+
+  it.scopedLive("a node that takes no batches, or says 413, is asked one by one", () =>
+    Effect.gen(function* () {
+      const node = yield* http((response, body) => {
+        if (body.startsWith("[")) response.writeHead(413).end("too large")
+        else honest(response, body, () => "0x1")
+      })
+      const chain = yield* connect(node)
+      const answers = yield* balances(chain, 9)
+      expect(answers.every(({ _tag }) => _tag === "Right")).toBe(true)
+      expect(node.seen.filter(({ body }) => !body.startsWith("[")).length).toBe(9)
+    })
+  )
+})
+
+describe("connections", () => {
+  it.scopedLive("are kept and used again", () =>
+    Effect.gen(function* () {
+      const node = yield* http((response, body) => honest(response, body, () => "0x1"))
+      const chain = yield* connect(node)
+      for (let turn = 0; turn < 10; turn++) yield* chain.balance(Address.zero)
+      expect(node.seen.length).toBe(10)
+      expect(node.connections()).toBe(1)
+    })
+  )
+
+  it.scopedLive("to one host are bounded, and nothing is lost over that", () =>
+    Effect.gen(function* () {
+      let most = 0
+      const node: HostileNode = yield* http((response, body) => {
+        most = Math.max(most, node.open())
+        setImmediate(() => honest(response, body, () => "0x1"))
+      })
+      const chain = yield* connect(node, { http: { connectionsPerHost: 3 }, batches: { batchCalls: 1 } })
+      const answers = yield* balances(chain, 40)
+      expect(answers.every(({ _tag }) => _tag === "Right")).toBe(true)
+      expect(most).toBeLessThanOrEqual(3)
+      expect(node.connections()).toBeLessThanOrEqual(3)
+    })
+  )
+
+  it.scopedLive("all end with the scope, and whoever waits or comes later is told", () =>
+    Effect.gen(function* () {
+      const arrived = yield* Deferred.make<void>()
+      const node = yield* http(() => Deferred.unsafeDone(arrived, Effect.void))
+      const scope = yield* Scope.make()
+      const rpc = yield* Scope.extend(EthersChainRpc.make({ egress: { allowLoopback: true } }), scope)
+      const chain = yield* rpc.connect(node.url, "caller")
+      const waiting = yield* Effect.fork(
+        Effect.all(
+          [reasonOf(chain.balance(Address.zero), node), reasonOf(chain.sendRawTransaction(raw), node)],
+          {
+            concurrency: "unbounded"
+          }
+        )
+      )
+      yield* Deferred.await(arrived)
+      yield* Scope.close(scope, Exit.void)
+      expect(yield* Fiber.join(waiting)).toEqual(["unreachable", "unreachable"])
+      yield* Effect.promise(node.drained)
+      expect(yield* reasonOf(chain.balance(Address.zero), node)).toBe("unreachable")
+      expect(yield* reasonOf(chain.chainId, node)).toBe("unreachable")
+      expect(yield* reasonOf(chain.sendRawTransaction(raw), node)).toBe("unreachable")
+    })
+  )
+
+  it.scopedLive("an asker who goes away takes nobody's answer along", () =>
+    Effect.gen(function* () {
+      const arrived = yield* Deferred.make<void>()
+      const go = yield* Deferred.make<void>()
+      const node = yield* http((response, body) => {
+        Deferred.unsafeDone(arrived, Effect.void)
+        Effect.runFork(
+          Effect.zipRight(
+            Deferred.await(go),
+            Effect.sync(() => honest(response, body, () => "0x9"))
+          )
+        )
+      })
+      const chain = yield* connect(node, { http: {} })
+      const [first, second, third] = yield* Effect.all([
+        Effect.fork(chain.balance(Address.zero)),
+        Effect.fork(chain.chainId),
+        Effect.fork(chain.chainId)
+      ])
+      yield* Deferred.await(arrived)
+      yield* Fiber.interrupt(first)
+      yield* Fiber.interrupt(second)
+      yield* Deferred.succeed(go, undefined)
+      expect(yield* Fiber.join(third)).toBe(9n)
+      expect(yield* chain.chainId).toBe(9n)
+      expect(node.seen.length).toBe(1)
+    })
+  )
+
+  it.scopedLive("a failed chain id is asked for again", () =>
+    Effect.gen(function* () {
+      const node = yield* http((response, body, turn) =>
+        honest(response, body, () => (turn === 0 ? "nonsense" : "0x1"))
+      )
+      const chain = yield* connect(node)
+      expect(yield* reasonOf(chain.chainId, node)).toBe("notAnRpc")
+      expect(yield* chain.chainId).toBe(1n)
+    })
+  )
+})
+
+describe("clients", () => {
+  it.scopedLive("are remembered by trust and URL, the least used ones no longer", () =>
+    Effect.gen(function* () {
+      const rpc = yield* EthersChainRpc.make({ ...options, clients: 2 })
+      const at = (path: string, trust: "caller" | "operator" = "caller") =>
+        rpc.connect(`http://127.0.0.1:1/${path}`, trust)
+      const a = yield* at("a")
+      expect(yield* at("a#part")).toBe(a)
+      expect(yield* at("a", "operator")).not.toBe(a)
+      expect(yield* at("a")).toBe(a)
+      yield* at("b")
+      expect(yield* at("a")).toBe(a)
+      yield* at("c")
+      yield* at("d")
+      expect(yield* at("a")).not.toBe(a)
+    })
+  )
+})
