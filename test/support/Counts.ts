@@ -1,0 +1,45 @@
+/** What a test run came to. */
+export interface Counts {
+  readonly passed: number
+  readonly failed: number
+  readonly skipped: ReadonlyArray<{ readonly name: string; readonly reason: string }>
+}
+
+interface TestResult {
+  readonly fullName: string
+  readonly status: string
+  readonly meta?: { readonly reason?: string }
+}
+
+interface Results {
+  readonly testResults: ReadonlyArray<{
+    readonly name: string
+    readonly status: string
+    readonly assertionResults: ReadonlyArray<TestResult>
+  }>
+}
+
+export const none: Counts = { passed: 0, failed: 0, skipped: [] }
+
+/** The counts of a vitest JSON report. No report at all is one failure. A skipped test says why in `task.meta.reason`. */
+export const read = (report: () => string): Counts => {
+  let results: Results
+  try {
+    results = JSON.parse(report())
+  } catch {
+    return { ...none, failed: 1 }
+  }
+  const tests = results.testResults.flatMap(({ assertionResults }) => assertionResults)
+  // A file that fails before its first test has no failed test.
+  const brokenFiles = results.testResults.filter(
+    ({ assertionResults, status }) =>
+      status === "failed" && !assertionResults.some((test) => test.status === "failed")
+  )
+  return {
+    passed: tests.filter(({ status }) => status === "passed").length,
+    failed: tests.filter(({ status }) => status === "failed").length + brokenFiles.length,
+    skipped: tests
+      .filter(({ status }) => status !== "passed" && status !== "failed")
+      .map(({ fullName, meta }) => ({ name: fullName, reason: meta?.reason ?? "no reason given" }))
+  }
+}
