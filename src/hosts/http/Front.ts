@@ -153,15 +153,15 @@ const driver = <H extends Handlers>(
   const afterCause = (
     cause: Cause.Cause<Problem | Body.Broken>,
     known: Known
-  ): Effect.Effect<Problem | null> => {
-    const failure = Option.getOrNull(Cause.failureOption(cause))
-    if (failure !== null && "code" in failure) return Effect.succeed(failure)
-    if (failure === null && !Cause.isInterruptedOnly(cause))
-      return Effect.as(RequestLog.defect(known, cause), problem("internal_error"))
-    return Effect.succeed(
-      gate.stopping ? problem("shutting_down", [], { headers: ErrorEnvelope.retryAfter(1) }) : null
-    )
-  }
+  ): Effect.Effect<Problem | null> =>
+    Effect.gen(function* () {
+      const failure = Option.getOrNull(Cause.failureOption(cause))
+      if (failure !== null && "code" in failure) return failure
+      const broken =
+        failure !== null || (Cause.isInterruptedOnly(cause) && (gate.stopping || (yield* interrupted)))
+      if (!broken) return yield* Effect.as(RequestLog.defect(known, cause), problem("internal_error"))
+      return gate.stopping ? problem("shutting_down", [], { headers: ErrorEnvelope.retryAfter(1) }) : null
+    })
 
   const handle = (incoming: Incoming): Effect.Effect<Answer> =>
     Effect.gen(function* () {
@@ -192,6 +192,15 @@ const driver = <H extends Handlers>(
 
   return { handle, stop: (drain) => gate.stop(drain) }
 }
+
+/**
+ * Whether this fiber itself was interrupted, in a region where that has no effect: a use case that ends interrupted
+ * for reasons of its own has crashed.
+ */
+const interrupted: Effect.Effect<boolean> = Effect.map(
+  Effect.exit(Effect.interruptible(Effect.void)),
+  Exit.isFailure
+)
 
 /** Never seen by anyone, but a transport that is wrong about its client still has an answer to give. */
 const clientGone = problem("invalid_request", [{ path: "", message: "the request broke off" }])

@@ -41,7 +41,7 @@ describe("strict JSON", () => {
     expect(refusal('[[[[["x"]]]]]')).toBeNull()
     expect(refusal("[[[[[[1]]]]]]")?.message).toBe("nested more than 5 levels deep")
     expect(refusal("[".repeat(400_000) + "]".repeat(400_000))?.message).toBe("nested more than 5 levels deep")
-    expect(refusal('{"a":'.repeat(100_000) + "1" + "}".repeat(100_000))?.message).toBe(
+    expect(refusal(`${'{"a":'.repeat(100_000)}1${"}".repeat(100_000)}`)?.message).toBe(
       "nested more than 5 levels deep"
     )
   })

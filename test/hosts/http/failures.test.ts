@@ -179,6 +179,16 @@ describe("a crash", () => {
       })
   )
 
+  it.scopedLive("that shows as an interruption of the use case's own is 500, for reads and writes", () =>
+    Effect.gen(function* () {
+      const { url } = yield* start({
+        handlers: { predict: () => Effect.interrupt, execute: () => Effect.interrupt }
+      })
+      expect(envelope(yield* post(url, "/predict", example("predict"))).code).toBe("internal_error")
+      expect(envelope(yield* execute(url)).code).toBe("internal_error")
+    }).pipe(Effect.provide(logged().layer))
+  )
+
   it.scopedLive("of the account store lets nobody in", () =>
     Effect.gen(function* () {
       const down = Layer.succeed(Accounts, {

@@ -16,7 +16,6 @@ const junk = fc.oneof(
     "\ud800",
     "0x",
     -0,
-    1e400,
     -1,
     2 ** 53,
     1e-7,
@@ -67,6 +66,8 @@ const request = endpoint.chain(({ example, path }) =>
       { weight: 5, arbitrary: mutated(example).map((value) => Buffer.from(JSON.stringify(value) ?? "")) },
       { weight: 2, arbitrary: fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)) },
       { weight: 1, arbitrary: fc.string().map((text) => Buffer.from(text)) },
+      // A number beyond every double, which JSON.parse makes infinite.
+      { weight: 1, arbitrary: fc.constant(Buffer.from(JSON.stringify(example).replace(/:\d+/g, ":1e400"))) },
       {
         weight: 2,
         arbitrary: fc.tuple(fc.nat(), fc.nat(255)).map(([at, byte]) => {

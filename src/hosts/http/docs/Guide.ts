@@ -1,3 +1,5 @@
+import { later } from "../Later.js"
+
 /** Rules that no schema can tell. `code` is between backticks. */
 export interface Chapter {
   readonly title: string
@@ -48,5 +50,15 @@ export const chapters: ReadonlyArray<Chapter> = [
     ],
     code: `domain  EIP712Domain(string name,string version)   name = "castellan", version = "1"
 message Conditions(bytes32 userOpHash,uint48 validUntil,uint48 validAfter,address bundler)`
+  },
+  {
+    title: "Not available yet",
+    paragraphs: [
+      `These paths belong to the interface and come later: ${Object.keys(later)
+        .map((path) => `\`${path}\``)
+        .join(
+          ", "
+        )}. They answer 400 \`<name> is not available yet\`, and so does every field or header of the interface that this version does not act upon: nothing is silently ignored.`
+    ]
   }
 ]
