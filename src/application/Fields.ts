@@ -18,8 +18,24 @@ export const StoredCustody = WalletCustody.storedSchema.annotations({
   [codeAnnotation]: "invalid_wallet_custody_type"
 })
 
+/** Text that names a wallet. The use case holds it to the rules of a salt. */
+export const SaltText = Schema.String.annotations({ [codeAnnotation]: "invalid_salt_format" })
+
+/** A function as in Solidity. The use case parses it. */
+export const FunctionText = Schema.String.annotations({
+  description: "For example transfer(address,uint256).",
+  [codeAnnotation]: "invalid_function_signature"
+})
+
+/** URL of a node. The use case connects to it. */
+export const RpcUrl = Schema.String.annotations({
+  description: "URL of a JSON-RPC endpoint of the chain, http or https.",
+  [codeAnnotation]: "invalid_rpc"
+})
+
 /** Unix seconds; 0 means no bound. */
 export const UnixSeconds = Schema.Int.pipe(Schema.between(0, 2 ** 48 - 1)).annotations({
   identifier: "UnixSeconds",
+  description: "Unix seconds; 0 means no bound.",
   message: () => "expected Unix seconds: an integer from 0 to 2^48 - 1"
 })

@@ -1,7 +1,7 @@
 import * as Schema from "effect/Schema"
 import * as Address from "../domain/evm/Address.js"
 import * as Percent from "../domain/op/Percent.js"
-import { optional } from "./Fields.js"
+import { optional, RpcUrl } from "./Fields.js"
 
 /** Names a key of the account: `versionId` for HSM and KMS, `assetId` for MPC; exactly one of the two. */
 export const SignerRef = Schema.Struct({
@@ -19,7 +19,7 @@ const percent = (description: string) => optional(Percent.schema).annotations({ 
 const address = (description: string) => Address.schema.annotations({ description })
 
 const known = {
-  rpc: Schema.String.annotations({ description: "URL of a JSON-RPC endpoint of the chain, http or https." }),
+  rpc: RpcUrl,
   entryPoint: address("ERC-4337 EntryPoint; one that the network profile accepts."),
   signer: SignerRef,
   factory: address("Wallet factory; default: the network profile's."),
@@ -57,9 +57,11 @@ const fields = {
 /** Settings of `/predict`: everything that the formula needs, and no network. */
 export const ForPrediction = Schema.Struct({
   ...fields,
-  factory: known.factory,
-  beaconAdminAddress: known.beaconAdminAddress,
-  beaconAdminCreationCode: known.beaconAdminCreationCode
+  factory: address("Wallet factory."),
+  beaconAdminAddress: address("Beacon of the wallet proxies."),
+  beaconAdminCreationCode: Schema.String.annotations({
+    description: "Creation code of the wallet proxy in hex, at most 48 KiB."
+  })
 }).annotations({ identifier: "PredictSettings" })
 
 /** Settings of `/check`. */

@@ -5,6 +5,7 @@ import type { Caller } from "../Caller.js"
 import * as Decoding from "../Decoding.js"
 import * as Connection from "../engine/Connection.js"
 import type { Failure } from "../Failure.js"
+import { RpcUrl } from "../Fields.js"
 import type { AbiStore } from "../ports/AbiStore.js"
 import type { ChainRpc } from "../ports/ChainRpc.js"
 import type { Networks } from "../ports/Networks.js"
@@ -12,7 +13,7 @@ import { DecodedLog } from "../TransactionResult.js"
 
 export const Request = Schema.Struct({
   txHashes: Schema.Array(Hex.schema32),
-  rpc: Schema.String,
+  rpc: RpcUrl,
   useABI: Schema.optionalWith(Schema.Array(Schema.Unknown), { exact: true })
 }).annotations({ identifier: "ReceiptRequest" })
 export type Request = typeof Request.Type

@@ -1,17 +1,17 @@
 import * as Schema from "effect/Schema"
 import * as Address from "../../domain/evm/Address.js"
 import * as Uint from "../../domain/evm/Uint.js"
-import { Custody, optional, UnixSeconds } from "../Fields.js"
+import { Custody, FunctionText, optional, SaltText, UnixSeconds } from "../Fields.js"
 
 /** One call that a wallet shall make. */
 export const Operation = Schema.Struct({
   wallet: optional(Schema.String).annotations({ description: "Wallet address. Required if salt is empty." }),
-  salt: optional(Schema.String).annotations({
+  salt: optional(SaltText).annotations({
     description: "Salt of the wallet. Required if wallet is empty."
   }),
   walletCustody: Custody,
   to: Address.schema.annotations({ description: "Target contract." }),
-  funcSignature: Schema.String.annotations({ description: "For example transfer(address,uint256)." }),
+  funcSignature: FunctionText,
   funcParams: optional(Schema.Array(Schema.Unknown)).annotations({
     description: "Parameters as strings; arrays and tuples as JSON text or JSON arrays."
   }),

@@ -31,7 +31,7 @@ import {
   notAvailable,
   unprocessable
 } from "../Failure.js"
-import { Custody, optional } from "../Fields.js"
+import { Custody, optional, SaltText } from "../Fields.js"
 import type { AbiStore } from "../ports/AbiStore.js"
 import type { Bundler } from "../ports/Bundler.js"
 import type { ChainRpc } from "../ports/ChainRpc.js"
@@ -42,7 +42,7 @@ import * as Settings from "../Settings.js"
 import { Created, type CreatedAccount } from "../TransactionResult.js"
 
 export const Account = Schema.Struct({
-  salt: optional(Schema.String).annotations({
+  salt: optional(SaltText).annotations({
     description: "Identifies the wallet. Required if wallet is empty."
   }),
   wallet: optional(Schema.String).annotations({ description: "Wallet address. Required if salt is empty." }),

@@ -7,11 +7,11 @@ import * as WalletAddress from "../../domain/wallet/WalletAddress.js"
 import type { Caller } from "../Caller.js"
 import * as Wallets from "../engine/Wallets.js"
 import { type Detail, type Failure, invalid } from "../Failure.js"
-import { StoredCustody } from "../Fields.js"
+import { SaltText, StoredCustody } from "../Fields.js"
 import * as Settings from "../Settings.js"
 
 export const Request = Schema.Struct({
-  accounts: Schema.Array(Schema.Struct({ salt: Schema.String, walletCustody: StoredCustody })),
+  accounts: Schema.Array(Schema.Struct({ salt: SaltText, walletCustody: StoredCustody })),
   settings: Settings.ForPrediction
 }).annotations({ identifier: "PredictRequest" })
 export type Request = typeof Request.Type
