@@ -33,8 +33,8 @@ describe("decode failures", () => {
 
   it("name each place and what was expected there", () => {
     expect(execute({ to: 7, funcSignature: null, funcParams: {}, value: 1.5, dependsOn: 0.5 })).toEqual({
-      code: "invalid_request",
-      message: "invalid request",
+      code: "invalid_function_signature",
+      message: "invalid function signature",
       details: [
         "operations[0].to: expected a string, got a number",
         "operations[0].funcSignature: expected a string, got null",
