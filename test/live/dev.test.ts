@@ -173,6 +173,28 @@ describe("npm run dev", () => {
     expect(transfer).toMatchObject({ eventName: "Transfer", address: info().token, args: { value: "1000" } })
   })
 
+  it("serves the tour of the README as it is written", () => {
+    const blocks = [...readFileSync(join(root, "README.md"), "utf8").matchAll(/```sh\n([\s\S]*?)```/g)]
+    const tour = blocks.slice(1).map(([, commands]) => commands)
+    expect(tour).toHaveLength(3)
+    const script = ["set -euo pipefail", ...tour].join("\n")
+    const ran = spawnSync("bash", ["-c", script], { encoding: "utf8", cwd: folder })
+    expect(ran.stderr).toBe("")
+    expect(ran.status).toBe(0)
+    const answers = ran.stdout.trim().split("\n")
+    const [funded, created, checked, receipt] = answers.map((line) => JSON.parse(line))
+    expect(funded.result).toBeNull()
+    expect(created.status).toBe(1)
+    expect(checked[0].exists).toBe(true)
+    const transfers = receipt.receipts[0].logs.filter(
+      (log: { readonly eventName: string }) => log.eventName === "Transfer"
+    )
+    expect(transfers.map((log: { readonly args: { readonly value: string } }) => log.args.value)).toEqual([
+      "1000",
+      "250"
+    ])
+  })
+
   it("says which port is in use, ends with code 1 and leaves nothing", async () => {
     const stack = info()
     const before = folders()

@@ -1,5 +1,5 @@
-import { execFileSync } from "node:child_process"
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { execFileSync, spawnSync } from "node:child_process"
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
@@ -121,6 +121,50 @@ describe("the built service process", () => {
     expect(await second.ended).toBe(1)
     expect(second.stderr()).toContain("EADDRINUSE")
     expect(second.stderr()).not.toContain("    at ")
+  })
+})
+
+describe("the built package", () => {
+  it("type-checks the library example of the README", () => {
+    const user = join(folder, "user")
+    const packages = join(user, "node_modules")
+    mkdirSync(join(packages, "castellan"), { recursive: true })
+    cpSync(join(root, "package.json"), join(packages, "castellan/package.json"))
+    symlinkSync(join(folder, "dist"), join(packages, "castellan/dist"))
+    symlinkSync(join(root, "node_modules/effect"), join(packages, "effect"))
+    const example = /```ts\n([\s\S]*?)```/.exec(readFileSync(join(root, "README.md"), "utf8"))?.[1]
+    writeFileSync(join(user, "package.json"), '{"type":"module"}')
+    writeFileSync(
+      join(user, "example.ts"),
+      `import type { Caller } from "castellan"
+${example}
+declare const profiles: Networks.Options["profiles"]
+declare const signers: Signers.Registry["signers"]
+declare const system: Signers.Registry["system"]
+declare const caller: Caller
+declare const operations: ExecuteOperations.Request["operations"]
+declare const settings: ExecuteOperations.Request["settings"]
+export const complete: Effect.Effect<ExecuteOperations.Response, unknown, never> = program
+`
+    )
+    const options = [
+      "--module",
+      "nodenext",
+      "--strict",
+      "--noEmit",
+      "--skipLibCheck",
+      "--types",
+      "",
+      "--target",
+      "es2022"
+    ]
+    const tsc = spawnSync(
+      process.execPath,
+      [join(root, "node_modules/typescript/bin/tsc"), ...options, "example.ts"],
+      { cwd: user, encoding: "utf8" }
+    )
+    expect(tsc.stdout).toBe("")
+    expect(tsc.status).toBe(0)
   })
 })
 

@@ -1,0 +1,87 @@
+import { readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
+import * as SchemaAST from "effect/SchemaAST"
+import * as Config from "../../src/hosts/Config.js"
+import { ConfigFile } from "../../src/hosts/ConfigFile.js"
+
+const root = new URL("../..", import.meta.url)
+const operating = readFileSync(new URL("docs/operating.md", root), "utf8")
+
+/** Names of all fields of a schema's encoded side, at every depth. */
+const fieldsOf = (ast: SchemaAST.AST): ReadonlyArray<string> => {
+  switch (ast._tag) {
+    case "TypeLiteral":
+      return ast.propertySignatures.flatMap(({ name, type }) => [String(name), ...fieldsOf(type)])
+    case "TupleType":
+      return [...ast.elements, ...ast.rest].flatMap(({ type }) => fieldsOf(type))
+    case "Union":
+      return ast.types.flatMap(fieldsOf)
+    case "Refinement":
+      return fieldsOf(ast.from)
+    default:
+      return []
+  }
+}
+
+const env = {
+  ACME_SIGNER: `0x${"11".repeat(32)}`,
+  DEPLOYER: `0x${"22".repeat(32)}`,
+  SERVICE_EOA: `0x${"33".repeat(32)}`,
+  POLYGON_RPC: "https://node.example"
+}
+
+describe("docs/operating.md", () => {
+  it("names every field of the configuration", () => {
+    const fields = new Set(fieldsOf(SchemaAST.encodedAST(ConfigFile.ast)))
+    expect(fields.size).toBeGreaterThan(40)
+    expect([...fields].filter((field) => !operating.includes(field))).toEqual([])
+  })
+
+  it("shows a configuration that the service starts with", () => {
+    const example = /```json\n([\s\S]*?)```/.exec(operating)?.[1] ?? ""
+    const pepper = JSON.stringify(fileURLToPath(new URL("package.json", root)))
+    const read = Config.fromText(
+      example.replace('"/run/secrets/castellan-pepper"', pepper),
+      "docs/operating.md",
+      env,
+      "/nowhere"
+    )
+    expect(Either.isRight(read) ? [] : read.left.problems).toEqual([])
+  })
+
+  it("tells the defaults as they are", () => {
+    const plain = Either.getOrThrow(
+      Config.fromText(
+        JSON.stringify({
+          profile: "development",
+          listen: { host: "127.0.0.1", port: 0 },
+          database: { path: "x" },
+          keyPepper: "a pepper of many bytes",
+          accounts: [],
+          networks: []
+        }),
+        "defaults",
+        {},
+        "/nowhere"
+      )
+    )
+    const polygon = plain.networks.find(({ chainId }) => chainId === 137n)
+    const base = plain.networks.find(({ chainId }) => chainId === 8_453n)
+    const row = (field: string) =>
+      operating.split("\n").find((line) => line.startsWith(`| \`${field}\``)) ?? ""
+    const grouped = (value: number | bigint | undefined) => value?.toLocaleString("en-US") ?? "none"
+    const gwei = (value: bigint | undefined) => grouped((value ?? 0n) / 1_000_000_000n)
+    expect(row("limits.bodyBytes")).toContain(grouped(plain.limits.bodyBytes))
+    expect(row("limits.arrayElements")).toContain(grouped(plain.limits.arrayElements))
+    expect(row("limits.concurrentRequests")).toContain(grouped(plain.limits.concurrentRequests))
+    expect(row("limits.drainMillis")).toContain(grouped(plain.limits.drainMillis))
+    expect(row("networks[].maxTransactionGas")).toContain(grouped(polygon?.caps.transactionGas))
+    expect(row("networks[].receiptTimeoutMillis")).toContain(grouped(polygon?.receiptTimeoutMillis))
+    expect(row("networks[].pollIntervalMillis")).toContain(`\`development\` ${polygon?.pollIntervalMillis}`)
+    expect(row("networks[].maxFeePerGas")).toContain(
+      `${gwei(polygon?.caps.maxFeePerGas)} and ${gwei(polygon?.caps.maxPriorityFeePerGas)} gwei; on Base ${gwei(base?.caps.maxFeePerGas)} and ${gwei(base?.caps.maxPriorityFeePerGas)} gwei`
+    )
+  })
+})
