@@ -147,17 +147,7 @@ declare const settings: ExecuteOperations.Request["settings"]
 export const complete: Effect.Effect<ExecuteOperations.Response, unknown, never> = program
 `
     )
-    const options = [
-      "--module",
-      "nodenext",
-      "--strict",
-      "--noEmit",
-      "--skipLibCheck",
-      "--types",
-      "",
-      "--target",
-      "es2022"
-    ]
+    const options = ["--module", "nodenext", "--strict", "--noEmit", "--skipLibCheck", "--target", "es2022"]
     const tsc = spawnSync(
       process.execPath,
       [join(root, "node_modules/typescript/bin/tsc"), ...options, "example.ts"],
