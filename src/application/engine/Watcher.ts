@@ -37,7 +37,7 @@ export interface Watcher {
 /** A node that has lost the transaction is given the same bytes again, this often at most. */
 const reofferMillis = 10_000
 
-/** One poll asks a node for at most this many receipts, the oldest first. */
+/** One poll asks a node for at most this many receipts, in turn. */
 const maxReceiptsPerPoll = 256
 
 /**
@@ -74,19 +74,32 @@ export const make: Effect.Effect<Watcher, never, Scope.Scope> = Effect.map(Effec
       const [head, receipts] = yield* Effect.all(
         [
           deep ? chain.block("latest") : Effect.succeed(null),
-          Effect.forEach(asked, (entry) => chain.receipt(entry.watched.txHash), {
-            concurrency: "unbounded"
-          })
+          // One that fails is asked for again, and holds up none of the others.
+          Effect.forEach(
+            asked,
+            (entry) => Effect.orElseSucceed(chain.receipt(entry.watched.txHash), () => null),
+            {
+              concurrency: "unbounded"
+            }
+          )
         ],
         { concurrency: "unbounded" }
       )
-      for (const [index, entry] of asked.entries()) {
-        const receipt = receipts[index] ?? null
-        const depth = BigInt(entry.watched.confirmations) - 1n
-        if (receipt === null) yield* reoffer(chain, entry)
-        else if (depth === 0n || (head !== null && receipt.blockNumber + depth <= head.number))
-          yield* settle(entries, entry, receipt)
-      }
+      yield* Effect.forEach(
+        asked,
+        (entry, index) => {
+          const receipt = receipts[index] ?? null
+          const depth = BigInt(entry.watched.confirmations) - 1n
+          if (receipt === null) return reoffer(chain, entry)
+          if (depth === 0n || (head !== null && receipt.blockNumber + depth <= head.number))
+            return settle(entries, entry, receipt)
+          return Effect.void
+        },
+        { concurrency: "unbounded", discard: true }
+      )
+      // To the end of the queue: transactions that never are mined shall not keep others from their turn.
+      for (const entry of asked)
+        if (entries.delete(entry.watched.txHash)) entries.set(entry.watched.txHash, entry)
     }).pipe(Effect.catchTag("ChainRpcError", (error) => Effect.logDebug(error.message)))
 
   const loop = (chain: ChainClient, entries: Map<Bytes32, Entry>): Effect.Effect<void> =>
