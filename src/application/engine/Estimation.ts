@@ -1,3 +1,4 @@
+import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type { Address } from "../../domain/evm/Address.js"
@@ -56,7 +57,10 @@ export interface Estimate {
 
 /** What the wallets of an estimate had, as `Journal.accept` wants it. */
 export const fundsOf = ({ spaceOf }: Ground, { available }: Estimate): Acceptance["funds"] =>
-  [...available].map(([wallet, wei]) => ({ space: spaceOf(wallet), available: wei }))
+  [...available].map(([wallet, wei]) => ({
+    space: spaceOf(wallet),
+    available: BigInts.min(wei, Uint.max(256))
+  }))
 
 /** What the frames are given while they are measured; the call's share is bound by the chain and the operator. */
 const verificationGrant = 3_000_000n
@@ -133,7 +137,17 @@ const look = (
       ),
       refusal(connection.trust)
     )
-    return yield* Either.mapLeft(GasLens.decodeResult(answer.data), unavailable)
+    const report = yield* Either.mapLeft(GasLens.decodeResult(answer.data), unavailable)
+    if (report.chainId !== chainId)
+      return yield* Effect.fail(
+        unprocessable("node_refused", [
+          {
+            path: "settings.rpc",
+            message: `the node serves chain ${report.chainId} by now, no more ${chainId}`
+          }
+        ])
+      )
+    return report
   })
 
 /** The op under the limits that the measure asks for, the caller's buffer included. */

@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Hex from "../../domain/evm/Hex.js"
 import * as Outcome from "../../domain/op/Outcome.js"
 import type { Decoding } from "../Decoding.js"
 import type { Failure } from "../Failure.js"
@@ -39,7 +40,7 @@ const element = (
   return {
     userOpHash: landed.userOpHash,
     success: landed.success,
-    error: landed.success ? null : decoding.revert(landed.revertData ?? ("0x" as never)),
+    error: landed.success ? null : decoding.revert(landed.revertData ?? Hex.empty),
     result: landed.success ? (decoded.get(index) ?? null) : null,
     txHash: landed.txHash
   }

@@ -1,7 +1,7 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
-import type { Bytes32, Hex } from "../../domain/evm/Hex.js"
+import * as Hex from "../../domain/evm/Hex.js"
 import * as Conditions from "../../domain/op/Conditions.js"
 import * as FailedOp from "../../domain/op/FailedOp.js"
 import * as Outcome from "../../domain/op/Outcome.js"
@@ -60,8 +60,8 @@ const refusedIn = (
   bundle: Bundle,
   ops: Bundle["ops"],
   simulated: SimulatedCall | CallResult
-): Map<Bytes32, Hex> => {
-  const refused = new Map<Bytes32, Hex>()
+): Map<Hex.Bytes32, Hex.Hex> => {
+  const refused = new Map<Hex.Bytes32, Hex.Hex>()
   if (!simulated.success) {
     const index = FailedOp.opIndex(simulated.data)
     const named = index === null ? undefined : ops[index]
@@ -72,7 +72,7 @@ const refusedIn = (
   const outcomes = Outcome.parse(bundle.entryPoint, simulated.logs)
   for (const { userOpHash } of ops) {
     const outcome = outcomes.get(userOpHash)
-    if (outcome?.success !== true) refused.set(userOpHash, outcome?.revertData ?? ("0x" as Hex))
+    if (outcome?.success !== true) refused.set(userOpHash, outcome?.revertData ?? Hex.empty)
   }
   return refused
 }
@@ -99,7 +99,7 @@ const simulateCall = (
 
 /**
  * The whole bundle, simulated from the submitting EOA just before sending. Fails with `rejected` when an op would
- * not succeed. A revert that names no op is narrowed down by simulating each op alone.
+ * not succeed. When a revert names no op, it is the last one of the shortest beginning of the bundle that reverts.
  */
 const simulate = (bundle: Bundle): Effect.Effect<void, BundlerError> =>
   Effect.gen(function* () {
@@ -107,22 +107,28 @@ const simulate = (bundle: Bundle): Effect.Effect<void, BundlerError> =>
     const whole = yield* run(bundle.ops)
     const refused = refusedIn(bundle, bundle.ops, whole)
     if (!whole.success && refused.size === 0) {
-      const alone = yield* Effect.forEach(bundle.ops, (op) => run([op]), { concurrency: "unbounded" })
-      for (const [index, op] of bundle.ops.entries()) {
-        const result = alone[index]
-        if (result === undefined || !result.success) refused.set(op.userOpHash, result?.data ?? whole.data)
+      let [passing, reverting, data] = [0, bundle.ops.length, whole.data]
+      while (reverting - passing > 1) {
+        const middle = (passing + reverting) >> 1
+        const part = yield* run(bundle.ops.slice(0, middle))
+        if (part.success) passing = middle
+        else [reverting, data] = [middle, part.data]
       }
-      if (refused.size === 0) for (const { userOpHash } of bundle.ops) refused.set(userOpHash, whole.data)
+      const blamed = bundle.ops[reverting - 1]
+      if (blamed !== undefined) refused.set(blamed.userOpHash, data)
     }
     if (refused.size > 0)
       return yield* fail("rejected", "operations would fail in the bundle", { dropped: refused })
   }).pipe(Effect.catchTag("ChainRpcError", nodeFailed))
 
+/** EIP-2681: the highest nonce that a transaction may have. */
+const maxNonce = 2n ** 64n - 2n
+
 /** What became of the bundle's ops; those that the receipt does not show are looked up wherever they landed. */
 const outcomesOf = (
   bundle: Bundle,
   receipt: Receipt
-): Effect.Effect<ReadonlyMap<Bytes32, OpOutcome>, ChainRpcError> => {
+): Effect.Effect<ReadonlyMap<Hex.Bytes32, OpOutcome>, ChainRpcError> => {
   const hashes = bundle.ops.map(({ userOpHash }) => userOpHash)
   const shown = Landings.inReceipt(bundle.entryPoint, receipt, hashes)
   const rest = hashes.filter((hash) => !shown.has(hash))
@@ -180,6 +186,8 @@ export const make = ({ journal, lanes, releases, watcher }: Dependencies): Bundl
         ],
         { concurrency: "unbounded" }
       )
+      if (chainNonce > maxNonce)
+        return yield* fail("nodeFailed", `${chain.origin} gives a nonce of the EOA that cannot be`)
       const sent = yield* lanes
         .transact({
           ...callOf(bundle, bundle.ops),
@@ -203,7 +211,7 @@ export const make = ({ journal, lanes, releases, watcher }: Dependencies): Bundl
           }),
           Effect.catchTag("JournalError", (error) => Effect.die(error))
         )
-      const mined = yield* watcher.watch<ReadonlyMap<Bytes32, OpOutcome>>({
+      const mined = yield* watcher.watch<ReadonlyMap<Hex.Bytes32, OpOutcome>>({
         chain,
         txHash: sent.txHash,
         raw: sent.raw,

@@ -157,8 +157,16 @@ export const run = (
       error: firstFailed === undefined ? null : `operations[${firstFailed[0]}]: ${firstFailed[1].message}`
     }
   }).pipe(
-    Effect.tapError(() =>
+    Effect.onError(() =>
       Effect.flatMap(Journal, (journal) => Effect.ignore(journal.release(caller.requestId)))
+    ),
+    Effect.catchTag("Unprocessable", ({ details, message }) =>
+      Effect.succeed({
+        status: 0,
+        gas: 0,
+        userOps: [],
+        error: details[0] === undefined ? message : `${message}: ${details[0].message}`
+      })
     ),
     Effect.withSpan("EstimateGas")
   )

@@ -21,6 +21,7 @@ import * as Keys from "../engine/Keys.js"
 import * as Landings from "../engine/Landings.js"
 import * as Preparation from "../engine/Preparation.js"
 import * as Results from "../engine/Results.js"
+import type * as Sending from "../engine/Sending.js"
 import * as Submission from "../engine/Submission.js"
 import * as Wallets from "../engine/Wallets.js"
 import { type Failure, invalid, notAvailable, unprocessable } from "../Failure.js"
@@ -211,14 +212,21 @@ export const run = (
         }
       })
 
-    for (const { index, userOpHash } of given) {
-      const outcome = yield* recall(userOpHash)
-      if (outcome !== null) note(index, userOpHash, outcome)
-    }
+    /** The ops, of those with these indexes, that were not posted before. */
+    const unposted = (elements: ReadonlyArray<number>) =>
+      Effect.filter(
+        given.filter(({ index }) => elements.includes(index)),
+        ({ index, userOpHash }) =>
+          Effect.map(recall(userOpHash), (outcome) => {
+            if (outcome !== null) note(index, userOpHash, outcome)
+            return outcome === null
+          })
+      )
 
     const prepare = (elements: ReadonlyArray<number>) =>
       Effect.gen(function* () {
-        const todo = given.filter(({ index }) => elements.includes(index))
+        // Also when it is tried again: another request may have posted the same op in the meantime.
+        const todo = yield* unposted(elements)
         const look = yield* Preparation.look(ground, [...new Set(todo.map(({ op }) => op.sender))])
         const failed = new Map<number, ElementFailure>(
           yield* OwnedWallets.refuse(
@@ -278,6 +286,7 @@ export const run = (
         // Ops of one key follow each other; one that the EntryPoint has consumed may have landed elsewhere.
         const next = new Map<string, bigint>()
         const consumed: Array<Given> = []
+        const misplaced = new Map<number, ElementFailure>()
         for (const each of todo) {
           const sequence = estimate.sequences.get(each.index)
           if (sequence === undefined) continue
@@ -287,7 +296,7 @@ export const run = (
           if (own < sequence) consumed.push(each)
           else if (own === expected && !failed.has(each.index)) next.set(key, expected + 1n)
           else if (!failed.has(each.index))
-            failed.set(
+            misplaced.set(
               each.index,
               elementFailure(
                 "invalid_nonce",
@@ -305,13 +314,16 @@ export const run = (
           Connection.refusal(trust)
         )
         for (const { index, userOpHash } of consumed) {
-          failed.delete(index)
           const outcome = landed.get(userOpHash)
-          if (outcome === undefined) failed.set(index, elementFailure("invalid_nonce"))
+          if (outcome === undefined) misplaced.set(index, elementFailure("invalid_nonce"))
           else note(index, userOpHash, outcome)
         }
+        const { gasBound, prices } = look
+        const nothing = { ready: [], funds: [], deployments: [], prices, gasBound }
+        // The others were measured behind ops that will not run: they are looked at again without those.
+        if (consumed.length > 0 || misplaced.size > 0) return { ...nothing, failed: misplaced }
 
-        const ready = estimate.estimated.flatMap((each): ReadonlyArray<Submission.Ready> => {
+        const ready = estimate.estimated.flatMap((each): ReadonlyArray<Sending.Ready> => {
           const own = given[each.index]
           const under = proofs.get(each.index)
           if (own === undefined || under === undefined || failed.has(each.index) || done.has(each.index))
@@ -342,40 +354,36 @@ export const run = (
             }
           ]
         })
-        return {
-          ready,
-          failed,
-          funds: Estimation.fundsOf(ground, estimate),
-          deployments: [],
-          prices: look.prices,
-          gasBound: look.gasBound
-        }
+        return { ...nothing, ready, failed, funds: Estimation.fundsOf(ground, estimate) }
       })
 
     const elements = given.map(({ index }) => index)
+    const fresh = yield* unposted(elements)
     const outcomes = yield* Submission.run(
       {
         caller,
         endpoint: "/executeEncoded",
         ground,
         submitter: signer,
-        elements: elements.filter((index) => !done.has(index)),
+        elements: fresh.map(({ index }) => index),
         done,
         prepare
       },
       decoding.revert
     )
     const hashes = [...new Set([...earlier.values()].map(({ txHash }) => txHash))]
-    const before = yield* Effect.mapError(
-      Effect.forEach(hashes, chain.receipt, { concurrency: "unbounded" }),
-      Connection.refusal(trust)
+    const sent = outcomes.receipts.length > 0
+    const before = yield* Effect.forEach(hashes, chain.receipt, { concurrency: "unbounded" }).pipe(
+      Effect.map((receipts) => receipts.filter((receipt) => receipt !== null)),
+      // What this request has sent is answered in any case.
+      Effect.catchAll((error) => (sent ? Effect.succeed([]) : Effect.fail(Connection.refusal(trust)(error))))
     )
     return yield* Results.executed(
       elements,
       {
         landed: new Map([...earlier, ...outcomes.landed]),
         failed: outcomes.failed,
-        receipts: [...before.filter((receipt) => receipt !== null), ...outcomes.receipts]
+        receipts: [...before, ...outcomes.receipts]
       },
       decoded,
       decoding

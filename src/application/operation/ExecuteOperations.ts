@@ -16,6 +16,7 @@ import * as Estimation from "../engine/Estimation.js"
 import * as Keys from "../engine/Keys.js"
 import * as Preparation from "../engine/Preparation.js"
 import * as Results from "../engine/Results.js"
+import type * as Sending from "../engine/Sending.js"
 import * as Submission from "../engine/Submission.js"
 import * as Wallets from "../engine/Wallets.js"
 import type { Failure } from "../Failure.js"
@@ -95,7 +96,10 @@ export const run = (
     const journal = yield* Journal
     const decoded = new Map<number, unknown>()
 
-    /** One key for each wallet; null when one has none left. In one order, so that no two requests wait for each other. */
+    /**
+     * One key for each wallet, up to the first that has none left. In one order, so that of two requests for the
+     * same wallets one gets all it needs.
+     */
     const lease = (distinct: ReadonlyArray<Address>) =>
       Effect.gen(function* () {
         const keys = new Map<Address, bigint>()
@@ -110,18 +114,19 @@ export const run = (
             })
           )
           const [key] = leased ?? []
-          if (key === undefined) return null
+          if (key === undefined) return { keys, busy: wallet }
           keys.set(wallet, key)
         }
-        return keys
+        return { keys, busy: null }
       })
 
     const prepare = (elements: ReadonlyArray<number>) =>
       Effect.gen(function* () {
         const todo = acting.filter(({ index }) => elements.includes(index))
         const distinct = [...new Set(todo.map(({ wallet }) => wallet))]
-        const keys = yield* lease(distinct)
-        if (keys === null) return null
+        const { busy, keys } = yield* lease(distinct)
+        if (busy !== null)
+          return { busy: todo.filter(({ wallet }) => wallet === busy).map(({ index }) => index) }
         const look = yield* Preparation.look(ground, distinct)
         const failed = new Map<number, ElementFailure>(
           yield* OwnedWallets.refuse(todo, look.wallets, signer.address)
@@ -152,7 +157,7 @@ export const run = (
         for (const [index, failure] of estimate.failed) failed.set(index, failure)
 
         const used = new Map<Address, bigint>()
-        const ready = estimate.estimated.map((each): Submission.Ready => {
+        const ready = estimate.estimated.map((each): Sending.Ready => {
           const { index, prefund, value } = each
           const wallet = each.op.sender
           const nonceKey = Nonce.keyOf(each.op.nonce)

@@ -21,6 +21,7 @@ import * as Estimation from "../engine/Estimation.js"
 import * as Keys from "../engine/Keys.js"
 import * as Preparation from "../engine/Preparation.js"
 import * as Results from "../engine/Results.js"
+import type * as Sending from "../engine/Sending.js"
 import * as Submission from "../engine/Submission.js"
 import * as Wallets from "../engine/Wallets.js"
 import {
@@ -188,8 +189,8 @@ export const run = (
     const prepare = (elements: ReadonlyArray<number>) =>
       Effect.gen(function* () {
         const todo = wanted.filter(({ index }) => elements.includes(index) && !existing.has(index))
-        // In one order, so that no two requests wait for each other.
-        for (const wallet of todo.map((each) => each.wallet).sort()) {
+        // In one order, so that of two requests for the same wallets one gets all it needs.
+        for (const { index, wallet } of [...todo].sort((a, b) => (a.wallet < b.wallet ? -1 : 1))) {
           const leased = yield* Effect.orDie(
             journal.lease({
               ...spaceOf(wallet),
@@ -199,7 +200,7 @@ export const run = (
               ttlMillis: Preparation.leaseMillis(profile)
             })
           )
-          if (leased === null) return null
+          if (leased === null) return { busy: [index] }
         }
         const look = yield* Preparation.look(
           ground,
@@ -268,7 +269,7 @@ export const run = (
         yield* Preparation.checkImplementation(connection, estimate.implementation, settings.validator)
         for (const [index, failure] of estimate.failed) failed.set(index, failure)
 
-        const ready = estimate.estimated.flatMap((each): ReadonlyArray<Submission.Ready> => {
+        const ready = estimate.estimated.flatMap((each): ReadonlyArray<Sending.Ready> => {
           const account = wanted[each.index]
           if (account === undefined) return []
           return [
