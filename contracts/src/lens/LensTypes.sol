@@ -21,8 +21,19 @@ struct Probe {
     uint256 callGas;
 }
 
+/// @notice Where an op stopped: nowhere; its creation failed; its validation failed; its wallet did not pay; its call
+/// reverted; or too little gas was left to try.
+enum Stage {
+    Done,
+    Creation,
+    Validation,
+    Prefund,
+    Call,
+    Starved
+}
+
 /// @notice What happened to one op.
-/// @param stage 0 done; 1 creation failed; 2 validation failed; 3 prefund not paid; 4 call reverted; 5 too little gas was left to try
+/// @param stage where it stopped
 /// @param nonceAccepted whether the EntryPoint would accept the nonce after the earlier probes
 /// @param coldValidation whether creation and validation were measured alone too, with no storage warmed by other ops
 /// @param coldCall whether the call was as well
@@ -34,7 +45,7 @@ struct Probe {
 /// @param shortfall wei that deposit and balance together lack of `requiredPrefund`
 /// @param data return data of the call when done, else the revert data; both cut to a bound
 struct Measure {
-    uint8 stage;
+    Stage stage;
     bool nonceAccepted;
     bool coldValidation;
     bool coldCall;

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {Frames} from "./Frames.sol";
+import {Measure, Probe, Stage} from "./LensTypes.sol";
+import {OpValidator} from "./OpValidator.sol";
+
+/// @title Runs a list of ops as `handleOps` would, in a frame whose effects are all undone
+/// @dev Results live in the memory of frames that call the hostile code and that nothing else can reach.
+abstract contract BundleRunner is OpValidator {
+    /// @notice Runs a bundle: all validations first, each undone when it fails, then the calls of those that passed,
+    /// in order. Only for the lens itself; always reverts, with the measures.
+    function run(Probe[] calldata probes, address creator, uint256 cap) external internalOnly {
+        Measure[] memory measures = new Measure[](probes.length);
+        uint256 reserve = Frames.reserveFor(probes.length);
+        for (uint256 i = 0; i < probes.length; i++) {
+            uint256 limit = probes[i].verificationGas;
+            // Creation and validation are each given the limit.
+            bool affordable = Frames.affords(limit, reserve)
+                && (probes[i].initCode.length == 0 || Frames.affords(2 * limit, reserve));
+            if (!affordable) {
+                measures[i].stage = Stage.Starved;
+                continue;
+            }
+            (, bytes memory result) = address(this).call(abi.encodeCall(this.validate, (i, probes[i], creator, cap)));
+            if (result.length == 0) measures[i].stage = Stage.Starved;
+            else measures[i] = abi.decode(result, (Measure));
+        }
+        for (uint256 i = 0; i < probes.length; i++) {
+            Measure memory m = measures[i];
+            if (m.stage != Stage.Done || probes[i].callData.length == 0) continue;
+            bytes memory callData = probes[i].callData;
+            if (!Frames.affords(probes[i].callGas, reserve)) {
+                m.stage = Stage.Starved;
+                continue;
+            }
+            (bool ok, uint256 used,) = Frames.call(probes[i].sender, probes[i].callGas, callData);
+            m.callGas = used;
+            m.data = Frames.returned(cap);
+            if (!ok) m.stage = Stage.Call;
+        }
+        Frames.revertWith(abi.encode(measures));
+    }
+
+    /// @dev Calls `run` with `data` for `ops` ops; when that frame runs out of gas, every op is starved.
+    function _run(bytes memory data, uint256 ops) internal returns (Measure[] memory measures) {
+        uint256 reserve = Frames.reserveFor(ops);
+        uint256 left = gasleft();
+        (, bytes memory result) = address(this).call{gas: left > reserve ? left - reserve : 0}(data);
+        if (result.length != 0) return abi.decode(result, (Measure[]));
+        measures = new Measure[](ops);
+        for (uint256 i = 0; i < ops; i++) {
+            measures[i].stage = Stage.Starved;
+        }
+    }
+}
