@@ -17,6 +17,8 @@ const bytes = fc
   .map((data) => Hex.unsafe(`0x${Buffer.from(data).toString("hex")}`))
 const addresses = uint(160n).map((value) => Address.unsafe(`0x${value.toString(16).padStart(40, "0")}`))
 const words = uint(256n).map((value) => Hex.unsafe32(`0x${value.toString(16).padStart(64, "0")}`))
+/** EXTCODEHASH (EIP-1052) of an account that does not exist, and of one that has no code. */
+const codeless: ReadonlyArray<Hex.Hex> = [Hex.unsafe(`0x${"00".repeat(32)}`), Hex.unsafe(id(""))]
 const probes: fc.Arbitrary<GasLens.Probe> = fc.record({
   sender: addresses,
   nonce: uint(256n),
@@ -87,7 +89,7 @@ describe("an answer of the lens", () => {
   const states = fc.record({
     deposit: uint(256n),
     balance: uint(256n),
-    codeHash: words,
+    codeHash: fc.oneof(words, fc.constantFrom(...codeless)),
     sequences: fc.array(uint(64n), { maxLength: 4 })
   })
   const chains = fc.record({
@@ -117,7 +119,7 @@ describe("an answer of the lens", () => {
               implementation === Address.zero
                 ? null
                 : { address: implementation, codeHash: implementationHash },
-            wallets: wallets.map((wallet) => ({ ...wallet, deployed: true })),
+            wallets: wallets.map((wallet) => ({ ...wallet, deployed: !codeless.includes(wallet.codeHash) })),
             measures: list.map((measure) => ({ ...measure, stage: stages[measure.stage] }))
           })
         }
