@@ -1,19 +1,10 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Hex from "../../domain/evm/Hex.js"
-import * as Conditions from "../../domain/op/Conditions.js"
 import * as FailedOp from "../../domain/op/FailedOp.js"
 import * as Outcome from "../../domain/op/Outcome.js"
 import * as UserOperation from "../../domain/op/UserOperation.js"
-import {
-  type Bundle,
-  type Bundler,
-  BundlerError,
-  type Landed,
-  type OpOutcome,
-  type SignedOp
-} from "../ports/Bundler.js"
+import { type Bundle, type Bundler, BundlerError, type Landed, type OpOutcome } from "../ports/Bundler.js"
 import {
   type Call,
   type CallResult,
@@ -138,16 +129,6 @@ const outcomesOf = (
   )
 }
 
-/**
- * Whether only the bundle's submitter can carry the op (tx.origin). If the one transaction in which he has done so
- * reverted, the op can never land. An unbound one may be copied and land later: its outcome stays unknown.
- */
-const isBound = (bundle: Bundle, { op }: SignedOp): boolean =>
-  Either.match(Conditions.decodeSignature(op.signature), {
-    onLeft: () => false,
-    onRight: ({ conditions }) => conditions.bundler === bundle.submitter.address
-  })
-
 /** Submits bundles by the EOA that the bundle names, through its lane. */
 export const make = ({ journal, lanes, releases, watcher }: Dependencies): Bundler["Type"] => {
   const settle = (bundle: Bundle, nonce: bigint, receipt: Receipt) =>
@@ -163,13 +144,13 @@ export const make = ({ journal, lanes, releases, watcher }: Dependencies): Bundl
           blockNumber: receipt.blockNumber,
           blockHash: receipt.blockHash
         },
-        bundle.ops.flatMap((op): ReadonlyArray<OpSettlement> => {
-          const { userOpHash } = op
-          const outcome = outcomes.get(userOpHash)
-          if (outcome !== undefined) return [{ userOpHash, ...outcome }]
-          if (!isBound(bundle, op)) return []
-          return [{ userOpHash, success: null, txHash: receipt.txHash, revertData: null }]
-        })
+        // One that is not bound to its submitter may be copied and land later: its nonce on the chain will tell.
+        bundle.ops.map(
+          ({ userOpHash }): OpSettlement => ({
+            userOpHash,
+            ...(outcomes.get(userOpHash) ?? { success: null, txHash: receipt.txHash, revertData: null })
+          })
+        )
       )
       yield* releases.signal
       return outcomes

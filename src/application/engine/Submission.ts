@@ -1,7 +1,9 @@
+import * as BigInts from "effect/BigInt"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type { Bytes32, Hex } from "../../domain/evm/Hex.js"
+import * as Uint from "../../domain/evm/Uint.js"
 import type { Failure } from "../Failure.js"
 import type { Bundler, OpOutcome } from "../ports/Bundler.js"
 import type { Receipt } from "../ports/ChainRpc.js"
@@ -122,7 +124,7 @@ export const run = <R>(
                 nonceKey,
                 sequence,
                 userOpHash,
-                reserve
+                reserve: BigInts.min(reserve, Uint.max(256))
               })),
               funds: prepared.funds,
               deployments: deployments.map(({ intent }) => intent)

@@ -6,7 +6,6 @@ import type { Address } from "../../domain/evm/Address.js"
 import * as Hex from "../../domain/evm/Hex.js"
 import * as Conditions from "../../domain/op/Conditions.js"
 import type { Version } from "../../domain/op/EntryPoint.js"
-import * as Gas from "../../domain/op/Gas.js"
 import * as Nonce from "../../domain/op/Nonce.js"
 import * as Proof from "../../domain/op/Proof.js"
 import * as UserOperation from "../../domain/op/UserOperation.js"
@@ -341,7 +340,7 @@ export const run = (
               space: spaceOf(op.sender),
               nonceKey: Nonce.keyOf(op.nonce),
               sequence: Nonce.sequenceOf(op.nonce),
-              reserve: Gas.requiredPrefund(version, op),
+              reserve: each.prefund + WalletCalls.valueOf(op.callData),
               userOpHash,
               complete: Effect.succeed({ op, userOpHash }),
               sign: (hash) =>

@@ -105,7 +105,7 @@ export interface SignedTransaction extends Lane {
 /** What the chain said of one op. */
 export interface OpSettlement {
   readonly userOpHash: Bytes32
-  /** Null: it did not land, and no transaction can carry it any more; it is given up, its nonce and money are free. */
+  /** Null: it did not land, and is in no transaction of ours any more; it is given up, its nonce and money are free. */
   readonly success: boolean | null
   /** The transaction in which it landed, or failed to. */
   readonly txHash: Bytes32

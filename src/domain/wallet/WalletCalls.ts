@@ -1,6 +1,6 @@
 import * as Either from "effect/Either"
 import type { Address } from "../evm/Address.js"
-import type * as Hex from "../evm/Hex.js"
+import * as Hex from "../evm/Hex.js"
 import * as Keccak from "../evm/Keccak.js"
 import * as Words from "../evm/Words.js"
 
@@ -30,6 +30,21 @@ export const executeBatch = (calls: ReadonlyArray<Call>): Hex.Hex =>
   Words.call(executeBatchSelector, [
     Words.array(calls.map(({ target, value, data }) => Words.dynamic(members(target, value, data))))
   ])
+
+/**
+ * Wei that the calls of `execute` or `executeBatch` calldata send together, those back to the wallet included; 0 for
+ * other calldata. May exceed 256 bits.
+ */
+export const valueOf = (callData: Hex.Hex): bigint => {
+  const parameters = Words.read(Hex.unsafe(`0x${callData.slice(10)}`))
+  if (callData.startsWith(executeSelector)) return Words.readUint(parameters, 32)
+  if (!callData.startsWith(executeBatchSelector)) return 0n
+  const { count, elements } = Words.readArray(parameters, 0)
+  let sum = 0n
+  for (let index = 0; index < count; index += 1)
+    sum += Words.readUint(Words.readTail(elements, index * 32), 32)
+  return sum
+}
 
 /** Calldata of `configuration() view returns (Config config, uint64 configNonce)`: see `WalletConfig.decode`. */
 export const configuration: Hex.Hex = Keccak.selector("configuration()")

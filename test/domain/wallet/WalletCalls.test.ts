@@ -17,6 +17,22 @@ const coder = AbiCoder.defaultAbiCoder()
 const call = fc.record({ target: address, value: uint(256), data: hex() })
 
 describe("WalletCalls", () => {
+  it("tell the wei that they send, and nothing of other calldata", () => {
+    fc.assert(
+      fc.property(call, fc.array(call, { maxLength: 5 }), hex(), ({ target, value, data }, calls, other) => {
+        expect(WalletCalls.valueOf(WalletCalls.execute(target, value, data))).toBe(value)
+        expect(WalletCalls.valueOf(WalletCalls.executeBatch(calls))).toBe(
+          calls.reduce((sum, each) => sum + each.value, 0n)
+        )
+        expect(WalletCalls.valueOf(Hex.unsafe(`0x00000000${other.slice(2)}`))).toBe(0n)
+        for (const selector of ["execute", "executeBatch"])
+          expect(
+            WalletCalls.valueOf(Hex.unsafe(`${abi.getFunction(selector)?.selector}${other.slice(2)}`))
+          ).toBeGreaterThanOrEqual(0n)
+      })
+    )
+  })
+
   it("are encoded as ethers encodes them", () => {
     fc.assert(
       fc.property(call, fc.array(call, { maxLength: 5 }), ({ target, value, data }, calls) => {
