@@ -1,3 +1,4 @@
+import * as Either from "effect/Either"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as EstimateGas from "../../../src/application/operation/EstimateGas.js"
 import * as ExecuteEncoded from "../../../src/application/operation/ExecuteEncoded.js"
@@ -30,14 +31,14 @@ describe.each(["v0.6", "v0.7", "v0.8"] as const)("buffers on EntryPoint %s", (ve
 
   it.each([
     ["none at all", Percent.zero],
-    ["eleven times as much", 1_000n * (Percent.whole / 100n)]
+    ["eleven times as much", Either.getOrThrow(Percent.from(1_000))]
   ])("%s: operations go, alone, together, and by way of an estimate", async (_, percent) => {
     const settings = {
       ...stack.settings,
       percentUserOpGasOvershoot: percent,
       percentTxGasOvershoot: percent,
       percentTxGasPriceOvershoot: percent
-    } as typeof stack.settings & { percentUserOpGasOvershoot: Percent.Percent }
+    }
     const operation = await transfer(stack, "buffered", "1")
     for (const operations of [[operation], [operation, operation, operation]])
       expect((await stack.ask(ExecuteOperations.run(stack.caller(), { operations, settings }))).status).toBe(

@@ -1,0 +1,66 @@
+import { describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import { expect } from "vitest"
+import * as MemoryRpc from "../../../src/adapters/memory/ChainRpc.js"
+import * as Watcher from "../../../src/application/engine/Watcher.js"
+import { type ChainClient, ChainRpcError, type Receipt } from "../../../src/application/ports/ChainRpc.js"
+import * as Address from "../../../src/domain/evm/Address.js"
+import * as Hex from "../../../src/domain/evm/Hex.js"
+
+const hashOf = (n: number) => Hex.unsafe32(`0x${n.toString(16).padStart(64, "0")}`)
+
+const receiptOf = (txHash: Hex.Bytes32): Receipt => ({
+  txHash,
+  success: true,
+  blockNumber: 1n,
+  blockHash: hashOf(0),
+  gasUsed: 21_000n,
+  cumulativeGasUsed: 21_000n,
+  effectiveGasPrice: 1n,
+  from: Address.zero,
+  logs: []
+})
+
+/** Watches transactions 1 to `count` at a node with these receipts, and waits for the last one's. */
+const lastOf = (count: number, receipt: ChainClient["receipt"]) =>
+  Effect.gen(function* () {
+    const node = yield* MemoryRpc.make({ chainId: 31_337n })
+    const chain: ChainClient = { ...node.client("http://node"), receipt }
+    const watcher = yield* Watcher.make
+    const waits = yield* Effect.forEach(
+      Array.from({ length: count }, (_, n) => hashOf(n + 1)),
+      (txHash) =>
+        watcher.watch({
+          chain,
+          txHash,
+          raw: Hex.empty,
+          confirmations: 1,
+          pollIntervalMillis: 1,
+          onMined: ({ gasUsed }) => Effect.succeed(gasUsed)
+        })
+    )
+    const last = waits.at(-1)
+    return last === undefined ? null : yield* Effect.timeoutOption(Deferred.await(last), 5_000)
+  })
+
+describe("the watcher", () => {
+  it.scopedLive("a thousand transactions that are never mined do not keep one that is from its turn", () =>
+    Effect.gen(function* () {
+      const found = yield* lastOf(1_001, (txHash) =>
+        Effect.succeed(txHash === hashOf(1_001) ? receiptOf(txHash) : null)
+      )
+      expect(found).toMatchObject({ _tag: "Some", value: { settled: 21_000n } })
+    })
+  )
+
+  it.scopedLive("a receipt that cannot be had does not hold up another", () =>
+    Effect.gen(function* () {
+      const broken = new ChainRpcError({ reason: "notAnRpc", origin: "http://node", message: "malformed" })
+      const found = yield* lastOf(2, (txHash) =>
+        txHash === hashOf(1) ? Effect.fail(broken) : Effect.succeed(receiptOf(txHash))
+      )
+      expect(found).toMatchObject({ _tag: "Some", value: { settled: 21_000n } })
+    })
+  )
+})
