@@ -1,27 +1,26 @@
 import { getAddress, isCallException } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import type { Address } from "../../../src/domain/evm/Address.js"
-import { reverterAbi, tokenAbi, World } from "../../support/lens/World.js"
+import { reverterAbi, tokenAbi } from "../../support/lens/Abis.js"
+import { World } from "../../support/lens/World.js"
 
 let world: World
-let token: Address
-let reverter: Address
 
 beforeAll(async () => {
   world = await World.start()
-  token = await world.create("TestToken")
-  reverter = await world.create("Reverter")
 })
 afterAll(() => world.stop())
 
 describe("the test token", () => {
   it("is minted by anyone, has 18 decimals, and logs transfers from zero", async () => {
-    const holder = "0x00000000000000000000000000000000000A11cE"
-    const receipt = await world.send(token, tokenAbi.encodeFunctionData("mint", [holder, 5n]))
+    const holder = getAddress(`0x${"be".repeat(20)}`)
+    const receipt = await world.send(world.token, tokenAbi.encodeFunctionData("mint", [holder, 5n]))
     const [log] = receipt.logs.map((each) => tokenAbi.parseLog(each))
     expect([log?.name, log?.args.toArray()]).toEqual(["Transfer", [`0x${"0".repeat(40)}`, holder, 5n]])
     const ask = async (name: string, ...args: ReadonlyArray<unknown>) => {
-      const answer = await world.provider.call({ to: token, data: tokenAbi.encodeFunctionData(name, args) })
+      const answer = await world.provider.call({
+        to: world.token,
+        data: tokenAbi.encodeFunctionData(name, args)
+      })
       return tokenAbi.decodeFunctionResult(name, answer).toArray()
     }
     expect(await ask("balanceOf", holder)).toEqual([5n])
@@ -37,7 +36,7 @@ describe("the reverter", () => {
   /** Revert data of a call. */
   const failure = async (data: string, value = 0n, gas = 1_000_000n): Promise<string | null> => {
     try {
-      await world.provider.call({ from, to: reverter, data, value, gasLimit: gas })
+      await world.provider.call({ from, to: world.reverter, data, value, gasLimit: gas })
     } catch (cause) {
       if (isCallException(cause)) return cause.data
       throw cause
@@ -78,24 +77,25 @@ describe("the reverter", () => {
 
   it("burns all the gas it is given", async () => {
     const data = reverterAbi.encodeFunctionData("failOutOfGas")
-    const sent = await world.payer.sendTransaction({ to: reverter, data, gasLimit: 200_000n })
+    const sent = await world.payer.sendTransaction({ to: world.reverter, data, gasLimit: 200_000n })
     const receipt = await world.provider.waitForTransaction(sent.hash).catch(() => null)
     const mined = receipt ?? (await world.provider.getTransactionReceipt(sent.hash))
     expect([mined?.status, mined?.gasUsed]).toEqual([0, 200_000n])
   })
 
   it("succeeds with value and an event, and counts per id", async () => {
-    const receipt = await world.send(reverter, reverterAbi.encodeFunctionData("succeed", ["fine"]), 12n)
+    const receipt = await world.send(world.reverter, reverterAbi.encodeFunctionData("succeed", ["fine"]), 12n)
     const [log] = receipt.logs.map((each) => reverterAbi.parseLog(each))
     expect([log?.name, log?.args[1], log?.args[2]]).toEqual(["Succeeded", 12n, "fine"])
     const [one, two] = [`0x${"01".repeat(32)}`, `0x${"02".repeat(32)}`]
-    for (const id of [one, two, one]) await world.send(reverter, reverterAbi.encodeFunctionData("bump", [id]))
+    for (const id of [one, two, one])
+      await world.send(world.reverter, reverterAbi.encodeFunctionData("bump", [id]))
     for (const [id, count] of [
       [one, 2n],
       [two, 1n]
     ]) {
       const data = reverterAbi.encodeFunctionData("counts", [id])
-      expect(BigInt(await world.provider.call({ to: reverter, data }))).toBe(count)
+      expect(BigInt(await world.provider.call({ to: world.reverter, data }))).toBe(count)
     }
   })
 })

@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import type { Version } from "../../../src/domain/op/EntryPoint.js"
-import * as Gas from "../../../src/domain/op/Gas.js"
+import { type Version, versions } from "../../../src/domain/op/EntryPoint.js"
 import type { Measure } from "../../../src/domain/op/GasLens.js"
+import { npmInterface, tokenAbi } from "../../support/lens/Abis.js"
+import { completed, withLimits } from "../../support/lens/Limits.js"
 import { passkeyWallet } from "../../support/lens/Passkeys.js"
 import {
+  created,
   creationOf,
   ecdsaWallet,
   execute,
@@ -11,14 +13,12 @@ import {
   opOf,
   type TestWallet
 } from "../../support/lens/Wallets.js"
-import { dummyEcdsa, npmInterface, type Op, tokenAbi, versions, World } from "../../support/lens/World.js"
+import { dummyEcdsa, holder, type Op, World } from "../../support/lens/World.js"
 
 let world: World
-let token: string
 
 beforeAll(async () => {
   world = await World.start()
-  token = await world.create("TestToken")
 })
 afterAll(() => world.stop())
 
@@ -77,14 +77,9 @@ const figure = async (version: Version, { name, op, prove, dummy }: Case): Promi
     { ...op, callGasLimit: 200_000n, verificationGasLimit: 400_000n },
     dummy
   )
-  const { measures } = await world.look(version, {
-    probes: [await world.probe(version, estimated)],
-    wallets: []
-  })
-  const [measure] = measures
-  if (measure?.stage !== "ok") throw new Error(`${name}: ${measure?.stage} ${measure?.data}`)
-  const verification = Gas.verificationGasLimit(measure, estimated)
-  const call = Gas.callGasLimit(measure, op.callData)
+  const [measured] = await world.measure(version, [estimated])
+  const measure = completed(measured, name)
+  const { callGasLimit: call, verificationGasLimit: verification } = withLimits(estimated, measure)
   const works = async (verificationGasLimit: bigint, callGasLimit: bigint): Promise<boolean> => {
     const signed = await world.sign(version, { ...op, verificationGasLimit, callGasLimit }, prove)
     return (await world.simulate(version, [signed])).success
@@ -101,9 +96,7 @@ const cases = async (
   wallet: TestWallet
 ): Promise<{ readonly before: Case; readonly after: ReadonlyArray<Case> }> => {
   await world.setBalance(wallet.address, 10n ** 18n)
-  await world.send(token, tokenAbi.encodeFunctionData("mint", [wallet.address, 10n ** 24n]))
-  const holder = "0x00000000000000000000000000000000000a11ce"
-  await world.send(token, tokenAbi.encodeFunctionData("mint", [holder, 1n]))
+  await world.mint(wallet.address, 10n ** 24n)
   const before: Case = {
     name: "creation",
     op: creationOf(wallet),
@@ -122,18 +115,22 @@ const cases = async (
   return {
     before,
     after: [
-      of("ERC-20, first use of a key", fresh, execute(token, 0n, transfer(holder))),
-      of("ERC-20, used key", used, execute(token, 0n, transfer(holder))),
-      of("ERC-20 to a new holder", used, execute(token, 0n, transfer(stranger))),
+      of("ERC-20, first use of a key", fresh, execute(world.token, 0n, transfer(holder))),
+      of("ERC-20, used key", used, execute(world.token, 0n, transfer(holder))),
+      of("ERC-20 to a new holder", used, execute(world.token, 0n, transfer(stranger))),
       of("value to an account", used, execute(world.submitter.address, 1n, "0x")),
       of("value to a new account", used, execute(stranger, 1n, "0x")),
       of(
         "batch of three",
         used,
         executeBatch([
-          { target: token, value: 0n, data: tokenAbi.encodeFunctionData("approve", [wallet.address, 5n]) },
           {
-            target: token,
+            target: world.token,
+            value: 0n,
+            data: tokenAbi.encodeFunctionData("approve", [wallet.address, 5n])
+          },
+          {
+            target: world.token,
             value: 0n,
             data: tokenAbi.encodeFunctionData("transferFrom", [wallet.address, holder, 5n])
           },
@@ -146,12 +143,6 @@ const cases = async (
   }
 }
 
-const create = async (version: Version, creation: Case): Promise<void> => {
-  const op = { ...creation.op, callGasLimit: 0n, verificationGasLimit: 600_000n }
-  const outcome = await world.submit(version, [await world.sign(version, op, creation.prove)])
-  if (!outcome.success) throw new Error("the wallet was not created")
-}
-
 const figures = async (version: Version, wallet: TestWallet, label: string, rows?: ReadonlyArray<string>) => {
   const table: Array<ReturnType<typeof asRow>> = []
   const add = async (item: Case, suffix = "") => {
@@ -160,7 +151,7 @@ const figures = async (version: Version, wallet: TestWallet, label: string, rows
   }
   const { before, after } = await cases(wallet)
   await add(before)
-  await create(version, before)
+  await created(world, version, wallet)
   await world.clearDeposit(version, wallet.address)
   for (const item of after) await add(item)
   const depositTo = npmInterface(version, "EntryPoint").encodeFunctionData("depositTo", [wallet.address])

@@ -3,8 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as Address from "../../../src/domain/evm/Address.js"
 import * as Hex from "../../../src/domain/evm/Hex.js"
 import { versions } from "../../../src/domain/op/EntryPoint.js"
-import * as Gas from "../../../src/domain/op/Gas.js"
-import { dummyEcdsa, npmCode, npmInterface, type Op, World } from "../../support/lens/World.js"
+import { npmCode, npmInterface } from "../../support/lens/Abis.js"
+import { withLimits } from "../../support/lens/Limits.js"
+import { dummyEcdsa, type Op, World } from "../../support/lens/World.js"
 
 let world: World
 
@@ -42,14 +43,8 @@ describe.each(versions)("the reference SimpleAccount on %s", (version) => {
         paymasterAndData: Hex.empty,
         signature: Hex.unsafe(dummyEcdsa())
       }
-      const [measure] = (await world.look(version, { probes: [await world.probe(version, op)], wallets: [] }))
-        .measures
-      if (measure?.stage !== "ok") throw new Error(`${measure?.stage} ${measure?.data}`)
-      const limited = {
-        ...op,
-        callGasLimit: Gas.callGasLimit(measure, op.callData),
-        verificationGasLimit: Gas.verificationGasLimit(measure, op)
-      }
+      const [measure] = await world.measure(version, [op])
+      const limited = withLimits(op, measure)
       const hash = await world.userOpHash(version, limited)
       const proof =
         version === "v0.8" ? owner.signingKey.sign(hash).serialized : owner.signMessageSync(getBytes(hash))

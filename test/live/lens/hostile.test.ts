@@ -5,9 +5,10 @@ import * as Hex from "../../../src/domain/evm/Hex.js"
 import * as EntryPoint from "../../../src/domain/op/EntryPoint.js"
 import type * as GasLens from "../../../src/domain/op/GasLens.js"
 import { artifact } from "../../../src/hosts/cli/deploy/Artifacts.js"
+import { npmInterface, tokenAbi } from "../../support/lens/Abis.js"
 import { compileBeside } from "../../support/lens/Solidity.js"
-import { creationOf, ecdsaWallet, execute, opOf, type TestWallet } from "../../support/lens/Wallets.js"
-import { dummyEcdsa, npmInterface, type Op, tokenAbi, versions, World } from "../../support/lens/World.js"
+import { created, ecdsaWallet, execute, opOf, type TestWallet } from "../../support/lens/Wallets.js"
+import { dummyEcdsa, type Op, World } from "../../support/lens/World.js"
 
 const compiled = compileBeside("Hostile.sol")
 const hostileAbi = new Interface(compiled("Hostile").abi)
@@ -24,12 +25,10 @@ const nothing: Act = { kind: 0 }
 const toTuple = (act: Act) => [act.kind, act.size ?? 0, act.target ?? zero, act.data ?? "0x"]
 
 let world: World
-let token: string
 let puppet: Address.Address
 
 beforeAll(async () => {
   world = await World.start()
-  token = await world.create("TestToken")
   puppet = await world.deploy(compiled("Puppet").code)
 })
 afterAll(() => world.stop())
@@ -53,24 +52,20 @@ const hostileOp = (sender: Address.Address, whenCalled: Act): Op => ({
 
 const given = { verificationGas: 1_000_000n, callGas: 2_000_000n }
 
-describe.each(versions)("beside a hostile wallet on %s", (version) => {
+describe.each(EntryPoint.versions)("beside a hostile wallet on %s", (version) => {
   let victim: TestWallet
   let honest: GasLens.Probe
   let undisturbed: GasLens.Measure | undefined
 
   beforeAll(async () => {
-    victim = await ecdsaWallet(world, `victim ${version}`)
-    await world.setBalance(victim.address, 10n ** 18n)
-    await world.send(token, tokenAbi.encodeFunctionData("mint", [victim.address, 1000n]))
-    const creation = { ...creationOf(victim), verificationGasLimit: 600_000n }
-    await world.submit(version, [await world.sign(version, creation, world.deployerProof)])
+    victim = await created(world, version, await ecdsaWallet(world, `victim ${version}`))
     const transfer = tokenAbi.encodeFunctionData("transfer", [world.submitter.address, 1n])
     const op = {
-      ...opOf(victim, 1n, execute(token, 0n, transfer)),
+      ...opOf(victim, 1n, execute(world.token, 0n, transfer)),
       callGasLimit: 50_000n,
       verificationGasLimit: 90_000n
     }
-    honest = await world.probe(version, { ...op, signature: world.blob(dummyEcdsa()) }, given)
+    honest = await world.probe(version, world.dummied(op), given)
     undisturbed = (await world.look(version, { probes: [honest], wallets: [] })).measures[0]
     expect(undisturbed?.stage).toBe("ok")
   })
@@ -192,8 +187,7 @@ describe.each(versions)("beside a hostile wallet on %s", (version) => {
     expect(BigInt(called(nonce).returned)).toBe(2n)
     const sender = await hostile(call("incrementNonce", 7))
     const op = hostileOp(sender, call("getNonce", sender, 7))
-    const probes = [await world.probe(version, op, given)]
-    const [incremented] = (await world.look(version, { probes, wallets: [] })).measures
+    const [incremented] = await world.measure(version, [op], given)
     if (incremented === undefined) throw new Error("nothing measured")
     expect(BigInt(called(incremented).returned)).toBe((7n << 64n) | 1n)
   })

@@ -1,55 +1,43 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import type { Address } from "../../../src/domain/evm/Address.js"
 import { type Version, versions } from "../../../src/domain/op/EntryPoint.js"
 import * as Gas from "../../../src/domain/op/Gas.js"
-import type { Measure } from "../../../src/domain/op/GasLens.js"
+import { npmInterface, reverterAbi, tokenAbi } from "../../support/lens/Abis.js"
+import { withLimits } from "../../support/lens/Limits.js"
 import {
-  creationOf,
+  created,
   ecdsaWallet,
   execute,
   executeBatch,
   opOf,
   type TestWallet
 } from "../../support/lens/Wallets.js"
-import { dummyEcdsa, npmInterface, type Op, reverterAbi, tokenAbi, World } from "../../support/lens/World.js"
+import { holder, type Op, World } from "../../support/lens/World.js"
 
 let world: World
-let token: Address
-let reverter: Address
 
 beforeAll(async () => {
   world = await World.start()
-  token = await world.create("TestToken")
-  reverter = await world.create("Reverter")
 })
 afterAll(() => world.stop())
 
-const holder = "0x00000000000000000000000000000000000a11ce"
 const generous = { callGasLimit: 300_000n, verificationGasLimit: 500_000n }
 
-const create = async (version: Version, salt: string): Promise<TestWallet> => {
-  const wallet = await ecdsaWallet(world, `${salt} ${version}`)
-  await world.setBalance(wallet.address, 10n ** 18n)
-  await world.send(token, tokenAbi.encodeFunctionData("mint", [wallet.address, 1_000n]))
-  const op = { ...creationOf(wallet), verificationGasLimit: 600_000n }
-  await world.submit(version, [await world.sign(version, op, world.deployerProof)])
-  return wallet
-}
+const create = async (version: Version, salt: string): Promise<TestWallet> =>
+  created(world, version, await ecdsaWallet(world, `${salt} ${version}`))
 
-const measure = async (version: Version, ops: ReadonlyArray<Op>): Promise<ReadonlyArray<Measure>> => {
-  const dummied = ops.map((op) => ({ ...op, ...generous, signature: world.blob(dummyEcdsa()) }))
-  const probes = await Promise.all(dummied.map((op) => world.probe(version, op)))
-  return (await world.look(version, { probes, wallets: [] })).measures
-}
-
-const withLimits = (op: Op, measured: Measure | undefined): Op => {
-  if (measured?.stage !== "ok") throw new Error(`${measured?.stage} ${measured?.data}`)
-  const signature = world.blob(dummyEcdsa())
-  return {
-    ...op,
-    verificationGasLimit: Gas.verificationGasLimit(measured, { ...op, signature }),
-    callGasLimit: Gas.callGasLimit(measured, op.callData)
-  }
+/** Signed under the limits that one look at all of them gives. */
+const estimated = async (
+  version: Version,
+  steps: ReadonlyArray<readonly [TestWallet, Op]>
+): Promise<ReadonlyArray<Op>> => {
+  const dummied = steps.map(([wallet, op]) => ({ wallet, op: world.dummied({ ...op, ...generous }) }))
+  const measures = await world.measure(
+    version,
+    dummied.map(({ op }) => op)
+  )
+  return Promise.all(
+    dummied.map(({ op, wallet }, i) => world.sign(version, withLimits(op, measures[i]), wallet.prove))
+  )
 }
 
 describe.each(versions)("estimated limits on %s", (version) => {
@@ -57,7 +45,7 @@ describe.each(versions)("estimated limits on %s", (version) => {
     const owner = await create(version, "owner")
     const spender = await create(version, "spender")
     const of = (wallet: TestWallet, nonce: bigint, name: string, ...args: ReadonlyArray<unknown>): Op =>
-      opOf(wallet, nonce, execute(token, 0n, tokenAbi.encodeFunctionData(name, args)))
+      opOf(wallet, nonce, execute(world.token, 0n, tokenAbi.encodeFunctionData(name, args)))
     const steps: ReadonlyArray<readonly [TestWallet, Op]> = [
       [owner, of(owner, 1n, "approve", spender.address, 500n)],
       [spender, of(spender, 1n, "transferFrom", owner.address, holder, 500n)],
@@ -67,14 +55,8 @@ describe.each(versions)("estimated limits on %s", (version) => {
     ]
     await world.clearDeposit(version, owner.address)
     await world.clearDeposit(version, spender.address)
-    const measures = await measure(
-      version,
-      steps.map(([, op]) => op)
-    )
-    for (const [i, [wallet, op]] of steps.entries()) {
-      const signed = await world.sign(version, withLimits(op, measures[i]), wallet.prove)
-      expect((await world.submit(version, [signed])).success, `op ${i}`).toBe(true)
-    }
+    for (const [i, op] of (await estimated(version, steps)).entries())
+      expect((await world.submit(version, [op])).success, `op ${i}`).toBe(true)
   })
 
   it("hold for ops that are sent as they were estimated, in one bundle", async () => {
@@ -83,27 +65,19 @@ describe.each(versions)("estimated limits on %s", (version) => {
       await create(version, "second"),
       await create(version, "third")
     ]
-    const ops = wallets.map((wallet, i) =>
-      opOf(
-        wallet,
-        1n,
-        execute(token, 0n, tokenAbi.encodeFunctionData("transfer", [wallets[i - 1]?.address ?? holder, 7n]))
-      )
-    )
-    const measures = await measure(version, ops)
-    const signed = await Promise.all(
-      wallets.map((wallet, i) =>
-        world.sign(version, withLimits(ops[i] ?? opOf(wallet, 0n, "0x"), measures[i]), wallet.prove)
-      )
-    )
-    const outcome = await world.submit(version, signed)
+    const transfer = (to: string) => tokenAbi.encodeFunctionData("transfer", [to, 7n])
+    const steps = wallets.map((wallet, i) => {
+      const callData = execute(world.token, 0n, transfer(wallets[i - 1]?.address ?? holder))
+      return [wallet, opOf(wallet, 1n, callData)] as const
+    })
+    const outcome = await world.submit(version, await estimated(version, steps))
     expect([outcome.success, outcome.events]).toEqual([true, 3])
   })
 
   it("prove too low in the re-simulation where EIP-150 withholds gas from deep calls, as on the EntryPoint", async () => {
     const wallet = await create(version, "deep")
     const bump = (i: number) => ({
-      target: reverter,
+      target: world.reverter,
       value: 0n,
       data: reverterAbi.encodeFunctionData("bump", [
         `0x${version.slice(3)}${i.toString(16).padStart(63, "0")}`
@@ -111,14 +85,12 @@ describe.each(versions)("estimated limits on %s", (version) => {
     })
     let callData = executeBatch(Array.from({ length: 60 }, (_, i) => bump(i)))
     for (let depth = 0; depth < 5; depth++) callData = execute(wallet.address, 0n, callData)
-    const op = opOf(wallet, 1n, callData)
-    const [measured] = await measure(version, [op])
-    const limited = withLimits(op, measured)
+    const op = world.dummied({ ...opOf(wallet, 1n, callData), ...generous })
+    const limited = withLimits(op, (await world.measure(version, [op]))[0])
     const again = async (tried: Op): Promise<string | undefined> => {
       const { callGasLimit: callGas, verificationGasLimit: verificationGas } = tried
-      const signature = world.blob(dummyEcdsa())
-      const probe = await world.probe(version, { ...tried, signature }, { callGas, verificationGas })
-      return (await world.look(version, { probes: [probe], wallets: [] })).measures[0]?.stage
+      const [measure] = await world.measure(version, [tried], { callGas, verificationGas })
+      return measure?.stage
     }
     const works = async (tried: Op) =>
       (await world.simulate(version, [await world.sign(version, tried, wallet.prove)])).success
@@ -145,9 +117,7 @@ describe.each(versions)("estimated limits on %s", (version) => {
         .parseError(short.reverted ?? "0x")
         ?.args.toArray()
     ).toEqual([0n, "AA21 didn't pay prefund"])
-    const [lacking] = (
-      await world.look(version, { probes: [await world.probe(version, signed)], wallets: [] })
-    ).measures
+    const [lacking] = await world.measure(version, [signed])
     expect([lacking?.stage, lacking?.shortfall]).toEqual(["ok", 1n])
     await world.setBalance(wallet.address, prefund)
     expect((await world.simulate(version, [signed])).success).toBe(true)

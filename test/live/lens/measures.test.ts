@@ -4,31 +4,24 @@ import * as Address from "../../../src/domain/evm/Address.js"
 import * as Hex from "../../../src/domain/evm/Hex.js"
 import * as EntryPoint from "../../../src/domain/op/EntryPoint.js"
 import * as GasLens from "../../../src/domain/op/GasLens.js"
-import { creationOf, ecdsaWallet, execute, opOf, type TestWallet } from "../../support/lens/Wallets.js"
+import { factoryAbi, npmInterface, reverterAbi, tokenAbi, walletAbi } from "../../support/lens/Abis.js"
 import {
-  dummyEcdsa,
-  factoryAbi,
-  npmInterface,
-  type Op,
-  reverterAbi,
-  tokenAbi,
-  versions,
-  World,
-  walletAbi
-} from "../../support/lens/World.js"
+  created,
+  creationOf,
+  ecdsaWallet,
+  execute,
+  opOf,
+  type TestWallet
+} from "../../support/lens/Wallets.js"
+import { type Given, holder, type Op, World } from "../../support/lens/World.js"
 
 let world: World
-let token: Address.Address
-let reverter: Address.Address
 
 beforeAll(async () => {
   world = await World.start()
-  token = await world.create("TestToken")
-  reverter = await world.create("Reverter")
 })
 afterAll(() => world.stop())
 
-const holder = "0x00000000000000000000000000000000000a11ce"
 const limits = { callGasLimit: 100_000n, verificationGasLimit: 400_000n }
 
 interface Frame {
@@ -69,32 +62,18 @@ const only = <A>(items: ReadonlyArray<A>): A => {
   return item
 }
 
-describe.each(versions)("a measure on %s", (version) => {
+describe.each(EntryPoint.versions)("a measure on %s", (version) => {
   let wallet: TestWallet
   let peer: TestWallet
   let sequence = 1n
 
-  const look = async (ops: ReadonlyArray<Op>, given: Parameters<World["probe"]>[2] = {}) =>
-    (
-      await world.look(version, {
-        probes: await Promise.all(ops.map((op) => world.probe(version, op, given))),
-        wallets: []
-      })
-    ).measures
-
-  const dummied = (op: Op): Op => ({ ...op, signature: world.blob(dummyEcdsa()) })
+  const look = (ops: ReadonlyArray<Op>, given?: Given) => world.measure(version, ops, given)
   const opFrom = (from: TestWallet, nonce: bigint, target: string, data: string, value = 0n): Op =>
-    dummied({ ...opOf(from, nonce, execute(target, value, data)), ...limits })
+    world.dummied({ ...opOf(from, nonce, execute(target, value, data)), ...limits })
   const named = (data: string) => npmInterface(version, "EntryPoint").parseError(data)?.args.toArray()
 
-  const create = async (salt: string): Promise<TestWallet> => {
-    const created = await ecdsaWallet(world, `${salt} ${version}`)
-    await world.setBalance(created.address, 10n ** 18n)
-    await world.send(token, tokenAbi.encodeFunctionData("mint", [created.address, 1000n]))
-    const op = { ...creationOf(created), verificationGasLimit: 600_000n }
-    await world.submit(version, [await world.sign(version, op, world.deployerProof)])
-    return created
-  }
+  const create = async (salt: string): Promise<TestWallet> =>
+    created(world, version, await ecdsaWallet(world, `${salt} ${version}`))
 
   beforeAll(async () => {
     wallet = await create("measured")
@@ -104,8 +83,8 @@ describe.each(versions)("a measure on %s", (version) => {
   it("is what then happens, frame by frame", async () => {
     const fresh = await ecdsaWallet(world, `traced ${version}`)
     await world.setBalance(fresh.address, 10n ** 18n)
-    const creation = { ...creationOf(fresh), verificationGasLimit: 600_000n }
-    const transfer = execute(token, 0n, tokenAbi.encodeFunctionData("transfer", [holder, 1n]))
+    const creation = creationOf(fresh)
+    const transfer = execute(world.token, 0n, tokenAbi.encodeFunctionData("transfer", [holder, 1n]))
     const ops = [
       await world.sign(version, creation, world.deployerProof),
       await world.sign(version, { ...opOf(wallet, sequence++, transfer), ...limits }, wallet.prove),
@@ -145,14 +124,20 @@ describe.each(versions)("a measure on %s", (version) => {
   })
 
   it("tells a failed signature from a good one, and measures both", async () => {
-    const op = opFrom(wallet, sequence, token, tokenAbi.encodeFunctionData("transfer", [holder, 1n]))
+    const op = opFrom(wallet, sequence, world.token, tokenAbi.encodeFunctionData("transfer", [holder, 1n]))
     const measure = only(await look([op]))
     expect(measure.stage).toBe("ok")
     expect(GasLens.parseValidationData(measure.validationData).authorizer).toBe(`0x${"0".repeat(39)}1`)
   })
 
   it("has the return data of the wallet's call", async () => {
-    const op = opFrom(wallet, sequence, reverter, reverterAbi.encodeFunctionData("succeed", ["hello"]), 3n)
+    const op = opFrom(
+      wallet,
+      sequence,
+      world.reverter,
+      reverterAbi.encodeFunctionData("succeed", ["hello"]),
+      3n
+    )
     const { data } = only(await look([op]))
     const [inner] = walletAbi.decodeFunctionResult("execute", data)
     expect(reverterAbi.decodeFunctionResult("succeed", inner).toArray()).toEqual([3n])
@@ -160,7 +145,7 @@ describe.each(versions)("a measure on %s", (version) => {
 
   it("has the inner revert data of the wallet's call", async () => {
     const failing = (name: string, ...args: ReadonlyArray<unknown>) =>
-      opFrom(wallet, sequence, reverter, reverterAbi.encodeFunctionData(name, args))
+      opFrom(wallet, sequence, world.reverter, reverterAbi.encodeFunctionData(name, args))
     const reason = only(await look([failing("failWithReason", "no luck today")]))
     expect(reason.stage).toBe("call")
     expect(reverterAbi.parseError(reason.data)?.args.toArray()).toEqual(["no luck today"])
@@ -176,8 +161,7 @@ describe.each(versions)("a measure on %s", (version) => {
     const fresh = await ecdsaWallet(world, `refused ${version}`)
     await world.setBalance(fresh.address, 10n ** 18n)
     const other = await ecdsaWallet(world, `another ${version}`)
-    const of = (initCode: Hex.Hex) =>
-      dummied({ ...creationOf({ ...fresh, initCode }), verificationGasLimit: 600_000n })
+    const of = (initCode: Hex.Hex) => world.dummied(creationOf({ ...fresh, initCode }))
     const spoilt = Hex.unsafe(fresh.initCode.replace(/.{66}$/, "00".repeat(33)))
     const refused = only(await look([of(spoilt)]))
     expect(refused.stage).toBe("creation")
@@ -186,9 +170,9 @@ describe.each(versions)("a measure on %s", (version) => {
       0n,
       "AA14 initCode must return sender"
     ])
-    const again = dummied({ ...creationOf(wallet), verificationGasLimit: 600_000n })
+    const again = world.dummied(creationOf(wallet))
     expect(named(only(await look([again])).data)).toEqual([0n, "AA10 sender already constructed"])
-    const nobody = dummied({ ...opOf(other, 0n, "0x"), verificationGasLimit: 600_000n })
+    const nobody = world.dummied({ ...opOf(other, 0n, "0x"), verificationGasLimit: 600_000n })
     expect(named(only(await look([nobody], { requiredPrefund: 0n })).data)).toEqual([
       0n,
       "AA20 account not deployed"
@@ -198,8 +182,8 @@ describe.each(versions)("a measure on %s", (version) => {
   it("runs ops on the state that their predecessors left", async () => {
     const approve = tokenAbi.encodeFunctionData("approve", [peer.address, 7n])
     const spend = tokenAbi.encodeFunctionData("transferFrom", [wallet.address, holder, 7n])
-    const first = opFrom(wallet, sequence, token, approve)
-    const second = opFrom(peer, 1n, token, spend)
+    const first = opFrom(wallet, sequence, world.token, approve)
+    const second = opFrom(peer, 1n, world.token, spend)
     const [approved, spent] = await look([first, second])
     expect([approved?.stage, approved?.coldCall]).toEqual(["ok", true])
     expect([spent?.stage, spent?.coldValidation, spent?.coldCall]).toEqual(["ok", true, false])
@@ -210,8 +194,8 @@ describe.each(versions)("a measure on %s", (version) => {
 
   it("is not smaller in the company of ops that have warmed the same storage", async () => {
     const data = tokenAbi.encodeFunctionData("transfer", [holder, 1n])
-    const mine = opFrom(wallet, sequence, token, data)
-    const theirs = opFrom(peer, 1n, token, data)
+    const mine = opFrom(wallet, sequence, world.token, data)
+    const theirs = opFrom(peer, 1n, world.token, data)
     const [, behind] = await look([mine, theirs])
     const alone = only(await look([theirs]))
     expect(behind).toEqual(alone)
@@ -219,14 +203,14 @@ describe.each(versions)("a measure on %s", (version) => {
 
   it("does not run an op that fails validation, and leaves nothing of it", async () => {
     const approve = tokenAbi.encodeFunctionData("approve", [peer.address, 7n])
-    const broken = { ...opFrom(wallet, sequence, token, approve), signature: Hex.unsafe("0x1234") }
+    const broken = { ...opFrom(wallet, sequence, world.token, approve), signature: Hex.unsafe("0x1234") }
     const spend = opFrom(
       peer,
       1n,
-      token,
+      world.token,
       tokenAbi.encodeFunctionData("transferFrom", [wallet.address, holder, 7n])
     )
-    const next = opFrom(wallet, sequence, token, approve)
+    const next = opFrom(wallet, sequence, world.token, approve)
     const measures = await look([broken, spend, next])
     expect(measures.map(({ stage }) => stage)).toEqual(["validation", "call", "ok"])
     expect(measures[2]?.nonceAccepted).toBe(true)
@@ -286,7 +270,7 @@ describe.each(versions)("a measure on %s", (version) => {
 
   it("re-simulates with declared limits: the same that the EntryPoint does with them", async () => {
     const data = tokenAbi.encodeFunctionData("transfer", [holder, 1n])
-    const op = opFrom(wallet, sequence, token, data)
+    const op = opFrom(wallet, sequence, world.token, data)
     const { creationGas, validationGas, bookkeepingGas, callGas, stage } = only(await look([op]))
     expect([stage, creationGas]).toEqual(["ok", 0n])
     const total = validationGas + bookkeepingGas
@@ -319,7 +303,7 @@ describe.each(versions)("a measure on %s", (version) => {
   it("of ops behind the creation of their wallet is marked as one of the company only", async () => {
     const fresh = await ecdsaWallet(world, `followed ${version}`)
     await world.setBalance(fresh.address, 10n ** 18n)
-    const creation = { ...creationOf(fresh), verificationGasLimit: 600_000n }
+    const creation = creationOf(fresh)
     const first = await world.sign(version, creation, world.deployerProof)
     const second = opFrom(fresh, 1n << 64n, holder, "0x")
     const [created, used] = await look([first, second])
@@ -395,17 +379,13 @@ describe.each(versions)("a measure on %s", (version) => {
     const none = await world.look(version, { probes: [], wallets: [wallet.address] })
     expect(none.implementation).toBe(null)
     expect(none.wallets[0]?.sequences).toHaveLength(16)
-    for (const beacon of [token, Address.unsafe(`0x${"ab".repeat(20)}`)])
+    for (const beacon of [world.token, Address.unsafe(`0x${"ab".repeat(20)}`)])
       expect((await world.look(version, { probes: [], wallets: [], beacon })).implementation).toBe(null)
   })
 
   it("sees overridden balances and slots, those of the EntryPoint included", async () => {
     const pauper = await ecdsaWallet(world, `pauper ${version}`)
-    const creation = await world.sign(
-      version,
-      { ...creationOf(pauper), verificationGasLimit: 600_000n },
-      world.deployerProof
-    )
+    const creation = await world.sign(version, creationOf(pauper), world.deployerProof)
     const request = { probes: [await world.probe(version, creation)], wallets: [pauper.address] }
     expect((await world.look(version, request)).measures[0]?.shortfall).toBeGreaterThan(0n)
     const rich = await world.look(version, request, {

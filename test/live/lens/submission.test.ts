@@ -1,25 +1,22 @@
 import * as Either from "effect/Either"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import type { Version } from "../../../src/domain/op/EntryPoint.js"
+import { type Version, versions } from "../../../src/domain/op/EntryPoint.js"
 import * as Gas from "../../../src/domain/op/Gas.js"
 import * as Percent from "../../../src/domain/op/Percent.js"
+import { reverterAbi, tokenAbi } from "../../support/lens/Abis.js"
+import { completed, withLimits } from "../../support/lens/Limits.js"
 import { passkeyWallet } from "../../support/lens/Passkeys.js"
 import { creationOf, ecdsaWallet, execute, opOf, type TestWallet } from "../../support/lens/Wallets.js"
-import { dummyEcdsa, type Op, tokenAbi, versions, World } from "../../support/lens/World.js"
+import { dummyEcdsa, holder, type Op, World } from "../../support/lens/World.js"
 
 let world: World
-let token: string
 
 beforeAll(async () => {
   world = await World.start()
-  token = await world.create("TestToken")
-  await world.send(token, mint(holder))
 })
 afterAll(() => world.stop())
 
-const holder = "0x00000000000000000000000000000000000a11ce"
-const mint = (to: string): string => tokenAbi.encodeFunctionData("mint", [to, 10n ** 24n])
-const transfer = (): string => execute(token, 0n, tokenAbi.encodeFunctionData("transfer", [holder, 5n]))
+const transfer = (): string => execute(world.token, 0n, tokenAbi.encodeFunctionData("transfer", [holder, 5n]))
 /** Refund (EIP-3529) that a transaction has when it leaves the wallet's deposit exactly as it was. */
 const restored = 2_800
 const noOvershoot = { bound: 30_000_000n, overshoot: Percent.zero }
@@ -64,26 +61,25 @@ const stepsOf = (wallet: TestWallet, version: Version): ReadonlyArray<Step> => {
 const limited = async (version: Version, step: Step): Promise<Op> => {
   const generous: Op = { ...step.op, callGasLimit: 200_000n, verificationGasLimit: 600_000n }
   const estimated = await world.sign(version, generous, step.dummy)
-  const probes = [await world.probe(version, estimated)]
-  const [measure] = (await world.look(version, { probes, wallets: [] })).measures
-  if (measure?.stage !== "ok") throw new Error(`${step.name}: ${measure?.stage} ${measure?.data}`)
-  const op: Op = {
-    ...step.op,
-    callGasLimit: Gas.callGasLimit(measure, estimated.callData),
-    verificationGasLimit: Gas.verificationGasLimit(measure, estimated),
-    preVerificationGas: Gas.preVerificationGas(estimated, {
-      version,
-      beneficiaryEmpty: step.beneficiary !== undefined,
-      measuredGas: measure.validationGas + measure.bookkeepingGas + measure.callGas
-    })
-  }
-  return world.sign(version, op, step.prove)
+  const [measured] = await world.measure(version, [estimated])
+  const measure = completed(measured, step.name)
+  const { callGasLimit, verificationGasLimit } = withLimits(estimated, measure)
+  const preVerificationGas = Gas.preVerificationGas(estimated, {
+    version,
+    beneficiaryEmpty: step.beneficiary !== undefined,
+    measuredGas: measure.validationGas + measure.bookkeepingGas + measure.callGas
+  })
+  return world.sign(
+    version,
+    { ...step.op, callGasLimit, verificationGasLimit, preVerificationGas },
+    step.prove
+  )
 }
 
 /** A funded wallet that may transfer tokens. */
 const funded = async (wallet: TestWallet): Promise<TestWallet> => {
   await world.setBalance(wallet.address, 10n ** 20n)
-  await world.send(token, mint(wallet.address))
+  await world.mint(wallet.address, 10n ** 24n)
   return wallet
 }
 
@@ -135,12 +131,11 @@ describe.each(versions)("what a submitter pays on %s", (version) => {
     ] as const) {
       const ops: Array<Op> = []
       for (let i = 0n; i < bundleSize; i++) {
-        const op = {
+        const op = world.dummied({
           ...opOf(wallet, (key << 64n) | i, transfer()),
           verificationGasLimit: 120_000n,
-          callGasLimit: 25_000n,
-          signature: world.blob(dummyEcdsa())
-        }
+          callGasLimit: 25_000n
+        })
         const preVerificationGas = Gas.preVerificationGas(op, { version, bundleSize })
         ops.push(await world.sign(version, { ...op, preVerificationGas }, wallet.prove))
       }
@@ -157,8 +152,7 @@ describe.each(versions)("what a submitter pays on %s", (version) => {
   it("needs a transaction gas limit near the computed one when calls use what they declare", async () => {
     const wallet = await funded(await ecdsaWallet(world, `limit ${version}`))
     await world.submit(version, [await limited(version, creation(wallet))])
-    const reverter = await world.create("Reverter")
-    const burn = execute(reverter, 0n, world.reverter("failOutOfGas"))
+    const burn = execute(world.reverter, 0n, reverterAbi.encodeFunctionData("failOutOfGas"))
     const ops: Array<Op> = []
     for (let i = 0n; i < 3n; i++) {
       const op: Op = {

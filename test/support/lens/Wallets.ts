@@ -1,7 +1,9 @@
 import { AbiCoder, concat, id, keccak256, Wallet } from "ethers"
 import * as Address from "../../../src/domain/evm/Address.js"
 import * as Hex from "../../../src/domain/evm/Hex.js"
-import { dummyEcdsa, factoryAbi, type Op, type World, walletAbi } from "./World.js"
+import type { Version } from "../../../src/domain/op/EntryPoint.js"
+import { factoryAbi, walletAbi } from "./Abis.js"
+import { dummyEcdsa, type Op, type World } from "./World.js"
 
 const coder = AbiCoder.defaultAbiCoder()
 
@@ -100,8 +102,20 @@ export const opOf = (wallet: TestWallet, nonce: bigint, callData: string): Op =>
 /** The op that creates a wallet: no call, the deployer's proof. */
 export const creationOf = (wallet: TestWallet): Op => ({
   ...opOf(wallet, 0n, "0x"),
+  verificationGasLimit: 600_000n,
   initCode: wallet.initCode
 })
+
+/** Gives the wallet 1 ether and 1,000 units of the test token, and creates it. */
+export const created = async (world: World, version: Version, wallet: TestWallet): Promise<TestWallet> => {
+  await world.setBalance(wallet.address, 10n ** 18n)
+  await world.mint(wallet.address, 1_000n)
+  const outcome = await world.submit(version, [
+    await world.sign(version, creationOf(wallet), world.deployerProof)
+  ])
+  if (!outcome.success) throw new Error("the wallet was not created")
+  return wallet
+}
 
 /** wallet.execute(target, value, data). */
 export const execute = (target: string, value: bigint, data: string): string =>

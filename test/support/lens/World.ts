@@ -1,9 +1,6 @@
-import { readFileSync } from "node:fs"
-import { createRequire } from "node:module"
 import * as Either from "effect/Either"
 import {
   AbiCoder,
-  Interface,
   JsonRpcProvider,
   keccak256,
   NonceManager,
@@ -14,17 +11,24 @@ import {
 } from "ethers"
 import * as Address from "../../../src/domain/evm/Address.js"
 import * as Hex from "../../../src/domain/evm/Hex.js"
-import { type Version, versions } from "../../../src/domain/op/EntryPoint.js"
+import type { Version } from "../../../src/domain/op/EntryPoint.js"
 import * as GasLens from "../../../src/domain/op/GasLens.js"
 import * as Proof from "../../../src/domain/op/Proof.js"
 import { hash, type UserOperation } from "../../../src/domain/op/UserOperation.js"
 import { type Anvil, startAnvil } from "../../../src/hosts/cli/Anvil.js"
-import { artifact, initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
+import { initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { deployEntryPoints, entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { deploySuite, type Suite } from "../../../src/hosts/cli/deploy/Suite.js"
+import { npmInterface, tokenAbi, toTuple } from "./Abis.js"
 
 export type Op = UserOperation
-export { versions }
+
+/** Of a probe, where it is not what the op's own fields say or generous. */
+export interface Given {
+  readonly verificationGas?: bigint
+  readonly callGas?: bigint
+  readonly requiredPrefund?: bigint
+}
 
 /** What the real EntryPoint made of a bundle. */
 export interface Outcome {
@@ -41,66 +45,12 @@ export interface Outcome {
 }
 
 const coder = AbiCoder.defaultAbiCoder()
-const word = (high: bigint, low: bigint): string => toBeHex((high << 128n) | low, 32)
-
-const toTuple = (version: Version, op: Op): ReadonlyArray<unknown> =>
-  version === "v0.6"
-    ? [
-        op.sender,
-        op.nonce,
-        op.initCode,
-        op.callData,
-        op.callGasLimit,
-        op.verificationGasLimit,
-        op.preVerificationGas,
-        op.maxFeePerGas,
-        op.maxPriorityFeePerGas,
-        op.paymasterAndData,
-        op.signature
-      ]
-    : [
-        op.sender,
-        op.nonce,
-        op.initCode,
-        op.callData,
-        word(op.verificationGasLimit, op.callGasLimit),
-        op.preVerificationGas,
-        word(op.maxPriorityFeePerGas, op.maxFeePerGas),
-        op.paymasterAndData,
-        op.signature
-      ]
-
-const npmArtifact = (version: Version, name: string): { abi: []; bytecode: string } =>
-  JSON.parse(
-    readFileSync(
-      createRequire(import.meta.url).resolve(
-        `@account-abstraction/contracts-${version}/artifacts/${name}.json`
-      ),
-      "utf8"
-    )
-  )
-
-/** ABI of a contract that the EntryPoints' authors ship. */
-export const npmInterface = (version: Version, name: string): Interface =>
-  new Interface(npmArtifact(version, name).abi)
-
-/** Creation code of a contract that the EntryPoints' authors ship. */
-export const npmCode = (version: Version, name: string, ...addresses: ReadonlyArray<string>): string =>
-  npmArtifact(version, name).bytecode +
-  coder
-    .encode(
-      addresses.map(() => "address"),
-      addresses
-    )
-    .slice(2)
-
-export const walletAbi = new Interface(artifact("Wallet").abi)
-export const tokenAbi = new Interface(artifact("TestToken").abi)
-export const reverterAbi = new Interface(artifact("Reverter").abi)
-export const factoryAbi = new Interface(artifact("WalletFactory").abi)
 
 /** The service's own dummy of one ECDSA proof. */
 export const dummyEcdsa = (): string => Proof.dummyEcdsa(1)
+
+/** Holds the test token from the start. */
+export const holder = "0x00000000000000000000000000000000000a11ce"
 
 const conditionTypes = {
   Conditions: [
@@ -111,7 +61,14 @@ const conditionTypes = {
   ]
 }
 
-/** A chain of its own with the three EntryPoints and the suite. */
+const deployed = async (payer: NonceManager, code: string): Promise<Address.Address> => {
+  const sent = await payer.sendTransaction({ data: code })
+  const receipt = await sent.wait()
+  if (receipt?.contractAddress == null) throw new Error("nothing was deployed")
+  return Address.unsafe(receipt.contractAddress)
+}
+
+/** A chain of its own with the three EntryPoints, the suite, the test token and the reverter. */
 export class World {
   private constructor(
     readonly anvil: Anvil,
@@ -119,16 +76,13 @@ export class World {
     readonly payer: NonceManager,
     readonly submitter: Wallet,
     readonly deployer: Wallet,
-    readonly suite: Suite
+    readonly suite: Suite,
+    readonly token: Address.Address,
+    readonly reverter: Address.Address
   ) {}
 
   /** The deployer's proof of a creation. */
   readonly deployerProof = (hash: string): string => this.deployer.signingKey.sign(hash).serialized
-
-  /** Calldata of the reverter. */
-  reverter(name: string, ...args: ReadonlyArray<unknown>): string {
-    return reverterAbi.encodeFunctionData(name, args)
-  }
 
   static async start(args: ReadonlyArray<string> = []): Promise<World> {
     const anvil = await startAnvil({ args })
@@ -149,7 +103,11 @@ export class World {
     })
     const submitter = fresh()
     await provider.send("anvil_setBalance", [submitter.address, toBeHex(10n ** 21n)])
-    return new World(anvil, provider, payer, submitter, deployer, suite)
+    const token = await deployed(payer, initCode("TestToken"))
+    const reverter = await deployed(payer, initCode("Reverter"))
+    const world = new World(anvil, provider, payer, submitter, deployer, suite, token, reverter)
+    await world.mint(holder, 1n)
+    return world
   }
 
   async stop(): Promise<void> {
@@ -161,16 +119,13 @@ export class World {
     return Address.unsafe(entryPoints[version])
   }
 
-  async deploy(code: string): Promise<Address.Address> {
-    const sent = await this.payer.sendTransaction({ data: code })
-    const receipt = await sent.wait()
-    if (receipt?.contractAddress == null) throw new Error("nothing was deployed")
-    return Address.unsafe(receipt.contractAddress)
+  deploy(code: string): Promise<Address.Address> {
+    return deployed(this.payer, code)
   }
 
-  /** Deploys a contract of this project that has no constructor arguments. */
-  create(name: string): Promise<Address.Address> {
-    return this.deploy(initCode(name))
+  /** Gives units of the test token. */
+  mint(to: string, amount: bigint): Promise<TransactionReceipt> {
+    return this.send(this.token, tokenAbi.encodeFunctionData("mint", [to, amount]))
   }
 
   async send(to: string, data = "0x", value = 0n): Promise<TransactionReceipt> {
@@ -222,7 +177,12 @@ export class World {
     return { ...op, signature: this.blob(prove(this.signingHash(userOpHash))) }
   }
 
-  validateCall(version: Version, op: Op, userOpHash: string): Hex.Hex {
+  /** The op with the dummy of an ECDSA proof. */
+  dummied(op: Op): Op {
+    return { ...op, signature: this.blob(dummyEcdsa()) }
+  }
+
+  private validateCall(version: Version, op: Op, userOpHash: string): Hex.Hex {
     const abi = npmInterface(version, "IAccount")
     return Hex.unsafe(abi.encodeFunctionData("validateUserOp", [toTuple(version, op), userOpHash, 0]))
   }
@@ -317,15 +277,7 @@ export class World {
   }
 
   /** The op as the lens takes it. */
-  async probe(
-    version: Version,
-    op: Op,
-    given: {
-      readonly verificationGas?: bigint
-      readonly callGas?: bigint
-      readonly requiredPrefund?: bigint
-    } = {}
-  ): Promise<GasLens.Probe> {
+  async probe(version: Version, op: Op, given: Given = {}): Promise<GasLens.Probe> {
     return {
       sender: op.sender,
       nonce: op.nonce,
@@ -338,5 +290,14 @@ export class World {
       verificationGas: given.verificationGas ?? 5_000_000n,
       callGas: given.callGas ?? 10_000_000n
     }
+  }
+  /** One look at these ops in order. */
+  async measure(
+    version: Version,
+    ops: ReadonlyArray<Op>,
+    given: Given = {}
+  ): Promise<ReadonlyArray<GasLens.Measure>> {
+    const probes = await Promise.all(ops.map((op) => this.probe(version, op, given)))
+    return (await this.look(version, { probes, wallets: [] })).measures
   }
 }

@@ -1,0 +1,16 @@
+import * as Gas from "../../../src/domain/op/Gas.js"
+import type { Measure } from "../../../src/domain/op/GasLens.js"
+import type { Op } from "./World.js"
+
+/** A measure of an op that ran to its end. */
+export const completed = (measure: Measure | undefined, op = "op"): Measure => {
+  if (measure?.stage !== "ok") throw new Error(`${op}: ${measure?.stage} ${measure?.data}`)
+  return measure
+}
+
+/** The op under the limits that the formulas give for its measure; its signature has the real length. */
+export const withLimits = (op: Op, measure: Measure | undefined): Op => ({
+  ...op,
+  verificationGasLimit: Gas.verificationGasLimit(completed(measure), op),
+  callGasLimit: Gas.callGasLimit(completed(measure), op.callData)
+})
