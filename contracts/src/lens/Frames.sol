@@ -16,7 +16,7 @@ library Frames {
         return RESERVE + RESERVE_EACH * ops;
     }
 
-    /// @notice Whether a frame can be given `limit` gas here (EIP-150 keeps back one part in 64), and `reserve` is left.
+    /// @notice Whether a frame can be given `limit` gas here (EIP-150 keeps back one part in 64), with `reserve` left.
     function affords(uint256 limit, uint256 reserve) internal view returns (bool) {
         return limit < type(uint128).max && (gasleft() * 63) / 64 > limit + reserve;
     }
