@@ -278,14 +278,19 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure> =>
     }
 
     const failed = new Map<number, ElementFailure>()
-    for (const [position, { index, measure, op, prefund }] of current.entries()) {
-      const lack = lacks[position] ?? 0n
+    // A call that sends more than its wallet has reverts without a word: the sum says what it was.
+    const spent = new Map<Address, bigint>()
+    for (const [position, { index, measure, op, prefund, value }] of current.entries()) {
+      const before = spent.get(op.sender) ?? 0n
+      const overdraft = before + prefund + value - (available.get(op.sender) ?? 0n)
+      const unpaid = measure?.stage === "call" && measure.data === Hex.empty && value > 0n && overdraft > 0n
+      const lack = unpaid ? overdraft : (lacks[position] ?? 0n)
       if (lack > 0n || measure?.stage === "prefund")
         failed.set(
           index,
           elementFailure("insufficient_funds", `insufficient funds: wallet ${op.sender} lacks ${lack} wei`, {
             wallet: op.sender,
-            required: prefund.toString(),
+            required: (unpaid ? prefund + value : prefund).toString(),
             available: (available.get(op.sender) ?? 0n).toString(),
             missing: lack.toString()
           })
@@ -295,6 +300,7 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure> =>
           index,
           measure === undefined ? elementFailure("execution_failed") : stageFailure(input, measure)
         )
+      else spent.set(op.sender, before + prefund + value)
     }
 
     let estimated = current

@@ -145,6 +145,25 @@ describe("execute", () => {
     expect(failure).toMatchObject({ _tag: "Unprocessable", message: "insufficient funds" })
   })
 
+  it("a value above the balance is insufficient funds, unless an earlier operation brings it in", async () => {
+    await stack.create("giver", "taker")
+    const pay = (salt: string, to: string, value: bigint): Operation => ({
+      salt,
+      walletCustody: 1,
+      to: Address.unsafe(to),
+      funcSignature: "receive()",
+      value
+    })
+    const failure = await stack.refused(execute([pay("taker", dead, 2n * ether)]))
+    expect(failure).toMatchObject({ _tag: "Unprocessable", message: "insufficient funds" })
+    expect(failure.details[0]?.message).toMatch(/lacks 1\d{18} wei$/)
+    const half = ether / 2n
+    const result = await stack.ask(
+      execute([pay("giver", stack.predict("taker"), half), pay("taker", dead, ether + half / 2n)])
+    )
+    expect(result.status).toBe(1)
+  })
+
   it("a signer that owns nothing is 422 threshold not met", async () => {
     await stack.create("mine")
     const failure = await stack.refused(
