@@ -25,6 +25,18 @@ const FromQuantity = <A>(to: Schema.Schema<A>, from: (text: string) => A | undef
 /** 0x and hex digits; leading zeros, which some nodes write, are taken. */
 export const Quantity: Schema.Schema<bigint, string> = FromQuantity(Schema.BigIntFromSelf, BigInt)
 
+/** Gas of a transaction or a block: small enough that sums of many are exact as JavaScript numbers. */
+const GasUsed: Schema.Schema<bigint, string> = FromQuantity(Schema.BigIntFromSelf, (text) => {
+  const value = BigInt(text)
+  return value < 2n ** 40n ? value : undefined
+})
+
+/** Eight bytes, as headers have it. */
+const BlockNumber: Schema.Schema<bigint, string> = FromQuantity(Schema.BigIntFromSelf, (text) => {
+  const value = BigInt(text)
+  return value < 2n ** 64n ? value : undefined
+})
+
 /** A quantity that a JavaScript number holds exactly. */
 const Count: Schema.Schema<number, string> = FromQuantity(Schema.Number, (text) => {
   const value = Number(BigInt(text))
@@ -73,10 +85,10 @@ const ReceiptLog = Schema.Struct({ ...LogMembers, logIndex: Count })
 const ReceiptAnswer = Schema.Struct({
   transactionHash: Hex.schema32,
   status: Schema.Literal("0x1", "0x0", "0x01", "0x00"),
-  blockNumber: Quantity,
+  blockNumber: BlockNumber,
   blockHash: Hex.schema32,
-  gasUsed: Quantity,
-  cumulativeGasUsed: Quantity,
+  gasUsed: GasUsed,
+  cumulativeGasUsed: GasUsed,
   effectiveGasPrice: Quantity,
   from: Address.schema,
   logs: Schema.Array(ReceiptLog)

@@ -93,6 +93,13 @@ const toOverrides = (
     ])
   )
 
+const spentMoreThanGiven = (measure: GasLens.Measure): boolean =>
+  [measure.creationGas, measure.validationGas, measure.bookkeepingGas, measure.callGas].some(
+    (gas) => gas > lensGas
+  )
+
+const senseless = new GasLens.GasLensError({ reason: "its figures make no sense" })
+
 const look = (
   input: Input,
   trials: ReadonlyArray<Trial>,
@@ -147,6 +154,8 @@ const look = (
           }
         ])
       )
+    // More than there was to spend: limits made of it would fit no field.
+    if (report.measures.some(spentMoreThanGiven)) return yield* Effect.fail(unavailable(senseless))
     return report
   })
 

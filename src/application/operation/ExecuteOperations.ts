@@ -163,8 +163,8 @@ export const run = (
           const nonceKey = Nonce.keyOf(each.op.nonce)
           const before = used.get(wallet) ?? 0n
           used.set(wallet, before + 1n)
-          const sequence = (estimate.sequences.get(index) ?? 0n) + before
-          const op = { ...each.op, nonce: Nonce.make(nonceKey, sequence) }
+          const nonce = Nonce.make(nonceKey, (estimate.sequences.get(index) ?? 0n) + before)
+          const op = { ...each.op, nonce }
           const userOpHash = UserOperation.hash(version, entryPoint, chainId, op)
           decoded.set(index, calls[index]?.decode(each.returned) ?? null)
           return {
@@ -172,7 +172,7 @@ export const run = (
             op,
             space: spaceOf(wallet),
             nonceKey,
-            sequence,
+            sequence: Nonce.sequenceOf(nonce),
             reserve: prefund + value,
             userOpHash,
             complete: Effect.succeed({ op, userOpHash }),
