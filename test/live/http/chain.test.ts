@@ -1,0 +1,289 @@
+import { id, SigningKey, ZeroAddress, zeroPadValue } from "ethers"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import {
+  anvilKey,
+  type DevService,
+  type Log,
+  start,
+  type TransactionResult
+} from "../../support/http/DevService.js"
+import { type Json, resolve, violations } from "../../support/http/JsonSchema.js"
+
+interface Receipts {
+  readonly requestStatus: number
+  readonly receipts: ReadonlyArray<{
+    readonly status: number
+    readonly txHash: string
+    readonly gasUsed: number
+    readonly cumulativeGasUsed: number
+    readonly effectiveGasPrice: string
+    readonly logs: ReadonlyArray<Log>
+  }>
+  readonly pending: ReadonlyArray<string>
+  readonly unknown: ReadonlyArray<string>
+}
+
+let service: DevService
+let wallet: string
+let minted: TransactionResult
+beforeAll(async () => {
+  service = await start()
+  wallet = String((await service.create("main"))[0])
+  minted = await service.ok("/execute", {
+    operations: [
+      {
+        wallet,
+        walletCustody: 1,
+        to: service.info.token,
+        funcSignature: "mint(address,uint256)",
+        funcParams: [wallet, "5"]
+      }
+    ],
+    settings: service.info.settings
+  })
+})
+afterAll(() => service.stop())
+
+const receipts = (txHashes: ReadonlyArray<string>, rest: object = {}) =>
+  service.ok<Receipts>("/receipt", { txHashes, rpc: service.info.rpc, ...rest })
+
+const nowhere = `0x${"11".repeat(32)}`
+
+describe("receipts", () => {
+  it("say what the chain says, with decoded logs", async () => {
+    const answer = await receipts([minted.txHash])
+    expect(Object.keys(answer).sort()).toEqual(["pending", "receipts", "requestStatus", "unknown"])
+    expect({ requestStatus: answer.requestStatus, pending: answer.pending, unknown: answer.unknown }).toEqual(
+      {
+        requestStatus: 200,
+        pending: [],
+        unknown: []
+      }
+    )
+    const [receipt] = answer.receipts
+    const truth = await service.provider.getTransactionReceipt(minted.txHash)
+    expect(Object.keys(receipt ?? {})).toEqual(
+      expect.arrayContaining([
+        "status",
+        "txHash",
+        "gasUsed",
+        "cumulativeGasUsed",
+        "effectiveGasPrice",
+        "logs"
+      ])
+    )
+    expect({
+      status: receipt?.status,
+      txHash: receipt?.txHash,
+      gasUsed: receipt?.gasUsed,
+      cumulativeGasUsed: receipt?.cumulativeGasUsed,
+      effectiveGasPrice: receipt?.effectiveGasPrice
+    }).toEqual({
+      status: truth?.status,
+      txHash: truth?.hash,
+      gasUsed: Number(truth?.gasUsed),
+      cumulativeGasUsed: Number(truth?.cumulativeGasUsed),
+      effectiveGasPrice: String(truth?.gasPrice)
+    })
+    expect(receipt?.logs).toEqual(minted.logs)
+    const transfer = receipt?.logs.find(({ eventName }) => eventName === "Transfer")
+    expect(transfer).toEqual({
+      address: service.info.token,
+      logIndex: transfer?.logIndex,
+      eventName: "Transfer",
+      eventDef: "event Transfer(address indexed from, address indexed to, uint256 value)",
+      args: { from: ZeroAddress, to: wallet, value: "5" },
+      topics: [
+        id("Transfer(address,address,uint256)"),
+        zeroPadValue(ZeroAddress, 32),
+        zeroPadValue(wallet, 32).toLowerCase()
+      ],
+      data: zeroPadValue("0x05", 32)
+    })
+  })
+
+  it("come in request order, with pending and unknown hashes apart: status 202", async () => {
+    const sender = anvilKey(7).connect(service.provider)
+    const fee = { maxFeePerGas: 10n ** 10n, maxPriorityFeePerGas: 1n, gasLimit: 100_000n }
+    const plain = await (await sender.sendTransaction({ to: ZeroAddress, value: 1n, ...fee })).wait()
+    const failed = await sender.sendTransaction({ to: service.info.reverter, data: "0x12345678", ...fee })
+    await failed.wait().catch(() => null)
+    await service.provider.send("evm_setAutomine", [false])
+    const waiting = await sender.sendTransaction({ to: ZeroAddress, value: 1n, ...fee })
+    const answer = await receipts([failed.hash, nowhere, waiting.hash, minted.txHash, String(plain?.hash)])
+    await service.provider.send("evm_setAutomine", [true])
+    await service.provider.send("evm_mine", [])
+    expect(answer.requestStatus).toBe(202)
+    expect(answer.receipts.map(({ status, txHash }) => ({ status, txHash }))).toEqual([
+      { status: 0, txHash: failed.hash },
+      { status: 1, txHash: minted.txHash },
+      { status: 1, txHash: plain?.hash }
+    ])
+    expect(answer.pending).toEqual([waiting.hash])
+    expect(answer.unknown).toEqual([nowhere])
+    expect((await receipts([waiting.hash])).requestStatus).toBe(200)
+  })
+
+  it("are decoded with useABI of the top level first", async () => {
+    const useABI = ["event Transfer(address indexed a, address indexed b, uint256 c)"]
+    const [receipt] = (await receipts([minted.txHash], { useABI })).receipts
+    const log = receipt?.logs.find(({ address }) => address === service.info.token)
+    expect(log?.args).toEqual({ a: ZeroAddress, b: wallet, c: "5" })
+  })
+
+  it("of 256 hashes come in one answer, and a hash in capitals is the same hash", async () => {
+    const hashes = Array.from({ length: 256 }, (_, n) => `0x${n.toString(16).padStart(64, "0")}`)
+    expect((await receipts(hashes)).unknown).toEqual(hashes)
+    const capital = `0x${minted.txHash.slice(2).toUpperCase()}`
+    expect((await receipts([capital])).receipts[0]?.txHash).toBe(minted.txHash)
+  })
+})
+
+describe("a signer", () => {
+  it("is told by address, uncompressed public key and type", async () => {
+    const { signer } = service.info.settings
+    expect(await service.ok("/getSigner", { signer })).toEqual({
+      address: service.signer.address,
+      publicKey: SigningKey.computePublicKey(service.signer.privateKey, false).slice(2),
+      type: "PRIVATE_KEY"
+    })
+  })
+
+  it.each([
+    [{ clientId: "nobody", versionId: "1" }, "invalid client ID: client ID incorrect", "clientId"],
+    [{ clientId: "nobody", assetId: "ETH" }, "invalid client ID: client ID incorrect", "clientId"],
+    [{ clientId: "deployer", versionId: "1" }, "invalid client ID: client ID incorrect", "clientId"],
+    [{ clientId: "serviceEoa", versionId: "1" }, "invalid client ID: client ID incorrect", "clientId"],
+    [{ clientId: "dev", versionId: "2" }, "version not found: HSM version does not exist", "versionId"],
+    [{ clientId: "dev", assetId: "ETH" }, "asset not supported: MPC asset unavailable", "assetId"]
+  ])("%j is refused: %s", async (signer, error, field) => {
+    const asked = await service.refused(401, "/getSigner", { signer })
+    expect(asked.error).toBe(error)
+    expect(asked.details[0]?.path).toBe(`signer.${field}`)
+    for (const [path, body] of [
+      ["/create", { accounts: [{ salt: "x", walletCustody: 1 }] }],
+      ["/execute", { operations: [{ wallet, walletCustody: 1, to: wallet, funcSignature: "receive()" }] }]
+    ] as const) {
+      const refused = await service.refused(401, path, {
+        ...body,
+        settings: { ...service.info.settings, signer }
+      })
+      expect(refused.error).toBe(error)
+      expect(refused.details[0]?.path).toBe(`settings.signer.${field}`)
+    }
+  })
+
+  it.each([{ clientId: "dev" }, { clientId: "dev", versionId: "1", assetId: "ETH" }])(
+    "%j is no reference to one key",
+    async (signer) => {
+      const { details } = await service.refused(400, "/getSigner", { signer })
+      expect(details[0]?.path).toMatch(/^signer/)
+    }
+  )
+})
+
+describe("the service's EOA", () => {
+  it("is told to GET and POST, with and without a body", async () => {
+    const address = anvilKey(2).address
+    const { chainId } = service.info
+    for (const [method, body] of [
+      ["GET", undefined],
+      ["POST", {}],
+      ["POST", { chainId }],
+      ["POST", undefined]
+    ] as const) {
+      const answer = await service.ask("/getbundleraddress", body, { method })
+      expect({ method, body: answer.body, status: answer.status }).toEqual({
+        method,
+        body: { address },
+        status: 200
+      })
+    }
+  })
+
+  it.each([null, "x", 1.5, -1, [], {}, true])("is not told for chain %j", async (chainId) => {
+    const { details } = await service.refused(400, "/getbundleraddress", { chainId })
+    expect(details[0]?.path).toBe("chainId")
+  })
+})
+
+describe("what needs no key", () => {
+  const get = async (path: string) => {
+    const answer = await fetch(service.info.baseUrl + path)
+    return { status: answer.status, headers: answer.headers, text: await answer.text() }
+  }
+
+  it("is health", async () => {
+    for (const path of ["/health/live", "/health/ready"]) expect((await get(path)).status).toBe(200)
+  })
+
+  it("is the OpenAPI document, whose references all lead somewhere and whose examples are requests", async () => {
+    const { headers, text } = await get("/openapi.json")
+    expect(headers.get("content-type")).toContain("application/json")
+    const document: Json & Record<string, never> = JSON.parse(text)
+    const known: {
+      readonly openapi: string
+      readonly info: { readonly title: string; readonly version: string }
+      readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+      readonly components: { readonly securitySchemes: Readonly<Record<string, unknown>> }
+    } = JSON.parse(text)
+    expect(known.openapi).toMatch(/^3\.1\.\d+$/)
+    expect(known.info.title).not.toBe("")
+    expect(known.info.version).not.toBe("")
+    const references = [...text.matchAll(/"\$ref":\s*"([^"]+)"/g)].map(([, pointer]) => String(pointer))
+    expect(references.length).toBeGreaterThan(50)
+    for (const pointer of new Set(references)) expect(() => resolve(document, pointer)).not.toThrow()
+    const ids: Array<string> = []
+    for (const [path, methods] of Object.entries(known.paths))
+      for (const [method, operation] of Object.entries(methods)) {
+        ids.push(operation.operationId)
+        expect(operation.responses, `${method} ${path}`).toHaveProperty("200")
+        const media = operation.requestBody?.content["application/json"]
+        if (method === "post") expect(media, path).toBeDefined()
+        if (media?.example !== undefined)
+          expect(violations(document, media.schema, media.example), path).toEqual([])
+      }
+    expect(new Set(ids).size).toBe(ids.length)
+    expect(Object.keys(known.components.securitySchemes)).toEqual(["apiKey"])
+    for (const path of [
+      "/predict",
+      "/check",
+      "/create",
+      "/execute",
+      "/estimateGas",
+      "/executeEncoded",
+      "/receipt",
+      "/getSigner",
+      "/getbundleraddress"
+    ])
+      expect(known.paths).toHaveProperty([path])
+    expect(known.paths).not.toHaveProperty(["/sign"])
+  })
+
+  it("is the documentation, which asks nobody else for anything", async () => {
+    const { headers, status, text } = await get("/docs")
+    expect(status).toBe(200)
+    expect(headers.get("content-type")).toContain("text/html")
+    expect(headers.get("content-security-policy")).toContain("default-src 'none'")
+    expect(text).not.toMatch(/<(?:script|link|img|iframe|object|embed)\b/i)
+    expect(text).not.toMatch(/\b(?:src|srcset)\s*=|@import|url\(/i)
+    for (const word of [
+      "/predict",
+      "/execute",
+      "validUnitl",
+      "insufficient funds",
+      "outcome_unknown",
+      "signingHash",
+      "curl"
+    ])
+      expect(text).toContain(word)
+  })
+})
+
+interface Operation {
+  readonly operationId: string
+  readonly responses: Readonly<Record<string, unknown>>
+  readonly requestBody?: {
+    readonly content: { readonly "application/json"?: { readonly schema: Json; readonly example?: Json } }
+  }
+}

@@ -1,0 +1,561 @@
+import {
+  AbiCoder,
+  Contract,
+  concat,
+  getBytes,
+  Interface,
+  MaxUint256,
+  Signature,
+  TypedDataEncoder,
+  type Wallet
+} from "ethers"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import {
+  anvilKey,
+  type DevService,
+  type Estimate,
+  type EstimatedOp,
+  elementAt,
+  first,
+  start,
+  type TransactionResult
+} from "../../support/http/DevService.js"
+
+let service: DevService
+let wallet: string
+beforeAll(async () => {
+  service = await start()
+  wallet = String((await service.create("main"))[0])
+})
+afterAll(() => service.stop())
+
+const versions = ["v0.6", "v0.7", "v0.8"] as const
+type Version = (typeof versions)[number]
+const eoa = "0x000000000000000000000000000000000000dEaD"
+const coder = AbiCoder.defaultAbiCoder()
+
+const op = (
+  to: string,
+  funcSignature: string,
+  funcParams: ReadonlyArray<unknown> = [],
+  rest: object = {}
+) => ({
+  salt: "main",
+  walletCustody: 1,
+  to,
+  funcSignature,
+  funcParams,
+  ...rest
+})
+const mint = (amount: bigint, rest: object = {}) =>
+  op(service.info.token, "mint(address,uint256)", [eoa, String(amount)], rest)
+
+const settings = (more: object = {}) => ({ ...service.info.settings, ...more })
+const through = (version: Version) => ({ entryPoint: service.info.entryPoints[version] })
+
+const estimate = (operations: ReadonlyArray<unknown>, more: object = {}) =>
+  service.ok<Estimate>("/estimateGas", { operations, settings: settings(more) })
+const estimateOne = async (operation: unknown, more: object = {}): Promise<EstimatedOp> =>
+  first((await estimate([operation], more)).userOps)
+
+const encoded = ({ encodedUserOp, userOpHash }: EstimatedOp, rest: object = {}) => ({
+  encodedUserOp,
+  userOpHash,
+  walletCustody: 1,
+  ...rest
+})
+const execute = (operations: ReadonlyArray<unknown>, more: object = {}) =>
+  service.ok<TransactionResult>("/executeEncoded", { operations, settings: settings(more) })
+const refused = (status: number, operations: ReadonlyArray<unknown>, more: object = {}) =>
+  service.refused(status, "/executeEncoded", { operations, settings: settings(more) })
+
+const received = async (): Promise<bigint> => service.token.balanceOf?.(eoa)
+const state = async () => [
+  await service.provider.getTransactionCount(service.signer.address),
+  await service.provider.getBlockNumber()
+]
+
+const tuples = {
+  "v0.6":
+    "tuple(address sender,uint256 nonce,bytes initCode,bytes callData,uint256 callGasLimit,uint256 verificationGasLimit,uint256 preVerificationGas,uint256 maxFeePerGas,uint256 maxPriorityFeePerGas,bytes paymasterAndData,bytes signature)",
+  "v0.7":
+    "tuple(address sender,uint256 nonce,bytes initCode,bytes callData,bytes32 accountGasLimits,uint256 preVerificationGas,bytes32 gasFees,bytes paymasterAndData,bytes signature)"
+}
+const tupleOf = (version: Version) => (version === "v0.6" ? tuples["v0.6"] : tuples["v0.7"])
+
+const decode = (version: Version, text: string) => coder.decode([tupleOf(version)], text)[0]
+
+const limitsOf = (version: Version, text: string) => {
+  const struct = decode(version, text)
+  if (version === "v0.6")
+    return {
+      verification: BigInt(struct.verificationGasLimit),
+      call: BigInt(struct.callGasLimit),
+      pre: BigInt(struct.preVerificationGas)
+    }
+  const packed = BigInt(struct.accountGasLimits)
+  return {
+    verification: packed >> 128n,
+    call: packed & ((1n << 128n) - 1n),
+    pre: BigInt(struct.preVerificationGas)
+  }
+}
+
+const signingHash = (hash: string, bundler: string): string =>
+  TypedDataEncoder.hash(
+    { name: "castellan", version: "1" },
+    {
+      Conditions: [
+        { name: "userOpHash", type: "bytes32" },
+        { name: "validUntil", type: "uint48" },
+        { name: "validAfter", type: "uint48" },
+        { name: "bundler", type: "address" }
+      ]
+    },
+    { userOpHash: hash, validUntil: 0, validAfter: 0, bundler }
+  )
+
+const ways: ReadonlyArray<readonly [string, (owner: Wallet, op: EstimatedOp) => string | Promise<string>]> = [
+  ["userOpHash", (owner, { userOpHash }) => owner.signingKey.sign(userOpHash).serialized],
+  ["userOpHash as a personal message", (owner, { userOpHash }) => owner.signMessage(getBytes(userOpHash))],
+  ["signingHash", (owner, op) => owner.signingKey.sign(op.signingHash).serialized],
+  ["signingHash as a personal message", (owner, op) => owner.signMessage(getBytes(op.signingHash))],
+  [
+    "signingHash with v 0 or 1",
+    (owner, op) => {
+      const { r, s, yParity } = owner.signingKey.sign(op.signingHash)
+      return concat([r, s, `0x0${yParity}`])
+    }
+  ]
+]
+
+describe.each(versions)("an estimate for EntryPoint %s", (version) => {
+  it("names its ops with the EntryPoint's own hash and the signing hash of its submitter", async () => {
+    const answer = await estimate([mint(1n), mint(2n)], through(version))
+    expect(Object.keys(answer).sort()).toEqual(["error", "gas", "status", "userOps"])
+    expect({ error: answer.error, status: answer.status }).toEqual({ error: null, status: 1 })
+    const entryPoint = new Contract(
+      service.info.entryPoints[version],
+      [`function getUserOpHash(${tupleOf(version)} op) view returns (bytes32)`],
+      service.provider
+    )
+    let sum = 0n
+    for (const [n, userOp] of answer.userOps.entries()) {
+      expect(Object.keys(userOp).sort()).toEqual([
+        "aggrIndexes",
+        "bundler",
+        "encodedUserOp",
+        "signingHash",
+        "userOpHash"
+      ])
+      expect(userOp.aggrIndexes).toEqual([n])
+      expect(userOp.encodedUserOp.slice(2, 66)).toBe(`${"0".repeat(62)}20`)
+      const struct = decode(version, userOp.encodedUserOp)
+      expect({ sender: struct.sender, signature: struct.signature, initCode: struct.initCode }).toEqual({
+        sender: wallet,
+        signature: "0x",
+        initCode: "0x"
+      })
+      expect(await entryPoint.getUserOpHash?.([...struct])).toBe(userOp.userOpHash)
+      expect(userOp.bundler).toBe(service.signer.address)
+      expect(userOp.signingHash).toBe(signingHash(userOp.userOpHash, userOp.bundler))
+      const { call, pre, verification } = limitsOf(version, userOp.encodedUserOp)
+      sum += call + pre + verification
+    }
+    expect(BigInt(answer.gas)).toBe(sum)
+  })
+
+  it("without a signer names the service's EOA as submitter", async () => {
+    const { signer: _signer, ...rest } = settings(through(version))
+    const { userOps } = await service.ok<Estimate>("/estimateGas", { operations: [mint(1n)], settings: rest })
+    const { address } = await service.ok<{ readonly address: string }>("/getbundleraddress", {})
+    const { bundler, signingHash: hash, userOpHash } = first(userOps)
+    expect(bundler).toBe(address)
+    expect(hash).toBe(signingHash(userOpHash, address))
+  })
+
+  it("goes unchanged through executeEncoded, signed by the service, with no overshoot at all", async () => {
+    const before = await received()
+    const more = { ...through(version), percentUserOpGasOvershoot: 0 }
+    const { userOps } = await estimate([mint(1n), mint(2n), mint(4n)], more)
+    const result = await execute(
+      userOps.map((each) => encoded(each)),
+      through(version)
+    )
+    expect(result.status).toBe(1)
+    expect(result.returnData.map((_, n) => elementAt(result.returnData, n).userOpHash)).toEqual(
+      userOps.map(({ userOpHash }) => userOpHash)
+    )
+    expect((await received()) - before).toBe(7n)
+  })
+
+  it.each(ways)("goes through when its owner signs %s", async (_, sign) => {
+    const before = await received()
+    const userOp = await estimateOne(mint(3n), through(version))
+    const result = await execute(
+      [encoded(userOp, { signature: await sign(service.signer, userOp) })],
+      through(version)
+    )
+    expect(elementAt(result.returnData, 0)).toMatchObject({
+      userOpHash: userOp.userOpHash,
+      success: true,
+      error: null,
+      txHash: result.txHash
+    })
+    expect((await received()) - before).toBe(3n)
+  })
+
+  it("says why it failed, and still lists the good ops", async () => {
+    const answer = await estimate(
+      [mint(1n), op(service.info.reverter, "failWithReason(string)", ["no"]), mint(1n)],
+      through(version)
+    )
+    expect(answer.status).toBe(0)
+    expect(answer.error).toContain("no")
+    expect(answer.userOps.map(({ aggrIndexes }) => aggrIndexes)).toEqual([[0], [2]])
+  })
+})
+
+describe("an estimate", () => {
+  const callDataOf = async (operation: unknown) => {
+    const { encodedUserOp } = await estimateOne(operation)
+    return new Interface(["function execute(address target, uint256 value, bytes data)"]).decodeFunctionData(
+      "execute",
+      decode("v0.7", encodedUserOp).callData
+    )
+  }
+
+  it.each([
+    ["f(uint256)", [String(MaxUint256)], [MaxUint256]],
+    ["f(uint256)", [`0x${"f".repeat(64)}`], [MaxUint256]],
+    ["f(uint)", ["0"], [0n]],
+    ["f(int256)", [String(-(2n ** 255n))], [-(2n ** 255n)]],
+    ["f(int8,int8)", ["-128", "127"], [-128n, 127n]],
+    ["f(int)", ["-1"], [-1n]],
+    ["f(bool,bool)", ["true", "false"], [true, false]],
+    ["f(string)", ["h\u00e9llo \u{1f511}"], ["h\u00e9llo \u{1f511}"]],
+    ["f(string)", [""], [""]],
+    ["f(string)", ["0x12"], ["0x12"]],
+    ["f(bytes)", ["0x"], ["0x"]],
+    ["f(bytes,bytes4)", ["0xdead", "0x12345678"], ["0xdead", "0x12345678"]],
+    ["f(address)", ["0x000000000000000000000000000000000000dead"], [eoa]],
+    ["f(uint256[])", ['["1","2"]'], [[1n, 2n]]],
+    ["f(uint256[])", [["1", "2"]], [[1n, 2n]]],
+    ["f(uint256[])", ["[]"], [[]]],
+    [
+      "f(uint256[2][])",
+      ['[["1","2"],["3","4"]]'],
+      [
+        [
+          [1n, 2n],
+          [3n, 4n]
+        ]
+      ]
+    ],
+    ["f((uint256,string))", ['["1","a"]'], [[1n, "a"]]],
+    [
+      "f((uint256 n,string s)[] list)",
+      [
+        [
+          ["1", "a"],
+          ["2", "b"]
+        ]
+      ],
+      [
+        [
+          [1n, "a"],
+          [2n, "b"]
+        ]
+      ]
+    ],
+    ["f(tuple(uint256,(bool,bytes)),string)", [["7", ["true", "0xff"]], "z"], [[7n, [true, "0xff"]], "z"]],
+    ["f(string[])", ['["a","[\\"b\\"]"]'], [["a", '["b"]']]]
+  ] as const)("encodes %s %j like any other ABI encoder", async (signature, params, values) => {
+    const { data, target, value } = await callDataOf(op(eoa, signature, params, { value: "9" }))
+    const abi = new Interface([`function ${signature}`])
+    expect({ data, target, value }).toEqual({
+      data: abi.encodeFunctionData("f", [...values]),
+      target: eoa,
+      value: 9n
+    })
+  })
+
+  it("of receive() has empty call data inside", async () => {
+    expect((await callDataOf(op(eoa, "receive()", [], { value: "0x9" }))).data).toBe("0x")
+  })
+
+  it.each([
+    ["0", 0n],
+    [50, 500_000n],
+    ["12.3456", 123_456n],
+    [0.0001, 1n],
+    [1000, 10_000_000n]
+  ])(
+    "with an overshoot of %j percent has limits of exactly that much more",
+    async (percent, tenThousandths) => {
+      const base = limitsOf(
+        "v0.7",
+        (await estimateOne(mint(1n), { percentUserOpGasOvershoot: 0 })).encodedUserOp
+      )
+      const more = limitsOf(
+        "v0.7",
+        (await estimateOne(mint(1n), { percentUserOpGasOvershoot: percent })).encodedUserOp
+      )
+      const raised = (x: bigint) => (x * (1_000_000n + tenThousandths) + 999_999n) / 1_000_000n
+      expect(more.call).toBe(raised(base.call))
+      expect(more.verification).toBe(raised(base.verification))
+    }
+  )
+
+  it("has an overshoot of 50 percent when none is asked for", async () => {
+    const half = await estimateOne(mint(1n), { percentUserOpGasOvershoot: 50 })
+    const none = await estimateOne(mint(1n))
+    expect(limitsOf("v0.7", none.encodedUserOp)).toEqual(limitsOf("v0.7", half.encodedUserOp))
+  })
+
+  it("gives twenty requests at once twenty different nonces", async () => {
+    const ops = await Promise.all(Array.from({ length: 20 }, () => estimateOne(mint(1n))))
+    expect(new Set(ops.map(({ encodedUserOp }) => decode("v0.7", encodedUserOp).nonce)).size).toBe(20)
+    const answers = await Promise.all(ops.map((each) => execute([encoded(each)])))
+    expect(answers.map(({ status }) => status)).toEqual(ops.map(() => 1))
+  })
+
+  it.each([
+    ["of a wallet that does not exist", { salt: "unborn" }, "wallet not deployed"],
+    [
+      "of more value than the wallet has",
+      { value: String(10n ** 25n), to: eoa, funcSignature: "receive()", funcParams: [] },
+      /./
+    ]
+  ])("%s answers 200 with status 0", async (_, rest, error) => {
+    const answer = await estimate([{ ...mint(1n), ...rest }])
+    expect({ gas: answer.gas, status: answer.status, userOps: answer.userOps }).toEqual({
+      gas: 0,
+      status: 0,
+      userOps: []
+    })
+    expect(answer.error).toMatch(error)
+  })
+})
+
+describe("an encoded op", () => {
+  it("posted again gives its outcome, and is not executed again", async () => {
+    const before = await received()
+    const userOp = await estimateOne(mint(5n))
+    const [one, other] = await Promise.all([execute([encoded(userOp)]), execute([encoded(userOp)])])
+    const after = await state()
+    const again = await execute([encoded(userOp)])
+    expect([one, other, again].map(({ status, txHash }) => ({ status, txHash }))).toEqual(
+      Array.from({ length: 3 }, () => ({ status: 1, txHash: one.txHash }))
+    )
+    expect(elementAt(again.returnData, 0)).toMatchObject({ success: true, userOpHash: userOp.userOpHash })
+    expect(await state()).toEqual(after)
+    expect((await received()) - before).toBe(5n)
+  })
+
+  it("twice in one request is refused", async () => {
+    const userOp = await estimateOne(mint(1n))
+    const { details } = await refused(400, [encoded(userOp), encoded(userOp)])
+    expect(details[0]?.path).toMatch(/^operations\[1\]/)
+  })
+
+  it("by another hash than its own is refused", async () => {
+    const [one, other] = (await estimate([mint(1n), mint(2n)])).userOps
+    const { code, details } = await refused(400, [
+      { encodedUserOp: one?.encodedUserOp, userOpHash: other?.userOpHash, walletCustody: 1 }
+    ])
+    expect(code).toBe("hash_mismatch")
+    expect(details.map(({ path }) => path)).toEqual(["operations[0].userOpHash"])
+  })
+
+  it("for another EntryPoint than the request's is refused", async () => {
+    const userOp = await estimateOne(mint(1n), through("v0.7"))
+    for (const version of ["v0.6", "v0.8"] as const) {
+      const { details } = await refused(400, [encoded(userOp)], through(version))
+      expect(details[0]?.path).toMatch(/^operations\[0\]\.(userOpHash|encodedUserOp)$/)
+    }
+  })
+
+  it.each([
+    ["of a stranger", (op: EstimatedOp) => anvilKey(8).signingKey.sign(op.signingHash).serialized],
+    ["over another hash", () => anvilKey(1).signingKey.sign(`0x${"12".repeat(32)}`).serialized],
+    [
+      "for another submitter",
+      (op: EstimatedOp) => anvilKey(1).signingKey.sign(signingHash(op.userOpHash, eoa)).serialized
+    ],
+    [
+      "with the high s",
+      (op: EstimatedOp) => {
+        const { r, s, v } = anvilKey(1).signingKey.sign(op.signingHash)
+        const n = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
+        return concat([r, `0x${(n - BigInt(s)).toString(16).padStart(64, "0")}`, v === 27 ? "0x1c" : "0x1b"])
+      }
+    ],
+    ["of zeros", () => `0x${"00".repeat(65)}`],
+    ["of 0xff", () => `0x${"ff".repeat(65)}`],
+    ["that is empty", () => "0x"],
+    [
+      "of 64 bytes",
+      (op: EstimatedOp) => Signature.from(anvilKey(1).signingKey.sign(op.signingHash)).compactSerialized
+    ],
+    [
+      "twice",
+      (op: EstimatedOp) => {
+        const { serialized } = anvilKey(1).signingKey.sign(op.signingHash)
+        return concat([serialized, serialized])
+      }
+    ],
+    [
+      "with v 29",
+      (op: EstimatedOp) => `${anvilKey(1).signingKey.sign(op.signingHash).serialized.slice(0, -2)}1d`
+    ],
+    ["that is huge", () => `0x${"11".repeat(200_000)}`]
+  ])("with a signature %s is refused before anything is sent", async (_, sign) => {
+    const userOp = await estimateOne(mint(1n))
+    const before = await state()
+    const answer = await service.ask<{ readonly code: string; readonly error: string }>("/executeEncoded", {
+      operations: [encoded(userOp, { signature: sign(userOp) })],
+      settings: settings()
+    })
+    expect([400, 422]).toContain(answer.status)
+    if (answer.status === 422) expect(answer.body.code).toBe("invalid_signature")
+    expect(answer.text.length).toBeLessThan(2_000)
+    expect(await state()).toEqual(before)
+  })
+
+  it("with a bad signature says which hash was expected, and leaves the others to go", async () => {
+    const [bad, good] = (await estimate([mint(1n), mint(2n)])).userOps
+    if (bad === undefined || good === undefined) throw new Error("two ops were expected")
+    const signature = anvilKey(8).signingKey.sign(bad.signingHash).serialized
+    const alone = await refused(422, [encoded(bad, { signature })])
+    expect(JSON.stringify(alone)).toContain(bad.signingHash)
+    const result = await execute([encoded(bad, { signature }), encoded(good)])
+    expect(result.status).toBe(4)
+    expect(elementAt(result.returnData, 0).error).toBeTruthy()
+    expect(elementAt(result.returnData, 1).error).toBeNull()
+  })
+
+  it("of a wallet whose owner is somebody else goes with his signature only", async () => {
+    const [address = ""] = await service.create("sold")
+    const owner = anvilKey(9)
+    await service.ok<TransactionResult>("/execute", {
+      operations: [
+        op(
+          address,
+          "setConfig((uint8,uint8,address[],(bytes32,bytes32)[]))",
+          [["1", "1", [owner.address], []]],
+          {
+            salt: "sold"
+          }
+        )
+      ],
+      settings: settings()
+    })
+    const before = await received()
+    const userOp = await estimateOne(mint(6n, { salt: "sold" }))
+    const { code, error } = await refused(422, [encoded(userOp)])
+    expect({ code, error }).toEqual({ code: "threshold_not_met", error: "threshold not met: have 0 of 1" })
+    const signature = owner.signingKey.sign(userOp.signingHash).serialized
+    expect((await execute([encoded(userOp, { signature })])).status).toBe(1)
+    expect((await received()) - before).toBe(6n)
+  })
+
+  it("of which the nonce is used elsewhere is refused", async () => {
+    const userOp = await estimateOne(mint(1n), { percentUserOpGasOvershoot: 0 })
+    expect((await execute([encoded(userOp)])).status).toBe(1)
+    const struct = decode("v0.7", userOp.encodedUserOp)
+    const changed = coder.encode(
+      [tuples["v0.7"]],
+      [
+        [
+          struct.sender,
+          struct.nonce,
+          "0x",
+          struct.callData,
+          struct.accountGasLimits,
+          struct.preVerificationGas + 1n,
+          struct.gasFees,
+          "0x",
+          "0x"
+        ]
+      ]
+    )
+    const entryPoint = new Contract(
+      service.info.entryPoints["v0.7"],
+      [`function getUserOpHash(${tuples["v0.7"]} op) view returns (bytes32)`],
+      service.provider
+    )
+    const userOpHash = await entryPoint.getUserOpHash?.([...coder.decode([tuples["v0.7"]], changed)[0]])
+    const { code } = await refused(422, [{ encodedUserOp: changed, userOpHash, walletCustody: 1 }])
+    expect(code).toBe("invalid_nonce")
+  })
+
+  it.each([
+    ["without settings.signer", { signer: undefined }, {}],
+    ["with a window's beginning", {}, { validAfter: 1 }],
+    ["with a window's end", {}, { validUnitl: 4_102_444_800 }],
+    ["of custody 2", {}, { walletCustody: 2 }],
+    ["of custody 5", {}, { walletCustody: 5 }]
+  ])("%s is not available yet", async (_, more, rest) => {
+    const userOp = await estimateOne(mint(1n))
+    const { code, error } = await refused(400, [encoded(userOp, rest)], more)
+    expect(code).toBe("not_available_yet")
+    expect(error).toMatch(/ is not available yet$/)
+  })
+
+  it("with a window of zeros has no window", async () => {
+    const userOp = await estimateOne(mint(1n))
+    const result = await execute([encoded(userOp, { validAfter: 0, validUnitl: 0 })])
+    expect(result.status).toBe(1)
+  })
+
+  it.each([
+    ["nothing", "0x"],
+    ["noise", `0x${"ab".repeat(500)}`],
+    ["an offset of 2^255", `0x80${"00".repeat(31)}${"00".repeat(600)}`],
+    ["a length of 2^256 - 1", `0x${"00".repeat(31)}20${"ff".repeat(600)}`]
+  ])("that is %s is refused", async (_, encodedUserOp) => {
+    const { details } = await refused(400, [
+      { encodedUserOp, userOpHash: `0x${"11".repeat(32)}`, walletCustody: 1 }
+    ])
+    expect(details.map(({ path }) => path)).toEqual(["operations[0].encodedUserOp"])
+  })
+
+  it("with bytes behind its end, or cut short, is refused", async () => {
+    const { encodedUserOp, userOpHash } = await estimateOne(mint(1n))
+    for (const text of [
+      `${encodedUserOp}00`,
+      `${encodedUserOp}${"00".repeat(32)}`,
+      encodedUserOp.slice(0, -64)
+    ])
+      await refused(400, [{ encodedUserOp: text, userOpHash, walletCustody: 1 }])
+  })
+
+  it("of another kind of wallet is refused", async () => {
+    const { encodedUserOp } = await estimateOne(mint(1n))
+    const struct = decode("v0.7", encodedUserOp)
+    const foreign = coder.encode([tuples["v0.7"]], [[service.info.token, ...[...struct].slice(1)]])
+    const entryPoint = new Contract(
+      service.info.entryPoints["v0.7"],
+      [`function getUserOpHash(${tuples["v0.7"]} op) view returns (bytes32)`],
+      service.provider
+    )
+    const userOpHash = await entryPoint.getUserOpHash?.([...coder.decode([tuples["v0.7"]], foreign)[0]])
+    const { code } = await refused(422, [{ encodedUserOp: foreign, userOpHash, walletCustody: 1 }])
+    expect(code).toBe("wallet_not_supported")
+  })
+
+  it("that reverts by the time it is executed is left out, with the reason", async () => {
+    const burn = op(service.info.token, "transfer(address,uint256)", [eoa, "10"])
+    const fill = op(service.info.token, "mint(address,uint256)", [wallet, "10"])
+    const [filling, one, other] = (await estimate([fill, burn, mint(1n)])).userOps
+    if (filling === undefined || one === undefined || other === undefined)
+      throw new Error("three ops were expected")
+    const result = await execute([encoded(one), encoded(other)])
+    expect(result.status).toBe(4)
+    expect(elementAt(result.returnData, 0)).toMatchObject({ success: false, txHash: null })
+    expect(elementAt(result.returnData, 0).error).toContain("ERC20InsufficientBalance")
+    expect(elementAt(result.returnData, 1)).toMatchObject({ success: true, error: null })
+    expect((await execute([encoded(filling), encoded(one)])).status).toBe(1)
+  })
+})

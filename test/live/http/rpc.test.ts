@@ -1,0 +1,305 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type HostileNode, honest, httpNode, json, secret, tcpNode } from "../../support/HostileNode.js"
+import {
+  type CreateResult,
+  type DevService,
+  type Envelope,
+  type Estimate,
+  start,
+  type TransactionResult
+} from "../../support/http/DevService.js"
+
+let service: DevService
+let wallet: string
+const nodes: Array<HostileNode> = []
+beforeAll(async () => {
+  service = await start()
+  wallet = String((await service.create("main"))[0])
+})
+afterAll(async () => {
+  await Promise.all(nodes.map((node) => node.close()))
+  await service.stop()
+})
+
+const hash = `0x${"11".repeat(32)}`
+const account = { salt: "fresh", walletCustody: 1 }
+const operation = () => ({
+  wallet,
+  walletCustody: 1,
+  to: service.info.token,
+  funcSignature: "mint(address,uint256)",
+  funcParams: [wallet, "1"]
+})
+
+let op: object
+beforeAll(async () => {
+  const { userOps } = await service.ok<Estimate>("/estimateGas", {
+    operations: [operation()],
+    settings: service.info.settings
+  })
+  op = { encodedUserOp: userOps[0]?.encodedUserOp, userOpHash: userOps[0]?.userOpHash, walletCustody: 1 }
+})
+
+/** A good request of every endpoint that talks to a node, but for the node. */
+const requests = (rpc: string): ReadonlyArray<readonly [string, object]> => {
+  const settings = { ...service.info.settings, rpc }
+  return [
+    ["/check", { accounts: [account], settings }],
+    ["/create", { accounts: [account], settings }],
+    ["/execute", { operations: [operation()], settings }],
+    ["/estimateGas", { operations: [operation()], settings }],
+    ["/executeEncoded", { operations: [op], settings }],
+    ["/receipt", { txHashes: [hash], rpc }]
+  ]
+}
+
+const sent = () => service.provider.getTransactionCount(service.signer.address)
+
+/** Every endpoint's answer to a node, which must be a refusal that shows nothing of its URL but scheme and host. */
+const refuses = async (rpc: string, statuses: ReadonlyArray<number> = [400]) => {
+  const before = await sent()
+  const answers = await Promise.all(
+    requests(rpc).map(async ([path, body]) => ({ path, ...(await service.ask<Envelope>(path, body)) }))
+  )
+  for (const { body, path, status, text } of answers) {
+    expect(statuses, `${path}: ${text}`).toContain(status)
+    expect(text).not.toContain(secret)
+    if (status !== 200)
+      expect(body.details[0]?.path, `${path}: ${text}`).toBe(path === "/receipt" ? "rpc" : "settings.rpc")
+  }
+  expect(service.log()).not.toContain(secret)
+  expect(await sent()).toBe(before)
+  return answers.map(({ body }) => body)
+}
+
+const invalid = async (rpc: string) => {
+  for (const { code, error } of await refuses(rpc))
+    expect({ code, error }).toEqual({ code: "invalid_rpc", error: "invalid rpc" })
+}
+
+const node = async (made: Promise<HostileNode>): Promise<HostileNode> => {
+  const started = await made
+  nodes.push(started)
+  return started
+}
+
+describe("a node", () => {
+  it("that redirects to a good one is not followed", async () => {
+    for (const status of [301, 302, 307, 308]) {
+      const redirecting = await node(
+        httpNode((response) => response.writeHead(status, { location: service.info.rpc }).end())
+      )
+      await invalid(redirecting.url)
+    }
+  })
+
+  it("that never answers is given up within a few seconds", async () => {
+    const silent = await node(httpNode(() => undefined))
+    const began = performance.now()
+    await invalid(silent.url)
+    expect(performance.now() - began).toBeLessThan(9_000)
+  })
+
+  it("that never says a byte is given up within a few seconds", async () => {
+    const mute = await node(tcpNode(() => undefined))
+    const began = performance.now()
+    await invalid(mute.url)
+    expect(performance.now() - began).toBeLessThan(9_000)
+  })
+
+  it.each([
+    ["HTML", "<html><body>Service Unavailable</body></html>"],
+    ["nothing", ""],
+    ["half a JSON", '{"jsonrpc":"2.0","id":1,'],
+    ["another JSON", '{"hello":"world"}'],
+    ["a list of nothing", "[]"],
+    ["null", "null"],
+    ["a number", "7"],
+    ["its own secrets", `{"error":"${secret}"}`]
+  ])("that answers %s is no node", async (_, body) => {
+    const wrong = await node(httpNode((response) => response.writeHead(200).end(body)))
+    await invalid(wrong.url)
+  })
+
+  it.each([401, 403, 404, 500, 503])("that answers with status %d is no node", async (status) => {
+    const failing = await node(httpNode((response) => response.writeHead(status).end(secret)))
+    await invalid(failing.url)
+  })
+
+  it.each(["0x", "x", 31337, null, {}, "0xzz", "-0x1", `0x${"f".repeat(70)}`])(
+    "whose chain id is %j is no node",
+    async (chainId) => {
+      const odd = await node(httpNode((response, body) => honest(response, body, () => chainId)))
+      for (const { code } of await refuses(odd.url))
+        expect(["invalid_rpc", "unsupported_chain"]).toContain(code)
+    }
+  )
+
+  it("that refuses every call with its secrets in the message shows none of them", async () => {
+    const refusing = await node(
+      httpNode((response, body) => {
+        const calls = JSON.parse(body)
+        const answer = (id: unknown) => ({
+          jsonrpc: "2.0",
+          id,
+          error: { code: -32000, message: `no: ${secret}` }
+        })
+        json(response, Array.isArray(calls) ? calls.map(({ id }) => answer(id)) : answer(calls.id))
+      })
+    )
+    for (const { code } of await refuses(refusing.url, [200, 400, 422]))
+      expect([undefined, "invalid_rpc", "node_refused"]).toContain(code)
+  })
+
+  it("of a chain without a profile is refused by the chain's number", async () => {
+    const foreign = await node(httpNode((response, body) => honest(response, body, () => "0x1")))
+    for (const { code, error } of await refuses(foreign.url))
+      expect({ code, error }).toEqual({ code: "unsupported_chain", error: "unsupported chain id 1" })
+  })
+
+  it("that is not there is unreachable", async () => {
+    const gone = await httpNode(() => undefined)
+    await gone.close()
+    await invalid(gone.url)
+  })
+
+  it.each([
+    "http://10.0.0.1/",
+    "http://172.16.0.1/",
+    "http://192.168.1.1:8545/",
+    "http://169.254.169.254/latest/meta-data/",
+    "http://100.64.0.1/",
+    "http://0.0.0.0:1/",
+    "http://224.0.0.1/",
+    "http://255.255.255.255/",
+    "http://[fe80::1]/",
+    "http://[fc00::1]/",
+    "http://[::]/",
+    "http://[::ffff:10.0.0.1]/",
+    "http://[64:ff9b::a00:1]/",
+    "http://0xa000001/",
+    "http://167772161/",
+    "http://012.0.0.1/",
+    "http://10.1/",
+    "https://192.168.0.1/",
+    "http://castellan.invalid/"
+  ])("at %s is never asked", async (url) => {
+    const began = performance.now()
+    await invalid(`${url}${secret}`)
+    expect(performance.now() - began).toBeLessThan(9_000)
+  })
+
+  it("at every address of this machine is refused like any other private one, loopback apart", async () => {
+    const { port } = new URL(service.info.rpc)
+    await invalid(`http://0.0.0.0:${port}/${secret}`)
+    await invalid(`http://[::]:${port}/${secret}`)
+  })
+
+  it("with a name of loopback, or its number in another spelling, serves in development", async () => {
+    const { port } = new URL(service.info.rpc)
+    for (const host of ["localhost", "2130706433", "0x7f000001", "127.1"]) {
+      const rpc = `http://${host}:${port}/?key=${secret}`
+      const { status, text } = await service.ask("/receipt", { txHashes: [hash], rpc })
+      expect(status, `${rpc}: ${text}`).toBe(200)
+    }
+  })
+
+  it.each([
+    "ftp://127.0.0.1/",
+    "file:///etc/passwd",
+    "javascript:alert(1)",
+    "ws://127.0.0.1/",
+    "127.0.0.1:8545",
+    "http://",
+    "http:// 127.0.0.1/",
+    `http://user:${secret}@127.0.0.1/`,
+    `http://${secret}@127.0.0.1/`,
+    "",
+    "http://127.0.0.1:99999/",
+    `http://127.0.0.1/${"x".repeat(100_000)}`
+  ])("is not what %.60j names", async (rpc) => {
+    await invalid(rpc)
+  })
+})
+
+describe("whose node is believed", () => {
+  it("in create: the operator's; the caller's tells its chain id, and nothing else", async () => {
+    const asked = new Set<string>()
+    const lying = await node(
+      httpNode((response, body) =>
+        honest(response, body, ({ method }) => {
+          asked.add(method)
+          return method === "eth_chainId" ? "0x7a69" : null
+        })
+      )
+    )
+    const [fresh = ""] = await service.predict("operator")
+    await service.fund(fresh)
+    const result = await service.ok<CreateResult>("/create", {
+      accounts: [{ salt: "operator", walletCustody: 1 }],
+      settings: { ...service.info.settings, rpc: lying.url }
+    })
+    expect(result.status).toBe(1)
+    expect(await service.provider.getCode(fresh)).not.toBe("0x")
+    expect([...asked]).toEqual(["eth_chainId"])
+    expect(service.log()).not.toContain(secret)
+  })
+
+  it("in execute: the caller's, whose lies about the chain's state end as no 500 and send nothing", async () => {
+    for (const lie of ["0x", "0x1", null, {}, [], "x"]) {
+      const lying = await node(
+        httpNode((response, body) =>
+          honest(response, body, ({ method }) => (method === "eth_chainId" ? "0x7a69" : lie))
+        )
+      )
+      const before = await sent()
+      for (const [path, body] of requests(lying.url).filter(
+        ([path]) => path !== "/create" && path !== "/check"
+      )) {
+        const { status, text } = await service.ask(path, body)
+        expect([200, 400, 422], `${path} ${JSON.stringify(lie)}: ${text}`).toContain(status)
+        expect(text).not.toContain(secret)
+      }
+      expect(await sent()).toBe(before)
+    }
+    expect(service.log()).not.toContain(secret)
+  })
+
+  it("a lying one taints nobody else: the same account works on with a good one", async () => {
+    const result = await service.ok<TransactionResult>("/execute", {
+      operations: [operation()],
+      settings: service.info.settings
+    })
+    expect(result.status).toBe(1)
+  })
+})
+
+describe("secrets", () => {
+  it("in an rpc URL, an API key and a signer are in no answer and in no line of the log", async () => {
+    const key = "cst_thisIsNoKeyOfAnybody0123456789abcdefghijkl"
+    const unknown = await service.ask<Envelope>("/execute", {}, { key })
+    expect(unknown.status).toBe(401)
+    expect(unknown.text).not.toContain(key)
+    const rpc = `${service.info.rpc}/?apikey=${secret}`
+    for (const [path, body] of requests(rpc)) {
+      const { status, text } = await service.ask(path, body)
+      expect([200, 422], `${path}: ${text}`).toContain(status)
+      expect(text).not.toContain(secret)
+    }
+    const stranger = await service.ask<Envelope>("/getSigner", {
+      signer: { clientId: secret, versionId: secret }
+    })
+    expect(stranger.status).toBe(401)
+    expect(stranger.text).not.toContain(secret)
+    const log = service.log()
+    expect(log).toContain("/execute")
+    for (const word of [
+      secret,
+      key,
+      service.info.apiKeys.enterprise,
+      service.info.faucetPrivateKey,
+      service.signer.privateKey
+    ])
+      expect(log).not.toContain(word)
+  })
+})

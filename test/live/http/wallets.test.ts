@@ -1,0 +1,497 @@
+import { AbiCoder, concat, getCreate2Address, id, keccak256 } from "ethers"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import {
+  anvilKey,
+  type CreateResult,
+  type DevService,
+  elementAt,
+  type Prediction,
+  start,
+  type TransactionResult
+} from "../../support/http/DevService.js"
+
+interface Checked {
+  readonly exists: boolean
+  readonly wallet: string
+  readonly salt: string
+  readonly error: string | null
+}
+
+let service: DevService
+beforeAll(async () => {
+  service = await start()
+})
+afterAll(() => service.stop())
+
+const coder = AbiCoder.defaultAbiCoder()
+
+/** The published formula, written down again. */
+const predicted = (salt: string, custody: number): string => {
+  const { beaconAdminAddress, beaconAdminCreationCode, factory } = service.info.settings
+  const create2Salt = keccak256(coder.encode(["bytes32", "uint256"], [id(salt), custody]))
+  const initCode = concat([
+    beaconAdminCreationCode,
+    coder.encode(["address", "bytes"], [beaconAdminAddress, "0x"])
+  ])
+  return getCreate2Address(factory, create2Salt, keccak256(initCode))
+}
+
+const predict = (accounts: ReadonlyArray<unknown>) =>
+  service.ok<ReadonlyArray<Prediction>>("/predict", { accounts, settings: service.info.settings })
+
+const account = (salt: string, rest: object = {}) => ({ salt, walletCustody: 1, ...rest })
+
+const create = (accounts: ReadonlyArray<unknown>, settings: object = {}) =>
+  service.ok<CreateResult>("/create", { accounts, settings: { ...service.info.settings, ...settings } })
+
+const createRefused = (status: number, accounts: ReadonlyArray<unknown>, settings: object = {}) =>
+  service.refused(status, "/create", { accounts, settings: { ...service.info.settings, ...settings } })
+
+const check = (accounts: ReadonlyArray<unknown>, settings: object = { rpc: service.info.rpc }) =>
+  service.ok<ReadonlyArray<Checked>>("/check", { accounts, settings })
+
+const transactionsSent = async () => [
+  await service.provider.getTransactionCount(service.signer.address),
+  await service.provider.getBlockNumber()
+]
+
+describe("a prediction", () => {
+  it("is the CREATE2 address of every salt and custody, 256 of them in one request", async () => {
+    const accounts = Array.from({ length: 256 }, (_, n) => ({
+      salt: `customer ${n} \u00e9\u4e2d\u{1f511}`,
+      walletCustody: (n % 5) + 1
+    }))
+    const answers = await predict(accounts)
+    expect(answers).toEqual(
+      accounts.map(({ salt, walletCustody }) => ({
+        salt,
+        wallet: predicted(salt, walletCustody),
+        error: null
+      }))
+    )
+    expect(new Set(answers.map(({ wallet }) => wallet)).size).toBe(256)
+  })
+
+  it("tells salts apart that differ in case only, and takes 256 bytes of salt", async () => {
+    const longest = "\u00e9".repeat(128)
+    const [lower, upper, long] = await predict([account("a"), account("A"), account(longest)])
+    expect(lower?.wallet).not.toBe(upper?.wallet)
+    expect(long).toEqual({ salt: longest, wallet: predicted(longest, 1), error: null })
+  })
+
+  it("asks no node: it is answered while the named one does not exist", async () => {
+    const settings = { ...service.info.settings, rpc: "http://127.0.0.1:1/" }
+    const [answer] = await service.ok<ReadonlyArray<Prediction>>("/predict", {
+      accounts: [account("offline")],
+      settings
+    })
+    expect(answer?.wallet).toBe(predicted("offline", 1))
+  })
+
+  it.each([
+    ["is no hex", "0xzz"],
+    ["has half a byte", "0x123"],
+    ["has no prefix", "6080"],
+    ["is empty", ""],
+    ["is no bytes", "0x"],
+    ["is longer than 48 KiB", `0x${"60".repeat(48 * 1024 + 1)}`]
+  ])("fails with 422 when the creation code %s", async (_, beaconAdminCreationCode) => {
+    const { code, error } = await service.refused(422, "/predict", {
+      accounts: [account("a")],
+      settings: { ...service.info.settings, beaconAdminCreationCode }
+    })
+    expect({ code, error }).toEqual({
+      code: "internal_application_error",
+      error: "internal application error"
+    })
+  })
+
+  it.each([0, 6, -1, 255])("of custody %d is refused", async (walletCustody) => {
+    const { details, error } = await service.refused(400, "/predict", {
+      accounts: [account("a"), account("b", { walletCustody })],
+      settings: service.info.settings
+    })
+    expect(error).toBe("invalid wallet custody type")
+    expect(details.map(({ path }) => path)).toEqual(["accounts[1].walletCustody"])
+  })
+})
+
+const badSalts: ReadonlyArray<readonly [string, string]> = [
+  ["of 257 bytes", "s".repeat(257)],
+  ["with a control character", "a\u0000b"],
+  ["with a line feed", "a\nb"],
+  ["with a space in front", " a"],
+  ["with a space behind", "a "],
+  ["with an outer no-break space", "a\u00a0"],
+  ["that is not NFC", "e\u0301"],
+  ["with a lone surrogate", "a\ud800"],
+  ["with a C1 control character", "a\u0085b"]
+]
+
+describe("a salt", () => {
+  it("that is empty is malformed in predict, and none at all where a wallet could stand instead", async () => {
+    const { settings } = service.info
+    const accounts = [account("")]
+    const predicting = await service.refused(400, "/predict", { accounts, settings })
+    expect(predicting.error).toBe("invalid salt format")
+    const creating = await service.refused(400, "/create", { accounts, settings })
+    expect(creating.error).toBe("salt is required")
+    expect((await check(accounts))[0]?.error).toContain("required")
+  })
+
+  it.each(badSalts)("%s is refused by predict and create", async (_, salt) => {
+    for (const path of ["/predict", "/create"]) {
+      const { code, details, error } = await service.refused(400, path, {
+        accounts: [account("good"), account(salt)],
+        settings: service.info.settings
+      })
+      expect({ code, error }).toEqual({ code: "invalid_salt_format", error: "invalid salt format" })
+      expect(details.map(({ path }) => path)).toEqual(["accounts[1].salt"])
+    }
+  })
+
+  it("that is malformed is its element's error in check, and hides no other element", async () => {
+    const answers = await check([...badSalts.map(([, salt]) => account(salt)), account("unborn")])
+    const errors = answers.map(({ error }) => error)
+    expect(errors.at(-1)).toBeNull()
+    expect(new Set(errors.slice(0, -1))).toEqual(new Set(["invalid salt format"]))
+    expect(answers.every(({ exists }) => exists === false)).toBe(true)
+  })
+})
+
+describe.each(["v0.6", "v0.7", "v0.8"] as const)("creation through EntryPoint %s", (version) => {
+  const settings = () => ({ entryPoint: service.info.entryPoints[version] })
+  const salts = ["one", "two", "three"].map((name) => `${name} ${version}`)
+
+  it("deploys several wallets in one transaction at their predicted addresses: status 1", async () => {
+    const wallets = await service.predict(...salts)
+    for (const wallet of wallets) await service.fund(wallet)
+    const result = await create(
+      salts.map((salt) => account(salt)),
+      settings()
+    )
+    expect(Object.keys(result).sort()).toEqual([
+      "cumulativeGasUsed",
+      "effectiveGasPrice",
+      "gasUsed",
+      "logs",
+      "returnData",
+      "status",
+      "txHash",
+      "txHashes"
+    ])
+    expect(result.status).toBe(1)
+    expect(result.returnData).toEqual(salts.map((salt, n) => ({ [n]: { salt, wallet: wallets[n] } })))
+    expect(result.txHashes).toEqual([result.txHash])
+    for (const wallet of wallets) expect(await service.provider.getCode(wallet)).not.toBe("0x")
+    const receipt = await service.provider.getTransactionReceipt(result.txHash)
+    expect({ to: receipt?.to, from: receipt?.from, status: receipt?.status }).toEqual({
+      to: service.info.entryPoints[version],
+      from: service.signer.address,
+      status: 1
+    })
+    expect({
+      gasUsed: BigInt(result.gasUsed),
+      cumulativeGasUsed: BigInt(result.cumulativeGasUsed),
+      effectiveGasPrice: result.effectiveGasPrice
+    }).toEqual({
+      gasUsed: receipt?.gasUsed,
+      cumulativeGasUsed: receipt?.cumulativeGasUsed,
+      effectiveGasPrice: String(receipt?.gasPrice)
+    })
+    expect(result.logs.map(({ data, topics }) => ({ data, topics }))).toEqual(
+      receipt?.logs.map(({ data, topics }) => ({ data, topics: [...topics] }))
+    )
+    const deployed = result.logs.filter(({ eventName }) => eventName === "AccountDeployed")
+    expect(deployed.map(({ args }) => args.sender)).toEqual(wallets)
+  })
+
+  it("of wallets that all exist sends nothing: status 2", async () => {
+    const before = await transactionsSent()
+    const result = await create(
+      salts.map((salt) => account(salt)),
+      settings()
+    )
+    const wallets = await service.predict(...salts)
+    expect(result).toEqual({
+      status: 2,
+      txHash: "",
+      cumulativeGasUsed: 0,
+      gasUsed: 0,
+      effectiveGasPrice: "0",
+      returnData: salts.map((salt, n) => ({ [n]: { salt, wallet: wallets[n] } })),
+      logs: [],
+      txHashes: []
+    })
+    expect(await transactionsSent()).toEqual(before)
+  })
+
+  it("of an existing, a funded and an unfunded one deploys what it can: status 3", async () => {
+    const [funded = "", unfunded = ""] = [`funded ${version}`, `unfunded ${version}`]
+    const [wallet = ""] = await service.predict(funded)
+    await service.fund(wallet)
+    const result = await create([account(String(salts[0])), account(unfunded), account(funded)], settings())
+    expect(result.status).toBe(3)
+    expect(elementAt(result.returnData, 1).error).toContain("insufficient funds")
+    expect(elementAt(result.returnData, 2)).toEqual({ salt: funded, wallet })
+    expect(await service.provider.getCode(wallet)).not.toBe("0x")
+  })
+
+  it("of unfunded wallets names each and what it lacks, and sends nothing", async () => {
+    const poor = [`poor ${version}`, `poorer ${version}`]
+    const wallets = await service.predict(...poor)
+    await service.fund(String(wallets[1]), 1_000n)
+    const before = await transactionsSent()
+    const { code, details, error } = await createRefused(
+      422,
+      poor.map((salt) => account(salt)),
+      settings()
+    )
+    expect({ code, error }).toEqual({ code: "insufficient_funds", error: "insufficient funds" })
+    expect(details.map(({ path }) => path)).toEqual(["accounts[0]", "accounts[1]"])
+    for (const [n, wallet] of wallets.entries()) expect(JSON.stringify(details[n])).toContain(wallet)
+    expect(await transactionsSent()).toEqual(before)
+    for (const [n, wallet] of wallets.entries())
+      await service.fund(wallet, BigInt(String(details[n]?.missing)))
+    expect(
+      (
+        await create(
+          poor.map((salt) => account(salt)),
+          settings()
+        )
+      ).status
+    ).toBe(1)
+  })
+})
+
+describe("creation", () => {
+  it("of a wallet that exists with another owner is refused as a whole, and sends nothing", async () => {
+    const [wallet = "", fresh = ""] = await service.predict("rotated", "beside")
+    await service.create("rotated")
+    await service.fund(fresh)
+    const rotation = await service.ok<TransactionResult>("/execute", {
+      operations: [
+        {
+          wallet,
+          walletCustody: 1,
+          to: wallet,
+          funcSignature: "setConfig((uint8,uint8,address[],(bytes32,bytes32)[]))",
+          funcParams: [JSON.stringify(["1", "1", [anvilKey(9).address], []])]
+        }
+      ],
+      settings: service.info.settings
+    })
+    expect(rotation.status).toBe(1)
+    const before = await transactionsSent()
+    const { code, details, error } = await createRefused(422, [account("beside"), account("rotated")])
+    expect({ code, error }).toEqual({ code: "account_exists", error: "account already exists" })
+    expect(details.map(({ path }) => path)).toEqual(["accounts[1]"])
+    expect(await transactionsSent()).toEqual(before)
+  })
+
+  it("by custody 0 makes a wallet of the operator's default custody", async () => {
+    const [wallet = ""] = await service.predict("default")
+    await service.fund(wallet)
+    const result = await create([account("default", { walletCustody: 0 })])
+    expect(elementAt(result.returnData, 0).wallet).toBe(wallet)
+    expect(result.status).toBe(1)
+  })
+
+  it("takes one wallet once: the same account twice in a request is refused", async () => {
+    const { details } = await createRefused(400, [account("twin"), account("twin")])
+    expect(details.map(({ path }) => path).join()).toContain("accounts[1]")
+  })
+
+  it.each([2, 3, 4, 5])("of custody %d is not available yet", async (walletCustody) => {
+    const { code, error, details } = await createRefused(400, [account("later", { walletCustody })])
+    expect({ code, error }).toEqual({
+      code: "not_available_yet",
+      error: `walletCustody ${walletCustody} is not available yet`
+    })
+    expect(details.map(({ path }) => path)).toEqual(["accounts[0].walletCustody"])
+  })
+
+  it.each([6, -1, 256])("of custody %d is refused by its name", async (walletCustody) => {
+    const { details, error } = await createRefused(400, [account("odd", { walletCustody })])
+    expect(error).toBe("invalid wallet custody type")
+    expect(details.map(({ path }) => path)).toEqual(["accounts[0].walletCustody"])
+  })
+
+  it.each([
+    ["passkeyPubKey", { passkeyPubKey: ["AAAA"] }],
+    ["signers", { signers: ["0x000000000000000000000000000000000000dEaD"] }],
+    ["threshold", { threshold: "1" }]
+  ])("refuses %s, which custody 1 does not use", async (field, rest) => {
+    const { details } = await createRefused(400, [account("unused", rest)])
+    expect(details.map(({ path }) => path)).toEqual([`accounts[0].${field}`])
+  })
+
+  it.each([["legacyWallet", { legacyWallet: true }, "accounts[0].legacyWallet"]])(
+    "with %s is not available yet",
+    async (name, rest, path) => {
+      const { code, details, error } = await createRefused(400, [account("later", rest)])
+      expect({ code, error }).toEqual({ code: "not_available_yet", error: `${name} is not available yet` })
+      expect(details.map(({ path }) => path)).toEqual([path])
+    }
+  )
+
+  it("by wallet alone is not available yet", async () => {
+    const [wallet = ""] = await service.predict("alone")
+    const { code, error } = await createRefused(400, [{ wallet, walletCustody: 1 }])
+    expect(code).toBe("not_available_yet")
+    expect(error).toMatch(/ is not available yet$/)
+  })
+
+  it("through a factory that is not this account's is refused before anything is signed", async () => {
+    const { code, details } = await createRefused(400, [account("foreign")], {
+      factory: "0x000000000000000000000000000000000000dEaD"
+    })
+    expect(code).toBe("factory_not_allowed")
+    expect(details.map(({ path }) => path)).toEqual(["settings.factory"])
+  })
+
+  it("with a validator that the implementation does not report is refused", async () => {
+    const { code, details } = await createRefused(400, [account("validated")], {
+      validator: "0x000000000000000000000000000000000000dEaD"
+    })
+    expect(code).toBe("validator_mismatch")
+    expect(details.map(({ path }) => path)).toEqual(["settings.validator"])
+  })
+
+  it("takes salt and wallet when they agree, and refuses them when they do not", async () => {
+    const [wallet = "", other = ""] = await service.predict("agreed", "other")
+    await service.fund(wallet)
+    const { details } = await createRefused(400, [account("agreed", { wallet: other })])
+    expect(details[0]?.path).toMatch(/^accounts\[0\]/)
+    expect((await create([account("agreed", { wallet })])).status).toBe(1)
+  })
+
+  it("without the optional settings uses the operator's", async () => {
+    const { entryPoint, rpc, signer } = service.info.settings
+    const [wallet = ""] = await service.predict("plain")
+    await service.fund(wallet)
+    const result = await service.ok<CreateResult>("/create", {
+      accounts: [account("plain")],
+      settings: { rpc, entryPoint, signer }
+    })
+    expect(elementAt(result.returnData, 0)).toEqual({ salt: "plain", wallet })
+  })
+
+  it("of the same wallet by ten requests at once deploys it once, and each is told so", async () => {
+    const [wallet = ""] = await service.predict("raced")
+    await service.fund(wallet)
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () =>
+        service.ask<CreateResult>("/create", {
+          accounts: [account("raced")],
+          settings: service.info.settings
+        })
+      )
+    )
+    const outcomes = answers.map(({ body, status }) => (status === 200 ? body.status : status))
+    expect(outcomes.filter((outcome) => outcome === 1)).toHaveLength(1)
+    expect(
+      outcomes.filter((outcome) => outcome !== 1 && outcome !== 2),
+      JSON.stringify(answers.map(({ text }) => text.slice(0, 300)))
+    ).toEqual([])
+  })
+})
+
+describe("a check", () => {
+  it("finds what create deployed by salt and by wallet, and what exists not", async () => {
+    const [wallet = ""] = await service.create("checked")
+    const [unborn = ""] = await service.predict("unborn")
+    const answers = await check([
+      account("checked"),
+      { wallet },
+      { wallet: wallet.toLowerCase() },
+      account("unborn"),
+      { wallet: unborn },
+      { ...account("checked"), wallet },
+      { salt: "", wallet },
+      { wallet: "", salt: "checked", walletCustody: 1 }
+    ])
+    expect(answers.map(({ error, exists }) => ({ error, exists }))).toEqual([
+      { error: null, exists: true },
+      { error: null, exists: true },
+      { error: null, exists: true },
+      { error: null, exists: false },
+      { error: null, exists: false },
+      { error: null, exists: true },
+      { error: null, exists: true },
+      { error: null, exists: true }
+    ])
+    expect(answers.map((answer) => answer.wallet)).toEqual([
+      wallet,
+      wallet,
+      wallet,
+      unborn,
+      unborn,
+      wallet,
+      wallet,
+      wallet
+    ])
+    expect(answers.map(({ salt }) => salt)).toEqual([
+      "checked",
+      "",
+      "",
+      "unborn",
+      "",
+      "checked",
+      "",
+      "checked"
+    ])
+  })
+
+  it("says in the element what is wrong with it", async () => {
+    const [wallet = "", other = ""] = await service.predict("checked", "unborn")
+    const answers = await check([
+      { wallet: service.info.token },
+      { salt: "checked" },
+      { salt: "checked", walletCustody: 9 },
+      { wallet: "0x12" },
+      { wallet: wallet.toLowerCase().replace(/[a-f]/, (digit) => digit.toUpperCase()) },
+      { ...account("checked"), wallet: other },
+      {}
+    ])
+    for (const answer of answers) {
+      expect(answer.exists).toBe(false)
+      expect(typeof answer.error, JSON.stringify(answers)).toBe("string")
+    }
+    expect(answers[2]?.error).toBe("invalid wallet custody type")
+  })
+
+  it("of custody 0 is refused", async () => {
+    const { details, error } = await service.refused(400, "/check", {
+      accounts: [{ salt: "checked", walletCustody: 0 }],
+      settings: { rpc: service.info.rpc }
+    })
+    expect(error).toBe("invalid wallet custody type")
+    expect(details.map(({ path }) => path)).toEqual(["accounts[0].walletCustody"])
+  })
+
+  it("of a beacon of another operator finds none of this one's wallets", async () => {
+    const [wallet = ""] = await service.predict("checked")
+    const [answer] = await check([{ wallet }], {
+      rpc: service.info.rpc,
+      beaconAdminAddress: service.info.token
+    })
+    expect(answer?.exists).toBe(false)
+  })
+
+  it.each([2, 3, 4, 5])("takes custody %d", async (walletCustody) => {
+    const [answer] = await check([{ salt: "checked", walletCustody }])
+    expect(answer).toEqual({
+      exists: false,
+      wallet: predicted("checked", walletCustody),
+      salt: "checked",
+      error: null
+    })
+  })
+
+  it("answers 256 accounts in one request", async () => {
+    const answers = await check(Array.from({ length: 256 }, (_, n) => account(`many ${n}`)))
+    expect(answers).toHaveLength(256)
+    expect(answers.every(({ error, exists }) => error === null && !exists)).toBe(true)
+  })
+})

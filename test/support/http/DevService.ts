@@ -1,0 +1,226 @@
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Logger from "effect/Logger"
+import * as Scope from "effect/Scope"
+import { Contract, HDNodeWallet, type JsonRpcProvider, Mnemonic, NonceManager, Wallet } from "ethers"
+import * as DevStack from "../../../src/hosts/cli/DevStack.js"
+import * as Provider from "../../../src/hosts/cli/Provider.js"
+import { type Json, violations } from "./JsonSchema.js"
+
+/** Body of every answer that is not 200. */
+export interface Envelope {
+  readonly error: string
+  readonly code: string
+  readonly requestId: string
+  readonly details: ReadonlyArray<{
+    readonly path: string
+    readonly message: string
+    readonly [name: string]: unknown
+  }>
+  readonly txHash?: string
+  readonly returnData?: ReadonlyArray<Readonly<Record<string, OperationResult>>>
+}
+
+export interface OperationResult {
+  readonly userOpHash: string | null
+  readonly success: boolean
+  readonly error: string | null
+  readonly result: unknown
+  readonly txHash: string | null
+}
+
+export interface Log {
+  readonly address: string
+  readonly logIndex: number
+  readonly eventName: string | null
+  readonly eventDef: string | null
+  readonly args: Readonly<Record<string, unknown>>
+  readonly topics: ReadonlyArray<string>
+  readonly data: string
+}
+
+export interface TransactionResult<Element = OperationResult> {
+  readonly status: number
+  readonly txHash: string
+  readonly cumulativeGasUsed: number
+  readonly gasUsed: number
+  readonly effectiveGasPrice: string
+  readonly returnData: ReadonlyArray<Readonly<Record<string, Element>>>
+  readonly logs: ReadonlyArray<Log>
+  readonly txHashes: ReadonlyArray<string>
+}
+
+export type CreateResult = TransactionResult<{
+  readonly salt: string
+  readonly wallet: string
+  readonly error?: string
+}>
+
+export interface Prediction {
+  readonly salt: string
+  readonly wallet: string
+  readonly error: string | null
+}
+
+export interface EstimatedOp {
+  readonly encodedUserOp: string
+  readonly userOpHash: string
+  readonly signingHash: string
+  readonly bundler: string
+  readonly aggrIndexes: ReadonlyArray<number>
+}
+
+export interface Estimate {
+  readonly status: number
+  readonly gas: number
+  readonly userOps: ReadonlyArray<EstimatedOp>
+  readonly error: string | null
+}
+
+export interface Answer<Body> {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: Body
+  readonly text: string
+}
+
+export interface Ask {
+  readonly key?: string | null
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** A development stack in this process, and a client of it that knows nothing but its dev.json and its OpenAPI. */
+export interface DevService {
+  readonly info: DevStack.DevInfo
+  readonly provider: JsonRpcProvider
+  /** Key of the request's signer in the development profile. */
+  readonly signer: Wallet
+  readonly token: Contract
+  /** Sends a JSON value, or a text as it is. The answer has been held against the OpenAPI document. */
+  readonly ask: <Body>(path: string, body: unknown, ask?: Ask) => Promise<Answer<Body>>
+  /** The body of an answer that must be 200. */
+  readonly ok: <Body>(path: string, body: unknown) => Promise<Body>
+  /** The body of an answer that must have this status. */
+  readonly refused: (status: number, path: string, body: unknown, ask?: Ask) => Promise<Envelope>
+  /** Addresses of wallets of custody 1. */
+  readonly predict: (...salts: ReadonlyArray<string>) => Promise<ReadonlyArray<string>>
+  readonly fund: (address: string, wei?: bigint) => Promise<void>
+  /** Funds and creates wallets of custody 1, and gives their addresses. */
+  readonly create: (...salts: ReadonlyArray<string>) => Promise<ReadonlyArray<string>>
+  /** Everything that the service has logged so far. */
+  readonly log: () => string
+  readonly stop: () => Promise<void>
+}
+
+const mnemonic = Mnemonic.fromPhrase("test test test test test test test test test test test junk")
+
+/** anvil's well-known keys. */
+export const anvilKey = (index: number): Wallet =>
+  new Wallet(HDNodeWallet.fromMnemonic(mnemonic, `m/44'/60'/0'/0/${index}`).privateKey)
+
+const tokenAbi = [
+  "function mint(address,uint256)",
+  "function balanceOf(address) view returns (uint256)",
+  "function allowance(address,address) view returns (uint256)"
+]
+
+/** The first element of a request's results. */
+export const elementAt = <Element>(
+  returnData: ReadonlyArray<Readonly<Record<string, Element>>> | undefined,
+  index: number
+): Element => {
+  const element = returnData?.[index]?.[index]
+  if (element === undefined) throw new Error(`returnData has no element ${index}`)
+  return element
+}
+
+export const first = <A>(list: ReadonlyArray<A>): A => {
+  const [head] = list
+  if (head === undefined) throw new Error("the list is empty")
+  return head
+}
+
+export const start = async (options: Partial<DevStack.Options> = {}): Promise<DevService> => {
+  const lines: Array<string> = []
+  const capture = Logger.replace(
+    Logger.defaultLogger,
+    Logger.map(Logger.logfmtLogger, (line) => void lines.push(line))
+  )
+  const scope = await Effect.runPromise(Scope.make())
+  const inScope = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>): Promise<A> =>
+    Effect.runPromise(Scope.extend(Effect.provide(effect, capture), scope))
+  const info = await inScope(
+    DevStack.start({ port: 0, rpcPort: 0, chainId: 31337, blockTime: null, ...options })
+  )
+  const provider = await inScope(Provider.connect(info.rpc, info.chainId))
+  const faucet = new NonceManager(new Wallet(info.faucetPrivateKey, provider))
+  const openapi = JSON.parse(await (await fetch(`${info.baseUrl}/openapi.json`)).text())
+
+  /** Throws when the contract does not describe this answer. */
+  const describes = (path: string, method: string, status: number, json: Json) => {
+    const operation = openapi.paths[path]?.[method.toLowerCase()]
+    if (operation === undefined) return
+    const response = operation.responses[status]
+    if (response === undefined) throw new Error(`${method} ${path}: ${status} is not in the OpenAPI document`)
+    const { content } =
+      response.$ref === undefined ? response : openapi.components.responses[response.$ref.split("/").at(-1)]
+    const broken = violations(openapi, content["application/json"].schema, json)
+    if (broken.length > 0) throw new Error(`${method} ${path} ${status}: ${broken.join("; ")}`)
+  }
+
+  const ask = async <Body>(path: string, body: unknown, options: Ask = {}): Promise<Answer<Body>> => {
+    const { headers = {}, key = info.apiKeys.enterprise, method = "POST" } = options
+    const answer = await fetch(info.baseUrl + path, {
+      method,
+      headers: { "content-type": "application/json", ...(key !== null && { "x-api-key": key }), ...headers },
+      ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) })
+    })
+    const text = await answer.text()
+    const json = JSON.parse(text)
+    describes(path, method, answer.status, json)
+    return { status: answer.status, headers: answer.headers, body: json, text }
+  }
+  const expecting = async <Body>(status: number, path: string, body: unknown, options?: Ask) => {
+    const answer = await ask<Body>(path, body, options)
+    if (answer.status !== status)
+      throw new Error(`${path} answered ${answer.status}, not ${status}: ${answer.text.slice(0, 2_000)}`)
+    return answer.body
+  }
+  const ok = <Body>(path: string, body: unknown) => expecting<Body>(200, path, body)
+  const predict = async (...salts: ReadonlyArray<string>) => {
+    const accounts = salts.map((salt) => ({ salt, walletCustody: 1 }))
+    const { beaconAdminAddress, beaconAdminCreationCode, factory } = info.settings
+    const predictions = await ok<ReadonlyArray<Prediction>>("/predict", {
+      accounts,
+      settings: { factory, beaconAdminAddress, beaconAdminCreationCode }
+    })
+    return predictions.map(({ wallet }) => wallet)
+  }
+  const fund = async (address: string, wei = 10n ** 18n) => {
+    await (await faucet.sendTransaction({ to: address, value: wei })).wait()
+  }
+  return {
+    info,
+    provider,
+    signer: anvilKey(1).connect(provider),
+    token: new Contract(info.token, tokenAbi, faucet),
+    ask,
+    ok,
+    refused: (status, path, body, options) => expecting<Envelope>(status, path, body, options),
+    predict,
+    fund,
+    create: async (...salts) => {
+      const wallets = await predict(...salts)
+      await Promise.all(wallets.map((wallet) => fund(wallet)))
+      const result = await ok<CreateResult>("/create", {
+        accounts: salts.map((salt) => ({ salt, walletCustody: 1 })),
+        settings: info.settings
+      })
+      if (result.status !== 1) throw new Error(`the wallets were not created: ${JSON.stringify(result)}`)
+      return wallets
+    },
+    log: () => lines.join("\n"),
+    stop: () => Effect.runPromise(Scope.close(scope, Exit.void))
+  }
+}
