@@ -144,6 +144,7 @@ export const run = (
         aggrIndexes: [index]
       }
     })
+    if (userOps.length === 0) yield* Effect.ignore(journal.release(caller.requestId))
     const [firstFailed] = [...failed].sort(([a], [b]) => a - b)
     return {
       status: firstFailed === undefined ? 1 : 0,

@@ -9,6 +9,7 @@ import { Journal } from "../../../src/application/ports/Journal.js"
 import * as CreateWallets from "../../../src/application/wallet/CreateWallets.js"
 import * as Hex from "../../../src/domain/evm/Hex.js"
 import * as Conditions from "../../../src/domain/op/Conditions.js"
+import * as Nonce from "../../../src/domain/op/Nonce.js"
 import * as UserOperation from "../../../src/domain/op/UserOperation.js"
 import { Address, type Stack, startStack } from "../../support/stack/Stack.js"
 
@@ -176,6 +177,15 @@ describe("requests that want the same", () => {
     expect(await estimate(transfer("one", "0"))).toMatchObject({ status: 0, gas: 0, userOps: [] })
     await stack.provider.send("anvil_setNextBlockBaseFeePerGas", ["0x3b9aca00"])
     await stack.provider.send("evm_mine", [])
+  })
+
+  it("an estimate of which nothing came holds no nonce keys", async () => {
+    await stack.create("tried")
+    const tries = Array.from({ length: 3 }, () => transfer("tried", "1"))
+    expect(await estimate(...tries)).toMatchObject({ status: 0, userOps: [] })
+    const [op] = (await estimate(transfer("tried", "0"))).userOps
+    const { nonce } = Either.getOrThrow(UserOperation.decode("v0.7", Hex.unsafe(op?.encodedUserOp ?? "")))
+    expect(Nonce.keyOf(nonce)).toBe(Nonce.handedOutKeys.first)
   })
 
   it("an op that went down with a copied neighbour holds nothing, and may be posted again", async () => {
