@@ -95,7 +95,8 @@ export const run = (
           walletCustody: selector.walletCustody
         })),
         look.wallets,
-        signer?.address ?? null
+        // The signer named here submits; who proves the wallet's consent turns out when the ops come back.
+        null
       )
     )
     const journal = yield* Journal
