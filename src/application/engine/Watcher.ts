@@ -100,7 +100,11 @@ export const make: Effect.Effect<Watcher, never, Scope.Scope> = Effect.map(Effec
       // To the end of the queue: transactions that never are mined shall not keep others from their turn.
       for (const entry of asked)
         if (entries.delete(entry.watched.txHash)) entries.set(entry.watched.txHash, entry)
-    }).pipe(Effect.catchTag("ChainRpcError", (error) => Effect.logDebug(error.message)))
+    }).pipe(
+      Effect.catchTag("ChainRpcError", (error) => Effect.logDebug(error.message)),
+      // The loop serves everybody who waits at this node: it ends with the process only.
+      Effect.catchAllDefect((defect) => Effect.logError("a look at watched transactions crashed", defect))
+    )
 
   const loop = (chain: ChainClient, entries: Map<Bytes32, Entry>): Effect.Effect<void> =>
     Effect.suspend(() => {

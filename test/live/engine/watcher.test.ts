@@ -54,6 +54,19 @@ describe("the watcher", () => {
     })
   )
 
+  it.scopedLive("a crash of one look does not end the watch", () =>
+    Effect.gen(function* () {
+      let looks = 0
+      const found = yield* lastOf(1, (txHash) =>
+        Effect.suspend(() => {
+          looks += 1
+          return looks === 1 ? Effect.die("a bug of the adapter") : Effect.succeed(receiptOf(txHash))
+        })
+      )
+      expect(found).toMatchObject({ _tag: "Some", value: { settled: 21_000n } })
+    })
+  )
+
   it.scopedLive("a receipt that cannot be had does not hold up another", () =>
     Effect.gen(function* () {
       const broken = new ChainRpcError({ reason: "notAnRpc", origin: "http://node", message: "malformed" })
