@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { Caller } from "../Caller.js"
 import { type Failure, invalid, unauthorized, unprocessable } from "../Failure.js"
-import { type Signer, type SignerError, type SignerRef, Signers } from "../ports/Signers.js"
+import { type Signer, SignerError, type SignerRef, Signers } from "../ports/Signers.js"
 
 /** What a failing signer means for the request, as long as nothing was sent. */
 export const refusal =
@@ -20,6 +20,22 @@ export const refusal =
     }
   }
 
+/** How long a provider may take for one signature, milliseconds. */
+const signMillis = 30_000
+
+/**
+ * The same key, `unavailable` when its provider takes more than 30 seconds, also where nothing may be interrupted: a
+ * lane waits for one signature at a time. One that comes later is dropped.
+ */
+export const bounded = (signer: Signer): Signer => ({
+  ...signer,
+  sign: (digest) =>
+    Effect.timeoutFail(Effect.interruptible(Effect.disconnect(signer.sign(digest))), {
+      duration: signMillis,
+      onTimeout: () => new SignerError({ reason: "unavailable", message: "the key provider did not answer" })
+    })
+})
+
 /** The key that a request names. */
 export const resolve = (
   caller: Caller,
@@ -31,6 +47,9 @@ export const resolve = (
       invalid("invalid_request", [{ path, message: "expected either versionId or assetId, and not both" }])
     )
   return Effect.flatMap(Signers, (signers) =>
-    Effect.mapError(signers.resolve(caller.principal.accountId, ref), refusal(path))
+    Effect.mapBoth(signers.resolve(caller.principal.accountId, ref), {
+      onFailure: refusal(path),
+      onSuccess: bounded
+    })
   )
 }

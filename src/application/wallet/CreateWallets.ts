@@ -179,7 +179,7 @@ export const run = (
     )
     yield* distinct(wanted)
     const deployer = yield* Effect.flatMap(SystemSigners, ({ deployer }) =>
-      Effect.mapError(deployer, Keys.refusal("settings.factory"))
+      Effect.mapBoth(deployer, { onFailure: Keys.refusal("settings.factory"), onSuccess: Keys.bounded })
     )
     const config = WalletConfig.ecdsa(signer.address)
     const configHash = WalletConfig.configHash(config)
