@@ -64,7 +64,14 @@ export const open = (
     const networks = yield* Networks
     const { chain, chainId } = yield* Effect.flatMap(rpcs.connect(rpc, "caller"), (chain) =>
       Effect.map(chain.chainId, (chainId) => ({ chain, chainId }))
-    ).pipe(Effect.mapError(refusal("caller", path)))
+    ).pipe(
+      // A node that does not even say its chain (it refuses the key in the URL, say) is no RPC for this caller.
+      Effect.mapError((error) =>
+        error.reason === "rejected"
+          ? invalid("invalid_rpc", [{ path, message: `${error.origin} answered: ${error.message}` }])
+          : refusal("caller", path)(error)
+      )
+    )
     const profile = yield* networks.profile(caller.principal.accountId, chainId)
     if (profile === null)
       return yield* Effect.fail(

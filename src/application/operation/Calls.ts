@@ -24,7 +24,7 @@ const decoder =
   (signature: FunctionSignature.FunctionSignature) =>
   (returned: Hex.Hex): unknown => {
     const inner = Either.getOrElse(WalletCalls.decodeExecuteResult(returned), () => returned)
-    if (signature.outputs === null) return inner
+    if (signature.outputs === null || signature.outputs.length === 0) return inner
     const values = Values.decode(signature.outputs, inner)
     if (Either.isLeft(values)) return inner
     return values.right.length === 1 ? values.right[0] : values.right

@@ -178,6 +178,5 @@ export const fullList = (parameters: ReadonlyArray<Parameter>): string =>
 
 /** True when values can be keyed by name: every parameter has one and no two share it. */
 export const allNamed = (parameters: ReadonlyArray<Parameter>): boolean =>
-  parameters.length > 0 &&
   parameters.every((parameter) => parameter.name !== "") &&
   new Set(parameters.map((parameter) => parameter.name)).size === parameters.length
