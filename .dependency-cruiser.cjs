@@ -49,7 +49,7 @@ const effect = npm("effect/")
 
 /** What each adapter's technology is made of. A folder that is missing here gets `effect` alone. */
 const sdks = {
-  ethers: [npm("ethers/")],
+  "json-rpc": [],
   memory: [pureEthers],
   "private-key": [pureEthers, npm("ethers/lib\\.esm/transaction/index\\.js$")],
   sql: [npm("@effect/(sql|sql-sqlite-node|experimental)/"), npm("better-sqlite3/")]

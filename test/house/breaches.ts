@@ -27,17 +27,17 @@ export const lawful: ReadonlyArray<Planted> = [
   ["src/domain/Other.ts", importing("effect/Data", "ethers/utils", "ethers/address", "ethers/hash")],
   ["src/application/ports/Port.ts", importing("effect/Context", "../../domain/Value.js")],
   ["src/application/UseCase.ts", importing("effect/Effect", "./ports/Port.js", "../domain/Value.js")],
-  [
-    "src/adapters/ethers/Good.ts",
-    importing("ethers/providers", "node:net", "effect/Layer", "../../application/ports/Port.js")
-  ],
+  ["src/adapters/json-rpc/Good.ts", importing("node:net", "effect/Layer", "../../application/ports/Port.js")],
   ["src/adapters/memory/Good.ts", importing("effect/Ref", "node:crypto", "../../application/ports/Port.js")],
   ["src/adapters/private-key/Good.ts", importing("ethers/crypto", "../../application/ports/Port.js")],
   [
     "src/adapters/sql/Good.ts",
     importing("@effect/sql/SqlClient", "@effect/sql-sqlite-node/SqliteClient", "../../domain/Value.js")
   ],
-  ["src/hosts/Wiring.ts", importing("../adapters/ethers/Good.js", "../adapters/sql/Good.js", "./Config.js")],
+  [
+    "src/hosts/Wiring.ts",
+    importing("../adapters/json-rpc/Good.js", "../adapters/sql/Good.js", "./Config.js")
+  ],
   ["src/hosts/Config.ts", importing("effect/Schema", "node:fs", "../application/ports/Port.js")],
   ["src/hosts/http/Front.ts", importing("@effect/platform/HttpApp", "../../application/UseCase.js")],
   ["src/hosts/node/main.ts", importing("../Wiring.js", "../http/Front.js", "node:process")],
@@ -63,7 +63,7 @@ export const breaches: ReadonlyArray<Breach> = [
   breach("adapter-looks-down", "src/adapters/memory/KnowsSql.ts", importing("../sql/Good.js")),
   breach("adapter-looks-down", "src/adapters/sql/KnowsUseCase.ts", importing("../../application/UseCase.js")),
   breach("adapter-looks-down", "src/adapters/sql/KnowsHost.ts", typesOf("../../hosts/Config.js")),
-  breach("adapter-ethers-own-sdk", "src/adapters/ethers/Queries.ts", importing("@effect/sql/SqlClient")),
+  breach("adapter-json-rpc-own-sdk", "src/adapters/json-rpc/Queries.ts", importing("@effect/sql/SqlClient")),
   breach("adapter-memory-own-sdk", "src/adapters/memory/Queries.ts", typesOf("@effect/sql/SqlClient")),
   breach("adapter-private-key-own-sdk", "src/adapters/private-key/Dials.ts", importing("ethers/providers")),
   breach("adapter-sql-own-sdk", "src/adapters/sql/Hashes.ts", importing("ethers/crypto")),
@@ -79,7 +79,7 @@ export const breaches: ReadonlyArray<Breach> = [
     importing("effect/Effect")
   ]),
   breach("no-barrels", "src/application/LoadsEffect.ts", importing("effect")),
-  breach("no-barrels", "src/adapters/ethers/LoadsEthers.ts", importing("ethers")),
+  breach("no-barrels", "src/adapters/json-rpc/LoadsEthers.ts", importing("ethers")),
   breach("no-barrels", "src/hosts/http/LoadsPlatform.ts", importing("@effect/platform")),
   breach("no-development-packages", "src/hosts/http/Checks.ts", importing("fast-check")),
   breach("declared-packages-only", "src/hosts/http/Borrows.ts", importing("esbuild")),

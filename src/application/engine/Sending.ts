@@ -1,6 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Address from "../../domain/evm/Address.js"
 import * as Hex from "../../domain/evm/Hex.js"
+import * as Conditions from "../../domain/op/Conditions.js"
 import * as FailedOp from "../../domain/op/FailedOp.js"
 import type { FeePrices } from "../../domain/op/Fees.js"
 import * as Gas from "../../domain/op/Gas.js"
@@ -92,6 +94,17 @@ export const split = (
   return { bundles, tooLarge }
 }
 
+const notLanded = "the transaction reverted and the operation did not land"
+const notLandedYet =
+  "the transaction reverted and the operation has not landed; others may still land it, since it is not bound to its bundler: post the same op again, not a new one"
+
+/** Whether the op's own conditions let nobody but its submitter carry it. */
+const isBound = ({ signature }: UserOperation): boolean =>
+  Either.match(Conditions.decodeSignature(signature), {
+    onLeft: () => false,
+    onRight: ({ conditions }) => conditions.bundler !== Address.zero
+  })
+
 const bundlerFailure = (error: BundlerError): ElementFailure => {
   switch (error.reason) {
     case "insufficientFunds":
@@ -180,19 +193,15 @@ export const send = (
         if (Either.isRight(outcome)) {
           const { outcomes, receipt } = outcome.right
           receipts.push(receipt)
-          for (const { index, userOpHash } of ops) {
+          for (const { index, op, userOpHash } of ops) {
             const found = outcomes.get(userOpHash)
             if (found !== undefined) landed.set(index, { ...found, userOpHash })
             else
               failed.set(
                 index,
-                elementFailure(
-                  "execution_failed",
-                  "the transaction reverted and the operation did not land",
-                  {
-                    txHash: receipt.txHash
-                  }
-                )
+                elementFailure("execution_failed", isBound(op) ? notLanded : notLandedYet, {
+                  txHash: receipt.txHash
+                })
               )
           }
           return true

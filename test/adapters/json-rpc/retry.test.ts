@@ -6,11 +6,11 @@ import * as Either from "effect/Either"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import * as TestClock from "effect/TestClock"
-import * as Background from "../../../src/adapters/ethers/Background.js"
-import * as Batches from "../../../src/adapters/ethers/Batches.js"
-import { defaults } from "../../../src/adapters/ethers/ChainRpc.js"
-import * as Egress from "../../../src/adapters/ethers/Egress.js"
-import { type Answer, HttpFailure } from "../../../src/adapters/ethers/Http.js"
+import * as Background from "../../../src/adapters/json-rpc/Background.js"
+import * as Batches from "../../../src/adapters/json-rpc/Batches.js"
+import { defaults } from "../../../src/adapters/json-rpc/ChainRpc.js"
+import * as Egress from "../../../src/adapters/json-rpc/Egress.js"
+import { type Answer, HttpFailure } from "../../../src/adapters/json-rpc/Http.js"
 
 const start = Date.parse("2026-01-01T00:00:00Z")
 
