@@ -1,8 +1,9 @@
 import * as Data from "effect/Data"
 import * as Either from "effect/Either"
-import { Interface, type Result } from "ethers/abi"
+import { Interface } from "ethers/abi"
 import * as Address from "../evm/Address.js"
 import * as Hex from "../evm/Hex.js"
+import * as Words from "../evm/Words.js"
 import * as EntryPoint from "./EntryPoint.js"
 import { gasLensRuntime } from "./GasLens.generated.js"
 
@@ -135,19 +136,8 @@ const abi = new Interface([
   `function measure(
     (address sender, uint256 nonce, bytes initCode, bytes validateCall, bytes callData, uint256 requiredPrefund, uint256 verificationGas, uint256 callGas)[] probes,
     address[] wallets, uint192[] keys, address beacon, address creator
-  ) returns (
-    (uint256 chainId, uint256 number, uint256 timestamp, uint256 baseFee, uint256 gasLimit, address implementation, bytes32 implementationHash) chain,
-    (uint256 deposit, uint256 balance, bytes32 codeHash, uint64[] sequences)[] states,
-    (uint8 stage, bool nonceAccepted, bool coldValidation, bool coldCall, uint256 creationGas, uint256 validationGas, uint256 bookkeepingGas, uint256 callGas, uint256 validationData, uint256 shortfall, bytes data)[] measures
   )`
 ])
-
-const attempt = <A>(what: string, body: () => A): Either.Either<A, GasLensError> =>
-  Either.try({
-    try: body,
-    catch: (cause) =>
-      new GasLensError({ reason: `${what}: ${cause instanceof Error ? cause.message : String(cause)}` })
-  })
 
 /**
  * Calldata of the `eth_call` to the EntryPoint. `Left` for a number out of its range or text that is no hex. The call
@@ -155,17 +145,22 @@ const attempt = <A>(what: string, body: () => A): Either.Either<A, GasLensError>
  * several, what one probe grants (verificationGas twice if it creates) and 100,000 + 30,000 per probe must be left.
  */
 export const encodeCall = (request: Request): Either.Either<Hex.Hex, GasLensError> =>
-  attempt("not a request that the lens can take", () =>
-    Hex.unsafe(
-      abi.encodeFunctionData("measure", [
-        request.probes,
-        request.wallets,
-        request.nonceKeys ?? defaultNonceKeys,
-        request.beacon ?? Address.zero,
-        EntryPoint.senderCreator(request.entryPoint)
-      ])
-    )
-  )
+  Either.try({
+    try: () =>
+      Hex.unsafe(
+        abi.encodeFunctionData("measure", [
+          request.probes,
+          request.wallets,
+          request.nonceKeys ?? defaultNonceKeys,
+          request.beacon ?? Address.zero,
+          EntryPoint.senderCreator(request.entryPoint)
+        ])
+      ),
+    catch: (cause) =>
+      new GasLensError({
+        reason: `not a request that the lens can take: ${cause instanceof Error ? cause.message : String(cause)}`
+      })
+  })
 
 const stages: ReadonlyArray<Stage> = ["ok", "creation", "validation", "prefund", "call", "starved"]
 
@@ -173,55 +168,155 @@ const stages: ReadonlyArray<Stage> = ["ok", "creation", "validation", "prefund",
 const emptyCodeHash = "0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470"
 const noCodeHash = `0x${"0".repeat(64)}`
 
-const toMeasure = (row: Result): Measure => {
-  const stage = stages[Number(row.stage)]
-  if (stage === undefined) throw new Error(`unknown stage ${row.stage}`)
+// measure(...) returns (Chain chain, WalletState[] states, Measure[] measures): byte offsets in the heads.
+const chainAt = {
+  chainId: 0,
+  number: 32,
+  timestamp: 64,
+  baseFee: 96,
+  gasLimit: 128,
+  implementation: 160,
+  implementationHash: 192
+}
+const statesAt = 224
+const measuresAt = 256
+const stateAt = { deposit: 0, balance: 32, codeHash: 64, sequences: 96 }
+const measureAt = {
+  stage: 0,
+  nonceAccepted: 32,
+  coldValidation: 64,
+  coldCall: 96,
+  creationGas: 128,
+  validationGas: 160,
+  bookkeepingGas: 192,
+  callGas: 224,
+  validationData: 256,
+  shortfall: 288,
+  data: 320
+}
+
+const rowsOf = (answer: Words.Cursor, at: number): Iterable<Words.Cursor> => {
+  const { count, elements } = Words.readArray(answer, at)
   return {
-    stage,
-    nonceAccepted: row.nonceAccepted,
-    coldValidation: row.coldValidation,
-    coldCall: row.coldCall,
-    creationGas: row.creationGas,
-    validationGas: row.validationGas,
-    bookkeepingGas: row.bookkeepingGas,
-    callGas: row.callGas,
-    validationData: row.validationData,
-    shortfall: row.shortfall,
-    data: Hex.unsafe(row.data)
+    *[Symbol.iterator]() {
+      for (let row = 0; row < count; row += 1) yield Words.readTail(elements, 32 * row)
+    }
   }
 }
 
-const toWalletState = (row: Result): WalletState => ({
-  deposit: row.deposit,
-  balance: row.balance,
-  deployed: row.codeHash !== emptyCodeHash && row.codeHash !== noCodeHash,
-  codeHash: Hex.unsafe32(row.codeHash),
-  sequences: [...row.sequences]
-})
+/** Whether the parts add up to more than the data: offsets that lead to the same bytes make much of little. */
+const overlaps = (answer: Words.Cursor): boolean => {
+  let left = BigInt(answer.digits.length / 2)
+  for (const row of rowsOf(answer, statesAt)) {
+    left -= 192n + 32n * BigInt(Words.readArray(row, stateAt.sequences).count)
+    if (left < 0n) return true
+  }
+  for (const row of rowsOf(answer, measuresAt)) {
+    left -= 416n + Words.readUint(Words.readTail(row, measureAt.data), 0)
+    if (left < 0n) return true
+  }
+  return false
+}
 
-/** The answer of the `eth_call`. `Left` when it is none of the lens: empty, cut, or what the real EntryPoint says. */
-export const decodeResult = (result: string): Either.Either<Report, GasLensError> =>
-  attempt("not an answer of the gas lens", () => {
-    const [chain, states, measures] = abi.decodeFunctionResult("measure", result)
-    return {
-      chainId: chain.chainId,
-      block: {
-        number: chain.number,
-        timestamp: chain.timestamp,
-        baseFee: chain.baseFee,
-        gasLimit: chain.gasLimit
-      },
-      implementation:
-        chain.implementation === Address.zero
-          ? null
-          : {
-              address: Address.unsafe(chain.implementation),
-              codeHash: Hex.unsafe32(chain.implementationHash)
-            },
-      wallets: states.map(toWalletState),
-      measures: measures.map(toMeasure)
-    }
+const readState = (row: Words.Cursor): WalletState => {
+  const codeHash = Words.readBytes32(row, stateAt.codeHash)
+  const { count, elements } = Words.readArray(row, stateAt.sequences)
+  return {
+    deposit: Words.readUint(row, stateAt.deposit),
+    balance: Words.readUint(row, stateAt.balance),
+    deployed: codeHash !== emptyCodeHash && codeHash !== noCodeHash,
+    codeHash,
+    sequences: Array.from({ length: count }, (_, key) => Words.readUint(elements, 32 * key))
+  }
+}
+
+const writeState = (state: WalletState): Words.Part =>
+  Words.dynamic([
+    Words.uint(state.deposit),
+    Words.uint(state.balance),
+    Words.bytes32(state.codeHash),
+    Words.array(state.sequences.map((sequence) => Words.uint(sequence, 64)))
+  ])
+
+const readMeasure = (row: Words.Cursor): Measure | null => {
+  const stage = stages[Number(Words.readUint(row, measureAt.stage))]
+  if (stage === undefined) return null
+  return {
+    stage,
+    nonceAccepted: Words.readUint(row, measureAt.nonceAccepted) === 1n,
+    coldValidation: Words.readUint(row, measureAt.coldValidation) === 1n,
+    coldCall: Words.readUint(row, measureAt.coldCall) === 1n,
+    creationGas: Words.readUint(row, measureAt.creationGas),
+    validationGas: Words.readUint(row, measureAt.validationGas),
+    bookkeepingGas: Words.readUint(row, measureAt.bookkeepingGas),
+    callGas: Words.readUint(row, measureAt.callGas),
+    validationData: Words.readUint(row, measureAt.validationData),
+    shortfall: Words.readUint(row, measureAt.shortfall),
+    data: Words.readBytes(row, measureAt.data)
+  }
+}
+
+const writeMeasure = (measure: Measure): Words.Part =>
+  Words.dynamic([
+    Words.uint(BigInt(stages.indexOf(measure.stage))),
+    Words.bool(measure.nonceAccepted),
+    Words.bool(measure.coldValidation),
+    Words.bool(measure.coldCall),
+    Words.uint(measure.creationGas),
+    Words.uint(measure.validationGas),
+    Words.uint(measure.bookkeepingGas),
+    Words.uint(measure.callGas),
+    Words.uint(measure.validationData),
+    Words.uint(measure.shortfall),
+    Words.bytes(measure.data)
+  ])
+
+/**
+ * The answer of the `eth_call`. `Left` when it is none of the lens: empty, cut, or what the real EntryPoint says. The
+ * node may be anybody's: the work is bounded by the size of the answer, and only the canonical encoding is taken.
+ */
+export const decodeResult = (result: string): Either.Either<Report, GasLensError> => {
+  const none = Either.left(new GasLensError({ reason: "not an answer of the gas lens" }))
+  if (!Hex.is(result)) return none
+  const text = Hex.unsafe(result)
+  const answer = Words.read(text)
+  if (overlaps(answer)) return none
+  const uint = (at: number): bigint => Words.readUint(answer, at)
+  const implementation = Words.readAddress(answer, chainAt.implementation)
+  const implementationHash = Words.readBytes32(answer, chainAt.implementationHash)
+  const wallets = Array.from(rowsOf(answer, statesAt), readState)
+  const measures: Array<Measure> = []
+  for (const row of rowsOf(answer, measuresAt)) {
+    const measure = readMeasure(row)
+    if (measure === null) return none
+    measures.push(measure)
+  }
+  const again = Words.encode([
+    Words.uint(uint(chainAt.chainId)),
+    Words.uint(uint(chainAt.number)),
+    Words.uint(uint(chainAt.timestamp)),
+    Words.uint(uint(chainAt.baseFee)),
+    Words.uint(uint(chainAt.gasLimit)),
+    Words.address(implementation),
+    Words.bytes32(implementationHash),
+    Words.array(wallets.map(writeState)),
+    Words.array(measures.map(writeMeasure))
+  ])
+  if (again !== text) return none
+  return Either.right({
+    chainId: uint(chainAt.chainId),
+    block: {
+      number: uint(chainAt.number),
+      timestamp: uint(chainAt.timestamp),
+      baseFee: uint(chainAt.baseFee),
+      gasLimit: uint(chainAt.gasLimit)
+    },
+    implementation:
+      implementation === Address.zero ? null : { address: implementation, codeHash: implementationHash },
+    wallets,
+    measures
   })
+}
 
 /** EIP-1167: a contract of 45 bytes that runs the code of `target`. */
 const delegateTo = (target: Address.Address): Hex.Hex =>

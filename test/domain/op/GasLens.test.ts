@@ -160,6 +160,36 @@ describe("an answer of the lens", () => {
   })
 })
 
+describe("an answer of a lying node", () => {
+  const word = (value: number): string => value.toString(16).padStart(64, "0")
+  const head = word(0).repeat(7)
+  const measured = (text: string) => {
+    const began = performance.now()
+    const { _tag } = GasLens.decodeResult(text)
+    return { _tag, quick: performance.now() - began < 2_000 }
+  }
+
+  it("whose rows all lead to the same bytes is refused before they are read", () => {
+    const rows = 100_000
+    const states = `${word(9 * 32)}${word(0)}${word(rows)}${word(32 * rows).repeat(rows)}`
+    const row = `${word(0).repeat(3)}${word(128)}${word(rows)}`
+    expect(measured(`0x${head}${states}${row}${word(0).repeat(rows)}`)).toEqual({ _tag: "Left", quick: true })
+    const measures = `${word(11 * 32)}${word(9 * 32)}${word(0)}${word(0)}${word(rows)}`
+    expect(measured(`0x${head}${measures}${word(32 * rows).repeat(rows)}${word(0).repeat(rows)}`)).toEqual({
+      _tag: "Left",
+      quick: true
+    })
+  })
+
+  it("that is long and honest takes time as its length, not as its square", () => {
+    const row = `${word(1)}${word(2)}${"11".repeat(32)}${word(128)}${word(256)}${word(7).repeat(256)}`
+    const offsets = Array.from({ length: 256 }, (_, n) => word(256 * 32 + n * (row.length / 2))).join("")
+    const end = 9 * 32 + 32 + (offsets.length + row.length * 256) / 2
+    const text = `0x${head}${word(9 * 32)}${word(end)}${word(256)}${offsets}${row.repeat(256)}${word(0)}`
+    expect(measured(text)).toEqual({ _tag: "Right", quick: true })
+  })
+})
+
 describe("the state override", () => {
   const code = Hex.unsafe("0x6001")
 

@@ -559,3 +559,21 @@ describe("an encoded op", () => {
     expect((await execute([encoded(filling), encoded(one)])).status).toBe(1)
   })
 })
+
+it("256 ops of one wallet are estimated and executed, and nobody else waits for them", async () => {
+  const operations = Array.from({ length: 256 }, () => mint(1n))
+  const settled: Array<string> = []
+  const long = estimate(operations).finally(() => settled.push("long"))
+  await Promise.all(
+    Array.from({ length: 5 }, () => service.ok("/predict", { accounts: [], settings: settings() }))
+  ).finally(() => settled.push("short"))
+  const began = performance.now()
+  const { status, userOps } = await long
+  expect({ ops: userOps.length, status }).toEqual({ ops: 256, status: 1 })
+  expect(settled).toEqual(["short", "long"])
+  expect(performance.now() - began).toBeLessThan(20_000)
+  const before = await received()
+  const result = await execute(userOps.map((each) => encoded(each)))
+  expect(result.status).toBe(1)
+  expect((await received()) - before).toBe(256n)
+})
