@@ -103,7 +103,7 @@ const contradiction = (state: State.State, acceptance: Acceptance): string | nul
   return null
 }
 
-const takenNonce = (state: State.State, { chainId, ops }: Acceptance): Answer<number | null> => {
+const takenNonce = (state: State.State, { ops }: Acceptance): Answer<number | null> => {
   const nonces = new Set<string>()
   const hashes = new Set<string>()
   let taken: number | null = null
@@ -115,7 +115,7 @@ const takenNonce = (state: State.State, { chainId, ops }: Acceptance): Answer<nu
     }
     nonces.add(nonce)
     if (op.userOpHash === null) continue
-    if (hashes.has(op.userOpHash) || State.alive(state, chainId, op.userOpHash) !== undefined)
+    if (hashes.has(op.userOpHash) || State.alive(state, op.space, op.userOpHash) !== undefined)
       return refuse("another op has the same hash")
     hashes.add(op.userOpHash)
   }
@@ -209,10 +209,12 @@ const identify =
         if ((noted.get(op) ?? op.userOpHash) === userOpHash) continue
         if (noted.has(op) || op.userOpHash !== null || op.state !== "accepted")
           return refuse("only an accepted op without a hash can be given one")
-        const chainId = op.intent.space.chainId
+        const { authority, chainId } = op.intent.space
+        const isSame = ({ intent: { space } }: State.Op) =>
+          space.authority === authority && space.chainId === chainId
         if (
-          State.alive(state, chainId, userOpHash) !== undefined ||
-          [...noted].some(([other, hash]) => hash === userOpHash && other.intent.space.chainId === chainId)
+          State.alive(state, { authority, chainId }, userOpHash) !== undefined ||
+          [...noted].some(([other, hash]) => hash === userOpHash && isSame(other))
         )
           return refuse("another op has the same hash")
         noted.set(op, userOpHash)
@@ -321,7 +323,7 @@ const settle =
       transaction.state = "settled"
       transaction.txHash = mined.txHash
       for (const outcome of ops) {
-        const op = State.alive(state, mined.chainId, outcome.userOpHash)
+        const op = State.alive(state, { authority: mined.signer, chainId: mined.chainId }, outcome.userOpHash)
         if (op === undefined || !State.isUnderWay(op)) continue
         op.txHash = outcome.txHash
         op.revertData = outcome.revertData
@@ -337,6 +339,7 @@ const toRecord = (op: State.Op): OpRecord => ({
   index: op.intent.index,
   userOpHash: op.userOpHash,
   space: {
+    authority: op.intent.space.authority,
     chainId: op.intent.space.chainId,
     entryPoint: op.intent.space.entryPoint,
     wallet: op.intent.space.wallet
@@ -355,7 +358,7 @@ const findOp =
     step<OpRecord | null>(() => {
       const ops = state.byHash.get(State.hashName(chainId, userOpHash)) ?? []
       const own = ops.filter((op) => op.accountId === accountId)
-      const found = own.find((op) => op.state !== "abandoned") ?? own.at(-1)
+      const found = own.findLast((op) => op.state !== "abandoned") ?? own.at(-1)
       return answer(found === undefined ? null : toRecord(found))
     })
 

@@ -72,8 +72,8 @@ export const make = (): State => ({
   lanes: new Map()
 })
 
-export const spaceName = (space: NonceSpace): string => `${space.chainId} ${space.entryPoint} ${space.wallet}`
-export const walletName = (space: NonceSpace): string => `${space.chainId} ${space.wallet}`
+export const walletName = (space: NonceSpace): string => `${space.authority} ${space.chainId} ${space.wallet}`
+export const spaceName = (space: NonceSpace): string => `${walletName(space)} ${space.entryPoint}`
 export const nonceName = (op: OpIntent): string => `${spaceName(op.space)} ${op.nonceKey} ${op.sequence}`
 export const elementName = (requestId: string, index: number): string => `${index} ${requestId}`
 export const hashName = (chainId: bigint, hash: Bytes32): string => `${chainId} ${hash}`
@@ -90,9 +90,15 @@ export const isSignedElsewhere = (op: Op, here: Transaction | null): boolean =>
 export const under = (state: State, space: NonceSpace): ReadonlySet<Op> =>
   state.underWay.get(walletName(space)) ?? new Set()
 
-/** The op of that hash that is not abandoned. */
-export const alive = (state: State, chainId: bigint, hash: Bytes32): Op | undefined =>
-  state.byHash.get(hashName(chainId, hash))?.find((op) => op.state !== "abandoned")
+/** The authority's op of that hash that is not abandoned. */
+export const alive = (
+  state: State,
+  { authority, chainId }: Pick<NonceSpace, "authority" | "chainId">,
+  hash: Bytes32
+): Op | undefined =>
+  state.byHash
+    .get(hashName(chainId, hash))
+    ?.find((op) => op.intent.space.authority === authority && op.state !== "abandoned")
 
 export const addHash = (state: State, op: Op, hash: Bytes32): void => {
   op.userOpHash = hash

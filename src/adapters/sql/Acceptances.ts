@@ -18,7 +18,9 @@ class Conflict extends Data.TaggedError("Conflict")<{ readonly result: Acceptanc
 const conflict = (result: AcceptanceResult): Effect.Effect<never, Conflict> =>
   Effect.fail(new Conflict({ result }))
 
-const spaceName = (space: NonceSpace): string => `${space.chainId} ${space.entryPoint} ${space.wallet}`
+const spaceName = (space: NonceSpace): string => `${walletName(space)} ${space.entryPoint}`
+
+const walletName = (space: NonceSpace): string => `${space.authority} ${space.chainId} ${space.wallet}`
 
 const check = ({ chainId, deployments, funds, ops }: Acceptance): Effect.Effect<void, JournalError> =>
   Effect.gen(function* () {
@@ -80,21 +82,18 @@ interface Held {
   readonly own: Map<string, bigint>
 }
 
-const readHeld = ({ sql }: Store.Store, { chainId, requestId }: Acceptance, wallets: ReadonlyArray<string>) =>
+const readHeld = ({ sql }: Store.Store, { ops, requestId }: Acceptance) =>
   Effect.gen(function* () {
     const held: Held = { others: new Map(), own: new Map() }
-    for (const chunk of Store.chunks(wallets)) {
-      const rows = yield* sql<{
-        readonly wallet: string
-        readonly request_id: string
-        readonly reserve: string
-      }>`
-        select wallet, request_id, reserve from ops
-        where chain_id = ${chainId.toString()} and ${sql.in("wallet", chunk)}
+    const wallets = new Map(ops.map(({ space }) => [walletName(space), space]))
+    for (const [name, { authority, chainId, wallet }] of wallets) {
+      const rows = yield* sql<{ readonly request_id: string; readonly reserve: string }>`
+        select request_id, reserve from ops
+        where authority = ${authority} and chain_id = ${chainId.toString()} and wallet = ${wallet}
           and state in ('accepted', 'sent')`
       for (const row of rows) {
         const side = row.request_id === requestId ? held.own : held.others
-        side.set(row.wallet, (side.get(row.wallet) ?? 0n) + BigInt(row.reserve))
+        side.set(name, (side.get(name) ?? 0n) + BigInt(row.reserve))
       }
     }
     return held
@@ -109,6 +108,7 @@ const writeOps = ({ sql }: Store.Store, { ops, requestId }: Acceptance, now: num
           chunk.map((op) => ({
             request_id: requestId,
             op_index: op.index,
+            authority: op.space.authority,
             chain_id: op.space.chainId.toString(),
             entry_point: op.space.entryPoint,
             wallet: op.space.wallet,
@@ -120,7 +120,7 @@ const writeOps = ({ sql }: Store.Store, { ops, requestId }: Acceptance, now: num
             accepted_at: now
           }))
         )}
-        on conflict (chain_id, entry_point, wallet, nonce_key, sequence) where state <> 'abandoned' do nothing
+        on conflict (authority, chain_id, entry_point, wallet, nonce_key, sequence) where state <> 'abandoned' do nothing
         returning op_index`
       for (const row of rows) written.add(row.op_index)
     }
@@ -136,9 +136,10 @@ const checkFunds = ({ funds, ops }: Acceptance, held: Held) =>
   Effect.gen(function* () {
     const available = new Map(funds.map((entry) => [spaceName(entry.space), entry.available]))
     for (const { index, reserve, space } of ops) {
-      const others = held.others.get(space.wallet) ?? 0n
-      const own = (held.own.get(space.wallet) ?? 0n) + reserve
-      held.own.set(space.wallet, own)
+      const name = walletName(space)
+      const others = held.others.get(name) ?? 0n
+      const own = (held.own.get(name) ?? 0n) + reserve
+      held.own.set(name, own)
       if (others > 0n && others + own > (available.get(spaceName(space)) ?? 0n))
         return yield* conflict({ _tag: "reserved", index, reserved: others })
     }
@@ -154,8 +155,8 @@ const endLeases = ({ sql }: Store.Store, ops: ReadonlyArray<OpIntent>) =>
         if (space === undefined) return Effect.void
         return sql`
           delete from leases
-          where chain_id = ${space.chainId.toString()} and entry_point = ${space.entryPoint}
-            and wallet = ${space.wallet}
+          where authority = ${space.authority} and chain_id = ${space.chainId.toString()}
+            and entry_point = ${space.entryPoint} and wallet = ${space.wallet}
             and ${sql.in(
               "nonce_key",
               chunk.map((op) => Store.nonceKey(op.nonceKey))
@@ -194,14 +195,12 @@ export const accept =
       .transaction(
         Effect.gen(function* () {
           yield* check(acceptance)
-          const { chainId, deployments, ops, requestId } = acceptance
+          const { deployments, ops, requestId } = acceptance
           const now = yield* Clock.currentTimeMillis
-          const wallets = Store.distinct(ops.map((op) => op.space.wallet))
-          yield* Effect.forEach(wallets, (wallet) => store.lock(`wallet:${chainId}:${wallet}`), {
-            discard: true
-          })
+          const locks = ops.map(({ space }) => `wallet:${space.authority}:${space.chainId}:${space.wallet}`)
+          yield* Effect.forEach(Store.distinct(locks), store.lock, { discard: true })
           yield* writeRequest(store, acceptance, now)
-          const held = yield* readHeld(store, acceptance, wallets)
+          const held = yield* readHeld(store, acceptance)
           yield* writeOps(store, acceptance, now)
           yield* checkFunds(acceptance, held)
           yield* Effect.forEach(

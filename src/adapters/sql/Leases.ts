@@ -19,30 +19,31 @@ export const lease =
   (request: LeaseRequest): Effect.Effect<ReadonlyArray<bigint> | null, JournalError> =>
     transaction(
       Effect.gen(function* () {
-        const { count, entryPoint, holder, keys, ttlMillis, wallet } = request
+        const { authority, count, entryPoint, holder, keys, ttlMillis, wallet } = request
         yield* Store.fits(192, [keys.from, keys.to])
         const chainId = request.chainId.toString()
         const now = yield* Clock.currentTimeMillis
-        yield* lock(`wallet:${chainId}:${wallet}`)
+        yield* lock(`wallet:${authority}:${chainId}:${wallet}`)
         yield* sql`
           delete from leases
-          where chain_id = ${chainId} and entry_point = ${entryPoint} and wallet = ${wallet}
+          where authority = ${authority} and chain_id = ${chainId} and entry_point = ${entryPoint} and wallet = ${wallet}
             and expires_at <= ${now}`
         const from = Store.nonceKey(keys.from)
         const to = Store.nonceKey(keys.to)
         const rows = yield* sql<{ readonly nonce_key: string }>`
           select nonce_key from leases
-          where chain_id = ${chainId} and entry_point = ${entryPoint} and wallet = ${wallet}
+          where authority = ${authority} and chain_id = ${chainId} and entry_point = ${entryPoint} and wallet = ${wallet}
             and nonce_key between ${from} and ${to}
           union
           select nonce_key from ops
-          where chain_id = ${chainId} and entry_point = ${entryPoint} and wallet = ${wallet}
+          where authority = ${authority} and chain_id = ${chainId} and entry_point = ${entryPoint} and wallet = ${wallet}
             and state in ('accepted', 'sent') and nonce_key between ${from} and ${to}`
         const chosen = lowestFree(keys, count, new Set(rows.map((row) => BigInt(row.nonce_key))))
         if (chosen === null) return null
         for (const chunk of Store.chunks(chosen))
           yield* sql`insert into leases ${sql.insert(
             chunk.map((key) => ({
+              authority,
               chain_id: chainId,
               entry_point: entryPoint,
               wallet,

@@ -33,6 +33,7 @@ const journal = Effect.gen(function* () {
       op_id ${identity},
       request_id text not null references requests (request_id),
       op_index integer not null,
+      authority text not null,
       chain_id text not null,
       entry_point text not null,
       wallet text not null,
@@ -48,21 +49,22 @@ const journal = Effect.gen(function* () {
     )`
   // A query uses such an index only when it says the same condition, also where another one implies it.
   yield* sql`
-    create unique index ops_nonce on ops (chain_id, entry_point, wallet, nonce_key, sequence)
+    create unique index ops_nonce on ops (authority, chain_id, entry_point, wallet, nonce_key, sequence)
     where state <> 'abandoned'`
   yield* sql`create unique index ops_element on ops (request_id, op_index) where state <> 'abandoned'`
-  yield* sql`create unique index ops_hash on ops (chain_id, user_op_hash) where state <> 'abandoned'`
+  yield* sql`create unique index ops_hash on ops (chain_id, user_op_hash, authority) where state <> 'abandoned'`
   yield* sql`create index ops_given_up on ops (chain_id, user_op_hash) where state = 'abandoned'`
-  yield* sql`create index ops_under_way on ops (chain_id, wallet) where state in ('accepted', 'sent')`
+  yield* sql`create index ops_under_way on ops (authority, chain_id, wallet) where state in ('accepted', 'sent')`
   yield* sql`
     create table leases (
+      authority text not null,
       chain_id text not null,
       entry_point text not null,
       wallet text not null,
       nonce_key text not null,
       holder text not null,
       expires_at bigint not null,
-      primary key (chain_id, entry_point, wallet, nonce_key)
+      primary key (authority, chain_id, entry_point, wallet, nonce_key)
     )`
   yield* sql`create index leases_holder on leases (holder)`
   yield* sql`

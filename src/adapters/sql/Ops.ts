@@ -56,6 +56,7 @@ interface Row {
   readonly account_id: AccountId
   readonly request_id: string
   readonly op_index: number
+  readonly authority: string
   readonly entry_point: string
   readonly wallet: string
   readonly nonce_key: string
@@ -72,7 +73,12 @@ const toRecord = (chainId: bigint, row: Row): OpRecord => ({
   requestId: row.request_id,
   index: row.op_index,
   userOpHash: row.user_op_hash === null ? null : Hex.unsafe32(row.user_op_hash),
-  space: { chainId, entryPoint: Address.unsafe(row.entry_point), wallet: Address.unsafe(row.wallet) },
+  space: {
+    authority: Address.unsafe(row.authority),
+    chainId,
+    entryPoint: Address.unsafe(row.entry_point),
+    wallet: Address.unsafe(row.wallet)
+  },
   nonceKey: BigInt(row.nonce_key),
   sequence: BigInt(row.sequence),
   state: row.state,
@@ -90,7 +96,7 @@ export const findOp =
   ): Effect.Effect<OpRecord | null, JournalError> =>
     transaction(
       Effect.gen(function* () {
-        // At most one op of a hash is not abandoned; of the others the latest counts.
+        // The latest that is not abandoned, else the latest.
         for (const stage of [sql.literal("state <> 'abandoned'"), sql.literal("state = 'abandoned'")]) {
           const [row] = yield* sql<Row>`
             select requests.account_id, ops.* from ops

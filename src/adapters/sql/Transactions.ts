@@ -178,11 +178,12 @@ export const recordSigned =
       })
     )
 
-const settleOp = ({ sql }: Store.Store, chainId: bigint, op: OpSettlement) =>
+const settleOp = ({ sql }: Store.Store, { chainId, signer }: Lane, op: OpSettlement) =>
   sql`
     update ops set state = ${op.success === null ? "abandoned" : "settled"}, tx_hash = ${op.txHash},
       success = ${op.success === null ? null : Number(op.success)}, revert_data = ${op.revertData}
-    where chain_id = ${chainId.toString()} and user_op_hash = ${op.userOpHash} and state <> 'abandoned'
+    where chain_id = ${chainId.toString()} and user_op_hash = ${op.userOpHash}
+      and authority = ${signer} and state <> 'abandoned'
       and state in ('accepted', 'sent')`
 
 export const settle =
@@ -211,6 +212,6 @@ export const settle =
             and state = 'settled' and tx_hash = ${mined.txHash}`
         if (settled.length === 0)
           return yield* Store.refuse("only the one transaction that was signed for a nonce can settle it")
-        yield* Effect.forEach(ops, (op) => settleOp(store, mined.chainId, op), { discard: true })
+        yield* Effect.forEach(ops, (op) => settleOp(store, mined, op), { discard: true })
       })
     )

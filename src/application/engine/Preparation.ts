@@ -49,13 +49,18 @@ export interface Ground {
   readonly spaceOf: (wallet: Address.Address) => NonceSpace
 }
 
-export const ground = (connection: Connection, settings: ForOps): Effect.Effect<Ground, Failure> =>
+/** `authority` is the submitting EOA. */
+export const ground = (
+  connection: Connection,
+  settings: ForOps,
+  authority: Address.Address
+): Effect.Effect<Ground, Failure> =>
   Effect.gen(function* () {
     const { chainId } = connection.profile
     const { entryPoint } = settings
     const version = yield* entryPointVersion(connection.profile, entryPoint)
     const formula = yield* Wallets.formula(connection.profile, settings)
-    const spaceOf = (wallet: Address.Address) => ({ chainId, entryPoint, wallet })
+    const spaceOf = (wallet: Address.Address) => ({ authority, chainId, entryPoint, wallet })
     return { connection, chainId, entryPoint, version, formula, buffers: buffers(settings), spaceOf }
   })
 

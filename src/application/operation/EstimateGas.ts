@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
-import type { Address } from "../../domain/evm/Address.js"
 import * as Hex from "../../domain/evm/Hex.js"
 import * as Conditions from "../../domain/op/Conditions.js"
 import * as Nonce from "../../domain/op/Nonce.js"
@@ -18,7 +17,7 @@ import * as Wallets from "../engine/Wallets.js"
 import type { Failure } from "../Failure.js"
 import type { AbiStore } from "../ports/AbiStore.js"
 import type { ChainRpc } from "../ports/ChainRpc.js"
-import { Journal } from "../ports/Journal.js"
+import { Journal, type NonceSpace } from "../ports/Journal.js"
 import type { Networks } from "../ports/Networks.js"
 import { type Signers, SystemSigners } from "../ports/Signers.js"
 import * as Settings from "../Settings.js"
@@ -77,14 +76,14 @@ export const run = (
     const signer = settings.signer === undefined ? null : yield* Keys.resolve(caller, settings.signer)
     const connection = yield* Connection.open(caller, settings.rpc)
     const { profile } = connection
-    const ground = yield* Preparation.ground(connection, settings)
+    const system = yield* SystemSigners
+    const submitter =
+      signer?.address ?? (yield* Effect.mapError(system.serviceEoa, Keys.refusal("settings.signer"))).address
+    const ground = yield* Preparation.ground(connection, settings, submitter)
     const { chainId, entryPoint, formula, spaceOf, version } = ground
     const wallets = yield* Either.all(
       calls.map(({ index, selector }) => Wallets.select(selector, formula, profile, `operations[${index}]`))
     )
-    const system = yield* SystemSigners
-    const submitter =
-      signer?.address ?? (yield* Effect.mapError(system.serviceEoa, Keys.refusal("settings.signer"))).address
     const distinct = [...new Set(wallets)]
     const look = yield* Preparation.look(ground, distinct)
     const failed = new Map<number, ElementFailure>(
@@ -105,7 +104,7 @@ export const run = (
       const indexes = calls
         .map(({ index }) => index)
         .filter((index) => wallets[index] === wallet && !failed.has(index))
-      const keys = yield* lease(journal, caller, spaceOf(wallet), indexes.length)
+      const keys = yield* lease(journal, caller, spaceOf(wallet), signer === null, indexes.length)
       for (const [position, index] of indexes.entries()) {
         const key = keys[position]
         if (key === undefined) failed.set(index, elementFailure("wallet_busy"))
@@ -173,10 +172,14 @@ export const run = (
     Effect.withSpan("EstimateGas")
   )
 
+/** Estimates without a signer are leased under another authority: keys of their own keep the nonces apart. */
+const firstAnonymousKey = 32_768n
+
 const lease = (
   journal: Journal["Type"],
   caller: Caller,
-  space: { readonly chainId: bigint; readonly entryPoint: Address; readonly wallet: Address },
+  space: NonceSpace,
+  anonymous: boolean,
   count: number
 ): Effect.Effect<ReadonlyArray<bigint>> =>
   count === 0
@@ -186,7 +189,9 @@ const lease = (
           journal.lease({
             ...space,
             holder: caller.requestId,
-            keys: { from: Nonce.handedOutKeys.first, to: Nonce.handedOutKeys.last },
+            keys: anonymous
+              ? { from: firstAnonymousKey, to: Nonce.handedOutKeys.last }
+              : { from: Nonce.handedOutKeys.first, to: firstAnonymousKey - 1n },
             count,
             ttlMillis: handedOutMillis
           })

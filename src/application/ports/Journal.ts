@@ -14,8 +14,15 @@ export interface Lane {
   readonly signer: Address
 }
 
-/** Where the nonces of a wallet's ops live. */
+/**
+ * Where the nonces of a wallet's ops live.
+ *
+ * `authority` is the submitting EOA, a key of the caller's own. What is known of a wallet comes from the caller's node,
+ * which may lie: leases, nonces, money and outcomes are kept apart by authority, so that nobody's node decides
+ * about the wallets of somebody else's key.
+ */
 export interface NonceSpace {
+  readonly authority: Address
   readonly chainId: bigint
   readonly entryPoint: Address
   readonly wallet: Address
@@ -197,13 +204,13 @@ export class Journal extends Context.Tag("castellan/Journal")<
     /**
      * Records the mined transaction of a nonce and what became of the ops; frees what they held. Only a version that was
      * stored can settle its nonce. What is settled stays as it is: the same call again changes nothing. An op whose
-     * hash is not known, or that is given up, is ignored; one of the transaction that is not named stays `sent`.
+     * hash is not known to the lane's EOA, or that is given up, is ignored; one of the transaction that is not named stays `sent`.
      */
     readonly settle: (
       transaction: TransactionSettlement,
       ops: ReadonlyArray<OpSettlement>
     ) => Effect.Effect<void, JournalError>
-    /** An op by its hash, when it belongs to this account; the latest when several were given up. */
+    /** An op by its hash, when it belongs to this account; the latest one, and one given up only when no other is left. */
     readonly findOp: (
       accountId: AccountId,
       chainId: bigint,

@@ -163,7 +163,7 @@ export const run = (
     const signer = yield* Keys.resolve(caller, settings.signer)
     const connection = yield* Connection.openOperator(caller, settings.rpc)
     const { profile } = connection
-    const ground = yield* Preparation.ground(connection, settings)
+    const ground = yield* Preparation.ground(connection, settings, signer.address)
     const { chainId, entryPoint, formula, spaceOf, version } = ground
     yield* checkFactory(profile, settings)
     const wallets = yield* Either.all(

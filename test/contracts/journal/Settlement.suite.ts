@@ -154,5 +154,34 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         expect(yield* stateOf(1)).toBe("accepted")
       })
     )
+
+    fact(
+      "what one authority holds and settles of a wallet means nothing to another one",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const stranger = { ...Make.lane, signer: Make.address(0x99) }
+        const strange = Make.space(1, { authority: stranger.signer })
+        const keys = { from: 0n, to: 0n }
+        const intent = { index: 0, userOpHash: Make.word(7), reserve: 5n }
+        yield* journal.accept(Make.acceptance("r8", [Make.op({ ...intent, space: strange })]))
+        yield* journal.allocate(Make.allocation("r8", { ...stranger, ops: [0] }))
+        yield* journal.recordSigned(Make.signed(0n, stranger))
+        expect(yield* journal.lease({ ...Make.leaseRequest("r9"), ...strange, keys, count: 1 })).toBe(null)
+        expect(
+          yield* journal.lease({ ...Make.leaseRequest("r9"), ...Make.space(1), keys, count: 1 })
+        ).toEqual([0n])
+        const own = Make.op(intent)
+        expect(
+          yield* journal.accept(Make.acceptance("r9", [own], { funds: Make.fundsOf([own], 5n) }))
+        ).toEqual({
+          _tag: "accepted"
+        })
+        yield* journal.settle(Make.mined(0n, stranger), [Make.landed(Make.word(7), 0n)])
+        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(7))).toMatchObject({
+          requestId: "r9",
+          state: "accepted"
+        })
+      })
+    )
   })
 }

@@ -77,6 +77,7 @@ describe("requests that want the same", () => {
   it("a wallet without a free nonce key does not keep another one's operation from going", async () => {
     const lease = Effect.flatMap(Journal, (journal) =>
       journal.lease({
+        authority: Address.unsafe(stack.signer.address),
         chainId: BigInt(stack.anvil.chainId),
         entryPoint: stack.settings.entryPoint,
         wallet: stack.predict("one"),

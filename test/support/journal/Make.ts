@@ -30,6 +30,7 @@ export const ether = 10n ** 18n
 export const plenty = 10n ** 60n
 
 export const space = (wallet: number, over: Partial<NonceSpace> = {}): NonceSpace => ({
+  authority: address(0x51),
   chainId,
   entryPoint,
   wallet: address(0xa000 + wallet),

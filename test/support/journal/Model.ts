@@ -199,7 +199,8 @@ export class Model {
     row.state = "settled"
     row.mined = mined.txHash
     for (const { userOpHash } of ops)
-      for (const op of this.live()) if (op.hash === userOpHash) op.state = "settled"
+      for (const op of this.live())
+        if (op.hash === userOpHash && op.intent.space.authority === mined.signer) op.state = "settled"
   }
 
   /** Ops that are not abandoned: what calls that shall succeed may name. */

@@ -22,9 +22,11 @@ const work = (n: number, hash: number) =>
     yield* tell(`leased ${nonceKey}`)
     const userOpHash = Make.word(hash)
     // A key comes free with every settlement: the sequence is the number of the work.
+    const lane = { ...Make.lane, signer: Make.address(name.charCodeAt(0)) }
     const ops = [0, 1].map((index) =>
       Make.op({
         index,
+        space: Make.space(1, { authority: lane.signer }),
         nonceKey: nonceKey + BigInt(index) * 2n ** 100n,
         sequence: BigInt(hash),
         userOpHash: Make.word(hash + index),
@@ -33,7 +35,6 @@ const work = (n: number, hash: number) =>
     )
     yield* journal.accept(Make.acceptance(id, ops))
     yield* tell(`accepted ${hash}`)
-    const lane = { ...Make.lane, signer: Make.address(name.charCodeAt(0)) }
     const allocation = yield* journal.allocate(Make.allocation(id, { ...lane, ops: [0, 1] }))
     if (allocation._tag !== "allocated") return yield* Effect.dieMessage("no funds")
     yield* journal.recordSigned(Make.signed(allocation.nonce, lane))
