@@ -2,13 +2,10 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
-import type { Address } from "../../domain/evm/Address.js"
-import * as Hex from "../../domain/evm/Hex.js"
+import type * as Hex from "../../domain/evm/Hex.js"
 import * as Conditions from "../../domain/op/Conditions.js"
-import type { Version } from "../../domain/op/EntryPoint.js"
 import * as Nonce from "../../domain/op/Nonce.js"
 import * as Proof from "../../domain/op/Proof.js"
-import * as UserOperation from "../../domain/op/UserOperation.js"
 import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
 import type { Caller } from "../Caller.js"
 import * as Decoding from "../Decoding.js"
@@ -22,9 +19,7 @@ import * as Preparation from "../engine/Preparation.js"
 import * as Results from "../engine/Results.js"
 import type * as Sending from "../engine/Sending.js"
 import * as Submission from "../engine/Submission.js"
-import * as Wallets from "../engine/Wallets.js"
 import { type Failure, invalid, notAvailable, unprocessable } from "../Failure.js"
-import { Custody, optional, UnixSeconds } from "../Fields.js"
 import type { AbiStore } from "../ports/AbiStore.js"
 import type { Bundler, OpOutcome } from "../ports/Bundler.js"
 import type { ChainRpc } from "../ports/ChainRpc.js"
@@ -33,117 +28,17 @@ import type { Networks } from "../ports/Networks.js"
 import type { Signers } from "../ports/Signers.js"
 import * as Settings from "../Settings.js"
 import { Executed } from "../TransactionResult.js"
+import * as GivenOps from "./GivenOps.js"
 import * as OwnedWallets from "./OwnedWallets.js"
 
-export const EncodedOperation = Schema.Struct({
-  encodedUserOp: Hex.schema,
-  userOpHash: Hex.schema32,
-  walletCustody: Custody,
-  validAfter: optional(UnixSeconds),
-  validUnitl: optional(UnixSeconds),
-  signature: optional(Hex.schema).annotations({
-    description: "r, s and v over userOpHash or signingHash. Absent: settings.signer signs."
-  })
-}).annotations({ identifier: "EncodedOperation" })
-export type EncodedOperation = typeof EncodedOperation.Type
-
 export const Request = Schema.Struct({
-  operations: Schema.Array(EncodedOperation),
+  operations: Schema.Array(GivenOps.EncodedOperation),
   settings: Settings.ForOps
 }).annotations({ identifier: "ExecuteEncodedRequest" })
 export type Request = typeof Request.Type
 
 export const Response = Executed
 export type Response = Executed
-
-/** An op of the request, read and checked as far as that needs no chain. */
-interface Given {
-  readonly index: number
-  readonly op: UserOperation.UserOperation
-  readonly userOpHash: Hex.Bytes32
-  readonly walletCustody: number
-  /** The caller's proof; null: the service signs. */
-  readonly proof: Hex.Hex | null
-}
-
-/** 400s that need no chain. */
-const read = (
-  operation: EncodedOperation,
-  index: number,
-  at: { readonly version: Version; readonly entryPoint: Address; readonly chainId: bigint }
-): Either.Either<Given, Failure> =>
-  Either.gen(function* () {
-    const path = `operations[${index}]`
-    const wrong = (field: string, message: string) =>
-      Either.left(invalid("invalid_request", [{ path: `${path}.${field}`, message }]))
-    if ((operation.validAfter ?? 0) !== 0)
-      yield* Either.left(notAvailable("validAfter", `${path}.validAfter`))
-    if ((operation.validUnitl ?? 0) !== 0)
-      yield* Either.left(notAvailable("validUnitl", `${path}.validUnitl`))
-    yield* Wallets.availableCustody(operation.walletCustody, `${path}.walletCustody`)
-    const decoded = UserOperation.decode(at.version, operation.encodedUserOp)
-    if (Either.isLeft(decoded)) return yield* wrong("encodedUserOp", decoded.left)
-    const op = decoded.right
-    const fits = UserOperation.fits(at.version, op)
-    if (Either.isLeft(fits)) return yield* wrong("encodedUserOp", fits.left)
-    if (op.initCode !== Hex.empty)
-      return yield* wrong("encodedUserOp", "initCode must be empty: wallets are deployed by /create")
-    if (op.paymasterAndData !== Hex.empty)
-      yield* Either.left(notAvailable("paymaster", `${path}.encodedUserOp`))
-    if (op.signature !== Hex.empty)
-      return yield* wrong("encodedUserOp", "the op's signature must be empty: send the proof as signature")
-    const userOpHash = UserOperation.hash(at.version, at.entryPoint, at.chainId, op)
-    if (userOpHash !== operation.userOpHash)
-      return yield* Either.left(
-        invalid("hash_mismatch", [
-          {
-            path: `${path}.userOpHash`,
-            message: `the hash of encodedUserOp at this EntryPoint and chain is ${userOpHash}`
-          }
-        ])
-      )
-    return {
-      index,
-      op,
-      userOpHash,
-      walletCustody: operation.walletCustody,
-      proof: operation.signature ?? null
-    }
-  })
-
-/** The same op twice would be one op that is done once. */
-const distinct = (given: ReadonlyArray<Given>): Either.Either<void, Failure> => {
-  const first = new Map<Hex.Bytes32, number>()
-  for (const { index, userOpHash } of given) {
-    const before = first.get(userOpHash)
-    if (before !== undefined)
-      return Either.left(
-        invalid("invalid_request", [
-          { path: `operations[${index}].userOpHash`, message: `operations[${before}] is the same op` }
-        ])
-      )
-    first.set(userOpHash, index)
-  }
-  return Either.void
-}
-
-/** Under which conditions the caller's proof is one of the wallet's owner; `Left` says what was expected. */
-const conditionsOf = (
-  given: Given & { readonly proof: Hex.Hex },
-  owners: ReadonlyArray<Address>,
-  bundler: Address
-): Either.Either<{ readonly conditions: Conditions.Conditions; readonly proof: Hex.Hex }, string> =>
-  Either.flatMap(Proof.normalise(given.proof), (proof) => {
-    const bound = { validUntil: 0, validAfter: 0, bundler }
-    for (const conditions of [Conditions.none, bound]) {
-      const parts = Proof.ecdsaSigners(Conditions.signingHash(given.userOpHash, conditions), proof)
-      const [only] = parts
-      if (parts.length === 1 && only?.some((signer) => signer !== null && owners.includes(signer)))
-        return Either.right({ conditions, proof })
-    }
-    const expected = `userOpHash or signingHash ${Conditions.signingHash(given.userOpHash, bound)}`
-    return Either.left(`expected one signature by ${owners.join(" or ")} over ${expected}`)
-  })
 
 /**
  * Submits ops that `/estimateGas` encoded, signed by their owners or, where they carry no signature, by the
@@ -173,11 +68,8 @@ export const run = (
     const connection = yield* Connection.open(caller, settings.rpc)
     const { chain, profile, trust } = connection
     const ground = yield* Preparation.ground(connection, settings, signer.address)
-    const { chainId, entryPoint, spaceOf, version } = ground
-    const given = yield* Either.all(
-      operations.map((operation, index) => read(operation, index, { version, entryPoint, chainId }))
-    )
-    yield* distinct(given)
+    const { chainId, entryPoint, spaceOf } = ground
+    const given = yield* GivenOps.read(operations, ground)
     const journal = yield* Journal
     const { releases } = yield* Engine
     const deadline = (yield* Clock.currentTimeMillis) + profile.receiptTimeoutMillis
@@ -255,7 +147,7 @@ export const run = (
               proof: null
             })
           } else {
-            const found = conditionsOf({ ...each, proof: each.proof }, owners, signer.address)
+            const found = GivenOps.conditionsOf({ ...each, proof: each.proof }, owners, signer.address)
             if (Either.isLeft(found))
               failed.set(each.index, elementFailure("invalid_signature", `invalid signature: ${found.left}`))
             else proofs.set(each.index, found.right)
@@ -284,7 +176,7 @@ export const run = (
 
         // Ops of one key follow each other; one that the EntryPoint has consumed may have landed elsewhere.
         const next = new Map<string, bigint>()
-        const consumed: Array<Given> = []
+        const consumed: Array<GivenOps.Given> = []
         const misplaced = new Map<number, ElementFailure>()
         for (const each of todo) {
           const sequence = estimate.sequences.get(each.index)

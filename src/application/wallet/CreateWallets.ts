@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
-import type { Address } from "../../domain/evm/Address.js"
 import * as Hex from "../../domain/evm/Hex.js"
 import * as Conditions from "../../domain/op/Conditions.js"
 import * as Outcome from "../../domain/op/Outcome.js"
@@ -9,7 +8,6 @@ import * as UserOperation from "../../domain/op/UserOperation.js"
 import * as Deployment from "../../domain/wallet/Deployment.js"
 import * as EstimationDeployer from "../../domain/wallet/EstimationDeployer.js"
 import * as Salt from "../../domain/wallet/Salt.js"
-import * as WalletAddress from "../../domain/wallet/WalletAddress.js"
 import * as WalletConfig from "../../domain/wallet/WalletConfig.js"
 import type { Caller } from "../Caller.js"
 import * as Decoding from "../Decoding.js"
@@ -23,120 +21,25 @@ import * as Preparation from "../engine/Preparation.js"
 import * as Results from "../engine/Results.js"
 import type * as Sending from "../engine/Sending.js"
 import * as Submission from "../engine/Submission.js"
-import * as Wallets from "../engine/Wallets.js"
-import {
-  type Detail,
-  type Failure,
-  type InvalidRequest,
-  invalid,
-  notAvailable,
-  unprocessable
-} from "../Failure.js"
-import { Custody, optional, SaltText } from "../Fields.js"
+import { type Detail, type Failure, invalid, unprocessable } from "../Failure.js"
 import type { AbiStore } from "../ports/AbiStore.js"
 import type { Bundler } from "../ports/Bundler.js"
 import type { ChainRpc } from "../ports/ChainRpc.js"
 import { Journal } from "../ports/Journal.js"
-import type { NetworkProfile, Networks } from "../ports/Networks.js"
+import type { Networks } from "../ports/Networks.js"
 import { type Signers, SystemSigners } from "../ports/Signers.js"
 import * as Settings from "../Settings.js"
 import { Created, type CreatedAccount } from "../TransactionResult.js"
-
-export const Account = Schema.Struct({
-  salt: optional(SaltText).annotations({
-    description: "Identifies the wallet. Required if wallet is empty."
-  }),
-  wallet: optional(Schema.String).annotations({ description: "Wallet address. Required if salt is empty." }),
-  walletCustody: Custody,
-  passkeyPubKey: optional(Schema.Array(Schema.String)).annotations({
-    description: "Passkey public keys in base64. Required when custody is 2, 4 or 5."
-  }),
-  signers: optional(Schema.Array(Schema.Union(Schema.String, Settings.SignerRef))).annotations({
-    description: "Signers of the validator. Required when custody is 3 or 4."
-  }),
-  threshold: optional(Schema.String).annotations({
-    description: "Threshold of the validator. Required when custody is 3 or 4."
-  }),
-  legacyWallet: optional(Schema.Boolean)
-}).annotations({ identifier: "Account" })
-type Account = typeof Account.Type
+import * as WantedWallets from "./WantedWallets.js"
 
 export const Request = Schema.Struct({
-  accounts: Schema.Array(Account),
+  accounts: Schema.Array(WantedWallets.Account),
   settings: Settings.ForSubmission
 }).annotations({ identifier: "CreateRequest" })
 export type Request = typeof Request.Type
 
 export const Response = Created
 export type Response = Created
-
-/** A wallet that the request wants. */
-interface Wanted {
-  readonly index: number
-  readonly salt: Salt.Salt
-  readonly wallet: Address
-  readonly create2Salt: Hex.Bytes32
-}
-
-/** 400s that need no chain. */
-const readAccount = (account: Account, index: number): Either.Either<Salt.Salt, InvalidRequest> => {
-  const path = `accounts[${index}]`
-  const { salt = "", wallet = "" } = account
-  if (account.legacyWallet === true) return Either.left(notAvailable("legacyWallet", `${path}.legacyWallet`))
-  if (salt === "" && wallet !== "")
-    return Either.left(notAvailable("wallet without salt", `${path}.wallet`, "send the salt"))
-  if (salt === "")
-    return Either.left(
-      invalid("invalid_request", [{ path: `${path}.salt`, message: "salt is required" }], "salt is required")
-    )
-  const available = Wallets.availableCustody(account.walletCustody, `${path}.walletCustody`)
-  if (Either.isLeft(available)) return Either.left(available.left)
-  const unused: ReadonlyArray<Detail> = (["passkeyPubKey", "signers", "threshold"] as const)
-    .filter((name) => account[name] !== undefined)
-    .map((name) => ({ path: `${path}.${name}`, message: "custody 1 does not use this field" }))
-  return unused.length > 0
-    ? Either.left(invalid("invalid_request", unused))
-    : Wallets.saltOf(salt, `${path}.salt`)
-}
-
-/** A factory deploys the proxies of its own beacon only, and deployments are authorised for the account's own factory. */
-const checkFactory = (
-  profile: NetworkProfile,
-  settings: Request["settings"]
-): Either.Either<void, InvalidRequest> => {
-  if (settings.factory !== undefined && settings.factory !== profile.factory)
-    return Either.left(
-      invalid("factory_not_allowed", [
-        { path: "settings.factory", message: "it is not the factory of this account's network profile" }
-      ])
-    )
-  const wrong: Array<Detail> = []
-  const message = "it differs from the network profile's, which the factory deploys"
-  if (settings.beaconAdminAddress !== undefined && settings.beaconAdminAddress !== profile.beacon)
-    wrong.push({ path: "settings.beaconAdminAddress", message })
-  if (
-    settings.beaconAdminCreationCode !== undefined &&
-    settings.beaconAdminCreationCode.toLowerCase() !== profile.creationCode
-  )
-    wrong.push({ path: "settings.beaconAdminCreationCode", message })
-  return wrong.length > 0 ? Either.left(invalid("invalid_request", wrong)) : Either.void
-}
-
-/** Every wallet once: the same address twice would be deployed twice in one bundle. */
-const distinct = (wanted: ReadonlyArray<Wanted>): Either.Either<void, InvalidRequest> => {
-  const first = new Map<Address, number>()
-  for (const { index, wallet } of wanted) {
-    const before = first.get(wallet)
-    if (before !== undefined)
-      return Either.left(
-        invalid("invalid_request", [
-          { path: `accounts[${index}].salt`, message: `accounts[${before}] names the same wallet` }
-        ])
-      )
-    first.set(wallet, index)
-  }
-  return Either.void
-}
 
 /**
  * Deploys wallets, several in one transaction. The deployer's authorisation and signature come from the operator's
@@ -158,26 +61,15 @@ export const run = (
       yield* Effect.fail(
         invalid("invalid_request", [{ path: "accounts", message: "expected at least one account" }])
       )
-    const salts = yield* Either.all(accounts.map(readAccount))
+    const salts = yield* Either.all(accounts.map(WantedWallets.saltOf))
     const decoding = yield* Decoding.load(caller, settings.useABI)
     const signer = yield* Keys.resolve(caller, settings.signer)
     const connection = yield* Connection.openOperator(caller, settings.rpc)
     const { profile } = connection
     const ground = yield* Preparation.ground(connection, settings, signer.address)
     const { chainId, entryPoint, formula, spaceOf, version } = ground
-    yield* checkFactory(profile, settings)
-    const wallets = yield* Either.all(
-      accounts.map((account, index) => Wallets.select(account, formula, profile, `accounts[${index}]`))
-    )
-    const wanted = salts.map(
-      (salt, index): Wanted => ({
-        index,
-        salt,
-        wallet: wallets[index] ?? entryPoint,
-        create2Salt: WalletAddress.create2Salt(Salt.hash(salt), 1, false)
-      })
-    )
-    yield* distinct(wanted)
+    yield* WantedWallets.checkFactory(profile, settings)
+    const wanted = yield* WantedWallets.read(accounts, salts, ground)
     const deployer = yield* Effect.flatMap(SystemSigners, ({ deployer }) =>
       Effect.mapBoth(deployer, { onFailure: Keys.refusal("settings.factory"), onSuccess: Keys.bounded })
     )
@@ -228,14 +120,14 @@ export const run = (
           validAfter: 0,
           bundler: signer.address
         }
-        const deploymentOf = ({ salt }: Wanted): Deployment.Deployment => ({
+        const deploymentOf = ({ salt }: WantedWallets.Wanted): Deployment.Deployment => ({
           saltHash: Salt.hash(salt),
           custody: 1,
           legacy: false,
           config,
           deadline: conditions.validUntil
         })
-        const opOf = (each: Wanted, authorization: Hex.Hex): UserOperation.UserOperation => ({
+        const opOf = (each: WantedWallets.Wanted, authorization: Hex.Hex): UserOperation.UserOperation => ({
           sender: each.wallet,
           nonce: 0n,
           initCode: Deployment.initCode(formula.factory, deploymentOf(each), authorization),
@@ -247,7 +139,7 @@ export const run = (
           paymasterAndData: Hex.empty,
           signature: Hex.empty
         })
-        const digestOf = (each: Wanted) =>
+        const digestOf = (each: WantedWallets.Wanted) =>
           Deployment.digest({ chainId, factory: formula.factory }, deploymentOf(each))
         const missing = todo.filter(({ index }) => !existing.has(index) && !failed.has(index))
         const estimate = yield* Estimation.estimate({
