@@ -75,8 +75,11 @@ export const toBlock = (answer: typeof BlockAnswer.Type): Block => ({
 })
 
 export const FeeHistory = Schema.Struct({
-  /** Of the block asked for and of the one after it. */
-  baseFeePerGas: Schema.Array(Quantity).pipe(Schema.minItems(2), Schema.maxItems(2)),
+  /**
+   * Of the block asked for and of the one after it. Nodes may answer for fewer blocks than asked: the last one is of
+   * the next block all the same, and stands alone while anvil has not yet noted the fees of the block just mined.
+   */
+  baseFeePerGas: Schema.Array(Quantity).pipe(Schema.minItems(1), Schema.maxItems(2)),
   reward: absent(Schema.Array(Schema.Array(Quantity)))
 })
 

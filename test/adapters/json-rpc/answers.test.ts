@@ -119,6 +119,14 @@ describe("fees", () => {
     )
   )
 
+  it.live("are known while the node has not noted the block that it has just mined", () => {
+    const short = { baseFeePerGas: ["0x65"], gasUsedRatio: [], oldestBlock: "0x6", reward: [] }
+    return withNode(
+      (asked) => result(asked.method === "eth_feeHistory" ? short : "0x9"),
+      (chain) => Effect.map(chain.fees, (fees) => expect(fees).toEqual({ nextBaseFee: 101n, tip: 9n }))
+    )
+  })
+
   it.live("are unknown when the node has neither, or lies about one", () =>
     Effect.gen(function* () {
       const refused = { error: { code: -32_601, message: "method not found" } }
@@ -127,7 +135,7 @@ describe("fees", () => {
       expect(yield* withNode(node([["0x3"]], result(9)), (chain) => reasonOf(chain.fees))).toBe("notAnRpc")
       expect(
         yield* withNode(
-          () => result({ baseFeePerGas: ["0x1"] }),
+          (asked) => (asked.method === "eth_feeHistory" ? result({ baseFeePerGas: [] }) : result("0x9")),
           (chain) => reasonOf(chain.fees)
         )
       ).toBe("notAnRpc")
