@@ -1,4 +1,5 @@
 import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
@@ -18,6 +19,8 @@ export class Engine extends Context.Tag("castellan/Engine")<
     readonly lanes: Lanes.Lanes
     readonly watcher: Watcher.Watcher
     readonly releases: Releases.Releases
+    /** Tells everybody who waits for a sent transaction what is known of it, and to look again later. */
+    readonly stopWaiting: Effect.Effect<void>
     /** Lives as long as the process: accepted work runs there, whether its caller still waits or not. */
     readonly scope: Scope.Scope
   }
@@ -32,8 +35,10 @@ export const layer: Layer.Layer<Engine | Bundler, never, Journal> = Layer.scoped
     const releases = yield* Releases.make
     const lanes = Lanes.make(journal)
     const facts = ChainFacts.make()
-    return Context.make(Engine, { facts, lanes, watcher, releases, scope }).pipe(
-      Context.add(Bundler, SelfBundler.make({ journal, lanes, watcher, releases }))
+    const stopping = yield* Deferred.make<void>()
+    const stopWaiting = Effect.asVoid(Deferred.succeed(stopping, undefined))
+    return Context.make(Engine, { facts, lanes, watcher, releases, scope, stopWaiting }).pipe(
+      Context.add(Bundler, SelfBundler.make({ journal, lanes, watcher, releases, stopping }))
     )
   })
 )

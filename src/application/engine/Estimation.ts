@@ -103,7 +103,9 @@ const senseless = new GasLens.GasLensError({ reason: "its figures make no sense"
 const look = (
   input: Input,
   trials: ReadonlyArray<Trial>,
-  balances: ReadonlyMap<Address, bigint>
+  balances: ReadonlyMap<Address, bigint>,
+  /** Wallets whose funds and nonces shall be reported: each once, since a row holds every key. */
+  wallets: ReadonlyArray<Address> = []
 ): Effect.Effect<GasLens.Report, Failure> =>
   Effect.gen(function* () {
     const { chainId, connection, entryPoint, formula, version } = input.ground
@@ -115,7 +117,7 @@ const look = (
       GasLens.encodeCall({
         entryPoint,
         beacon: formula.beacon,
-        wallets: trials.map(({ op }) => op.sender),
+        wallets,
         nonceKeys: [...new Set(trials.map(({ op }) => Nonce.keyOf(op.nonce)))],
         probes: trials.map(({ callGas, op, prefund, verificationGas }) => ({
           sender: op.sender,
@@ -231,13 +233,14 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure> =>
       verificationGas: input.declared ? draft.op.verificationGasLimit : verificationGrant,
       callGas: input.declared ? draft.op.callGasLimit : callGrant
     }))
-    let report = yield* look(input, first, new Map())
+    const wallets = [...new Set(drafts.map(({ op }) => op.sender))]
+    let report = yield* look(input, first, new Map(), wallets)
     const available = new Map<Address, bigint>()
     const deposits = new Map<Address, bigint>()
     const sequences = new Map<number, bigint>()
     const keys = [...new Set(drafts.map(({ op }) => Nonce.keyOf(op.nonce)))]
-    for (const [position, { index, op }] of drafts.entries()) {
-      const state = report.wallets[position]
+    for (const { index, op } of drafts) {
+      const state = report.wallets[wallets.indexOf(op.sender)]
       if (state === undefined) continue
       available.set(op.sender, state.deposit + state.balance)
       deposits.set(op.sender, state.deposit)

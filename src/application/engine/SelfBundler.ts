@@ -24,6 +24,8 @@ interface Dependencies {
   readonly lanes: Lanes
   readonly watcher: Watcher
   readonly releases: Releases
+  /** Done once nobody shall wait for a sent transaction any more. */
+  readonly stopping: Deferred.Deferred<void>
 }
 
 const fail = (
@@ -130,7 +132,7 @@ const outcomesOf = (
 }
 
 /** Submits bundles by the EOA that the bundle names, through its lane. */
-export const make = ({ journal, lanes, releases, watcher }: Dependencies): Bundler["Type"] => {
+export const make = ({ journal, lanes, releases, stopping, watcher }: Dependencies): Bundler["Type"] => {
   const settle = (bundle: Bundle, nonce: bigint, receipt: Receipt) =>
     Effect.gen(function* () {
       const outcomes = yield* outcomesOf(bundle, receipt)
@@ -200,10 +202,12 @@ export const make = ({ journal, lanes, releases, watcher }: Dependencies): Bundl
         pollIntervalMillis: profile.pollIntervalMillis,
         onMined: (receipt) => settle(bundle, sent.nonce, receipt)
       })
+      const unknown = () =>
+        fail("outcomeUnknown", "transaction not confirmed in time", { txHash: sent.txHash })
       const { receipt, settled } = yield* Effect.timeoutFail(Deferred.await(mined), {
         duration: profile.receiptTimeoutMillis,
-        onTimeout: () => fail("outcomeUnknown", "transaction not confirmed in time", { txHash: sent.txHash })
-      })
+        onTimeout: unknown
+      }).pipe(Effect.raceFirst(Effect.flatMap(Deferred.await(stopping), unknown)))
       return { receipt, outcomes: settled }
     })
 

@@ -105,13 +105,13 @@ const isBound = ({ signature }: UserOperation): boolean =>
     onRight: ({ conditions }) => conditions.bundler !== Address.zero
   })
 
-const bundlerFailure = (error: BundlerError): ElementFailure => {
+const bundlerFailure = (error: BundlerError, submitter: string): ElementFailure => {
   switch (error.reason) {
     case "insufficientFunds":
       return elementFailure(
         "insufficient_funds",
-        `insufficient funds: the submitting EOA lacks ${error.missing} wei`,
-        { missing: error.missing.toString() }
+        `insufficient funds: the submitting EOA ${submitter} lacks ${error.missing} wei`,
+        { submitter, missing: error.missing.toString() }
       )
     case "signerRefused":
     case "signerUnavailable":
@@ -215,7 +215,7 @@ export const send = (
         }
         yield* abandon(unsent)
         if (error.reason !== "rejected") {
-          for (const index of unsent) failed.set(index, bundlerFailure(error))
+          for (const index of unsent) failed.set(index, bundlerFailure(error, submitter.address))
           return false
         }
         const dropped = ops.filter(({ userOpHash }) => error.dropped.has(userOpHash))

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
+import * as Address from "../../domain/evm/Address.js"
 import * as Hex from "../../domain/evm/Hex.js"
 import * as Conditions from "../../domain/op/Conditions.js"
 import * as Outcome from "../../domain/op/Outcome.js"
@@ -82,18 +83,21 @@ export const run = (
       Effect.gen(function* () {
         const todo = wanted.filter(({ index }) => elements.includes(index) && !existing.has(index))
         // In one order, so that of two requests for the same wallets one gets all it needs.
-        for (const { index, wallet } of [...todo].sort((a, b) => (a.wallet < b.wallet ? -1 : 1))) {
-          const leased = yield* Effect.orDie(
-            journal.lease({
-              ...spaceOf(wallet),
-              holder: caller.requestId,
-              keys: { from: 0n, to: 0n },
-              count: 1,
-              ttlMillis: Preparation.leaseMillis(profile)
-            })
-          )
-          if (leased === null) return { busy: [index] }
-        }
+        // Its nonce here, and at no EntryPoint: the wallet is deployed once, through whichever of them.
+        for (const { index, wallet } of [...todo].sort((a, b) => (a.wallet < b.wallet ? -1 : 1)))
+          for (const at of [Address.zero, entryPoint]) {
+            const leased = yield* Effect.orDie(
+              journal.lease({
+                ...spaceOf(wallet),
+                entryPoint: at,
+                holder: caller.requestId,
+                keys: { from: 0n, to: 0n },
+                count: 1,
+                ttlMillis: Preparation.leaseMillis(profile)
+              })
+            )
+            if (leased === null) return { busy: [index] }
+          }
         const look = yield* Preparation.look(
           ground,
           todo.map(({ wallet }) => wallet)

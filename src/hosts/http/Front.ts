@@ -33,6 +33,8 @@ export interface Options {
   readonly maxElements?: number
   /** Most requests under way; more are answered 503. Default 512. */
   readonly maxConcurrent?: number
+  /** Runs when the drain time of a stop is over: tells waiters to answer with what they know. Default nothing. */
+  readonly lastCall?: Effect.Effect<void>
 }
 
 /** The service, seen from its transports. */
@@ -67,7 +69,7 @@ export const make = <H extends Handlers>(
   Effect.map(Effect.context<Accounts | RateLimit | Requirements<H>>(), (context) => {
     const maxBytes = options.maxBodyBytes ?? MiB
     return driver(handlers, context, {
-      gate: new Gate(options.maxConcurrent ?? 512),
+      gate: new Gate(options.maxConcurrent ?? 512, options.lastCall ?? Effect.void),
       bounds: {
         maxBytes,
         drainBytes: Math.max(maxBytes, 8 * MiB),

@@ -14,7 +14,11 @@ export class Gate {
   private readonly empty = Effect.unsafeMakeLatch(true)
   private closed = false
 
-  constructor(private readonly most: number) {}
+  constructor(
+    private readonly most: number,
+    /** Asks everybody inside to answer with what he knows. */
+    private readonly lastCall: Effect.Effect<void>
+  ) {}
 
   /** True once `stop` has begun. */
   get stopping(): boolean {
@@ -36,13 +40,17 @@ export class Gate {
     if (this.inside.size === 0) this.empty.unsafeOpen()
   }
 
-  /** Closes the gate; waits for those inside, and interrupts who is still there after `drain`. */
+  /** Closes the gate; waits for those inside. After `drain` it gives the last call, then interrupts who does not heed it. */
   stop(drain: Duration.DurationInput): Effect.Effect<void> {
     return Effect.gen(this, function* () {
       this.closed = true
       // Interruptible by itself: as a finalizer of a scope this runs where nothing is, and a time-out would hang.
       const left = Effect.interruptible(this.empty.await)
       yield* Effect.timeoutOption(left, drain)
+      if (this.inside.size > 0) {
+        yield* this.lastCall
+        yield* Effect.timeoutOption(left, "1 second")
+      }
       yield* Effect.forEach([...this.inside], ({ fiber }) => Fiber.interruptFork(fiber), { discard: true })
       // What does not heed an interruption must not keep the process.
       yield* Effect.timeoutOption(left, "1 second")

@@ -1,6 +1,8 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
+import * as Engine from "../../application/engine/Engine.js"
 import type { Config } from "../Config.js"
 import * as Front from "../http/Front.js"
 import * as Http from "../http/Http.js"
@@ -9,7 +11,7 @@ import * as Server from "./Server.js"
 
 /**
  * The whole service, listening until the scope closes. Closing stops in order: no new requests, those under way are
- * answered within the drain time, then engine and stores.
+ * answered within the drain time or told what is known of their transaction, then engine and stores.
  */
 export const start = (
   config: Config
@@ -20,7 +22,8 @@ export const start = (
     const front = yield* Front.make(Http.handlers, {
       maxBodyBytes: limits.bodyBytes,
       maxElements: limits.arrayElements,
-      maxConcurrent: limits.concurrentRequests
+      maxConcurrent: limits.concurrentRequests,
+      lastCall: Context.get(ports, Engine.Engine).stopWaiting
     }).pipe(Effect.provide(ports))
     return yield* Server.serve(front, { ...listen, drainMillis: limits.drainMillis })
   })

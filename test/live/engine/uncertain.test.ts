@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { solidityPackedKeccak256 } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { Engine } from "../../../src/application/engine/Engine.js"
 import * as EstimateGas from "../../../src/application/operation/EstimateGas.js"
 import * as ExecuteEncoded from "../../../src/application/operation/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../src/application/operation/ExecuteOperations.js"
@@ -78,6 +79,24 @@ describe("a transaction that is not mined in time", () => {
     const result = await stack.ask(post())
     expect(result).toMatchObject({ status: 1, txHash: extra.txHash })
     expect(await stack.balanceOf(dead)).toBe(1n)
+  })
+
+  it("is told what is known of it when the process stops waiting", async () => {
+    const patient = await startStack({ profile: { receiptTimeoutMillis: 60_000 } })
+    try {
+      await patient.create("stopped")
+      await patient.provider.send("evm_setAutomine", [false])
+      const refusal = patient.refused(await execute(patient, "stopped", "0"))
+      const known = async () => (await patient.provider.send("txpool_status", [])).pending
+      await expect.poll(known).toBe("0x1")
+      await patient.runtime.runPromise(Effect.flatMap(Engine, ({ stopWaiting }) => stopWaiting))
+      expect(await refusal).toMatchObject({
+        code: "outcome_unknown",
+        extra: { txHash: expect.stringMatching(/^0x[0-9a-f]{64}$/) }
+      })
+    } finally {
+      await patient.stop()
+    }
   })
 
   it("lands once when its caller has gone away", async () => {
