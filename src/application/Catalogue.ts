@@ -244,7 +244,7 @@ export const catalogue = {
     422,
     "transaction not confirmed in time",
     "The transaction was sent and is not mined yet; the service goes on watching it.",
-    "Look the txHash up with /receipt before asking again."
+    "Look txHash, and all of txHashes, up with /receipt before asking again."
   ),
   node_refused: entry(
     422,

@@ -209,8 +209,10 @@ export const send = (
         const error = outcome.left
         if (error.reason === "outcomeUnknown") {
           yield* abandon(indexesOf(rest))
+          // The transactions before it are mined: a caller who is not told of them would do their work again.
+          const txHashes = [...receipts.map(({ txHash }) => txHash), error.txHash]
           return yield* Effect.fail(
-            unprocessable("outcome_unknown", [], { extra: { txHash: error.txHash, requestId } })
+            unprocessable("outcome_unknown", [], { extra: { txHash: error.txHash, txHashes, requestId } })
           )
         }
         yield* abandon(unsent)
