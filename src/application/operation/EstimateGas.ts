@@ -172,9 +172,6 @@ export const run = (
     Effect.withSpan("EstimateGas")
   )
 
-/** Estimates without a signer are leased under another authority: keys of their own keep the nonces apart. */
-const firstAnonymousKey = 32_768n
-
 const lease = (
   journal: Journal["Type"],
   caller: Caller,
@@ -189,9 +186,8 @@ const lease = (
           journal.lease({
             ...space,
             holder: caller.requestId,
-            keys: anonymous
-              ? { from: firstAnonymousKey, to: Nonce.handedOutKeys.last }
-              : { from: Nonce.handedOutKeys.first, to: firstAnonymousKey - 1n },
+            // Leased under different authorities: keys of their own keep the nonces apart.
+            keys: anonymous ? Nonce.anonymousKeys : Nonce.handedOutKeys,
             count,
             ttlMillis: handedOutMillis
           })

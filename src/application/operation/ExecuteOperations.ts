@@ -108,7 +108,7 @@ export const run = (
             journal.lease({
               ...spaceOf(wallet),
               holder: caller.requestId,
-              keys: { from: 0n, to: Nonce.handedOutKeys.first - 1n },
+              keys: Nonce.serviceKeys,
               count: 1,
               ttlMillis: Preparation.leaseMillis(profile)
             })

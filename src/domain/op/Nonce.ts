@@ -13,18 +13,17 @@ export const keyOf = (nonce: bigint): bigint => BigInt.asUintN(192, nonce >> 64n
 /** The 64-bit sequence. */
 export const sequenceOf = (nonce: bigint): bigint => BigInt.asUintN(64, nonce)
 
-/** Keys of ops that the service signs itself. Few, because the first op of a key costs 15k gas more than later ones. */
-export const serviceKeys: ReadonlyArray<bigint> = Array.from({ length: 16 }, (_, key) => BigInt(key))
-
-/** Keys of ops that are handed out for signing elsewhere, both ends included. */
-export const handedOutKeys: { readonly first: bigint; readonly last: bigint } = {
-  first: 16n,
-  last: 65_535n
+/** A range of 192-bit keys, both ends included. */
+export interface Keys {
+  readonly from: bigint
+  readonly to: bigint
 }
 
-/** Whether ops that the service signs itself use this key. */
-export const isServiceKey = (key: bigint): boolean => key >= 0n && key < handedOutKeys.first
+/** Keys of ops that the service signs itself. Few, because the first op of a key costs 15k gas more than later ones. */
+export const serviceKeys: Keys = { from: 0n, to: 15n }
 
-/** Whether ops that are handed out use this key. */
-export const isHandedOutKey = (key: bigint): boolean =>
-  key >= handedOutKeys.first && key <= handedOutKeys.last
+/** Keys of ops that are handed out for signing elsewhere, to be submitted by the signer that the caller named. */
+export const handedOutKeys: Keys = { from: 16n, to: 32_767n }
+
+/** Keys of ops that are handed out while nobody is named who submits. */
+export const anonymousKeys: Keys = { from: 32_768n, to: 65_535n }

@@ -1,44 +1,13 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { Journal, type JournalError } from "../../../src/application/ports/Journal.js"
+import { Journal } from "../../../src/application/ports/Journal.js"
 import * as Hex from "../../../src/domain/evm/Hex.js"
+import { acceptOp, factOf, refused, stateOf } from "../../support/journal/Facts.js"
 import * as Make from "../../support/journal/Make.js"
 
-/** Fails with a `JournalError` that tells nothing of the database or the data. */
-const refused = (effect: Effect.Effect<unknown, JournalError>) =>
-  Effect.map(Effect.flip(effect), (error) => {
-    expect(error._tag).toBe("JournalError")
-    expect(error.message).not.toMatch(/0x|select|insert|update|constraint|[0-9]{3}/i)
-  })
-
-/** Accepts one op with a nonce key, a hash and an index of the same number. */
-const acceptOp = (requestId: string, n: number) =>
-  Effect.flatMap(Journal, (journal) =>
-    journal.accept(
-      Make.acceptance(requestId, [
-        Make.op({ index: n, nonceKey: BigInt(n), userOpHash: Make.word(n), reserve: 1n })
-      ])
-    )
-  )
-
-const stateOf = (n: number) =>
-  Effect.map(
-    Effect.flatMap(Journal, (journal) => journal.findOp(Make.alice, Make.chainId, Make.word(n))),
-    (op) => op?.state
-  )
-
 export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
-  const fact = (text: string, body: Effect.Effect<void, unknown, Journal>) =>
-    it.effect(text, () =>
-      Effect.provide(
-        Effect.zipRight(
-          Effect.flatMap(Journal, (journal) => journal.accept(Make.acceptance("r1", []))),
-          body
-        ),
-        layer
-      )
-    )
+  const fact = factOf(layer)
 
   describe(`settlement in ${name}`, () => {
     fact(

@@ -27,17 +27,9 @@ describe("Nonce", () => {
     expect(Nonce.make(3n, 1n << 64n)).toBe(Nonce.make(3n, 0n))
   })
 
-  it("gives no key to both the service and the ops that are handed out", () => {
-    expect(Nonce.serviceKeys).toEqual(Array.from({ length: 16 }, (_, key) => BigInt(key)))
-    expect(Nonce.handedOutKeys).toEqual({ first: 16n, last: 65_535n })
-    fc.assert(
-      fc.property(uint(192), (key) => {
-        expect(Nonce.isServiceKey(key)).toBe(Nonce.serviceKeys.includes(key))
-        expect(Nonce.isServiceKey(key) && Nonce.isHandedOutKey(key)).toBe(false)
-      })
-    )
-    expect([16n, 65_535n].every(Nonce.isHandedOutKey)).toBe(true)
-    expect([-1n, 15n, 65_536n].some(Nonce.isHandedOutKey)).toBe(false)
-    expect([-1n, 16n].some(Nonce.isServiceKey)).toBe(false)
+  it("key ranges follow each other without a gap, from 0 to 65,535", () => {
+    const ranges = [Nonce.serviceKeys, Nonce.handedOutKeys, Nonce.anonymousKeys]
+    expect(ranges.map(({ to }) => to + 1n)).toEqual([16n, 32_768n, 65_536n])
+    expect(ranges.map(({ from }) => from)).toEqual([0n, 16n, 32_768n])
   })
 })

@@ -186,7 +186,7 @@ describe("requests that want the same", () => {
     expect(await estimate(...tries)).toMatchObject({ status: 0, userOps: [] })
     const [op] = (await estimate(transfer("tried", "0"))).userOps
     const { nonce } = Either.getOrThrow(UserOperation.decode("v0.7", Hex.unsafe(op?.encodedUserOp ?? "")))
-    expect(Nonce.keyOf(nonce)).toBe(Nonce.handedOutKeys.first)
+    expect(Nonce.keyOf(nonce)).toBe(Nonce.handedOutKeys.from)
   })
 
   it("an op that went down with a copied neighbour holds nothing, and may be posted again", async () => {

@@ -1,0 +1,42 @@
+import { expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import { Journal, type JournalError } from "../../../src/application/ports/Journal.js"
+import * as Make from "./Make.js"
+
+/** Fails with a `JournalError` that tells nothing of the database or the data. */
+export const refused = (effect: Effect.Effect<unknown, JournalError>) =>
+  Effect.map(Effect.flip(effect), (error) => {
+    expect(error._tag).toBe("JournalError")
+    expect(error.message).not.toMatch(/0x|select|insert|update|constraint|[0-9]{3}/i)
+  })
+
+/** Accepts one op with a nonce key, a hash and an index of the same number. */
+export const acceptOp = (requestId: string, n: number) =>
+  Effect.flatMap(Journal, (journal) =>
+    journal.accept(
+      Make.acceptance(requestId, [
+        Make.op({ index: n, nonceKey: BigInt(n), userOpHash: Make.word(n), reserve: 1n })
+      ])
+    )
+  )
+
+export const stateOf = (n: number) =>
+  Effect.map(
+    Effect.flatMap(Journal, (journal) => journal.findOp(Make.alice, Make.chainId, Make.word(n))),
+    (op) => op?.state
+  )
+
+/** A fact about the journals of a layer, in which the request `r1` is accepted. */
+export const factOf =
+  (layer: Layer.Layer<Journal>) =>
+  (text: string, body: Effect.Effect<void, unknown, Journal>): void =>
+    it.effect(text, () =>
+      Effect.provide(
+        Effect.zipRight(
+          Effect.flatMap(Journal, (journal) => journal.accept(Make.acceptance("r1", []))),
+          body
+        ),
+        layer
+      )
+    )
