@@ -173,7 +173,7 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
           expect(receipt.cumulativeGasUsed).toBeGreaterThanOrEqual(receipt.gasUsed)
           expect(receipt.effectiveGasPrice).toBeGreaterThan(0n)
           expect((yield* chain.block(receipt.blockNumber))?.hash).toBe(receipt.blockHash)
-          expect(yield* chain.knowsTransaction(receipt.txHash)).toBe(true)
+          expect((yield* chain.transaction(receipt.txHash))?.blockNumber).toBe(receipt.blockNumber)
           expect(yield* chain.transactionCount(funded, "latest")).toBe(nonce + 1n)
         })
       ))
@@ -191,7 +191,7 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
       on((chain) =>
         Effect.gen(function* () {
           expect(yield* chain.receipt(unknownHash)).toBeNull()
-          expect(yield* chain.knowsTransaction(unknownHash)).toBe(false)
+          expect(yield* chain.transaction(unknownHash)).toBeNull()
         })
       ))
 
@@ -201,7 +201,10 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
           const nonce = yield* chain.transactionCount(funded, "pending")
           const later = yield* sign(chain, { nonce: nonce + 1n, data: word(1n) })
           yield* chain.sendRawTransaction(later)
-          expect(yield* chain.knowsTransaction(Transaction.hash(later))).toBe(true)
+          expect(yield* chain.transaction(Transaction.hash(later))).toMatchObject({
+            from: funded,
+            blockNumber: null
+          })
           expect(yield* chain.receipt(Transaction.hash(later))).toBeNull()
           yield* chain.sendRawTransaction(yield* sign(chain, { nonce, data: word(1n) }))
           const receipt = yield* minedReceipt(chain, Transaction.hash(later))

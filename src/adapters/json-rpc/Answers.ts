@@ -1,6 +1,12 @@
 import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
-import type { Block, FoundLog, Receipt, SimulatedCall } from "../../application/ports/ChainRpc.js"
+import type {
+  Block,
+  FoundLog,
+  KnownTransaction,
+  Receipt,
+  SimulatedCall
+} from "../../application/ports/ChainRpc.js"
 import * as Address from "../../domain/evm/Address.js"
 import * as Hex from "../../domain/evm/Hex.js"
 import type { RawLog } from "../../domain/evm/RawLog.js"
@@ -114,13 +120,41 @@ export const toReceipt = (answer: typeof ReceiptAnswer.Type): Receipt => ({
   logs: answer.logs
 })
 
-export const MaybeTransaction = Schema.NullOr(Schema.Struct({ hash: Hex.schema32 }))
+const TransactionAnswer = Schema.Struct({
+  hash: Hex.schema32,
+  from: Address.schema,
+  nonce: Quantity,
+  to: absent(Address.schema),
+  input: Hex.schema,
+  value: Quantity,
+  gas: Quantity,
+  gasPrice: absent(Quantity),
+  maxFeePerGas: absent(Quantity),
+  maxPriorityFeePerGas: absent(Quantity),
+  blockNumber: absent(BlockNumber)
+})
+
+export const MaybeTransaction = Schema.NullOr(TransactionAnswer)
+
+export const toTransaction = (answer: typeof TransactionAnswer.Type): KnownTransaction => ({
+  txHash: answer.hash,
+  from: answer.from,
+  nonce: answer.nonce,
+  to: answer.to ?? null,
+  data: answer.input,
+  value: answer.value,
+  gasLimit: answer.gas,
+  maxFeePerGas: answer.maxFeePerGas ?? answer.gasPrice ?? 0n,
+  maxPriorityFeePerGas: answer.maxPriorityFeePerGas ?? answer.gasPrice ?? 0n,
+  blockNumber: answer.blockNumber ?? null
+})
 
 const LogAnswer = Schema.Struct({
   ...LogMembers,
   logIndex: Schema.NullOr(Count),
   transactionHash: Schema.NullOr(Hex.schema32),
   blockNumber: Schema.NullOr(Quantity),
+  blockHash: Schema.NullOr(Hex.schema32),
   removed: absent(Schema.Boolean)
 })
 
@@ -128,10 +162,14 @@ export const Logs = Schema.Array(LogAnswer)
 
 /** Those that are in a block; a pending one has no place yet, a removed one none any more. */
 export const toFoundLogs = (answer: typeof Logs.Type): ReadonlyArray<FoundLog> =>
-  answer.flatMap(({ address, blockNumber, data, logIndex, removed, topics, transactionHash }) =>
-    blockNumber === null || logIndex === null || transactionHash === null || removed === true
+  answer.flatMap(({ address, blockHash, blockNumber, data, logIndex, removed, topics, transactionHash }) =>
+    blockNumber === null ||
+    blockHash === null ||
+    logIndex === null ||
+    transactionHash === null ||
+    removed === true
       ? []
-      : [{ address, topics, data, logIndex, txHash: transactionHash, blockNumber }]
+      : [{ address, topics, data, logIndex, txHash: transactionHash, blockNumber, blockHash }]
   )
 
 const SimulatedCallAnswer = Schema.Struct({

@@ -174,11 +174,11 @@ export const make = (origin: string, batches: Batches): ChainClient => {
     balance: (address) => ethGetBalance(address, "latest"),
     code: (address) => ethGetCode(address, "latest"),
     transactionCount: (address, tag) => ethGetTransactionCount(address, tag),
-    call: (call, overrides) =>
+    call: (call, overrides, at = "latest") =>
       Effect.flatMap(
         batches.read("eth_call", [
           toCall(call),
-          "latest",
+          toTag(at),
           ...(overrides === undefined || overrides.size === 0 ? [] : [toOverrides(overrides)])
         ]),
         (outcome): Effect.Effect<CallResult, ChainRpcError> => {
@@ -213,10 +213,10 @@ export const make = (origin: string, batches: Batches): ChainClient => {
           return Effect.fail(malformed("eth_getTransactionReceipt", "is of another transaction"))
         return Effect.succeed("status" in answer ? Answers.toReceipt(answer) : null)
       }),
-    knowsTransaction: (txHash) =>
+    transaction: (txHash) =>
       Effect.flatMap(ethGetTransactionByHash(txHash), (answer) =>
         answer === null || answer.hash === txHash
-          ? Effect.succeed(answer !== null)
+          ? Effect.succeed(answer === null ? null : Answers.toTransaction(answer))
           : Effect.fail(malformed("eth_getTransactionByHash", "is another transaction"))
       ),
     logs: (filter) => Effect.map(ethGetLogs(toFilter(filter)), Answers.toFoundLogs)

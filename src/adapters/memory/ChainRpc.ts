@@ -9,6 +9,7 @@ import {
   ChainRpc,
   ChainRpcError,
   type FoundLog,
+  type KnownTransaction,
   type LogFilter,
   type NetworkFees,
   type Receipt,
@@ -159,6 +160,14 @@ export const make = (options: Options): Effect.Effect<Node> =>
 
     const at = (tag: BlockTag): bigint => (typeof tag === "bigint" ? tag : head.number)
 
+    const known = (txHash: Hex.Bytes32): KnownTransaction | null => {
+      const included = mined.get(txHash)
+      const signed = included?.signed ?? queued.get(txHash)
+      if (signed === undefined) return null
+      const { chainId: _, ...transaction } = signed.transaction
+      return { ...transaction, txHash, from: signed.from, blockNumber: included?.receipt.blockNumber ?? null }
+    }
+
     const client = (origin: string): ChainClient => {
       const fail = (reason: ChainRpcError["reason"], message: string, rpcCode?: number) =>
         Effect.fail(new ChainRpcError({ reason, origin, message, ...(rpcCode !== undefined && { rpcCode }) }))
@@ -226,15 +235,15 @@ export const make = (options: Options): Effect.Effect<Node> =>
           ),
         sendRawTransaction: (raw) => answer(miner.withPermits(1)(send(raw))),
         receipt: (txHash) => tell(() => mined.get(txHash)?.receipt ?? null),
-        knowsTransaction: (txHash) => tell(() => mined.has(txHash) || queued.has(txHash)),
+        transaction: (txHash) => tell(() => known(txHash)),
         logs: (filter) =>
           tell(() =>
-            [...mined.values()].flatMap(({ receipt: { blockNumber, logs, txHash } }) =>
+            [...mined.values()].flatMap(({ receipt: { blockHash, blockNumber, logs, txHash } }) =>
               blockNumber < at(filter.fromBlock) || blockNumber > at(filter.toBlock)
                 ? []
                 : logs
                     .filter((log) => matches(filter, log))
-                    .map((log): FoundLog => ({ ...log, txHash, blockNumber }))
+                    .map((log): FoundLog => ({ ...log, txHash, blockNumber, blockHash }))
             )
           )
       }

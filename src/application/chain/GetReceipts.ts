@@ -51,7 +51,7 @@ export const run = (
             {
               txHash: Effect.succeed(txHash),
               receipt: chain.receipt(txHash),
-              known: chain.knowsTransaction(txHash)
+              known: Effect.map(chain.transaction(txHash), (transaction) => transaction !== null)
             },
             { concurrency: "unbounded" }
           ),

@@ -63,7 +63,7 @@ export const make: Effect.Effect<Watcher, never, Scope.Scope> = Effect.map(Effec
       const now = yield* Clock.currentTimeMillis
       if (now - entry.offered < reofferMillis) return
       entry.offered = now
-      if (yield* chain.knowsTransaction(entry.watched.txHash)) return
+      if ((yield* chain.transaction(entry.watched.txHash)) !== null) return
       yield* chain.sendRawTransaction(entry.watched.raw)
     }).pipe(Effect.catchTag("ChainRpcError", (error) => Effect.logDebug(error.message)))
 

@@ -93,6 +93,26 @@ export interface LogFilter {
 export interface FoundLog extends RawLog {
   readonly txHash: Bytes32
   readonly blockNumber: bigint
+  readonly blockHash: Bytes32
+}
+
+/** A transaction as the node knows it, mined or waiting. */
+export interface KnownTransaction {
+  readonly txHash: Bytes32
+  readonly from: Address
+  readonly nonce: bigint
+  /** Null: it creates a contract. */
+  readonly to: Address | null
+  readonly data: Hex
+  /** Wei. */
+  readonly value: bigint
+  readonly gasLimit: bigint
+  /** Wei per gas unit: maxFeePerGas, or the gas price of a legacy transaction. */
+  readonly maxFeePerGas: bigint
+  /** Wei per gas unit: maxPriorityFeePerGas, or the gas price of a legacy transaction. */
+  readonly maxPriorityFeePerGas: bigint
+  /** Null while it waits. */
+  readonly blockNumber: bigint | null
 }
 
 /**
@@ -112,10 +132,11 @@ export interface ChainClient {
     address: Address,
     tag: "latest" | "pending"
   ) => Effect.Effect<bigint, ChainRpcError>
-  /** `eth_call` at the latest block. A revert is a result, not an error. */
+  /** `eth_call`, at the latest block unless told otherwise. A revert is a result, not an error. */
   readonly call: (
     call: Call,
-    overrides?: ReadonlyMap<Address, StateOverride>
+    overrides?: ReadonlyMap<Address, StateOverride>,
+    at?: BlockTag
   ) => Effect.Effect<CallResult, ChainRpcError>
   /** `eth_simulateV1`: the calls one after another in one block on top of the latest. */
   readonly simulate: (
@@ -128,8 +149,8 @@ export interface ChainClient {
   readonly sendRawTransaction: (raw: Hex) => Effect.Effect<void, ChainRpcError>
   /** Null while the transaction is not mined, or unknown. */
   readonly receipt: (txHash: Bytes32) => Effect.Effect<Receipt | null, ChainRpcError>
-  /** True when the node knows the transaction, mined or pending. */
-  readonly knowsTransaction: (txHash: Bytes32) => Effect.Effect<boolean, ChainRpcError>
+  /** Null when the node knows it neither as mined nor as waiting. */
+  readonly transaction: (txHash: Bytes32) => Effect.Effect<KnownTransaction | null, ChainRpcError>
   readonly logs: (filter: LogFilter) => Effect.Effect<ReadonlyArray<FoundLog>, ChainRpcError>
 }
 

@@ -59,6 +59,18 @@ const receipt = {
   logs: [log]
 }
 
+const transaction = {
+  hash,
+  from: address,
+  nonce: "0x7",
+  to: null,
+  input: "0x60",
+  value: "0x1",
+  gas: "0x5208",
+  gasPrice: "0x3",
+  blockNumber: null
+}
+
 describe("blocks", () => {
   it.live("an answer about another block is no answer", () =>
     withNode(
@@ -177,8 +189,8 @@ describe("receipts and transactions", () => {
       ).toBe("notAnRpc")
       expect(
         yield* withNode(
-          () => result({ hash: other }),
-          (chain) => reasonOf(chain.knowsTransaction(hash))
+          () => result({ ...transaction, hash: other }),
+          (chain) => reasonOf(chain.transaction(hash))
         )
       ).toBe("notAnRpc")
     })
@@ -209,19 +221,57 @@ describe("logs", () => {
   it.live("those that are in no block, or no longer, are left out", () =>
     withNode(
       () => {
-        const found = { ...log, transactionHash: hash, blockNumber: "0x5", removed: false }
+        const found = { ...log, transactionHash: hash, blockNumber: "0x5", blockHash: other, removed: false }
         return result([
           found,
           { ...found, blockNumber: null },
+          { ...found, blockHash: null },
           { ...found, removed: true },
           { ...found, logIndex: null }
         ])
       },
       (chain) =>
         Effect.map(chain.logs({ topics: [], fromBlock: 1n, toBlock: "latest" }), (logs) =>
-          expect(logs).toEqual([{ ...log, logIndex: 3, txHash: hash, blockNumber: 5n }])
+          expect(logs).toEqual([{ ...log, logIndex: 3, txHash: hash, blockNumber: 5n, blockHash: other }])
         )
     )
+  )
+})
+
+describe("transactions", () => {
+  const read = (answer: unknown) =>
+    withNode(
+      () => result(answer),
+      (chain) => chain.transaction(hash)
+    )
+
+  it.live("a waiting legacy transaction has its gas price for both prices", () =>
+    Effect.gen(function* () {
+      expect(yield* read(transaction)).toEqual({
+        txHash: hash,
+        from: address,
+        nonce: 7n,
+        to: null,
+        data: "0x60",
+        value: 1n,
+        gasLimit: 21_000n,
+        maxFeePerGas: 3n,
+        maxPriorityFeePerGas: 3n,
+        blockNumber: null
+      })
+    })
+  )
+
+  it.live("a mined one has its block, and the prices that it offered", () =>
+    Effect.gen(function* () {
+      const offered = { maxFeePerGas: "0x9", maxPriorityFeePerGas: "0x2", blockNumber: "0x5", to: address }
+      expect(yield* read({ ...transaction, ...offered })).toMatchObject({
+        maxFeePerGas: 9n,
+        maxPriorityFeePerGas: 2n,
+        blockNumber: 5n,
+        to: address
+      })
+    })
   )
 })
 
@@ -289,7 +339,7 @@ const methods: Readonly<Record<string, (chain: ChainClient) => Effect.Effect<unk
   simulate: (chain) => chain.simulate([call]),
   sendRawTransaction: (chain) => chain.sendRawTransaction(Hex.unsafe("0x02c0")),
   receipt: (chain) => chain.receipt(hash),
-  knowsTransaction: (chain) => chain.knowsTransaction(hash),
+  transaction: (chain) => chain.transaction(hash),
   logs: (chain) => chain.logs({ topics: [], fromBlock: "latest", toBlock: "latest" })
 }
 

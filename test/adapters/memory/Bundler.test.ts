@@ -21,7 +21,7 @@ const chain: ChainClient = {
   simulate: () => noNode,
   sendRawTransaction: () => noNode,
   receipt: () => noNode,
-  knowsTransaction: () => noNode,
+  transaction: () => noNode,
   logs: () => noNode
 }
 
