@@ -1,0 +1,116 @@
+import * as SqlClient from "@effect/sql/SqlClient"
+import * as Effect from "effect/Effect"
+
+/**
+ * Column conventions: chain ids and wei are decimal text. Nonces, nonce keys and sequences are decimal text padded
+ * with zeros to a fixed width (20, 58, 20), so that the order of the text is the order of the numbers. Neither
+ * SQLite nor a driver's 64-bit integer holds them exactly. Times are Unix milliseconds, deadlines Unix seconds.
+ */
+export const journal = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const identity = sql.onDialectOrElse({
+    pg: () => sql.literal("bigint generated always as identity primary key"),
+    orElse: () => sql.literal("integer primary key autoincrement")
+  })
+  yield* sql`
+    create table requests (
+      request_id text not null primary key,
+      account_id text not null,
+      endpoint text not null,
+      chain_id text not null,
+      accepted_at bigint not null
+    )`
+  yield* sql`
+    create table ops (
+      op_id ${identity},
+      request_id text not null references requests (request_id),
+      op_index integer not null,
+      authority text not null,
+      chain_id text not null,
+      entry_point text not null,
+      wallet text not null,
+      nonce_key text not null,
+      sequence text not null,
+      user_op_hash text,
+      reserve text not null,
+      state text not null check (state in ('accepted', 'sent', 'settled', 'abandoned')),
+      tx_hash text,
+      success smallint,
+      revert_data text,
+      accepted_at bigint not null
+    )`
+  // A query uses such an index only when it says the same condition, also where another one implies it.
+  yield* sql`
+    create unique index ops_nonce on ops (authority, chain_id, entry_point, wallet, nonce_key, sequence)
+    where state <> 'abandoned'`
+  yield* sql`create unique index ops_element on ops (request_id, op_index) where state <> 'abandoned'`
+  yield* sql`create unique index ops_hash on ops (chain_id, user_op_hash, authority) where state <> 'abandoned'`
+  yield* sql`create index ops_given_up on ops (chain_id, user_op_hash) where state = 'abandoned'`
+  yield* sql`create index ops_under_way on ops (authority, chain_id, wallet) where state in ('accepted', 'sent')`
+  yield* sql`
+    create table leases (
+      authority text not null,
+      chain_id text not null,
+      entry_point text not null,
+      wallet text not null,
+      nonce_key text not null,
+      holder text not null,
+      expires_at bigint not null,
+      primary key (authority, chain_id, entry_point, wallet, nonce_key)
+    )`
+  yield* sql`create index leases_holder on leases (holder)`
+  yield* sql`
+    create table deployments (
+      chain_id text not null,
+      factory text not null,
+      create2_salt text not null,
+      config_hash text not null,
+      deadline bigint not null,
+      request_id text not null references requests (request_id),
+      primary key (chain_id, factory, create2_salt)
+    )`
+  // `free`: handed back by its request; the lane's next work takes it.
+  yield* sql`
+    create table transactions (
+      chain_id text not null,
+      signer text not null,
+      nonce text not null,
+      state text not null check (state in ('free', 'allocated', 'signed', 'settled')),
+      request_id text references requests (request_id),
+      max_cost text not null,
+      tx_hash text,
+      success smallint,
+      block_number text,
+      block_hash text,
+      allocated_at bigint not null,
+      primary key (chain_id, signer, nonce)
+    )`
+  yield* sql`create index transactions_signed on transactions (chain_id, signer) where state = 'signed'`
+  yield* sql`
+    create index transactions_unsigned on transactions (chain_id, signer, nonce)
+    where state in ('free', 'allocated')`
+  // One row for every set of bytes that was ever signed for a nonce: each of them may be the one that is mined.
+  yield* sql`
+    create table transaction_versions (
+      chain_id text not null,
+      signer text not null,
+      nonce text not null,
+      tx_hash text not null,
+      raw text not null,
+      max_fee_per_gas text not null,
+      max_priority_fee_per_gas text not null,
+      signed_at bigint not null,
+      primary key (chain_id, signer, nonce, tx_hash),
+      foreign key (chain_id, signer, nonce) references transactions (chain_id, signer, nonce)
+    )`
+  yield* sql`
+    create table transaction_ops (
+      chain_id text not null,
+      signer text not null,
+      nonce text not null,
+      op_id bigint not null references ops (op_id),
+      primary key (chain_id, signer, nonce, op_id),
+      foreign key (chain_id, signer, nonce) references transactions (chain_id, signer, nonce)
+    )`
+  yield* sql`create index transaction_ops_op on transaction_ops (op_id)`
+})
