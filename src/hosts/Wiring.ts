@@ -44,7 +44,9 @@ export const layer = (config: Config): Layer.Layer<Ports, StartError> => {
     AbiStore.layer,
     Accounts.layer({ pepper: config.keyPepper, accounts: config.accounts }),
     ChainRpc.layer({ egress: { allowLoopback: config.profile === "development" } }),
-    Journal.layer.pipe(Layer.provide(Sqlite.layer({ filename: config.databasePath }))),
+    Journal.layer({ sealingKey: config.keyPepper }).pipe(
+      Layer.provide(Sqlite.layer({ filename: config.databasePath }))
+    ),
     Networks.layer({ profiles: config.networks, overrides: config.accountNetworks }),
     RateLimit.layer,
     Signers.layer({ signers: config.signers, system: config.systemKeys })

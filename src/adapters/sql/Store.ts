@@ -1,10 +1,13 @@
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
+import type { Fragment } from "@effect/sql/Statement"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import type * as Redacted from "effect/Redacted"
 import { JournalError } from "../../application/ports/Journal.js"
 import * as Uint from "../../domain/evm/Uint.js"
 import * as ErrorCode from "./ErrorCode.js"
+import * as Seal from "./Seal.js"
 
 /** The connection of a journal, and how its methods use it. */
 export interface Store {
@@ -15,6 +18,14 @@ export interface Store {
   ) => Effect.Effect<A, Exclude<E, SqlError> | JournalError>
   /** Keeps others that lock the same name out until the transaction ends. */
   readonly lock: (name: string) => Effect.Effect<void, SqlError>
+  /** End of a query whose rows are kept from others until the transaction ends. */
+  readonly forUpdate: Fragment
+  readonly seal: Seal.Seal
+}
+
+export interface Options {
+  /** What requests and nodes are sealed with at rest. The same one opens them: keep it as long as the database. */
+  readonly sealingKey: Redacted.Redacted<string>
 }
 
 const storeFailed = (error: SqlError): JournalError =>
@@ -22,8 +33,13 @@ const storeFailed = (error: SqlError): JournalError =>
 
 const isSqlError = (error: unknown): error is SqlError => error instanceof SqlError
 
-export const make = (sql: SqlClient.SqlClient): Store => ({
+export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store => ({
   sql,
+  seal: Seal.make(sealingKey),
+  forUpdate: sql.onDialectOrElse({
+    pg: () => sql.literal("for update"),
+    orElse: () => sql.literal("")
+  }),
   transaction: <A, E>(effect: Effect.Effect<A, E>) =>
     sql.withTransaction(effect).pipe(
       // A commit that fails is a defect of the client.

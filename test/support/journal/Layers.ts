@@ -3,6 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
 import * as MemoryJournal from "../../../src/adapters/memory/Journal.js"
 import * as SqlJournal from "../../../src/adapters/sql/Journal.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
@@ -14,8 +15,10 @@ export const temporaryFolder = Effect.acquireRelease(
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
 )
 
+export const options = { sealingKey: Redacted.make("a secret of the tests that is long enough") }
+
 export const sqliteAt = (filename: string): Layer.Layer<Journal> =>
-  Layer.fresh(SqlJournal.layer.pipe(Layer.provide(Sqlite.layer({ filename })), Layer.orDie))
+  Layer.fresh(SqlJournal.layer(options).pipe(Layer.provide(Sqlite.layer({ filename })), Layer.orDie))
 
 /** A file of its own for every time it is provided. */
 export const sqlite: Layer.Layer<Journal> = Layer.unwrapScoped(
