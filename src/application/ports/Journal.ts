@@ -237,7 +237,10 @@ export interface TransactionRecord extends Lane {
   } | null
 }
 
-/** The requests that an event of the chain concerns: their state has changed. */
+/**
+ * The requests that an event of the chain concerns, sorted: their state has changed, by this call or by an earlier one
+ * that told the same (another process's perhaps).
+ */
 export type Affected = ReadonlyArray<string>
 
 /**
@@ -254,7 +257,8 @@ export class Journal extends Context.Tag("castellan/Journal")<
     /**
      * Accepts the work of a request: the request, its ops with the nonces they own, the money they may cost and
      * the deployments it will authorise. The leases of their keys then last until the ops are settled or abandoned.
-     * The same request may be accepted again with more ops; `body` and `idempotency` are those of the first time.
+     * The same request may be accepted again with more ops; `body` and `idempotency` are those of the first time. An
+     * element that is accepted anew counts as failed no more.
      *
      * Judged in the order of the results: idempotency, nonces, money, deployments; the first obstacle in the order of the
      * ops (the deployments) is the answer, and leaves nothing behind. Money: what the other requests' ops under way hold
@@ -262,7 +266,8 @@ export class Journal extends Context.Tag("castellan/Journal")<
      * available. When nobody else holds any of it, it is accepted: the caller has judged that case.
      *
      * Fails when the request was accepted as another one (account, endpoint, chain), is final, has an op of the same
-     * index that is not abandoned, names another chain in its parts, or gives no funds for one of its wallets.
+     * index that is not abandoned, names another chain in its parts, refuses an element that it accepts, or gives no
+     * funds for one of its wallets.
      */
     readonly accept: (acceptance: Acceptance) => Effect.Effect<AcceptanceResult, JournalError>
     /** Notes why elements of an accepted request will not be done. The latest word on an index counts. */
@@ -272,7 +277,7 @@ export class Journal extends Context.Tag("castellan/Journal")<
     ) => Effect.Effect<void, JournalError>
     /** Stores the final answer (JSON) of an accepted request. The first one stays until the request is reopened. */
     readonly finish: (requestId: string, outcome: string) => Effect.Effect<void, JournalError>
-    /** An accepted request; null: unknown. */
+    /** An accepted request; null: unknown, or forgotten. */
     readonly request: (requestId: string) => Effect.Effect<RequestRecord | null, JournalError>
     /** The accepted request of an idempotency key; null: none. */
     readonly requestOf: (
@@ -284,7 +289,8 @@ export class Journal extends Context.Tag("castellan/Journal")<
     readonly unfinished: Effect.Effect<ReadonlyArray<string>, JournalError>
     /**
      * Forgets body, outcome and idempotency key of final requests that were accepted before that time (Unix
-     * milliseconds), and whose transactions are all settled. Nonces and hashes stay.
+     * milliseconds), none of whose ops is under way and none of whose transactions is signed or mined. They stay final:
+     * nothing is accepted under their ids. Nonces and hashes stay.
      */
     readonly forget: (before: number) => Effect.Effect<void, JournalError>
     /**
@@ -316,15 +322,17 @@ export class Journal extends Context.Tag("castellan/Journal")<
     readonly unallocate: (lane: Lane, nonce: bigint) => Effect.Effect<void, JournalError>
     /**
      * Stores signed bytes of an allocated or signed nonce. From here on the transaction counts as perhaps sent, and so do
-     * its ops. A nonce may have several versions; once it is mined, or while it is nobody's, it takes none. Fails
-     * also when one of the ops was given up since the allocation, or is in another signed transaction by now.
+     * its ops. A nonce may have several versions; once it is mined, or while it is nobody's, it takes none. The first
+     * one fails also when one of the ops has no hash, was given up since the allocation, or is sent some other way by
+     * now, and when the direct request is final or has another signed transaction by now.
      */
     readonly recordSigned: (transaction: SignedTransaction) => Effect.Effect<void, JournalError>
     /**
      * Records the mined transaction of a nonce (state `mined`) and the outcomes of its ops that have one; those ops free
      * what they held. Only a version that was stored can be mined. `final`: it is at settled depth already, see `finalise`.
-     * What is settled stays as it is: the same call again changes nothing. Outcomes of ops that the transaction does
-     * not carry are ignored.
+     * The same call again changes nothing; it may add outcomes as long as the transaction is not settled. When it was
+     * recorded as mined in another block, or another version was, that is taken back first, see `unsettle`. What is
+     * settled stays as it is. Outcomes of ops that the transaction does not carry are ignored.
      */
     readonly settle: (
       transaction: TransactionSettlement,
@@ -333,20 +341,24 @@ export class Journal extends Context.Tag("castellan/Journal")<
     ) => Effect.Effect<Affected, JournalError>
     /**
      * A mined transaction has reached settled depth: state `settled`. Its ops without an outcome did not land and never
-     * will through it: they are `accepted` again.
+     * will through it: they are `accepted` again. Fails when it is neither mined nor settled.
      */
     readonly finalise: (lane: Lane, nonce: bigint) => Effect.Effect<Affected, JournalError>
     /**
      * A mined transaction has vanished from the chain before it was settled: it is `signed` again, its ops `sent` (unless
-     * abandoned), without outcomes, and their requests are not final any more.
+     * abandoned), without outcomes, and its requests are not final any more. Fails when it is neither mined nor signed.
      */
     readonly unsettle: (lane: Lane, nonce: bigint) => Effect.Effect<Affected, JournalError>
     /**
      * Somebody else's transaction used the nonce, at settled depth: state `foreign`. Its ops are `accepted` again, and
-     * its direct request may be given another nonce.
+     * its direct request may be given another nonce. Fails when it is neither signed nor foreign: what is recorded as
+     * mined has vanished before.
      */
     readonly strand: (lane: Lane, nonce: bigint) => Effect.Effect<Affected, JournalError>
-    /** Ops are handed to somebody else's bundler: `sent`, in no transaction of ours. They have hashes. */
+    /**
+     * Ops are handed to somebody else's bundler: `sent`, in no transaction of ours. They have hashes. Fails when one of
+     * them is unknown, settled, or in a signed transaction; handed over again, nothing changes.
+     */
     readonly handOver: (
       requestId: string,
       indexes: ReadonlyArray<number>
@@ -366,7 +378,7 @@ export class Journal extends Context.Tag("castellan/Journal")<
     readonly open: Effect.Effect<ReadonlyArray<TransactionRecord>, JournalError>
     /** Those of one lane. */
     readonly openOf: (lane: Lane) => Effect.Effect<ReadonlyArray<TransactionRecord>, JournalError>
-    /** The transaction of the account that has this hash among its versions; null: none. */
+    /** The transaction of the account (its access's) that has this hash among its versions; null: none. */
     readonly findTransaction: (
       accountId: AccountId,
       chainId: bigint,

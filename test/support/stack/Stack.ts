@@ -175,7 +175,9 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
           egress: { allowLoopback: true },
           onExchange: ({ methods }) => options.onExchange?.(methods)
         }),
-        Journal.layer.pipe(Layer.provide(Sqlite.layer({ filename: ":memory:" }))),
+        Journal.layer({ sealingKey: Redacted.make("the journal of a stack") }).pipe(
+          Layer.provide(Sqlite.layer({ filename: ":memory:" }))
+        ),
         Networks.layer({ profiles: [profile] }),
         signers
       )
