@@ -49,6 +49,10 @@ const profile: Networks.NetworkProfile = {
   defaultCustody: 1,
   caps: { maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 10n, transactionGas: 16_777_216n },
   confirmations: 1,
+  settledDepth: 1,
+  bumpAfterMillis: 30_000,
+  maxInFlight: 16,
+  remoteBundler: null,
   receiptTimeoutMillis: 10_000,
   pollIntervalMillis: 100
 }

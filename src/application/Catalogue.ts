@@ -47,6 +47,12 @@ export const catalogue = {
     "The body is longer than the service takes.",
     "Split the request into smaller ones."
   ),
+  idempotency_key_reused: entry(
+    400,
+    "idempotency key reused",
+    "The Idempotency-Key was used before with another body.",
+    "Take a new key for a new request; send the same bytes to repeat one."
+  ),
   not_available_yet: entry(
     400,
     "<name> is not available yet",
@@ -239,6 +245,12 @@ export const catalogue = {
     "signer unavailable",
     "The custody provider did not sign. Nothing was sent.",
     "Try again later."
+  ),
+  bundler_refused: entry(
+    422,
+    "the bundler refused the operation",
+    "The bundler of this chain does not take the operation. Nothing was sent.",
+    "See details for its reason."
   ),
   outcome_unknown: entry(
     422,

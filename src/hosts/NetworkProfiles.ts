@@ -62,6 +62,10 @@ const defaults = (chainId: bigint, development: boolean): NetworkProfile => ({
     transactionGas: 2n ** 24n
   },
   confirmations: 1,
+  settledDepth: development ? 1 : 64,
+  bumpAfterMillis: 30_000,
+  maxInFlight: 16,
+  remoteBundler: null,
   receiptTimeoutMillis: 60_000,
   pollIntervalMillis: development ? 100 : 1_000
 })
@@ -93,6 +97,13 @@ const overridden = (
       transactionGas: network.maxTransactionGas ?? base.caps.transactionGas
     },
     confirmations: network.confirmations ?? base.confirmations,
+    settledDepth: Math.max(
+      network.settledDepth ?? base.settledDepth,
+      network.confirmations ?? base.confirmations
+    ),
+    bumpAfterMillis: network.bumpAfterMillis ?? base.bumpAfterMillis,
+    maxInFlight: network.maxInFlight ?? base.maxInFlight,
+    remoteBundler: base.remoteBundler,
     receiptTimeoutMillis: network.receiptTimeoutMillis ?? base.receiptTimeoutMillis,
     pollIntervalMillis: network.pollIntervalMillis ?? base.pollIntervalMillis
   }

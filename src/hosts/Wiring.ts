@@ -20,6 +20,7 @@ import type { Journal as JournalPort } from "../application/ports/Journal.js"
 import type { Networks as NetworksPort } from "../application/ports/Networks.js"
 import type { RateLimit as RateLimitPort } from "../application/ports/RateLimit.js"
 import type { Signers as SignersPort, SystemSigners } from "../application/ports/Signers.js"
+import * as Recovery from "../application/Recovery.js"
 import type { Config } from "./Config.js"
 
 /** Everything that the use cases and the HTTP front require. */
@@ -51,7 +52,8 @@ export const layer = (config: Config): Layer.Layer<Ports, StartError> => {
     RateLimit.layer,
     Signers.layer({ signers: config.signers, system: config.systemKeys })
   )
-  return Engine.layer.pipe(
+  return Layer.effectDiscard(Recovery.start).pipe(
+    Layer.provideMerge(Engine.layer),
     Layer.provideMerge(adapters),
     Layer.mapError(({ message }) => new StartError({ message }))
   )

@@ -19,6 +19,10 @@ const profile = (chainId: bigint): NetworkProfile => ({
   defaultCustody: 1,
   caps: { maxFeePerGas: 10n ** 12n, maxPriorityFeePerGas: 10n ** 11n, transactionGas: 16_777_216n },
   confirmations: 1,
+  settledDepth: 1,
+  bumpAfterMillis: 30_000,
+  maxInFlight: 16,
+  remoteBundler: null,
   receiptTimeoutMillis: 60_000,
   pollIntervalMillis: 500
 })

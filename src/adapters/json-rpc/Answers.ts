@@ -136,6 +136,8 @@ const TransactionAnswer = Schema.Struct({
 
 export const MaybeTransaction = Schema.NullOr(TransactionAnswer)
 
+export const MaybeFullBlock = Schema.NullOr(Schema.Struct({ transactions: Schema.Array(TransactionAnswer) }))
+
 export const toTransaction = (answer: typeof TransactionAnswer.Type): KnownTransaction => ({
   txHash: answer.hash,
   from: answer.from,

@@ -129,6 +129,7 @@ export const make = (origin: string, batches: Batches): ChainClient => {
   const ethGetBlockByNumber = reader("eth_getBlockByNumber", Answers.MaybeBlock)
   const ethFeeHistory = reader("eth_feeHistory", Answers.FeeHistory)
   const ethMaxPriorityFeePerGas = reader("eth_maxPriorityFeePerGas", Answers.Quantity)
+  const ethGetFullBlock = reader("eth_getBlockByNumber", Answers.MaybeFullBlock)
   const ethGetBalance = reader("eth_getBalance", Answers.Quantity)
   const ethGetCode = reader("eth_getCode", Hex.schema)
   const ethGetTransactionCount = reader("eth_getTransactionCount", Answers.Quantity)
@@ -173,7 +174,11 @@ export const make = (origin: string, batches: Batches): ChainClient => {
     fees,
     balance: (address) => ethGetBalance(address, "latest"),
     code: (address) => ethGetCode(address, "latest"),
-    transactionCount: (address, tag) => ethGetTransactionCount(address, tag),
+    transactionCount: (address, tag) => ethGetTransactionCount(address, toTag(tag)),
+    transactionsIn: (block) =>
+      Effect.map(ethGetFullBlock(toTag(block), true), (answer) =>
+        answer === null ? null : answer.transactions.map(Answers.toTransaction)
+      ),
     call: (call, overrides, at = "latest") =>
       Effect.flatMap(
         batches.read("eth_call", [

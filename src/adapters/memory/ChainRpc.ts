@@ -101,6 +101,14 @@ export const make = (options: Options): Effect.Effect<Node> =>
     const balanceOf = (address: Address) => balances.get(address) ?? 0n
     const nonceOf = (address: Address) => nonces.get(address) ?? 0n
 
+    const nonceAt = (address: Address, block: bigint) =>
+      [...mined.values()]
+        .filter(({ receipt, signed }) => signed.from === address && receipt.blockNumber <= block)
+        .reduce(
+          (next, { signed }) => (signed.transaction.nonce >= next ? signed.transaction.nonce + 1n : next),
+          0n
+        )
+
     const addBlock = (): Block => {
       const number = BigInt(blocks.length)
       const block = {
@@ -208,7 +216,17 @@ export const make = (options: Options): Effect.Effect<Node> =>
         fees: tell(() => fees),
         balance: (address) => tell(() => balanceOf(address)),
         code: (address) => tell(() => codes.get(address) ?? Hex.empty),
-        transactionCount: (address) => tell(() => nonceOf(address)),
+        transactionCount: (address, tag) =>
+          tell(() => (typeof tag === "bigint" ? nonceAt(address, tag) : nonceOf(address))),
+        transactionsIn: (block) =>
+          tell(() =>
+            blocks[Number(block)] === undefined
+              ? null
+              : [...mined.keys()]
+                  .map(known)
+                  .filter((each) => each !== null)
+                  .filter((each) => each.blockNumber === block)
+          ),
         call: (call, overrides = new Map()) =>
           answer(
             Effect.suspend(() =>

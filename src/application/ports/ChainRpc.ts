@@ -128,10 +128,11 @@ export interface ChainClient {
   readonly fees: Effect.Effect<NetworkFees, ChainRpcError>
   readonly balance: (address: Address) => Effect.Effect<bigint, ChainRpcError>
   readonly code: (address: Address) => Effect.Effect<Hex, ChainRpcError>
-  readonly transactionCount: (
-    address: Address,
-    tag: "latest" | "pending"
-  ) => Effect.Effect<bigint, ChainRpcError>
+  readonly transactionCount: (address: Address, tag: BlockTag) => Effect.Effect<bigint, ChainRpcError>
+  /** The transactions of a block, in order; null when the node has no such block. */
+  readonly transactionsIn: (
+    block: bigint
+  ) => Effect.Effect<ReadonlyArray<KnownTransaction> | null, ChainRpcError>
   /** `eth_call`, at the latest block unless told otherwise. A revert is a result, not an error. */
   readonly call: (
     call: Call,

@@ -133,6 +133,10 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
       transactionGas: 16_777_216n
     },
     confirmations: 1,
+    settledDepth: 1,
+    bumpAfterMillis: 30_000,
+    maxInFlight: 16,
+    remoteBundler: null,
     receiptTimeoutMillis: 20_000,
     pollIntervalMillis: 25,
     ...options.profile
