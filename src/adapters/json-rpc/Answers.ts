@@ -32,7 +32,7 @@ const FromQuantity = <A>(to: Schema.Schema<A>, from: (text: string) => A | undef
 export const Quantity: Schema.Schema<bigint, string> = FromQuantity(Schema.BigIntFromSelf, BigInt)
 
 /** Gas of a transaction or a block: small enough that sums of many are exact as JavaScript numbers. */
-const GasUsed: Schema.Schema<bigint, string> = FromQuantity(Schema.BigIntFromSelf, (text) => {
+export const GasUsed: Schema.Schema<bigint, string> = FromQuantity(Schema.BigIntFromSelf, (text) => {
   const value = BigInt(text)
   return value < 2n ** 40n ? value : undefined
 })

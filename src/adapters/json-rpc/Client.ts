@@ -138,6 +138,7 @@ export const make = (origin: string, batches: Batches): ChainClient => {
   const ethGetTransactionByHash = reader("eth_getTransactionByHash", Answers.MaybeTransaction)
   const ethGetLogs = reader("eth_getLogs", Answers.Logs)
   const decodeCall = decoder("eth_call", Hex.schema)
+  const decodeGas = decoder("eth_estimateGas", Answers.GasUsed)
   const decodeHash = decoder("eth_sendRawTransaction", Hex.schema32)
 
   const fees = Effect.all(
@@ -191,6 +192,18 @@ export const make = (origin: string, batches: Batches): ChainClient => {
             return Effect.map(decodeCall(outcome.value), (data) => ({ success: true, data }))
           const data = Refusal.revertData(outcome.error)
           return data === undefined ? rejected(outcome.error) : Effect.succeed({ success: false, data })
+        }
+      ),
+    estimateGas: (call) =>
+      Effect.flatMap(
+        batches.read("eth_estimateGas", [toCall(call)]),
+        (outcome): Effect.Effect<CallResult & { readonly gas: bigint }, ChainRpcError> => {
+          if (outcome._tag === "result")
+            return Effect.map(decodeGas(outcome.value), (gas) => ({ success: true, data: Hex.empty, gas }))
+          const data = Refusal.revertData(outcome.error)
+          return data === undefined
+            ? rejected(outcome.error)
+            : Effect.succeed({ success: false, data, gas: 0n })
         }
       ),
     simulate: (calls) =>

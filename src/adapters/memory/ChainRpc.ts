@@ -235,6 +235,18 @@ export const make = (options: Options): Effect.Effect<Node> =>
                 : unaffordable
             )
           ),
+        estimateGas: (call) =>
+          answer(
+            Effect.suspend(() =>
+              affords(call)
+                ? Effect.map(execute(call, node, new Map()), ({ data, gasUsed, success }) => ({
+                    success,
+                    data,
+                    gas: success ? gasUsed : 0n
+                  }))
+                : unaffordable
+            )
+          ),
         simulate: (calls) =>
           answer(
             Effect.forEach(calls, (call) =>

@@ -1,5 +1,6 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
+import type { Bytes32 } from "../../domain/evm/Hex.js"
 import type { Idempotency } from "../ports/Journal.js"
 
 /** The writing request that a fiber works for, as the engine's parts share it. */
@@ -15,6 +16,8 @@ export class CurrentRequest extends Context.Tag("castellan/CurrentRequest")<
     readonly accepted: () => boolean
     /** It is durable now; its caller waits so many milliseconds for the outcome. */
     readonly accept: (patienceMillis: number) => Effect.Effect<void>
+    /** Transactions that the journal does not count to the request, and of which its caller shall hear when they take long. */
+    readonly sent: (txHashes: ReadonlyArray<Bytes32>) => Effect.Effect<void>
     /** All elements have come to an end: what follows is the final answer, good or bad. */
     readonly conclude: Effect.Effect<void>
   }

@@ -8,6 +8,7 @@ import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
+import type { Bytes32 } from "../../domain/evm/Hex.js"
 import type { Caller } from "../Caller.js"
 import { type Failure, invalid, unprocessable } from "../Failure.js"
 import type { Journal, RequestRecord } from "../ports/Journal.js"
@@ -47,6 +48,8 @@ export interface Requests {
 interface Live<B> {
   readonly accepted: Deferred.Deferred<number>
   readonly result: Deferred.Deferred<B, Failure | AnsweredElsewhere>
+  /** Of transactions beside those that the journal counts to it. */
+  readonly sent: Array<Bytes32>
   /** Ends the work when it is not accepted yet; nothing else. */
   readonly abort: Effect.Effect<void>
 }
@@ -89,9 +92,9 @@ export const make = (options: {
 
   const load = (requestId: string) => Effect.orDie(journal.request(requestId))
 
-  const outcomeUnknown = (requestId: string) =>
+  const outcomeUnknown = (requestId: string, sent: ReadonlyArray<Bytes32> = []) =>
     Effect.flatMap(load(requestId), (record) => {
-      const txHashes = record?.txHashes ?? []
+      const txHashes = [...(record?.txHashes ?? []), ...sent]
       return Effect.fail(
         unprocessable("outcome_unknown", [], {
           extra: { txHash: txHashes.at(-1) ?? null, txHashes, requestId }
@@ -114,11 +117,14 @@ export const make = (options: {
       Effect.zipRight(patience(elsewhereMillis), outcomeUnknown(requestId))
     )
 
-  const answerOf = <A, I, B, J>(kind: Kind<A, I, B, J>, requestId: string, { accepted, result }: Live<B>) =>
+  const answerOf = <A, I, B, J>(kind: Kind<A, I, B, J>, requestId: string, { accepted, result, sent }: Live<B>) =>
     Effect.raceFirst(
       Deferred.await(result),
       Effect.flatMap(Deferred.await(accepted), (millis) =>
-        Effect.zipRight(patience(millis), outcomeUnknown(requestId))
+        Effect.zipRight(
+          patience(millis),
+          Effect.suspend(() => outcomeUnknown(requestId, sent))
+        )
       )
     ).pipe(Effect.catchTag("AnsweredElsewhere", (elsewhere) => stored(kind, elsewhere.requestId)))
 
@@ -139,6 +145,7 @@ export const make = (options: {
       const { requestId } = caller
       const accepted = yield* Deferred.make<number>()
       const result = yield* Deferred.make<B, Failure | AnsweredElsewhere>()
+      const sent: Array<Bytes32> = []
       let durable = caller.resumed === true
       let concluded = false
       let attempt: Fiber.RuntimeFiber<B, Failure | AnsweredElsewhere> | null = null
@@ -161,6 +168,7 @@ export const make = (options: {
                     durable = true
                     return Effect.asVoid(Deferred.succeed(accepted, patienceMillis))
                   }),
+                sent: (txHashes) => Effect.sync(() => void sent.push(...txHashes)),
                 conclude: Effect.sync(() => {
                   concluded = true
                 })
@@ -218,6 +226,7 @@ export const make = (options: {
       return {
         accepted,
         result,
+        sent,
         abort: Effect.suspend(() =>
           durable || attempt === null ? Effect.void : Effect.asVoid(Fiber.interruptFork(attempt))
         )

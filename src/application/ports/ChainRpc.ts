@@ -139,6 +139,8 @@ export interface ChainClient {
     overrides?: ReadonlyMap<Address, StateOverride>,
     at?: BlockTag
   ) => Effect.Effect<CallResult, ChainRpcError>
+  /** `eth_estimateGas` on the latest block. A revert is a result, with gas 0. */
+  readonly estimateGas: (call: Call) => Effect.Effect<CallResult & { readonly gas: bigint }, ChainRpcError>
   /** `eth_simulateV1`: the calls one after another in one block on top of the latest. */
   readonly simulate: (
     calls: ReadonlyArray<Call>

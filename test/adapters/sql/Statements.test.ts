@@ -7,9 +7,10 @@ import * as Tracer from "effect/Tracer"
 import * as SqlJournal from "../../../src/adapters/sql/Journal.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import { Journal } from "../../../src/application/ports/Journal.js"
+import { options } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
 
-const journalOn = Layer.provideMerge(SqlJournal.layer, Sqlite.layer({ filename: ":memory:" }))
+const journalOn = Layer.provideMerge(SqlJournal.layer(options), Sqlite.layer({ filename: ":memory:" }))
 
 /** Every method of the journal, and most ways through them. */
 const life = Effect.gen(function* () {
@@ -24,7 +25,7 @@ const life = Effect.gen(function* () {
   yield* journal.unallocate(Make.lane, 0n)
   yield* journal.allocate(Make.allocation("r1", { ops: [0, 1] }))
   yield* journal.recordSigned(Make.signed(0n))
-  yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)])
+  yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
   yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))
   yield* journal.findOp(Make.alice, Make.chainId, Make.word(9))
 })

@@ -99,7 +99,7 @@ describe("durability of the SQLite journal", () => {
             reserved: 10n ** 30n
           })
           expect(yield* journal.allocate(Make.allocation("r1"))).toEqual({ _tag: "allocated", nonce: 10n })
-          yield* journal.settle(Make.mined(9n), [Make.landed(Make.word(0), 9n)])
+          yield* journal.settle(Make.mined(9n), [Make.landed(Make.word(0), 9n)], true)
         })
       )
       yield* reopened(

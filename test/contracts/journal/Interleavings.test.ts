@@ -109,8 +109,8 @@ const request = (ledger: Ledger, lane: Effect.Semaphore, plan: Plan, n: number) 
     ledger.take(ledger.nonces, `${key} ${sequence}`, id)
     yield* spin(f)
     const settlement = [Make.landed(Make.word(n + 1), sent, { success: n % 2 === 0 })]
-    yield* giveUp(journal.settle(Make.mined(sent), settlement))
-    yield* journal.settle(Make.mined(sent), settlement)
+    yield* giveUp(journal.settle(Make.mined(sent), settlement, true))
+    yield* journal.settle(Make.mined(sent), settlement, true)
   })
 
 const run = (plans: ReadonlyArray<Plan>, layer: Layer.Layer<Journal>) =>

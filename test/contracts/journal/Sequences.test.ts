@@ -10,6 +10,7 @@ import * as SqlJournal from "../../../src/adapters/sql/Journal.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import { Journal, type JournalError } from "../../../src/application/ports/Journal.js"
 import { type Command, commands } from "../../support/journal/Commands.js"
+import { options } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
 import { Model } from "../../support/journal/Model.js"
 
@@ -43,7 +44,7 @@ const run = (list: ReadonlyArray<Command>, seen: Map<string, number>) =>
   Effect.gen(function* () {
     const memory = yield* MemoryJournal.make
     const context = yield* Layer.build(
-      SqlJournal.layer.pipe(Layer.provide(Sqlite.layer({ filename: ":memory:" })))
+      SqlJournal.layer(options).pipe(Layer.provide(Sqlite.layer({ filename: ":memory:" })))
     )
     const sqlite = yield* Effect.provide(Journal, context)
     const model = new Model()

@@ -21,6 +21,15 @@ export const acceptOp = (requestId: string, n: number) =>
     )
   )
 
+/** Accepts such ops and stores a transaction that carries them: nonce 0 unless it is said. */
+export const signOps = (requestId: string, ns: ReadonlyArray<number>, nonce = 0n) =>
+  Effect.gen(function* () {
+    const journal = yield* Journal
+    for (const n of ns) yield* acceptOp(requestId, n)
+    yield* journal.allocate(Make.allocation(requestId, { ops: ns, chainNonce: nonce }))
+    yield* journal.recordSigned(Make.signed(nonce))
+  })
+
 export const stateOf = (n: number) =>
   Effect.map(
     Effect.flatMap(Journal, (journal) => journal.findOp(Make.alice, Make.chainId, Make.word(n))),

@@ -1,13 +1,16 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import type { SqlClient } from "@effect/sql/SqlClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as MemoryJournal from "../../../src/adapters/memory/Journal.js"
 import * as SqlJournal from "../../../src/adapters/sql/Journal.js"
+import * as Postgres from "../../../src/adapters/sql/Postgres.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import type { Journal } from "../../../src/application/ports/Journal.js"
+import type { Databases } from "../postgres/Postgres.js"
 
 /** A folder that is removed with its content when the scope ends. */
 export const temporaryFolder = Effect.acquireRelease(
@@ -17,8 +20,12 @@ export const temporaryFolder = Effect.acquireRelease(
 
 export const options = { sealingKey: Redacted.make("a secret of the tests that is long enough") }
 
-export const sqliteAt = (filename: string): Layer.Layer<Journal> =>
-  Layer.fresh(SqlJournal.layer(options).pipe(Layer.provide(Sqlite.layer({ filename })), Layer.orDie))
+const on = <E>(client: Layer.Layer<SqlClient, E>): Layer.Layer<Journal> =>
+  Layer.fresh(SqlJournal.layer(options).pipe(Layer.provide(client), Layer.orDie))
+
+export const sqliteAt = (filename: string): Layer.Layer<Journal> => on(Sqlite.layer({ filename }))
+
+export const postgresAt = (address: Postgres.Options): Layer.Layer<Journal> => on(Postgres.layer(address))
 
 /** A file of its own for every time it is provided. */
 export const sqlite: Layer.Layer<Journal> = Layer.unwrapScoped(
@@ -27,7 +34,9 @@ export const sqlite: Layer.Layer<Journal> = Layer.unwrapScoped(
 
 export const memory: Layer.Layer<Journal> = Layer.fresh(MemoryJournal.layer)
 
-export const adapters = [
+/** Every journal; the one in PostgreSQL has a database of its own for every time it is provided. */
+export const adaptersOn = (databases: Databases) => [
   { name: "memory", layer: memory },
-  { name: "SQLite", layer: sqlite }
+  { name: "SQLite", layer: sqlite },
+  { name: "PostgreSQL", layer: on(databases.layer) }
 ]

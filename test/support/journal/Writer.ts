@@ -39,7 +39,11 @@ const work = (n: number, hash: number) =>
     if (allocation._tag !== "allocated") return yield* Effect.dieMessage("no funds")
     yield* journal.recordSigned(Make.signed(allocation.nonce, lane))
     yield* tell(`signed ${hash} ${allocation.nonce}`)
-    yield* journal.settle(Make.mined(allocation.nonce, lane), [Make.landed(userOpHash, allocation.nonce)])
+    yield* journal.settle(
+      Make.mined(allocation.nonce, lane),
+      [Make.landed(userOpHash, allocation.nonce)],
+      true
+    )
     yield* tell(`settled ${hash}`)
   })
 
