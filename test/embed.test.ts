@@ -48,6 +48,8 @@ const profile: Networks.NetworkProfile = {
   implementationCodeHash: null,
   defaultCustody: 1,
   caps: { maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 10n, transactionGas: 16_777_216n },
+  minPriorityFeePerGas: 0n,
+  l1Fee: null,
   confirmations: 1,
   receiptTimeoutMillis: 10_000,
   pollIntervalMillis: 100

@@ -68,6 +68,8 @@ const profileFields = {
   maxFeePerGas: optional(Wei),
   maxPriorityFeePerGas: optional(Wei),
   maxTransactionGas: optional(Wei),
+  minPriorityFeePerGas: optional(Wei),
+  l1Fee: optional(Schema.NullOr(Schema.Literal("op-stack")).annotations(says('expected "op-stack" or null'))),
   confirmations: optional(integer(1, 10_000)),
   receiptTimeoutMillis: optional(integer(1_000, 3_600_000)),
   pollIntervalMillis: optional(integer(10, 60_000))

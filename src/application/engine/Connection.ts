@@ -25,7 +25,7 @@ export const refusal = (
       {
         path: trust === "caller" ? path : "",
         message:
-          error.reason === "rejected"
+          error.reason === "rejected" || error.reason === "unsupported"
             ? `${error.origin} answered: ${error.message}`
             : "the operator's node did not answer"
       }
@@ -34,6 +34,7 @@ export const refusal = (
   return (error) => {
     switch (error.reason) {
       case "rejected":
+      case "unsupported":
         return rejected(error)
       case "invalidUrl":
         return invalid("invalid_rpc", [{ path, message: "expected an http or https URL" }])
@@ -67,7 +68,7 @@ export const open = (
     ).pipe(
       // A node that does not even say its chain (it refuses the key in the URL, say) is no RPC for this caller.
       Effect.mapError((error) =>
-        error.reason === "rejected"
+        error.reason === "rejected" || error.reason === "unsupported"
           ? invalid("invalid_rpc", [{ path, message: `${error.origin} answered: ${error.message}` }])
           : refusal("caller", path)(error)
       )

@@ -104,14 +104,9 @@ export const look = (
           { path: "settings.entryPoint", message: "there is no code at this address on the chain" }
         ])
       )
-    const { caps } = profile
+    const { caps, minPriorityFeePerGas } = profile
     const prices = yield* Either.mapLeft(
-      Fees.quote({
-        nextBaseFee: fees.nextBaseFee,
-        tip: BigInts.min(fees.tip, caps.maxPriorityFeePerGas),
-        overshoot: (price) => Gas.overshoot(price, buffers.price),
-        cap: caps.maxFeePerGas
-      }),
+      Fees.quote(fees, { ...caps, minPriorityFeePerGas }, (price) => Gas.overshoot(price, buffers.price)),
       ({ cap, needed }) =>
         unprocessable("fees_above_cap", [
           { path: "", message: `the chain asks for ${needed} wei a gas unit; the cap is ${cap}` }

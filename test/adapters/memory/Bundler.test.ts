@@ -39,6 +39,8 @@ const bundle = (requestId: string, ...hashes: ReadonlyArray<number>): Bundle => 
     implementationCodeHash: null,
     defaultCustody: 1,
     caps: { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n, transactionGas: 1n },
+    minPriorityFeePerGas: 0n,
+    l1Fee: null,
     confirmations: 1,
     receiptTimeoutMillis: 1,
     pollIntervalMillis: 1
@@ -68,7 +70,7 @@ const bundle = (requestId: string, ...hashes: ReadonlyArray<number>): Bundle => 
     type: "PRIVATE_KEY",
     sign: () => Effect.succeed(Hex.empty)
   },
-  prices: { maxFeePerGas: 7n, maxPriorityFeePerGas: 1n },
+  prices: { maxFeePerGas: 7n, maxPriorityFeePerGas: 1n, legacy: false },
   gasLimit: 100_000n
 })
 

@@ -132,6 +132,8 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
       maxPriorityFeePerGas: 100_000_000_000n,
       transactionGas: 16_777_216n
     },
+    minPriorityFeePerGas: 0n,
+    l1Fee: null,
     confirmations: 1,
     receiptTimeoutMillis: 20_000,
     pollIntervalMillis: 25,
