@@ -1,3 +1,4 @@
+import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -16,7 +17,7 @@ import type { AbiStore as AbiStorePort } from "../application/ports/AbiStore.js"
 import type { Accounts as AccountsPort } from "../application/ports/Accounts.js"
 import type { Bundler } from "../application/ports/Bundler.js"
 import type { ChainRpc as ChainRpcPort } from "../application/ports/ChainRpc.js"
-import type { Journal as JournalPort } from "../application/ports/Journal.js"
+import { Journal as JournalPort } from "../application/ports/Journal.js"
 import type { Networks as NetworksPort } from "../application/ports/Networks.js"
 import type { RateLimit as RateLimitPort } from "../application/ports/RateLimit.js"
 import type { Signers as SignersPort, SystemSigners } from "../application/ports/Signers.js"
@@ -38,13 +39,21 @@ export type Ports =
 /** The service can not start with this configuration; `message` says why, without a secret. */
 export class StartError extends Data.TaggedError("StartError")<{ readonly message: string }> {}
 
+/** What a host may put between the application and what stands behind its ports. */
+export interface Seams {
+  readonly journal?: (journal: JournalPort["Type"]) => JournalPort["Type"]
+}
+
 /** The one place where technologies are put behind the ports. */
-export const layer = (config: Config): Layer.Layer<Ports, StartError> => {
+export const layer = (config: Config, { journal: between }: Seams = {}): Layer.Layer<Ports, StartError> => {
+  const journal = Journal.layer.pipe(Layer.provide(Sqlite.layer({ filename: config.databasePath })))
   const adapters = Layer.mergeAll(
     AbiStore.layer,
     Accounts.layer({ pepper: config.keyPepper, accounts: config.accounts }),
     ChainRpc.layer({ egress: { allowLoopback: config.profile === "development" } }),
-    Journal.layer.pipe(Layer.provide(Sqlite.layer({ filename: config.databasePath }))),
+    between === undefined
+      ? journal
+      : Layer.map(journal, (made) => Context.make(JournalPort, between(Context.get(made, JournalPort)))),
     Networks.layer({ profiles: config.networks, overrides: config.accountNetworks }),
     RateLimit.layer,
     Signers.layer({ signers: config.signers, system: config.systemKeys })
