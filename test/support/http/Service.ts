@@ -104,6 +104,11 @@ export const handlers = {
       error: "operation 1: Panic(17)"
     }),
   executeEncoded: () => Effect.succeed(transaction),
+  read: () =>
+    Effect.succeed([
+      { readIndex: 0, results: ["7", { name: "x" }, [true]], errors: null },
+      { readIndex: 1, results: [], errors: "reverted without a reason" }
+    ]),
   receipt: () => Effect.succeed({ requestStatus: 202, receipts: [], pending: [], unknown: ["0x"] }),
   getSigner: () => Effect.succeed({ address: "0x", publicKey: "04", type: "PRIVATE_KEY" as const }),
   getBundlerAddress: () => Effect.succeed({ address: "0x" }),
