@@ -51,7 +51,7 @@ const effect = npm("effect/")
 const sdks = {
   "json-rpc": [],
   memory: [pureEthers],
-  "private-key": [pureEthers, npm("ethers/lib\\.esm/transaction/index\\.js$")],
+  "private-key": [pureEthers, npm("ethers/lib\\.esm/wallet/index\\.js$")],
   sql: [npm("@effect/(sql|sql-sqlite-node|experimental)/"), npm("better-sqlite3/")]
 }
 

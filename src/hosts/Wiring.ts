@@ -9,7 +9,7 @@ import * as Accounts from "../adapters/memory/Accounts.js"
 import * as ApiKey from "../adapters/memory/ApiKey.js"
 import * as Networks from "../adapters/memory/Networks.js"
 import * as RateLimit from "../adapters/memory/RateLimit.js"
-import * as Signers from "../adapters/private-key/Signers.js"
+import * as PrivateKeys from "../adapters/private-key/KeyProvider.js"
 import * as Journal from "../adapters/sql/Journal.js"
 import * as Sqlite from "../adapters/sql/Sqlite.js"
 import * as Engine from "../application/engine/Engine.js"
@@ -21,6 +21,8 @@ import { Journal as JournalPort } from "../application/ports/Journal.js"
 import type { Networks as NetworksPort } from "../application/ports/Networks.js"
 import type { RateLimit as RateLimitPort } from "../application/ports/RateLimit.js"
 import type { Signers as SignersPort, SystemSigners } from "../application/ports/Signers.js"
+import * as KeyRing from "../application/signing/KeyRing.js"
+import type { Registry } from "../application/signing/KeyRingRegistry.js"
 import type { Config } from "./Config.js"
 
 /** Everything that the use cases and the HTTP front require. */
@@ -56,12 +58,33 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
       : Layer.map(journal, (made) => Context.make(JournalPort, between(Context.get(made, JournalPort)))),
     Networks.layer({ profiles: config.networks, overrides: config.accountNetworks }),
     RateLimit.layer,
-    Signers.layer({ signers: config.signers, system: config.systemKeys })
+    KeyRing.layer(keyRing(config))
   )
   return Engine.layer.pipe(
     Layer.provideMerge(adapters),
     Layer.mapError(({ message }) => new StartError({ message }))
   )
+}
+
+/** Private keys, called by their place in the configuration. */
+const keyRing = ({ signers, systemKeys }: Config): Registry => {
+  const provider = "private keys"
+  const keys: Record<string, Redacted.Redacted<string>> = {}
+  const source = (key: string, privateKey: Redacted.Redacted<string>) => {
+    keys[key] = privateKey
+    return { provider, key }
+  }
+  return {
+    signers: signers.map(({ privateKey, ...record }, index) => ({
+      ...record,
+      source: source(`signers[${index}]`, privateKey)
+    })),
+    system: {
+      ...(systemKeys.deployer && { deployer: source("deployer", systemKeys.deployer) }),
+      ...(systemKeys.serviceEoa && { serviceEoa: source("serviceEoa", systemKeys.serviceEoa) })
+    },
+    providers: { [provider]: { open: PrivateKeys.make({ keys }) } }
+  }
 }
 
 /** A fresh API key and the hash of it that the configuration holds. The key is nowhere else: show it once. */
