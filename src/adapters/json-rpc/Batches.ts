@@ -154,6 +154,14 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
         batchCalls = Math.min(batchCalls, Math.max(1, entries.length >> 1))
         return yield* deliver(entries)
       }
+      if (verdict._tag === "apart") {
+        const optional = entries.filter(({ call }) => Refusal.optional.has(call.method))
+        const others = entries.filter((entry) => !optional.includes(entry))
+        return yield* Effect.forEach([others, ...optional.map((entry) => [entry])], deliver, {
+          concurrency: "unbounded",
+          discard: true
+        })
+      }
       const later = new Map<Entry, ChainRpcError>()
       for (const entry of entries) {
         const ruling = verdict.of(entry.call)

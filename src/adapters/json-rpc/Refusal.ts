@@ -26,6 +26,28 @@ export const isRateLimit = ({ code, message }: RpcError): boolean => {
   return code === -32005 ? !tooMuchAsked.test(message) : rateWords.test(message)
 }
 
+/** What is said of a method that is not there: "does not exist/is not available", "is not whitelisted". */
+const lack =
+  "(?:(?:not|n't) (?:be |yet |currently )?(?:found|supported|available|allowed|exist|implemented|enabled|permitted|whitelisted)|unsupported|unavailable|disabled|blocked|restricted)"
+const missingWords = [
+  new RegExp(`\\bmethod\\b.{0,120}?${lack}\\b`, "i"),
+  new RegExp(`^['"]?[a-z]{2,12}_\\w{1,40}\\b.{0,40}?${lack}\\b`, "i"),
+  /\b(?:unsupported|unknown|unrecognized|no such)(?: json-?rpc| rpc)? method\b/i
+]
+
+/** The node lacks the method, or does not serve it to us. */
+export const isUnsupported = ({ code, message }: RpcError): boolean => {
+  if (code === 3 || revertWords.test(message)) return false
+  return code === -32_601 || code === -32_004 || missingWords.some((words) => words.test(message))
+}
+
+/** Methods that nodes may do without: their absence is answered by other ways to the same end. */
+export const optional: ReadonlySet<string> = new Set([
+  "eth_simulateV1",
+  "eth_feeHistory",
+  "eth_maxPriorityFeePerGas"
+])
+
 /** The node wants fewer calls in one request, or none but single ones. */
 export const isOfBatches = ({ code, message }: RpcError): boolean => code === -32600 || /batch/i.test(message)
 

@@ -21,11 +21,16 @@ export type Verdict =
     }
   /** The node does not take so many calls in one request. */
   | { readonly _tag: "smaller" }
+  /** All calls were refused, perhaps for one whose method the node lacks: those that it may lack go alone. */
+  | { readonly _tag: "apart" }
 
 /** Gateways that stand in for a node which may be back soon. */
 const gateway = new Set([502, 503, 504])
 
 const payloadTooLarge = 413
+
+/** By these gateways refuse methods that they do not serve, in words of their own. */
+const refusesMethods = new Set([400, 403, 404, 405, 501])
 
 /** Milliseconds, from either form of Retry-After (RFC 9110, 10.2.3); 0 when it is absent or senseless. */
 const retryAfterMillis = (header: string | undefined, now: number): number => {
@@ -72,20 +77,24 @@ export const judge =
       return all(failed("unreachable", `${says}: redirects are not followed`))
     if (status === payloadTooLarge && calls.length > 1) return { _tag: "smaller" }
 
+    const mayLack = calls.some(({ method }) => Refusal.optional.has(method))
     const decoded = JsonRpc.decode(body, calls)
-    if (Either.isLeft(decoded))
-      return all(
-        status >= 200 && status < 300 ? failed("notAnRpc", decoded.left) : failed("unreachable", says)
-      )
+    if (Either.isLeft(decoded)) {
+      if (status >= 200 && status < 300) return all(failed("notAnRpc", decoded.left))
+      if (!mayLack || !refusesMethods.has(status)) return all(failed("unreachable", says))
+      return calls.length > 1 ? { _tag: "apart" } : all(failed("unsupported", says))
+    }
 
     const answers = decoded.right
     if (answers._tag === "refused") {
       const { code, message } = answers.error
       if (Refusal.isRateLimit(answers.error)) return all(again("rateLimited", scrub(message)), afterMillis)
+      if (calls.length > 1 && mayLack && Refusal.isUnsupported(answers.error)) return { _tag: "apart" }
       if (calls.length > 1 && Refusal.isOfBatches(answers.error)) return { _tag: "smaller" }
+      const reason = Refusal.isUnsupported(answers.error) ? "unsupported" : "rejected"
       return all({
         _tag: "failed",
-        error: new ChainRpcError({ reason: "rejected", origin, message: scrub(message), rpcCode: code })
+        error: new ChainRpcError({ reason, origin, message: scrub(message), rpcCode: code })
       })
     }
 
