@@ -23,6 +23,8 @@ describe("the endpoints", () => {
       "POST /executeEncoded",
       "POST /read",
       "POST /receipt",
+      "POST /filterEvent",
+      "POST /getEvents",
       "POST /getSigner",
       "POST /getbundleraddress",
       "GET /getbundleraddress",
