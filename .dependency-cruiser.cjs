@@ -52,7 +52,7 @@ const sdks = {
   "json-rpc": [],
   memory: [pureEthers],
   "private-key": [pureEthers, npm("ethers/lib\\.esm/wallet/index\\.js$")],
-  sql: [npm("@effect/(sql|sql-sqlite-node|experimental)/"), npm("better-sqlite3/")]
+  sql: [npm("@effect/(sql|sql-pg|sql-sqlite-node|experimental)/"), npm("better-sqlite3/")]
 }
 
 const forbid = (name, comment, from, to) => ({ name, comment, severity: "error", from, to })
