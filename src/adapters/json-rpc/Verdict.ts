@@ -11,6 +11,8 @@ export type Ruling =
   | { readonly _tag: "failed"; readonly error: ChainRpcError }
   /** A failure that a later attempt may not meet. */
   | { readonly _tag: "again"; readonly error: ChainRpcError }
+  /** The other calls of the request left no room or no time for it. */
+  | { readonly _tag: "crowded"; readonly error: ChainRpcError }
 
 export type Verdict =
   | {
@@ -21,6 +23,8 @@ export type Verdict =
     }
   /** The node does not take so many calls in one request. */
   | { readonly _tag: "smaller" }
+  /** The answers to all calls together are larger than what is read; `error` is for those that can not be parted. */
+  | { readonly _tag: "halves"; readonly error: ChainRpcError }
   /** All calls were refused, perhaps for one whose method the node lacks: those that it may lack go alone. */
   | { readonly _tag: "apart" }
 
@@ -65,7 +69,9 @@ export const judge =
     if (Either.isLeft(posted)) {
       const { message, passing, reason } = posted.left
       if (passing) return all(again("unreachable", message))
-      return all(failed(reason === "garbled" ? "notAnRpc" : reason, message))
+      if (reason === "oversized" && calls.length > 1)
+        return { _tag: "halves", error: errorOf("notAnRpc", message) }
+      return all(failed(reason === "garbled" || reason === "oversized" ? "notAnRpc" : reason, message))
     }
 
     const { body, retryAfter, status } = posted.right
@@ -106,9 +112,16 @@ export const judge =
         if (outcome === undefined) return failed("notAnRpc", `it left out the answer to ${method}`)
         if (outcome._tag === "result") return { _tag: "answered", outcome }
         const { code, data, message } = outcome.error
-        return Refusal.isRateLimit(outcome.error)
-          ? again("rateLimited", scrub(message))
-          : { _tag: "answered", outcome: { _tag: "error", error: { code, message: scrub(message), data } } }
+        if (Refusal.isRateLimit(outcome.error)) return again("rateLimited", scrub(message))
+        const error = new ChainRpcError({
+          reason: "rejected",
+          origin,
+          message: scrub(message),
+          rpcCode: code
+        })
+        if (calls.length > 1 && Refusal.isOfCrowd(outcome.error)) return { _tag: "crowded", error }
+        if (method === "eth_call" && Refusal.isBehind(outcome.error)) return { _tag: "again", error }
+        return { _tag: "answered", outcome: { _tag: "error", error: { code, message: error.message, data } } }
       }
     }
   }
