@@ -5,7 +5,8 @@ import type { Address } from "../domain/evm/Address.js"
 import * as Hex from "../domain/evm/Hex.js"
 import * as EntryPoint from "../domain/op/EntryPoint.js"
 import { walletProxyCreationCode } from "../domain/wallet/WalletProxy.generated.js"
-import type { AccountNetwork, Network, Problem } from "./ConfigFile.js"
+import type { AccountNetwork, Network } from "./ConfigFile.js"
+import type { Problem } from "./FileFields.js"
 
 /** What one account has of its own on one chain. */
 export interface AccountProfile {

@@ -18,12 +18,14 @@ import type { Accounts as AccountsPort } from "../application/ports/Accounts.js"
 import type { Bundler } from "../application/ports/Bundler.js"
 import type { ChainRpc as ChainRpcPort } from "../application/ports/ChainRpc.js"
 import { Journal as JournalPort } from "../application/ports/Journal.js"
+import { KeyProviderError } from "../application/ports/KeyProvider.js"
 import type { Networks as NetworksPort } from "../application/ports/Networks.js"
 import type { RateLimit as RateLimitPort } from "../application/ports/RateLimit.js"
 import type { Signers as SignersPort, SystemSigners } from "../application/ports/Signers.js"
 import * as KeyRing from "../application/signing/KeyRing.js"
-import type { Registry } from "../application/signing/KeyRingRegistry.js"
+import type { Provider, Registry } from "../application/signing/KeyRingRegistry.js"
 import type { Config } from "./Config.js"
+import type { ProviderConfig } from "./KeysConfig.js"
 
 /** Everything that the use cases and the HTTP front require. */
 export type Ports =
@@ -58,7 +60,7 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
       : Layer.map(journal, (made) => Context.make(JournalPort, between(Context.get(made, JournalPort)))),
     Networks.layer({ profiles: config.networks, overrides: config.accountNetworks }),
     RateLimit.layer,
-    KeyRing.layer(keyRing(config))
+    KeyRing.layer(registry(config.keys))
   )
   return Engine.layer.pipe(
     Layer.provideMerge(adapters),
@@ -66,26 +68,27 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
   )
 }
 
-/** Private keys, called by their place in the configuration. */
-const keyRing = ({ signers, systemKeys }: Config): Registry => {
-  const provider = "private keys"
-  const keys: Record<string, Redacted.Redacted<string>> = {}
-  const source = (key: string, privateKey: Redacted.Redacted<string>) => {
-    keys[key] = privateKey
-    return { provider, key }
-  }
-  return {
-    signers: signers.map(({ privateKey, ...record }, index) => ({
-      ...record,
-      source: source(`signers[${index}]`, privateKey)
-    })),
-    system: {
-      ...(systemKeys.deployer && { deployer: source("deployer", systemKeys.deployer) }),
-      ...(systemKeys.serviceEoa && { serviceEoa: source("serviceEoa", systemKeys.serviceEoa) })
-    },
-    providers: { [provider]: { open: PrivateKeys.make({ keys }) } }
+const notAvailable = (kind: string) =>
+  Effect.fail(
+    new KeyProviderError({ reason: "unsuitable", message: `provider kind ${kind} is not available` })
+  )
+
+/** A technology is loaded when a provider of its kind is configured, and not before. */
+const provider = (config: ProviderConfig): Provider => {
+  switch (config.kind) {
+    case "private-key":
+      // Keystores take about a second of work each.
+      return { open: PrivateKeys.make(config), limits: { attemptMillis: 60_000, resolveMillis: 60_000 } }
+    default:
+      return { open: notAvailable(config.kind) }
   }
 }
+
+const registry = ({ providers, signers, systemKeys }: Config["keys"]): Registry => ({
+  providers: Object.fromEntries(providers.map((config) => [config.name, provider(config)])),
+  signers,
+  system: systemKeys
+})
 
 /** A fresh API key and the hash of it that the configuration holds. The key is nowhere else: show it once. */
 export const issueKey = (

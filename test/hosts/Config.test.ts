@@ -93,8 +93,26 @@ describe("a configuration", () => {
       concurrentRequests: 512,
       drainMillis: 25_000
     })
-    expect(config.systemKeys.deployer).toBeUndefined()
-    expect(config.systemKeys.serviceEoa && Redacted.value(config.systemKeys.serviceEoa)).toBe(otherKey)
+    expect(config.keys.systemKeys).toEqual({
+      serviceEoa: { provider: "configuration", key: "systemKeys.serviceEoa" }
+    })
+    expect(config.keys.signers).toEqual([
+      {
+        accountIds: ["acme"],
+        clientId: "acme-hsm",
+        versionId: "1",
+        shared: false,
+        source: { provider: "configuration", key: "signers[0].privateKey" }
+      }
+    ])
+    const [inPlace] = config.keys.providers
+    const keys = inPlace?.kind === "private-key" ? inPlace.keys : {}
+    expect(
+      Object.entries(keys).map(([name, value]) => [name, Redacted.isRedacted(value) && Redacted.value(value)])
+    ).toEqual([
+      ["signers[0].privateKey", key],
+      ["systemKeys.serviceEoa", otherKey]
+    ])
   })
 
   it("supports the interface's four chains and those it adds", () => {
@@ -193,7 +211,7 @@ describe("a configuration that can not be used", () => {
       )
     )
     expect(error.message).not.toMatch(/pepper in the open|abab|node\.example/)
-    expect(valid({ ...development, systemKeys: { deployer: key } }).systemKeys.deployer).toBeDefined()
+    expect(valid({ ...development, systemKeys: { deployer: key } }).keys.systemKeys.deployer).toBeDefined()
     expect(problems({ ...production, systemKeys: { deployer: key } })).toEqual([
       'systemKeys.deployer: secrets stand in the configuration of a development profile only; use {"env": "NAME"} or {"file": "path"}'
     ])
@@ -216,8 +234,8 @@ describe("a configuration that can not be used", () => {
         networks: [{ ...production.networks[0], sharedFactory: true }]
       })
     ).toEqual([
-      "signers[0].shared: a shared signer is possible in the development profile only",
-      "networks[0].sharedFactory: a shared factory is possible in the development profile only"
+      "networks[0].sharedFactory: a shared factory is possible in the development profile only",
+      "signers[0].shared: a shared signer is possible in the development profile only"
     ])
   })
 

@@ -29,6 +29,8 @@ import * as Call from "./RingKeyCall.js"
 import { RingKeyError } from "./RingKeyError.js"
 import * as RingKeyLimits from "./RingKeyLimits.js"
 
+export type { KeySource, Provider, Registry, SignerRecord } from "./KeyRingRegistry.js"
+
 /** How long the start asks providers for public keys, milliseconds, and how many at once. */
 const startMillis = 60_000
 const startConcurrency = 16
