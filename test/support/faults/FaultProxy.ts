@@ -15,8 +15,8 @@ export type OnSend = (moment: "before" | "after") => void
 /** A node before the real one that is as bad as its script says, and honest when the script is over. */
 export interface FaultProxy {
   readonly url: string
-  /** From now on; what is left of an earlier script is forgotten. */
-  readonly play: (script: Script, onSend?: OnSend) => void
+  /** From now on; what is left of an earlier script is forgotten. A function is asked at every exchange. */
+  readonly play: (script: Script | ((stream: Stream) => Fault | null), onSend?: OnSend) => void
   /** From now on an honest node. */
   readonly calm: () => void
   /** How many faults there were so far, by kind. */
@@ -45,7 +45,7 @@ const bodyOf = async (request: IncomingMessage): Promise<string> => {
 const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis))
 
 export const start = async (target: string): Promise<FaultProxy> => {
-  let script = none
+  let script: Script | ((stream: Stream) => Fault | null) = none
   let onSend: OnSend = () => undefined
   let reached: Record<Stream, number> = { send: 0, poll: 0, read: 0 }
   let limited = { left: 0, retryAfter: null as number | null }
@@ -69,7 +69,7 @@ export const start = async (target: string): Promise<FaultProxy> => {
 
   /** The fault of this exchange; those that last over several begin here. */
   const faultOf = async (stream: Stream): Promise<Fault | null> => {
-    const fault = script[stream][reached[stream]] ?? null
+    const fault = typeof script === "function" ? script(stream) : (script[stream][reached[stream]] ?? null)
     reached[stream] += 1
     if (limited.left > 0) return { kind: "429", burst: 0, retryAfter: limited.retryAfter }
     if (fault === null) return null
@@ -177,7 +177,7 @@ export const start = async (target: string): Promise<FaultProxy> => {
   })
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
   const { port } = server.address() as AddressInfo
-  const play = (next: Script, hook: OnSend = () => undefined) => {
+  const play: FaultProxy["play"] = (next, hook = () => undefined) => {
     script = next
     onSend = hook
     reached = { send: 0, poll: 0, read: 0 }
