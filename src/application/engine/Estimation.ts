@@ -13,6 +13,7 @@ import type { StateOverride } from "../ports/ChainRpc.js"
 import type { Acceptance } from "../ports/Journal.js"
 import { refusal } from "./Connection.js"
 import { type ElementFailure, elementFailure } from "./Elements.js"
+import * as L1Fees from "./L1Fees.js"
 import type { Ground } from "./Preparation.js"
 
 /** One op to be measured: its signature a dummy of the real shape; limits are filled in here unless declared. */
@@ -43,6 +44,8 @@ export interface Estimated extends Draft {
   readonly returned: Hex.Hex
   /** Wei that the EntryPoint demands before it runs the op. */
   readonly prefund: bigint
+  /** Wei that layer 1 may ask of the submitter for the op's data; the op's preVerificationGas pays it back. */
+  readonly l1Fee: bigint
 }
 
 export interface Estimate {
@@ -162,7 +165,12 @@ const look = (
   })
 
 /** The op under the limits that the measure asks for, the caller's buffer included. */
-const withLimits = (input: Input, draft: Draft, measure: GasLens.Measure): UserOperation.UserOperation => {
+const withLimits = (
+  input: Input,
+  draft: Draft,
+  measure: GasLens.Measure,
+  l1Gas: bigint
+): UserOperation.UserOperation => {
   if (input.declared) return draft.op
   const { buffers, version } = input.ground
   const percent = buffers.op
@@ -170,7 +178,8 @@ const withLimits = (input: Input, draft: Draft, measure: GasLens.Measure): UserO
   const callGasLimit = Gas.overshoot(Gas.callGasLimit(measure, draft.op.callData), percent)
   const preVerificationGas = Gas.preVerificationGas(draft.op, {
     version,
-    measuredGas: measure.creationGas + measure.validationGas + measure.callGas
+    measuredGas: measure.creationGas + measure.validationGas + measure.callGas,
+    l1Gas
   })
   return { ...draft.op, verificationGasLimit, callGasLimit, preVerificationGas }
 }
@@ -234,7 +243,18 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure> =>
       callGas: input.declared ? draft.op.callGasLimit : callGrant
     }))
     const wallets = [...new Set(drafts.map(({ op }) => op.sender))]
-    let report = yield* look(input, first, new Map(), wallets)
+    const [looked, l1Fees] = yield* Effect.all(
+      [
+        look(input, first, new Map(), wallets),
+        L1Fees.ofOps(
+          input.ground,
+          input.from,
+          drafts.map(({ op }) => op)
+        )
+      ],
+      { concurrency: "unbounded" }
+    )
+    let report = looked
     const available = new Map<Address, bigint>()
     const deposits = new Map<Address, bigint>()
     const sequences = new Map<number, bigint>()
@@ -250,8 +270,10 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure> =>
     const applied = (measures: ReadonlyArray<GasLens.Measure>) =>
       drafts.map((draft, position) => {
         const measure = measures[position]
-        const op = measure === undefined ? draft.op : withLimits(input, draft, measure)
-        return { ...draft, op, prefund: Gas.requiredPrefund(version, op), measure }
+        const op =
+          measure === undefined ? draft.op : withLimits(input, draft, measure, l1Fees[position]?.gas ?? 0n)
+        const l1Fee = l1Fees[position]?.wei ?? 0n
+        return { ...draft, op, prefund: Gas.requiredPrefund(version, op), measure, l1Fee }
       })
     let current = applied(report.measures)
     let lacks = uncovered(current, available)
@@ -317,11 +339,12 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure> =>
 
     let estimated = current
       .filter(({ index }) => !failed.has(index))
-      .map(({ index, measure, op, prefund, value }) => ({
+      .map(({ index, l1Fee, measure, op, prefund, value }) => ({
         index,
         op,
         value,
         prefund,
+        l1Fee,
         returned: measure?.data ?? Hex.empty
       }))
     for (let raise = 0; input.verify && estimated.length > 0; raise += 1) {

@@ -21,6 +21,8 @@ export interface Payload {
   readonly value: bigint
   readonly gasLimit: bigint
   readonly prices: FeePrices
+  /** Wei that layer 1 may ask for the transaction's data, beside what its gas costs. */
+  readonly l1Fee: bigint
   /** The EOA's pending nonce and its balance, as just read. */
   readonly chainNonce: bigint
   readonly balance: bigint
@@ -62,7 +64,7 @@ export const make = (journal: Journal["Type"]): Lanes => {
     Effect.gen(function* () {
       const { chain, chainId, gasLimit, prices, signer, value } = payload
       const lane = { chainId, signer: signer.address }
-      const maxCost = gasLimit * prices.maxFeePerGas + value
+      const maxCost = gasLimit * prices.maxFeePerGas + payload.l1Fee + value
       const allocation = yield* journal.allocate({
         ...lane,
         requestId: payload.requestId,

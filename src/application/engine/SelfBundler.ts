@@ -182,6 +182,7 @@ export const make = ({ journal, lanes, releases, stopping, watcher }: Dependenci
           value: 0n,
           gasLimit: bundle.gasLimit,
           prices: bundle.prices,
+          l1Fee: bundle.l1Fee,
           chainNonce,
           balance
         })

@@ -233,6 +233,7 @@ export const run = (
               nonceKey: Nonce.keyOf(op.nonce),
               sequence: Nonce.sequenceOf(op.nonce),
               reserve: each.prefund + WalletCalls.valueOf(op.callData),
+              l1Fee: each.l1Fee,
               userOpHash,
               complete: Effect.succeed({ op, userOpHash }),
               sign: (hash) =>

@@ -61,7 +61,8 @@ export const draft = (
     callGasLimit: 0n,
     verificationGasLimit: 0n,
     preVerificationGas: 0n,
-    ...options.prices,
+    maxFeePerGas: options.prices.maxFeePerGas,
+    maxPriorityFeePerGas: options.prices.maxPriorityFeePerGas,
     paymasterAndData: Hex.empty,
     signature: Conditions.encodeSignature(options.conditions, Proof.dummyEcdsa(1))
   }
@@ -174,6 +175,7 @@ export const run = (
             nonceKey,
             sequence: Nonce.sequenceOf(nonce),
             reserve: prefund + value,
+            l1Fee: each.l1Fee,
             userOpHash,
             complete: Effect.succeed({ op, userOpHash }),
             sign: (hash) =>

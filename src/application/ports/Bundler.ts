@@ -29,6 +29,8 @@ export interface Bundle {
   /** Its EOA submits, pays and is the beneficiary. */
   readonly submitter: Signer
   readonly prices: FeePrices
+  /** Wei that layer 1 may ask of the submitter for the transaction's data; 0 where it asks nothing. */
+  readonly l1Fee: bigint
   /** Gas limit of the transaction. */
   readonly gasLimit: bigint
 }

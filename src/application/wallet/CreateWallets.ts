@@ -139,7 +139,8 @@ export const run = (
           callGasLimit: 0n,
           verificationGasLimit: 0n,
           preVerificationGas: 0n,
-          ...look.prices,
+          maxFeePerGas: look.prices.maxFeePerGas,
+          maxPriorityFeePerGas: look.prices.maxPriorityFeePerGas,
           paymasterAndData: Hex.empty,
           signature: Hex.empty
         })
@@ -176,6 +177,7 @@ export const run = (
               nonceKey: 0n,
               sequence: 0n,
               reserve: each.prefund,
+              l1Fee: each.l1Fee,
               userOpHash: null,
               complete: Effect.map(deployer.sign(digestOf(account)), (authorization) => {
                 const { initCode } = opOf(account, authorization)

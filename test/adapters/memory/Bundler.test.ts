@@ -71,6 +71,7 @@ const bundle = (requestId: string, ...hashes: ReadonlyArray<number>): Bundle => 
     sign: () => Effect.succeed(Hex.empty)
   },
   prices: { maxFeePerGas: 7n, maxPriorityFeePerGas: 1n, legacy: false },
+  l1Fee: 0n,
   gasLimit: 100_000n
 })
 
