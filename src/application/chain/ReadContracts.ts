@@ -8,6 +8,7 @@ import * as Parameters from "../../domain/abi/Parameters.js"
 import * as ReturnSignature from "../../domain/abi/ReturnSignature.js"
 import * as Values from "../../domain/abi/Values.js"
 import * as Address from "../../domain/evm/Address.js"
+import * as Hex from "../../domain/evm/Hex.js"
 import type { Caller } from "../Caller.js"
 import * as Decoding from "../Decoding.js"
 import * as Connection from "../engine/Connection.js"
@@ -88,6 +89,7 @@ const prepare = ({
     return { call: { to: target, data, ...(sender !== undefined && { from: sender }) }, outputs }
   })
 
+const silent = "reverted without a reason, or ran out of gas"
 const nothing = "nothing was returned: there is no contract at the address, or no such function"
 
 /** Why the node gave no result of one call. Messages of nodes show nothing of the URL but scheme and host. */
@@ -116,8 +118,8 @@ export const run = (
     const valuesOf = ({ outputs }: Prepared, outcome: Reads.Outcome) =>
       Either.gen(function* () {
         const { data, success } = yield* Either.mapLeft(outcome, refused)
-        if (!success) return yield* Either.left(decoding.revert(data))
-        if (data === "0x" && outputs.length > 0) return yield* Either.left(nothing)
+        if (!success) return yield* Either.left(data === Hex.empty ? silent : decoding.revert(data))
+        if (data === Hex.empty && outputs.length > 0) return yield* Either.left(nothing)
         return yield* Either.mapLeft(Values.decode(outputs, data), ({ message }) => message)
       })
     const values = new Map(Arr.zip(asked, outcomes).map(([read, outcome]) => [read, valuesOf(read, outcome)]))

@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Hex from "../../domain/evm/Hex.js"
 import * as Multicall from "../../domain/evm/Multicall.js"
 import * as Words from "../../domain/evm/Words.js"
 import type { ChainFacts } from "../engine/ChainFacts.js"
@@ -55,7 +56,7 @@ const aggregate = (chain: ChainClient, calls: ReadonlyArray<Addressed>, at: Bloc
   )
 
 /** Nothing was said: the call may have run out of gas. */
-const isSilent = ({ data, success }: CallResult): boolean => !success && data === "0x"
+const isSilent = ({ data, success }: CallResult): boolean => !success && data === Hex.empty
 
 /**
  * All in one Multicall3 call. One that takes all the gas it gets leaves a 64th of it to those behind it, so from
