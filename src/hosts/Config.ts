@@ -32,7 +32,8 @@ export interface AccountConfig {
 export interface Config {
   readonly profile: "development" | "production"
   readonly listen: { readonly host: string; readonly port: number }
-  readonly databasePath: string
+  /** A file of SQLite, or the URL of a database of PostgreSQL. */
+  readonly database: { readonly path: string } | { readonly url: Redacted.Redacted<string> }
   readonly keyPepper: Redacted.Redacted<string>
   readonly accounts: ReadonlyArray<AccountConfig>
   readonly keys: KeysConfig.KeysConfig
@@ -133,6 +134,10 @@ export const fromText = (
       })
 
     const keyPepper = secret("keyPepper", file.keyPepper)
+    const database =
+      "url" in file.database
+        ? { url: secret("database.url", file.database.url) }
+        : { path: resolve(folder, file.database.path) }
     const keys = KeysConfig.read(
       file,
       {
@@ -165,7 +170,7 @@ export const fromText = (
     return Either.right({
       profile: file.profile,
       listen: file.listen,
-      databasePath: resolve(folder, file.database.path),
+      database,
       keyPepper,
       accounts: file.accounts.map(({ id, keys, name, paused, tier }) => ({
         accountId: accountId(id),

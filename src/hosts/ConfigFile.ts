@@ -89,7 +89,10 @@ export const ConfigFile = Schema.Struct({
     says('expected "development" or "production"')
   ),
   listen: Schema.Struct({ host: Name, port: integer(0, 65_535) }),
-  database: Schema.Struct({ path: Schema.NonEmptyString }),
+  database: Schema.Union(
+    Schema.Struct({ path: Schema.NonEmptyString }),
+    Schema.Struct({ url: Secret })
+  ).annotations(says('expected {"path": "file"} of SQLite or {"url": Secret} of PostgreSQL')),
   keyPepper: Secret,
   accounts: Schema.Array(Account),
   ...keyFields,

@@ -1,16 +1,18 @@
+import type { SqlClient } from "@effect/sql/SqlClient"
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import * as ChainRpc from "../adapters/json-rpc/ChainRpc.js"
-import * as AbiStore from "../adapters/memory/AbiStore.js"
 import * as Accounts from "../adapters/memory/Accounts.js"
 import * as ApiKey from "../adapters/memory/ApiKey.js"
 import * as Networks from "../adapters/memory/Networks.js"
 import * as RateLimit from "../adapters/memory/RateLimit.js"
 import * as PrivateKeys from "../adapters/private-key/KeyProvider.js"
+import * as AbiStore from "../adapters/sql/AbiStore.js"
 import * as Journal from "../adapters/sql/Journal.js"
+import * as Postgres from "../adapters/sql/Postgres.js"
 import * as Sqlite from "../adapters/sql/Sqlite.js"
 import * as Engine from "../application/engine/Engine.js"
 import type { AbiStore as AbiStorePort } from "../application/ports/AbiStore.js"
@@ -48,11 +50,15 @@ export interface Seams {
   readonly journal?: (journal: JournalPort["Type"]) => JournalPort["Type"]
 }
 
+const client = ({ database }: Config): Layer.Layer<SqlClient, Postgres.PostgresError | Sqlite.SqliteError> =>
+  "url" in database ? Postgres.layer(database) : Sqlite.layer({ filename: database.path })
+
 /** The one place where technologies are put behind the ports. */
 export const layer = (config: Config, { journal: between }: Seams = {}): Layer.Layer<Ports, StartError> => {
-  const journal = Journal.layer.pipe(Layer.provide(Sqlite.layer({ filename: config.databasePath })))
+  const sql = client(config)
+  const journal = Layer.provide(Journal.layer, sql)
   const adapters = Layer.mergeAll(
-    AbiStore.layer,
+    Layer.provide(AbiStore.layer, sql),
     Accounts.layer({ pepper: config.keyPepper, accounts: config.accounts }),
     ChainRpc.layer({ egress: { allowLoopback: config.profile === "development" } }),
     between === undefined

@@ -78,7 +78,7 @@ const problems = (file: unknown, variables?: Readonly<Record<string, string>>): 
 describe("a configuration", () => {
   it("gives every field its value or its default", () => {
     const config = valid(production)
-    expect(config.databasePath).toBe(join(folder, "castellan.sqlite"))
+    expect(config.database).toEqual({ path: join(folder, "castellan.sqlite") })
     expect(Redacted.value(config.keyPepper)).toBe(env.PEPPER)
     expect(config.accounts[0]).toEqual({
       accountId: "acme",
@@ -119,6 +119,21 @@ describe("a configuration", () => {
     const chains = valid(production).networks.map(({ chainId }) => chainId)
     expect(new Set(chains)).toEqual(new Set([137n, 80_002n, 8_453n, 84_532n, 31_337n]))
     expect(valid(development).networks.map(({ chainId }) => chainId)).not.toContain(31_337n)
+  })
+
+  it("takes the URL of a PostgreSQL database as a secret, or a file, not both", () => {
+    const url = "postgres://castellan:pw-of-db@db.example/castellan"
+    const config = valid({ ...production, database: { url: { env: "DATABASE" } } }, { ...env, DATABASE: url })
+    expect("url" in config.database && Redacted.value(config.database.url)).toBe(url)
+    expect(JSON.stringify(config.database)).not.toContain("pw-of-db")
+    for (const database of [{}, { url: 7 }, { path: "a", url: { env: "DATABASE" } }, "a"])
+      expect(problems({ ...production, database })).toEqual([
+        'database: expected {"path": "file"} of SQLite or {"url": Secret} of PostgreSQL'
+      ])
+    expect(problems({ ...production, database: { url } })).toEqual([
+      expect.stringMatching(/^database\.url: /)
+    ])
+    expect(problems({ ...production, database: { url } }).join()).not.toContain("pw-of-db")
   })
 
   it("keeps what a network says and fills in the rest", () => {
