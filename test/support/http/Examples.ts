@@ -12,7 +12,7 @@ import type { DevService } from "./DevService.js"
  *
  * The answer must be the same in every run: a service of its own (`start()`), asked for nothing that depends on time,
  * on a random key or on the order of concurrent transactions. Transactions that it shows are sent one after another
- * with fees that are given. The node's URL is replaced by that of the other examples.
+ * with fees that are given, in blocks whose base fee is set (anvil_setNextBlockBaseFeePerGas). The node's URL is replaced by that of the other examples.
  */
 export const documented = async <Body>(service: DevService, path: string, request: object): Promise<Body> => {
   const answer = await service.ok<Body>(path, request)
