@@ -146,10 +146,12 @@ export const start = async <Node extends { readonly url: string; readonly stop: 
     count: async (id) => Number(await world.counter.getFunction("count")(id)),
     nonce: () => world.provider.getTransactionCount(signer.address, "latest"),
     pending: async () => {
-      const content = (await world.send("txpool_contentFrom", signer.address)) as {
-        readonly pending: Readonly<Record<string, PoolTransaction>>
+      const { pending } = (await world.send("txpool_content")) as {
+        readonly pending: Readonly<Record<string, Readonly<Record<string, PoolTransaction>>>>
       }
-      return Object.values(content.pending)
+      return Object.entries(pending).flatMap(([address, byNonce]) =>
+        address.toLowerCase() === signer.address.toLowerCase() ? Object.values(byNonce) : []
+      )
     },
     foreign: async (nonce) => {
       const raw = await signer.signTransaction({
