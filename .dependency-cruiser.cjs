@@ -51,8 +51,8 @@ const effect = npm("effect/")
 const sdks = {
   "json-rpc": [],
   memory: [pureEthers],
-  "private-key": [pureEthers, npm("ethers/lib\\.esm/transaction/index\\.js$")],
-  sql: [npm("@effect/(sql|sql-sqlite-node|experimental)/"), npm("better-sqlite3/")]
+  "private-key": [pureEthers, npm("ethers/lib\\.esm/wallet/index\\.js$")],
+  sql: [npm("@effect/(sql|sql-pg|sql-sqlite-node|experimental)/"), npm("better-sqlite3/")]
 }
 
 const forbid = (name, comment, from, to) => ({ name, comment, severity: "error", from, to })

@@ -7,7 +7,7 @@ import * as MemoryAbiStore from "../src/adapters/memory/AbiStore.js"
 import * as MemoryChain from "../src/adapters/memory/ChainRpc.js"
 import * as MemoryJournal from "../src/adapters/memory/Journal.js"
 import * as MemoryNetworks from "../src/adapters/memory/Networks.js"
-import * as PrivateKey from "../src/adapters/private-key/Signers.js"
+import * as PrivateKeys from "../src/adapters/private-key/KeyProvider.js"
 import type * as Accounts from "../src/application/ports/Accounts.js"
 import {
   Address,
@@ -17,6 +17,7 @@ import {
   GetReceipts,
   GetSigner,
   Hex,
+  KeyRing,
   type Networks,
   PredictWallets,
   Salt,
@@ -48,6 +49,8 @@ const profile: Networks.NetworkProfile = {
   implementationCodeHash: null,
   defaultCustody: 1,
   caps: { maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 10n, transactionGas: 16_777_216n },
+  minPriorityFeePerGas: 0n,
+  l1Fee: null,
   confirmations: 1,
   settledDepth: 1,
   bumpAfterMillis: 30_000,
@@ -65,13 +68,16 @@ const ports = (node: MemoryChain.Node) =>
         MemoryChain.layer({ [url]: node }),
         MemoryJournal.layer,
         MemoryNetworks.layer({ profiles: [profile] }),
-        PrivateKey.layer({
+        KeyRing.layer({
+          providers: {
+            memory: { open: PrivateKeys.make({ keys: { mine: Redacted.make(`0x${"11".repeat(32)}`) } }) }
+          },
           signers: [
             {
               accountIds: [accountId],
               clientId: "test",
               versionId: "1",
-              privateKey: Redacted.make(`0x${"11".repeat(32)}`)
+              source: { provider: "memory", key: "mine" }
             }
           ],
           system: {}

@@ -125,6 +125,18 @@ export const catalogue = {
     "userOpHash is not the hash of encodedUserOp at this EntryPoint and chain.",
     "Send the pair exactly as /estimateGas returned it."
   ),
+  event_not_registered: entry(
+    400,
+    "event not registered",
+    "No registered, built-in or useABI event has this name or definition.",
+    "Register the event with /addEvent, or send its definition in useABI."
+  ),
+  block_range_too_wide: entry(
+    400,
+    "block range too wide",
+    "fromBlock and toBlock are further apart than one request may span.",
+    "Ask for the blocks in several requests, as details says."
+  ),
   operator_rpc_missing: entry(
     400,
     "no operator RPC for this chain",
@@ -257,6 +269,24 @@ export const catalogue = {
     "transaction not confirmed in time",
     "The transaction was sent and is not mined yet; the service goes on watching it.",
     "Look txHash, and all of txHashes, up with /receipt before asking again."
+  ),
+  too_many_events: entry(
+    422,
+    "too many events",
+    "More events match than one answer may hold.",
+    "Ask for fewer blocks, or name contracts or fields."
+  ),
+  node_limit: entry(
+    422,
+    "the node's limits are too narrow for this block range",
+    "The node takes so few blocks at a time, or so long, that reading the range is not possible in one request.",
+    "Ask for fewer blocks, as details says, or use another node."
+  ),
+  chain_reorganised: entry(
+    422,
+    "the chain was reorganised while it was read",
+    "The last block of the range changed during every attempt to read it.",
+    "Try again, or end the range some blocks below the latest one."
   ),
   node_refused: entry(
     422,

@@ -4,11 +4,13 @@ import * as Brand from "effect/Brand"
 import * as Data from "effect/Data"
 import * as Either from "effect/Either"
 import * as ParseResult from "effect/ParseResult"
-import type * as Redacted from "effect/Redacted"
+import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import type { AccountId, Scope, Tier } from "../application/ports/Accounts.js"
 import type { NetworkProfile } from "../application/ports/Networks.js"
-import { type AccountNetwork, ConfigFile, type Problem, type Secret } from "./ConfigFile.js"
+import { type AccountNetwork, ConfigFile } from "./ConfigFile.js"
+import type { Problem, Secret } from "./FileFields.js"
+import * as KeysConfig from "./KeysConfig.js"
 import * as NetworkProfiles from "./NetworkProfiles.js"
 import * as Secrets from "./Secrets.js"
 
@@ -26,27 +28,15 @@ export interface AccountConfig {
   readonly keys: ReadonlyArray<{ readonly hash: string; readonly scopes: ReadonlyArray<Scope> }>
 }
 
-export interface SignerConfig {
-  readonly accountIds: ReadonlyArray<AccountId>
-  readonly clientId: string
-  readonly versionId?: string
-  readonly assetId?: string
-  readonly privateKey: Redacted.Redacted<string>
-  readonly shared: boolean
-}
-
 /** What the whole service is made from: checked, defaults filled in, secrets read. */
 export interface Config {
   readonly profile: "development" | "production"
   readonly listen: { readonly host: string; readonly port: number }
-  readonly databasePath: string
+  /** A file of SQLite, or the URL of a database of PostgreSQL. */
+  readonly database: { readonly path: string } | { readonly url: Redacted.Redacted<string> }
   readonly keyPepper: Redacted.Redacted<string>
   readonly accounts: ReadonlyArray<AccountConfig>
-  readonly signers: ReadonlyArray<SignerConfig>
-  readonly systemKeys: {
-    readonly deployer?: Redacted.Redacted<string>
-    readonly serviceEoa?: Redacted.Redacted<string>
-  }
+  readonly keys: KeysConfig.KeysConfig
   readonly networks: ReadonlyArray<NetworkProfile>
   readonly accountNetworks: ReadonlyArray<NetworkProfiles.AccountProfile>
   readonly limits: {
@@ -112,33 +102,14 @@ const contradictions = (file: ConfigFile, env: Secrets.Sources["env"]): Readonly
   const problems: Array<Problem> = []
   const say = (path: string, message: string) => problems.push({ path, message })
   const development = file.profile === "development"
-  const privateKeys = (path: string) => {
-    if (!development && file.allowPrivateKeys !== true)
-      say(
-        path,
-        "private keys are for tests; outside the development profile they need allowPrivateKeys: true"
-      )
-  }
   if (development && env.NODE_ENV === "production")
     say("profile", "the development profile does not start while NODE_ENV is production")
   if (development && !loopback.has(file.listen.host))
     say("listen.host", "the development profile listens on a loopback address only")
-  const ids = new Set(file.accounts.map(({ id }) => id))
   file.accounts.forEach(({ id }, index) => {
     if (file.accounts.findIndex((other) => other.id === id) < index)
       say(`accounts[${index}].id`, `another account is called ${id}`)
   })
-  file.signers?.forEach((signer, index) => {
-    const path = `signers[${index}]`
-    for (const id of signer.accounts) if (!ids.has(id)) say(`${path}.accounts`, `no account is called ${id}`)
-    if ((signer.versionId === undefined) === (signer.assetId === undefined))
-      say(path, "needs exactly one of versionId and assetId")
-    if (signer.shared === true && !development)
-      say(`${path}.shared`, "a shared signer is possible in the development profile only")
-    privateKeys(`${path}.privateKey`)
-  })
-  if (file.systemKeys?.deployer !== undefined) privateKeys("systemKeys.deployer")
-  if (file.systemKeys?.serviceEoa !== undefined) privateKeys("systemKeys.serviceEoa")
   file.networks.forEach(({ sharedFactory }, index) => {
     if (sharedFactory === true && !development)
       say(`networks[${index}].sharedFactory`, "a shared factory is possible in the development profile only")
@@ -156,26 +127,33 @@ export const fromText = (
   Either.flatMap(parse(text, where), (file) => {
     const sources: Secrets.Sources = { env, folder, allowInline: file.profile === "development" }
     const problems = [...contradictions(file, env)]
-    const secret = (path: string, reference: Secret | undefined): Redacted.Redacted<string> | null => {
-      if (reference === undefined) return null
-      return Either.getOrElse(Secrets.read(reference, sources), (message) => {
+    const secret = (path: string, reference: Secret): Redacted.Redacted<string> =>
+      Either.getOrElse(Secrets.read(reference, sources), (message) => {
         problems.push({ path, message })
-        return null
+        return Redacted.make("")
       })
-    }
 
     const keyPepper = secret("keyPepper", file.keyPepper)
-    const deployer = secret("systemKeys.deployer", file.systemKeys?.deployer)
-    const serviceEoa = secret("systemKeys.serviceEoa", file.systemKeys?.serviceEoa)
-    const signers = (file.signers ?? []).flatMap(({ accounts, privateKey, shared, ...reference }, index) => {
-      const key = secret(`signers[${index}].privateKey`, privateKey)
-      const accountIds = accounts.map((id) => accountId(id))
-      return key === null ? [] : [{ ...reference, accountIds, privateKey: key, shared: shared ?? false }]
-    })
+    const database =
+      "url" in file.database
+        ? { url: secret("database.url", file.database.url) }
+        : { path: resolve(folder, file.database.path) }
+    const keys = KeysConfig.read(
+      file,
+      {
+        development: file.profile === "development",
+        accounts: new Set(file.accounts.map(({ id }) => id))
+      },
+      {
+        secret,
+        say: (path, message) => problems.push({ path, message }),
+        path: (text) => resolve(folder, text)
+      }
+    )
     const located = <N extends AccountNetwork>(network: N, path: string) => ({
       network,
       path,
-      rpc: secret(`${path}.rpc`, network.rpc)
+      rpc: network.rpc === undefined ? null : secret(`${path}.rpc`, network.rpc)
     })
     const profiles = NetworkProfiles.make({
       networks: file.networks.map((network, index) => located(network, `networks[${index}]`)),
@@ -188,11 +166,11 @@ export const fromText = (
       development: file.profile === "development"
     })
     problems.push(...profiles.problems)
-    if (problems.length > 0 || keyPepper === null) return Either.left(failure(problems, where))
+    if (problems.length > 0) return Either.left(failure(problems, where))
     return Either.right({
       profile: file.profile,
       listen: file.listen,
-      databasePath: resolve(folder, file.database.path),
+      database,
       keyPepper,
       accounts: file.accounts.map(({ id, keys, name, paused, tier }) => ({
         accountId: accountId(id),
@@ -201,8 +179,7 @@ export const fromText = (
         paused: paused ?? false,
         keys: keys.map(({ hash, scopes }) => ({ hash, scopes: scopes ?? allScopes }))
       })),
-      signers,
-      systemKeys: { ...(deployer && { deployer }), ...(serviceEoa && { serviceEoa }) },
+      keys,
       networks: profiles.networks,
       accountNetworks: profiles.accountNetworks,
       limits: { ...defaultLimits, ...file.limits }

@@ -4,35 +4,8 @@ import * as Hex from "../domain/evm/Hex.js"
 import * as Uint from "../domain/evm/Uint.js"
 import * as EntryPoint from "../domain/op/EntryPoint.js"
 import * as Custody from "../domain/wallet/Custody.js"
-
-/** One thing that is wrong, and where in the file: `accounts[0].tier`. */
-export interface Problem {
-  readonly path: string
-  readonly message: string
-}
-
-const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
-
-/** Says what a field must be, in place of what its parts complain of. */
-const says = (message: string) => ({ message: () => ({ message, override: true }) })
-
-const Name = Schema.NonEmptyTrimmedString.pipe(Schema.maxLength(128)).annotations(
-  says("expected 1 to 128 characters without outer white space")
-)
-
-const integer = (from: number, to: number) =>
-  Schema.Int.pipe(Schema.between(from, to)).annotations(says(`expected an integer from ${from} to ${to}`))
-
-/** Where a secret is: never the secret itself, outside the development profile. */
-export const Secret = Schema.Union(
-  Schema.Struct({ env: Name }),
-  Schema.Struct({ file: Name }),
-  Schema.NonEmptyString
-).annotations({
-  identifier: "Secret",
-  ...says('expected {"env": "NAME"} or {"file": "path"}; a text only in the development profile')
-})
-export type Secret = typeof Secret.Type
+import { integer, Name, optional, Secret, says } from "./FileFields.js"
+import { keyFields } from "./KeysFile.js"
 
 /** An unsigned integer as text, or as a JSON number that is exact. */
 const Wei = Schema.Union(
@@ -68,6 +41,8 @@ const profileFields = {
   maxFeePerGas: optional(Wei),
   maxPriorityFeePerGas: optional(Wei),
   maxTransactionGas: optional(Wei),
+  minPriorityFeePerGas: optional(Wei),
+  l1Fee: optional(Schema.NullOr(Schema.Literal("op-stack")).annotations(says('expected "op-stack" or null'))),
   confirmations: optional(integer(1, 10_000)),
   settledDepth: optional(integer(1, 10_000)),
   bumpAfterMillis: optional(integer(100, 3_600_000)),
@@ -111,28 +86,19 @@ export const Account = Schema.Struct({
 })
 export type Account = typeof Account.Type
 
-/** A key that requests may name. */
-export const SignerEntry = Schema.Struct({
-  accounts: Schema.NonEmptyArray(Name),
-  clientId: Name,
-  versionId: optional(Name),
-  assetId: optional(Name),
-  privateKey: Secret,
-  shared: optional(Schema.Boolean)
-})
-
 /** The configuration file as it is written. */
 export const ConfigFile = Schema.Struct({
   profile: Schema.Literal("development", "production").annotations(
     says('expected "development" or "production"')
   ),
   listen: Schema.Struct({ host: Name, port: integer(0, 65_535) }),
-  database: Schema.Struct({ path: Schema.NonEmptyString }),
+  database: Schema.Union(
+    Schema.Struct({ path: Schema.NonEmptyString }),
+    Schema.Struct({ url: Secret })
+  ).annotations(says('expected {"path": "file"} of SQLite or {"url": Secret} of PostgreSQL')),
   keyPepper: Secret,
   accounts: Schema.Array(Account),
-  allowPrivateKeys: optional(Schema.Boolean),
-  signers: optional(Schema.Array(SignerEntry)),
-  systemKeys: optional(Schema.Struct({ deployer: optional(Secret), serviceEoa: optional(Secret) })),
+  ...keyFields,
   networks: Schema.Array(Network),
   limits: optional(
     Schema.Struct({

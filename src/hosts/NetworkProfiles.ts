@@ -5,7 +5,8 @@ import type { Address } from "../domain/evm/Address.js"
 import * as Hex from "../domain/evm/Hex.js"
 import * as EntryPoint from "../domain/op/EntryPoint.js"
 import { walletProxyCreationCode } from "../domain/wallet/WalletProxy.generated.js"
-import type { AccountNetwork, Network, Problem } from "./ConfigFile.js"
+import type { AccountNetwork, Network } from "./ConfigFile.js"
+import type { Problem } from "./FileFields.js"
 
 /** What one account has of its own on one chain. */
 export interface AccountProfile {
@@ -45,6 +46,15 @@ const interfaceChains: ReadonlyArray<bigint> = [80_002n, 137n, 84_532n, 8_453n]
 /** Base's prices are far below Polygon's; a cap bounds what a lying or broken node can make a key pay. */
 const cheapChains: ReadonlySet<bigint> = new Set([84_532n, 8_453n])
 
+/** What Polygon's nodes ask for at least, on the main and on the test network. */
+const leastTips: ReadonlyMap<bigint, bigint> = new Map([
+  [137n, 30n * gwei],
+  [80_002n, 25n * gwei]
+])
+
+/** Chains that also charge for a transaction's data on layer 1, by OP-stack's rules. */
+const opStackChains: ReadonlySet<bigint> = new Set([84_532n, 8_453n])
+
 const defaults = (chainId: bigint, development: boolean): NetworkProfile => ({
   chainId,
   rpc: null,
@@ -61,6 +71,8 @@ const defaults = (chainId: bigint, development: boolean): NetworkProfile => ({
     // The gas limit of one transaction since EIP-7825.
     transactionGas: 2n ** 24n
   },
+  minPriorityFeePerGas: leastTips.get(chainId) ?? 0n,
+  l1Fee: opStackChains.has(chainId) ? "op-stack" : null,
   confirmations: 1,
   settledDepth: development ? 1 : 64,
   bumpAfterMillis: 30_000,
@@ -96,6 +108,8 @@ const overridden = (
       maxPriorityFeePerGas: network.maxPriorityFeePerGas ?? base.caps.maxPriorityFeePerGas,
       transactionGas: network.maxTransactionGas ?? base.caps.transactionGas
     },
+    minPriorityFeePerGas: network.minPriorityFeePerGas ?? base.minPriorityFeePerGas,
+    l1Fee: network.l1Fee === undefined ? base.l1Fee : network.l1Fee,
     confirmations: network.confirmations ?? base.confirmations,
     settledDepth: Math.max(
       network.settledDepth ?? base.settledDepth,

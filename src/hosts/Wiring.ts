@@ -1,27 +1,34 @@
+import type { SqlClient } from "@effect/sql/SqlClient"
+import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import * as ChainRpc from "../adapters/json-rpc/ChainRpc.js"
-import * as AbiStore from "../adapters/memory/AbiStore.js"
 import * as Accounts from "../adapters/memory/Accounts.js"
 import * as ApiKey from "../adapters/memory/ApiKey.js"
 import * as Networks from "../adapters/memory/Networks.js"
 import * as RateLimit from "../adapters/memory/RateLimit.js"
-import * as Signers from "../adapters/private-key/Signers.js"
+import * as PrivateKeys from "../adapters/private-key/KeyProvider.js"
+import * as AbiStore from "../adapters/sql/AbiStore.js"
 import * as Journal from "../adapters/sql/Journal.js"
+import * as Postgres from "../adapters/sql/Postgres.js"
 import * as Sqlite from "../adapters/sql/Sqlite.js"
 import * as Engine from "../application/engine/Engine.js"
 import type { AbiStore as AbiStorePort } from "../application/ports/AbiStore.js"
 import type { Accounts as AccountsPort } from "../application/ports/Accounts.js"
 import type { Bundler } from "../application/ports/Bundler.js"
 import type { ChainRpc as ChainRpcPort } from "../application/ports/ChainRpc.js"
-import type { Journal as JournalPort } from "../application/ports/Journal.js"
+import { Journal as JournalPort } from "../application/ports/Journal.js"
+import { KeyProviderError } from "../application/ports/KeyProvider.js"
 import type { Networks as NetworksPort } from "../application/ports/Networks.js"
 import type { RateLimit as RateLimitPort } from "../application/ports/RateLimit.js"
 import type { Signers as SignersPort, SystemSigners } from "../application/ports/Signers.js"
 import * as Recovery from "../application/Recovery.js"
+import * as KeyRing from "../application/signing/KeyRing.js"
+import type { Provider, Registry } from "../application/signing/KeyRingRegistry.js"
 import type { Config } from "./Config.js"
+import type { ProviderConfig } from "./KeysConfig.js"
 
 /** Everything that the use cases and the HTTP front require. */
 export type Ports =
@@ -39,18 +46,28 @@ export type Ports =
 /** The service can not start with this configuration; `message` says why, without a secret. */
 export class StartError extends Data.TaggedError("StartError")<{ readonly message: string }> {}
 
+/** What a host may put between the application and what stands behind its ports. */
+export interface Seams {
+  readonly journal?: (journal: JournalPort["Type"]) => JournalPort["Type"]
+}
+
+const client = ({ database }: Config): Layer.Layer<SqlClient, Postgres.PostgresError | Sqlite.SqliteError> =>
+  "url" in database ? Postgres.layer(database) : Sqlite.layer({ filename: database.path })
+
 /** The one place where technologies are put behind the ports. */
-export const layer = (config: Config): Layer.Layer<Ports, StartError> => {
+export const layer = (config: Config, { journal: between }: Seams = {}): Layer.Layer<Ports, StartError> => {
+  const sql = client(config)
+  const journal = Layer.provide(Journal.layer({ sealingKey: config.keyPepper }), sql)
   const adapters = Layer.mergeAll(
-    AbiStore.layer,
+    Layer.provide(AbiStore.layer, sql),
     Accounts.layer({ pepper: config.keyPepper, accounts: config.accounts }),
     ChainRpc.layer({ egress: { allowLoopback: config.profile === "development" } }),
-    Journal.layer({ sealingKey: config.keyPepper }).pipe(
-      Layer.provide(Sqlite.layer({ filename: config.databasePath }))
-    ),
+    between === undefined
+      ? journal
+      : Layer.map(journal, (made) => Context.make(JournalPort, between(Context.get(made, JournalPort)))),
     Networks.layer({ profiles: config.networks, overrides: config.accountNetworks }),
     RateLimit.layer,
-    Signers.layer({ signers: config.signers, system: config.systemKeys })
+    KeyRing.layer(registry(config.keys))
   )
   return Layer.effectDiscard(Recovery.start).pipe(
     Layer.provideMerge(Engine.layer),
@@ -58,6 +75,28 @@ export const layer = (config: Config): Layer.Layer<Ports, StartError> => {
     Layer.mapError(({ message }) => new StartError({ message }))
   )
 }
+
+const notAvailable = (kind: string) =>
+  Effect.fail(
+    new KeyProviderError({ reason: "unsuitable", message: `provider kind ${kind} is not available` })
+  )
+
+/** A technology is loaded when a provider of its kind is configured, and not before. */
+const provider = (config: ProviderConfig): Provider => {
+  switch (config.kind) {
+    case "private-key":
+      // Keystores take about a second of work each.
+      return { open: PrivateKeys.make(config), limits: { attemptMillis: 60_000, resolveMillis: 60_000 } }
+    default:
+      return { open: notAvailable(config.kind) }
+  }
+}
+
+const registry = ({ providers, signers, systemKeys }: Config["keys"]): Registry => ({
+  providers: Object.fromEntries(providers.map((config) => [config.name, provider(config)])),
+  signers,
+  system: systemKeys
+})
 
 /** A fresh API key and the hash of it that the configuration holds. The key is nowhere else: show it once. */
 export const issueKey = (

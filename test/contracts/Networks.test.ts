@@ -18,6 +18,8 @@ const profile = (chainId: bigint): NetworkProfile => ({
   implementationCodeHash: null,
   defaultCustody: 1,
   caps: { maxFeePerGas: 10n ** 12n, maxPriorityFeePerGas: 10n ** 11n, transactionGas: 16_777_216n },
+  minPriorityFeePerGas: 0n,
+  l1Fee: null,
   confirmations: 1,
   settledDepth: 1,
   bumpAfterMillis: 30_000,

@@ -78,7 +78,7 @@ const problems = (file: unknown, variables?: Readonly<Record<string, string>>): 
 describe("a configuration", () => {
   it("gives every field its value or its default", () => {
     const config = valid(production)
-    expect(config.databasePath).toBe(join(folder, "castellan.sqlite"))
+    expect(config.database).toEqual({ path: join(folder, "castellan.sqlite") })
     expect(Redacted.value(config.keyPepper)).toBe(env.PEPPER)
     expect(config.accounts[0]).toEqual({
       accountId: "acme",
@@ -93,14 +93,47 @@ describe("a configuration", () => {
       concurrentRequests: 512,
       drainMillis: 25_000
     })
-    expect(config.systemKeys.deployer).toBeUndefined()
-    expect(config.systemKeys.serviceEoa && Redacted.value(config.systemKeys.serviceEoa)).toBe(otherKey)
+    expect(config.keys.systemKeys).toEqual({
+      serviceEoa: { provider: "configuration", key: "systemKeys.serviceEoa" }
+    })
+    expect(config.keys.signers).toEqual([
+      {
+        accountIds: ["acme"],
+        clientId: "acme-hsm",
+        versionId: "1",
+        shared: false,
+        source: { provider: "configuration", key: "signers[0].privateKey" }
+      }
+    ])
+    const [inPlace] = config.keys.providers
+    const keys = inPlace?.kind === "private-key" ? inPlace.keys : {}
+    expect(
+      Object.entries(keys).map(([name, value]) => [name, Redacted.isRedacted(value) && Redacted.value(value)])
+    ).toEqual([
+      ["signers[0].privateKey", key],
+      ["systemKeys.serviceEoa", otherKey]
+    ])
   })
 
   it("supports the interface's four chains and those it adds", () => {
     const chains = valid(production).networks.map(({ chainId }) => chainId)
     expect(new Set(chains)).toEqual(new Set([137n, 80_002n, 8_453n, 84_532n, 31_337n]))
     expect(valid(development).networks.map(({ chainId }) => chainId)).not.toContain(31_337n)
+  })
+
+  it("takes the URL of a PostgreSQL database as a secret, or a file, not both", () => {
+    const url = "postgres://castellan:pw-of-db@db.example/castellan"
+    const config = valid({ ...production, database: { url: { env: "DATABASE" } } }, { ...env, DATABASE: url })
+    expect("url" in config.database && Redacted.value(config.database.url)).toBe(url)
+    expect(JSON.stringify(config.database)).not.toContain("pw-of-db")
+    for (const database of [{}, { url: 7 }, { path: "a", url: { env: "DATABASE" } }, "a"])
+      expect(problems({ ...production, database })).toEqual([
+        'database: expected {"path": "file"} of SQLite or {"url": Secret} of PostgreSQL'
+      ])
+    expect(problems({ ...production, database: { url } })).toEqual([
+      expect.stringMatching(/^database\.url: /)
+    ])
+    expect(problems({ ...production, database: { url } }).join()).not.toContain("pw-of-db")
   })
 
   it("keeps what a network says and fills in the rest", () => {
@@ -193,7 +226,7 @@ describe("a configuration that can not be used", () => {
       )
     )
     expect(error.message).not.toMatch(/pepper in the open|abab|node\.example/)
-    expect(valid({ ...development, systemKeys: { deployer: key } }).systemKeys.deployer).toBeDefined()
+    expect(valid({ ...development, systemKeys: { deployer: key } }).keys.systemKeys.deployer).toBeDefined()
     expect(problems({ ...production, systemKeys: { deployer: key } })).toEqual([
       'systemKeys.deployer: secrets stand in the configuration of a development profile only; use {"env": "NAME"} or {"file": "path"}'
     ])
@@ -216,8 +249,8 @@ describe("a configuration that can not be used", () => {
         networks: [{ ...production.networks[0], sharedFactory: true }]
       })
     ).toEqual([
-      "signers[0].shared: a shared signer is possible in the development profile only",
-      "networks[0].sharedFactory: a shared factory is possible in the development profile only"
+      "networks[0].sharedFactory: a shared factory is possible in the development profile only",
+      "signers[0].shared: a shared signer is possible in the development profile only"
     ])
   })
 

@@ -139,8 +139,9 @@ describe("the built package", () => {
       `import type { Caller } from "castellan"
 ${example}
 declare const profiles: Networks.Options["profiles"]
-declare const signers: Signers.Registry["signers"]
-declare const system: Signers.Registry["system"]
+declare const keys: PrivateKeys.Options["keys"]
+declare const signers: KeyRing.Registry["signers"]
+declare const system: KeyRing.Registry["system"]
 declare const caller: Caller
 declare const operations: ExecuteOperations.Request["operations"]
 declare const settings: ExecuteOperations.Request["settings"]

@@ -42,7 +42,8 @@ export const sign = (
     const transaction: Transaction.Transaction = {
       chainId,
       maxPriorityFeePerGas: tip,
-      maxFeePerGas: 2n * nextBaseFee + tip,
+      maxFeePerGas: 2n * (nextBaseFee ?? 0n) + tip,
+      legacy: nextBaseFee === null,
       gasLimit: 100_000n,
       to: echo,
       value: 0n,

@@ -82,11 +82,13 @@ export const toBlock = (answer: typeof BlockAnswer.Type): Block => ({
 
 export const FeeHistory = Schema.Struct({
   /**
-   * Of the block asked for and of the one after it. Nodes may answer for fewer blocks than asked: the last one is of
+   * Of the blocks asked for and of the one after them. Nodes may answer for fewer blocks than asked: the last one is of
    * the next block all the same, and stands alone while anvil has not yet noted the fees of the block just mined.
    */
-  baseFeePerGas: Schema.Array(Quantity).pipe(Schema.minItems(1), Schema.maxItems(2)),
-  reward: absent(Schema.Array(Schema.Array(Quantity)))
+  baseFeePerGas: Schema.Array(Quantity).pipe(Schema.minItems(1), Schema.maxItems(1_025)),
+  /** Of each block; 0 says that nothing is in it. */
+  gasUsedRatio: absent(Schema.Array(Schema.Unknown)),
+  reward: absent(Schema.Array(Schema.Array(Quantity)).pipe(Schema.maxItems(1_024)))
 })
 
 const ReceiptLog = Schema.Struct({ ...LogMembers, logIndex: Count })

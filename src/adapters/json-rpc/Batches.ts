@@ -29,6 +29,8 @@ export interface Retry {
   readonly rateLimited: number
   /** Attempts beyond the first when the connection was refused or cut, or a gateway stood in for the node. */
   readonly unreachable: number
+  /** Attempts beyond the first while a node behind a balancer has not seen the block that another one told. */
+  readonly behind: number
 }
 
 /** One HTTP round trip and the JSON-RPC methods in it. */
@@ -74,6 +76,15 @@ class Again extends Data.TaggedError("Again")<{
   readonly entries: ReadonlyMap<Entry, ChainRpcError>
   readonly afterMillis: number
 }> {}
+
+/** What a moment's calls may still cost beyond their own requests. */
+interface Room {
+  /** How often calls may be asked for again in two halves, because the answers to all of them are too much for one. */
+  splits: number
+}
+
+/** Finds two calls of a full batch whose answers are too large, while a node that always says too much is left soon. */
+const maxSplits = 16
 
 /** Nodes take their time for these: the headers of the answer come when the work is done. */
 const slow = new Set(["eth_call", "eth_simulateV1", "eth_getLogs"])
@@ -137,7 +148,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
     })
 
   /** One HTTP round trip. Fails with the entries for which another attempt is worth it. */
-  const exchange = (entries: ReadonlyArray<Entry>): Effect.Effect<void, Again> =>
+  const exchange = (entries: ReadonlyArray<Entry>, room: Room): Effect.Effect<void, Again> =>
     Effect.gen(function* () {
       const calls = entries.map(({ call }) => call)
       const methods = calls.map(({ method }) => method)
@@ -152,47 +163,81 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
       const verdict = judge(posted, calls, yield* Clock.currentTimeMillis)
       if (verdict._tag === "smaller") {
         batchCalls = Math.min(batchCalls, Math.max(1, entries.length >> 1))
-        return yield* deliver(entries)
+        // The first part finds out what is few enough, so that the others need not be refused as well.
+        const [first = [], ...rest] = split(entries, { ...limits, batchCalls })
+        yield* deliver(first, room)
+        return yield* deliver(rest.flat(), room)
+      }
+      if (verdict._tag === "halves")
+        return yield* halve(new Map(entries.map((entry) => [entry, verdict.error])), room)
+      if (verdict._tag === "apart") {
+        const optional = entries.filter(({ call }) => Refusal.optional.has(call.method))
+        const others = entries.filter((entry) => !optional.includes(entry))
+        return yield* deliverEach([others, ...optional.map((entry) => [entry])], room)
       }
       const later = new Map<Entry, ChainRpcError>()
+      const crowded = new Map<Entry, ChainRpcError>()
       for (const entry of entries) {
         const ruling = verdict.of(entry.call)
         if (ruling._tag === "again") later.set(entry, ruling.error)
+        else if (ruling._tag === "crowded") crowded.set(entry, ruling.error)
         else
           settle(
             entry,
             ruling._tag === "answered" ? Effect.succeed(ruling.outcome) : Effect.fail(ruling.error)
           )
       }
+      if (crowded.size > 0) yield* halve(crowded, room)
       if (later.size > 0) return yield* new Again({ entries: later, afterMillis: verdict.afterMillis })
     })
 
   /** Repeats what may be repeated, all of it together, and gives up in bounded time. */
-  const persist = (entries: ReadonlyArray<Entry>): Effect.Effect<void> =>
+  const persist = (entries: ReadonlyArray<Entry>, room: Room): Effect.Effect<void> =>
     Effect.suspend(() => {
       let pending = entries
       let cut = 0
       let limited = 0
+      let behind = 0
       const attempt = Effect.suspend(() => {
         pending = pending.filter(({ abandoned }) => !abandoned)
-        return pending.length === 0 ? Effect.void : exchange(pending)
+        return pending.length === 0 ? Effect.void : exchange(pending, room)
       })
       const mayRepeat = (again: Again) => {
         pending = [...again.entries.keys()]
         const errors = [...again.entries.values()]
         if (errors.some(({ reason }) => reason === "unreachable")) cut += 1
-        else limited += 1
+        else if (errors.some(({ reason }) => reason === "rateLimited")) limited += 1
+        else behind += 1
         return (
-          again.afterMillis <= retry.withinMillis && cut <= retry.unreachable && limited <= retry.rateLimited
+          again.afterMillis <= retry.withinMillis &&
+          cut <= retry.unreachable &&
+          limited <= retry.rateLimited &&
+          behind <= retry.behind
         )
       }
       return Effect.catchAll(Effect.retry(attempt, { schedule: backoff, while: mayRepeat }), giveUpEach)
     })
 
-  const deliver = (entries: ReadonlyArray<Entry>): Effect.Effect<void> =>
-    Effect.forEach(split(entries, { ...limits, batchCalls }), persist, {
+  const deliver = (entries: ReadonlyArray<Entry>, room: Room): Effect.Effect<void> =>
+    Effect.forEach(split(entries, { ...limits, batchCalls }), (part) => persist(part, room), {
       concurrency: "unbounded",
       discard: true
+    })
+
+  const deliverEach = (groups: ReadonlyArray<ReadonlyArray<Entry>>, room: Room): Effect.Effect<void> =>
+    Effect.forEach(groups, (entries) => deliver(entries, room), { concurrency: "unbounded", discard: true })
+
+  /** The answers were too much for one request: in two, so that in the end only what is too large itself fails. */
+  const halve = (failed: ReadonlyMap<Entry, ChainRpcError>, room: Room): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      if (room.splits === 0) {
+        for (const [entry, error] of failed) settle(entry, Effect.fail(error))
+        return Effect.void
+      }
+      room.splits -= 1
+      const entries = [...failed.keys()]
+      const half = entries.length >> 1
+      return deliverEach([entries.slice(0, half), entries.slice(half)], room)
     })
 
   /** Whatever goes wrong in the work of these entries, nobody waits for ever. */
@@ -227,7 +272,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
     })
     const work = Effect.zipRight(
       Effect.zipRight(endOfMoment, over),
-      Effect.suspend(() => deliver(entries))
+      Effect.suspend(() => deliver(entries, { splits: maxSplits }))
     )
     return background.fork(guarded(work, entries), Effect.zipRight(over, shutDown(entries)))
   }
@@ -254,7 +299,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
     read: (method, params) => call(method, params, enqueue),
     once: (method, params) =>
       call(method, params, (entry) => {
-        const work = Effect.catchAll(exchange([entry]), giveUpEach)
+        const work = Effect.catchAll(exchange([entry], { splits: 0 }), giveUpEach)
         return background.fork(guarded(work, [entry]), shutDown([entry]))
       })
   }

@@ -33,8 +33,15 @@ export const defaults = {
     connectionsPerHost: 16
   },
   // Anvil, among others, refuses bodies above 2 MiB.
-  batches: { batchCalls: 100, batchBytes: 1_024 * 1_024 },
-  retry: { baseMillis: 50, maxMillis: 1_000, withinMillis: 20_000, rateLimited: 30, unreachable: 2 },
+  batches: { batchCalls: 256, batchBytes: 1_024 * 1_024 },
+  retry: {
+    baseMillis: 50,
+    maxMillis: 1_000,
+    withinMillis: 20_000,
+    rateLimited: 30,
+    unreachable: 2,
+    behind: 8
+  },
   clients: 1_024
 } satisfies Options
 

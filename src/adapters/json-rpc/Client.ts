@@ -1,3 +1,4 @@
+import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as FiberId from "effect/FiberId"
@@ -19,6 +20,7 @@ import * as Uint from "../../domain/evm/Uint.js"
 import * as Answers from "./Answers.js"
 import type { Batches } from "./Batches.js"
 import type { RpcError } from "./JsonRpc.js"
+import * as NodeFees from "./NodeFees.js"
 import * as Refusal from "./Refusal.js"
 
 const toTag = (tag: BlockTag): string => (typeof tag === "bigint" ? Uint.toQuantity(tag) : tag)
@@ -50,8 +52,8 @@ const toFilter = ({ address, fromBlock, toBlock, topics }: LogFilter) => ({
   ...(address !== undefined && { address })
 })
 
-/** Half of the latest block's gas paid at most this tip. */
-const rewardPercentile = 50
+/** For so long a method that the node lacks is not asked for again: its version or its plan may change. */
+const missingMillis = 3_600_000
 
 /** Where the answer first differs from what it should be: names of our own schemas, nothing that the node wrote. */
 const pathOf = (issue: ParseResult.ParseIssue): ReadonlyArray<PropertyKey> => {
@@ -104,8 +106,15 @@ export const make = (origin: string, batches: Batches): ChainClient => {
       message: `${origin}: the answer to ${method} ${where}`
     })
 
-  const rejected = ({ code, message }: RpcError) =>
-    Effect.fail(new ChainRpcError({ reason: "rejected", origin, message, rpcCode: code }))
+  const rejected = (error: RpcError) =>
+    Effect.fail(
+      new ChainRpcError({
+        reason: Refusal.isUnsupported(error) ? "unsupported" : "rejected",
+        origin,
+        message: error.message,
+        rpcCode: error.code
+      })
+    )
 
   const decoder = <A, I>(method: string, schema: Schema.Schema<A, I>) => {
     const decode = ParseResult.decodeUnknownEither(schema)
@@ -125,15 +134,34 @@ export const make = (origin: string, batches: Batches): ChainClient => {
       )
   }
 
+  /** Methods that the node lacks, and until when that is believed, in Unix milliseconds. */
+  const missing = new Map<string, { readonly until: number; readonly error: ChainRpcError }>()
+
+  /** A reader of a method that nodes may do without: once it is missing, it is not asked for again for a while. */
+  const optional = <A, I>(method: string, schema: Schema.Schema<A, I>) => {
+    const ask = reader(method, schema)
+    return (...params: ReadonlyArray<unknown>): Effect.Effect<A, ChainRpcError> =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        const known = missing.get(method)
+        if (known !== undefined && known.until > now) return Effect.fail(known.error)
+        return Effect.tapError(ask(...params), (error) =>
+          Effect.sync(() => {
+            if (error.reason === "unsupported") missing.set(method, { until: now + missingMillis, error })
+          })
+        )
+      })
+  }
+
   const ethChainId = reader("eth_chainId", Answers.Quantity)
   const ethGetBlockByNumber = reader("eth_getBlockByNumber", Answers.MaybeBlock)
-  const ethFeeHistory = reader("eth_feeHistory", Answers.FeeHistory)
-  const ethMaxPriorityFeePerGas = reader("eth_maxPriorityFeePerGas", Answers.Quantity)
   const ethGetFullBlock = reader("eth_getBlockByNumber", Answers.MaybeFullBlock)
+  const ethFeeHistory = optional("eth_feeHistory", Answers.FeeHistory)
+  const ethMaxPriorityFeePerGas = optional("eth_maxPriorityFeePerGas", Answers.Quantity)
+  const ethGasPrice = reader("eth_gasPrice", Answers.Quantity)
   const ethGetBalance = reader("eth_getBalance", Answers.Quantity)
   const ethGetCode = reader("eth_getCode", Hex.schema)
   const ethGetTransactionCount = reader("eth_getTransactionCount", Answers.Quantity)
-  const ethSimulateV1 = reader("eth_simulateV1", Answers.Simulated)
+  const ethSimulateV1 = optional("eth_simulateV1", Answers.Simulated)
   const ethGetTransactionReceipt = reader("eth_getTransactionReceipt", Answers.MaybeReceipt)
   const ethGetTransactionByHash = reader("eth_getTransactionByHash", Answers.MaybeTransaction)
   const ethGetLogs = reader("eth_getLogs", Answers.Logs)
@@ -141,27 +169,16 @@ export const make = (origin: string, batches: Batches): ChainClient => {
   const decodeGas = decoder("eth_estimateGas", Answers.GasUsed)
   const decodeHash = decoder("eth_sendRawTransaction", Hex.schema32)
 
-  const fees = Effect.all(
-    [
-      ethFeeHistory("0x1", "latest", [rewardPercentile]),
-      Effect.map(ethMaxPriorityFeePerGas(), (tip): bigint | null => tip).pipe(
-        // A node that lacks the method refuses it; the history has the tips that were paid.
-        Effect.catchIf(
-          (error) => error.reason === "rejected",
-          () => Effect.succeed(null)
-        )
-      )
-    ],
-    { concurrency: "unbounded" }
-  ).pipe(
-    Effect.flatMap(([history, tip]) => {
-      const nextBaseFee = history.baseFeePerGas.at(-1)
-      const suggested = tip ?? history.reward?.at(-1)?.at(0)
-      return nextBaseFee === undefined || suggested === undefined
-        ? Effect.fail(malformed("eth_feeHistory", "has no fees"))
-        : Effect.succeed({ nextBaseFee, tip: suggested })
-    })
-  )
+  const fees = NodeFees.make({
+    history: ethFeeHistory(Uint.toQuantity(BigInt(NodeFees.pastBlocks)), "latest", [
+      NodeFees.rewardPercentile
+    ]),
+    suggestedTip: ethMaxPriorityFeePerGas(),
+    gasPrice: ethGasPrice(),
+    baseFee: Effect.map(ethGetBlockByNumber("latest", false), (block) =>
+      block === null ? undefined : (block.baseFeePerGas ?? null)
+    )
+  })
 
   return {
     origin,

@@ -28,10 +28,11 @@ export interface Limits {
  *
  * - `forbidden`: the name leads to an address that callers may not reach
  * - `unreachable`: no connection, no answer in time, or it was cut off
- * - `garbled`: it is not HTTP, is compressed, is not UTF-8, or is too large
+ * - `garbled`: it is not HTTP, is compressed, or is not UTF-8
+ * - `oversized`: it is too large
  */
 export class HttpFailure extends Data.TaggedError("HttpFailure")<{
-  readonly reason: "forbidden" | "unreachable" | "garbled"
+  readonly reason: "forbidden" | "unreachable" | "garbled" | "oversized"
   readonly message: string
   /** Asking again may help: the connection was refused or cut. */
   readonly passing: boolean
@@ -95,7 +96,7 @@ const receive = (
     done(Effect.fail(why))
     response.destroy()
   }
-  const tooLarge = failure("garbled", `the answer is larger than ${limit} bytes`)
+  const tooLarge = failure("oversized", `the answer is larger than ${limit} bytes`)
   const chunks: Array<Buffer> = []
   let size = 0
   response.on("error", (error) => done(Effect.fail(fromError(error))))

@@ -17,14 +17,49 @@ const beforehand =
 /** EIP-1474's "limit exceeded" also stands for too many results; only the text tells. */
 const tooMuchAsked = /results?\b|range|logs|too (?:large|big)|batch/i
 const rateWords =
-  /rate.?limit|too many requests|(?:requests|compute units|calls) per (?:second|minute|day)|throughput/i
+  /rate.?limit|too many requests|(?:requests|compute units|calls) per (?:second|minute|day)|throughput|request (?:rate|count|limit) (?:is )?(?:exceeded|reached)|(?:capacity|quota)(?: limit| usage)? (?:exceeded|reached)|exceeded (?:the|its|your) (?:quota|capacity)|throttl|slow down/i
+const rateCodes: ReadonlySet<number> = new Set([429, -32_029, -32_097])
 
 /** The node wants to be asked less often. */
 export const isRateLimit = ({ code, message }: RpcError): boolean => {
   if (code === 3 || revertWords.test(message)) return false
-  if (code === 429 || code === -32029) return true
+  if (rateCodes.has(code)) return true
   return code === -32005 ? !tooMuchAsked.test(message) : rateWords.test(message)
 }
+
+/** What is said of a method that is not there: "does not exist/is not available", "is not whitelisted". */
+const lack =
+  "(?:(?:not|n't) (?:be |yet |currently )?(?:found|supported|available|allowed|exist|implemented|enabled|permitted|whitelisted)|unsupported|unavailable|disabled|blocked|restricted)"
+const missingWords = [
+  new RegExp(`\\bmethod\\b.{0,120}?${lack}\\b`, "i"),
+  new RegExp(`^['"]?[a-z]{2,12}_\\w{1,40}\\b.{0,40}?${lack}\\b`, "i"),
+  /\b(?:unsupported|unknown|unrecognized|no such)(?: json-?rpc| rpc)? method\b/i
+]
+
+/** The node lacks the method, or does not serve it to us. */
+export const isUnsupported = ({ code, message }: RpcError): boolean => {
+  if (code === 3 || revertWords.test(message)) return false
+  return code === -32_601 || code === -32_004 || missingWords.some((words) => words.test(message))
+}
+
+/** Methods that nodes may do without: their absence is answered by other ways to the same end. */
+export const optional: ReadonlySet<string> = new Set([
+  "eth_simulateV1",
+  "eth_feeHistory",
+  "eth_maxPriorityFeePerGas"
+])
+
+/** The node has not got the block yet that it, or another one behind the same balancer, has told of. */
+const behindWords =
+  /^(?:(?:the )?(?:block )?header (?:for hash )?(?:0x[0-9a-f]+ )?not found|(?:block|header) (?:#?\d+ |0x[0-9a-f]+ )?(?:is )?(?:not found|unknown|not available|could not be found)|unknown block|(?:could not|cannot|can't) find (?:the )?(?:block|header)|(?:requested )?block (?:number )?is (?:in the future|out of range)|block height is \d+ but requested was|BlockOutOfRange)/i
+
+/** A call at a block that the node does not know; asked again soon it may. */
+export const isBehind = ({ code, message }: RpcError): boolean =>
+  code !== 3 && !revertWords.test(message) && behindWords.test(message)
+
+/** Answers of a batch are cut off where all of them together are too large or take too long (Geth). */
+export const isOfCrowd = ({ code, message }: RpcError): boolean =>
+  (code === -32_003 && /too large/i.test(message)) || (code === -32_002 && /timed? ?out/i.test(message))
 
 /** The node wants fewer calls in one request, or none but single ones. */
 export const isOfBatches = ({ code, message }: RpcError): boolean => code === -32600 || /batch/i.test(message)

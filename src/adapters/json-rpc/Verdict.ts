@@ -11,6 +11,8 @@ export type Ruling =
   | { readonly _tag: "failed"; readonly error: ChainRpcError }
   /** A failure that a later attempt may not meet. */
   | { readonly _tag: "again"; readonly error: ChainRpcError }
+  /** The other calls of the request left no room or no time for it. */
+  | { readonly _tag: "crowded"; readonly error: ChainRpcError }
 
 export type Verdict =
   | {
@@ -21,11 +23,18 @@ export type Verdict =
     }
   /** The node does not take so many calls in one request. */
   | { readonly _tag: "smaller" }
+  /** The answers to all calls together are larger than what is read; `error` is for those that can not be parted. */
+  | { readonly _tag: "halves"; readonly error: ChainRpcError }
+  /** All calls were refused, perhaps for one whose method the node lacks: those that it may lack go alone. */
+  | { readonly _tag: "apart" }
 
 /** Gateways that stand in for a node which may be back soon. */
 const gateway = new Set([502, 503, 504])
 
 const payloadTooLarge = 413
+
+/** By these gateways refuse methods that they do not serve, in words of their own. */
+const refusesMethods = new Set([400, 403, 404, 405, 501])
 
 /** Milliseconds, from either form of Retry-After (RFC 9110, 10.2.3); 0 when it is absent or senseless. */
 const retryAfterMillis = (header: string | undefined, now: number): number => {
@@ -60,7 +69,9 @@ export const judge =
     if (Either.isLeft(posted)) {
       const { message, passing, reason } = posted.left
       if (passing) return all(again("unreachable", message))
-      return all(failed(reason === "garbled" ? "notAnRpc" : reason, message))
+      if (reason === "oversized" && calls.length > 1)
+        return { _tag: "halves", error: errorOf("notAnRpc", message) }
+      return all(failed(reason === "garbled" || reason === "oversized" ? "notAnRpc" : reason, message))
     }
 
     const { body, retryAfter, status } = posted.right
@@ -72,20 +83,24 @@ export const judge =
       return all(failed("unreachable", `${says}: redirects are not followed`))
     if (status === payloadTooLarge && calls.length > 1) return { _tag: "smaller" }
 
+    const mayLack = calls.some(({ method }) => Refusal.optional.has(method))
     const decoded = JsonRpc.decode(body, calls)
-    if (Either.isLeft(decoded))
-      return all(
-        status >= 200 && status < 300 ? failed("notAnRpc", decoded.left) : failed("unreachable", says)
-      )
+    if (Either.isLeft(decoded)) {
+      if (status >= 200 && status < 300) return all(failed("notAnRpc", decoded.left))
+      if (!mayLack || !refusesMethods.has(status)) return all(failed("unreachable", says))
+      return calls.length > 1 ? { _tag: "apart" } : all(failed("unsupported", says))
+    }
 
     const answers = decoded.right
     if (answers._tag === "refused") {
       const { code, message } = answers.error
       if (Refusal.isRateLimit(answers.error)) return all(again("rateLimited", scrub(message)), afterMillis)
+      if (calls.length > 1 && mayLack && Refusal.isUnsupported(answers.error)) return { _tag: "apart" }
       if (calls.length > 1 && Refusal.isOfBatches(answers.error)) return { _tag: "smaller" }
+      const reason = Refusal.isUnsupported(answers.error) ? "unsupported" : "rejected"
       return all({
         _tag: "failed",
-        error: new ChainRpcError({ reason: "rejected", origin, message: scrub(message), rpcCode: code })
+        error: new ChainRpcError({ reason, origin, message: scrub(message), rpcCode: code })
       })
     }
 
@@ -97,9 +112,16 @@ export const judge =
         if (outcome === undefined) return failed("notAnRpc", `it left out the answer to ${method}`)
         if (outcome._tag === "result") return { _tag: "answered", outcome }
         const { code, data, message } = outcome.error
-        return Refusal.isRateLimit(outcome.error)
-          ? again("rateLimited", scrub(message))
-          : { _tag: "answered", outcome: { _tag: "error", error: { code, message: scrub(message), data } } }
+        if (Refusal.isRateLimit(outcome.error)) return again("rateLimited", scrub(message))
+        const error = new ChainRpcError({
+          reason: "rejected",
+          origin,
+          message: scrub(message),
+          rpcCode: code
+        })
+        if (calls.length > 1 && Refusal.isOfCrowd(outcome.error)) return { _tag: "crowded", error }
+        if (method === "eth_call" && Refusal.isBehind(outcome.error)) return { _tag: "again", error }
+        return { _tag: "answered", outcome: { _tag: "error", error: { code, message: error.message, data } } }
       }
     }
   }

@@ -124,7 +124,7 @@ export const make = (options: Options): Effect.Effect<Node> =>
     let head = addBlock()
 
     const priceOf = ({ maxFeePerGas, maxPriorityFeePerGas }: Transaction.Transaction) => {
-      const wanted = fees.nextBaseFee + maxPriorityFeePerGas
+      const wanted = (fees.nextBaseFee ?? 0n) + maxPriorityFeePerGas
       return wanted < maxFeePerGas ? wanted : maxFeePerGas
     }
 
@@ -172,7 +172,7 @@ export const make = (options: Options): Effect.Effect<Node> =>
       const included = mined.get(txHash)
       const signed = included?.signed ?? queued.get(txHash)
       if (signed === undefined) return null
-      const { chainId: _, ...transaction } = signed.transaction
+      const { chainId: _, legacy: __, ...transaction } = signed.transaction
       return { ...transaction, txHash, from: signed.from, blockNumber: included?.receipt.blockNumber ?? null }
     }
 
@@ -198,7 +198,9 @@ export const make = (options: Options): Effect.Effect<Node> =>
             return yield* fail("rejected", "invalid chain id for signer", -32_000)
           if (queued.has(hash) || mined.has(hash)) return yield* fail("rejected", "already known", -32_000)
           if (nonce < nonceOf(from)) return yield* fail("rejected", "nonce too low", -32_000)
-          if (maxFeePerGas < fees.nextBaseFee)
+          if (!transaction.legacy && fees.nextBaseFee === null)
+            return yield* fail("rejected", "transaction type not supported", -32_000)
+          if (maxFeePerGas < (fees.nextBaseFee ?? 0n))
             return yield* fail("rejected", "max fee per gas less than block base fee", -32_000)
           if (balanceOf(from) < gasLimit * maxFeePerGas + value)
             return yield* fail("rejected", "insufficient funds for gas * price + value", -32_003)

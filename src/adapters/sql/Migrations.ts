@@ -3,6 +3,7 @@ import * as SqlClient from "@effect/sql/SqlClient"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as ErrorCode from "./ErrorCode.js"
+import { abi } from "./schema/Abi.js"
 import { journal } from "./schema/Journal.js"
 
 /** The schema cannot be brought to what this version of the program expects. */
@@ -12,15 +13,22 @@ const table = "castellan_migrations"
 
 /** By number: the migrator skips one whose number is not above the latest that ran. */
 const migrations = {
-  "0001_journal": journal
+  "0001_journal": journal,
+  "0002_abi": abi
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 
+/** On PostgreSQL, of two processes that make the migrator's own table at once the second one fails. */
+const isMadeMeanwhile = (error: unknown): boolean =>
+  [" (23505)", " (42P07)"].includes(ErrorCode.suffix(error))
+
 /** Brings the schema up to date, in one transaction. */
 export const run: Effect.Effect<void, MigrationsError, SqlClient.SqlClient> = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  yield* Migrator.make({})({ loader: Migrator.fromRecord(migrations), table })
+  yield* Migrator.make({})({ loader: Migrator.fromRecord(migrations), table }).pipe(
+    Effect.retry({ times: 3, while: isMadeMeanwhile })
+  )
   const [latest] = yield* sql<{ readonly id: number | string | null }>`
     select max(migration_id) as id from ${sql(table)}`
   if (Number(latest?.id) > newest)

@@ -33,6 +33,29 @@ const storeFailed = (error: SqlError): JournalError =>
 
 const isSqlError = (error: unknown): error is SqlError => error instanceof SqlError
 
+/** All of the effect is durable, or none of it is. */
+export const transaction =
+  (sql: SqlClient.SqlClient) =>
+  <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | SqlError> =>
+    sql.withTransaction(effect).pipe(
+      // A commit that fails is a defect of the client.
+      Effect.catchSomeDefect((defect) =>
+        isSqlError(defect) ? Option.some(Effect.fail(defect)) : Option.none()
+      ),
+      // Spans of statements carry their text.
+      Effect.withTracerEnabled(false)
+    )
+
+/** Keeps others that lock the same name out until the transaction ends. */
+export const lock =
+  (sql: SqlClient.SqlClient) =>
+  (name: string): Effect.Effect<void, SqlError> =>
+    // SQLite has one writer at a time: a transaction has that lock since it began.
+    sql.onDialectOrElse({
+      pg: () => Effect.asVoid(sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`),
+      orElse: () => Effect.void
+    })
+
 export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store => ({
   sql,
   seal: Seal.make(sealingKey),
@@ -41,21 +64,8 @@ export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store =
     orElse: () => sql.literal("")
   }),
   transaction: <A, E>(effect: Effect.Effect<A, E>) =>
-    sql.withTransaction(effect).pipe(
-      // A commit that fails is a defect of the client.
-      Effect.catchSomeDefect((defect) =>
-        isSqlError(defect) ? Option.some(Effect.fail(defect)) : Option.none()
-      ),
-      Effect.catchIf(isSqlError, (error) => Effect.fail(storeFailed(error))),
-      // Spans of statements carry their text.
-      Effect.withTracerEnabled(false)
-    ),
-  // SQLite has one writer at a time: a transaction has that lock since it began.
-  lock: (name) =>
-    sql.onDialectOrElse({
-      pg: () => Effect.asVoid(sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`),
-      orElse: () => Effect.void
-    })
+    Effect.catchIf(transaction(sql)(effect), isSqlError, (error) => Effect.fail(storeFailed(error))),
+  lock: lock(sql)
 })
 
 /** A call that contradicts what the journal holds. */

@@ -59,9 +59,6 @@ const refusedIn = (
   return refused
 }
 
-/** JSON-RPC: method not found. */
-const methodNotFound = -32601
-
 /** One transaction on top of the latest block. A node without `eth_simulateV1` tells reverts only, and no logs. */
 const simulateCall = (
   chain: ChainClient,
@@ -75,7 +72,7 @@ const simulateCall = (
           )
         : Effect.succeed(result)
     ),
-    (error) => error.rpcCode === methodNotFound,
+    (error) => error.reason === "unsupported",
     () => chain.call(call)
   )
 

@@ -3,7 +3,7 @@ import type { Address } from "../../domain/evm/Address.js"
 import type { Bytes32, Hex } from "../../domain/evm/Hex.js"
 import * as Keccak from "../../domain/evm/Keccak.js"
 import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
-import type { ChainClient, ChainRpcError } from "../ports/ChainRpc.js"
+import type { Call, CallResult, ChainClient, ChainRpcError, StateOverride } from "../ports/ChainRpc.js"
 
 /**
  * What never changes on a chain, asked once per node. The key is the client, that is the node's URL and who
@@ -20,12 +20,44 @@ export interface ChainFacts {
     implementation: Address,
     codeHash: Bytes32
   ) => Effect.Effect<Hex | null, ChainRpcError>
+  /**
+   * A call with as much gas as the node grants. Nodes cut what is too much for them, or refuse the call: then it is
+   * less, for this node also from now on.
+   */
+  readonly generousCall: (
+    chain: ChainClient,
+    call: Omit<Call, "gas">,
+    overrides: ReadonlyMap<Address, StateOverride>
+  ) => Effect.Effect<CallResult, ChainRpcError>
 }
+
+/** What is offered to nodes: more than any bundle needs, then the bounds that Geth and Reth have by default, and less. */
+const callGas = [400_000_000n, 50_000_000n, 25_000_000n, 10_000_000n] as const
+
+/** As nodes word it, Reth "gas too high" say, Besu "exceeds gas cap". Not that too little was given. */
+const tooMuchGas = /gas.{0,40}(?:too high|too large|exceed|above|cap\b|max|limit)|exceed.{0,40}gas/i
 
 const maxFactsPerNode = 256
 
 export const make = (): ChainFacts => {
   const nodes = new WeakMap<ChainClient, Map<string, Hex>>()
+  /** How many of `callGas` a node has refused. */
+  const refusals = new WeakMap<ChainClient, number>()
+
+  const generousCall: ChainFacts["generousCall"] = (chain, call, overrides) =>
+    Effect.suspend(() => {
+      const step = refusals.get(chain) ?? 0
+      const gas = callGas[step] ?? callGas[0]
+      return Effect.catchIf(
+        chain.call({ ...call, gas }, overrides),
+        ({ message, reason }) =>
+          reason === "rejected" && step + 1 < callGas.length && tooMuchGas.test(message),
+        () => {
+          refusals.set(chain, Math.max(step + 1, refusals.get(chain) ?? 0))
+          return generousCall(chain, call, overrides)
+        }
+      )
+    })
 
   const once = (
     chain: ChainClient,
@@ -47,6 +79,7 @@ export const make = (): ChainFacts => {
     })
 
   return {
+    generousCall,
     code: (chain, address) =>
       once(
         chain,

@@ -35,7 +35,7 @@ export const refusal = (
       {
         path: trust === "caller" ? path : "",
         message:
-          error.reason === "rejected"
+          error.reason === "rejected" || error.reason === "unsupported"
             ? `${error.origin} answered: ${error.message}`
             : "the operator's node did not answer"
       }
@@ -44,6 +44,7 @@ export const refusal = (
   return (error) => {
     switch (error.reason) {
       case "rejected":
+      case "unsupported":
         return rejected(error)
       case "invalidUrl":
         return invalid("invalid_rpc", [{ path, message: "expected an http or https URL" }])
@@ -77,7 +78,7 @@ export const open = (
     ).pipe(
       // A node that does not even say its chain (it refuses the key in the URL, say) is no RPC for this caller.
       Effect.mapError((error) =>
-        error.reason === "rejected"
+        error.reason === "rejected" || error.reason === "unsupported"
           ? invalid("invalid_rpc", [{ path, message: `${error.origin} answered: ${error.message}` }])
           : refusal("caller", path)(error)
       )

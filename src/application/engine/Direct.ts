@@ -20,6 +20,8 @@ export interface Prepared {
   readonly value: bigint
   readonly gasLimit: bigint
   readonly prices: FeePrices
+  /** Wei that layer 1 may ask for its data. */
+  readonly l1Fee: bigint
   /** What its call returns on the latest state. */
   readonly returned: Hex
 }
@@ -120,7 +122,7 @@ export const run = <R>(
               value: prepared.value,
               gasLimit: prepared.gasLimit,
               prices: prepared.prices,
-              dataFee: 0n,
+              l1Fee: prepared.l1Fee,
               chainNonce: pending > latest ? pending : latest,
               balance
             })

@@ -13,6 +13,8 @@ import type { StateOverride } from "../ports/ChainRpc.js"
 import type { Acceptance } from "../ports/Journal.js"
 import { refusal } from "./Connection.js"
 import { type ElementFailure, elementFailure } from "./Elements.js"
+import { Engine } from "./Engine.js"
+import * as L1Fees from "./L1Fees.js"
 import type { Ground } from "./Preparation.js"
 
 /** One op to be measured: its signature a dummy of the real shape; limits are filled in here unless declared. */
@@ -43,6 +45,8 @@ export interface Estimated extends Draft {
   readonly returned: Hex.Hex
   /** Wei that the EntryPoint demands before it runs the op. */
   readonly prefund: bigint
+  /** Wei that layer 1 may ask of the submitter for the op's data; the op's preVerificationGas pays it back. */
+  readonly l1Fee: bigint
 }
 
 export interface Estimate {
@@ -62,9 +66,17 @@ export const fundsOf = ({ spaceOf }: Ground, { available }: Estimate): Acceptanc
     available: BigInts.min(wei, Uint.max(256))
   }))
 
-/** What the frames are given while they are measured; the call's share is bound by the chain and the operator. */
-const verificationGrant = 3_000_000n
-/** Nodes cut this to their own bound. */
+/** What an op's frames are given while they are measured. */
+interface Grant {
+  readonly verification: bigint
+  readonly call: bigint
+}
+
+/** Enough for any validation; the call's share is bound by the operator. */
+const generous = (cap: bigint): Grant => ({ verification: 3_000_000n, call: cap })
+/** For bundles of which a node simulates too little at once under the generous one. */
+const modest = (cap: bigint): Grant => ({ verification: 1_000_000n, call: BigInts.min(2_000_000n, cap) })
+/** No node gives more gas than this to one call. */
 const lensGas = 400_000_000n
 /** Gas of a usual op, for which the prefund is first guessed: what the caller's buffer applies to, and the rest. */
 const guessedLimits = 120_000n
@@ -106,8 +118,9 @@ const look = (
   balances: ReadonlyMap<Address, bigint>,
   /** Wallets whose funds and nonces shall be reported: each once, since a row holds every key. */
   wallets: ReadonlyArray<Address> = []
-): Effect.Effect<GasLens.Report, Failure> =>
+): Effect.Effect<GasLens.Report, Failure, Engine> =>
   Effect.gen(function* () {
+    const { facts } = yield* Engine
     const { chainId, connection, entryPoint, formula, version } = input.ground
     const unavailable = ({ reason }: GasLens.GasLensError) =>
       unprocessable("node_refused", [
@@ -140,8 +153,9 @@ const look = (
     for (const [wallet, balance] of balances)
       extra[wallet] = { ...extra[wallet], balance: Uint.toQuantity(balance) }
     const answer = yield* Effect.mapError(
-      connection.chain.call(
-        { from: input.from, to: entryPoint, data, gas: lensGas },
+      facts.generousCall(
+        connection.chain,
+        { from: input.from, to: entryPoint, data },
         toOverrides(GasLens.overrides({ entryPoint, entryPointCode: input.entryPointCode, extra }))
       ),
       refusal(connection.trust)
@@ -162,7 +176,12 @@ const look = (
   })
 
 /** The op under the limits that the measure asks for, the caller's buffer included. */
-const withLimits = (input: Input, draft: Draft, measure: GasLens.Measure): UserOperation.UserOperation => {
+const withLimits = (
+  input: Input,
+  draft: Draft,
+  measure: GasLens.Measure,
+  l1Gas: bigint
+): UserOperation.UserOperation => {
   if (input.declared) return draft.op
   const { buffers, version } = input.ground
   const percent = buffers.op
@@ -170,13 +189,25 @@ const withLimits = (input: Input, draft: Draft, measure: GasLens.Measure): UserO
   const callGasLimit = Gas.overshoot(Gas.callGasLimit(measure, draft.op.callData), percent)
   const preVerificationGas = Gas.preVerificationGas(draft.op, {
     version,
-    measuredGas: measure.creationGas + measure.validationGas + measure.callGas
+    measuredGas: measure.creationGas + measure.validationGas + measure.callGas,
+    l1Gas
   })
   return { ...draft.op, verificationGasLimit, callGasLimit, preVerificationGas }
 }
 
+/** Whether a look says nothing of an op because there was too little gas for all of them. */
+const isStarved = ({ stage }: GasLens.Measure): boolean => stage === "starved"
+
+/** A call that used up less than it may have when it is sent: its failure says as little as being starved. */
+const judged =
+  (grant: Grant, cap: bigint) =>
+  (measure: GasLens.Measure): GasLens.Measure =>
+    grant.call < cap && measure.stage === "call" && measure.callGas * 32n > grant.call * 31n
+      ? { ...measure, stage: "starved" }
+      : measure
+
 const stageFailure = (input: Input, measure: GasLens.Measure): ElementFailure =>
-  measure.stage === "starved"
+  isStarved(measure)
     ? elementFailure(
         "too_large_to_bundle",
         "the operations of this request need more gas than the node simulates at once: split the request"
@@ -218,23 +249,41 @@ const paying = (
  * Measures the ops in order, each on the state after its predecessors, and fills in their limits. Three looks at
  * most in the ordinary case: one measures; one more with the exact prefund when the guess was on the wrong side of
  * a deposit, when money was what an op failed for, or when a wallet is not funded (so that what it lacks is exact);
- * and the verifying one.
+ * and the verifying one. Before these, one more when the node cannot simulate all of them under generous grants.
  */
-export const estimate = (input: Input): Effect.Effect<Estimate, Failure> =>
+export const estimate = (input: Input): Effect.Effect<Estimate, Failure, Engine> =>
   Effect.gen(function* () {
     const { drafts } = input
     const { buffers, connection, version } = input.ground
-    const callGrant = connection.profile.caps.transactionGas
+    const cap = connection.profile.caps.transactionGas
+    let grant = generous(cap)
     // The lowest guess finds the limits of an op that its deposit just pays; a usual one mostly spares a look.
     const guessedGas = input.verify ? 1n : Gas.overshoot(guessedLimits, buffers.op) + guessedPreVerification
     const first = drafts.map((draft) => ({
       ...draft,
       prefund: input.declared ? Gas.requiredPrefund(version, draft.op) : guessedGas * draft.op.maxFeePerGas,
-      verificationGas: input.declared ? draft.op.verificationGasLimit : verificationGrant,
-      callGas: input.declared ? draft.op.callGasLimit : callGrant
+      verificationGas: input.declared ? draft.op.verificationGasLimit : grant.verification,
+      callGas: input.declared ? draft.op.callGasLimit : grant.call
     }))
     const wallets = [...new Set(drafts.map(({ op }) => op.sender))]
-    let report = yield* look(input, first, new Map(), wallets)
+    const [looked, l1Fees] = yield* Effect.all(
+      [
+        look(input, first, new Map(), wallets),
+        L1Fees.ofOps(
+          input.ground,
+          input.from,
+          drafts.map(({ op }) => op)
+        )
+      ],
+      { concurrency: "unbounded" }
+    )
+    let report = looked
+    if (!input.declared && looked.measures.some(isStarved)) {
+      grant = modest(cap)
+      const { call: callGas, verification: verificationGas } = grant
+      const again = first.map((each) => ({ ...each, verificationGas, callGas }))
+      report = yield* look(input, again, new Map(), wallets)
+    }
     const available = new Map<Address, bigint>()
     const deposits = new Map<Address, bigint>()
     const sequences = new Map<number, bigint>()
@@ -250,10 +299,12 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure> =>
     const applied = (measures: ReadonlyArray<GasLens.Measure>) =>
       drafts.map((draft, position) => {
         const measure = measures[position]
-        const op = measure === undefined ? draft.op : withLimits(input, draft, measure)
-        return { ...draft, op, prefund: Gas.requiredPrefund(version, op), measure }
+        const op =
+          measure === undefined ? draft.op : withLimits(input, draft, measure, l1Fees[position]?.gas ?? 0n)
+        const l1Fee = l1Fees[position]?.wei ?? 0n
+        return { ...draft, op, prefund: Gas.requiredPrefund(version, op), measure, l1Fee }
       })
-    let current = applied(report.measures)
+    let current = applied(report.measures.map(judged(grant, cap)))
     let lacks = uncovered(current, available)
     const guessed = paying(first, deposits)
     const misguessed = paying(current, deposits).some((pays, position) => pays !== guessed[position])
@@ -279,13 +330,13 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure> =>
             ...each,
             op: drafts[position]?.op ?? each.op,
             prefund: each.prefund + call * each.op.maxFeePerGas,
-            verificationGas: verificationGrant,
-            callGas: callGrant
+            verificationGas: grant.verification,
+            callGas: grant.call
           }
         }),
         balances
       )
-      current = applied(report.measures)
+      current = applied(report.measures.map(judged(grant, cap)))
       lacks = uncovered(current, available)
     }
 
@@ -317,11 +368,12 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure> =>
 
     let estimated = current
       .filter(({ index }) => !failed.has(index))
-      .map(({ index, measure, op, prefund, value }) => ({
+      .map(({ index, l1Fee, measure, op, prefund, value }) => ({
         index,
         op,
         value,
         prefund,
+        l1Fee,
         returned: measure?.data ?? Hex.empty
       }))
     for (let raise = 0; input.verify && estimated.length > 0; raise += 1) {

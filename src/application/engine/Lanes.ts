@@ -32,8 +32,8 @@ export interface Payload {
   readonly value: bigint
   readonly gasLimit: bigint
   readonly prices: FeePrices
-  /** Wei that the chain takes for the transaction's data beside its gas. */
-  readonly dataFee: bigint
+  /** Wei that layer 1 may ask for the transaction's data, beside what its gas costs. */
+  readonly l1Fee: bigint
   /** The EOA's pending nonce and its balance, as just read. */
   readonly chainNonce: bigint
   readonly balance: bigint
@@ -66,15 +66,17 @@ export interface Lanes {
   ) => Effect.Effect<TransactionRecord, LaneDamaged | SignerError | JournalError>
 }
 
-/** The prices that a replacement has to be above: the highest of all versions, each. */
-export const highest = (versions: ReadonlyArray<TransactionVersion>): FeePrices =>
-  versions.reduce<FeePrices>(
+/** What a replacement has to be above, the highest of all versions, and whether it is of type 0. */
+export const standing = (versions: ReadonlyArray<TransactionVersion>) => ({
+  highest: versions.reduce(
     (most, { maxFeePerGas, maxPriorityFeePerGas }) => ({
       maxFeePerGas: BigInts.max(most.maxFeePerGas, maxFeePerGas),
       maxPriorityFeePerGas: BigInts.max(most.maxPriorityFeePerGas, maxPriorityFeePerGas)
     }),
     { maxFeePerGas: 0n, maxPriorityFeePerGas: 0n }
-  )
+  ),
+  legacy: versions.some(({ raw }) => !raw.startsWith("0x02"))
+})
 
 /** The lanes of this process. */
 export const make = (journal: Journal["Type"]): Lanes => {
@@ -99,7 +101,7 @@ export const make = (journal: Journal["Type"]): Lanes => {
     Effect.gen(function* () {
       const { access, chainId, direct, gasLimit, ops, prices, signer, value } = payload
       const lane = { chainId, signer: signer.address }
-      const maxCost = gasLimit * prices.maxFeePerGas + value + payload.dataFee
+      const maxCost = gasLimit * prices.maxFeePerGas + payload.l1Fee + value
       const allocation = yield* journal.allocate({
         ...lane,
         access,

@@ -117,7 +117,11 @@ export const make = (options: {
       Effect.zipRight(patience(elsewhereMillis), outcomeUnknown(requestId))
     )
 
-  const answerOf = <A, I, B, J>(kind: Kind<A, I, B, J>, requestId: string, { accepted, result, sent }: Live<B>) =>
+  const answerOf = <A, I, B, J>(
+    kind: Kind<A, I, B, J>,
+    requestId: string,
+    { accepted, result, sent }: Live<B>
+  ) =>
     Effect.raceFirst(
       Deferred.await(result),
       Effect.flatMap(Deferred.await(accepted), (millis) =>

@@ -41,6 +41,7 @@ const maxAhead = 1_024n
 interface Load {
   readonly parcels: ReadonlyArray<Parcel>
   readonly prices: FeePrices
+  readonly l1Fee: bigint
   readonly gasLimit: bigint
 }
 
@@ -65,6 +66,7 @@ const loadOf = ([first, ...others]: readonly [Parcel, ...ReadonlyArray<Parcel>])
   for (const parcel of others) {
     const { bundle } = parcel
     if (bundle.chain !== chain || bundle.entryPoint !== entryPoint) continue
+    if (bundle.prices.legacy !== prices.legacy) continue
     const bound = BigInts.min(bundle.gasBound, gasBound)
     const overshoot = bundle.gasOvershoot > gasOvershoot ? bundle.gasOvershoot : gasOvershoot
     const together = limitOf([...ops, ...bundle.ops], bound, overshoot)
@@ -76,10 +78,12 @@ const loadOf = ([first, ...others]: readonly [Parcel, ...ReadonlyArray<Parcel>])
     gasOvershoot = overshoot
     prices = {
       maxFeePerGas: BigInts.max(prices.maxFeePerGas, bundle.prices.maxFeePerGas),
-      maxPriorityFeePerGas: BigInts.max(prices.maxPriorityFeePerGas, bundle.prices.maxPriorityFeePerGas)
+      maxPriorityFeePerGas: BigInts.max(prices.maxPriorityFeePerGas, bundle.prices.maxPriorityFeePerGas),
+      legacy: prices.legacy
     }
   }
-  return { parcels, prices, gasLimit }
+  const l1Fee = parcels.reduce((sum, { bundle }) => sum + bundle.l1Fee, 0n)
+  return { parcels, prices, l1Fee, gasLimit }
 }
 
 /**
@@ -175,7 +179,7 @@ export const make = ({ lanes, scope, watcher }: Dependencies): Bundler["Type"] =
           value: 0n,
           gasLimit: load.gasLimit,
           prices: load.prices,
-          dataFee: 0n,
+          l1Fee: load.l1Fee,
           chainNonce,
           balance
         })

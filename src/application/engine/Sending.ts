@@ -22,6 +22,8 @@ export interface Ready {
   readonly sequence: bigint
   /** Prefund and value, wei. */
   readonly reserve: bigint
+  /** Wei that layer 1 may ask of the submitter for the op's data. */
+  readonly l1Fee: bigint
   /** Null when the hash depends on a signature: then `complete` gives it. */
   readonly userOpHash: Hex.Bytes32 | null
   /** What its call returned in the simulation. */
@@ -164,6 +166,7 @@ export const send = (
         ops,
         submitter,
         prices,
+        l1Fee: bundle.reduce((sum, { l1Fee }) => sum + l1Fee, 0n),
         gasBound,
         gasOvershoot: buffers.transaction
       })

@@ -1,12 +1,10 @@
 import * as Array from "effect/Array"
-import * as BigInts from "effect/BigInt"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type * as Scope from "effect/Scope"
 import * as Hex from "../../domain/evm/Hex.js"
-import * as Fees from "../../domain/op/Fees.js"
-import * as Gas from "../../domain/op/Gas.js"
+import type { FeePrices } from "../../domain/op/Fees.js"
 import * as Percent from "../../domain/op/Percent.js"
 import * as Replacement from "../../domain/op/Replacement.js"
 import type { ChainClient, ChainRpcError } from "../ports/ChainRpc.js"
@@ -15,26 +13,15 @@ import type { NetworkProfile } from "../ports/Networks.js"
 import type { Signer, SignerError } from "../ports/Signers.js"
 import * as Lanes from "./Lanes.js"
 import * as NonceUse from "./NonceUse.js"
+import * as Prices from "./Prices.js"
 import type { Settlement } from "./Settlement.js"
 import { type Attend, type Entry, offerMillis, type Watcher } from "./Watcher.js"
 
 const overshoot = Either.getOrElse(Percent.from(20), () => Percent.zero)
 
 /** What a transaction costs now; null when that is above the operator's caps. */
-export const quote = (
-  chain: ChainClient,
-  { caps }: NetworkProfile
-): Effect.Effect<Fees.FeePrices | null, ChainRpcError> =>
-  Effect.map(chain.fees, ({ nextBaseFee, tip }) =>
-    Either.getOrNull(
-      Fees.quote({
-        nextBaseFee,
-        tip: BigInts.min(tip, caps.maxPriorityFeePerGas),
-        overshoot: (price) => Gas.overshoot(price, overshoot),
-        cap: caps.maxFeePerGas
-      })
-    )
-  )
+const quote = (chain: ChainClient, profile: NetworkProfile): Effect.Effect<FeePrices | null, ChainRpcError> =>
+  Effect.map(chain.fees, (market) => Either.getOrNull(Prices.quote(profile, market, overshoot)))
 
 /** Gas of a transfer to an account without code. */
 const transferGas = 21_000n
@@ -99,7 +86,7 @@ export const make = ({ lanes, scope, settlement, signerOf }: Dependencies): Atte
     Effect.gen(function* () {
       const { chain, profile, record } = entry
       const prices = Replacement.prices({
-        highest: Lanes.highest(record.versions),
+        ...Lanes.standing(record.versions),
         quote: yield* quote(chain, profile),
         caps: profile.caps
       })
@@ -140,7 +127,7 @@ export const make = ({ lanes, scope, settlement, signerOf }: Dependencies): Atte
             value: 0n,
             gasLimit: transferGas,
             prices,
-            dataFee: 0n,
+            l1Fee: 0n,
             chainNonce,
             balance
           })

@@ -243,6 +243,7 @@ const work = (
               nonceKey: Nonce.keyOf(op.nonce),
               sequence: Nonce.sequenceOf(op.nonce),
               reserve: each.prefund + WalletCalls.valueOf(op.callData),
+              l1Fee: each.l1Fee,
               userOpHash,
               returned: each.returned,
               complete: Effect.succeed({ op, userOpHash }),

@@ -63,7 +63,8 @@ export const draft = (
     callGasLimit: 0n,
     verificationGasLimit: 0n,
     preVerificationGas: 0n,
-    ...options.prices,
+    maxFeePerGas: options.prices.maxFeePerGas,
+    maxPriorityFeePerGas: options.prices.maxPriorityFeePerGas,
     paymasterAndData: Hex.empty,
     signature: Conditions.encodeSignature(options.conditions, Proof.dummyEcdsa(1))
   }
@@ -182,6 +183,7 @@ const work = (
             nonceKey,
             sequence: Nonce.sequenceOf(nonce),
             reserve: prefund + value,
+            l1Fee: each.l1Fee,
             userOpHash,
             returned: each.returned,
             complete: Effect.succeed({ op, userOpHash }),

@@ -1,5 +1,5 @@
+import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
 import * as Address from "../../domain/evm/Address.js"
 import * as Hex from "../../domain/evm/Hex.js"
@@ -12,7 +12,9 @@ import type { CurrentRequest } from "../engine/CurrentRequest.js"
 import * as Direct from "../engine/Direct.js"
 import { Engine } from "../engine/Engine.js"
 import * as Keys from "../engine/Keys.js"
+import * as L1Fees from "../engine/L1Fees.js"
 import * as Preparation from "../engine/Preparation.js"
+import * as Prices from "../engine/Prices.js"
 import type { AnsweredElsewhere } from "../engine/Requests.js"
 import * as Results from "../engine/Results.js"
 import { type Failure, invalid, unprocessable } from "../Failure.js"
@@ -64,9 +66,7 @@ const work = (
     const { settings, to, value = 0n } = request
     if (request.funcSignature === undefined && (request.funcParams ?? []).length > 0)
       return yield* Effect.fail(
-        invalid("invalid_request", [
-          { path: "funcParams", message: "expected none without funcSignature" }
-        ])
+        invalid("invalid_request", [{ path: "funcParams", message: "expected none without funcSignature" }])
       )
     const call =
       request.funcSignature === undefined
@@ -83,7 +83,7 @@ const work = (
     const prepare = Effect.gen(function* () {
       const [prices, estimate, seen] = yield* Effect.all(
         [
-          Preparation.prices(connection, buffers.price),
+          Prices.now(connection, buffers.price),
           Effect.mapError(chain.estimateGas(transaction), Connection.refusal(trust)),
           Effect.mapError(chain.call(transaction), Connection.refusal(trust))
         ],
@@ -103,7 +103,9 @@ const work = (
             { path: "", message: `the transaction needs ${estimate.gas} gas; the cap is ${bound}` }
           ])
         )
-      return { ...transaction, gasLimit: gasLimit < bound ? gasLimit : bound, prices, returned: seen.data }
+      const payload = { ...transaction, gasLimit: BigInts.min(gasLimit, bound), prices }
+      const l1Fee = yield* L1Fees.ofTransaction(connection, { ...payload, chainId: profile.chainId })
+      return { ...payload, l1Fee, returned: seen.data }
     })
 
     const { receipt, returned } = yield* Direct.run({
@@ -117,10 +119,13 @@ const work = (
     const reason = receipt.success
       ? null
       : yield* chain.call(transaction, undefined, receipt.blockNumber - 1n).pipe(
-          Effect.map((again) => (again.success ? "out of gas, or a state that has passed" : decoding.revert(again.data))),
+          Effect.map((again) =>
+            again.success ? "out of gas, or a state that has passed" : decoding.revert(again.data)
+          ),
           Effect.orElseSucceed(() => "the transaction reverted")
         )
-    const result = returned === null ? null : call === null ? returned : Calls.decodeReturned(call.signature, returned)
+    const result =
+      returned === null ? null : call === null ? returned : Calls.decodeReturned(call.signature, returned)
     return {
       status: receipt.success ? 1 : 0,
       returnData: [

@@ -11,6 +11,7 @@ import { Engine } from "../engine/Engine.js"
 import * as Keys from "../engine/Keys.js"
 import * as Lanes from "../engine/Lanes.js"
 import * as Preparation from "../engine/Preparation.js"
+import * as Prices from "../engine/Prices.js"
 import { AnsweredElsewhere } from "../engine/Requests.js"
 import * as Results from "../engine/Results.js"
 import { type Failure, unprocessable } from "../Failure.js"
@@ -109,7 +110,7 @@ const work = (
     const look = Effect.gen(function* () {
       const [quote, latest, pending, balance] = yield* Effect.all(
         [
-          Preparation.prices(connection, Preparation.buffers(settings).price),
+          Prices.now(connection, Preparation.buffers(settings).price),
           Effect.mapError(chain.transactionCount(signer.address, "latest"), Connection.refusal(trust)),
           Effect.mapError(chain.transactionCount(signer.address, "pending"), Connection.refusal(trust)),
           Effect.mapError(chain.balance(signer.address), Connection.refusal(trust))
@@ -123,18 +124,18 @@ const work = (
       for (let nonce = latest; nonce < pending && unknown.length < maxUnknown; nonce++)
         if (!ours.has(nonce)) unknown.push(nonce)
       const priced = yield* Effect.forEach(waiting, (record) =>
-        Either.match(
-          Replacement.prices({ highest: Lanes.highest(record.versions), quote, caps: profile.caps }),
-          {
-            onLeft: ({ cap, needed }) =>
-              Effect.fail(
-                unprocessable("fees_above_cap", [
-                  { path: "", message: `nonce ${record.nonce} needs ${needed} wei a gas unit; the cap is ${cap}` }
-                ])
-              ),
-            onRight: (prices) => Effect.succeed({ record, prices })
-          }
-        )
+        Either.match(Replacement.prices({ ...Lanes.standing(record.versions), quote, caps: profile.caps }), {
+          onLeft: ({ cap, needed }) =>
+            Effect.fail(
+              unprocessable("fees_above_cap", [
+                {
+                  path: "",
+                  message: `nonce ${record.nonce} needs ${needed} wei a gas unit; the cap is ${cap}`
+                }
+              ])
+            ),
+          onRight: (prices) => Effect.succeed({ record, prices })
+        })
       )
       return { quote, latest, balance, priced, unknown }
     })
@@ -215,7 +216,7 @@ const work = (
               value: 0n,
               gasLimit: transferGas,
               prices: quote,
-              dataFee: 0n,
+              l1Fee: 0n,
               chainNonce: nonce,
               balance
             }),
@@ -233,7 +234,9 @@ const work = (
           })
         }
         done.sort((a, b) => a.replaced.nonce - b.replaced.nonce)
-        yield* current.sent(done.flatMap(({ record }) => record.versions.slice(-1).map(({ txHash }) => txHash)))
+        yield* current.sent(
+          done.flatMap(({ record }) => record.versions.slice(-1).map(({ txHash }) => txHash))
+        )
         for (const { record } of done) yield* watcher.watch({ chain, profile, record })
         return done
       })
@@ -246,9 +249,7 @@ const work = (
         : yield* releases.until(
             caller.requestId,
             Effect.map(
-              Effect.orDie(
-                journal.findTransaction(caller.principal.accountId, chainId, oldestHash)
-              ),
+              Effect.orDie(journal.findTransaction(caller.principal.accountId, chainId, oldestHash)),
               (record) => (record?.state === "foreign" ? { txHash: null } : (record?.mined ?? null))
             )
           )

@@ -33,6 +33,8 @@ export interface Bundle {
   /** Its EOA submits, pays and is the beneficiary. */
   readonly submitter: Signer
   readonly prices: FeePrices
+  /** Wei that layer 1 may ask of the submitter for the ops' data; 0 where it asks nothing. */
+  readonly l1Fee: bigint
   /** Gas that one transaction may have, and the caller's buffer on what it needs. */
   readonly gasBound: bigint
   readonly gasOvershoot: Percent

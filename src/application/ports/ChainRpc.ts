@@ -13,12 +13,20 @@ import type { RawLog } from "../../domain/evm/RawLog.js"
  * - `unreachable`: no connection, no answer in time, an HTTP error, a redirect
  * - `notAnRpc`: it answered with something that is not JSON-RPC, or too much of it
  * - `rateLimited`: HTTP 429 or its JSON-RPC equivalents
- * - `rejected`: a JSON-RPC error object; `rpcCode` and `message` are the node's
+ * - `unsupported`: the node has no such method, or does not serve it; asking again is of no use
+ * - `rejected`: any other JSON-RPC error object; `rpcCode` and `message` are the node's
  *
  * `message` never holds more of a URL than scheme and host: keys sit in paths.
  */
 export class ChainRpcError extends Data.TaggedError("ChainRpcError")<{
-  readonly reason: "invalidUrl" | "forbidden" | "unreachable" | "notAnRpc" | "rateLimited" | "rejected"
+  readonly reason:
+    | "invalidUrl"
+    | "forbidden"
+    | "unreachable"
+    | "notAnRpc"
+    | "rateLimited"
+    | "unsupported"
+    | "rejected"
   readonly origin: string
   readonly message: string
   readonly rpcCode?: number
@@ -37,9 +45,9 @@ export interface Block {
 }
 
 export interface NetworkFees {
-  /** Base fee of the block after the latest one, wei. */
-  readonly nextBaseFee: bigint
-  /** What the node suggests as maxPriorityFeePerGas, wei. */
+  /** Base fee of the block after the latest one, wei; null on chains without EIP-1559. */
+  readonly nextBaseFee: bigint | null
+  /** Wei: what recent blocks and the node suggest as maxPriorityFeePerGas; without a base fee the whole gas price. */
   readonly tip: bigint
 }
 
@@ -141,7 +149,10 @@ export interface ChainClient {
   ) => Effect.Effect<CallResult, ChainRpcError>
   /** `eth_estimateGas` on the latest block. A revert is a result, with gas 0. */
   readonly estimateGas: (call: Call) => Effect.Effect<CallResult & { readonly gas: bigint }, ChainRpcError>
-  /** `eth_simulateV1`: the calls one after another in one block on top of the latest. */
+  /**
+   * `eth_simulateV1`: the calls one after another in one block on top of the latest. `unsupported` where the node
+   * lacks it; such a node is not asked again for a while.
+   */
   readonly simulate: (
     calls: ReadonlyArray<Call>
   ) => Effect.Effect<ReadonlyArray<SimulatedCall>, ChainRpcError>

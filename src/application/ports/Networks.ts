@@ -30,6 +30,10 @@ export interface NetworkProfile {
     /** Absolute cap on the gas limit of one transaction. */
     readonly transactionGas: bigint
   }
+  /** Least maxPriorityFeePerGas (least gas price on legacy chains) that the chain's nodes take, wei. */
+  readonly minPriorityFeePerGas: bigint
+  /** Who asks for what a transaction's data cost on another layer: OP-stack's GasPriceOracle; null: nobody. */
+  readonly l1Fee: "op-stack" | null
   /** Blocks, the including one counted, before an answer is given. At least 1. */
   readonly confirmations: number
   /** Blocks, the including one counted, after which nothing is undone any more. At least `confirmations`. */

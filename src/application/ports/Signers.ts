@@ -49,5 +49,7 @@ export class SystemSigners extends Context.Tag("castellan/SystemSigners")<
     readonly deployer: Effect.Effect<Signer, SignerError>
     /** The service's own submitting EOA. */
     readonly serviceEoa: Effect.Effect<Signer, SignerError>
+    /** Signs what the operator pays for wallets: the verifying paymaster's key. */
+    readonly sponsor: Effect.Effect<Signer, SignerError>
   }
 >() {}

@@ -153,7 +153,8 @@ const work = (
           callGasLimit: 0n,
           verificationGasLimit: 0n,
           preVerificationGas: 0n,
-          ...look.prices,
+          maxFeePerGas: look.prices.maxFeePerGas,
+          maxPriorityFeePerGas: look.prices.maxPriorityFeePerGas,
           paymasterAndData: Hex.empty,
           signature: Hex.empty
         })
@@ -190,6 +191,7 @@ const work = (
               nonceKey: 0n,
               sequence: 0n,
               reserve: each.prefund,
+              l1Fee: each.l1Fee,
               userOpHash: null,
               returned: Hex.empty,
               complete: Effect.map(deployer.sign(digestOf(account)), (authorization) => {

@@ -8,12 +8,14 @@ import * as Keccak from "./Keccak.js"
 import * as Uint from "./Uint.js"
 
 /**
- * A transaction of type 2 (EIP-1559), with an empty access list. EIP-2681 bounds the nonce to 2^64 - 2, the chain
- * the other figures; encoding takes any uint256.
+ * A transaction of type 2 (EIP-1559) with an empty access list, or one of type 0 that is bound to its chain (EIP-155).
+ * EIP-2681 bounds the nonce to 2^64 - 2, the chain the other figures; encoding takes any uint256.
  */
 export interface Transaction {
   readonly chainId: bigint
   readonly nonce: bigint
+  /** True: type 0, and both prices are its gas price. */
+  readonly legacy: boolean
   /** Wei per gas unit. */
   readonly maxPriorityFeePerGas: bigint
   /** Wei per gas unit. */
@@ -32,7 +34,7 @@ export interface Signed {
   readonly hash: Hex.Bytes32
 }
 
-/** Bytes that are no signed transaction of this kind. */
+/** Bytes that are no signed transaction of these kinds. */
 export class MalformedTransaction extends Data.TaggedError("MalformedTransaction")<{
   readonly reason: string
 }> {}
@@ -47,35 +49,41 @@ const scalar = (value: bigint): string => {
   return `0x${digits.length % 2 === 0 ? digits : `0${digits}`}`
 }
 
-const fields = (tx: Transaction): Array<string | Array<string>> => [
+type Fields = Array<string | Array<string>>
+
+const payment = (tx: Transaction): Fields => [scalar(tx.gasLimit), tx.to, scalar(tx.value), tx.data]
+
+const legacyFields = (tx: Transaction): Fields => [scalar(tx.nonce), scalar(tx.maxFeePerGas), ...payment(tx)]
+
+const fields = (tx: Transaction): Fields => [
   scalar(tx.chainId),
   scalar(tx.nonce),
   scalar(tx.maxPriorityFeePerGas),
   scalar(tx.maxFeePerGas),
-  scalar(tx.gasLimit),
-  tx.to,
-  scalar(tx.value),
-  tx.data,
+  ...payment(tx),
   []
 ]
 
-const envelope = (payload: Array<string | Array<string>>): Hex.Hex =>
-  Hex.concat(type, Hex.unsafe(encodeRlp(payload)))
+const rlp = (payload: Fields): Hex.Hex => Hex.unsafe(encodeRlp(payload))
 
-/** What the sender signs: keccak256(0x02 || rlp(fields)). */
-export const signingDigest = (tx: Transaction): Hex.Bytes32 => Keccak.hash(envelope(fields(tx)))
+const envelope = (payload: Fields): Hex.Hex => Hex.concat(type, rlp(payload))
+
+/** What the sender signs: keccak256(0x02 || rlp(fields)), or keccak256(rlp(fields, chainId, 0, 0)) of a legacy one. */
+export const signingDigest = (tx: Transaction): Hex.Bytes32 =>
+  Keccak.hash(tx.legacy ? rlp([...legacyFields(tx), scalar(tx.chainId), "0x", "0x"]) : envelope(fields(tx)))
 
 /**
- * The bytes for `eth_sendRawTransaction`: 0x02 || rlp(fields, yParity, r, s). `signature` is r || s || v over the
- * signing digest, 65 bytes, v 27 or 28.
+ * The bytes for `eth_sendRawTransaction`: 0x02 || rlp(fields, yParity, r, s), or rlp(fields, v, r, s) of a legacy
+ * one with v = 35 + 2 * chainId + yParity. `signature` is r || s || v over the signing digest, 65 bytes, v 27 or 28.
  */
-export const serialize = (tx: Transaction, signature: Hex.Hex): Hex.Hex =>
-  envelope([
-    ...fields(tx),
-    signature.slice(130) === "1c" ? "0x01" : "0x",
-    scalar(BigInt(signature.slice(0, 66))),
-    scalar(BigInt(`0x${signature.slice(66, 130)}`))
-  ])
+export const serialize = (tx: Transaction, signature: Hex.Hex): Hex.Hex => {
+  const odd = signature.slice(130) === "1c"
+  const r = scalar(BigInt(signature.slice(0, 66)))
+  const s = scalar(BigInt(`0x${signature.slice(66, 130)}`))
+  return tx.legacy
+    ? rlp([...legacyFields(tx), scalar(tx.chainId * 2n + (odd ? 36n : 35n)), r, s])
+    : envelope([...fields(tx), odd ? "0x01" : "0x", r, s])
+}
 
 /** The transaction's hash, from its signed bytes. */
 export const hash = (raw: Hex.Hex): Hex.Bytes32 => Keccak.hash(raw)
@@ -83,27 +91,71 @@ export const hash = (raw: Hex.Hex): Hex.Bytes32 => Keccak.hash(raw)
 /** Half of the order of secp256k1: EIP-2 forbids an s above it. */
 const maxS = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
 
-const read = (raw: Hex.Hex): Signed | string => {
-  const items = decodeRlp(`0x${raw.slice(4)}`)
+interface Unverified {
+  readonly transaction: Transaction
+  readonly odd: boolean
+  readonly r: bigint
+  readonly s: bigint
+}
+
+/** The parts of an RLP list by their place; what is not there is empty. */
+const list = (raw: string) => {
+  const items = decodeRlp(raw)
   const bytes = (at: number): string => {
     const item = items[at]
     return typeof item === "string" ? item : "0x"
   }
   const integer = (at: number): bigint => (bytes(at) === "0x" ? 0n : BigInt(bytes(at)))
-  const transaction: Transaction = {
-    chainId: integer(0),
-    nonce: integer(1),
-    maxPriorityFeePerGas: integer(2),
-    maxFeePerGas: integer(3),
-    gasLimit: integer(4),
-    to: Address.unsafe(bytes(5)),
-    value: integer(6),
-    data: Hex.unsafe(bytes(7))
+  return { bytes, integer }
+}
+
+const readLegacy = (raw: Hex.Hex): Unverified => {
+  const { bytes, integer } = list(raw)
+  const v = integer(6)
+  return {
+    transaction: {
+      chainId: v < 37n ? 0n : (v - 35n) / 2n,
+      nonce: integer(0),
+      legacy: true,
+      maxPriorityFeePerGas: integer(1),
+      maxFeePerGas: integer(1),
+      gasLimit: integer(2),
+      to: Address.unsafe(bytes(3)),
+      value: integer(4),
+      data: Hex.unsafe(bytes(5))
+    },
+    odd: v % 2n === 0n,
+    r: integer(7),
+    s: integer(8)
   }
-  const v = bytes(9) === "0x01" ? 28n : 27n
-  const s = integer(11)
-  const signature = Hex.unsafe(`0x${Uint.toWord(integer(10))}${Uint.toWord(s)}${v.toString(16)}`)
-  if (serialize(transaction, signature) !== raw) return "not the encoding of a signed EIP-1559 transaction"
+}
+
+const readMarket = (raw: Hex.Hex): Unverified => {
+  const { bytes, integer } = list(`0x${raw.slice(4)}`)
+  return {
+    transaction: {
+      chainId: integer(0),
+      nonce: integer(1),
+      legacy: false,
+      maxPriorityFeePerGas: integer(2),
+      maxFeePerGas: integer(3),
+      gasLimit: integer(4),
+      to: Address.unsafe(bytes(5)),
+      value: integer(6),
+      data: Hex.unsafe(bytes(7))
+    },
+    odd: bytes(9) === "0x01",
+    r: integer(10),
+    s: integer(11)
+  }
+}
+
+const read = (raw: Hex.Hex): Signed | string => {
+  const { odd, r, s, transaction } = raw.startsWith(type) ? readMarket(raw) : readLegacy(raw)
+  const signature = Hex.unsafe(`0x${Uint.toWord(r)}${Uint.toWord(s)}${odd ? "1c" : "1b"}`)
+  if (serialize(transaction, signature) !== raw)
+    return "not the encoding of a signed transaction of type 2 or 0"
+  if (transaction.chainId === 0n) return "it names no chain"
   if (s > maxS) return "s is in the upper half"
   const publicKey = SigningKey.recoverPublicKey(signingDigest(transaction), signature)
   const from = Address.fromWord(Keccak.hash(Hex.unsafe(`0x${publicKey.slice(4)}`)))
@@ -112,7 +164,7 @@ const read = (raw: Hex.Hex): Signed | string => {
 
 /**
  * Signed bytes to the transaction and its sender. Only what `serialize` writes is taken: no access list, no
- * leading zeros, nothing behind.
+ * leading zeros, nothing behind, no legacy transaction of any chain (v 27 and 28).
  */
 export const parse = (raw: Hex.Hex): Either.Either<Signed, MalformedTransaction> =>
   Either.try({

@@ -2,34 +2,82 @@ import * as BigInts from "effect/BigInt"
 import * as Data from "effect/Data"
 import * as Either from "effect/Either"
 
-/** EIP-1559 prices, wei per gas unit. maxPriorityFeePerGas is never above maxFeePerGas. */
+/** What a gas unit is paid, wei. maxPriorityFeePerGas is never above maxFeePerGas. */
 export interface FeePrices {
   readonly maxFeePerGas: bigint
   readonly maxPriorityFeePerGas: bigint
+  /** The chain has no EIP-1559 market: both prices are the gas price, and transactions are of type 0. */
+  readonly legacy: boolean
+}
+
+/** What the chain asks for a gas unit in its next block, wei. */
+export interface Market {
+  /** Null without EIP-1559. */
+  readonly nextBaseFee: bigint | null
+  /** What the block's author is to get: maxPriorityFeePerGas, or the whole gas price where there is no base fee. */
+  readonly tip: bigint
+}
+
+/** What the operator lets a gas unit cost, wei. */
+export interface Bounds {
+  readonly maxFeePerGas: bigint
+  readonly maxPriorityFeePerGas: bigint
+  /** The chain's nodes take no transaction with less. */
+  readonly minPriorityFeePerGas: bigint
 }
 
 /** The chain asks for more than the operator allows; both in wei per gas unit. */
 export class AboveCap extends Data.TaggedError("AboveCap")<{
-  /** Next base fee plus tip, without any buffer. */
+  /** What the next block takes, without any buffer. */
   readonly needed: bigint
   readonly cap: bigint
 }> {}
 
 /**
  * Prices for a transaction in the next block: maxFeePerGas = overshoot(nextBaseFee + tip), cut to the operator's
- * absolute cap; the tip as it is. `Left` when the price without any buffer is above the cap already: such a
- * transaction would only wait.
+ * absolute cap. A tip is what the chain asks, cut to the operator's cap on tips and raised to the least that the
+ * chain takes. `Left` when the price without any buffer is above the cap already: such a transaction would only
+ * wait; and when the least tip is above its cap.
  */
-export const quote = (chain: {
-  readonly nextBaseFee: bigint
-  readonly tip: bigint
+export const quote = (
+  { nextBaseFee, tip: asked }: Market,
+  bounds: Bounds,
   /** Adds the caller's buffer; not below its argument. */
-  readonly overshoot: (price: bigint) => bigint
-  readonly cap: bigint
-}): Either.Either<FeePrices, AboveCap> => {
-  const { cap, nextBaseFee, overshoot, tip } = chain
+  overshoot: (price: bigint) => bigint
+): Either.Either<FeePrices, AboveCap> => {
+  const { maxFeePerGas: cap, maxPriorityFeePerGas: tipCap, minPriorityFeePerGas: least } = bounds
+  if (nextBaseFee === null) {
+    const needed = BigInts.max(asked, least)
+    if (needed > cap) return Either.left(new AboveCap({ needed, cap }))
+    const gasPrice = BigInts.min(overshoot(needed), cap)
+    return Either.right({ maxFeePerGas: gasPrice, maxPriorityFeePerGas: gasPrice, legacy: true })
+  }
+  if (least > tipCap) return Either.left(new AboveCap({ needed: least, cap: tipCap }))
+  const tip = BigInts.max(BigInts.min(asked, tipCap), least)
   const needed = nextBaseFee + tip
   if (needed > cap) return Either.left(new AboveCap({ needed, cap }))
   const maxFeePerGas = BigInts.min(overshoot(needed), cap)
-  return Either.right({ maxFeePerGas, maxPriorityFeePerGas: BigInts.min(tip, maxFeePerGas) })
+  return Either.right({ maxFeePerGas, maxPriorityFeePerGas: BigInts.min(tip, maxFeePerGas), legacy: false })
+}
+
+/** One block of a fee history. */
+export interface PastBlock {
+  /** Tip of the asked percentile of the block's gas, wei; 0 when it is empty. */
+  readonly reward: bigint
+  /** No transaction paid anything in it. */
+  readonly empty: boolean
+}
+
+/**
+ * The tip for the next block: the median of what recent blocks took, or what the node suggests if that is more.
+ * Empty blocks say nothing. Null when neither says anything.
+ */
+export const tipOf = (blocks: ReadonlyArray<PastBlock>, suggested: bigint | null): bigint | null => {
+  const paid = blocks
+    .filter(({ empty }) => !empty)
+    .map(({ reward }) => reward)
+    .sort((a, b) => (a < b ? -1 : a > b ? 1 : 0))
+  const median = paid[paid.length >> 1]
+  if (median === undefined) return suggested
+  return suggested === null ? median : BigInts.max(median, suggested)
 }

@@ -175,33 +175,28 @@ const floorOf = (data: DataCost): bigint => (data.gas / 4n) * 10n
 export const l1DataGas = (l1Fee: bigint, gasPrice: bigint): bigint =>
   gasPrice === 0n ? 0n : share(l1Fee * 12n, gasPrice * 10n)
 
-/** Gas that the paymaster's part of an op declares (v0.7 and later: in paymasterAndData after the address). */
+/**
+ * Gas that the paymaster of an op may use beside the op's own limits, and that is charged in advance. v0.6: its
+ * validation shares verificationGasLimit, its postOp may run twice with as much each. From v0.7 on paymasterAndData
+ * says it behind the address: 16 bytes for the validation, 16 for postOp.
+ */
 const paymasterGas = (
   version: Version,
-  paymasterAndData: Hex.Hex
-): { readonly verification: bigint; readonly postOp: bigint } =>
-  version === "v0.6" || paymasterAndData.length < 2 + 2 * 52
-    ? { verification: 0n, postOp: 0n }
-    : {
-        verification: BigInt(`0x${paymasterAndData.slice(42, 74)}`),
-        postOp: BigInt(`0x${paymasterAndData.slice(74, 106)}`)
-      }
+  { paymasterAndData, verificationGasLimit }: Pick<UserOperation, "paymasterAndData" | "verificationGasLimit">
+): bigint => {
+  if (paymasterAndData.length <= 2) return 0n
+  if (version === "v0.6") return 2n * verificationGasLimit
+  if (paymasterAndData.length < 2 + 2 * 52) return 0n
+  return BigInt(`0x${paymasterAndData.slice(42, 74)}`) + BigInt(`0x${paymasterAndData.slice(74, 106)}`)
+}
 
 /** Wei that the EntryPoint demands before it runs the op (its `_getRequiredPrefund`). */
 export const requiredPrefund = (
   version: Version,
   op: OpLimits & Pick<OpData, "maxFeePerGas" | "paymasterAndData">
-): bigint => {
-  const paymaster = paymasterGas(version, op.paymasterAndData)
-  const times = version === "v0.6" && op.paymasterAndData.length > 2 ? 3n : 1n
-  const gas =
-    op.callGasLimit +
-    op.verificationGasLimit * times +
-    op.preVerificationGas +
-    paymaster.verification +
-    paymaster.postOp
-  return gas * op.maxFeePerGas
-}
+): bigint =>
+  (op.callGasLimit + op.verificationGasLimit + op.preVerificationGas + paymasterGas(version, op)) *
+  op.maxFeePerGas
 
 /** The bundle needs more gas than one transaction may have. */
 export class BundleTooLarge extends Data.TaggedError("BundleTooLarge")<{
@@ -232,9 +227,8 @@ export const transactionGasLimit = (
   let around = unmetered[version].perBundle + newAccount
   for (const op of ops) {
     const cost = ofOp(version, op)
-    const paymaster = paymasterGas(version, op.paymasterAndData)
     data = add(data, cost)
-    declared += op.verificationGasLimit + op.callGasLimit + paymaster.verification + paymaster.postOp
+    declared += op.verificationGasLimit + op.callGasLimit + paymasterGas(version, op)
     around += unmetered[version].perOp + unmeteredPerWord * share(cost.bytes, word)
     if (version === "v0.6") largestVerification = BigInts.max(largestVerification, op.verificationGasLimit)
   }

@@ -2,9 +2,10 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { Contract, type JsonRpcProvider, keccak256, NonceManager } from "ethers"
+import * as Multicall from "../../domain/evm/Multicall.js"
 import { startAnvil } from "./Anvil.js"
 import { devKeys } from "./DevKeys.js"
-import { initCode } from "./deploy/Artifacts.js"
+import { artifact, initCode } from "./deploy/Artifacts.js"
 import { deploy } from "./deploy/DeterministicDeployer.js"
 import { deployEntryPoints, entryPoints } from "./deploy/EntryPoints.js"
 import { deploySuite, type Suite } from "./deploy/Suite.js"
@@ -59,6 +60,7 @@ const deployAll = async (provider: JsonRpcProvider, blockTime: number | null) =>
   })
   const token = await deploy(payer, initCode("TestToken"), salt)
   const reverter = await deploy(payer, initCode("Reverter"), salt)
+  await provider.send("anvil_setCode", [Multicall.address, artifact("Multicall").deployedBytecode])
   const beacon = new Contract(suite.beacon, ["function implementation() view returns (address)"], provider)
   const implementation: string = await beacon.getFunction("implementation")()
   const implementationCodeHash = keccak256(await provider.getCode(implementation))
@@ -67,7 +69,7 @@ const deployAll = async (provider: JsonRpcProvider, blockTime: number | null) =>
   return { entryPoints, suite, implementationCodeHash, token, reverter }
 }
 
-/** Anvil with EntryPoints, wallet suite, test token and reverter on it, until the scope closes. */
+/** Anvil with EntryPoints, wallet suite, test token, reverter and Multicall3 on it, until the scope closes. */
 export const start = (options: Options): Effect.Effect<DevChain, DevChainError, Scope.Scope> =>
   Effect.gen(function* () {
     const { chainId, url } = yield* anvil(options)

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname } from "node:path"
 import { fileURLToPath } from "node:url"
 import { api } from "../http/Api.js"
@@ -6,13 +6,29 @@ import * as Markdown from "../http/docs/Markdown.js"
 import * as OpenApi from "../http/docs/OpenApi.js"
 import * as Reference from "../http/docs/Reference.js"
 
-/** The generated pages of the documentation, by their path in the repository. */
-export const pages = (): Readonly<Record<string, string>> => {
-  const source = Reference.fromDocument(OpenApi.fromApi(api))
-  return { "docs/errors.md": Markdown.errors(source), "docs/reference.md": Markdown.reference(source) }
+const root = new URL("../../../", import.meta.url)
+
+/**
+ * The exchanges of `docs/examples/<endpoint>.json` by the endpoint's path. Live tests write and check them
+ * (`test/support/http/Examples.ts`); the reference shows them.
+ */
+export const exchanges = (): ReadonlyMap<string, Reference.Exchange> => {
+  const folder = new URL("docs/examples/", root)
+  return new Map(
+    readdirSync(folder)
+      .sort()
+      .map((file) => [
+        `/${file.replace(/\.json$/, "")}`,
+        JSON.parse(readFileSync(new URL(file, folder), "utf8"))
+      ])
+  )
 }
 
-const root = new URL("../../../", import.meta.url)
+/** The generated pages of the documentation, by their path in the repository. */
+export const pages = (): Readonly<Record<string, string>> => {
+  const source = Reference.fromDocument(OpenApi.fromApi(api), exchanges())
+  return { "docs/errors.md": Markdown.errors(source), "docs/reference.md": Markdown.reference(source) }
+}
 
 /** The pages whose file differs from what the contract and the catalogue say now. */
 export const stale = (): ReadonlyArray<string> =>

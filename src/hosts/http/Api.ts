@@ -2,6 +2,7 @@ import * as HttpApi from "@effect/platform/HttpApi"
 import * as OpenApi from "@effect/platform/OpenApi"
 import * as Chain from "./chain/Api.js"
 import * as ErrorEnvelope from "./ErrorEnvelope.js"
+import * as Events from "./events/Api.js"
 import * as Operations from "./operations/Api.js"
 import * as Service from "./service/Api.js"
 import * as Signing from "./signing/Api.js"
@@ -15,6 +16,7 @@ export const api = HttpApi.make("castellan")
   .add(Wallets.group)
   .add(Operations.group)
   .add(Chain.group)
+  .add(Events.group)
   .add(Signing.group)
   .add(Service.group)
   .addError(ErrorEnvelope.schemas[400], { status: 400 })

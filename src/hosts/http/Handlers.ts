@@ -4,6 +4,7 @@ import type * as Effect from "effect/Effect"
 import type { Caller } from "../../application/Caller.js"
 import type { Failure } from "../../application/Failure.js"
 import type * as Chain from "./chain/Api.js"
+import type * as Events from "./events/Api.js"
 import type * as Operations from "./operations/Api.js"
 import type * as Signing from "./signing/Api.js"
 import type * as Wallets from "./wallets/Api.js"
@@ -26,4 +27,5 @@ export type HandlersOf<Group extends HttpApiGroup.HttpApiGroup.Any, R> = {
 export type Handlers<R = unknown> = HandlersOf<typeof Wallets.group, R> &
   HandlersOf<typeof Operations.group, R> &
   HandlersOf<typeof Chain.group, R> &
+  HandlersOf<typeof Events.group, R> &
   HandlersOf<typeof Signing.group, R>

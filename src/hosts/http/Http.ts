@@ -1,4 +1,5 @@
 import * as Chain from "./chain/Http.js"
+import * as Events from "./events/Http.js"
 import * as Operations from "./operations/Http.js"
 import * as Signing from "./signing/Http.js"
 import * as Wallets from "./wallets/Http.js"
@@ -8,5 +9,6 @@ export const handlers = {
   ...Wallets.handlers,
   ...Operations.handlers,
   ...Chain.handlers,
+  ...Events.handlers,
   ...Signing.handlers
 }

@@ -14,11 +14,12 @@ import * as Server from "./Server.js"
  * answered within the drain time or told what is known of their transaction, then engine and stores.
  */
 export const start = (
-  config: Config
+  config: Config,
+  seams: Wiring.Seams = {}
 ): Effect.Effect<Server.Listening, Server.ListenError | Wiring.StartError, Scope.Scope> =>
   Effect.gen(function* () {
     const { limits, listen } = config
-    const ports = yield* Layer.build(Wiring.layer(config))
+    const ports = yield* Layer.build(Wiring.layer(config, seams))
     const front = yield* Front.make(Http.handlers, {
       maxBodyBytes: limits.bodyBytes,
       maxElements: limits.arrayElements,

@@ -109,52 +109,6 @@ describe("blocks", () => {
   )
 })
 
-describe("fees", () => {
-  const history = {
-    baseFeePerGas: ["0x64", "0x65"],
-    gasUsedRatio: [0.5],
-    reward: [["0x3"]],
-    oldestBlock: "0x5"
-  }
-  const node = (reward: unknown, tip: unknown) => (asked: Asked) =>
-    asked.method === "eth_feeHistory" ? result({ ...history, reward }) : tip
-
-  it.live("are the next base fee and the tip that the node suggests", () =>
-    withNode(node([["0x3"]], result("0x9")), (chain) =>
-      Effect.map(chain.fees, (fees) => expect(fees).toEqual({ nextBaseFee: 101n, tip: 9n }))
-    )
-  )
-
-  it.live("take the tip that was paid when the node suggests none", () =>
-    withNode(node([["0x3"]], { error: { code: -32_601, message: "method not found" } }), (chain) =>
-      Effect.map(chain.fees, (fees) => expect(fees).toEqual({ nextBaseFee: 101n, tip: 3n }))
-    )
-  )
-
-  it.live("are known while the node has not noted the block that it has just mined", () => {
-    const short = { baseFeePerGas: ["0x65"], gasUsedRatio: [], oldestBlock: "0x6", reward: [] }
-    return withNode(
-      (asked) => result(asked.method === "eth_feeHistory" ? short : "0x9"),
-      (chain) => Effect.map(chain.fees, (fees) => expect(fees).toEqual({ nextBaseFee: 101n, tip: 9n }))
-    )
-  })
-
-  it.live("are unknown when the node has neither, or lies about one", () =>
-    Effect.gen(function* () {
-      const refused = { error: { code: -32_601, message: "method not found" } }
-      expect(yield* withNode(node(null, refused), (chain) => reasonOf(chain.fees))).toBe("notAnRpc")
-      expect(yield* withNode(node([[]], refused), (chain) => reasonOf(chain.fees))).toBe("notAnRpc")
-      expect(yield* withNode(node([["0x3"]], result(9)), (chain) => reasonOf(chain.fees))).toBe("notAnRpc")
-      expect(
-        yield* withNode(
-          (asked) => (asked.method === "eth_feeHistory" ? result({ baseFeePerGas: [] }) : result("0x9")),
-          (chain) => reasonOf(chain.fees)
-        )
-      ).toBe("notAnRpc")
-    })
-  )
-})
-
 describe("receipts and transactions", () => {
   it.live("a receipt is read with its logs; one of a transaction in no block is none", () =>
     Effect.gen(function* () {

@@ -71,15 +71,15 @@ describe("HTTP round trips to anvil", () => {
       })
     ))
 
-  it("250 calls of one moment leave in three requests, and every answer finds its asker", () =>
+  it("600 calls of one moment leave in three requests, and every answer finds its asker", () =>
     on((chain) =>
       Effect.gen(function* () {
-        const data = Array.from({ length: 250 }, (_, n) =>
+        const data = Array.from({ length: 600 }, (_, n) =>
           Hex.unsafe(`0x${(n + 1).toString(16).padStart(64, "0")}`)
         )
         const answers = yield* Effect.forEach(data, (each) => chain.call({ to: echo, data: each }), together)
         expect(answers.map((answer) => answer.data)).toEqual(data)
-        expect(exchanges.map(({ length }) => length)).toEqual([100, 100, 50])
+        expect(exchanges.map(({ length }) => length)).toEqual([256, 256, 88])
       })
     ))
 

@@ -301,7 +301,7 @@ describe("connections to a host name", () => {
         const chain = yield* rpc.connect(withName(node.url), "caller")
         expect(yield* chain.chainId).toBe(1n)
         expect(
-          yield* chain.fees.pipe(
+          yield* chain.block("latest").pipe(
             Effect.flip,
             Effect.map(({ reason }) => reason)
           )

@@ -139,6 +139,61 @@ describe("reads that meet a refused or cut connection", () => {
   )
 })
 
+describe("a call at a block that the node has not seen yet", () => {
+  const behind = Either.right({
+    status: 200,
+    retryAfter: undefined,
+    body: '{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"header not found"}}'
+  })
+
+  fact(
+    "is repeated for some seconds, and answered when the node has caught up",
+    Effect.gen(function* () {
+      const { batches, times } = yield* node((turn) => (turn < 8 ? behind : good))
+      const result = yield* outcome(batches.read("eth_call", [{}, "0x10"]))
+      expect(Either.isRight(result) && result.right._tag).toBe("result")
+      expect(times.length).toBe(9)
+      expect(times.at(-1)).toBeGreaterThan(1_000)
+    })
+  )
+
+  fact(
+    "is what the node says of it in the end",
+    Effect.gen(function* () {
+      const { batches, times } = yield* node(() => behind)
+      const result = yield* outcome(batches.read("eth_call", [{}, "0x10"]))
+      expect(Either.isLeft(result) && result.left).toMatchObject({
+        reason: "rejected",
+        rpcCode: -32_000,
+        message: "header not found"
+      })
+      expect(times.length).toBe(9)
+      expect(times.at(-1)).toBeLessThan(6_000)
+    })
+  )
+
+  fact(
+    "is not repeated when another method says so, or a contract",
+    Effect.gen(function* () {
+      for (const [method, message] of [
+        ["eth_getLogs", "header not found"],
+        ["eth_call", "execution reverted: header not found"]
+      ] as const) {
+        const { batches, times } = yield* node(() =>
+          Either.right({
+            status: 200,
+            retryAfter: undefined,
+            body: JSON.stringify({ jsonrpc: "2.0", id: 1, error: { code: -32_000, message } })
+          })
+        )
+        const result = yield* outcome(batches.read(method, []))
+        expect(Either.isRight(result) && result.right._tag).toBe("error")
+        expect(times).toEqual([0])
+      }
+    })
+  )
+})
+
 describe("a send", () => {
   fact(
     "is never repeated",

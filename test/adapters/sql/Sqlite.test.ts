@@ -118,7 +118,10 @@ describe("the schema", () => {
       const before = yield* tables
       yield* Migrations.run
       expect(yield* tables).toEqual(before)
-      expect(yield* sql`select migration_id from castellan_migrations`).toEqual([{ migration_id: 1 }])
+      expect(yield* sql`select migration_id, name from castellan_migrations order by 1`).toEqual([
+        { migration_id: 1, name: "journal" },
+        { migration_id: 2, name: "abi" }
+      ])
     }).pipe(Effect.provide(inMemory))
   )
 

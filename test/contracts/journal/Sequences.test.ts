@@ -9,7 +9,7 @@ import * as MemoryJournal from "../../../src/adapters/memory/Journal.js"
 import * as SqlJournal from "../../../src/adapters/sql/Journal.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import { Journal, type JournalError } from "../../../src/application/ports/Journal.js"
-import { type Command, commands } from "../../support/journal/Commands.js"
+import { type Command, commands, requestIds } from "../../support/journal/Commands.js"
 import { options } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
 import { Model } from "../../support/journal/Model.js"
@@ -40,6 +40,55 @@ const compareOps = (memory: Service, sqlite: Service, model: Model, text: string
       })
   )
 
+/** What the journal tells of every request and of every open transaction, in the model's words. */
+const view = (journal: Service) =>
+  Effect.gen(function* () {
+    const found = yield* Effect.forEach(requestIds, journal.request)
+    const requests = found.map((request) =>
+      request === null
+        ? null
+        : {
+            key: request.idempotency?.key ?? null,
+            outcome: request.outcome,
+            failed: request.failed,
+            ops: request.ops.map(({ index, state, success, txHash, userOpHash }) => ({
+              index,
+              hash: userOpHash,
+              state,
+              success,
+              tx: txHash
+            })),
+            txHashes: request.txHashes
+          }
+    )
+    const open = (yield* journal.open).map(({ direct, mined, nonce, ops, signer, state, versions }) => ({
+      signer,
+      nonce,
+      state,
+      versions: versions.map((version) => version.txHash),
+      direct,
+      hashes: ops.map((op) => op.userOpHash),
+      mined: mined?.txHash ?? null
+    }))
+    return { requests, open, unfinished: yield* journal.unfinished }
+  })
+
+/** All three tell the same of every request, transaction and op. */
+const compare = (memory: Service, sqlite: Service, model: Model, text: string) =>
+  Effect.gen(function* () {
+    const expected = model.view(requestIds)
+    expect(yield* view(memory), `memory: ${text}`).toEqual(expected)
+    expect(yield* view(sqlite), `SQLite: ${text}`).toEqual(expected)
+    expect(yield* sqlite.open, text).toEqual(yield* memory.open)
+    for (const requestId of requestIds)
+      expect(yield* sqlite.request(requestId), text).toEqual(yield* memory.request(requestId))
+    for (const key of ["k1", "k2", "k3"])
+      expect(yield* sqlite.requestOf(Make.alice, "execute", key), text).toEqual(
+        yield* memory.requestOf(Make.alice, "execute", key)
+      )
+    yield* compareOps(memory, sqlite, model, text)
+  })
+
 const run = (list: ReadonlyArray<Command>, seen: Map<string, number>) =>
   Effect.gen(function* () {
     const memory = yield* MemoryJournal.make
@@ -55,7 +104,7 @@ const run = (list: ReadonlyArray<Command>, seen: Map<string, number>) =>
       seen.set(`${name} ${kindOf(known)}`, (seen.get(`${name} ${kindOf(known)}`) ?? 0) + 1)
       expect(yield* observe(journal(memory)), `memory: ${text}`).toEqual(known)
       if (name !== "wait") expect(yield* observe(journal(sqlite)), `SQLite: ${text}`).toEqual(known)
-      if (at % 20 === 19 || at === list.length - 1) yield* compareOps(memory, sqlite, model, text)
+      if (at % 10 === 9 || at === list.length - 1) yield* compare(memory, sqlite, model, text)
     }
   }).pipe(Effect.scoped, Effect.provide(TestContext.TestContext))
 
@@ -63,12 +112,23 @@ const run = (list: ReadonlyArray<Command>, seen: Map<string, number>) =>
 const endings = [
   "lease done",
   "lease null",
-  ...["accepted", "nonceTaken", "reserved", "otherConfiguration", "fails"].map((kind) => `accept ${kind}`),
+  ...["accepted", "known", "nonceTaken", "reserved", "otherConfiguration", "fails"].map(
+    (kind) => `accept ${kind}`
+  ),
   ...["allocated", "insufficientFunds", "fails"].map((kind) => `allocate ${kind}`),
-  ...["abandon", "identify", "unallocate", "recordSigned", "settle"].flatMap((name) => [
-    `${name} done`,
-    `${name} fails`
-  ])
+  ...[
+    "abandon",
+    "identify",
+    "unallocate",
+    "recordSigned",
+    "settle",
+    "finalise",
+    "unsettle",
+    "strand",
+    "handOver",
+    "refuse",
+    "finish"
+  ].flatMap((name) => [`${name} done`, `${name} fails`])
 ]
 
 describe("sequences of commands", () => {

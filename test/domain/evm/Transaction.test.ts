@@ -11,6 +11,7 @@ const transaction: fc.Arbitrary<Transaction.Transaction> = fc
   .record({
     chainId: fc.oneof(fc.constantFrom(1n, 137n, 8453n, 31337n), fc.bigInt(1n, 2n ** 53n)),
     nonce: fc.oneof(fc.constantFrom(0n, 127n, 128n, 255n, 256n), fc.bigInt(0n, 2n ** 53n - 2n)),
+    legacy: fc.boolean(),
     maxPriorityFeePerGas: uint(128),
     maxFeePerGas: uint(128),
     gasLimit: uint(64),
@@ -20,15 +21,21 @@ const transaction: fc.Arbitrary<Transaction.Transaction> = fc
   })
   // Ethers refuses to look at another order of the two.
   .map((tx) =>
-    tx.maxPriorityFeePerGas > tx.maxFeePerGas ? { ...tx, maxPriorityFeePerGas: tx.maxFeePerGas } : tx
+    tx.legacy || tx.maxPriorityFeePerGas > tx.maxFeePerGas
+      ? { ...tx, maxPriorityFeePerGas: tx.maxFeePerGas }
+      : tx
   )
 
 const key = fc
   .bigInt(1n, 2n ** 255n)
   .map((value) => new SigningKey(`0x${value.toString(16).padStart(64, "0")}`))
 
-const reference = (tx: Transaction.Transaction): Reference =>
-  Reference.from({ type: 2, ...tx, nonce: Number(tx.nonce) })
+const reference = ({ legacy, maxFeePerGas, maxPriorityFeePerGas, nonce, ...tx }: Transaction.Transaction) =>
+  Reference.from({
+    ...tx,
+    nonce: Number(nonce),
+    ...(legacy ? { type: 0, gasPrice: maxFeePerGas } : { type: 2, maxFeePerGas, maxPriorityFeePerGas })
+  })
 
 describe("Transaction", () => {
   it("its signing digest is that of ethers", () => {
@@ -57,7 +64,7 @@ describe("Transaction", () => {
   })
 
   it("r and s with leading zeros are written as scalars", () => {
-    const tx: Transaction.Transaction = {
+    const plain = {
       chainId: 1n,
       nonce: 0n,
       maxPriorityFeePerGas: 0n,
@@ -67,7 +74,8 @@ describe("Transaction", () => {
       value: 0n,
       data: Hex.empty
     }
-    for (const v of [27, 28]) {
+    for (const [v, legacy] of [27, 28].flatMap((v) => [[v, false] as const, [v, true] as const])) {
+      const tx: Transaction.Transaction = { ...plain, legacy }
       const signature = Signature.from({
         r: `0x${"00".repeat(3)}${"7f".repeat(29)}`,
         s: `0x${"00".repeat(31)}01`,
@@ -114,7 +122,7 @@ describe("Transaction", () => {
         const same = Reference.from(wrong)
         expect(parsed.right.from).toBe(same.from)
         expect(parsed.right.hash).toBe(same.hash)
-        expect(same.accessList).toEqual([])
+        expect(same.accessList ?? []).toEqual([])
       }),
       { numRuns: 300 }
     )
@@ -126,7 +134,28 @@ describe("Transaction", () => {
     )
   })
 
-  it("parsing refuses an access list, a legacy transaction, and an s in the upper half", () => {
+  it("a legacy one is the same bytes whatever the chain id, up to those that no JavaScript number holds", () => {
+    const signer = new SigningKey(`0x${"17".repeat(32)}`)
+    for (const chainId of [1n, 110n, 111n, 137n, 80_002n, 2n ** 64n, 2n ** 250n]) {
+      const tx: Transaction.Transaction = {
+        chainId,
+        nonce: 7n,
+        legacy: true,
+        maxPriorityFeePerGas: 5n,
+        maxFeePerGas: 5n,
+        gasLimit: 21_000n,
+        to: Address.zero,
+        value: 1n,
+        data: Hex.empty
+      }
+      const expected = reference(tx)
+      expect(Transaction.signingDigest(tx)).toBe(expected.unsignedHash)
+      expected.signature = signer.sign(expected.unsignedHash)
+      expect(Transaction.serialize(tx, Hex.unsafe(expected.signature.serialized))).toBe(expected.serialized)
+    }
+  })
+
+  it("parsing refuses an access list, a transaction of any chain, and an s in the upper half", () => {
     const signer = new SigningKey(`0x${"17".repeat(32)}`)
     const fields = { chainId: 1n, nonce: 0, to: Address.zero, gasLimit: 21_000n }
     const sign = (tx: Reference): string => {
@@ -138,21 +167,24 @@ describe("Transaction", () => {
       sign(
         Reference.from({ ...fields, type: 2, maxFeePerGas: 1n, maxPriorityFeePerGas: 1n, accessList: list })
       ),
-      sign(Reference.from({ ...fields, type: 0, gasPrice: 1n })),
+      sign(Reference.from({ ...fields, chainId: 0n, type: 0, gasPrice: 1n })),
       sign(Reference.from({ ...fields, type: 1, gasPrice: 1n }))
     ])
       expect(Either.isLeft(Transaction.parse(Hex.unsafe(raw)))).toBe(true)
-    const tx = {
-      ...fields,
-      nonce: 0n,
-      maxFeePerGas: 1n,
-      maxPriorityFeePerGas: 1n,
-      value: 0n,
-      data: Hex.empty
+    for (const legacy of [false, true]) {
+      const tx = {
+        ...fields,
+        nonce: 0n,
+        legacy,
+        maxFeePerGas: 1n,
+        maxPriorityFeePerGas: 1n,
+        value: 0n,
+        data: Hex.empty
+      }
+      const { r, s, v } = signer.sign(Transaction.signingDigest(tx))
+      const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
+      const high = `${r}${(order - BigInt(s)).toString(16).padStart(64, "0")}${(55 - v).toString(16)}`
+      expect(Either.isLeft(Transaction.parse(Transaction.serialize(tx, Hex.unsafe(high))))).toBe(true)
     }
-    const { r, s, v } = signer.sign(Transaction.signingDigest(tx))
-    const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
-    const high = `${r}${(order - BigInt(s)).toString(16).padStart(64, "0")}${(55 - v).toString(16)}`
-    expect(Either.isLeft(Transaction.parse(Transaction.serialize(tx, Hex.unsafe(high))))).toBe(true)
   })
 })

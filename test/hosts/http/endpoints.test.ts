@@ -21,7 +21,10 @@ describe("the endpoints", () => {
       "POST /execute",
       "POST /estimateGas",
       "POST /executeEncoded",
+      "POST /read",
       "POST /receipt",
+      "POST /filterEvent",
+      "POST /getEvents",
       "POST /getSigner",
       "POST /getbundleraddress",
       "GET /getbundleraddress",
@@ -112,8 +115,8 @@ describe("the endpoints", () => {
   it.scopedLive("that come later say so to whoever has a key, and to nobody else", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
-      expect(Object.keys(later)).toHaveLength(10)
       for (const path of Object.keys(later)) {
+        expect(endpoints.map((endpoint) => endpoint.path)).not.toContain(path)
         const answer = envelope(yield* post(url, path, {}))
         expect([answer.error, answer.code]).toEqual([
           `${path.slice(1)} is not available yet`,

@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { type Code, catalogue } from "../../../src/application/Catalogue.js"
-import { pages, stale } from "../../../src/hosts/cli/docs.js"
+import { exchanges, pages, stale } from "../../../src/hosts/cli/docs.js"
 import { api } from "../../../src/hosts/http/Api.js"
 import * as OpenApi from "../../../src/hosts/http/docs/OpenApi.js"
 import * as Reference from "../../../src/hosts/http/docs/Reference.js"
@@ -247,5 +248,17 @@ describe("the generated pages", () => {
     for (const { method, path } of endpoints) expect(reference).toContain(`### ${method} ${path}\n`)
     for (const [code, { text }] of Object.entries(catalogue))
       expect(errors).toContain(`| \`${code}\` | ${text} |`)
+  })
+
+  it("show exchanges whose requests and answers are of the contract", () => {
+    const { "docs/reference.md": reference = "" } = pages()
+    expect(exchanges().size).toBeGreaterThan(0)
+    for (const [path, { answer, request }] of exchanges()) {
+      const endpoint = endpoints.find((one) => one.path === path)
+      const strict = { onExcessProperty: "error" } as const
+      expect(() => Schema.decodeUnknownSync(endpoint?.payload ?? Schema.Never, strict)(request)).not.toThrow()
+      expect(() => Schema.decodeUnknownSync(endpoint?.success ?? Schema.Never, strict)(answer)).not.toThrow()
+      expect(reference).toContain(`\`\`\`json\n${JSON.stringify(answer, null, 2)}\n\`\`\`\n`)
+    }
   })
 })

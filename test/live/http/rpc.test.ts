@@ -31,6 +31,8 @@ const operation = () => ({
   funcParams: [wallet, "1"]
 })
 
+const read = () => ({ to: service.info.token, funcSignature: "decimals()", returnSignature: "uint8" })
+
 let op: object
 beforeAll(async () => {
   const { userOps } = await service.ok<Estimate>("/estimateGas", {
@@ -49,7 +51,8 @@ const requests = (rpc: string): ReadonlyArray<readonly [string, object]> => {
     ["/execute", { operations: [operation()], settings }],
     ["/estimateGas", { operations: [operation()], settings }],
     ["/executeEncoded", { operations: [op], settings }],
-    ["/receipt", { txHashes: [hash], rpc }]
+    ["/receipt", { txHashes: [hash], rpc }],
+    ["/read", { reads: [read(), read()], rpc }]
   ]
 }
 
@@ -65,7 +68,9 @@ const refuses = async (rpc: string, statuses: ReadonlyArray<number> = [400]) => 
     expect(statuses, `${path}: ${text}`).toContain(status)
     expect(text).not.toContain(secret)
     if (status !== 200)
-      expect(body.details[0]?.path, `${path}: ${text}`).toBe(path === "/receipt" ? "rpc" : "settings.rpc")
+      expect(body.details[0]?.path, `${path}: ${text}`).toBe(
+        path === "/receipt" || path === "/read" ? "rpc" : "settings.rpc"
+      )
   }
   expect(service.log()).not.toContain(secret)
   expect(await sent()).toBe(before)

@@ -104,7 +104,28 @@ export const handlers = {
       error: "operation 1: Panic(17)"
     }),
   executeEncoded: () => Effect.succeed(transaction),
+  read: () =>
+    Effect.succeed([
+      { readIndex: 0, results: ["7", { name: "x" }, [true]], errors: null },
+      { readIndex: 1, results: [], errors: "reverted without a reason" }
+    ]),
   receipt: () => Effect.succeed({ requestStatus: 202, receipts: [], pending: [], unknown: ["0x"] }),
+  filterEvent: () => Effect.succeed({ requestStatus: 200, txHashes: [transaction.txHash] }),
+  getEvents: () =>
+    Effect.succeed({
+      requestStatus: 200,
+      events: [
+        {
+          txHash: transaction.txHash,
+          blockNumber: 1,
+          logIndex: 0,
+          address: `0x${"44".repeat(20)}`,
+          eventName: "Transfer",
+          eventDef: "event Transfer(address indexed from, address indexed to, uint256 value)",
+          args: { from: "0x", to: "0x", value: "1" }
+        }
+      ]
+    }),
   getSigner: () => Effect.succeed({ address: "0x", publicKey: "04", type: "PRIVATE_KEY" as const }),
   getBundlerAddress: () => Effect.succeed({ address: "0x" }),
   getBundlerAddressByGet: () => Effect.succeed({ address: "0x" })

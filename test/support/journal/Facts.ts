@@ -5,7 +5,7 @@ import { Journal, type JournalError } from "../../../src/application/ports/Journ
 import * as Make from "./Make.js"
 
 /** Fails with a `JournalError` that tells nothing of the database or the data. */
-export const refused = (effect: Effect.Effect<unknown, JournalError>) =>
+export const refused = <R>(effect: Effect.Effect<unknown, JournalError, R>) =>
   Effect.map(Effect.flip(effect), (error) => {
     expect(error._tag).toBe("JournalError")
     expect(error.message).not.toMatch(/0x|select|insert|update|constraint|[0-9]{3}/i)

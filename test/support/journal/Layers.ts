@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type { SqlClient } from "@effect/sql/SqlClient"
+import * as SqlClient from "@effect/sql/SqlClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
@@ -20,7 +20,7 @@ export const temporaryFolder = Effect.acquireRelease(
 
 export const options = { sealingKey: Redacted.make("a secret of the tests that is long enough") }
 
-const on = <E>(client: Layer.Layer<SqlClient, E>): Layer.Layer<Journal> =>
+const on = <E>(client: Layer.Layer<SqlClient.SqlClient, E>): Layer.Layer<Journal> =>
   Layer.fresh(SqlJournal.layer(options).pipe(Layer.provide(client), Layer.orDie))
 
 export const sqliteAt = (filename: string): Layer.Layer<Journal> => on(Sqlite.layer({ filename }))
@@ -34,9 +34,44 @@ export const sqlite: Layer.Layer<Journal> = Layer.unwrapScoped(
 
 export const memory: Layer.Layer<Journal> = Layer.fresh(MemoryJournal.layer)
 
-/** Every journal; the one in PostgreSQL has a database of its own for every time it is provided. */
+/** References first. */
+const tables = [
+  "transaction_ops",
+  "transaction_versions",
+  "transactions",
+  "deployments",
+  "leases",
+  "ops",
+  "requests"
+]
+
+/** One database of the server, emptied every time it is provided: to make one takes longer than a test. */
+const postgres = ({ fresh }: Databases): Layer.Layer<Journal> => {
+  let database: Promise<Postgres.Options> | undefined
+  const emptied = Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    yield* Effect.forEach(tables, (table) => sql`delete from ${sql(table)}`, { discard: true })
+  })
+  return Layer.unwrapEffect(
+    Effect.promise(() => {
+      database ??= Effect.runPromise(fresh)
+      return database
+    }).pipe(
+      Effect.map((address) =>
+        Layer.fresh(
+          Layer.tap(SqlJournal.layer(options), () => emptied).pipe(
+            Layer.provide(Postgres.layer(address)),
+            Layer.orDie
+          )
+        )
+      )
+    )
+  )
+}
+
+/** Every journal, empty. */
 export const adaptersOn = (databases: Databases) => [
   { name: "memory", layer: memory },
   { name: "SQLite", layer: sqlite },
-  { name: "PostgreSQL", layer: on(databases.layer) }
+  { name: "PostgreSQL", layer: postgres(databases) }
 ]

@@ -10,7 +10,6 @@ import { Contract, HDNodeWallet, JsonRpcProvider, Mnemonic, NonceManager } from 
 import * as ChainRpc from "../../../src/adapters/json-rpc/ChainRpc.js"
 import * as AbiStore from "../../../src/adapters/memory/AbiStore.js"
 import * as Networks from "../../../src/adapters/memory/Networks.js"
-import * as Signers from "../../../src/adapters/private-key/Signers.js"
 import * as Journal from "../../../src/adapters/sql/Journal.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import type { Caller } from "../../../src/application/Caller.js"
@@ -38,6 +37,7 @@ import { artifact, initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { deploy } from "../../../src/hosts/cli/deploy/DeterministicDeployer.js"
 import { deployEntryPoints, entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { deploySuite, type Suite } from "../../../src/hosts/cli/deploy/Suite.js"
+import * as PrivateKeys from "../signing/PrivateKeys.js"
 
 /** Ports of the application over a real chain and a real database. */
 export type Ports =
@@ -132,6 +132,8 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
       maxPriorityFeePerGas: 100_000_000_000n,
       transactionGas: 16_777_216n
     },
+    minPriorityFeePerGas: 0n,
+    l1Fee: null,
     confirmations: 1,
     settledDepth: 1,
     bumpAfterMillis: 30_000,
@@ -141,7 +143,7 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
     pollIntervalMillis: 25,
     ...options.profile
   }
-  const keys = Signers.layer({
+  const keys = PrivateKeys.layer({
     signers: [
       {
         accountIds: [account],

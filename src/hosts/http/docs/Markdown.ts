@@ -28,7 +28,8 @@ const endpoint = (one: Endpoint): string =>
     `${one.summary}. ${one.description}\n`,
     fields("Request:", one.request, true),
     fields("Answer:", one.answer, false),
-    `\`\`\`sh\n${one.example}\n\`\`\`\n`
+    `\`\`\`sh\n${one.example}\n\`\`\`\n`,
+    one.exampleAnswer === null ? "" : `\`\`\`json\n${one.exampleAnswer}\n\`\`\`\n`
   ]
     .filter((part) => part !== "")
     .join("\n")

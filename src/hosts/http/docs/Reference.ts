@@ -22,6 +22,14 @@ export interface Endpoint {
   readonly answer: ReadonlyArray<Field>
   /** A shell command. */
   readonly example: string
+  /** What the service answered to that command, JSON text; null when the example was never sent. */
+  readonly exampleAnswer: string | null
+}
+
+/** A request that was sent to a real service, and what it answered. */
+export interface Exchange {
+  readonly request: unknown
+  readonly answer: unknown
 }
 
 export interface Group {
@@ -46,7 +54,11 @@ export interface Reference {
 
 const baseUrl = "http://127.0.0.1:8080"
 
-export const fromDocument = (document: Document): Reference => ({
+/** `exchanges`: by path, for endpoints whose example is one that was really answered. */
+export const fromDocument = (
+  document: Document,
+  exchanges: ReadonlyMap<string, Exchange> = new Map()
+): Reference => ({
   title: document.info.title,
   version: document.info.version,
   description: document.info.description,
@@ -56,7 +68,7 @@ export const fromDocument = (document: Document): Reference => ({
     endpoints: Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.entries(methods)
         .filter(([, operation]) => operation.tags.includes(name))
-        .map(([method, operation]) => endpoint(document, path, method, operation))
+        .map(([method, operation]) => endpoint(document, path, method, operation, exchanges.get(path)))
     )
   })),
   failures: ([400, 401, 404, 405, 422, 429, 500, 503] as const).map((status) => ({
@@ -65,7 +77,13 @@ export const fromDocument = (document: Document): Reference => ({
   }))
 })
 
-const endpoint = (document: Document, path: string, method: string, operation: Operation): Endpoint => {
+const endpoint = (
+  document: Document,
+  path: string,
+  method: string,
+  operation: Operation,
+  exchange: Exchange | undefined
+): Endpoint => {
   const request = operation.requestBody?.content["application/json"]
   const success = operation.responses["200"]
   const answer = success !== undefined && "content" in success ? Object.values(success.content)[0] : undefined
@@ -77,7 +95,8 @@ const endpoint = (document: Document, path: string, method: string, operation: O
     description: operation.description,
     request: request === undefined ? [] : fields(document, request.schema),
     answer: answer === undefined ? [] : fields(document, answer.schema),
-    example: example(path, operation.security.length > 0, request?.example)
+    example: example(path, operation.security.length > 0, exchange?.request ?? request?.example),
+    exampleAnswer: exchange === undefined ? null : JSON.stringify(exchange.answer, null, 2)
   }
 }
 

@@ -1,0 +1,15 @@
+/** The Castagnoli polynomial, bits reversed. */
+const polynomial = 0x82f63b78
+
+const table = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let value = byte
+  for (let bit = 0; bit < 8; bit++) value = (value & 1) === 1 ? (value >>> 1) ^ polynomial : value >>> 1
+  return value
+})
+
+/** CRC-32C (RFC 3720), with which Google's KMS tells that bytes arrived as they were sent. */
+export const of = (bytes: Uint8Array): number => {
+  let crc = 0xffffffff
+  for (const byte of bytes) crc = (crc >>> 8) ^ (table[(crc ^ byte) & 0xff] ?? 0)
+  return (crc ^ 0xffffffff) >>> 0
+}

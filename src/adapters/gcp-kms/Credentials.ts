@@ -1,0 +1,41 @@
+import { readFile } from "node:fs/promises"
+import type { KeyManagementServiceClient } from "@google-cloud/kms"
+import * as Effect from "effect/Effect"
+import type { KeyProviderError } from "../../application/ports/KeyProvider.js"
+import * as Failure from "./Failure.js"
+
+export const unusable: KeyProviderError = Failure.make(
+  "refused",
+  "the file of the credentials can not be used"
+)
+
+/**
+ * The JSON object in a file of credentials. The SDK would take what it can not parse for a private key, and fail with
+ * the first signature.
+ */
+export const read = (file: string): Effect.Effect<Record<string, unknown>, KeyProviderError> =>
+  Effect.tryPromise({
+    try: async (signal): Promise<unknown> => JSON.parse(await readFile(file, { encoding: "utf8", signal })),
+    catch: () => unusable
+  }).pipe(
+    Effect.filterOrFail(
+      (content): content is Record<string, unknown> =>
+        typeof content === "object" && content !== null && !Array.isArray(content),
+      () => unusable
+    )
+  )
+
+/** The part of a workload identity's client that trades its token for one of Google's. */
+interface Exchanging {
+  readonly transporter: unknown
+  readonly stsCredential?: { transporter: unknown }
+}
+
+/**
+ * Finds the credentials, once. A workload identity would trade its token over connections of its own, retried and
+ * without a time limit, and one trade that hangs holds up all calls: it gets the transport of the others.
+ */
+export const prepare = async (client: KeyManagementServiceClient): Promise<void> => {
+  const found = (await client.auth.getClient()) as unknown as Exchanging
+  if (found.stsCredential !== undefined) found.stsCredential.transporter = found.transporter
+}

@@ -1,0 +1,71 @@
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import { SigningKey } from "ethers/crypto"
+import { type KeyProvider, KeyProviderError, type ProviderKey } from "../../application/ports/KeyProvider.js"
+import type { Bytes32 } from "../../domain/evm/Hex.js"
+import * as Keystore from "./Keystore.js"
+
+/** Keys by name: 32 bytes in hex with or without 0x, or an encrypted keystore. */
+export interface Options {
+  readonly keys: Readonly<Record<string, Redacted.Redacted<string> | Keystore.Keystore>>
+}
+
+const keyShape = /^(?:0x)?[0-9a-fA-F]{64}$/
+
+const unsuitable = (message: string) => new KeyProviderError({ reason: "unsuitable", message })
+const noKey = unsuitable("no valid secp256k1 private key")
+const notFound = new KeyProviderError({ reason: "notFound", message: "there is no private key of this name" })
+
+const parsed = (text: string): Effect.Effect<SigningKey, KeyProviderError> =>
+  keyShape.test(text)
+    ? Effect.try({
+        try: () => {
+          const key = new SigningKey(text.startsWith("0x") ? text : `0x${text}`)
+          // Zero and what is beyond the curve's order have no public key.
+          SigningKey.computePublicKey(key.publicKey)
+          return key
+        },
+        // The cause is dropped: it may quote the key.
+        catch: () => noKey
+      })
+    : Effect.fail(noKey)
+
+const loaded = (
+  key: Redacted.Redacted<string> | Keystore.Keystore
+): Effect.Effect<SigningKey, KeyProviderError> =>
+  Redacted.isRedacted(key)
+    ? Effect.suspend(() => parsed(Redacted.value(key)))
+    : Keystore.open(key).pipe(
+        Effect.mapError(({ message }) => unsuitable(`the keystore ${message}`)),
+        Effect.flatMap((opened) => parsed(Redacted.value(opened)))
+      )
+
+const signatureOf = (key: SigningKey, digest: Bytes32) => {
+  const { r, s } = key.sign(digest)
+  return { r: BigInt(r), s: BigInt(s) }
+}
+
+const malformed = new KeyProviderError({ reason: "refused", message: "the digest is not 32 bytes" })
+
+const providerKey = (key: Effect.Effect<SigningKey, KeyProviderError>): ProviderKey => ({
+  type: "PRIVATE_KEY",
+  publicKey: Effect.map(key, ({ publicKey }) => publicKey.slice(2)),
+  maxBatch: 16,
+  sign: (digests) =>
+    Effect.flatMap(key, (loadedKey) =>
+      Effect.try({
+        try: () => digests.map((digest) => signatureOf(loadedKey, digest)),
+        catch: () => malformed
+      })
+    )
+})
+
+/** Keys that this process holds in memory. Keystores are decrypted here, one after the other, and never again. */
+export const make = ({ keys }: Options): Effect.Effect<KeyProvider> =>
+  Effect.gen(function* () {
+    const ready = new Map<string, ProviderKey>()
+    for (const [name, key] of Object.entries(keys))
+      ready.set(name, providerKey(yield* Effect.exit(loaded(key))))
+    const absent = providerKey(Effect.fail(notFound))
+    return { key: (name) => ready.get(name) ?? absent }
+  })

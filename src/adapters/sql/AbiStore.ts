@@ -1,0 +1,170 @@
+import * as SqlClient from "@effect/sql/SqlClient"
+import { SqlError } from "@effect/sql/SqlError"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Layer from "effect/Layer"
+import { AbiStore, AbiStoreError, refusal } from "../../application/ports/AbiStore.js"
+import type { AccountId } from "../../application/ports/Accounts.js"
+import * as ErrorDefinition from "../../domain/abi/ErrorDefinition.js"
+import * as Event from "../../domain/abi/Event.js"
+import * as Keccak from "../../domain/evm/Keccak.js"
+import * as ErrorCode from "./ErrorCode.js"
+import * as Migrations from "./Migrations.js"
+import * as Store from "./Store.js"
+
+interface Row {
+  readonly ordinal: number
+  readonly kind: "event" | "error"
+  readonly canonical: string
+}
+
+/** What is known of one account: its first `ordinal` definitions. Rows never change, so that it is never wrong. */
+interface Known {
+  readonly turn: Effect.Semaphore
+  readonly canonical: Set<string>
+  ordinal: number
+  characters: number
+  events: ReadonlyArray<Event.EventDefinition>
+  errors: ReadonlyArray<ErrorDefinition.ErrorDefinition>
+}
+
+/** Characters of canonical texts that are held parsed, over all accounts. */
+const maxHeldCharacters = 16_777_216
+
+/** Definitions that are parsed before other work of the process has its turn. */
+const parsedAtOnce = 200
+
+const breathe = Effect.async<void>((resume) => {
+  setImmediate(() => resume(Effect.void))
+})
+
+const failed = (error: SqlError): AbiStoreError =>
+  new AbiStoreError({
+    reason: "unavailable",
+    message: `the store of definitions failed${ErrorCode.suffix(error)}`
+  })
+
+/** The accounts of which something is known, the one asked for last at the end. */
+const makeHeld = () => {
+  const held = new Map<AccountId, Known>()
+  return {
+    of: (account: AccountId): Known => {
+      const known = held.get(account) ?? {
+        turn: Effect.unsafeMakeSemaphore(1),
+        canonical: new Set<string>(),
+        ordinal: 0,
+        characters: 0,
+        events: [],
+        errors: []
+      }
+      held.delete(account)
+      held.set(account, known)
+      return known
+    },
+    /** Forgets the accounts asked for longest ago, but never the last one. */
+    trim: (): void => {
+      let characters = 0
+      for (const known of held.values()) characters += known.characters
+      for (const [account, known] of held) {
+        if (characters <= maxHeldCharacters || held.size === 1) return
+        characters -= known.characters
+        held.delete(account)
+      }
+    }
+  }
+}
+
+const read = <A>(parsed: Either.Either<A, unknown>): ReadonlyArray<A> =>
+  // Every text was written from a definition; one that only a newer version of the program reads is passed over.
+  Either.match(parsed, { onLeft: () => [], onRight: (definition) => [definition] })
+
+/** Adds the rows that follow on what is known. */
+const learn = (known: Known, rows: ReadonlyArray<Row>): void => {
+  const texts = (kind: Row["kind"]) =>
+    rows.filter((row) => row.kind === kind).map(({ canonical }) => canonical)
+  const events = texts("event").flatMap((text) => read(Event.parse(text)))
+  const errors = texts("error").flatMap((text) => read(ErrorDefinition.parse(text)))
+  if (events.length > 0) known.events = [...known.events, ...events]
+  if (errors.length > 0) known.errors = [...known.errors, ...errors]
+  for (const { canonical, ordinal } of rows) {
+    known.ordinal = ordinal
+    known.characters += canonical.length
+    known.canonical.add(canonical)
+  }
+}
+
+/**
+ * Definitions in the database of the client; brings its schema up to date first. Of an account that was read before,
+ * a read asks only for what was registered since, by whichever process.
+ */
+export const make: Effect.Effect<
+  Context.Tag.Service<typeof AbiStore>,
+  Migrations.MigrationsError,
+  SqlClient.SqlClient
+> = Effect.gen(function* () {
+  yield* Migrations.run
+  const sql = yield* SqlClient.SqlClient
+  const lock = Store.lock(sql)
+  const held = makeHeld()
+
+  const refresh = (account: AccountId, known: Known): Effect.Effect<void, SqlError> =>
+    Effect.gen(function* () {
+      const rows = yield* sql<Row>`
+        select ordinal, kind, canonical from abi_definitions
+        where account_id = ${account} and ordinal > ${known.ordinal} order by ordinal`
+      for (const [index, chunk] of Store.chunks(rows, parsedAtOnce).entries()) {
+        if (index > 0) yield* breathe
+        learn(known, chunk)
+      }
+      if (rows.length > 0) held.trim()
+    })
+
+  /** One reader or writer of an account at a time: what is new is parsed once. */
+  const inTurn = <A, E>(
+    account: AccountId,
+    use: (known: Known) => Effect.Effect<A, E | SqlError>
+  ): Effect.Effect<A, Exclude<E, SqlError> | AbiStoreError> =>
+    Effect.suspend(() => {
+      const known = held.of(account)
+      return known.turn.withPermits(1)(use(known))
+    }).pipe(
+      Effect.withTracerEnabled(false),
+      Effect.catchIf(
+        (error): error is Extract<E | SqlError, SqlError> => error instanceof SqlError,
+        (error) => Effect.fail(failed(error))
+      )
+    )
+
+  const list = <A>(account: AccountId, of: (known: Known) => A) =>
+    inTurn(account, (known) => Effect.map(refresh(account, known), () => of(known)))
+
+  const add = (account: AccountId, kind: Row["kind"], canonical: string) =>
+    inTurn(account, (known) => {
+      if (known.canonical.has(canonical)) return Effect.void
+      const insert = Effect.gen(function* () {
+        yield* lock(`abi:${account}`)
+        yield* refresh(account, known)
+        if (known.canonical.has(canonical)) return
+        const refused = refusal(known.ordinal, known.characters + canonical.length)
+        if (refused !== null) return yield* Effect.fail(refused)
+        const row = { account_id: account, ordinal: known.ordinal + 1, kind, canonical }
+        yield* sql`insert into abi_definitions ${sql.insert({ ...row, digest: Keccak.hashText(canonical) })}`
+      })
+      // Outside of the transaction first: the first reading of an account may be a long one.
+      const first = known.ordinal === 0 ? refresh(account, known) : Effect.void
+      return Effect.zipRight(first, Store.transaction(sql)(insert))
+    })
+
+  return {
+    events: (account) => list(account, ({ events }) => events),
+    errors: (account) => list(account, ({ errors }) => errors),
+    addEvent: (account, { canonical }) => add(account, "event", canonical),
+    addError: (account, { canonical }) => add(account, "error", canonical)
+  }
+})
+
+export const layer: Layer.Layer<AbiStore, Migrations.MigrationsError, SqlClient.SqlClient> = Layer.effect(
+  AbiStore,
+  make
+)

@@ -1,0 +1,161 @@
+import * as Reactivity from "@effect/experimental/Reactivity"
+import * as SqlClient from "@effect/sql/SqlClient"
+import type { Connection } from "@effect/sql/SqlConnection"
+import { SqlError } from "@effect/sql/SqlError"
+import * as PgClient from "@effect/sql-pg/PgClient"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as Scope from "effect/Scope"
+import * as ErrorCode from "./ErrorCode.js"
+
+/** The server cannot be used. Of its address only the host is named. */
+export class PostgresError extends Data.TaggedError("PostgresError")<{ readonly message: string }> {}
+
+/** Where the database is. */
+export type Address =
+  | {
+      /** `postgres://user:password@host:port/database?sslmode=verify-full` */
+      readonly url: Redacted.Redacted<string>
+    }
+  | {
+      readonly host: string
+      /** Default 5432. */
+      readonly port?: number
+      readonly user: string
+      readonly password: Redacted.Redacted<string>
+      readonly database: string
+    }
+
+export type Options = Address & {
+  /** Connections that this process holds at most, at least 2. Default 10. */
+  readonly maxConnections?: number
+  /** How long a connection may take, and how long one waits for a free one, milliseconds. Default 5,000. */
+  readonly connectTimeoutMillis?: number
+}
+
+/** The names of PostgreSQL's types are numbers on the wire; text stands for every other type. */
+const boolean = 16
+const integers: ReadonlySet<number> = new Set([20, 21, 23])
+
+const integer = (text: string): number | string => {
+  const value = Number(text)
+  return Number.isSafeInteger(value) ? value : text
+}
+
+/** Rows as SQLite has them: integers are numbers; one beyond 2^53 stays text, which keeps it exact. */
+const types = {
+  getTypeParser: (type: number) => (value: string) => {
+    if (type === boolean) return value === "t"
+    return integers.has(type) ? integer(value) : value
+  }
+}
+
+/**
+ * What a server, a database or a role may be set to does not count. Statements of a transaction see what others
+ * committed before them (a lock that was waited for is worth nothing otherwise), and a commit is on the disk.
+ * Nobody waits for ever for a lock, nor keeps one when its process is stuck or cut off.
+ */
+const begin = `begin isolation level read committed read write;
+set local lock_timeout = '10s';
+set local statement_timeout = '60s';
+set local idle_in_transaction_session_timeout = '30s';
+select set_config('synchronous_commit', 'on', true)
+where current_setting('synchronous_commit') not in ('on', 'remote_apply')`
+
+/** The server answers a commit of a failed transaction with success, and calls it a rollback. */
+const isCommit = (answer: unknown): boolean =>
+  typeof answer === "object" && answer !== null && "command" in answer && answer.command === "COMMIT"
+
+const withTransaction = (reserve: SqlClient.SqlClient["reserve"]): SqlClient.SqlClient["withTransaction"] => {
+  const run = (sql: string) => (connection: Connection) =>
+    Effect.asVoid(connection.executeUnprepared(sql, [], undefined))
+  // A connection that may still be inside of a transaction must not be used for another one: it is ended.
+  const rollback = (connection: Connection) =>
+    run("rollback")(connection).pipe(
+      Effect.catchAll(() => run("select pg_terminate_backend(pg_backend_pid())")(connection)),
+      Effect.ignore
+    )
+  return SqlClient.makeWithTransaction({
+    transactionTag: SqlClient.TransactionConnection,
+    spanAttributes: [],
+    acquireConnection: Effect.flatMap(Scope.make(), (scope) =>
+      Effect.map(Scope.extend(reserve, scope), (connection) => [scope, connection] as const)
+    ),
+    begin: run(begin),
+    savepoint: (connection, id) => run(`savepoint s${id}`)(connection),
+    commit: (connection) =>
+      connection.executeRaw("commit", []).pipe(
+        Effect.filterOrFail(
+          isCommit,
+          () => new SqlError({ cause: { code: "25P02" }, message: "the transaction was rolled back" })
+        ),
+        Effect.tapError(() => rollback(connection)),
+        Effect.asVoid
+      ),
+    rollback,
+    rollbackSavepoint: (connection, id) => run(`rollback to savepoint s${id}`)(connection)
+  })
+}
+
+/** What may be shown of the address; null when it is no URL of a PostgreSQL server. */
+const shownHost = (options: Options): string | null => {
+  if (!("url" in options)) return options.host
+  const text = Redacted.value(options.url)
+  if (!/^postgres(?:ql)?:\/\//.test(text) || !URL.canParse(text)) return null
+  return new URL(text).hostname || "the local socket"
+}
+
+const config = (options: Options): PgClient.PgClientConfig => ({
+  ...("url" in options
+    ? { url: options.url }
+    : {
+        host: options.host,
+        port: options.port ?? 5432,
+        username: options.user,
+        password: options.password,
+        database: options.database
+      }),
+  applicationName: "castellan",
+  maxConnections: Math.max(2, options.maxConnections ?? 10),
+  connectTimeout: options.connectTimeoutMillis ?? 5_000,
+  types
+})
+
+/**
+ * A client of one PostgreSQL database, with a pool of connections. Every commit is on the server's disk when it
+ * returns; a server that does not write to the disk (`fsync = off`) is refused.
+ */
+export const make = (
+  options: Options
+): Effect.Effect<SqlClient.SqlClient, PostgresError, Scope.Scope | Reactivity.Reactivity> =>
+  Effect.gen(function* () {
+    const host = shownHost(options)
+    if (host === null)
+      return yield* new PostgresError({ message: "the database's URL is not one of PostgreSQL" })
+    const failed = (cause: unknown) =>
+      cause instanceof PostgresError
+        ? cause
+        : new PostgresError({
+            message: `cannot use the PostgreSQL server at ${host}${ErrorCode.suffix(cause)}`
+          })
+    return yield* Effect.gen(function* () {
+      const client = yield* PgClient.make(config(options))
+      const sql: SqlClient.SqlClient = Object.assign(client, {
+        withTransaction: withTransaction(client.reserve)
+      })
+      const [disk] = yield* sql<{ readonly fsync: string }>`select current_setting('fsync') as fsync`
+      if (disk?.fsync !== "on")
+        return yield* new PostgresError({
+          message: `the PostgreSQL server at ${host} does not write commits to the disk (fsync)`
+        })
+      return sql
+    }).pipe(
+      Effect.catchAllDefect((defect) => Effect.fail(defect)),
+      Effect.mapError(failed)
+    )
+  }).pipe(Effect.withTracerEnabled(false))
+
+export const layer = (options: Options): Layer.Layer<SqlClient.SqlClient, PostgresError> =>
+  Layer.scoped(SqlClient.SqlClient, make(options)).pipe(Layer.provide(Reactivity.layer))

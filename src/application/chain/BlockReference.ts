@@ -1,0 +1,22 @@
+import * as Either from "effect/Either"
+import * as Uint from "../../domain/evm/Uint.js"
+
+/** A block as a request names it: by its number, or by what is to be resolved on the chain. */
+export type BlockReference = bigint | "latest"
+
+const tags: Readonly<Record<string, BlockReference>> = {
+  earliest: 0n,
+  latest: "latest",
+  // No event of a pending block is part of the chain yet.
+  pending: "latest"
+}
+
+/** A hex or decimal number of at most 8 bytes, or a tag; `Left` says why it is none. */
+export const parse = (text: string): Either.Either<BlockReference, string> => {
+  const tag = Object.hasOwn(tags, text) ? tags[text] : undefined
+  if (tag !== undefined) return Either.right(tag)
+  return Either.mapLeft(
+    Uint.from(text, 64),
+    () => `expected a block number, hex or decimal, or one of ${Object.keys(tags).join(", ")}`
+  )
+}

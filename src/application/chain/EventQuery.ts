@@ -1,0 +1,131 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Schema from "effect/Schema"
+import * as BuiltIn from "../../domain/abi/BuiltIn.js"
+import * as Event from "../../domain/abi/Event.js"
+import * as EventFilter from "../../domain/abi/EventFilter.js"
+import * as UseAbi from "../../domain/abi/UseAbi.js"
+import * as Address from "../../domain/evm/Address.js"
+import type { Caller } from "../Caller.js"
+import { type InvalidRequest, invalid } from "../Failure.js"
+import { optional, RpcUrl } from "../Fields.js"
+import { AbiStore } from "../ports/AbiStore.js"
+
+/** Contracts that one request may name. */
+export const maxContracts = 256
+
+/** Definitions that one `eventName` may mean. */
+export const maxDefinitions = 32
+
+const BlockText = Schema.String.annotations({
+  description:
+    "A block number, hex (0x10) or decimal, or one of the tags earliest, latest, pending. Default: latest. pending means latest: what is not mined has no events."
+})
+
+/** The request of `/filterEvent` and `/getEvents`. */
+export const Request = Schema.Struct({
+  contracts: optional(
+    Schema.Array(Address.schema).annotations({
+      description: `Contracts whose events are looked for, at most ${maxContracts}. None: any contract.`
+    })
+  ),
+  eventName: optional(
+    Schema.String.annotations({
+      description:
+        "Name of a registered event; it means all definitions of this name. Required without eventDef."
+    })
+  ),
+  eventDef: optional(
+    Schema.String.annotations({
+      description:
+        "Definition of a registered event, for example event Deposit(address indexed from, uint256 amount)."
+    })
+  ),
+  fields: optional(
+    Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
+      description:
+        "By the name of an event's field the value that it must have, or an array of values of which it must have one. One value of an array type is JSON text, or an array inside of the array."
+    })
+  ),
+  fromBlock: optional(BlockText),
+  toBlock: optional(BlockText),
+  rpc: RpcUrl,
+  useABI: optional(Schema.Array(Schema.Unknown))
+}).annotations({ identifier: "EventQuery" })
+export type Request = typeof Request.Type
+
+const known = (
+  caller: Caller,
+  useABI: ReadonlyArray<unknown>
+): Effect.Effect<ReadonlyArray<Event.EventDefinition>, InvalidRequest, AbiStore> =>
+  Effect.gen(function* () {
+    const own = yield* Either.mapLeft(UseAbi.parse(useABI), ({ index, message }) =>
+      invalid("invalid_request", [{ path: `useABI[${index}]`, message }])
+    )
+    const store = yield* AbiStore
+    const registered = yield* Effect.orDie(store.events(caller.principal.accountId))
+    return [...own.events, ...registered, ...BuiltIn.events]
+  })
+
+const wrong = (path: string, message: string) => invalid("invalid_request", [{ path, message }])
+
+/** Which of the known definitions are meant, in order of precedence, each once. */
+const meant = (
+  { eventDef, eventName }: Request,
+  definitions: ReadonlyArray<Event.EventDefinition>
+): Either.Either<ReadonlyArray<Event.EventDefinition>, InvalidRequest> => {
+  const unregistered = (path: string) =>
+    invalid("event_not_registered", [
+      { path, message: "register the event with /addEvent, or send it in useABI" }
+    ])
+  if (eventDef !== undefined) {
+    const given = Event.parse(eventDef)
+    if (Either.isLeft(given)) return Either.left(wrong("eventDef", given.left.message))
+    const { canonical, name } = given.right
+    if (eventName !== undefined && eventName !== name)
+      return Either.left(wrong("eventName", `eventDef defines ${name}`))
+    const definition = definitions.find((one) => one.canonical === canonical)
+    return definition === undefined ? Either.left(unregistered("eventDef")) : Either.right([definition])
+  }
+  if (eventName === undefined) return Either.left(wrong("eventName", "eventName or eventDef is required"))
+  const named = new Map<string, Event.EventDefinition>()
+  for (const one of definitions)
+    if (one.name === eventName && !named.has(one.canonical)) named.set(one.canonical, one)
+  if (named.size === 0) return Either.left(unregistered("eventName"))
+  return named.size > maxDefinitions
+    ? Either.left(wrong("eventName", `${named.size} definitions have this name: choose one with eventDef`))
+    : Either.right([...named.values()])
+}
+
+const fieldPath = (name: string, index: number | null): string => {
+  const field = /^[A-Za-z_$][\w$]{0,63}$/.test(name)
+    ? `fields.${name}`
+    : `fields[${JSON.stringify(name.length > 64 ? `${name.slice(0, 64)}...` : name)}]`
+  return index === null ? field : `${field}[${index}]`
+}
+
+const misfit = (problem: EventFilter.UnknownField | EventFilter.InvalidValue): InvalidRequest =>
+  problem._tag === "UnknownField"
+    ? wrong(fieldPath(problem.name, null), `${problem.eventName} has no such field`)
+    : wrong(fieldPath(problem.name, problem.index), problem.message)
+
+/**
+ * The filters of the events that the request means. A definition that lacks a field, or whose type a value does not
+ * fit, can have no such event and is left out; when none is left, the request is refused.
+ */
+export const filters = (
+  caller: Caller,
+  request: Request
+): Effect.Effect<ReadonlyArray<EventFilter.EventFilter>, InvalidRequest, AbiStore> =>
+  Effect.gen(function* () {
+    if ((request.contracts ?? []).length > maxContracts)
+      return yield* Effect.fail(wrong("contracts", `expected at most ${maxContracts} addresses`))
+    const definitions = yield* meant(request, yield* known(caller, request.useABI ?? []))
+    const made = definitions.map((definition) => EventFilter.make(definition, request.fields ?? {}))
+    const fitting = made.flatMap((one) => (Either.isRight(one) ? [one.right] : []))
+    if (fitting.length > 0) return fitting
+    // A wrong value of a field that exists is nearer to what was meant than a field that does not.
+    const problems = made.flatMap((one) => (Either.isLeft(one) ? [one.left] : []))
+    const nearest = problems.find(({ _tag }) => _tag === "InvalidValue") ?? problems[0]
+    return yield* Effect.fail(nearest === undefined ? invalid("event_not_registered") : misfit(nearest))
+  })

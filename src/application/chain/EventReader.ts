@@ -1,0 +1,242 @@
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import type { EventDefinition } from "../../domain/abi/Event.js"
+import type { EventFilter } from "../../domain/abi/EventFilter.js"
+import type { DecodedLog } from "../../domain/abi/Log.js"
+import type { Address } from "../../domain/evm/Address.js"
+import type { Bytes32 } from "../../domain/evm/Hex.js"
+import type { Caller } from "../Caller.js"
+import * as Connection from "../engine/Connection.js"
+import { type Failure, type InvalidRequest, invalid, unprocessable } from "../Failure.js"
+import type { AbiStore } from "../ports/AbiStore.js"
+import {
+  type Block,
+  type ChainClient,
+  type ChainRpc,
+  ChainRpcError,
+  type FoundLog,
+  type LogFilter
+} from "../ports/ChainRpc.js"
+import type { Networks } from "../ports/Networks.js"
+import * as BlockReference from "./BlockReference.js"
+import * as EventQuery from "./EventQuery.js"
+import * as LogRanges from "./LogRanges.js"
+import { type BlockRange, sizeOf } from "./LogRefusal.js"
+
+/** An event on the chain. */
+export interface FoundEvent {
+  readonly log: FoundLog
+  readonly definition: EventDefinition
+  readonly decoded: DecodedLog
+}
+
+/** Blocks that one request may span. */
+export const maxBlocks = 1_000_000n
+
+/** What one reading may cost and bring. */
+export const bounds: LogRanges.Bounds = { asks: 1_000, concurrency: 8, results: 10_000 }
+
+/** Readings of a range whose chain changes meanwhile. */
+const maxReadings = 3
+
+/** All readings of a request together. */
+const patienceMillis = 60_000
+
+/** The chain was reorganised while it was read in parts. */
+class ViewChanged extends Data.TaggedError("ViewChanged") {}
+
+const reference = (
+  path: "fromBlock" | "toBlock",
+  text: string | undefined
+): Either.Either<BlockReference.BlockReference, InvalidRequest> =>
+  Either.mapLeft(BlockReference.parse(text ?? "latest"), (message) =>
+    invalid("invalid_request", [{ path, message }])
+  )
+
+const latest = (chain: ChainClient): Effect.Effect<Block, ChainRpcError> =>
+  Effect.flatMap(chain.block("latest"), (block) =>
+    block !== null && block.number <= BigInt(Number.MAX_SAFE_INTEGER)
+      ? Effect.succeed(block)
+      : Effect.fail(
+          new ChainRpcError({
+            reason: "notAnRpc",
+            origin: chain.origin,
+            message: `${chain.origin}: it has no latest block`
+          })
+        )
+  )
+
+/**
+ * The blocks that are meant, of those that exist when the request begins: every part of it sees one chain, however
+ * long the reading takes. Null: none of them exists yet.
+ */
+const resolve = (
+  from: BlockReference.BlockReference,
+  to: BlockReference.BlockReference,
+  head: bigint
+): Either.Either<BlockRange | null, InvalidRequest> => {
+  const first = from === "latest" ? head : from
+  const last = to === "latest" ? head : to
+  if (first > last)
+    return Either.left(
+      invalid("invalid_request", [
+        { path: "fromBlock", message: `fromBlock is after toBlock: ${first} is above ${last}` }
+      ])
+    )
+  if (first > head) return Either.right(null)
+  const range = { from: first, to: last < head ? last : head }
+  return sizeOf(range) > maxBlocks
+    ? Either.left(
+        invalid("block_range_too_wide", [
+          {
+            path: "fromBlock",
+            message: `the range has ${sizeOf(range)} blocks, at most ${maxBlocks} are read at once: end it at block ${first + maxBlocks - 1n} and ask for the rest apart`
+          }
+        ])
+      )
+    : Either.right(range)
+}
+
+/**
+ * The queries that together bring every log of the filters. Filters that agree in all topics but the event's own
+ * share one: a name that means several events costs no more than one event.
+ */
+export const queries = (filters: ReadonlyArray<EventFilter>): ReadonlyArray<Pick<LogFilter, "topics">> => {
+  const groups = new Map<
+    string,
+    { readonly own: Set<Bytes32> | null; readonly rest: EventFilter["topics"] }
+  >()
+  for (const { definition, topics } of filters) {
+    const rest = definition.anonymous ? topics : topics.slice(1)
+    const key = JSON.stringify([definition.anonymous, rest])
+    const group = groups.get(key) ?? { own: definition.anonymous ? null : new Set<Bytes32>(), rest }
+    group.own?.add(definition.topic)
+    groups.set(key, group)
+  }
+  return [...groups.values()].map(({ own, rest }) => ({ topics: own === null ? rest : [[...own], ...rest] }))
+}
+
+const inChainOrder = ({ log: a }: FoundEvent, { log: b }: FoundEvent): number =>
+  a.blockNumber === b.blockNumber ? a.logIndex - b.logIndex : Number(a.blockNumber - b.blockNumber)
+
+/** What the node says of some blocks, believed only as far as it answers the question. */
+const asker = (
+  chain: ChainClient,
+  filters: ReadonlyArray<EventFilter>,
+  contracts: ReadonlySet<Address>
+): ((range: BlockRange) => Effect.Effect<ReadonlyArray<FoundEvent>, ChainRpcError>) => {
+  const address = contracts.size === 0 ? {} : { address: [...contracts] }
+  const asked = queries(filters).map((query) => ({ ...query, ...address }))
+  const event = (log: FoundLog): FoundEvent | null => {
+    for (const { definition, match } of filters) {
+      const decoded = match(log)
+      if (decoded !== null) return { log, definition, decoded }
+    }
+    return null
+  }
+  return ({ from, to }) =>
+    Effect.map(
+      Effect.forEach(asked, (query) => chain.logs({ ...query, fromBlock: from, toBlock: to }), {
+        concurrency: "unbounded"
+      }),
+      (answers) => {
+        const found = new Map<string, FoundEvent>()
+        for (const log of answers.flat()) {
+          if (log.blockNumber < from || log.blockNumber > to) continue
+          if (contracts.size > 0 && !contracts.has(log.address)) continue
+          const place = `${log.blockNumber} ${log.logIndex}`
+          const one = found.has(place) ? null : event(log)
+          if (one !== null) found.set(place, one)
+        }
+        return [...found.values()].sort(inChainOrder)
+      }
+    )
+}
+
+/**
+ * One reading. When it takes several parts, the hash of the last block (which stands for all blocks before it) is
+ * compared before and after: parts of two chains are never put together.
+ */
+const readOnce = (
+  chain: ChainClient,
+  ask: (range: BlockRange) => Effect.Effect<ReadonlyArray<FoundEvent>, ChainRpcError>,
+  range: BlockRange
+) =>
+  Effect.gen(function* () {
+    const anchor = Effect.map(chain.block(range.to), (block) => block?.hash ?? null)
+    let before: Bytes32 | null | undefined
+    const events = yield* LogRanges.read({
+      range,
+      ask,
+      bounds,
+      beforeSplit: Effect.map(anchor, (hash) => {
+        before = hash
+      })
+    })
+    if (before === undefined) return events
+    const after = yield* anchor
+    return before !== null && before === after ? events : yield* new ViewChanged()
+  })
+
+const blocksOf = ({ from, to }: BlockRange) => `blocks ${from} to ${to}`
+
+/** The events that the request means, in chain order. */
+export const read = (
+  caller: Caller,
+  request: EventQuery.Request
+): Effect.Effect<ReadonlyArray<FoundEvent>, Failure, AbiStore | ChainRpc | Networks> =>
+  Effect.gen(function* () {
+    const from = yield* reference("fromBlock", request.fromBlock)
+    const to = yield* reference("toBlock", request.toBlock)
+    const filters = yield* EventQuery.filters(caller, request)
+    const { chain, trust } = yield* Connection.open(caller, request.rpc, "rpc")
+    const refusal = Connection.refusal(trust, "rpc")
+    const head = yield* Effect.mapError(latest(chain), refusal)
+    const range = yield* resolve(from, to, head.number)
+    if (range === null) return []
+    const ask = asker(chain, filters, new Set(request.contracts ?? []))
+    return yield* readOnce(chain, ask, range).pipe(
+      Effect.retry({ times: maxReadings - 1, while: ({ _tag }) => _tag === "ViewChanged" }),
+      Effect.catchTags({
+        ChainRpcError: (error) => Effect.fail(refusal(error)),
+        ViewChanged: () =>
+          Effect.fail(
+            unprocessable("chain_reorganised", [
+              {
+                path: "toBlock",
+                message: `${blocksOf(range)} changed during each of ${maxReadings} readings`
+              }
+            ])
+          ),
+        TooManyResults: () =>
+          Effect.fail(
+            unprocessable("too_many_events", [
+              {
+                path: "fromBlock",
+                message: `${blocksOf(range)} hold more than ${bounds.results} such events: ask for fewer blocks, or name contracts or fields`
+              }
+            ])
+          ),
+        TooManyAsks: ({ span }) =>
+          Effect.fail(
+            unprocessable("node_limit", [
+              {
+                path: "rpc",
+                message: `${chain.origin} takes about ${span} blocks at a time, and ${blocksOf(range)} would take more than ${bounds.asks} questions: ask for at most ${BigInt(bounds.asks / 2) * span} blocks, or use another node`
+              }
+            ])
+          )
+      }),
+      Effect.timeoutFail({
+        duration: patienceMillis,
+        onTimeout: () =>
+          unprocessable("node_limit", [
+            {
+              path: "rpc",
+              message: `${chain.origin} did not answer for ${blocksOf(range)} within ${patienceMillis / 1_000} seconds: ask for fewer blocks`
+            }
+          ])
+      })
+    )
+  })

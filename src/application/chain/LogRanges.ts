@@ -1,0 +1,111 @@
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import type { ChainRpcError } from "../ports/ChainRpc.js"
+import { type BlockRange, cure, sizeOf } from "./LogRefusal.js"
+
+/** What reading one range may cost, and how much it may bring. */
+export interface Bounds {
+  /** Questions to the node. */
+  readonly asks: number
+  /** Questions that are open at the same time. */
+  readonly concurrency: number
+  /** Elements of the result. */
+  readonly results: number
+}
+
+export interface Reading<A, R> {
+  readonly range: BlockRange
+  /** What the blocks hold, in chain order. */
+  readonly ask: (range: BlockRange) => Effect.Effect<ReadonlyArray<A>, ChainRpcError, R>
+  readonly bounds: Bounds
+  /** Run once, before the range is read in more than one part. */
+  readonly beforeSplit: Effect.Effect<void, ChainRpcError, R>
+}
+
+/** Consecutive ranges of `size` blocks, the last one what is left. */
+const pieces = ({ from, to }: BlockRange, size: bigint): ReadonlyArray<BlockRange> => {
+  const list: Array<BlockRange> = []
+  for (let begin = from; begin <= to; begin += size) {
+    const end = begin + size - 1n
+    list.push({ from: begin, to: end < to ? end : to })
+  }
+  return list
+}
+
+const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b)
+
+/**
+ * Reads a range in as few parts as the node allows. A part that the node refuses because it is too much is split,
+ * and what a refusal tells of the node's limit holds for all parts that are still to come. Until the first answer
+ * parts are asked one after another, so that a node which refuses everything is asked only as often as the range
+ * can be halved; from then on several at once. The results are in chain order, each block's from exactly one answer.
+ */
+export const read = <A, R>({
+  ask,
+  beforeSplit,
+  bounds,
+  range
+}: Reading<A, R>): Effect.Effect<ReadonlyArray<A>, ChainRpcError | TooManyAsks | TooManyResults, R> =>
+  Effect.gen(function* () {
+    type Refused = ChainRpcError | TooManyAsks | TooManyResults
+    type Parts = Effect.Effect<ReadonlyArray<A>, Refused, R>
+    const permits = yield* Effect.makeSemaphore(bounds.concurrency)
+    const splitting = yield* Effect.once(beforeSplit)
+    let asks = 0
+    let found = 0
+    let answered = false
+    /** The most blocks that the node takes at a time, as far as it has told. */
+    let span = sizeOf(range)
+
+    const divide = (part: BlockRange, size: bigint): Parts =>
+      Effect.suspend(() => {
+        const parts = (sizeOf(part) + size - 1n) / size
+        if (BigInt(asks) + parts > BigInt(bounds.asks)) return Effect.fail(new TooManyAsks({ span: size }))
+        return Effect.zipRight(splitting, several(pieces(part, size)))
+      })
+
+    const several = (parts: ReadonlyArray<BlockRange>): Parts => {
+      const [first, ...rest] = parts
+      if (first === undefined) return Effect.succeed([])
+      if (answered)
+        return Effect.map(Effect.forEach(parts, part, { concurrency: "unbounded" }), (lists) => lists.flat())
+      return Effect.flatMap(part(first), (head) => Effect.map(several(rest), (tail) => [...head, ...tail]))
+    }
+
+    const part = (blocks: BlockRange): Parts =>
+      Effect.suspend(() =>
+        sizeOf(blocks) > span ? divide(blocks, span) : Effect.flatten(permits.withPermits(1)(turn(blocks)))
+      )
+
+    /** One question, and what is to be done after it, when the permit is given back. */
+    const turn = (blocks: BlockRange): Effect.Effect<Parts, Refused, R> =>
+      Effect.suspend((): Effect.Effect<Parts, Refused, R> => {
+        // The node's limit may have become known while this part waited for its turn.
+        if (sizeOf(blocks) > span) return Effect.succeed(part(blocks))
+        if (asks >= bounds.asks) return Effect.fail(new TooManyAsks({ span: sizeOf(blocks) }))
+        asks += 1
+        return Effect.matchEffect(ask(blocks), {
+          onSuccess: (list) => {
+            answered = true
+            found += list.length
+            return found > bounds.results
+              ? Effect.fail(new TooManyResults())
+              : Effect.succeed(Effect.succeed(list))
+          },
+          onFailure: (error) => {
+            const remedy = cure(error, blocks)
+            if (remedy === null) return Effect.fail(error)
+            if (remedy.where === "everywhere") span = smaller(span, remedy.size)
+            return Effect.succeed(divide(blocks, smaller(span, remedy.size)))
+          }
+        })
+      })
+
+    return yield* part(range)
+  })
+
+/** The range would take more questions than a request may cost; the node takes about `span` blocks at a time. */
+export class TooManyAsks extends Data.TaggedError("TooManyAsks")<{ readonly span: bigint }> {}
+
+/** More results than a request may bring. */
+export class TooManyResults extends Data.TaggedError("TooManyResults") {}

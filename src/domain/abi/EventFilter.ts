@@ -1,0 +1,209 @@
+import * as Data from "effect/Data"
+import * as Either from "effect/Either"
+import * as Hex from "../evm/Hex.js"
+import * as Keccak from "../evm/Keccak.js"
+import type { RawLog } from "../evm/RawLog.js"
+import type { EventDefinition } from "./Event.js"
+import * as Log from "./Log.js"
+import * as Parameter from "./Parameter.js"
+import * as Parameters from "./Parameters.js"
+import * as Values from "./Values.js"
+
+/**
+ * Conditions on the parameters of one event. A parameter is given one value or a list of values, any of which will
+ * do; the list is always the outermost array. Values are written as `Parameters` takes them; one value of an array
+ * type is JSON text or an array inside of the list: `"[1,2]"`, `[["1","2"]]`. Booleans and safe integers may be
+ * written plainly.
+ */
+export interface EventFilter {
+  readonly definition: EventDefinition
+  /** By position, for `eth_getLogs`; null matches anything. Conditions that no topic can tell are not in it. */
+  readonly topics: ReadonlyArray<null | ReadonlyArray<Hex.Bytes32>>
+  /** The log decoded when it is this event, by topics, layout and data, and meets all conditions; else null. */
+  readonly match: (log: RawLog) => Log.DecodedLog | null
+}
+
+/** Values that one parameter may be given. */
+export const maxValues = 256
+
+const isReference = (type: Parameter.Type): boolean =>
+  type.kind === "array" || type.kind === "tuple" || type.dynamic
+
+const wordAt = (digits: string, at: number): string => digits.slice(2 * at, 2 * at + 64)
+const numberAt = (digits: string, at: number): number => Number(`0x${wordAt(digits, at)}`)
+
+/** The value whose head is at `head`, in a sequence whose offsets count from `start`. */
+const memberInPlace = (type: Parameter.Type, digits: string, start: number, head: number): string =>
+  inPlace(type, digits, type.dynamic ? start + numberAt(digits, head) : head)
+
+const contents = (digits: string, at: number): string =>
+  digits.slice(2 * (at + 32), 2 * (at + 32 + numberAt(digits, at)))
+
+/**
+ * Solidity's in-place encoding, of which indexed reference types are the hash: all values one after another, each
+ * padded to words, without offsets and lengths. `digits` is our own encoding, so that every offset in it is right.
+ */
+const inPlace = (type: Parameter.Type, digits: string, at: number): string => {
+  switch (type.kind) {
+    case "bytes":
+    case "string": {
+      const bytes = contents(digits, at)
+      return bytes.padEnd(Math.ceil(bytes.length / 64) * 64, "0")
+    }
+    case "array": {
+      const length = type.length ?? numberAt(digits, at)
+      const start = type.length === null ? at + 32 : at
+      const step = 32 * type.element.words
+      return Array.from({ length }, (_, i) =>
+        memberInPlace(type.element, digits, start, start + i * step)
+      ).join("")
+    }
+    case "tuple": {
+      let head = at
+      return type.components
+        .map(({ base }) => {
+          const member = memberInPlace(base, digits, at, head)
+          head += 32 * base.words
+          return member
+        })
+        .join("")
+    }
+    default:
+      return wordAt(digits, at)
+  }
+}
+
+const encode = (
+  parameter: Parameter.Parameter,
+  value: unknown
+): Either.Either<Hex.Hex, Parameters.InvalidParameters> => {
+  // Only inside of another value does the encoder take plain numbers and booleans.
+  const plain = typeof value === "number" || typeof value === "boolean"
+  const wrapper = plain ? Parameter.arrayOf(parameter.base, 1) : ""
+  return typeof wrapper === "string"
+    ? Parameters.encode([parameter], [value])
+    : Parameters.encode([Parameter.make("", wrapper)], [[value]])
+}
+
+/** The topic of an ABI-encoded value. */
+const topicOf = ({ base }: Parameter.Parameter, encoded: Hex.Hex): Hex.Bytes32 => {
+  if (!isReference(base)) return Hex.unsafe32(encoded)
+  const digits = encoded.slice(2)
+  const at = base.dynamic ? 32 : 0
+  const elementary = base.kind === "bytes" || base.kind === "string"
+  return Keccak.hash(Hex.unsafe(`0x${elementary ? contents(digits, at) : inPlace(base, digits, at)}`))
+}
+
+/** What a decoded value and a wanted one have in common when they are the same. */
+const keyOf = (value: Values.Json): string => JSON.stringify(value)
+
+const whyOf = ({ message }: Parameters.InvalidParameters, given: unknown): string => {
+  const why = message.replace(/^[^:]*: /, "")
+  return typeof given === "string" ? why : why.replace(/^element 0: (?=a JSON number|expected a string)/, "")
+}
+
+interface Condition {
+  readonly index: number
+  readonly parameter: Parameter.Parameter
+  readonly encoded: ReadonlyArray<Hex.Hex>
+}
+
+const condition = (
+  { inputs, name: eventName }: EventDefinition,
+  name: string,
+  given: unknown
+): Either.Either<Condition, UnknownField | InvalidValue> => {
+  const index = inputs.findIndex((input) => input.name === name)
+  const parameter = inputs[index]
+  if (parameter === undefined || name === "") return Either.left(new UnknownField({ name, eventName }))
+  const refuse = (why: string, place: number | null = null) =>
+    Either.left(new InvalidValue({ name, index: place, message: `${parameter.type}: ${why}` }))
+  if (inputs.findLastIndex((input) => input.name === name) !== index)
+    return refuse("several parameters of the event have this name")
+  const values: ReadonlyArray<unknown> = Array.isArray(given) ? given : [given]
+  if (values.length === 0) return refuse("expected at least one value")
+  if (values.length > maxValues) return refuse(`expected at most ${maxValues} values`)
+  const encoded: Array<Hex.Hex> = []
+  for (const [place, value] of values.entries()) {
+    const one = encode(parameter, value)
+    if (Either.isLeft(one)) return refuse(whyOf(one.left, value), Array.isArray(given) ? place : null)
+    encoded.push(one.right)
+  }
+  return Either.right({ index, parameter, encoded })
+}
+
+const withoutTrailingNulls = <A>(list: ReadonlyArray<A | null>): ReadonlyArray<A | null> =>
+  list.slice(0, list.findLastIndex((item) => item !== null) + 1)
+
+const unique = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> => [...new Set(list)]
+
+/**
+ * The filter of one event. Of non-indexed parameters of type `string`, parts of a log that are no UTF-8 count as
+ * U+FFFD, as they are shown.
+ */
+export const make = (
+  definition: EventDefinition,
+  fields: Readonly<Record<string, unknown>>
+): Either.Either<EventFilter, UnknownField | InvalidValue> => {
+  const conditions: Array<Condition> = []
+  for (const [name, given] of Object.entries(fields)) {
+    const one = condition(definition, name, given)
+    if (Either.isLeft(one)) return Either.left(one.left)
+    conditions.push(one.right)
+  }
+
+  const indexed = definition.inputs.filter((input) => input.indexed === true)
+  const wanted = new Map(
+    conditions.map(({ encoded, parameter }) => [
+      parameter,
+      unique(encoded.map((value) => topicOf(parameter, value)))
+    ])
+  )
+  const topics = withoutTrailingNulls<ReadonlyArray<Hex.Bytes32>>([
+    ...(definition.anonymous ? [] : [[definition.topic]]),
+    ...indexed.map((parameter) => wanted.get(parameter) ?? null)
+  ])
+  const topicSets = topics.map((list) => (list === null ? null : new Set<string>(list)))
+
+  const named = Parameter.allNamed(definition.inputs)
+  const plain = conditions
+    .filter(({ parameter }) => parameter.indexed !== true)
+    .map(({ encoded, index, parameter }) => ({
+      place: named ? parameter.name : String(index),
+      keys: new Set(
+        encoded.flatMap((value) =>
+          Either.match(Values.decode([parameter], value), {
+            onLeft: () => [],
+            onRight: ([decoded = null]) => [keyOf(decoded)]
+          })
+        )
+      )
+    }))
+
+  const decode = Log.decoder([definition])
+  return Either.right({
+    definition,
+    topics,
+    match: (log) => {
+      if (!topicSets.every((set, place) => set === null || set.has(log.topics[place] ?? ""))) return null
+      const decoded = decode(log)
+      if (decoded.eventDef === null) return null
+      if (plain.length === 0) return decoded
+      const args = new Map<string, Values.Json>(Object.entries(Object(decoded.args)))
+      return plain.every(({ keys, place }) => keys.has(keyOf(args.get(place) ?? null))) ? decoded : null
+    }
+  })
+}
+
+/** A name in the conditions that no parameter of the event has. */
+export class UnknownField extends Data.TaggedError("UnknownField")<{
+  readonly name: string
+  readonly eventName: string
+}> {}
+
+/** A value that is none of its parameter's type; `index` is its place in the list, null when it stands alone. */
+export class InvalidValue extends Data.TaggedError("InvalidValue")<{
+  readonly name: string
+  readonly index: number | null
+  readonly message: string
+}> {}

@@ -1,0 +1,59 @@
+import * as Either from "effect/Either"
+import * as Address from "./Address.js"
+import type * as Hex from "./Hex.js"
+import * as Keccak from "./Keccak.js"
+import * as Words from "./Words.js"
+
+/** Multicall3: many calls in one `eth_call`. Inside of it `msg.sender` is this contract. */
+
+/** Where it stands, with the same code on nearly every chain. */
+export const address: Address.Address = Address.unsafe("0xcA11bde05977b3631167028862bE2a173976CA11")
+
+export interface Call {
+  readonly to: Address.Address
+  readonly data: Hex.Hex
+}
+
+export interface Result {
+  readonly success: boolean
+  /** Return data, or revert data. */
+  readonly data: Hex.Hex
+}
+
+const aggregateSelector = Keccak.selector("aggregate3((address,bool,bytes)[])")
+
+/** Calldata of `getBlockNumber() view returns (uint256)`: the block in which the calls run. */
+export const getBlockNumber: Hex.Hex = Keccak.selector("getBlockNumber()")
+
+/** Calldata of `aggregate3((address target, bool allowFailure, bytes callData)[])`: each call fails alone. */
+export const aggregate = (calls: ReadonlyArray<Call>): Hex.Hex =>
+  Words.call(aggregateSelector, [
+    Words.array(
+      calls.map(({ data, to }) => Words.dynamic([Words.address(to), Words.bool(true), Words.bytes(data)]))
+    )
+  ])
+
+const encodeResults = (results: ReadonlyArray<Result>): Hex.Hex =>
+  Words.encode([
+    Words.array(results.map(({ data, success }) => Words.dynamic([Words.bool(success), Words.bytes(data)])))
+  ])
+
+/**
+ * What `aggregate3` returned for `count` calls: `(bool success, bytes returnData)[]`. `Left` when it is anything
+ * else: no code at the address returns nothing, other code something else.
+ */
+export const decode = (returned: Hex.Hex, count: number): Either.Either<ReadonlyArray<Result>, string> => {
+  const { count: found, elements } = Words.readArray(Words.read(returned), 0)
+  const results: Array<Result> = []
+  // Elements that overlap cannot be canonical: without this bound they would multiply hostile data.
+  let room = returned.length
+  for (let index = 0; index < found && found === count && room >= 0; index += 1) {
+    const element = Words.readTail(elements, index * 32)
+    const data = Words.readBytes(element, 32)
+    room -= data.length
+    results.push({ success: Words.readUint(element, 0) === 1n, data })
+  }
+  return results.length === count && encodeResults(results) === returned
+    ? Either.right(results)
+    : Either.left(`expected abi.encode of ${count} results`)
+}

@@ -1,0 +1,31 @@
+import * as Schema from "effect/Schema"
+
+/** One thing that is wrong, and where in the file: `accounts[0].tier`. */
+export interface Problem {
+  readonly path: string
+  readonly message: string
+}
+
+/** A field that may be absent, and is not null then. */
+export const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+
+/** Says what a field must be, in place of what its parts complain of. */
+export const says = (message: string) => ({ message: () => ({ message, override: true }) })
+
+export const Name = Schema.NonEmptyTrimmedString.pipe(Schema.maxLength(128)).annotations(
+  says("expected 1 to 128 characters without outer white space")
+)
+
+export const integer = (from: number, to: number) =>
+  Schema.Int.pipe(Schema.between(from, to)).annotations(says(`expected an integer from ${from} to ${to}`))
+
+/** Where a secret is: never the secret itself, outside the development profile. */
+export const Secret = Schema.Union(
+  Schema.Struct({ env: Name }),
+  Schema.Struct({ file: Name }),
+  Schema.NonEmptyString
+).annotations({
+  identifier: "Secret",
+  ...says('expected {"env": "NAME"} or {"file": "path"}; a text only in the development profile')
+})
+export type Secret = typeof Secret.Type

@@ -1,0 +1,249 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as AwsKeyProvider from "../../../src/adapters/aws-kms/KeyProvider.js"
+import type { KeyProviderError } from "../../../src/application/ports/KeyProvider.js"
+import { keyProviderSuite } from "../../contracts/KeyProvider.suite.js"
+import * as AwsKms from "../../support/kms/AwsKms.js"
+import { digest, expectQuiet, wireFacts } from "../../support/kms/Faults.js"
+import * as Keys from "../../support/kms/Keys.js"
+import type { Server } from "../../support/kms/Server.js"
+
+const main = Keys.secp256k1(`0x${"a1".repeat(32)}`)
+const other = Keys.secp256k1(`0x${"b2".repeat(32)}`)
+
+const keys = [
+  AwsKms.key("main", main),
+  AwsKms.key("disabled", main, { state: "Disabled" }),
+  AwsKms.key("doomed", main, { state: "PendingDeletion" }),
+  AwsKms.key("forbidden", main, { allowed: false }),
+  AwsKms.key("exchange", main, { usage: "KEY_AGREEMENT" }),
+  AwsKms.key("nist", Keys.p256()),
+  AwsKms.key("rsa", Keys.rsa())
+]
+
+const secrets = [
+  AwsKms.remark,
+  "somebody is told this",
+  AwsKms.secretAccessKey,
+  AwsKms.sessionToken,
+  "5a5a5a"
+]
+
+const serve = Effect.map(AwsKms.make(keys), ({ server }) => server)
+const credentials = {
+  accessKeyId: AwsKms.accessKeyId,
+  secretAccessKey: Redacted.make(AwsKms.secretAccessKey)
+}
+const open = (server: Server, timeoutMillis: number, more: Partial<AwsKeyProvider.Options> = {}) =>
+  AwsKeyProvider.make({
+    region: AwsKms.region,
+    endpoint: `http://127.0.0.1:${server.port}`,
+    credentials,
+    timeoutMillis,
+    ...more
+  })
+
+const within = <A>(
+  body: (
+    key: (name: string) => ReturnType<Effect.Effect.Success<ReturnType<typeof open>>["key"]>,
+    server: Server
+  ) => Effect.Effect<A, unknown>,
+  more: Partial<AwsKeyProvider.Options> = {}
+) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const server = yield* serve
+      const provider = yield* open(server, 2_000, more)
+      return yield* body(provider.key, server)
+    })
+  )
+
+const expectError = (error: KeyProviderError, reason: KeyProviderError["reason"], message: string) => {
+  expect({ reason: error.reason, message: error.message }).toEqual({ reason, message: `AWS KMS: ${message}` })
+  expectQuiet(error, secrets)
+}
+
+keyProviderSuite("AWS KMS", {
+  make: () => Effect.flatMap(serve, (server) => open(server, 5_000)),
+  keyName: AwsKms.arn("main"),
+  missingKeyName: "alias/nobody",
+  digests: 200
+})
+
+describe("AWS KMS", () => {
+  wireFacts({ serve, open, keyName: "main", secrets, concerns: () => true })
+
+  it.live("knows a key by its id, its ARN and its alias, and asks with a session token", () =>
+    within(
+      (key, server) =>
+        Effect.gen(function* () {
+          for (const name of ["main", AwsKms.arn("main"), "alias/main"])
+            expect(yield* key(name).publicKey).toBe(main.publicKey)
+          expect(
+            server.asked.every(({ headers }) => headers["x-amz-security-token"] === AwsKms.sessionToken)
+          ).toBe(true)
+        }),
+      { credentials: { ...credentials, sessionToken: Redacted.make(AwsKms.sessionToken) } }
+    )
+  )
+
+  it.live("makes no traffic before a key is used", () =>
+    within((key, server) =>
+      Effect.sync(() => {
+        expect(key("main").type).toBe("KMS")
+        expect(server.asked).toEqual([])
+      })
+    )
+  )
+
+  it.live("signs several digests of one call in their order", () =>
+    within((key) =>
+      Effect.gen(function* () {
+        const digests = [1, 2, 3].map((n) => digest.replace("5a", `0${n}`) as typeof digest)
+        const signed = yield* key("main").sign(digests)
+        const expected = digests.map((each) => main.sign(Buffer.from(each.slice(2), "hex")).r)
+        expect(signed.map(({ r }) => r)).toEqual(expected)
+      })
+    )
+  )
+
+  const signing = (name: string) => within((key) => Effect.flip(key(name).sign([digest])))
+  const reading = (name: string) => within((key) => Effect.flip(key(name).publicKey))
+
+  it.live("a key that is disabled or pending deletion refuses", () =>
+    Effect.gen(function* () {
+      expectError(yield* signing("disabled"), "refused", "DisabledException")
+      expectError(yield* signing("doomed"), "refused", "KMSInvalidStateException")
+      expectError(yield* reading("doomed"), "refused", "KMSInvalidStateException")
+    })
+  )
+
+  it.live("a key whose policy does not allow it refuses", () =>
+    Effect.gen(function* () {
+      expectError(yield* signing("forbidden"), "refused", "AccessDeniedException")
+      expectError(yield* reading("forbidden"), "refused", "AccessDeniedException")
+    })
+  )
+
+  it.live("a key of another kind or usage is unsuitable", () =>
+    Effect.gen(function* () {
+      for (const name of ["nist", "rsa", "exchange"]) {
+        expectError(
+          yield* reading(name),
+          "unsuitable",
+          "the key is not of spec ECC_SECG_P256K1 and usage SIGN_VERIFY"
+        )
+        expectError(yield* signing(name), "unsuitable", "InvalidKeyUsageException")
+      }
+    })
+  )
+
+  it.live("a wrong secret is refused, and not shown", () =>
+    within(
+      (key) =>
+        Effect.map(Effect.flip(key("main").sign([digest])), (error) => {
+          expectError(error, "refused", "InvalidSignatureException")
+          expectQuiet(error, ["another secret"])
+        }),
+      { credentials: { ...credentials, secretAccessKey: Redacted.make("another secret") } }
+    )
+  )
+
+  it.live("throttling and trouble behind the key are unavailable", () =>
+    within((key, server) =>
+      Effect.gen(function* () {
+        for (const [name, status] of [
+          ["ThrottlingException", 400],
+          ["TooManyRequestsException", 429],
+          ["DependencyTimeoutException", 500],
+          ["KeyUnavailableException", 500],
+          ["KMSInternalException", 500],
+          ["ExpiredTokenException", 400]
+        ] as const) {
+          server.fault = () => AwsKms.failure(name, status)
+          const before = server.asked.length
+          expectError(yield* Effect.flip(key("main").sign([digest])), "unavailable", name)
+          expect(server.asked.length - before).toBe(1)
+        }
+      })
+    )
+  )
+
+  it.live("a clock that is wrong is unavailable once, then corrected", () =>
+    within((key, server) =>
+      Effect.gen(function* () {
+        const there = Date.now() + 3_600_000
+        server.fault = ({ headers }) => {
+          const date = String(headers["x-amz-date"]).replace(
+            /(....)(..)(..)T(..)(..)(..)Z/,
+            "$1-$2-$3T$4:$5:$6Z"
+          )
+          return Math.abs(Date.parse(date) - there) < 300_000
+            ? null
+            : AwsKms.failure("InvalidSignatureException", 400, { date: new Date(there).toUTCString() })
+        }
+        expectError(yield* Effect.flip(key("main").publicKey), "unavailable", "InvalidSignatureException")
+        expect(yield* key("main").publicKey).toBe(main.publicKey)
+      })
+    )
+  )
+
+  it.live("an error whose name is no name is not repeated", () =>
+    within((key, server) =>
+      Effect.gen(function* () {
+        server.fault = () => AwsKms.failure("<b>somebody is told this</b>", 403)
+        expectError(yield* Effect.flip(key("main").sign([digest])), "refused", "an error without a name")
+      })
+    )
+  )
+
+  it.live("a signature or public key that is garbage is unavailable", () =>
+    within((key, server) =>
+      Effect.gen(function* () {
+        const garbage = (bytes: Buffer) => (answer: { readonly status: number; readonly body: string }) => ({
+          ...answer,
+          body: JSON.stringify({
+            ...JSON.parse(answer.body),
+            Signature: bytes.toString("base64"),
+            PublicKey: bytes.toString("base64")
+          })
+        })
+        const whole = Keys.der({ r: 1n, s: 2n })
+        for (const bytes of [
+          Buffer.of(),
+          Buffer.of(0x30),
+          Buffer.concat([whole, Buffer.of(0)]),
+          Buffer.alloc(4_096, 1)
+        ]) {
+          server.fault = () => garbage(bytes)
+          expectError(
+            yield* Effect.flip(key("main").sign([digest])),
+            "unavailable",
+            "the answer holds no DER signature"
+          )
+          expectError(
+            yield* Effect.flip(key("main").publicKey),
+            "unavailable",
+            "the answer holds no DER public key"
+          )
+        }
+        server.fault = () => garbage(other.spki)
+        expect(yield* key("main").publicKey).toBe(other.publicKey)
+        server.fault = () => garbage(Keys.p256().spki)
+        expect((yield* Effect.flip(key("main").publicKey)).reason).toBe("unsuitable")
+      })
+    )
+  )
+
+  it.effect("an endpoint that is no URL is refused before anything is asked", () =>
+    Effect.gen(function* () {
+      for (const endpoint of ["nonsense", "ftp://127.0.0.1", "localhost:4566"])
+        expectError(
+          yield* Effect.flip(Effect.scoped(AwsKeyProvider.make({ region: AwsKms.region, endpoint }))),
+          "refused",
+          "the endpoint is no http or https URL"
+        )
+    })
+  )
+})

@@ -1,0 +1,302 @@
+import { writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as fc from "fast-check"
+import * as Crc32c from "../../../src/adapters/gcp-kms/Crc32c.js"
+import * as GcpKeyProvider from "../../../src/adapters/gcp-kms/KeyProvider.js"
+import type { KeyProviderError, ProviderKey } from "../../../src/application/ports/KeyProvider.js"
+import { keyProviderSuite } from "../../contracts/KeyProvider.suite.js"
+import { digest, expectQuiet, wireFacts } from "../../support/kms/Faults.js"
+import * as GcpKms from "../../support/kms/GcpKms.js"
+import * as Keys from "../../support/kms/Keys.js"
+import type { Answer, Server } from "../../support/kms/Server.js"
+
+const main = Keys.secp256k1(`0x${"a1".repeat(32)}`)
+const other = Keys.secp256k1(`0x${"b2".repeat(32)}`)
+
+const keys = [
+  GcpKms.key("main", main),
+  GcpKms.key("disabled", main, { enabled: false }),
+  GcpKms.key("forbidden", main, { allowed: false }),
+  GcpKms.key("nist", Keys.p256()),
+  GcpKms.key("rsa", Keys.rsa())
+]
+
+const name = GcpKms.versionName("main")
+const secrets = [GcpKms.remark, "somebody is told", "PRIVATE KEY", "5a5a5a", "WlpaWlpa"]
+
+const serve = GcpKms.make(keys)
+const endpointOf = (server: Server) => ({ host: "127.0.0.1", port: server.port, protocol: "http" as const })
+const open = (server: Server, timeoutMillis: number) =>
+  Effect.flatMap(GcpKms.credentialsFile(GcpKms.serviceAccount), (credentialsFile) =>
+    GcpKeyProvider.make({ endpoint: endpointOf(server), credentialsFile, timeoutMillis })
+  )
+
+const within = <A>(body: (key: (name: string) => ProviderKey, server: Server) => Effect.Effect<A, unknown>) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const server = yield* serve
+      const provider = yield* open(server, 2_000)
+      return yield* body(provider.key, server)
+    })
+  )
+
+const expectError = (error: KeyProviderError, reason: KeyProviderError["reason"], message: string) => {
+  expect({ reason: error.reason, message: error.message }).toEqual({
+    reason,
+    message: `Google Cloud KMS: ${message}`
+  })
+  expectQuiet(error, secrets)
+}
+
+/** The service's answer with other fields. */
+const with_ = (fields: object) => () => (answer: Answer) => ({
+  ...answer,
+  body: JSON.stringify({ ...JSON.parse(answer.body), ...fields })
+})
+
+keyProviderSuite("Google Cloud KMS", {
+  make: () => Effect.flatMap(serve, (server) => open(server, 5_000)),
+  keyName: name,
+  missingKeyName: GcpKms.versionName("nobody"),
+  digests: 100
+})
+
+describe("Google Cloud KMS", () => {
+  wireFacts({ serve, open, keyName: name, secrets, concerns: () => true })
+
+  it.live("makes no traffic before a key is used, and none for a token of its own signing", () =>
+    within((key, server) =>
+      Effect.gen(function* () {
+        expect(key(name).type).toBe("KMS")
+        expect(server.asked).toEqual([])
+        yield* key(name).publicKey
+        expect(server.asked.map(({ url }) => url.pathname)).toEqual([`/v1/${name}/publicKey`])
+      })
+    )
+  )
+
+  it.live("a name that is not of a key version is not found, and nobody is asked", () =>
+    within((key, server) =>
+      Effect.gen(function* () {
+        for (const bad of [
+          "main",
+          "",
+          GcpKms.ring,
+          name.replace(/\/cryptoKeyVersions.*/, ""),
+          `${name}/../2`,
+          `${name}?x=1`,
+          name.replace("acme", "ac/me")
+        ]) {
+          expect((yield* Effect.flip(key(bad).publicKey)).reason).toBe("notFound")
+          expect((yield* Effect.flip(key(bad).sign([digest]))).reason).toBe("notFound")
+        }
+        expect(server.asked).toEqual([])
+      })
+    )
+  )
+
+  it.live("signs several digests of one call in their order", () =>
+    within((key) =>
+      Effect.gen(function* () {
+        const digests = [1, 2, 3].map((n) => digest.replace("5a", `0${n}`) as typeof digest)
+        const signed = yield* key(name).sign(digests)
+        expect(signed.map(({ r }) => r)).toEqual(
+          digests.map((each) => main.sign(Buffer.from(each.slice(2), "hex")).r)
+        )
+      })
+    )
+  )
+
+  const failing = (which: string) =>
+    within((key) => {
+      const of = key(GcpKms.versionName(which))
+      return Effect.all([Effect.flip(of.publicKey), Effect.flip(of.sign([digest]))])
+    })
+
+  it.live("a key version that is not enabled, or not allowed, refuses", () =>
+    Effect.gen(function* () {
+      for (const error of yield* failing("disabled")) expectError(error, "refused", "FAILED_PRECONDITION")
+      for (const error of yield* failing("forbidden")) expectError(error, "refused", "PERMISSION_DENIED")
+    })
+  )
+
+  it.live("a key version of another algorithm is unsuitable", () =>
+    Effect.gen(function* () {
+      for (const which of ["nist", "rsa"]) {
+        const [reading, signing] = yield* failing(which)
+        expectError(reading, "unsuitable", "the key version is not of algorithm EC_SIGN_SECP256K1_SHA256")
+        expectError(signing, "unsuitable", "INVALID_ARGUMENT")
+      }
+    })
+  )
+
+  it.live("exhausted quotas and trouble are unavailable, and asked about once", () =>
+    within((key, server) =>
+      Effect.gen(function* () {
+        for (const [status, code] of [
+          [429, "RESOURCE_EXHAUSTED"],
+          [500, "INTERNAL"],
+          [503, "UNAVAILABLE"],
+          [504, "DEADLINE_EXCEEDED"],
+          [409, "ABORTED"]
+        ] as const) {
+          server.fault = () => GcpKms.failure(status, code)
+          for (const call of [Effect.asVoid(key(name).publicKey), Effect.asVoid(key(name).sign([digest]))]) {
+            const before = server.asked.length
+            expectError(yield* Effect.flip(call), "unavailable", code)
+            expect(server.asked.length - before).toBe(1)
+          }
+        }
+      })
+    )
+  )
+
+  it.live("an error whose name is no name is not repeated", () =>
+    within((key, server) =>
+      Effect.gen(function* () {
+        server.fault = () => GcpKms.failure(403, "<b>somebody is told</b>")
+        expectError(yield* Effect.flip(key(name).sign([digest])), "refused", "HTTP status 403")
+        server.fault = () => ({ status: 404, body: "<html>somebody is told</html>" })
+        expectError(yield* Effect.flip(key(name).publicKey), "notFound", "HTTP status 404")
+      })
+    )
+  )
+
+  it.live("what was changed on its way is unavailable: each of the sums counts", () =>
+    within((key, server) =>
+      Effect.gen(function* () {
+        const message = "the answer is not as it was sent"
+        const bent = Keys.der({ r: 5n, s: 6n }).toString("base64")
+        for (const fields of [
+          { signature: bent },
+          { signatureCrc32c: "1" },
+          { signatureCrc32c: null },
+          { verifiedDigestCrc32c: false },
+          { verifiedDigestCrc32c: undefined }
+        ]) {
+          server.fault = with_(fields)
+          expectError(yield* Effect.flip(key(name).sign([digest])), "unavailable", message)
+        }
+        for (const fields of [
+          { pemCrc32c: "0" },
+          { pemCrc32c: undefined },
+          { pem: "-----BEGIN PUBLIC KEY-----" }
+        ]) {
+          server.fault = with_(fields)
+          expectError(yield* Effect.flip(key(name).publicKey), "unavailable", message)
+        }
+      })
+    )
+  )
+
+  it.live("an answer about another key version is none", () =>
+    within((key, server) =>
+      Effect.gen(function* () {
+        server.fault = with_({ name: GcpKms.versionName("main", 2) })
+        const message = "the answer holds nothing that was asked for"
+        expectError(yield* Effect.flip(key(name).sign([digest])), "unavailable", message)
+        expectError(yield* Effect.flip(key(name).publicKey), "unavailable", message)
+      })
+    )
+  )
+
+  it.live("garbage with a right sum is unavailable; another key's public key is for the ring to refuse", () =>
+    within((key, server) =>
+      Effect.gen(function* () {
+        const message = "the answer holds nothing that was asked for"
+        const whole = Keys.der({ r: 1n, s: 2n })
+        for (const bytes of [Buffer.of(0x30), Buffer.concat([whole, Buffer.of(0)]), Buffer.alloc(4_096, 1)]) {
+          server.fault = with_({ signature: bytes.toString("base64"), signatureCrc32c: GcpKms.crc32c(bytes) })
+          expectError(yield* Effect.flip(key(name).sign([digest])), "unavailable", message)
+        }
+        const pem = (body: string) => {
+          const text = `-----BEGIN PUBLIC KEY-----\n${body}\n-----END PUBLIC KEY-----\n`
+          return { pem: text, pemCrc32c: GcpKms.crc32c(Buffer.from(text)) }
+        }
+        for (const body of ["AAAA", "====", "", "<html>", `${main.spki.toString("base64")}\nAAAA`]) {
+          server.fault = with_(pem(body))
+          expectError(yield* Effect.flip(key(name).publicKey), "unavailable", message)
+        }
+        server.fault = with_(pem(other.spki.toString("base64")))
+        expect(yield* key(name).publicKey).toBe(other.publicKey)
+        server.fault = with_(pem(Keys.p256().spki.toString("base64")))
+        expect((yield* Effect.flip(key(name).publicKey)).reason).toBe("unsuitable")
+      })
+    )
+  )
+
+  it.live("an answer without an end in sight is dropped", () =>
+    within((key, server) =>
+      Effect.gen(function* () {
+        server.fault = () => ({ status: 200, body: " ".repeat(1_024 * 1_024) })
+        expectError(yield* Effect.flip(key(name).publicKey), "unavailable", "no answer that could be read")
+      })
+    )
+  )
+
+  it.live("a file of credentials that can not be used is refused at the start, and not shown", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const server = yield* serve
+        const missing = "/nowhere/credentials.json"
+        const files = [
+          missing,
+          yield* GcpKms.credentialsFile('{"private_key": "PRIVATE KEY'),
+          yield* GcpKms.credentialsFile({}),
+          yield* GcpKms.credentialsFile([]),
+          yield* GcpKms.credentialsFile("null")
+        ]
+        for (const credentialsFile of files)
+          expectError(
+            yield* Effect.flip(GcpKeyProvider.make({ endpoint: endpointOf(server), credentialsFile })),
+            "refused",
+            "the file of the credentials can not be used"
+          )
+      })
+    )
+  )
+
+  it.live("a workload identity exchanges its token first; what the exchange answers tells why not", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const server = yield* serve
+        const file = yield* GcpKms.credentialsFile("")
+        const subject = join(dirname(file), "token")
+        writeFileSync(subject, "PRIVATE KEY of a workload")
+        writeFileSync(
+          file,
+          JSON.stringify({
+            type: "external_account",
+            audience: "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/q",
+            subject_token_type: "urn:ietf:params:oauth:token-type:jwt",
+            token_url: `http://127.0.0.1:${server.port}/token`,
+            credential_source: { file: subject }
+          })
+        )
+        const options = { endpoint: endpointOf(server), credentialsFile: file, timeoutMillis: 400 }
+        const key = (yield* GcpKeyProvider.make(options)).key(name)
+        const refuse = (status: number, error: string) => () => ({
+          status,
+          body: JSON.stringify({ error, error_description: "somebody is told" })
+        })
+        server.fault = refuse(400, "invalid_grant")
+        expectError(yield* Effect.flip(key.publicKey), "refused", "invalid_grant")
+        server.fault = refuse(503, "temporarily_unavailable")
+        expectError(yield* Effect.flip(key.publicKey), "unavailable", "temporarily_unavailable")
+        expect(server.asked).toHaveLength(2)
+        server.fault = () => "hang"
+        expectError(yield* Effect.flip(key.publicKey), "unavailable", "no answer that could be read")
+        server.fault = null
+        expect(yield* key.publicKey).toBe(main.publicKey)
+        expect(server.connections()).toBe(1)
+      })
+    )
+  )
+
+  it("sums as the definition of CRC-32C says, and as its published check value", () => {
+    expect(Crc32c.of(Buffer.from("123456789"))).toBe(0xe3069283)
+    fc.assert(fc.property(fc.uint8Array(), (bytes) => String(Crc32c.of(bytes)) === GcpKms.crc32c(bytes)))
+  })
+})

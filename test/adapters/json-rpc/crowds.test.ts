@@ -1,0 +1,209 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Address from "../../../src/domain/evm/Address.js"
+import * as Hex from "../../../src/domain/evm/Hex.js"
+import { type Asked, callsOf, honest, json } from "../../support/HostileNode.js"
+import { balances, connect, http, reasonOf } from "./support.js"
+
+/** The number of an account of `balances`. */
+const numberOf = ({ params }: Asked): number => Number(BigInt(String(params[0])))
+const told = (asked: Asked): string => `0x${numberOf(asked).toString(16)}`
+
+/** A quantity that no node should give, of about so many characters. */
+const lots = (characters: number): string => "x".repeat(characters)
+
+const reasons = (answers: Effect.Effect.Success<ReturnType<typeof balances>>) =>
+  answers.map((answer) => (answer._tag === "Right" ? answer.right : answer.left.reason))
+
+describe("answers that are too large together", () => {
+  it.scopedLive("fail what is too large alone, wherever it stands in the batch", () =>
+    Effect.gen(function* () {
+      for (const culprits of [[0], [255], [97], [3, 200]]) {
+        const node = yield* http((response, body) =>
+          honest(response, body, (asked) => (culprits.includes(numberOf(asked)) ? lots(70_000) : told(asked)))
+        )
+        const chain = yield* connect(node)
+        const answers = reasons(yield* balances(chain, 256))
+        expect(answers).toEqual(answers.map((_, n) => (culprits.includes(n) ? "notAnRpc" : BigInt(n))))
+        expect(node.seen.length).toBeLessThanOrEqual(1 + 2 * 8 * culprits.length)
+      }
+    })
+  )
+
+  it.scopedLive("are read in parts when each is small", () =>
+    Effect.gen(function* () {
+      const node = yield* http((response, body) => {
+        const answers = callsOf(body).map((asked) => ({
+          jsonrpc: "2.0",
+          id: asked.id,
+          result: told(asked),
+          extra: lots(10_000)
+        }))
+        json(response, body.startsWith("[") ? answers : answers[0])
+      })
+      const chain = yield* connect(node)
+      expect(reasons(yield* balances(chain, 20))).toEqual(Array.from({ length: 20 }, (_, n) => BigInt(n)))
+    })
+  )
+
+  it.scopedLive("from a node that always says too much are not asked for without end", () =>
+    Effect.gen(function* () {
+      const node = yield* http((response) => response.writeHead(200).end(lots(100_000)))
+      const chain = yield* connect(node)
+      const answers = yield* balances(chain, 256)
+      for (const answer of answers) {
+        expect(answer._tag === "Left" && answer.left.reason).toBe("notAnRpc")
+        expect(answer._tag === "Left" && answer.left.message).toContain("larger than 65536 bytes")
+      }
+      expect(node.seen.length).toBeLessThanOrEqual(33)
+    })
+  )
+
+  it.scopedLive("make no later batch smaller", () =>
+    Effect.gen(function* () {
+      const node = yield* http((response, body, turn) => {
+        if (turn === 0) response.writeHead(200).end(lots(100_000))
+        else honest(response, body, told)
+      })
+      const chain = yield* connect(node)
+      yield* balances(chain, 64)
+      const before = node.seen.length
+      yield* balances(chain, 64)
+      expect(node.seen.length).toBe(before + 1)
+    })
+  )
+})
+
+describe("a node that breaks a batch off", () => {
+  for (const error of [
+    { code: -32_003, message: "response too large" },
+    { code: -32_002, message: "request timed out" }
+  ])
+    it.scopedLive(`with ${error.message} is asked again for the rest`, () =>
+      Effect.gen(function* () {
+        const node = yield* http((response, body) => {
+          const answers = callsOf(body).map((asked, place) => ({
+            jsonrpc: "2.0",
+            id: asked.id,
+            ...(place < 30 ? { result: told(asked) } : { error })
+          }))
+          json(response, body.startsWith("[") ? answers : answers[0])
+        })
+        const chain = yield* connect(node)
+        expect(reasons(yield* balances(chain, 100))).toEqual(Array.from({ length: 100 }, (_, n) => BigInt(n)))
+        expect(node.seen.length).toBeLessThan(12)
+      })
+    )
+
+  it.scopedLive("says so of a call that is alone", () =>
+    Effect.gen(function* () {
+      const error = { code: -32_002, message: "request timed out" }
+      const node = yield* http((response, body) =>
+        json(response, { jsonrpc: "2.0", id: callsOf(body)[0]?.id, error })
+      )
+      const chain = yield* connect(node)
+      expect(yield* reasonOf(chain.balance(Address.zero), node)).toBe("rejected")
+      expect(node.seen.length).toBe(1)
+    })
+  )
+})
+
+describe("a node that takes no batches", () => {
+  it.scopedLive("refuses but a few on the way to single calls", () =>
+    Effect.gen(function* () {
+      const node = yield* http((response, body) => {
+        if (body.startsWith("["))
+          json(response, { jsonrpc: "2.0", id: null, error: { code: -32_600, message: "batch not allowed" } })
+        else honest(response, body, () => "0x1")
+      })
+      const chain = yield* connect(node)
+      const answers = yield* balances(chain, 256)
+      expect(answers.every(({ _tag }) => _tag === "Right")).toBe(true)
+      expect(node.seen.filter(({ body }) => body.startsWith("[")).length).toBe(8)
+      expect(node.seen.length).toBe(8 + 256)
+    })
+  )
+})
+
+describe("the wordings of a rate limit", () => {
+  const limits: ReadonlyArray<readonly [number, string]> = [
+    [429, "Your app has exceeded its compute units per second capacity."],
+    [-32_005, "daily request count exceeded, request rate limited"],
+    [-32_005, "project ID request rate exceeded"],
+    [-32_007, "50/second request limit reached - reduce calls per second or upgrade your account"],
+    [-32_016, "over rate limit"],
+    [-32_029, "Too many requests"],
+    [-32_090, "Too many requests, reason: call rate limit exhausted, retry in 10s"],
+    [-32_097, "exceeded"],
+    [-32_000, "You have exceeded the quota usage for your plan"],
+    [-32_000, "Monthly capacity limit exceeded"],
+    [-32_603, "request throttled"]
+  ]
+  for (const [code, message] of limits)
+    it.scopedLive(`${code} ${message}`, () =>
+      Effect.gen(function* () {
+        const node = yield* http((response, body, turn) =>
+          turn < 2
+            ? json(response, { jsonrpc: "2.0", id: callsOf(body)[0]?.id, error: { code, message } })
+            : honest(response, body, () => "0x5")
+        )
+        const chain = yield* connect(node)
+        expect(yield* chain.balance(Address.zero)).toBe(5n)
+        expect(node.seen.length).toBe(3)
+      })
+    )
+
+  const others: ReadonlyArray<readonly [number, string]> = [
+    [-32_005, "query returned more than 10000 results"],
+    [-32_005, "block range is too large"],
+    [-32_000, "execution reverted: rate limit exceeded"],
+    [3, "Too many requests"],
+    [-32_000, "gas required exceeds allowance"],
+    [-32_000, "exceeds block gas limit"]
+  ]
+  for (const [code, message] of others)
+    it.scopedLive(`are none: ${code} ${message}`, () =>
+      Effect.gen(function* () {
+        const node = yield* http((response, body) =>
+          json(response, { jsonrpc: "2.0", id: callsOf(body)[0]?.id, error: { code, message } })
+        )
+        const chain = yield* connect(node)
+        expect(yield* reasonOf(chain.balance(Address.zero), node)).toBe("rejected")
+        expect(node.seen.length).toBe(1)
+      })
+    )
+})
+
+describe("the wordings of a block that the node does not know", () => {
+  for (const message of [
+    "header not found",
+    "header for hash not found",
+    "unknown block",
+    "Unknown block",
+    "block not found",
+    "block 123 not found",
+    "Block not found",
+    "could not find block",
+    "block is out of range",
+    "BlockOutOfRangeError: block height is 5 but requested was 256"
+  ])
+    it.scopedLive(message, () =>
+      Effect.gen(function* () {
+        const node = yield* http((response, body, turn) =>
+          turn < 2
+            ? json(response, {
+                jsonrpc: "2.0",
+                id: callsOf(body)[0]?.id,
+                error: { code: -32_000, message }
+              })
+            : honest(response, body, () => "0x05")
+        )
+        const chain = yield* connect(node)
+        expect(yield* chain.call({ to: Address.zero, data: Hex.empty }, undefined, 9n)).toEqual({
+          success: true,
+          data: "0x05"
+        })
+        expect(node.seen.length).toBe(3)
+      })
+    )
+})

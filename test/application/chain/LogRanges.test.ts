@@ -1,0 +1,206 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as fc from "fast-check"
+import * as LogRanges from "../../../src/application/chain/LogRanges.js"
+import type { BlockRange } from "../../../src/application/chain/LogRefusal.js"
+import { ChainRpcError } from "../../../src/application/ports/ChainRpc.js"
+import { vendors } from "../../support/events/Vendors.js"
+
+interface FakeLog {
+  readonly block: bigint
+  readonly index: number
+}
+
+/** What the node says to a range: its logs, or a refusal. */
+type Refuse = (range: BlockRange, held: ReadonlyArray<FakeLog>) => ChainRpcError | null
+
+const refusal = (message: string, code = -32_000) =>
+  new ChainRpcError({ reason: "rejected", origin: "https://n", message, rpcCode: code })
+
+const bounds = { asks: 10_000, concurrency: 8, results: 100_000 }
+
+const chainOf = (counts: ReadonlyArray<number>, first = 0n): ReadonlyArray<FakeLog> =>
+  counts.flatMap((count, at) =>
+    Array.from({ length: count }, (_, index) => ({ block: first + BigInt(at), index }))
+  )
+
+/** Reads with a node that refuses as told; answers take their turn in another order than they were asked in. */
+const read = (
+  logs: ReadonlyArray<FakeLog>,
+  range: BlockRange,
+  refuse: Refuse,
+  limits: Partial<LogRanges.Bounds> = {}
+) =>
+  Effect.gen(function* () {
+    const asked: Array<BlockRange> = []
+    let open = 0
+    let most = 0
+    let splits = 0
+    const result = yield* Effect.either(
+      LogRanges.read({
+        range,
+        bounds: { ...bounds, ...limits },
+        beforeSplit: Effect.sync(() => void splits++),
+        ask: (part) =>
+          Effect.gen(function* () {
+            asked.push(part)
+            most = Math.max(most, ++open)
+            for (let turns = Number(part.from % 7n); turns >= 0; turns--) yield* Effect.yieldNow()
+            open--
+            const held = logs.filter(({ block }) => block >= part.from && block <= part.to)
+            const error = refuse(part, held)
+            return error === null ? held : yield* error
+          })
+      })
+    )
+    return { result, asked, most, splits }
+  })
+
+const size = ({ from, to }: BlockRange) => Number(to - from + 1n)
+
+describe("reading a range in parts", () => {
+  it.effect("asks once when the node takes it", () =>
+    Effect.gen(function* () {
+      const logs = chainOf([1, 0, 2])
+      const { asked, result, splits } = yield* read(logs, { from: 0n, to: 2n }, () => null)
+      expect(result).toEqual(Either.right(logs))
+      expect(asked).toEqual([{ from: 0n, to: 2n }])
+      expect(splits).toBe(0)
+    })
+  )
+
+  it.effect("takes a limit that is told for all that follows", () =>
+    Effect.gen(function* () {
+      const logs = chainOf(
+        Array.from({ length: 5_000 }, () => 2),
+        100n
+      )
+      const { asked, most, result, splits } = yield* read(logs, { from: 100n, to: 5_099n }, (part) =>
+        size(part) > 500 ? refusal("exceed maximum block range: 500", -32_701) : null
+      )
+      expect(result).toEqual(Either.right(logs))
+      expect(asked).toHaveLength(11)
+      expect(most).toBe(8)
+      expect(splits).toBe(1)
+    })
+  )
+
+  it.effect("splits only where there is much", () =>
+    Effect.gen(function* () {
+      const logs = chainOf(Array.from({ length: 1_024 }, (_, at) => (at >= 1_020 ? 100 : 0)))
+      const { asked, result } = yield* read(logs, { from: 0n, to: 1_023n }, (_, held) =>
+        held.length > 100 ? refusal("query returned more than 100 results", -32_005) : null
+      )
+      expect(result).toEqual(Either.right(logs))
+      expect(asked.length).toBeLessThan(30)
+    })
+  )
+
+  it.effect(
+    "gives up on a node that refuses everything after as many questions as the range has halves",
+    () =>
+      Effect.gen(function* () {
+        for (const { blocks, results } of vendors)
+          for (const word of [blocks, results]) {
+            const { asked, result } = yield* read([], { from: 0n, to: 999_999n }, (part) => {
+              const { code, message } = word({ ...part, limit: Math.max(1, Math.floor(size(part) / 3)) })
+              return refusal(message, code)
+            })
+            expect(Either.isLeft(result)).toBe(true)
+            expect(asked.length).toBeLessThanOrEqual(21)
+          }
+      })
+  )
+
+  it.effect("gives up on a node whose limit would take too many questions, at once", () =>
+    Effect.gen(function* () {
+      const { asked, result } = yield* read(
+        [],
+        { from: 0n, to: 99_999n },
+        (part) => (size(part) > 10 ? refusal("block range too large, max: 10") : null),
+        { asks: 1_000 }
+      )
+      expect(result).toEqual(Either.left(new LogRanges.TooManyAsks({ span: 10n })))
+      expect(asked).toHaveLength(1)
+    })
+  )
+
+  it.effect("never asks more than it may, however the node behaves", () =>
+    Effect.gen(function* () {
+      const { asked, result } = yield* read(
+        [],
+        { from: 0n, to: 99_999n },
+        (part) => (size(part) > 10 ? refusal("result set too large") : null),
+        { asks: 200 }
+      )
+      expect(Either.isLeft(result) && result.left._tag).toBe("TooManyAsks")
+      expect(asked.length).toBeLessThanOrEqual(200)
+    })
+  )
+
+  it.effect("ends with the node's own refusal when smaller parts are no cure", () =>
+    Effect.gen(function* () {
+      const error = refusal("invalid api key")
+      const { asked, result } = yield* read([], { from: 0n, to: 999n }, () => error)
+      expect(result).toEqual(Either.left(error))
+      expect(asked).toHaveLength(1)
+    })
+  )
+
+  it.effect("brings no more results than it may", () =>
+    Effect.gen(function* () {
+      const logs = chainOf(Array.from({ length: 100 }, () => 1))
+      const refuse: Refuse = (part) => (size(part) > 10 ? refusal("block range too large, max: 10") : null)
+      const exact = yield* read(logs, { from: 0n, to: 99n }, refuse, { results: 100 })
+      expect(exact.result).toEqual(Either.right(logs))
+      const above = yield* read(logs, { from: 0n, to: 99n }, refuse, { results: 99 })
+      expect(above.result).toEqual(Either.left(new LogRanges.TooManyResults()))
+    })
+  )
+
+  it.effect.prop(
+    "gives every log once and in order, whatever is refused and however it is worded",
+    [
+      fc.array(fc.integer({ min: 0, max: 4 }), { minLength: 1, maxLength: 120 }),
+      fc.bigInt(0n, 10n ** 7n),
+      fc.integer({ min: 1, max: 130 }),
+      fc.integer({ min: 4, max: 60 }),
+      fc.nat(),
+      fc.array(fc.nat({ max: 2 * vendors.length }), { minLength: 1, maxLength: 8 }),
+      fc.boolean()
+    ],
+    ([counts, first, mostBlocks, mostResults, seed, words, lying]) =>
+      Effect.gen(function* () {
+        const logs = chainOf(counts, first)
+        let turn = 0
+        const { most, result } = yield* read(
+          logs,
+          { from: first, to: first + BigInt(counts.length) - 1n },
+          (part, held) => {
+            // Besides its limits the node has moods; a single block it always gives.
+            const moody = (Number(part.from) * 31 + size(part) * 17 + seed) % 5 === 0
+            if (size(part) === 1 || (size(part) <= mostBlocks && held.length <= mostResults && !moody))
+              return null
+            const word = words[turn++ % words.length] ?? 0
+            const vendor = vendors[word % vendors.length]
+            if (vendor === undefined)
+              return new ChainRpcError({
+                reason: "unreachable",
+                origin: "https://n",
+                message: "https://n: no complete answer within 15000 ms"
+              })
+            const limit = lying ? 1 + ((seed + turn) % 200) : mostBlocks
+            const { code, message } = (word < vendors.length ? vendor.blocks : vendor.results)({
+              ...part,
+              limit
+            })
+            return refusal(message, code)
+          }
+        )
+        expect(result).toEqual(Either.right(logs))
+        expect(most).toBeLessThanOrEqual(bounds.concurrency)
+      }),
+    { fastCheck: { numRuns: 400 } }
+  )
+})

@@ -1,0 +1,112 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as fc from "fast-check"
+import { type BlockRange, cure, sizeOf } from "../../../src/application/chain/LogRefusal.js"
+import { ChainRpcError } from "../../../src/application/ports/ChainRpc.js"
+import { vendors, type Wording } from "../../support/events/Vendors.js"
+
+const origin = "https://node.example"
+const range: BlockRange = { from: 28_000_000n, to: 28_099_999n }
+const rejected = ({ code, message }: Wording) =>
+  new ChainRpcError({ reason: "rejected", origin, message, rpcCode: code })
+
+describe("a refusal of logs", () => {
+  it.each(vendors)("of $name that says how many blocks it takes is understood", ({ blocks, name }) => {
+    const remedy = cure(rejected(blocks({ ...range, limit: 10_000 })), range)
+    const silent = ["Ankr", "Base"].includes(name)
+    expect(remedy?.size).toBe(silent ? 50_000n : 10_000n)
+    expect(remedy?.where).toBe(name === "thirdweb" ? "here" : "everywhere")
+  })
+
+  it.each(vendors)("of $name for its results concerns this range alone", ({ results }) => {
+    const remedy = cure(rejected(results({ ...range, limit: 10_000 })), range)
+    expect(remedy).not.toBeNull()
+    expect(remedy?.where).toBe("here")
+    expect(remedy?.size).toBeGreaterThanOrEqual(6_250n)
+    expect(remedy?.size).toBeLessThanOrEqual(50_000n)
+  })
+
+  it.each([
+    ["https://n: no complete answer within 15000 ms", "unreachable"],
+    ["https://n: the answer is larger than 16777216 bytes", "notAnRpc"],
+    ["https://n: the answer was cut off", "unreachable"],
+    ["https://n: HTTP status 504", "unreachable"],
+    ["https://n: HTTP status 413", "unreachable"]
+  ] as const)("without a word (%s) is met with much smaller parts", (message, reason) => {
+    expect(cure(new ChainRpcError({ reason, origin, message }), range)).toEqual({
+      where: "here",
+      size: 12_500n
+    })
+  })
+
+  it.each([
+    ["rejected", "Archive requests require a paid plan: block range too old"],
+    ["rejected", "the method eth_getLogs does not exist/is not available"],
+    ["rejected", "invalid api key"],
+    ["rejected", "pruned history unavailable for these blocks"],
+    ["rejected", "block range extends beyond current head block"],
+    ["rejected", "daily request quota of logs exceeded"],
+    ["rejected", "execution aborted"],
+    ["rejected", ""],
+    ["unreachable", "https://n: the connection failed (ECONNREFUSED)"],
+    ["unreachable", "https://n: no connection within 5000 ms"],
+    ["unreachable", "https://n: HTTP status 403"],
+    ["notAnRpc", "https://n: it is not JSON"],
+    ["rateLimited", "too many requests, block range"],
+    ["forbidden", "block range too large"]
+  ] as const)("that fewer blocks do not cure is none: %s, %s", (reason, message) => {
+    expect(cure(new ChainRpcError({ reason, origin, message }), range)).toBeNull()
+  })
+
+  it("of one block has no cure", () => {
+    const one = { from: 5n, to: 5n }
+    for (const { blocks, results } of vendors)
+      for (const wording of [blocks({ ...one, limit: 1 }), results({ ...one, limit: 1 })])
+        expect(cure(rejected(wording), one)).toBeNull()
+  })
+
+  it("leads to parts that are smaller, whatever the node writes", () => {
+    const text = fc.oneof(
+      fc.string({ maxLength: 300 }),
+      fc
+        .array(
+          fc.oneof(
+            fc.constantFrom(
+              "block range",
+              "max",
+              "results",
+              "[0x5, 0x6]",
+              "range 5-6",
+              "range 5-99999",
+              "[5,5]"
+            ),
+            fc.constantFrom("0", "-1", "1e9", "0x0", "99999999999999999999", "1,000", "2K", "0.5", "logs"),
+            fc.nat().map(String)
+          ),
+          { maxLength: 12 }
+        )
+        .map((words) => words.join(" "))
+    )
+    fc.assert(
+      fc.property(
+        text,
+        fc.bigInt(2n, 10n ** 6n),
+        fc.constantFrom(-32_005, -32_602, -32_000),
+        (message, size, code) => {
+          const asked = { from: 5n, to: 4n + size }
+          const remedy = cure(rejected({ code, message }), asked)
+          if (remedy === null) return
+          expect(remedy.size).toBeGreaterThanOrEqual(1n)
+          expect(remedy.size).toBeLessThan(sizeOf(asked))
+        }
+      ),
+      { numRuns: 2_000 }
+    )
+  })
+
+  it("is judged in time that does not grow with the cunning of its text", () => {
+    const began = performance.now()
+    for (const part of ["1,000", "[0x1 ", "range 1 ", "method ", "1".repeat(16), ", "])
+      cure(rejected({ code: -32_005, message: part.repeat(100_000 / part.length) }), range)
+    expect(performance.now() - began).toBeLessThan(2_000)
+  })
+})

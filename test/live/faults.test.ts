@@ -1,0 +1,31 @@
+import { describe, expect, it } from "vitest"
+import * as Campaign from "../support/faults/Campaign.js"
+import * as Judge from "../support/faults/Judge.js"
+
+/** Few seeds of what `npm run test:faults` runs at length; `npm run test:faults -- --seed N` runs one of them alone. */
+const seeds = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+
+describe("a service that is killed, behind a node that fails", () => {
+  it("brings every accepted write to the chain exactly once, and every lane still works", async () => {
+    const summary = await Campaign.run({
+      seeds,
+      worlds: 2,
+      seedsPerWorld: seeds.length,
+      verbose: false,
+      print: (line) => console.log(line)
+    })
+    for (const line of Campaign.summaryLines(summary)) console.log(line)
+    expect(summary.broken).toEqual([])
+    expect(summary.reports).toHaveLength(seeds.length)
+    for (const { seed, verdict } of summary.reports)
+      expect({ seed, ...verdict }).toEqual({ seed, ...Judge.flawless })
+    // A run in which nothing happened would prove nothing.
+    const sum = (of: (report: (typeof summary.reports)[number]) => number) =>
+      summary.reports.reduce((all, report) => all + of(report), 0)
+    expect(sum(({ works }) => works.success)).toBeGreaterThan(seeds.length * 3)
+    expect(sum(({ restarts }) => restarts)).toBeGreaterThanOrEqual(seeds.length / 2)
+    expect(sum(({ faults }) => [...faults.values()].reduce((all, count) => all + count, 0))).toBeGreaterThan(
+      seeds.length
+    )
+  }, 600_000)
+})

@@ -1,0 +1,197 @@
+import { toBeHex } from "ethers"
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import * as Multicall from "../../../src/domain/evm/Multicall.js"
+import { httpNode, json, secret } from "../../support/HostileNode.js"
+import { anvilKey, type DevService, type Envelope, start } from "../../support/http/DevService.js"
+import { putReadCodes, type ReadCode } from "../../support/http/ReadCodes.js"
+import {
+  type Answer,
+  type Fault,
+  type FaultyNode,
+  type Question,
+  refusal,
+  startFaultyNode
+} from "../../support/stack/FaultyNode.js"
+
+interface Element {
+  readonly readIndex: number
+  readonly results: ReadonlyArray<unknown>
+  readonly errors: string | null
+}
+
+let service: DevService
+let node: FaultyNode
+let at: Readonly<Record<ReadCode, string>>
+/** The methods and block tags that the node was asked with, `eth_call` through Multicall3 as `multicall`. */
+let asked: Array<string> = []
+beforeAll(async () => {
+  service = await start()
+  at = await putReadCodes(service.provider)
+  node = await startFaultyNode(service.info.rpc)
+})
+afterAll(async () => {
+  await node.stop()
+  await service.stop()
+})
+beforeEach(() => {
+  asked = []
+})
+
+const isMulticall = ({ params: [call] }: Question): boolean =>
+  typeof call === "object" && call !== null && "to" in call && call.to === Multicall.address
+
+const behave = (fault: Fault) =>
+  node.behave((question, ask) => {
+    if (question.method === "eth_call")
+      asked.push(isMulticall(question) ? "multicall" : `call at ${question.params[1]}`)
+    else asked.push(question.method)
+    return fault(question, ask)
+  })
+
+let paths = 0
+/** A URL that the service has not met: nothing of the chain behind it is remembered. */
+const unmet = () => {
+  paths += 1
+  return `${node.url}/${paths}`
+}
+
+const height = () => ({ to: at.height, funcSignature: "number()", returnSignature: "uint256" })
+const burn = () => ({ to: at.burner, funcSignature: "burn()", returnSignature: "uint256" })
+const read = (reads: ReadonlyArray<object>, rpc = unmet()) =>
+  service.ok<ReadonlyArray<Element>>("/read", { reads, rpc })
+
+/** The one height that all the reads tell which can tell it. */
+const oneHeight = (answers: ReadonlyArray<Element>): bigint => {
+  const heights = new Set(
+    answers.flatMap(({ errors, results }) => (errors === null ? [String(results[0])] : []))
+  )
+  expect([...heights].length).toBe(1)
+  return BigInt([...heights].join())
+}
+
+const mining: Fault = async (_, ask) => {
+  const answer = await ask()
+  await service.provider.send("evm_mine", [])
+  return answer
+}
+
+const withoutMulticall =
+  (fault: Fault): Fault =>
+  (question, ask) =>
+    question.method === "eth_getCode" ? Promise.resolve({ result: "0x" }) : fault(question, ask)
+
+describe("all reads of a request are of one block, on a chain that mines all the time,", () => {
+  it("through Multicall3", async () => {
+    behave(mining)
+    oneHeight(await read([height(), height(), height()]))
+    expect(asked).toEqual(["eth_chainId", "eth_getCode", "multicall"])
+  })
+
+  it("in a batch where there is no Multicall3", async () => {
+    behave(withoutMulticall(mining))
+    const answers = await read(Array.from({ length: 50 }, height))
+    const tag = `call at ${toBeHex(oneHeight(answers)).replace(/^0x0/, "0x")}`
+    expect(new Set(asked.slice(3))).toEqual(new Set([tag]))
+    expect(asked.slice(0, 3)).toEqual(["eth_chainId", "eth_getCode", "eth_getBlockByNumber"])
+  })
+
+  it("in a batch where one names its sender", async () => {
+    behave(mining)
+    oneHeight(await read([height(), { ...height(), from: anvilKey(9).address }, height()]))
+  })
+
+  it("and so are those that are asked again behind one that took all the gas", async () => {
+    behave(mining)
+    const answers = await read([height(), burn(), height(), burn(), height()])
+    oneHeight(answers)
+    expect(answers.map(({ errors }) => errors === null)).toEqual([true, false, true, false, true])
+  })
+
+  it("on a node that takes no batches", async () => {
+    const single = await httpNode((response, body) => {
+      if (body.startsWith("["))
+        return json(response, { jsonrpc: "2.0", id: null, error: { code: -32_600, message: "no batches" } })
+      const call: Question & { readonly id: number } = JSON.parse(body)
+      const forward = async (): Promise<Answer> =>
+        call.method === "eth_getCode"
+          ? { result: "0x" }
+          : { result: await service.provider.send(call.method, [...call.params]) }
+      mining(call, forward).then((answer) => json(response, { jsonrpc: "2.0", id: call.id, ...answer }))
+    })
+    try {
+      oneHeight(await read(Array.from({ length: 20 }, height), single.url))
+    } finally {
+      await single.close()
+    }
+  })
+
+  it("on a node behind a balancer, the next of which has not got the block yet", async () => {
+    let early = 12
+    behave(
+      withoutMulticall((question, ask) => {
+        if (question.method !== "eth_call" || early === 0) return mining(question, ask)
+        early -= 1
+        return Promise.resolve(refusal(-32_000, "header not found"))
+      })
+    )
+    oneHeight(await read(Array.from({ length: 8 }, height)))
+    expect(early).toBe(0)
+  })
+})
+
+describe("a node that does not do the calls together", () => {
+  const ways: ReadonlyArray<readonly [string, Answer]> = [
+    ["for want of gas", refusal(-32_000, "out of gas")],
+    ["for want of time", refusal(-32_000, "execution aborted (timeout = 5s)")],
+    ["as it reverts", { error: { code: 3, message: "execution reverted", data: "0x08c379a0" } }],
+    ["but says nothing", { result: "0x" }],
+    ["but says something else", { result: `0x${"20".padStart(64, "0").repeat(9)}` }],
+    ["but says what is no bytes", { result: null }],
+    ["but says of fewer calls", { result: `0x${"20".padStart(64, "0")}${"".padStart(64, "0")}` }]
+  ]
+  it.each(ways)("%s does them one by one", async (_, answer) => {
+    behave((question, ask) => (isMulticall(question) ? Promise.resolve(answer) : ask()))
+    const answers = await read([height(), burn(), height()])
+    oneHeight(answers)
+    expect(answers.map(({ errors }) => errors === null)).toEqual([true, false, true])
+  })
+})
+
+describe("a node that refuses", () => {
+  it("one read is quoted there, and nowhere else", async () => {
+    behave(
+      withoutMulticall(({ method, params: [call] }, ask) =>
+        method === "eth_call" && JSON.stringify(call).toLowerCase().includes(at.burner)
+          ? Promise.resolve(refusal(-32_000, `no more gas for ${secret} at https://node.example/${secret}`))
+          : ask()
+      )
+    )
+    const answers = await read([height(), burn(), height()])
+    oneHeight(answers)
+    expect(answers[1]?.results).toEqual([])
+    expect(answers[1]?.errors).toMatch(/^http:\/\/127\.0\.0\.1:\d+ answered: no more gas for .* at \(URL\)$/)
+  })
+
+  it("every read is quoted in all of them", async () => {
+    behave((question, ask) =>
+      question.method === "eth_call" ? Promise.resolve(refusal(-32_000, "not today")) : ask()
+    )
+    const answers = await read([height(), height()])
+    for (const { errors, results } of answers) {
+      expect(results).toEqual([])
+      expect(errors).toMatch(/answered: not today$/)
+    }
+  })
+
+  it("to talk is no node", async () => {
+    behave((question, ask) => (question.method === "eth_call" ? Promise.resolve(null) : ask()))
+    for (const reads of [[height()], [height(), height()]]) {
+      const { body, status } = await service.ask<Envelope>("/read", { reads, rpc: unmet() })
+      expect({ status, code: body.code, path: body.details[0]?.path }).toEqual({
+        status: 400,
+        code: "invalid_rpc",
+        path: "rpc"
+      })
+    }
+  })
+})

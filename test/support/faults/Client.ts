@@ -1,0 +1,114 @@
+import type { Supervisor } from "./Supervisor.js"
+
+/** What a request ended with. */
+export interface Answer {
+  readonly status: number
+  readonly body: Body
+}
+
+/** As much of an answer's body as matters here. */
+export interface Body {
+  readonly status?: number
+  readonly error?: string
+  readonly code?: string
+  readonly requestId?: string
+  readonly txHash?: string
+  readonly returnData?: ReadonlyArray<Readonly<Record<string, Element>>>
+  readonly details?: unknown
+}
+
+export interface Element {
+  readonly success?: boolean
+  readonly error?: string | null
+  readonly wallet?: string
+}
+
+export interface Question {
+  readonly path: string
+  readonly apiKey: string
+  /** The Idempotency-Key; null for what does not write. */
+  readonly key: string | null
+  readonly body: unknown
+  /** Milliseconds until the client hangs up and asks again. */
+  readonly patience: number
+}
+
+/** What a client met on its way. */
+export interface Trail {
+  readonly answer: Answer
+  readonly requestIds: ReadonlySet<string>
+  /** Status and code of everything before the answer. */
+  readonly met: ReadonlyArray<string>
+}
+
+/** Answers that are not the end of it: the same request with the same key is asked again. */
+const passing = new Set(["outcome_unknown", "invalid_rpc", "node_refused", "wallet_busy", "fees_above_cap"])
+
+const isFinal = ({ body, status }: Answer): boolean =>
+  status === 200 || (status < 500 && status !== 429 && !passing.has(body.code ?? ""))
+
+/** How often a refusal that may pass is met in calm before it counts as the answer. */
+const refusalsInCalm = 6
+
+const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis))
+
+/** One HTTP exchange; null when there was no answer. */
+export const exchange = async (
+  supervisor: Supervisor,
+  { apiKey, body, key, patience, path }: Question,
+  method = "POST"
+): Promise<(Answer & { readonly requestId: string | null }) | null> => {
+  const url = await supervisor.url()
+  try {
+    const response = await fetch(url + path, {
+      method,
+      headers: {
+        "x-api-key": apiKey,
+        ...(method === "POST" && { "content-type": "application/json" }),
+        ...(key !== null && { "idempotency-key": key })
+      },
+      ...(method === "POST" && { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(patience)
+    })
+    return {
+      status: response.status,
+      body: JSON.parse(await response.text()),
+      requestId: response.headers.get("x-request-id")
+    }
+  } catch {
+    return null
+  }
+}
+
+/**
+ * Asks until there is a final answer, as a careful client does: again with the same key after a lost connection, an
+ * unknown outcome, a refusal that may pass. `calm`: whether node and service are left in peace by now. Null when
+ * `deadline` (Unix milliseconds) has passed.
+ */
+export const ask = async (
+  supervisor: Supervisor,
+  question: Question,
+  calm: () => boolean,
+  deadline: () => number
+): Promise<Trail | { readonly answer: null; readonly met: ReadonlyArray<string> }> => {
+  const requestIds = new Set<string>()
+  const met: Array<string> = []
+  let refused = 0
+  let patience = question.patience
+  while (Date.now() < deadline()) {
+    const answer = await exchange(supervisor, { ...question, patience })
+    if (answer === null) {
+      met.push("no answer")
+      // Whoever hangs up too early would never hear the end.
+      patience = Math.min(20_000, patience * 2)
+    } else {
+      if (answer.requestId !== null) requestIds.add(answer.requestId)
+      if (calm() && answer.body.code !== "outcome_unknown") refused += 1
+      if (isFinal(answer) || (answer.status === 422 && refused >= refusalsInCalm))
+        return { answer, requestIds, met }
+      met.push(`${answer.status} ${answer.body.code ?? ""}`)
+    }
+    await pause(100)
+  }
+  return { answer: null, met }
+}

@@ -1,0 +1,169 @@
+import { join } from "node:path"
+import Database from "better-sqlite3"
+import type { Wallet } from "ethers"
+import { exchange } from "./Client.js"
+import { type Asked, run as runWorkload, type Setting, type Work } from "./Workload.js"
+
+/** What is wrong after a run. All lists are empty when every accepted write reached the chain exactly once. */
+export interface Verdict {
+  /** Said to be done, and not on the chain. */
+  readonly lost: ReadonlyArray<string>
+  /** More than once on the chain. */
+  readonly duplicated: ReadonlyArray<string>
+  /** Said to have failed, and on the chain all the same: its caller would do it again. */
+  readonly misreported: ReadonlyArray<string>
+  /** Nonces that nothing fills, on the chain or in the journal. */
+  readonly gaps: ReadonlyArray<string>
+  /** Requests without an end, and lanes that do not work any more. */
+  readonly stuck: ReadonlyArray<string>
+  /** Other breaches: another answer to the same key, a 500, a crash. */
+  readonly breaches: ReadonlyArray<string>
+}
+
+export const kinds = ["lost", "duplicated", "misreported", "gaps", "stuck", "breaches"] as const
+
+export const flawless: Verdict = {
+  lost: [],
+  duplicated: [],
+  misreported: [],
+  gaps: [],
+  stuck: [],
+  breaches: []
+}
+
+const describe = (work: Work, count: number): string =>
+  `${work.kind} of request ${work.request} (${work.deed}) said ${work.said} (${work.why}), counted ${count}: ${work.id}`
+
+/** How often each piece of work is on the chain. */
+const countsOf = async ({ world }: Setting, works: ReadonlyArray<Work>): Promise<ReadonlyArray<number>> => {
+  const counted = works.filter(({ kind }) => kind === "count")
+  const counts: ReadonlyArray<bigint> = await world.counter.getFunction("counts")(counted.map(({ id }) => id))
+  return Promise.all(
+    works.map(async (work) => {
+      if (work.kind === "count") return Number(counts[counted.indexOf(work)])
+      return (await world.provider.getCode(work.id)) === "0x" ? 0 : 1
+    })
+  )
+}
+
+/** Nonces that the journal handed out and that neither a transaction of ours nor somebody else's has used. */
+const holes = (folder: string, signer: string): ReadonlyArray<string> => {
+  const database = new Database(join(folder, "castellan.sqlite"), { readonly: true })
+  try {
+    const rows = database
+      .prepare(
+        `select nonce, state from transactions
+         where lower(signer) = ? and state in ('free', 'allocated', 'signed') order by nonce`
+      )
+      .all(signer.toLowerCase()) as ReadonlyArray<{ readonly nonce: string; readonly state: string }>
+    return rows.map(({ nonce, state }) => `${state} ${BigInt(nonce)}`)
+  } finally {
+    database.close()
+  }
+}
+
+const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis))
+
+/** What is left after a bounded wait for nothing to be left. */
+const eventually = async (look: () => Promise<ReadonlyArray<string>>): Promise<ReadonlyArray<string>> => {
+  const end = Date.now() + 8_000
+  for (;;) {
+    const found = await look()
+    if (found.length === 0 || Date.now() > end) return found
+    await pause(100)
+  }
+}
+
+/** The parts of an answer that every repeat must have as well. */
+const essence = ({ answer: { body, status } }: Pick<Asked, "answer">): string =>
+  JSON.stringify([
+    status,
+    body.code ?? null,
+    body.status ?? null,
+    (body.returnData ?? []).map((element) =>
+      Object.values(element).map(({ error, success }) => success ?? error === undefined)
+    )
+  ])
+
+/** Asks for every answer once more: it must be the same. */
+const repeats = async (
+  { supervisor }: Setting,
+  asked: ReadonlyArray<Asked>
+): Promise<ReadonlyArray<string>> => {
+  const found = await Promise.all(
+    asked
+      .filter(({ answer }) => answer.status === 200)
+      .map(async (each) => {
+        const again = await exchange(supervisor, { ...each.question, patience: 20_000 })
+        if (again !== null && essence({ answer: again }) === essence(each)) return []
+        return [`${each.question.path} ${each.question.key} again: ${JSON.stringify(again)?.slice(0, 300)}`]
+      })
+  )
+  return found.flat()
+}
+
+/** Holds what was said against the chain, and sees whether every lane still works. */
+export const judge = async (
+  setting: Setting,
+  folder: string,
+  signers: ReadonlyArray<Wallet>,
+  works: ReadonlyArray<Work>,
+  asked: ReadonlyArray<Asked>,
+  violations: ReadonlyArray<string>
+): Promise<Verdict> => {
+  const { scenario, supervisor, world } = setting
+  const repeated = await repeats(setting, asked)
+  const last = await Promise.all(
+    signers.map((_, signer) =>
+      runWorkload(
+        setting,
+        {
+          at: 0,
+          endpoint: "execute",
+          signer,
+          ops: [{ wallet: signer, deed: "hit" }],
+          patience: 20_000,
+          twin: false
+        },
+        1_000 + signer
+      )
+    )
+  )
+  const lanes = last.flatMap(({ works }) => works)
+  const gaps = await Promise.all(
+    signers.map(({ address }, signer) =>
+      eventually(async () => {
+        const [latest, pending] = await Promise.all([
+          world.provider.getTransactionCount(address, "latest"),
+          world.provider.getTransactionCount(address, "pending")
+        ])
+        const open = holes(folder, address).map(
+          (hole) => `lane ${signer}: ${hole}, the chain is at ${latest}`
+        )
+        return latest === pending ? open : [...open, `lane ${signer}: latest ${latest}, pending ${pending}`]
+      })
+    )
+  )
+  const all = [...works, ...lanes]
+  const counts = await countsOf(setting, all)
+  const where = (wrong: (work: Work, count: number) => boolean): ReadonlyArray<string> =>
+    all.flatMap((work, index) => {
+      const count = counts[index] ?? 0
+      return wrong(work, count) ? [describe(work, count)] : []
+    })
+  return {
+    lost: where(({ said }, count) => said === "success" && count === 0),
+    duplicated: where((_, count) => count > 1),
+    misreported: where(({ said }, count) => said === "failure" && count > 0),
+    gaps: gaps.flat(),
+    stuck: [
+      ...where(({ said }) => said === "nothing"),
+      ...lanes.filter(({ said }) => said === "failure").map((work) => `the lane ${describe(work, 0)}`)
+    ],
+    breaches: [
+      ...repeated,
+      ...violations,
+      ...supervisor.complaints().map((text) => `seed ${scenario.seed}: ${text}`)
+    ]
+  }
+}

@@ -1,0 +1,191 @@
+import * as Fault from "./Fault.js"
+import * as Random from "./Random.js"
+
+/** Where a life of the service ends by SIGKILL. */
+export type Kill =
+  /** At the `nth` call of this method of the journal; null: of any method. */
+  | {
+      readonly at: "journal"
+      readonly step: string | null
+      readonly moment: "before" | "after"
+      readonly nth: number
+    }
+  /** When its `nth` transaction reaches the node, or has been taken by it. */
+  | { readonly at: "send"; readonly moment: "before" | "after"; readonly nth: number }
+  | { readonly at: "clock"; readonly millis: number }
+
+/** How the chain makes blocks. */
+export type Mining =
+  | { readonly mode: "automine" }
+  | { readonly mode: "steady"; readonly millis: number }
+  | { readonly mode: "interval"; readonly seconds: number }
+
+/** What an operation does when it is executed. */
+export type Deed = "hit" | "hitAndRevert" | "hitIfOpen"
+
+export interface OpPlan {
+  readonly wallet: number
+  readonly deed: Deed
+}
+
+export interface RequestPlan {
+  /** Milliseconds after the storm began. */
+  readonly at: number
+  readonly endpoint: "execute" | "executeEncoded" | "create" | "transactSigner"
+  readonly signer: number
+  /** Of create: as many new wallets as there are ops. */
+  readonly ops: ReadonlyArray<OpPlan>
+  /** Milliseconds until the client hangs up and asks again. */
+  readonly patience: number
+  /** A second client sends the same request with the same key at the same time. */
+  readonly twin: boolean
+}
+
+/** What happens on the chain besides. */
+export type Event = { readonly at: number } & (
+  | {
+      /** Somebody else uses the signer's key: `next` what the chain expects next, `race` against what is pending. */
+      readonly kind: "foreign transaction"
+      readonly signer: number
+      readonly nonce: "next" | "race"
+    }
+  | { readonly kind: "reorg"; readonly depth: number; readonly returned: boolean }
+  | { readonly kind: "fee spike"; readonly gwei: number; readonly millis: number }
+  | { readonly kind: "dropped transactions" }
+  | { readonly kind: "empty block" }
+  | { readonly kind: "gate"; readonly closed: boolean }
+)
+
+/** Everything that one seed decides. */
+export interface Scenario {
+  readonly seed: number
+  readonly signers: number
+  readonly wallets: number
+  readonly mining: Mining
+  readonly confirmations: number
+  /** How long a request waits for its transaction before `outcome_unknown`. */
+  readonly receiptTimeoutMillis: number
+  readonly requests: ReadonlyArray<RequestPlan>
+  readonly script: Fault.Script
+  /** One per life of the process; those after the last are left alone. */
+  readonly kills: ReadonlyArray<Kill>
+  readonly events: ReadonlyArray<Event>
+  readonly stormMillis: number
+}
+
+/** Longest reorg that a confirmed transaction survives. */
+const reorgDepth = 2
+
+const mining = (random: Random.Random): Mining => {
+  const die = random.int(1, 10)
+  if (die <= 4) return { mode: "automine" }
+  return die <= 9 ? { mode: "steady", millis: random.int(60, 300) } : { mode: "interval", seconds: 1 }
+}
+
+const ops = (random: Random.Random, signers: number, wallets: number, signer: number, count: number) =>
+  Array.from({ length: count }, (): OpPlan => {
+    // Wallet `w` belongs to signer `w mod signers`.
+    const own = Math.ceil((wallets - signer) / signers)
+    const deed = random.pick<Deed>(["hit", "hit", "hit", "hit", "hitIfOpen", "hitAndRevert"])
+    return { wallet: signer + signers * random.int(0, own - 1), deed }
+  })
+
+const requests = (random: Random.Random, signers: number, wallets: number, stormMillis: number) =>
+  Array.from({ length: random.int(4, 10) }, (): RequestPlan => {
+    const endpoint = random.pick([
+      "execute",
+      "execute",
+      "execute",
+      "executeEncoded",
+      "create",
+      "transactSigner"
+    ] as const)
+    const signer = random.int(0, signers - 1)
+    const most = { execute: 5, executeEncoded: 3, create: 2, transactSigner: 1 }[endpoint]
+    return {
+      at: random.int(0, Math.floor(stormMillis / 2)),
+      endpoint,
+      signer,
+      ops: ops(random, signers, wallets, signer, random.int(1, most)),
+      patience: random.chance(0.25) ? random.int(200, 1_500) : 20_000,
+      twin: random.chance(0.2)
+    }
+  })
+
+const kills = (random: Random.Random, seed: number, steps: ReadonlyArray<string>): ReadonlyArray<Kill> => {
+  const moment = () => random.pick(["before", "after"] as const)
+  const any = (): Kill => {
+    switch (random.int(1, 4)) {
+      case 1:
+        return { at: "clock", millis: random.int(50, 2_000) }
+      case 2:
+        return { at: "send", moment: moment(), nth: random.int(1, 4) }
+      default:
+        return { at: "journal", step: null, moment: moment(), nth: random.int(1, 40) }
+    }
+  }
+  // Seeds in a row go through every step of the journal, before and after it, and both sides of sending.
+  const turn = seed % (2 * (steps.length + 1))
+  const at = turn % 2 === 0 ? "before" : "after"
+  const step = steps[turn >> 1]
+  const nth = random.int(1, 3)
+  const first: Kill =
+    step === undefined ? { at: "send", moment: at, nth } : { at: "journal", step, moment: at, nth }
+  return [first, ...Array.from({ length: random.int(0, 3) }, any)]
+}
+
+const events = (
+  random: Random.Random,
+  signers: number,
+  stormMillis: number,
+  reorgs: boolean
+): ReadonlyArray<Event> => {
+  const event = (): Event => {
+    const at = random.int(0, stormMillis)
+    switch (random.pick(["foreign", "foreign", "reorg", "spike", "dropped", "empty", "gate", "gate"])) {
+      case "foreign":
+        return {
+          at,
+          kind: "foreign transaction",
+          signer: random.int(0, signers - 1),
+          nonce: random.pick(["next", "race"] as const)
+        }
+      case "reorg":
+        return reorgs
+          ? { at, kind: "reorg", depth: random.int(1, reorgDepth), returned: random.chance(0.5) }
+          : { at, kind: "empty block" }
+      case "spike":
+        return { at, kind: "fee spike", gwei: random.int(3, 60), millis: random.int(200, 1_200) }
+      case "dropped":
+        return { at, kind: "dropped transactions" }
+      case "empty":
+        return { at, kind: "empty block" }
+      default:
+        return { at, kind: "gate", closed: random.chance(0.5) }
+    }
+  }
+  return Array.from({ length: random.int(0, 7) }, event).sort((one, other) => one.at - other.at)
+}
+
+/** The scenario of a seed; `steps` are the methods of the journal. */
+export const make = (seed: number, steps: ReadonlyArray<string>): Scenario => {
+  const random = Random.make(`castellan ${seed}`)
+  const signers = random.int(1, 3)
+  const wallets = random.int(signers, 5)
+  const stormMillis = random.int(1_200, 3_000)
+  const chain = mining(random.fork("mining"))
+  const reorgs = chain.mode !== "automine" && random.chance(0.5)
+  return {
+    seed,
+    signers,
+    wallets,
+    mining: chain,
+    confirmations: reorgs ? reorgDepth + 1 : 1,
+    receiptTimeoutMillis: random.int(1_000, 3_000),
+    requests: requests(random.fork("requests"), signers, wallets, stormMillis),
+    script: Fault.script(random.fork("faults"), random.int(0, 40) / 100, random.chance(0.08)),
+    kills: kills(random.fork("kills"), seed, steps),
+    events: events(random.fork("events"), signers, stormMillis, reorgs),
+    stormMillis
+  }
+}

@@ -1,0 +1,222 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { id as hashOf, Wallet } from "ethers"
+import * as Actors from "./Actors.js"
+import type { Build } from "./Build.js"
+import { ask, type Question } from "./Client.js"
+import * as FaultProxy from "./FaultProxy.js"
+import * as Judge from "./Judge.js"
+import * as Scenario from "./Scenario.js"
+import * as Supervisor from "./Supervisor.js"
+import * as Workload from "./Workload.js"
+import * as World from "./World.js"
+
+/** What one seed came to. */
+export interface Report {
+  readonly seed: number
+  readonly scenario: Scenario.Scenario
+  readonly verdict: Judge.Verdict
+  /** Pieces of work asked for, and what the service said of them. */
+  readonly works: Readonly<Record<Workload.Said, number>>
+  /** Work that was meant to succeed and was refused: no breach, but nobody's wish. */
+  readonly refused: ReadonlyArray<string>
+  readonly faults: ReadonlyMap<string, number>
+  readonly events: ReadonlyMap<string, number>
+  readonly deaths: ReadonlyArray<string>
+  readonly restarts: number
+  readonly millis: number
+  readonly met: ReadonlyArray<string>
+  readonly log: string
+}
+
+/** Longest that everything may take to settle once nobody disturbs it any more. */
+const quietMillis = 40_000
+
+const ether = 10n ** 18n
+
+const until = (began: number, at: number): Promise<void> =>
+  new Promise((resolve) => setTimeout(resolve, Math.max(0, began + at - Date.now())))
+
+/** Runs one seed on a world: wallets first, then the storm, then the quiet in which everything must settle. */
+export const run = async (
+  world: World.World,
+  build: Build,
+  seed: number,
+  steps: ReadonlyArray<string>
+): Promise<Report> => {
+  const began = Date.now()
+  const scenario = Scenario.make(seed, steps)
+  const folder = mkdtempSync(join(build.folder, `seed-${seed}-`))
+  const signers = Array.from(
+    { length: scenario.signers },
+    (_, place) => new Wallet(hashOf(`signer ${seed} ${place}`), world.provider)
+  )
+  const tenants = await Promise.all(signers.map((_, place) => World.tenant(`tenant-${place}`)))
+  for (const { address } of signers)
+    await world.send("anvil_setBalance", address, `0x${(1_000n * ether).toString(16)}`)
+  const node = await FaultProxy.start(world.chain.url)
+  const config = join(folder, "castellan.json")
+  writeFileSync(
+    config,
+    World.configFile(world, {
+      nodeUrl: node.url,
+      confirmations: scenario.confirmations,
+      receiptTimeoutMillis: scenario.receiptTimeoutMillis,
+      tenants,
+      signers: signers.map(({ privateKey }, place) => ({
+        tenant: tenants[place] ?? World.nobody,
+        privateKey
+      }))
+    })
+  )
+  const supervisor = Supervisor.start({ build, folder, config, kills: scenario.kills })
+  const gate = hashOf(`gate ${seed}`)
+  const actors = Actors.make(world, signers, gate)
+  let calmSince: number | null = null
+  const calm = () => calmSince !== null
+  const deadline = () => (calmSince ?? Date.now()) + quietMillis
+
+  try {
+    const salts = Array.from({ length: scenario.wallets }, (_, wallet) => `old ${seed} ${wallet}`)
+    const newSalts = scenario.requests.flatMap((plan, index) => Workload.saltsOf(scenario, plan, index))
+    const addresses = await predict(world, supervisor, tenants, [...salts, ...newSalts])
+    for (const address of addresses.values())
+      await world.send("anvil_setBalance", address, `0x${(10n * ether).toString(16)}`)
+    if (scenario.confirmations > 1) await actors.mine({ mode: "steady", millis: 50 })
+    await Promise.all(
+      signers.map((_, signer) => create(scenario, node.url, supervisor, tenants, salts, signer))
+    )
+    await actors.mine({ mode: "automine" })
+    for (let block = 0; block < 4; block += 1) await world.send("evm_mine")
+    await actors.mine(scenario.mining)
+
+    const setting: Workload.Setting = {
+      scenario,
+      world,
+      supervisor,
+      nodeUrl: node.url,
+      tenants,
+      salts,
+      newcomers: addresses,
+      gate,
+      calm,
+      deadline
+    }
+    const storm = Date.now()
+    node.play(scenario.script, supervisor.onSend)
+    supervisor.arm()
+    const clients = scenario.requests.map(async (plan, index) => {
+      await until(storm, plan.at)
+      return Workload.run(setting, plan, index)
+    })
+    const outcomes = Promise.all(clients)
+    outcomes.catch(() => undefined)
+    const troubles: Array<string> = []
+    for (const event of scenario.events) {
+      await until(storm, event.at)
+      await actors
+        .play(event)
+        .catch((error) => troubles.push(`${event.kind}: ${String(error).slice(0, 200)}`))
+    }
+    await until(storm, scenario.stormMillis)
+    node.calm()
+    supervisor.disarm()
+    await actors.calm(needsBlocks(scenario))
+    await actors.play({ at: 0, kind: "gate", closed: false })
+    calmSince = Date.now()
+
+    const done = await outcomes
+    const works = done.flatMap(({ works }) => works)
+    const verdict = await Judge.judge(
+      setting,
+      folder,
+      signers,
+      works,
+      done.flatMap(({ asked }) => asked),
+      [...done.flatMap(({ violations }) => violations), ...troubles]
+    )
+    const said = (what: Workload.Said) => works.filter((work) => work.said === what).length
+    return {
+      seed,
+      scenario,
+      verdict,
+      works: { success: said("success"), failure: said("failure"), nothing: said("nothing") },
+      refused: works.filter((work) => work.said === "failure" && work.deed === "hit").map(({ why }) => why),
+      faults: node.faults(),
+      events: actors.done(),
+      deaths: supervisor.deaths(),
+      restarts: supervisor.restarts(),
+      millis: Date.now() - began,
+      met: done.flatMap(({ met }) => met),
+      log: supervisor.log()
+    }
+  } finally {
+    await supervisor.stop()
+    await node.stop()
+    await actors.leave()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** On an automining chain nothing but a transaction makes a block; where something was priced out, nothing ever would. */
+const needsBlocks = ({ confirmations, events, mining }: Scenario.Scenario): boolean =>
+  mining.mode !== "interval" && (confirmations > 1 || events.some(({ kind }) => kind === "fee spike"))
+
+/** The question, asked until it is answered with 200. */
+const insist = async (supervisor: Supervisor.Supervisor, question: Question) => {
+  const trail = await ask(
+    supervisor,
+    question,
+    () => true,
+    () => Date.now() + 1_000
+  )
+  if (trail.answer?.status !== 200)
+    throw new Error(`before the storm ${question.path} met ${JSON.stringify([trail.answer, trail.met])}`)
+  return trail.answer
+}
+
+const predict = async (
+  { chain }: World.World,
+  supervisor: Supervisor.Supervisor,
+  tenants: ReadonlyArray<World.Tenant>,
+  salts: ReadonlyArray<string>
+): Promise<ReadonlyMap<string, string>> => {
+  const { body } = await insist(supervisor, {
+    path: "/predict",
+    apiKey: tenants[0]?.key ?? "",
+    key: null,
+    patience: 20_000,
+    body: {
+      accounts: salts.map((salt) => ({ salt, walletCustody: 1 })),
+      settings: {
+        factory: chain.suite.factory,
+        beaconAdminAddress: chain.suite.beacon,
+        beaconAdminCreationCode: World.creationCode
+      }
+    }
+  })
+  const predictions = body as unknown as ReadonlyArray<{ readonly salt: string; readonly wallet: string }>
+  return new Map(predictions.map(({ salt, wallet }) => [salt, wallet]))
+}
+
+/** The wallets of a signer: every so manieth of the list. */
+const create = async (
+  { seed, signers }: Scenario.Scenario,
+  rpc: string,
+  supervisor: Supervisor.Supervisor,
+  tenants: ReadonlyArray<World.Tenant>,
+  salts: ReadonlyArray<string>,
+  signer: number
+): Promise<void> => {
+  const own = salts.filter((_, wallet) => wallet % signers === signer)
+  await insist(supervisor, {
+    path: "/create",
+    apiKey: tenants[signer]?.key ?? "",
+    key: `${seed}-wallets-${signer}`,
+    patience: 20_000,
+    body: {
+      accounts: own.map((salt) => ({ salt, walletCustody: 1 })),
+      settings: { rpc, entryPoint: World.entryPoint, signer: World.signerRef(signer) }
+    }
+  })
+}

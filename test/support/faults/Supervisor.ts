@@ -1,0 +1,134 @@
+import { type Program, run } from "../process/Program.js"
+import type { Build } from "./Build.js"
+import * as Killing from "./Killing.js"
+import type { Kill } from "./Scenario.js"
+
+/** Keeps the service running: starts it again, on the same configuration and database, whenever it has been killed. */
+export interface Supervisor {
+  /** Where it listens, once it does; rejects when it cannot be started. */
+  readonly url: () => Promise<string>
+  /** From now on lives end as planned, this one first. */
+  readonly arm: () => void
+  /** From now on no life is ended. */
+  readonly disarm: () => void
+  /** The node tells of each transaction: some lives end there. */
+  readonly onSend: (moment: "before" | "after") => void
+  readonly restarts: () => number
+  /** Where it was killed so far. */
+  readonly deaths: () => ReadonlyArray<string>
+  /** Ends that nobody caused, and crashes that it logged. */
+  readonly complaints: () => ReadonlyArray<string>
+  readonly log: () => string
+  readonly stop: () => Promise<void>
+}
+
+export interface Options {
+  readonly build: Build
+  readonly folder: string
+  readonly config: string
+  /** One per life from `arm` on; those after the last are left alone. */
+  readonly kills: ReadonlyArray<Kill>
+}
+
+/** A service that ends by itself so often is not started again. */
+const mostFailures = 3
+
+const nameOf = (kill: Kill): string => {
+  switch (kill.at) {
+    case "clock":
+      return `after ${kill.millis} ms`
+    case "send":
+      return `${kill.moment} send`
+    case "journal":
+      return `${kill.moment} ${kill.step ?? "any"}`
+  }
+}
+
+export const start = ({ build, config, folder, kills }: Options): Supervisor => {
+  const programs: Array<Program> = []
+  const deaths: Array<string> = []
+  const failures: Array<string> = []
+  let phase: "before" | "armed" | "disarmed" | "stopping" = "before"
+  let life = -1
+  let sends = { before: 0, after: 0 }
+  let timer: NodeJS.Timeout | undefined
+  let current: Program
+  let url: Promise<string>
+
+  const kill = () => kills[life]
+  const end = () => void current.child.kill("SIGKILL")
+  const begin = () => {
+    life += 1
+    sends = { before: 0, after: 0 }
+    const planned = phase === "disarmed" ? undefined : kill()
+    const spot = { ...planned, armed: phase === "armed" }
+    const env = planned?.at === "journal" ? { [Killing.variable]: JSON.stringify(spot) } : {}
+    const program = run([build.main], { cwd: folder, env: { CASTELLAN_CONFIG: config, ...env } })
+    current = program
+    programs.push(program)
+    url = program.says('"message":"listening"').then(() => {
+      const found = /"url":"([^"]+)"/.exec(program.stdout())?.[1]
+      if (found === undefined) throw new Error("the service does not say where it listens")
+      return found
+    })
+    url.catch(() => undefined)
+    if (phase === "armed" && planned?.at === "clock") timer = setTimeout(end, planned.millis)
+    void program.ended.then((how) => {
+      clearTimeout(timer)
+      if (phase === "stopping") return
+      // A process that is told to disarm before it listens to signals ends by that as well.
+      if ((how === "SIGKILL" || how === Killing.armSignal) && planned !== undefined)
+        deaths.push(nameOf(planned))
+      else failures.push(`the service ended with ${how}: ${program.stderr().slice(-1_000)}`)
+      if (failures.length < mostFailures) begin()
+    })
+  }
+  begin()
+
+  const log = () => programs.map((program) => program.stdout() + program.stderr()).join("--- killed ---\n")
+
+  return {
+    url: async () => {
+      for (;;) {
+        const asked = url
+        const found = await asked.catch(() => null)
+        if (found !== null && asked === url) return found
+        if (failures.length >= mostFailures) throw new Error(failures.join("\n"))
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      }
+    },
+    arm: () => {
+      phase = "armed"
+      const planned = kill()
+      if (planned?.at === "journal") current.child.kill(Killing.armSignal)
+      if (planned?.at === "clock") timer = setTimeout(end, planned.millis)
+    },
+    disarm: () => {
+      if (phase === "armed" && kill()?.at === "journal") current.child.kill(Killing.armSignal)
+      phase = "disarmed"
+      clearTimeout(timer)
+    },
+    onSend: (moment) => {
+      sends[moment] += 1
+      const planned = kill()
+      if (phase === "armed" && planned?.at === "send" && planned.moment === moment)
+        if (sends[moment] === planned.nth) end()
+    },
+    restarts: () => programs.length - 1,
+    deaths: () => deaths,
+    complaints: () => [
+      ...failures,
+      ...log()
+        .split("\n")
+        .filter((line) => /"level":"(ERROR|FATAL)"/.test(line))
+        .map((line) => line.slice(0, 600))
+    ],
+    log,
+    stop: async () => {
+      phase = "stopping"
+      clearTimeout(timer)
+      end()
+      await current.ended
+    }
+  }
+}

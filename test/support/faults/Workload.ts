@@ -1,0 +1,178 @@
+import { id as hashOf } from "ethers"
+import { type Answer, ask, type Question } from "./Client.js"
+import type { Deed, RequestPlan, Scenario } from "./Scenario.js"
+import type { Supervisor } from "./Supervisor.js"
+import { entryPoint, signerRef, type Tenant, type World } from "./World.js"
+
+/** What the service said of one piece of work: done, not done, or nothing. */
+export type Said = "success" | "failure" | "nothing"
+
+/** One piece of work that must happen exactly once, or not at all when it is said to have failed. */
+export interface Work {
+  /** What the counter counts, or the wallet that must come to be. */
+  readonly id: string
+  readonly kind: "count" | "wallet"
+  readonly deed: Deed
+  readonly request: number
+  said: Said
+  why: string
+}
+
+export interface Setting {
+  readonly scenario: Scenario
+  readonly world: World
+  readonly supervisor: Supervisor
+  readonly nodeUrl: string
+  /** By signer. */
+  readonly tenants: ReadonlyArray<Tenant>
+  /** By wallet. */
+  readonly salts: ReadonlyArray<string>
+  /** Wallets of the creations of the storm, by salt. */
+  readonly newcomers: ReadonlyMap<string, string>
+  readonly gate: string
+  readonly calm: () => boolean
+  readonly deadline: () => number
+}
+
+/** Salts of the wallets that a request of the storm creates. */
+export const saltsOf = ({ seed }: Scenario, plan: RequestPlan, index: number): ReadonlyArray<string> =>
+  plan.endpoint === "create" ? plan.ops.map((_, place) => `new ${seed} ${index} ${place}`) : []
+
+/** A request that is done, for those who ask for its answer once more. */
+export interface Asked {
+  readonly question: Question
+  readonly answer: Answer
+  readonly requestIds: ReadonlySet<string>
+}
+
+export interface Outcome {
+  readonly works: ReadonlyArray<Work>
+  readonly asked: ReadonlyArray<Asked>
+  /** What no service may say. */
+  readonly violations: ReadonlyArray<string>
+  readonly met: ReadonlyArray<string>
+}
+
+const settingsOf = ({ nodeUrl }: Setting, signer: number) => ({
+  rpc: nodeUrl,
+  entryPoint,
+  signer: signerRef(signer)
+})
+
+const callOf = (deed: Deed, gate: string, id: string) =>
+  deed === "hitIfOpen"
+    ? { funcSignature: "hitIfOpen(bytes32,bytes32)", funcParams: [gate, id] }
+    : { funcSignature: `${deed}(bytes32)`, funcParams: [id] }
+
+/** What the answer says of the element at this place of the request. */
+const saidOf = ({ body, status }: Answer, place: number): readonly [Said, string] => {
+  if (status !== 200) return ["failure", `${status} ${body.code}: ${body.error}`]
+  const element = body.returnData?.[place]?.[place]
+  if (element === undefined) return ["failure", `200 status ${body.status}, no element`]
+  const done = element.success ?? element.error === undefined
+  return [done ? "success" : "failure", `200 status ${body.status}: ${element.error ?? ""}`]
+}
+
+/** Sends one request of the storm, as its client or as two clients, and hears its answer. */
+export const run = async (setting: Setting, plan: RequestPlan, index: number): Promise<Outcome> => {
+  const { calm, deadline, gate, newcomers, salts, scenario, supervisor, tenants, world } = setting
+  const apiKey = tenants[plan.signer]?.key ?? ""
+  const settings = settingsOf(setting, plan.signer)
+  const to = await world.counter.getAddress()
+  const works = plan.ops.map(({ deed }, place): Work => {
+    const salt = saltsOf(scenario, plan, index)[place]
+    const wallet = salt === undefined ? undefined : newcomers.get(salt)
+    return {
+      id: wallet ?? hashOf(`${scenario.seed} ${index} ${place}`),
+      kind: wallet === undefined ? "count" : "wallet",
+      deed,
+      request: index,
+      said: "nothing",
+      why: ""
+    }
+  })
+  const violations: Array<string> = []
+  const met: Array<string> = []
+  const asked: Array<Asked> = []
+  const question = (path: string, body: unknown, key: string | null): Question => ({
+    path,
+    apiKey,
+    key,
+    body,
+    patience: plan.patience
+  })
+  const answerOf = async (what: Question) => {
+    const trail = await ask(supervisor, what, calm, deadline)
+    met.push(...trail.met.map((text) => `${what.path} ${text}`))
+    if (trail.met.some((text) => text.startsWith("500")))
+      violations.push(`request ${index} ${what.path}: 500`)
+    return trail.answer === null ? null : trail
+  }
+  const operations = works.map(({ deed, id }, place) => ({
+    salt: salts[plan.ops[place]?.wallet ?? 0],
+    walletCustody: 1,
+    to,
+    ...callOf(deed, gate, id)
+  }))
+
+  /** The write, and the places in it of each piece of work. */
+  const prepare = async (): Promise<{ body: unknown; places: ReadonlyArray<number> } | null> => {
+    switch (plan.endpoint) {
+      case "execute":
+        return { body: { operations, settings }, places: works.map((_, place) => place) }
+      case "create": {
+        const accounts = saltsOf(scenario, plan, index).map((salt) => ({ salt, walletCustody: 1 }))
+        return { body: { accounts, settings }, places: works.map((_, place) => place) }
+      }
+      case "transactSigner": {
+        const { rpc, signer } = settings
+        const [{ deed, id } = { deed: "hit" as const, id: "" }] = works
+        return { body: { to, ...callOf(deed, gate, id), settings: { rpc, signer } }, places: [0] }
+      }
+      case "executeEncoded": {
+        const estimate = await answerOf(question("/estimateGas", { operations, settings }, null))
+        if (estimate === null) return null
+        const { userOps = [] } = estimate.answer.body as {
+          readonly userOps?: ReadonlyArray<{
+            readonly encodedUserOp: string
+            readonly userOpHash: string
+            readonly aggrIndexes: ReadonlyArray<number>
+          }>
+        }
+        if (userOps.length === 0) {
+          for (const work of works) {
+            work.said = "failure"
+            work.why = "not estimated"
+          }
+          return null
+        }
+        return {
+          body: {
+            operations: userOps.map(({ encodedUserOp, userOpHash }) => ({
+              encodedUserOp,
+              userOpHash,
+              walletCustody: 1
+            })),
+            settings
+          },
+          places: works.map((_, place) => userOps.findIndex(({ aggrIndexes }) => aggrIndexes.includes(place)))
+        }
+      }
+    }
+  }
+
+  const prepared = await prepare()
+  if (prepared === null) return { works, asked, violations, met }
+  const write = question(`/${plan.endpoint}`, prepared.body, `${scenario.seed}-${index}`)
+  const [trail, twin] = await Promise.all([answerOf(write), plan.twin ? answerOf(write) : null])
+  if (trail === null) return { works, asked, violations, met }
+  asked.push({ question: write, answer: trail.answer, requestIds: trail.requestIds })
+  if (twin !== null) asked.push({ question: write, answer: twin.answer, requestIds: twin.requestIds })
+  works.forEach((work, at) => {
+    const place = prepared.places[at] ?? -1
+    const [said, why] = place < 0 ? (["failure", "not estimated"] as const) : saidOf(trail.answer, place)
+    work.said = said
+    work.why = why
+  })
+  return { works, asked, violations, met }
+}

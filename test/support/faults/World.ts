@@ -1,0 +1,103 @@
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Redacted from "effect/Redacted"
+import * as Scope from "effect/Scope"
+import { Contract, type JsonRpcProvider } from "ethers"
+import { walletProxyCreationCode } from "../../../src/domain/wallet/WalletProxy.generated.js"
+import * as DevChain from "../../../src/hosts/cli/DevChain.js"
+import { devKeys } from "../../../src/hosts/cli/DevKeys.js"
+import { artifact, initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
+import { deploy } from "../../../src/hosts/cli/deploy/DeterministicDeployer.js"
+import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
+import * as Provider from "../../../src/hosts/cli/Provider.js"
+import * as Wiring from "../../../src/hosts/Wiring.js"
+
+/** A development chain with the counter on it. Several runs may follow each other on one, with wallets and keys of their own. */
+export interface World {
+  readonly chain: DevChain.DevChain
+  readonly provider: JsonRpcProvider
+  readonly counter: Contract
+  readonly send: (method: string, ...params: ReadonlyArray<unknown>) => Promise<unknown>
+  readonly stop: () => Promise<void>
+}
+
+export const start = async (): Promise<World> => {
+  const scope = await Effect.runPromise(Scope.make())
+  const inScope = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>): Promise<A> =>
+    Effect.runPromise(Scope.extend(effect, scope))
+  const chain = await inScope(DevChain.start({ port: 0, chainId: 31337, blockTime: null }))
+  const provider = await inScope(Provider.connect(chain.url, chain.chainId))
+  const faucet = devKeys.faucet.connect(provider)
+  const address = await deploy(faucet, initCode("Counter"), `0x${"00".repeat(32)}`)
+  return {
+    chain,
+    provider,
+    counter: new Contract(address, artifact("Counter").abi, faucet),
+    send: (method, ...params) => provider.send(method, [...params]),
+    stop: () => Effect.runPromise(Scope.close(scope, Exit.void))
+  }
+}
+
+export const entryPoint = entryPoints["v0.7"]
+
+export const creationCode = walletProxyCreationCode
+
+const pepper = "of a test that ends soon"
+
+/** An account of the service for a run, with a key and the signers that it may name. */
+export interface Tenant {
+  readonly id: string
+  readonly key: string
+  readonly hash: string
+}
+
+export const tenant = async (id: string): Promise<Tenant> => {
+  const { hash, key } = await Effect.runPromise(Wiring.issueKey(Redacted.make(pepper)))
+  return { id, hash, key: Redacted.value(key) }
+}
+
+/** An account that no run has. */
+export const nobody: Tenant = { id: "nobody", key: "", hash: "" }
+
+export interface Profile {
+  readonly nodeUrl: string
+  readonly confirmations: number
+  readonly receiptTimeoutMillis: number
+  readonly tenants: ReadonlyArray<Tenant>
+  /** Private keys of signers, by tenant; they are named `signer` and their place in the list. */
+  readonly signers: ReadonlyArray<{ readonly tenant: Tenant; readonly privateKey: string }>
+}
+
+/** How requests name the signer of this place. */
+export const signerRef = (place: number) => ({ clientId: "faults", versionId: String(place) })
+
+/** The service's configuration file, as the operator of a development machine would write it. */
+export const configFile = ({ chain }: World, profile: Profile): string =>
+  JSON.stringify({
+    profile: "development",
+    listen: { host: "127.0.0.1", port: 0 },
+    database: { path: "castellan.sqlite" },
+    keyPepper: pepper,
+    accounts: profile.tenants.map(({ hash, id }) => ({ id, name: id, tier: "enterprise", keys: [{ hash }] })),
+    signers: profile.signers.map(({ privateKey, tenant }, place) => ({
+      accounts: [tenant.id],
+      ...signerRef(place),
+      privateKey
+    })),
+    systemKeys: { deployer: devKeys.deployer.privateKey, serviceEoa: devKeys.serviceEoa.privateKey },
+    networks: [
+      {
+        chainId: chain.chainId,
+        rpc: profile.nodeUrl,
+        factory: chain.suite.factory,
+        sharedFactory: true,
+        validator: chain.suite.validator,
+        beaconAdminAddress: chain.suite.beacon,
+        beaconAdminCreationCode: walletProxyCreationCode,
+        implementationCodeHash: chain.implementationCodeHash,
+        confirmations: profile.confirmations,
+        receiptTimeoutMillis: profile.receiptTimeoutMillis,
+        pollIntervalMillis: 50
+      }
+    ]
+  })

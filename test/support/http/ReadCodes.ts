@@ -1,0 +1,34 @@
+import type { JsonRpcProvider } from "ethers"
+
+/** Contracts of a few bytes that tests of reads put on a chain, each in one way odd. */
+
+const codes = {
+  /** Returns its calldata behind the selector. */
+  echo: "0x36600490038060046000376000f3",
+  /** Returns msg.sender. */
+  sender: "0x3360005260206000f3",
+  /** Returns block.number. */
+  height: "0x4360005260206000f3",
+  /** Counts down from 40,000, which takes a million gas, and returns 1. */
+  heavy: "0x619c405b6001900380600357600160005260206000f3",
+  /** Burns whatever gas it gets. */
+  burner: "0x5b600056",
+  /** Returns as many zero bytes as its first argument says. */
+  large: "0x6004356000f3",
+  /** Reverts with its calldata behind the selector. */
+  refuser: "0x36600490038060046000376000fd"
+} as const
+
+export type ReadCode = keyof typeof codes
+
+const addressOf = (index: number): string => `0x${"c0de".repeat(9)}${index.toString(16).padStart(4, "0")}`
+
+/** Puts them on the chain and gives their addresses. */
+export const putReadCodes = async (
+  provider: JsonRpcProvider
+): Promise<Readonly<Record<ReadCode, string>>> => {
+  const names = Object.keys(codes) as ReadonlyArray<ReadCode>
+  for (const [index, name] of names.entries())
+    await provider.send("anvil_setCode", [addressOf(index), codes[name]])
+  return Object.fromEntries(names.map((name, index) => [name, addressOf(index)])) as Record<ReadCode, string>
+}

@@ -1,0 +1,115 @@
+import { expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { KeyProvider, KeyProviderError } from "../../../src/application/ports/KeyProvider.js"
+import * as Hex from "../../../src/domain/evm/Hex.js"
+import type * as Server from "./Server.js"
+
+export const digest = Hex.unsafe32(`0x${"5a".repeat(32)}`)
+
+/** What a test of faults needs of a provider's stand-in. */
+export interface Fixture {
+  readonly serve: Effect.Effect<Server.Server, unknown, Scope.Scope>
+  readonly open: (
+    server: Server.Server,
+    timeoutMillis: number
+  ) => Effect.Effect<KeyProvider, KeyProviderError, Scope.Scope>
+  readonly keyName: string
+  /** Never in an error: secrets, and what the service remarks. */
+  readonly secrets: ReadonlyArray<string>
+  /** Requests that are about a key, as against those for permission to ask. */
+  readonly concerns: (asked: Server.Asked) => boolean
+}
+
+/** Nothing of the secrets is in what an operator or a caller may get to see. */
+export const expectQuiet = (error: KeyProviderError, secrets: ReadonlyArray<string>) => {
+  const shown = `${error} ${JSON.stringify(error)} ${error.message} ${error.stack}`
+  for (const secret of secrets) expect(shown).not.toContain(secret)
+}
+
+const wires = [
+  ["that gives no answer", "hang"],
+  ["that never comes to an end", "drip"],
+  ["that cuts the connection", "cut"],
+  ["that cuts its answer short", "cutInBody"],
+  ["that answers no JSON", { status: 200, body: "<html>a page</html>" }],
+  ["that answers with another object", { status: 200, body: "{}" }],
+  ["that answers with nothing", { status: 200, body: "" }],
+  ["in trouble", { status: 500, body: "<html>trouble</html>" }],
+  ["that is too busy", { status: 503, body: "" }]
+] as const satisfies ReadonlyArray<readonly [string, Server.Fault]>
+
+/** What a broken wire does, the same for all services. */
+export const wireFacts = (fixture: Fixture): void => {
+  for (const [what, fault] of wires)
+    it.live(`a service ${what} is unavailable, asked once, within the time limit, and serves again`, () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const server = yield* fixture.serve
+          const provider = yield* fixture.open(server, 400)
+          const key = provider.key(fixture.keyName)
+          const publicKey = yield* key.publicKey
+          yield* key.sign([digest])
+          for (const call of [Effect.asVoid(key.publicKey), Effect.asVoid(key.sign([digest]))]) {
+            server.fault = (asked) => (fixture.concerns(asked) ? fault : null)
+            const before = server.asked.length
+            const started = performance.now()
+            const error = yield* Effect.flip(call)
+            expect(error.reason).toBe("unavailable")
+            expect(performance.now() - started).toBeLessThan(3_000)
+            expect(server.asked.slice(before).filter(fixture.concerns)).toHaveLength(1)
+            expectQuiet(error, fixture.secrets)
+            server.fault = null
+            expect(yield* key.publicKey).toBe(publicKey)
+            expect(yield* key.sign([digest])).toHaveLength(1)
+          }
+        })
+      )
+    )
+
+  it.live("a service that is gone is unavailable", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const gone = yield* Effect.scoped(fixture.serve)
+        const provider = yield* fixture.open(gone, 400)
+        const error = yield* Effect.flip(provider.key(fixture.keyName).publicKey)
+        expect(error.reason).toBe("unavailable")
+        expectQuiet(error, fixture.secrets)
+      })
+    )
+  )
+
+  it.live("an interrupted call ends at once", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const server = yield* fixture.serve
+        const provider = yield* fixture.open(server, 5_000)
+        const key = provider.key(fixture.keyName)
+        yield* key.sign([digest])
+        server.fault = () => "hang"
+        const started = performance.now()
+        yield* Effect.timeoutOption(key.sign([digest]), 100)
+        expect(performance.now() - started).toBeLessThan(2_000)
+      })
+    )
+  )
+
+  it.live("connections are kept between calls, and closed with the scope", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const server = yield* fixture.serve
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const provider = yield* fixture.open(server, 5_000)
+            const key = provider.key(fixture.keyName)
+            for (let turn = 0; turn < 4; turn++) yield* key.sign([digest])
+            expect(server.connections()).toBe(1)
+          })
+        )
+        yield* Effect.repeat(Effect.sleep("10 millis"), { until: () => server.connections() === 0 }).pipe(
+          Effect.timeout("5 seconds")
+        )
+      })
+    )
+  )
+}
