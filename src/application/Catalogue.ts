@@ -268,7 +268,7 @@ export const catalogue = {
     422,
     "transaction not confirmed in time",
     "The transaction was sent and is not mined yet; the service goes on watching it.",
-    "Look txHash, and all of txHashes, up with /receipt before asking again."
+    "Ask GET /requests/{requestId}, or repeat the request with the same Idempotency-Key; never send it anew."
   ),
   too_many_events: entry(
     422,
@@ -305,6 +305,12 @@ export const catalogue = {
     "rate limit exceeded",
     "The account has used up its requests of this minute or hour.",
     "Wait for the seconds in Retry-After."
+  ),
+  request_not_found: entry(
+    404,
+    "request not found",
+    "The account has no accepted request of this id.",
+    "Only requests that were accepted are kept; one that was refused has had its answer."
   ),
   not_found: entry(404, "not found", "No endpoint has this path.", "See /docs for the endpoints."),
   method_not_allowed: entry(

@@ -11,6 +11,8 @@ import type { Kind } from "./engine/Requests.js"
 import type { Failure } from "./Failure.js"
 import * as ExecuteEncoded from "./operation/ExecuteEncoded.js"
 import * as ExecuteOperations from "./operation/ExecuteOperations.js"
+import * as TransactSigner from "./operation/TransactSigner.js"
+import * as Unstuck from "./operation/Unstuck.js"
 import { ChainRpc } from "./ports/ChainRpc.js"
 import { Journal, type JournalError, type RequestRecord, type TransactionRecord } from "./ports/Journal.js"
 import { Networks } from "./ports/Networks.js"
@@ -21,7 +23,12 @@ interface UseCase<A, I, B, J, R> {
   readonly run: (caller: Caller, request: A) => Effect.Effect<B, Failure, R>
 }
 
-type Requirements = CreateWallets.Requirements | ExecuteEncoded.Requirements | ExecuteOperations.Requirements
+type Requirements =
+  | CreateWallets.Requirements
+  | ExecuteEncoded.Requirements
+  | ExecuteOperations.Requirements
+  | TransactSigner.Requirements
+  | Unstuck.Requirements
 
 type Resume = (caller: Caller, body: string) => Effect.Effect<void, unknown, Requirements>
 
@@ -37,7 +44,9 @@ const resumable = <A, I, B, J>({
 const endpoints: ReadonlyMap<string, Resume> = new Map([
   resumable(CreateWallets),
   resumable(ExecuteOperations),
-  resumable(ExecuteEncoded)
+  resumable(ExecuteEncoded),
+  resumable(TransactSigner),
+  resumable(Unstuck)
 ])
 
 const callerOf = ({ accountId, requestId }: RequestRecord): Caller => ({

@@ -33,6 +33,10 @@ const storeFailed = (error: SqlError): JournalError =>
 
 const isSqlError = (error: unknown): error is SqlError => error instanceof SqlError
 
+/** PostgreSQL undid one of two transactions that stood in each other's way: it may be run again. */
+const isBroken = (error: unknown): boolean =>
+  isSqlError(error) && [" (40001)", " (40P01)"].includes(ErrorCode.suffix(error))
+
 /** All of the effect is durable, or none of it is. */
 export const transaction =
   (sql: SqlClient.SqlClient) =>
@@ -64,7 +68,10 @@ export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store =
     orElse: () => sql.literal("")
   }),
   transaction: <A, E>(effect: Effect.Effect<A, E>) =>
-    Effect.catchIf(transaction(sql)(effect), isSqlError, (error) => Effect.fail(storeFailed(error))),
+    transaction(sql)(effect).pipe(
+      Effect.retry({ times: 3, while: isBroken }),
+      Effect.catchIf(isSqlError, (error) => Effect.fail(storeFailed(error)))
+    ),
   lock: lock(sql)
 })
 

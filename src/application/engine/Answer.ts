@@ -68,3 +68,14 @@ export const decode = <B, J>(Response: Schema.Schema<B, J>, text: string): Effec
       unprocessable(is422(code) ? code : "execution_failed", details, { message, extra })
     )
   })
+
+/** What was stored, as the body of an HTTP answer. */
+export const told = (
+  text: string,
+  requestId: string
+): Effect.Effect<{ readonly httpStatus: 200 | 422; readonly answer: unknown }> =>
+  Effect.map(Effect.orDie(Schema.decode(Stored)(text)), (stored) => {
+    if ("answer" in stored) return { httpStatus: 200, answer: stored.answer }
+    const { code, details, extra, message } = stored.failure
+    return { httpStatus: 422, answer: { ...extra, error: message, code, requestId, details } }
+  })

@@ -1,3 +1,4 @@
+import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
 import type { Address } from "../../domain/evm/Address.js"
 import type { Hex } from "../../domain/evm/Hex.js"
@@ -123,7 +124,7 @@ export const run = <R>(
               gasLimit: prepared.gasLimit,
               prices: prepared.prices,
               l1Fee: prepared.l1Fee,
-              chainNonce: pending > latest ? pending : latest,
+              chainNonce: BigInts.max(pending, latest),
               balance
             })
             .pipe(

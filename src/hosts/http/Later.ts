@@ -8,8 +8,6 @@ export const later: Readonly<Record<string, Scope>> = {
   "/addEvent": "write",
   "/addError": "write",
   "/sign": "sign",
-  "/unstuck": "write",
   "/passkeyHash": "read",
-  "/executePasskey": "write",
-  "/transactSigner": "write"
+  "/executePasskey": "write"
 }

@@ -244,7 +244,12 @@ const settle = fc
 
 /** The events of a nonce after its settlement, or instead of it. */
 const event = fc
-  .record({ lane, rank, fit: often, name: fc.constantFrom("finalise", "unsettle", "strand") })
+  .record({
+    lane,
+    rank,
+    fit: often,
+    name: fc.constantFrom("finalise" as const, "unsettle" as const, "strand" as const)
+  })
   .map(
     ({ fit, lane, name, rank }): Command =>
       (model) => {
@@ -261,7 +266,7 @@ const event = fc
   )
 
 const inOtherHands = fc
-  .record({ requestId, index, rank, often, name: fc.constantFrom("handOver", "takeBack") })
+  .record({ requestId, index, rank, often, name: fc.constantFrom("handOver" as const, "takeBack" as const) })
   .map(
     ({ index, name, often, rank, requestId }): Command =>
       (model) => {
