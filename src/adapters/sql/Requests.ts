@@ -62,7 +62,8 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
     const { accountId, body, endpoint, failed, idempotency, ops, requestId } = acceptance
     const { seal, sql } = store
     const chainId = acceptance.chainId.toString()
-    const added = yield* sql`
+    // Without `returning`: SQLite would look through the tables that refer to requests.
+    yield* sql`
       insert into requests ${sql.insert({
         request_id: requestId,
         account_id: accountId,
@@ -75,8 +76,7 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
         state: "open",
         accepted_at: yield* Clock.currentTimeMillis
       })}
-      on conflict do nothing
-      returning request_id`
+      on conflict do nothing`
     const row = yield* locked(store, requestId)
     if (row === undefined) {
       const [owner] = idempotency === null ? [] : yield* byKey(store, accountId, endpoint, idempotency.key)
@@ -85,7 +85,7 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
     if (row.account_id !== accountId || row.endpoint !== endpoint || row.chain_id !== chainId)
       return yield* Store.refuse("the request was accepted as another one")
     if (row.state !== "open") return yield* Store.refuse("the request is final")
-    for (const chunk of added.length > 0 ? [] : Store.chunks(ops)) {
+    for (const chunk of Store.chunks(ops)) {
       const alive = yield* sql`
         select op_id from ops
         where request_id = ${requestId} and state <> 'abandoned'

@@ -27,6 +27,7 @@ export const make = (secret: Redacted.Redacted<string>): Seal => {
     open: (row, sealed) =>
       Effect.try({
         try: () => {
+          if (!sealed.startsWith(prefix)) throw new Error("not sealed by this version")
           const bytes = Buffer.from(sealed.slice(prefix.length), "base64")
           const decipher = createDecipheriv(algorithm, key, bytes.subarray(0, nonceBytes), {
             authTagLength: tagBytes

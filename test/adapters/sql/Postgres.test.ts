@@ -12,6 +12,7 @@ import * as Migrations from "../../../src/adapters/sql/Migrations.js"
 import * as Postgres from "../../../src/adapters/sql/Postgres.js"
 import * as Store from "../../../src/adapters/sql/Store.js"
 import { JournalError } from "../../../src/application/ports/Journal.js"
+import { options } from "../../support/journal/Layers.js"
 import * as PostgresServer from "../../support/postgres/Postgres.js"
 
 const databases = PostgresServer.perFile()
@@ -88,7 +89,7 @@ describe("the PostgreSQL client", () => {
       const exit = yield* Effect.exit(sql.withTransaction(body))
       if (Exit.isSuccess(exit)) return expect.fail("the commit seemed to succeed")
       expect(Cause.squash(exit.cause)).toBeInstanceOf(SqlError)
-      expect(yield* Effect.flip(Store.make(sql).transaction(body))).toBeInstanceOf(JournalError)
+      expect(yield* Effect.flip(Store.make(sql, options).transaction(body))).toBeInstanceOf(JournalError)
       expect(yield* sql`select n from t`).toEqual([])
     })
   )
@@ -122,7 +123,7 @@ describe("the PostgreSQL client", () => {
   it.scoped("whoever waited for a lock sees what its holder wrote", () =>
     Effect.gen(function* () {
       const sql = yield* client
-      const { lock, transaction } = Store.make(sql)
+      const { lock, transaction } = Store.make(sql, options)
       yield* sql`create table t (n integer)`
       yield* sql`insert into t (n) values (0)`
       const increment = transaction(
@@ -143,7 +144,7 @@ describe("the PostgreSQL client", () => {
   it.scoped("nobody waits for ever for a lock that is not given back", () =>
     Effect.gen(function* () {
       const sql = yield* client
-      const { lock, transaction } = Store.make(sql)
+      const { lock, transaction } = Store.make(sql, options)
       const held = yield* Deferred.make<void>()
       const released = yield* Deferred.make<void>()
       const holder = yield* Effect.fork(

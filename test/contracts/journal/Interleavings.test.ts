@@ -3,8 +3,9 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as fc from "fast-check"
 import { Journal } from "../../../src/application/ports/Journal.js"
-import { adapters } from "../../support/journal/Layers.js"
+import { adaptersOn } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
+import * as Postgres from "../../support/postgres/Postgres.js"
 
 /** What one request does; the numbers say how long it lets others go first between its steps. */
 interface Plan {
@@ -144,7 +145,7 @@ const run = (plans: ReadonlyArray<Plan>, layer: Layer.Layer<Journal>) =>
   }).pipe(Effect.provide(layer))
 
 describe("interleavings of concurrent requests", () => {
-  for (const { layer, name } of adapters)
+  for (const { layer, name } of adaptersOn(Postgres.perFile()))
     it(`in ${name} no key, nonce or wei has two owners and no nonce is left out`, async () => {
       const total = { accepted: 0, reserved: 0, signed: 0 }
       await fc.assert(

@@ -34,6 +34,10 @@ export const sqlite: Layer.Layer<Journal> = Layer.unwrapScoped(
 
 export const memory: Layer.Layer<Journal> = Layer.fresh(MemoryJournal.layer)
 
+/** In the database of a path or of a PostgreSQL server's URL. */
+export const at = (database: string): Layer.Layer<Journal> =>
+  database.startsWith("postgres:") ? postgresAt({ url: Redacted.make(database) }) : sqliteAt(database)
+
 /** References first. */
 const tables = [
   "transaction_ops",
@@ -46,7 +50,7 @@ const tables = [
 ]
 
 /** One database of the server, emptied every time it is provided: to make one takes longer than a test. */
-const postgres = ({ fresh }: Databases): Layer.Layer<Journal> => {
+export const postgresOn = ({ fresh }: Databases): Layer.Layer<Journal> => {
   let database: Promise<Postgres.Options> | undefined
   const emptied = Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
@@ -73,5 +77,5 @@ const postgres = ({ fresh }: Databases): Layer.Layer<Journal> => {
 export const adaptersOn = (databases: Databases) => [
   { name: "memory", layer: memory },
   { name: "SQLite", layer: sqlite },
-  { name: "PostgreSQL", layer: postgres(databases) }
+  { name: "PostgreSQL", layer: postgresOn(databases) }
 ]
