@@ -120,20 +120,21 @@ const load = (store: Store.Store, where: Fragment) =>
     const { sql } = store
     const rows = yield* sql<Row>`select transactions.* from transactions where ${where}`
     if (rows.length === 0) return []
+    // SQLite keeps the order of a cross join, and would begin with the whole history otherwise.
     const versions = yield* sql<Version>`
-      select transaction_versions.* from transactions
-      join transaction_versions on transaction_versions.chain_id = transactions.chain_id
+      select transaction_versions.* from transactions cross join transaction_versions
+      where transaction_versions.chain_id = transactions.chain_id
         and transaction_versions.signer = transactions.signer
-        and transaction_versions.nonce = transactions.nonce
-      where ${where} order by transaction_versions.version_id`
+        and transaction_versions.nonce = transactions.nonce and ${where}
+      order by transaction_versions.version_id`
     const ops = yield* sql<Op>`
       select transactions.chain_id, transactions.signer, transactions.nonce, ops.request_id, ops.op_index,
         ops.user_op_hash, ops.entry_point
-      from transactions
-      join transaction_ops on transaction_ops.chain_id = transactions.chain_id
+      from transactions cross join transaction_ops cross join ops
+      where transaction_ops.chain_id = transactions.chain_id
         and transaction_ops.signer = transactions.signer and transaction_ops.nonce = transactions.nonce
-      join ops on ops.op_id = transaction_ops.op_id
-      where ${where} order by transaction_ops.position`
+        and ops.op_id = transaction_ops.op_id and ${where}
+      order by transaction_ops.position`
     const versionsOf = Array.groupBy(versions, name)
     const opsOf = Array.groupBy(ops, name)
     const records = yield* Effect.forEach(rows, (row) =>
