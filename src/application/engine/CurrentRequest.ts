@@ -14,7 +14,7 @@ export class CurrentRequest extends Context.Tag("castellan/CurrentRequest")<
     readonly resumed: boolean
     /** From acceptance on the work goes on without its caller, and ends in a stored answer. */
     readonly accepted: () => boolean
-    /** It is durable now; its caller waits so many milliseconds for the outcome. */
+    /** It is durable now. Its caller waits so many milliseconds for the outcome, from now on; said again, from then on. */
     readonly accept: (patienceMillis: number) => Effect.Effect<void>
     /** Transactions that the journal does not count to the request, and of which its caller shall hear when they take long. */
     readonly sent: (txHashes: ReadonlyArray<Bytes32>) => Effect.Effect<void>

@@ -46,7 +46,9 @@ export interface Requests {
 
 /** A request that is worked on in this process. */
 interface Live<B> {
-  readonly accepted: Deferred.Deferred<number>
+  readonly accepted: Deferred.Deferred<void>
+  /** Until when its caller waits, Unix milliseconds, once it is accepted. */
+  readonly until: () => number
   readonly result: Deferred.Deferred<B, Failure | AnsweredElsewhere>
   /** Of transactions beside those that the journal counts to it. */
   readonly sent: Array<Bytes32>
@@ -120,17 +122,20 @@ export const make = (options: {
   const answerOf = <A, I, B, J>(
     kind: Kind<A, I, B, J>,
     requestId: string,
-    { accepted, result, sent }: Live<B>
-  ) =>
-    Effect.raceFirst(
+    { accepted, result, sent, until }: Live<B>
+  ) => {
+    const waited: Effect.Effect<void> = Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      now >= until() ? Effect.void : Effect.zipRight(Effect.sleep(until() - now), waited)
+    )
+    const enough = Effect.raceFirst(waited, Deferred.await(stopping))
+    return Effect.raceFirst(
       Deferred.await(result),
-      Effect.flatMap(Deferred.await(accepted), (millis) =>
-        Effect.zipRight(
-          patience(millis),
-          Effect.suspend(() => outcomeUnknown(requestId, sent))
-        )
+      Deferred.await(accepted).pipe(
+        Effect.zipRight(enough),
+        Effect.zipRight(Effect.suspend(() => outcomeUnknown(requestId, sent)))
       )
     ).pipe(Effect.catchTag("AnsweredElsewhere", (elsewhere) => stored(kind, elsewhere.requestId)))
+  }
 
   /** Whether nothing of the request can be on its way, and it has been in vain for long. */
   const hopeless = (record: RequestRecord, now: number) =>
@@ -147,9 +152,10 @@ export const make = (options: {
   ): Effect.Effect<Live<B>, never, Exclude<R, CurrentRequest>> =>
     Effect.gen(function* () {
       const { requestId } = caller
-      const accepted = yield* Deferred.make<number>()
+      const accepted = yield* Deferred.make<void>()
       const result = yield* Deferred.make<B, Failure | AnsweredElsewhere>()
       const sent: Array<Bytes32> = []
+      let until = 0
       let durable = caller.resumed === true
       let concluded = false
       let attempt: Fiber.RuntimeFiber<B, Failure | AnsweredElsewhere> | null = null
@@ -168,9 +174,10 @@ export const make = (options: {
                 resumed,
                 accepted: () => durable,
                 accept: (patienceMillis) =>
-                  Effect.suspend(() => {
+                  Effect.flatMap(Clock.currentTimeMillis, (now) => {
                     durable = true
-                    return Effect.asVoid(Deferred.succeed(accepted, patienceMillis))
+                    until = now + patienceMillis
+                    return Effect.asVoid(Deferred.succeed(accepted, undefined))
                   }),
                 sent: (txHashes) => Effect.sync(() => void sent.push(...txHashes)),
                 conclude: Effect.sync(() => {
@@ -231,6 +238,7 @@ export const make = (options: {
         accepted,
         result,
         sent,
+        until: () => until,
         abort: Effect.suspend(() =>
           durable || attempt === null ? Effect.void : Effect.asVoid(Fiber.interruptFork(attempt))
         )

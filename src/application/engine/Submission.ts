@@ -244,6 +244,7 @@ export const run = <R>(
       const outdated = new Map<number, ElementFailure>()
       for (const [place, bundle] of bundles.entries()) {
         const sending = yield* Sending.send(plan, prepared, bundle, revert)
+        yield* current.accept(profile.receiptTimeoutMillis)
         fail(sending.failed)
         for (const [index, failure] of sending.outdated) outdated.set(index, failure)
         yield* note
