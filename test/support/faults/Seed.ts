@@ -64,7 +64,7 @@ export const run = async (
       receiptTimeoutMillis: scenario.receiptTimeoutMillis,
       tenants,
       signers: signers.map(({ privateKey }, place) => ({
-        tenant: tenants[place] ?? World.nobody,
+        tenants: tenants.slice(place, place + 1),
         privateKey
       }))
     })
