@@ -41,12 +41,7 @@ const call = <A>(send: (abortSignal: AbortSignal) => Promise<A>): Effect.Effect<
 
 const hexOf = (bytes: Uint8Array | undefined): string => Buffer.from(bytes ?? []).toString("hex")
 
-const keyOf = (
-  client: KeyClient,
-  alone: FirstAlone.FirstAlone,
-  name: string,
-  version?: string
-): ProviderKey => {
+const keyOf = (client: KeyClient, name: string, version?: string): ProviderKey => {
   const publicKey = Effect.gen(function* () {
     const options = version === undefined ? {} : { version }
     const found = yield* call((abortSignal) => client.getKey(name, { ...options, abortSignal }))
