@@ -186,6 +186,12 @@ export const catalogue = {
     "A deployment of this address with another configuration is authorised and has not expired.",
     "Wait for its outcome, or send the same configuration."
   ),
+  registry_full: entry(
+    422,
+    "the registry is full",
+    "The account has as many registered events and errors as it may have, or their texts are too long together.",
+    "Send further definitions in useABI."
+  ),
   wallet_not_deployed: entry(
     422,
     "wallet not deployed",
