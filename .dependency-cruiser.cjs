@@ -49,8 +49,13 @@ const effect = npm("effect/")
 
 /** What each adapter's technology is made of. A folder that is missing here gets `effect` alone. */
 const sdks = {
+  "aws-kms": [npm("@aws-sdk/client-kms/")],
+  "azure-kv": [npm("@azure/(identity|keyvault-keys)/")],
+  fireblocks: [npm("@fireblocks/ts-sdk/")],
+  "gcp-kms": [npm("@google-cloud/kms/")],
   "json-rpc": [],
   memory: [pureEthers],
+  pkcs11: [npm("pkcs11js/")],
   "private-key": [pureEthers, npm("ethers/lib\\.esm/wallet/index\\.js$")],
   sql: [npm("@effect/(sql|sql-pg|sql-sqlite-node|experimental)/"), npm("better-sqlite3/")]
 }
