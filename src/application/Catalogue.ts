@@ -243,7 +243,7 @@ export const catalogue = {
   fees_above_cap: entry(
     422,
     "network fees above the operator's cap",
-    "The chain's gas price is above the operator's absolute cap. Nothing was sent.",
+    "The chain's gas price, its least tip, or its fee on layer 1 is above the operator's absolute cap. Nothing was sent.",
     "Try later, or ask the operator to raise the cap."
   ),
   wallet_busy: entry(
