@@ -61,5 +61,5 @@ export const from = (error: unknown): KeyProviderError => {
   if (denial !== undefined) return make("refused", denial)
   if (error instanceof Error && error.name === "Error")
     return make("refused", "the key may not sign now, or the vault's challenge is for another service")
-  return make("unavailable", named(told.name) ?? "no answer that could be read")
+  return make("unavailable", named(told.code) ?? named(told.name) ?? "no answer that could be read")
 }

@@ -55,7 +55,7 @@ const within = <A>(
   Effect.scoped(
     Effect.gen(function* () {
       const server = yield* serve
-      const provider = yield* open(server, 2_000, more)
+      const provider = yield* open(server, 5_000, more)
       return yield* body(provider.key, server)
     })
   )
