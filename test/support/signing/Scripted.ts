@@ -20,6 +20,7 @@ export const failing = (reason: KeyProviderError["reason"], message = "as told")
 export interface Script {
   readonly privateKey: string
   readonly maxBatch?: number
+  readonly type?: Signer["type"]
   /** What a call answers; `honest` are the right signatures. */
   readonly sign?: (
     digests: ReadonlyArray<Bytes32>,
@@ -49,7 +50,7 @@ export const make = (script: Script): Scripted => {
     calls,
     asked: () => asked,
     key: (name) => ({
-      type: "HSM",
+      type: script.type ?? "HSM",
       maxBatch: script.maxBatch ?? 1,
       publicKey: Effect.suspend(() => {
         asked += 1
