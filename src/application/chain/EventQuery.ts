@@ -27,7 +27,7 @@ const BlockText = Schema.String.annotations({
 export const Request = Schema.Struct({
   contracts: optional(
     Schema.Array(Address.schema).annotations({
-      description: `Contracts whose events are looked for, at most ${maxContracts}. None: any contract.`
+      description: `Contracts whose events are looked for, at most ${maxContracts}. An empty list means every contract.`
     })
   ),
   eventName: optional(

@@ -295,7 +295,10 @@ describe("events behind a node that takes 500 blocks and gives 1,000 results", (
     const expected = chain.truth.filter(
       ({ id, name }) => name === "Transfer" && [55, 9_871, 9_996].includes(id)
     )
-    expect(hashes).toEqual({ requestStatus: 200, txHashes: expected.map(({ txHash }) => txHash) })
+    expect(hashes).toEqual({
+      requestStatus: 200,
+      txHashes: [...new Set(expected.map(({ txHash }) => txHash))]
+    })
     const { methods, roundTrips } = CountingProxy.cost(proxy.take())
     const asked = methods.get("eth_getLogs") ?? 0
     console.log(`${vendor.name}: ${asked} eth_getLogs in ${roundTrips} round trips`)
