@@ -5,6 +5,7 @@ import { id } from "ethers/hash"
 import * as fc from "fast-check"
 import * as ErrorDefinition from "../../../src/domain/abi/ErrorDefinition.js"
 import * as Event from "../../../src/domain/abi/Event.js"
+import type * as Parameter from "../../../src/domain/abi/Parameter.js"
 import * as generators from "./generators.js"
 
 const parsed = (text: string): Event.EventDefinition => Either.getOrThrow(Event.parse(text))
@@ -161,6 +162,63 @@ describe("Event", () => {
     const { message, path, why: said } = result.left
     expect(message).toContain(why)
     expect(message).toBe(`invalid event definition: ${path === "" ? said : `${path}: ${said}`}`)
+  })
+
+  const words = [
+    "event",
+    "error",
+    "function",
+    "anonymous",
+    "returns",
+    "type",
+    "from",
+    "view",
+    "constructor",
+    "$",
+    "_"
+  ]
+  it.each(words)("%s is a name where it stands for one", (word) => {
+    const inputs = [
+      { name: word, type: "address", indexed: true },
+      { name: `${word}s`, type: "tuple", components: [{ name: word, type: "bytes" }], indexed: false }
+    ]
+    const one = Either.getOrThrow(Event.fromJson({ type: "event", name: word, inputs, anonymous: true }))
+    expect(one.canonical).toBe(`event ${word}(address indexed ${word}, (bytes ${word}) ${word}s) anonymous`)
+    expect(Either.getOrThrow(Event.parse(one.canonical))).toEqual(one)
+    const error = { type: "error", name: word, inputs: inputs.map(({ indexed, ...input }) => input) }
+    const other = Either.getOrThrow(ErrorDefinition.fromJson(error))
+    expect(Either.getOrThrow(ErrorDefinition.parse(other.canonical))).toEqual(other)
+  })
+
+  it("JSON fragments of any types are the event that ethers reads in them, and read back from their text", () => {
+    const json = ({ base, name, type }: Parameter.Parameter): object => {
+      let inner = base
+      let suffix = ""
+      while (inner.kind === "array") {
+        suffix = `[${inner.length ?? ""}]${suffix}`
+        inner = inner.element
+      }
+      return inner.kind === "tuple"
+        ? { name, type: `tuple${suffix}`, internalType: "struct S", components: inner.components.map(json) }
+        : { name, type, internalType: type }
+    }
+    fc.assert(
+      fc.property(generators.types, fc.nat(), (types, bits) => {
+        const text = `event E${generators.canonicalList(types)}`
+        const parsed = Event.parse(text)
+        fc.pre(Either.isRight(parsed))
+        let left = 3
+        const inputs = parsed.right.inputs.map((input, i) => ({
+          ...json({ ...input, name: `p${i}` }),
+          indexed: ((bits >> i) & 1) === 1 && left-- > 0
+        }))
+        const one = Either.getOrThrow(Event.fromJson({ type: "event", name: "E", inputs, anonymous: false }))
+        expect(Either.getOrThrow(Event.parse(one.canonical))).toEqual(one)
+        const theirs = EventFragment.from({ type: "event", name: "E", inputs })
+        expect(one.topic).toBe(theirs.topicHash)
+        expect(one.inputs.map(({ indexed }) => indexed)).toEqual(inputs.map(({ indexed }) => indexed))
+      })
+    )
   })
 
   it("inherited fields do not count", () => {
