@@ -139,6 +139,12 @@ module.exports = {
       { path: "^src/adapters/" }
     ),
     forbid(
+      "key-technologies-load-late",
+      "Their SDKs are large and optional: imported when a provider of the kind is configured.",
+      { path: "^src/hosts/" },
+      { path: "^src/adapters/(aws-kms|azure-kv|fireblocks|gcp-kms|pkcs11)/", dynamic: false }
+    ),
+    forbid(
       "wiring-serves-any-host",
       "Configuration and wiring know no particular host.",
       { path: "^src/hosts/[^/]+\\.ts$" },

@@ -75,6 +75,10 @@ export const breaches: ReadonlyArray<Breach> = [
   breach("adapter-declares-its-sdk", "src/adapters/novel/Uses.ts", importing("ethers/crypto")),
   breach("adapters-only-through-wiring", "src/hosts/http/Stores.ts", importing("../../adapters/sql/Good.js")),
   breach("adapters-only-through-wiring", "src/hosts/cli/Stores.ts", typesOf("../../adapters/sql/Good.js")),
+  breach("key-technologies-load-late", "src/hosts/KeysAtOnce.ts", importing("../adapters/aws-kms/Good.js"), [
+    "src/adapters/aws-kms/Good.ts",
+    importing("effect/Effect")
+  ]),
   breach("wiring-serves-any-host", "src/hosts/KnowsHttp.ts", importing("./http/Front.js")),
   breach("http-serves-any-process", "src/hosts/http/KnowsWiring.ts", importing("../Wiring.js")),
   breach("service-without-command-line", "src/hosts/node/KnowsTools.ts", importing("../cli/dev.js")),
