@@ -306,7 +306,7 @@ describe("events behind a node that takes 500 blocks and gives 1,000 results", (
     expect(asked).toBeLessThan(40)
   })
 
-  it("cost three calls where the node takes the range, and one refusal more where it tells its limit", async () => {
+  it("cost two calls where the node takes the range; where it tells its limit, the parts, one refusal and two looks at the last block", async () => {
     const query = { eventName: "Transfer", fields: { from: addressOf(3) } }
     const costs: Record<string, ReadonlyMap<string, number>> = {}
     for (const [name, fault] of [
