@@ -49,8 +49,13 @@ const effect = npm("effect/")
 
 /** What each adapter's technology is made of. A folder that is missing here gets `effect` alone. */
 const sdks = {
+  "aws-kms": [npm("@aws-sdk/client-kms/")],
+  "azure-kv": [npm("@azure/(identity|keyvault-keys)/")],
+  fireblocks: [npm("@fireblocks/ts-sdk/")],
+  "gcp-kms": [npm("@google-cloud/kms/")],
   "json-rpc": [],
   memory: [pureEthers],
+  pkcs11: [npm("pkcs11js/")],
   "private-key": [pureEthers, npm("ethers/lib\\.esm/wallet/index\\.js$")],
   sql: [npm("@effect/(sql|sql-pg|sql-sqlite-node|experimental)/"), npm("better-sqlite3/")]
 }
@@ -132,6 +137,12 @@ module.exports = {
       "One place decides which technology stands behind a port.",
       { path: "^src/(?!adapters/)", pathNot: "^src/hosts/Wiring\\.ts$" },
       { path: "^src/adapters/" }
+    ),
+    forbid(
+      "key-technologies-load-late",
+      "Their SDKs are large and optional: imported when a provider of the kind is configured.",
+      { path: "^src/hosts/" },
+      { path: "^src/adapters/(aws-kms|azure-kv|fireblocks|gcp-kms|pkcs11)/", dynamic: false }
     ),
     forbid(
       "wiring-serves-any-host",

@@ -192,6 +192,12 @@ export const catalogue = {
     "A deployment of this address with another configuration is authorised and has not expired.",
     "Wait for its outcome, or send the same configuration."
   ),
+  registry_full: entry(
+    422,
+    "the registry is full",
+    "The account has as many registered events and errors as it may have, or their texts are too long together.",
+    "Send further definitions in useABI."
+  ),
   wallet_not_deployed: entry(
     422,
     "wallet not deployed",
@@ -243,7 +249,7 @@ export const catalogue = {
   fees_above_cap: entry(
     422,
     "network fees above the operator's cap",
-    "The chain's gas price is above the operator's absolute cap. Nothing was sent.",
+    "The chain's gas price, its least tip, or its fee on layer 1 is above the operator's absolute cap. Nothing was sent.",
     "Try later, or ask the operator to raise the cap."
   ),
   wallet_busy: entry(

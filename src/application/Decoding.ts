@@ -17,6 +17,21 @@ export interface Decoding {
   readonly log: (log: RawLog) => Log.DecodedLog
 }
 
+/** What is made of an array of definitions, kept as long as the array is: a store gives the same one until it changes. */
+const keeping = <A, B>(make: (list: ReadonlyArray<A>) => B): ((list: ReadonlyArray<A>) => B) => {
+  const kept = new WeakMap<ReadonlyArray<A>, B>()
+  return (list) => {
+    const known = kept.get(list)
+    if (known !== undefined) return known
+    const made = make(list)
+    kept.set(list, made)
+    return made
+  }
+}
+
+const eventIndex = keeping(Log.index)
+const errorIndex = keeping(Revert.index)
+
 /** Definitions in order of precedence: the request's `useABI`, the account's registered ones, the built-in ones. */
 export const load = (
   caller: Caller,
@@ -32,7 +47,7 @@ export const load = (
     const [events, errors] = yield* Effect.orDie(
       Effect.all([store.events(accountId), store.errors(accountId)])
     )
-    const revert = Revert.decoder([...own.errors, ...errors, ...BuiltIn.errors])
-    const log = Log.decoder([...own.events, ...events, ...BuiltIn.events])
+    const revert = Revert.layered([Revert.index(own.errors), errorIndex(errors), BuiltIn.errorIndex])
+    const log = Log.layered([Log.index(own.events), eventIndex(events), BuiltIn.eventIndex])
     return { revert: (data) => revert(data).message, log }
   })

@@ -56,6 +56,7 @@ export type ProviderConfig = Named &
           readonly tenantId: string
           readonly clientId: string
           readonly clientSecret: Redact
+          readonly authorityHost?: string
         }
       }
     | {

@@ -64,7 +64,14 @@ const AzureKeyVault = Schema.Struct({
   kind: Schema.Literal("azure-kv"),
   name: Name,
   vaultUrl: Url,
-  credentials: optional(Schema.Struct({ tenantId: Name, clientId: Name, clientSecret: Secret }))
+  credentials: optional(
+    Schema.Struct({
+      tenantId: Name,
+      clientId: Name,
+      clientSecret: Secret,
+      authorityHost: optional(Url)
+    })
+  )
 })
 
 const Fireblocks = Schema.Struct({

@@ -4,6 +4,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
 import * as ChainRpc from "../adapters/json-rpc/ChainRpc.js"
 import * as Accounts from "../adapters/memory/Accounts.js"
 import * as ApiKey from "../adapters/memory/ApiKey.js"
@@ -20,7 +21,7 @@ import type { Accounts as AccountsPort } from "../application/ports/Accounts.js"
 import type { Bundler } from "../application/ports/Bundler.js"
 import type { ChainRpc as ChainRpcPort } from "../application/ports/ChainRpc.js"
 import { Journal as JournalPort } from "../application/ports/Journal.js"
-import { KeyProviderError } from "../application/ports/KeyProvider.js"
+import { type KeyProvider, KeyProviderError } from "../application/ports/KeyProvider.js"
 import type { Networks as NetworksPort } from "../application/ports/Networks.js"
 import type { RateLimit as RateLimitPort } from "../application/ports/RateLimit.js"
 import type { Signers as SignersPort, SystemSigners } from "../application/ports/Signers.js"
@@ -76,19 +77,59 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
   )
 }
 
-const notAvailable = (kind: string) =>
-  Effect.fail(
-    new KeyProviderError({ reason: "unsuitable", message: `provider kind ${kind} is not available` })
+/** Loads a technology when a provider of its kind is configured, and not before: its packages are optional. */
+const loaded = <M>(
+  kind: string,
+  load: () => Promise<M>,
+  make: (module: M) => Effect.Effect<KeyProvider, KeyProviderError, Scope.Scope>
+): Provider["open"] =>
+  Effect.flatMap(
+    Effect.tryPromise({
+      try: load,
+      catch: () =>
+        new KeyProviderError({ reason: "refused", message: `the package for kind ${kind} is not installed` })
+    }),
+    make
   )
 
-/** A technology is loaded when a provider of its kind is configured, and not before. */
+/** Keystores take about a second of work each. */
+const atLeisure = { attemptMillis: 60_000, resolveMillis: 60_000 }
+
 const provider = (config: ProviderConfig): Provider => {
-  switch (config.kind) {
+  const { kind } = config
+  switch (kind) {
     case "private-key":
-      // Keystores take about a second of work each.
-      return { open: PrivateKeys.make(config), limits: { attemptMillis: 60_000, resolveMillis: 60_000 } }
+      return { open: PrivateKeys.make(config), limits: atLeisure }
+    case "aws-kms":
+      return {
+        open: loaded(
+          kind,
+          () => import("../adapters/aws-kms/KeyProvider.js"),
+          ({ make }) => make(config)
+        )
+      }
+    case "gcp-kms":
+      return {
+        open: loaded(
+          kind,
+          () => import("../adapters/gcp-kms/KeyProvider.js"),
+          ({ make }) => make(config)
+        )
+      }
+    case "azure-kv":
+      return {
+        open: loaded(
+          kind,
+          () => import("../adapters/azure-kv/KeyProvider.js"),
+          ({ make }) => make(config)
+        )
+      }
     default:
-      return { open: notAvailable(config.kind) }
+      return {
+        open: Effect.fail(
+          new KeyProviderError({ reason: "unsuitable", message: `provider kind ${kind} is not available` })
+        )
+      }
   }
 }
 

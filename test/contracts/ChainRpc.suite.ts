@@ -140,6 +140,30 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
         })
       ))
 
+    it("a call at an older block runs on its state, one at a block to come is rejected", () =>
+      on((chain) =>
+        Effect.gen(function* () {
+          const heir = Address.unsafe(
+            `0x${Uint.toWord(yield* chain.transactionCount(funded, "latest")).slice(26)}ee`
+          )
+          const data = word(3n)
+          const call = { from: heir, to: echo, data, value: 5n }
+          const nonce = yield* chain.transactionCount(funded, "pending")
+          const raw = yield* sign(chain, { nonce, to: heir, value: 10n })
+          yield* chain.sendRawTransaction(raw)
+          const { blockNumber } = yield* minedReceipt(chain, Transaction.hash(raw))
+          const good = { success: true, data }
+          expect(yield* chain.call(call)).toEqual(good)
+          expect(yield* chain.call(call, undefined, blockNumber)).toEqual(good)
+          expect(yield* chain.call(call, new Map(), "latest")).toEqual(good)
+          expect((yield* Effect.flip(chain.call(call, undefined, blockNumber - 1n))).reason).toBe("rejected")
+          const free = { to: echo, data }
+          expect(yield* chain.call(free, undefined, blockNumber - 1n)).toEqual(good)
+          const early = yield* Effect.flip(chain.call(free, undefined, blockNumber + 1_000n))
+          expect(early.reason).toBe("rejected")
+        })
+      ))
+
     it("simulated calls tell status, data, gas and logs of each", () =>
       on((chain) =>
         Effect.gen(function* () {
@@ -175,6 +199,29 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
           expect((yield* chain.block(receipt.blockNumber))?.hash).toBe(receipt.blockHash)
           expect((yield* chain.transaction(receipt.txHash))?.blockNumber).toBe(receipt.blockNumber)
           expect(yield* chain.transactionCount(funded, "latest")).toBe(nonce + 1n)
+        })
+      ))
+
+    it("a transaction is told as it was signed, waiting and mined", () =>
+      on((chain) =>
+        Effect.gen(function* () {
+          const nonce = yield* chain.transactionCount(funded, "pending")
+          const fields = {
+            to: echo,
+            data: Hex.concat(word(12n), Hex.unsafe("0xab")),
+            value: 3n,
+            gasLimit: 123_456n,
+            maxFeePerGas: 50_000_000_000n,
+            maxPriorityFeePerGas: 7n
+          }
+          const later = yield* sign(chain, { nonce: nonce + 1n, ...fields })
+          yield* chain.sendRawTransaction(later)
+          const txHash = Transaction.hash(later)
+          const told = { txHash, from: funded, nonce: nonce + 1n, ...fields }
+          expect(yield* chain.transaction(txHash)).toEqual({ ...told, blockNumber: null })
+          yield* chain.sendRawTransaction(yield* sign(chain, { nonce }))
+          const { blockNumber } = yield* minedReceipt(chain, txHash)
+          expect(yield* chain.transaction(txHash)).toEqual({ ...told, blockNumber })
         })
       ))
 

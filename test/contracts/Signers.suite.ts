@@ -25,7 +25,7 @@ export interface Fixture {
 
 const halfOrder = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
 
-/** What every provider of keys promises. */
+/** What every implementation of the ports for keys promises. */
 export const signersSuite = (name: string, fixture: Fixture): void => {
   const run = <A, E>(effect: Effect.Effect<A, E, Signers | SystemSigners>) =>
     Effect.runPromise(Effect.provide(effect, fixture.layer).pipe(Effect.orDie))
@@ -107,15 +107,16 @@ export const signersSuite = (name: string, fixture: Fixture): void => {
   })
 
   describe(`${name}: keys of the operator`, () => {
-    it("deployer and service EOA are two keys that no account reaches", () =>
+    it("deployer, service EOA and sponsor are three keys that no account reaches", () =>
       run(
         Effect.gen(function* () {
           const system = yield* SystemSigners
           const deployer = yield* system.deployer
           const serviceEoa = yield* system.serviceEoa
+          const sponsor = yield* system.sponsor
           const own = yield* Effect.forEach(fixture.refs, (ref) => resolve(fixture.account, ref))
           const other = yield* resolve(fixture.otherAccount, fixture.otherRef)
-          const all = [deployer, serviceEoa, other, ...own].map((signer) => signer.address)
+          const all = [deployer, serviceEoa, sponsor, other, ...own].map((signer) => signer.address)
           expect(new Set(all).size).toBe(all.length)
         })
       ))

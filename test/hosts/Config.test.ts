@@ -121,6 +121,24 @@ describe("a configuration", () => {
     expect(valid(development).networks.map(({ chainId }) => chainId)).not.toContain(31_337n)
   })
 
+  it("asks for the tips that Polygon's nodes want, and for the layer 1 fee on OP-stack chains, unless told otherwise", () => {
+    const of = (networks: ReadonlyArray<unknown>, chainId: bigint) => {
+      const found = valid({ ...development, networks }).networks.find((each) => each.chainId === chainId)
+      return [found?.minPriorityFeePerGas, found?.l1Fee]
+    }
+    expect(of([], 137n)).toEqual([30_000_000_000n, null])
+    expect(of([], 80_002n)).toEqual([25_000_000_000n, null])
+    expect(of([], 8_453n)).toEqual([0n, "op-stack"])
+    expect(of([], 84_532n)).toEqual([0n, "op-stack"])
+    expect(of([{ chainId: 31_337 }], 31_337n)).toEqual([0n, null])
+    expect(of([{ chainId: 137, minPriorityFeePerGas: "7" }], 137n)).toEqual([7n, null])
+    expect(of([{ chainId: 8_453, l1Fee: null }], 8_453n)).toEqual([0n, null])
+    expect(of([{ chainId: 10, l1Fee: "op-stack" }], 10n)).toEqual([0n, "op-stack"])
+    expect(problems({ ...development, networks: [{ chainId: 10, l1Fee: "optimism" }] })).toEqual([
+      'networks[0].l1Fee: expected "op-stack" or null'
+    ])
+  })
+
   it("takes the URL of a PostgreSQL database as a secret, or a file, not both", () => {
     const url = "postgres://castellan:pw-of-db@db.example/castellan"
     const config = valid({ ...production, database: { url: { env: "DATABASE" } } }, { ...env, DATABASE: url })

@@ -79,6 +79,11 @@ describe("docs/operating.md", () => {
     expect(row("limits.concurrentRequests")).toContain(grouped(plain.limits.concurrentRequests))
     expect(row("limits.drainMillis")).toContain(grouped(plain.limits.drainMillis))
     expect(row("networks[].maxTransactionGas")).toContain(grouped(polygon?.caps.transactionGas))
+    const least = (chainId: bigint) =>
+      gwei(plain.networks.find((network) => network.chainId === chainId)?.minPriorityFeePerGas)
+    expect(row("networks[].minPriorityFeePerGas")).toContain(
+      `${least(137n)} gwei on 137, ${least(80_002n)} on 80002, else ${least(8_453n)}`
+    )
     expect(row("networks[].receiptTimeoutMillis")).toContain(grouped(polygon?.receiptTimeoutMillis))
     expect(row("networks[].pollIntervalMillis")).toContain(`\`development\` ${polygon?.pollIntervalMillis}`)
     expect(row("networks[].maxFeePerGas")).toContain(

@@ -32,9 +32,4 @@ contract Multicall {
             results[i] = Result(success, returnData);
         }
     }
-
-    /// @notice The block in which this is executed.
-    function getBlockNumber() external view returns (uint256) {
-        return block.number;
-    }
 }

@@ -3,6 +3,8 @@ import { KeyProviderError } from "../../application/ports/KeyProvider.js"
 /** What the SDK hangs on the errors that AWS answered with. */
 interface Answered {
   readonly name?: unknown
+  /** Of the network: `ECONNREFUSED`. */
+  readonly code?: unknown
   readonly $metadata?: { readonly httpStatusCode?: unknown; readonly clockSkewCorrected?: unknown }
 }
 
@@ -25,21 +27,27 @@ const absent: ReadonlySet<string> = new Set(["NotFoundException", "InvalidArnExc
 /** The key exists, and its kind or usage has no such signature. */
 const otherKind: ReadonlySet<string> = new Set(["InvalidKeyUsageException", "UnsupportedOperationException"])
 
-/** The name comes from outside: shown when it is one. */
-const nameOf = (name: unknown): string =>
-  typeof name === "string" && /^[A-Za-z][A-Za-z0-9]{0,79}$/.test(name) ? name : "an error without a name"
+/** A name comes from outside: shown when it is one. */
+const nameOf = (...names: ReadonlyArray<unknown>): string =>
+  names.find((name) => typeof name === "string" && /^[A-Za-z][A-Za-z0-9_]{0,79}$/.test(name))?.toString() ??
+  "an error without a name"
 
 /**
  * A failure of the SDK. No answer, a broken one or one of a server in trouble is `unavailable`; so are a clock that the
  * SDK has just corrected, and credentials that it did not find, since the places where it looks come and go.
  */
 export const from = (error: unknown): KeyProviderError => {
-  const { $metadata, name: given } = (typeof error === "object" && error !== null ? error : {}) as Answered
-  const name = nameOf(given)
+  const {
+    $metadata,
+    code,
+    name: given
+  } = (typeof error === "object" && error !== null ? error : {}) as Answered
   const status = $metadata?.httpStatusCode
+  const answered = typeof status === "number" && status >= 400
+  const name = answered ? nameOf(given) : nameOf(code, given)
   const answer = (reason: KeyProviderError["reason"]) =>
     new KeyProviderError({ reason, message: `AWS KMS: ${name}` })
-  if (typeof status !== "number" || status < 400) return answer("unavailable")
+  if (!answered) return answer("unavailable")
   if (absent.has(name)) return answer("notFound")
   if (otherKind.has(name)) return answer("unsuitable")
   if (status === 429 || status >= 500 || passing.has(name) || $metadata?.clockSkewCorrected === true)

@@ -14,7 +14,7 @@ import * as Hex from "../../domain/evm/Hex.js"
 import * as Failure from "./Failure.js"
 
 export interface Credentials {
-  readonly accessKeyId: string
+  readonly accessKeyId: Redacted.Redacted<string>
   readonly secretAccessKey: Redacted.Redacted<string>
   readonly sessionToken?: Redacted.Redacted<string> | undefined
 }
@@ -40,7 +40,7 @@ const configOf = ({ credentials, endpoint, region }: Options, timeoutMillis: num
     ? {}
     : {
         credentials: {
-          accessKeyId: credentials.accessKeyId,
+          accessKeyId: Redacted.value(credentials.accessKeyId),
           secretAccessKey: Redacted.value(credentials.secretAccessKey),
           ...(credentials.sessionToken === undefined
             ? {}

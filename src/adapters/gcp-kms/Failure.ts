@@ -2,6 +2,8 @@ import { KeyProviderError } from "../../application/ports/KeyProvider.js"
 
 /** What the SDK's transport hangs on its errors: the answer, its body as text or as what JSON it was. */
 interface Answered {
+  /** Of the network: `ECONNREFUSED`. */
+  readonly code?: unknown
   readonly response?: { readonly status?: unknown; readonly data?: unknown }
 }
 
@@ -44,6 +46,9 @@ const nameOf = (data: unknown): string => {
   return typeof name === "string" && /^[A-Za-z][A-Za-z_]{0,79}$/.test(name) ? name : ""
 }
 
+const networkName = (code: unknown): string | undefined =>
+  typeof code === "string" && /^E[A-Z0-9_]{2,40}$/.test(code) ? code : undefined
+
 export const make = (reason: KeyProviderError["reason"], what: string): KeyProviderError =>
   new KeyProviderError({ reason, message: `Google Cloud KMS: ${what}` })
 
@@ -52,9 +57,10 @@ export const make = (reason: KeyProviderError["reason"], what: string): KeyProvi
  * the SDK did not find, since the metadata server that it asks last comes and goes.
  */
 export const from = (error: unknown): KeyProviderError => {
-  const response = typeof error === "object" && error !== null ? (error as Answered).response : undefined
+  const { code, response }: Answered = typeof error === "object" && error !== null ? error : {}
   const status = response?.status
-  if (typeof status !== "number" || status < 400) return make("unavailable", "no answer that could be read")
+  if (typeof status !== "number" || status < 400)
+    return make("unavailable", networkName(code) ?? "no answer that could be read")
   const name = nameOf(response?.data)
   return make(reasonOf(name, status), name === "" ? `HTTP status ${status}` : name)
 }

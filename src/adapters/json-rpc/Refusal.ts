@@ -27,6 +27,15 @@ export const isRateLimit = ({ code, message }: RpcError): boolean => {
   return code === -32005 ? !tooMuchAsked.test(message) : rateWords.test(message)
 }
 
+const dayMillis = 86_400_000
+
+/** What a rate limit asks to wait, in the manner of Infura: `{"rate": {"backoff_seconds": 30}}`; else 0. A day at most. */
+export const backoffMillis = (error: RpcError): number => {
+  const rate = isRateLimit(error) && isRecord(error.data) ? error.data.rate : undefined
+  const seconds = isRecord(rate) ? rate.backoff_seconds : undefined
+  return typeof seconds === "number" && seconds > 0 ? Math.min(seconds * 1_000, dayMillis) : 0
+}
+
 /** What is said of a method that is not there: "does not exist/is not available", "is not whitelisted". */
 const lack =
   "(?:(?:not|n't) (?:be |yet |currently )?(?:found|supported|available|allowed|exist|implemented|enabled|permitted|whitelisted)|unsupported|unavailable|disabled|blocked|restricted)"

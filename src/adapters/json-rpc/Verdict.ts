@@ -94,7 +94,11 @@ export const judge =
     const answers = decoded.right
     if (answers._tag === "refused") {
       const { code, message } = answers.error
-      if (Refusal.isRateLimit(answers.error)) return all(again("rateLimited", scrub(message)), afterMillis)
+      if (Refusal.isRateLimit(answers.error))
+        return all(
+          again("rateLimited", scrub(message)),
+          Math.max(afterMillis, Refusal.backoffMillis(answers.error))
+        )
       if (calls.length > 1 && mayLack && Refusal.isUnsupported(answers.error)) return { _tag: "apart" }
       if (calls.length > 1 && Refusal.isOfBatches(answers.error)) return { _tag: "smaller" }
       const reason = Refusal.isUnsupported(answers.error) ? "unsupported" : "rejected"
@@ -104,9 +108,12 @@ export const judge =
       })
     }
 
+    const asked = [...answers.byId.values()].map((outcome) =>
+      outcome._tag === "error" ? Refusal.backoffMillis(outcome.error) : 0
+    )
     return {
       _tag: "each",
-      afterMillis,
+      afterMillis: Math.max(afterMillis, ...asked),
       of: ({ id, method }) => {
         const outcome = answers.byId.get(id)
         if (outcome === undefined) return failed("notAnRpc", `it left out the answer to ${method}`)

@@ -28,11 +28,15 @@ export interface Execution extends CallResult {
   readonly logs: ReadonlyArray<Omit<RawLog, "logIndex">>
 }
 
-/** The chain's code: what calls and transactions do. It may read and write the node it belongs to. */
+/**
+ * The chain's code: what calls and transactions do. It may read and write the node it belongs to. `block` is the number
+ * of the one on whose state it runs: the latest, for calls at an older one that one.
+ */
 export type Execute = (
   call: Call,
   node: Node,
-  overrides: ReadonlyMap<Address, StateOverride>
+  overrides: ReadonlyMap<Address, StateOverride>,
+  block: bigint
 ) => Effect.Effect<Execution>
 
 /** Succeeds, returns nothing, costs what a transfer costs. */
@@ -52,7 +56,10 @@ export interface Options {
   readonly codes?: ReadonlyMap<Address, Hex.Hex>
 }
 
-/** A chain without an EVM, mined by one node: a block per transaction, at once. */
+/**
+ * A chain without an EVM, mined by one node: a block per transaction, at once. Of older blocks it remembers the
+ * balances; codes and nonces are told as they are now.
+ */
 export interface Node {
   readonly chainId: bigint
   readonly setBalance: (address: Address, wei: bigint) => Effect.Effect<void>
@@ -94,6 +101,8 @@ export const make = (options: Options): Effect.Effect<Node> =>
     /** Transactions ahead of their sender's nonce. */
     const queued = new Map<Hex.Bytes32, Transaction.Signed>()
     const blocks: Array<Block> = []
+    /** Balances at the end of each block. */
+    const pasts: Array<ReadonlyMap<Address, bigint>> = []
     let broken: ChainRpcError["reason"] | null = null
     /** Transactions run one after another, however long one takes. */
     const miner = Effect.unsafeMakeSemaphore(1)
@@ -119,6 +128,7 @@ export const make = (options: Options): Effect.Effect<Node> =>
         baseFeePerGas: fees.nextBaseFee
       }
       blocks.push(block)
+      pasts.push(new Map(balances))
       return block
     }
     let head = addBlock()
@@ -134,7 +144,12 @@ export const make = (options: Options): Effect.Effect<Node> =>
         const { from, hash: txHash, transaction } = signed
         const { data, gasLimit, nonce, to, value } = transaction
         nonces.set(from, nonce + 1n)
-        const execution = yield* execute({ from, to, data, value, gas: gasLimit }, node, new Map())
+        const execution = yield* execute(
+          { from, to, data, value, gas: gasLimit },
+          node,
+          new Map(),
+          head.number
+        )
         const effectiveGasPrice = priceOf(transaction)
         const moved = execution.success ? value : 0n
         balances.set(from, balanceOf(from) - execution.gasUsed * effectiveGasPrice - moved)
@@ -184,8 +199,10 @@ export const make = (options: Options): Effect.Effect<Node> =>
         Effect.suspend(() => (broken === null ? effect : fail(broken, `${origin}: the node is broken down`)))
       const tell = <A>(value: () => A) => answer(Effect.sync(value))
 
-      const affords = ({ from, value }: Call) =>
-        value === undefined || value === 0n || from === undefined || balanceOf(from) >= value
+      const affords = ({ from, value }: Call, number: bigint) => {
+        if (value === undefined || value === 0n || from === undefined) return true
+        return ((number === head.number ? balances : pasts[Number(number)])?.get(from) ?? 0n) >= value
+      }
       const unaffordable = fail("rejected", "insufficient funds for transfer", -32_000)
 
       const send = (raw: Hex.Hex): Effect.Effect<void, ChainRpcError> =>
@@ -229,19 +246,24 @@ export const make = (options: Options): Effect.Effect<Node> =>
                   .filter((each) => each !== null)
                   .filter((each) => each.blockNumber === block)
           ),
-        call: (call, overrides = new Map()) =>
+        call: (call, overrides = new Map(), tag = "latest") =>
           answer(
-            Effect.suspend(() =>
-              affords(call)
-                ? Effect.map(execute(call, node, overrides), ({ data, success }) => ({ success, data }))
+            Effect.suspend(() => {
+              const number = at(tag)
+              if (blocks[Number(number)] === undefined) return fail("rejected", "header not found", -32_000)
+              return affords(call, number)
+                ? Effect.map(execute(call, node, overrides, number), ({ data, success }) => ({
+                    success,
+                    data
+                  }))
                 : unaffordable
-            )
+            })
           ),
         estimateGas: (call) =>
           answer(
             Effect.suspend(() =>
               affords(call)
-                ? Effect.map(execute(call, node, new Map()), ({ data, gasUsed, success }) => ({
+                ? Effect.map(execute(call, node, new Map(), head.number), ({ data, gasUsed, success }) => ({
                     success,
                     data,
                     gas: success ? gasUsed : 0n
@@ -253,9 +275,9 @@ export const make = (options: Options): Effect.Effect<Node> =>
           answer(
             Effect.forEach(calls, (call) =>
               Effect.suspend(() =>
-                affords(call)
+                affords(call, head.number)
                   ? Effect.map(
-                      execute(call, node, new Map()),
+                      execute(call, node, new Map(), head.number),
                       ({ logs, ...result }): SimulatedCall => ({
                         ...result,
                         logs: result.success ? logs.map((log, logIndex) => ({ ...log, logIndex })) : []

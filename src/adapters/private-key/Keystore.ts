@@ -52,7 +52,7 @@ const problemOf = (json: string): string | undefined => {
 const wrongPassword = (cause: unknown): boolean =>
   typeof cause === "object" && cause !== null && "argument" in cause && cause.argument === "password"
 
-/** The private key in hex. Takes about a second of work, in slices: others run in between. */
+/** The private key in hex. Holds the process for about a second: for the start, not for requests. */
 export const open = ({ json, password }: Keystore): Effect.Effect<Redacted.Redacted<string>, KeystoreError> =>
   Effect.suspend(() => {
     const problem = problemOf(Redacted.value(json))
@@ -61,11 +61,7 @@ export const open = ({ json, password }: Keystore): Effect.Effect<Redacted.Redac
       try: async () => {
         // Loaded for keystores alone: it brings more than a wallet.
         const { decryptKeystoreJson } = await import("ethers/wallet")
-        const { privateKey } = await decryptKeystoreJson(
-          Redacted.value(json),
-          Redacted.value(password),
-          () => {}
-        )
+        const { privateKey } = await decryptKeystoreJson(Redacted.value(json), Redacted.value(password))
         return Redacted.make(privateKey)
       },
       // The cause is dropped: it may quote the file.

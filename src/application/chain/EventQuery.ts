@@ -4,6 +4,7 @@ import * as Schema from "effect/Schema"
 import * as BuiltIn from "../../domain/abi/BuiltIn.js"
 import * as Event from "../../domain/abi/Event.js"
 import * as EventFilter from "../../domain/abi/EventFilter.js"
+import * as Log from "../../domain/abi/Log.js"
 import * as UseAbi from "../../domain/abi/UseAbi.js"
 import * as Address from "../../domain/evm/Address.js"
 import type { Caller } from "../Caller.js"
@@ -26,7 +27,7 @@ const BlockText = Schema.String.annotations({
 export const Request = Schema.Struct({
   contracts: optional(
     Schema.Array(Address.schema).annotations({
-      description: `Contracts whose events are looked for, at most ${maxContracts}. None: any contract.`
+      description: `Contracts whose events are looked for, at most ${maxContracts}. An empty list means every contract.`
     })
   ),
   eventName: optional(
@@ -109,6 +110,20 @@ const misfit = (problem: EventFilter.UnknownField | EventFilter.InvalidValue): I
     ? wrong(fieldPath(problem.name, null), `${problem.eventName} has no such field`)
     : wrong(fieldPath(problem.name, problem.index), problem.message)
 
+/** An anonymous event is looked for in logs that no known event with a topic explains, as in decoded receipts. */
+const unlessNamed = (
+  filters: ReadonlyArray<EventFilter.EventFilter>,
+  all: ReadonlyArray<Event.EventDefinition>
+): ReadonlyArray<EventFilter.EventFilter> => {
+  if (!filters.some(({ definition }) => definition.anonymous)) return filters
+  const named = Log.decoder(all.filter(({ anonymous }) => !anonymous))
+  return filters.map((filter) =>
+    filter.definition.anonymous
+      ? { ...filter, match: (log) => (named(log).eventDef === null ? filter.match(log) : null) }
+      : filter
+  )
+}
+
 /**
  * The filters of the events that the request means. A definition that lacks a field, or whose type a value does not
  * fit, can have no such event and is left out; when none is left, the request is refused.
@@ -120,10 +135,11 @@ export const filters = (
   Effect.gen(function* () {
     if ((request.contracts ?? []).length > maxContracts)
       return yield* Effect.fail(wrong("contracts", `expected at most ${maxContracts} addresses`))
-    const definitions = yield* meant(request, yield* known(caller, request.useABI ?? []))
+    const all = yield* known(caller, request.useABI ?? [])
+    const definitions = yield* meant(request, all)
     const made = definitions.map((definition) => EventFilter.make(definition, request.fields ?? {}))
     const fitting = made.flatMap((one) => (Either.isRight(one) ? [one.right] : []))
-    if (fitting.length > 0) return fitting
+    if (fitting.length > 0) return unlessNamed(fitting, all)
     // A wrong value of a field that exists is nearer to what was meant than a field that does not.
     const problems = made.flatMap((one) => (Either.isLeft(one) ? [one.left] : []))
     const nearest = problems.find(({ _tag }) => _tag === "InvalidValue") ?? problems[0]

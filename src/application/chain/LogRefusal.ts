@@ -95,7 +95,7 @@ export const cure = ({ message, reason, rpcCode }: ChainRpcError, range: BlockRa
   if (size <= 1n) return null
   if (reason === "unreachable" || reason === "notAnRpc")
     return endless.test(message) ? { where: "here", size: eighth(size) } : null
-  if (reason !== "rejected" || incurable.test(message)) return null
+  if ((reason !== "rejected" && reason !== "unsupported") || incurable.test(message)) return null
   if (!tooMuch.test(message) && !(rpcCode !== undefined && queryCodes.has(rpcCode))) return null
 
   const limit = aboutBlocks.test(message) ? stated(message, range) : null

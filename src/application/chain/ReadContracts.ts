@@ -33,7 +33,9 @@ const Read = Schema.Struct({
       "What it returns: uint256, (uint256,string), returns (uint256 a, string b). A tuple value is ((a,b))."
   }),
   from: optional(
-    Schema.String.annotations({ description: "msg.sender of the call. Default: the zero address." })
+    Schema.String.annotations({
+      description: "msg.sender of the call. Default: the zero address, or Multicall3 when reads share a call."
+    })
   )
 })
 type Read = typeof Read.Type

@@ -25,16 +25,24 @@ export const bounded = <A>(
   call: () => Effect.Effect<A, KeyProviderError>,
   { attemptMillis, totalMillis }: { readonly attemptMillis: number; readonly totalMillis: number }
 ): Effect.Effect<A, KeyProviderError> =>
-  Effect.suspend(call).pipe(
-    Effect.catchAllDefect((defect) => Effect.fail(crashed(defect))),
-    Effect.disconnect,
-    Effect.interruptible,
-    Effect.timeoutFail({ duration: attemptMillis, onTimeout: () => silent }),
-    Effect.retry({
-      schedule: Schedule.upTo(backoff, Duration.millis(totalMillis)),
-      while: ({ reason }) => reason === "unavailable"
-    }),
-    Effect.disconnect,
-    Effect.interruptible,
-    Effect.timeoutFail({ duration: totalMillis, onTimeout: () => silent })
-  )
+  Effect.suspend(() => {
+    let last = silent
+    return Effect.suspend(call).pipe(
+      Effect.catchAllDefect((defect) => Effect.fail(crashed(defect))),
+      Effect.disconnect,
+      Effect.interruptible,
+      Effect.timeoutFail({ duration: attemptMillis, onTimeout: () => silent }),
+      Effect.tapError((error) =>
+        Effect.sync(() => {
+          last = error
+        })
+      ),
+      Effect.retry({
+        schedule: Schedule.upTo(backoff, Duration.millis(totalMillis)),
+        while: ({ reason }) => reason === "unavailable"
+      }),
+      Effect.disconnect,
+      Effect.interruptible,
+      Effect.timeoutFail({ duration: totalMillis, onTimeout: () => last })
+    )
+  })

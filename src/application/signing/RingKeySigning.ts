@@ -85,7 +85,7 @@ export const make = (
       )
 
     const drain: Effect.Effect<void> = Effect.suspend(() => {
-      const jobs = waiting.splice(0, Math.max(1, key.maxBatch))
+      const jobs = waiting.splice(0, Math.max(1, key.maxBatch || 1))
       if (jobs.length > 0) return Effect.zipRight(serve(jobs), drain)
       // At once: whoever asks from now on has to start a new call.
       calls -= 1

@@ -1,6 +1,8 @@
 import * as Either from "effect/Either"
 import * as ErrorDefinition from "./ErrorDefinition.js"
 import * as Event from "./Event.js"
+import * as Log from "./Log.js"
+import * as Revert from "./Revert.js"
 
 /**
  * The events and errors that everyone gets decoded without registering them. Where two definitions fit the
@@ -67,6 +69,8 @@ export const errorTexts: ReadonlyArray<string> = [
   "error ReentrancyGuardReentrantCall()",
   "error InvalidShortString()",
   "error StringTooLong(string str)",
+  // batches of wallets after the EntryPoint's reference account
+  "error ExecuteError(uint256 index, bytes error)",
   // the reference suite
   "error InvalidBeacon(address beacon)",
   "error NonPayable()",
@@ -149,3 +153,9 @@ export const events: ReadonlyArray<Event.EventDefinition> = eventTexts.flatMap((
 export const errors: ReadonlyArray<ErrorDefinition.ErrorDefinition> = errorTexts.flatMap((text) =>
   Either.match(ErrorDefinition.parse(text), { onLeft: () => [], onRight: (definition) => [definition] })
 )
+
+/** The built-in events, indexed once. */
+export const eventIndex: Log.Index = Log.index(events)
+
+/** The built-in errors, indexed once. */
+export const errorIndex: Revert.Index = Revert.index(errors)

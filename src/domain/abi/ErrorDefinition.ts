@@ -22,8 +22,7 @@ const make = (name: string, inputs: ReadonlyArray<Parameter.Parameter>): ErrorDe
   canonical: `error ${name}${Parameter.fullList(inputs)}`
 })
 
-const invalid = (why: string): Fragment.InvalidDefinition =>
-  new Fragment.InvalidDefinition({ message: `invalid error definition: ${why}` })
+const invalid = (misfit: Fragment.Misfit) => Fragment.invalid("error", misfit)
 
 /** Human-readable text, the keyword `error` optional. The canonical text is read back to the same error. */
 export const parse = (text: string): Either.Either<ErrorDefinition, Fragment.InvalidDefinition> =>
@@ -31,7 +30,7 @@ export const parse = (text: string): Either.Either<ErrorDefinition, Fragment.Inv
     reader.take("error")
     const name = reader.name("an error")
     return make(name, reader.list({ indexed: false }))
-  }).pipe(Either.mapLeft(invalid))
+  }).pipe(Either.mapLeft((why) => invalid({ path: "", why })))
 
 /** A JSON fragment of type `error` (Solidity's JSON ABI). */
 export const fromJson = (fragment: unknown): Either.Either<ErrorDefinition, Fragment.InvalidDefinition> =>

@@ -21,10 +21,10 @@ const make = (
   name: string,
   inputs: ReadonlyArray<Parameter.Parameter>,
   anonymous: boolean
-): Either.Either<EventDefinition, string> => {
+): Either.Either<EventDefinition, Fragment.Misfit> => {
   const most = anonymous ? 4 : 3
   if (inputs.filter((input) => input.indexed === true).length > most)
-    return Either.left(`more than ${most} parameters are indexed`)
+    return Either.left({ path: "inputs", why: `more than ${most} parameters are indexed` })
   return Either.right({
     name,
     inputs,
@@ -34,8 +34,7 @@ const make = (
   })
 }
 
-const invalid = (why: string): Fragment.InvalidDefinition =>
-  new Fragment.InvalidDefinition({ message: `invalid event definition: ${why}` })
+const invalid = (misfit: Fragment.Misfit) => Fragment.invalid("event", misfit)
 
 /** Human-readable text, the keyword `event` optional. The canonical text is read back to the same event. */
 export const parse = (text: string): Either.Either<EventDefinition, Fragment.InvalidDefinition> =>
@@ -44,6 +43,7 @@ export const parse = (text: string): Either.Either<EventDefinition, Fragment.Inv
     const name = reader.name("an event")
     return { name, inputs: reader.list({ indexed: true }), anonymous: reader.take("anonymous") }
   }).pipe(
+    Either.mapLeft((why) => ({ path: "", why })),
     Either.flatMap(({ anonymous, inputs, name }) => make(name, inputs, anonymous)),
     Either.mapLeft(invalid)
   )

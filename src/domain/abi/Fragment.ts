@@ -38,7 +38,18 @@ const parameterFields: ReadonlySet<string> = new Set([
 /** Fields whose type is checked though nothing is made of them. */
 const flags = ["anonymous", "constant", "payable"]
 
-type Outcome<A> = Either.Either<A, string>
+/** What is wrong with a fragment, and where in it: `inputs[0].type`; empty for the whole. */
+export interface Misfit {
+  readonly path: string
+  readonly why: string
+}
+
+/** A misfit in one line. */
+export const text = ({ path, why }: Misfit): string => (path === "" ? why : `${path}: ${why}`)
+
+type Outcome<A> = Either.Either<A, Misfit>
+
+const refuse = (path: string, why: string): Either.Either<never, Misfit> => Either.left({ path, why })
 
 /** A JSON object; arrays and null are none. */
 export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
@@ -54,10 +65,8 @@ const quote = (text: string): string => JSON.stringify(text.slice(0, 64))
 
 const readName = (value: unknown, path: string): Outcome<string> => {
   if (value === undefined || value === "") return Either.right("")
-  if (typeof value !== "string") return Either.left(`${path}.name is not a string`)
-  return Parameter.isName(value)
-    ? Either.right(value)
-    : Either.left(`${path}.name ${quote(value)} cannot be a name`)
+  if (typeof value !== "string") return refuse(path, "not a string")
+  return Parameter.isName(value) ? Either.right(value) : refuse(path, `${quote(value)} cannot be a name`)
 }
 
 const readParameter = (
@@ -67,29 +76,28 @@ const readParameter = (
   level: number,
   budget: { left: number }
 ): Outcome<Parameter.Parameter> => {
-  if (!isObject(value)) return Either.left(`${path} is not an object`)
+  if (!isObject(value)) return refuse(path, "not an object")
   const stray = unknownField(value, parameterFields)
-  if (stray !== null) return Either.left(`${path} has an unknown field ${quote(stray)}`)
-  const name = readName(field(value, "name"), path)
+  if (stray !== null) return refuse(path, `unknown field ${quote(stray)}`)
+  const name = readName(field(value, "name"), `${path}.name`)
   if (Either.isLeft(name)) return Either.left(name.left)
-  const text = field(value, "type")
-  if (typeof text !== "string") return Either.left(`${path}.type is not a string`)
+  const type = field(value, "type")
+  if (typeof type !== "string") return refuse(`${path}.type`, "not a string")
   const internal = field(value, "internalType")
   if (internal !== undefined && typeof internal !== "string")
-    return Either.left(`${path}.internalType is not a string`)
+    return refuse(`${path}.internalType`, "not a string")
   const indexed = field(value, "indexed")
-  if (indexed !== undefined && typeof indexed !== "boolean")
-    return Either.left(`${path}.indexed is not a boolean`)
-  if (indexed === true && !indexable) return Either.left(`${path}.indexed: only parameters of events are`)
+  if (indexed !== undefined && typeof indexed !== "boolean") return refuse(`${path}.indexed`, "not a boolean")
+  if (indexed === true && !indexable) return refuse(`${path}.indexed`, "only parameters of events are")
   const inner = field(value, "components")
   if (level >= Parameter.maxDepth)
-    return Either.left(`${path}: types may be nested ${Parameter.maxDepth} levels deep`)
+    return refuse(path, `types may be nested ${Parameter.maxDepth} levels deep`)
   const components =
     inner === undefined ? Either.right(null) : readList(inner, `${path}.components`, false, level + 1, budget)
   if (Either.isLeft(components)) return Either.left(components.left)
-  return Either.mapBoth(Grammar.readJsonType(text, components.right), {
-    onLeft: (why) => `${path}.type: ${why}`,
-    onRight: (type) => Parameter.make(name.right, type, indexable ? indexed === true : undefined)
+  return Either.mapBoth(Grammar.readJsonType(type, components.right), {
+    onLeft: (why) => ({ path: `${path}.type`, why }),
+    onRight: (base) => Parameter.make(name.right, base, indexable ? indexed === true : undefined)
   })
 }
 
@@ -100,9 +108,9 @@ const readList = (
   level: number,
   budget: { left: number }
 ): Outcome<ReadonlyArray<Parameter.Parameter>> => {
-  if (!Array.isArray(value)) return Either.left(`${path} is not an array`)
+  if (!Array.isArray(value)) return refuse(path, "not an array")
   budget.left -= value.length
-  if (budget.left < 0) return Either.left(`more than ${maxParameters} parameters`)
+  if (budget.left < 0) return refuse(path, `more than ${maxParameters} parameters`)
   const parameters: Array<Parameter.Parameter> = []
   for (const [index, element] of value.entries()) {
     const parameter = readParameter(element, `${path}[${index}]`, indexable, level, budget)
@@ -114,19 +122,19 @@ const readList = (
 
 /**
  * Reads a fragment of that type. `inputs`, `outputs`, `anonymous`, parameter names, `indexed` and
- * `internalType` may be absent; a field that no JSON ABI has is refused. `Left` says what is wrong, and where.
+ * `internalType` may be absent; a field that no JSON ABI has is refused.
  */
 export const read = (fragment: unknown, type: "event" | "error" | "function"): Outcome<Fragment> => {
-  if (!isObject(fragment)) return Either.left("not an object")
-  if (field(fragment, "type") !== type) return Either.left(`type is not ${quote(type)}`)
+  if (!isObject(fragment)) return refuse("", "not an object")
+  if (field(fragment, "type") !== type) return refuse("type", `not ${quote(type)}`)
   const stray = unknownField(fragment, fragmentFields)
-  if (stray !== null) return Either.left(`unknown field ${quote(stray)}`)
+  if (stray !== null) return refuse("", `unknown field ${quote(stray)}`)
   const name = field(fragment, "name")
-  if (typeof name !== "string") return Either.left("name is not a string")
-  if (!Parameter.isName(name)) return Either.left(`name ${quote(name)} cannot be a name`)
+  if (typeof name !== "string") return refuse("name", "not a string")
+  if (!Parameter.isName(name)) return refuse("name", `${quote(name)} cannot be a name`)
   for (const flag of flags) {
     const value = field(fragment, flag)
-    if (value !== undefined && typeof value !== "boolean") return Either.left(`${flag} is not a boolean`)
+    if (value !== undefined && typeof value !== "boolean") return refuse(flag, "not a boolean")
   }
   const budget = { left: maxParameters }
   const given = field(fragment, "inputs")
@@ -137,7 +145,7 @@ export const read = (fragment: unknown, type: "event" | "error" | "function"): O
   if (Either.isLeft(outputs)) return Either.left(outputs.left)
   // Every accepted definition must also be readable from its canonical text.
   if (Parameter.fullList(inputs.right).length + name.length + 64 > Grammar.maxLength)
-    return Either.left(`longer than ${Grammar.maxLength} characters`)
+    return refuse("", `longer than ${Grammar.maxLength} characters`)
   return Either.right({
     name,
     inputs: inputs.right,
@@ -146,5 +154,14 @@ export const read = (fragment: unknown, type: "event" | "error" | "function"): O
   })
 }
 
-/** Text or JSON that defines no event or error; `message` says why. */
-export class InvalidDefinition extends Data.TaggedError("InvalidDefinition")<{ readonly message: string }> {}
+/** Text or JSON that defines no event or error. */
+export class InvalidDefinition extends Data.TaggedError("InvalidDefinition")<
+  Misfit & {
+    /** What is wrong, and where, in one line. */
+    readonly message: string
+  }
+> {}
+
+/** `kind`: what the definition should have been. */
+export const invalid = (kind: "event" | "error", misfit: Misfit): InvalidDefinition =>
+  new InvalidDefinition({ ...misfit, message: `invalid ${kind} definition: ${text(misfit)}` })

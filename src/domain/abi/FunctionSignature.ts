@@ -77,10 +77,12 @@ export const parse = (text: string): Either.Either<FunctionSignature, InvalidSig
 
 /** A JSON fragment of type `function` (Solidity's JSON ABI); `Left` says what is wrong with it. */
 export const fromJson = (fragment: unknown): Either.Either<FunctionSignature, string> =>
-  Either.flatMap(Fragment.read(fragment, "function"), ({ inputs, name, outputs }) =>
-    notFunctions.has(name)
-      ? Either.left(`"${name}" cannot be called by name`)
-      : Either.right(make(name, inputs, outputs))
+  Either.flatMap(
+    Either.mapLeft(Fragment.read(fragment, "function"), Fragment.text),
+    ({ inputs, name, outputs }) =>
+      notFunctions.has(name)
+        ? Either.left(`"${name}" cannot be called by name`)
+        : Either.right(make(name, inputs, outputs))
   )
 
 /** Text that is no signature. `message` is fixed, `why` says what the reader met. */

@@ -89,34 +89,58 @@ const decoded = (definition: EventDefinition, log: RawLog, args: ReadonlyArray<V
 const shape = ({ anonymous, inputs, topic }: EventDefinition): string =>
   `${topic}${anonymous ? Parameter.canonicalList(inputs) : ""} ${inputs.map(({ indexed }) => (indexed === true ? 1 : 0)).join("")}`
 
-/**
- * Indexes definitions, given in order of precedence, for many logs. The first one that has the log's topic and
- * fits its topics and data decodes it; anonymous events are tried last. A log that fits none of the first 32
- * of a topic stays raw. Never throws.
- */
-export const decoder = (definitions: ReadonlyArray<EventDefinition>): ((log: RawLog) => DecodedLog) => {
-  const seen = new Set<string>()
+/** Definitions in order of precedence, by topic; anonymous ones under the empty text. May be kept. */
+export type Index = ReadonlyMap<string, ReadonlyArray<EventDefinition>>
+
+/** Indexes definitions, given in order of precedence: of each topic the first 32 that differ in shape. */
+export const index = (definitions: ReadonlyArray<EventDefinition>): Index => {
   const byTopic = new Map<string, Array<EventDefinition>>()
   for (const definition of definitions) {
     const key = definition.anonymous ? "" : definition.topic
-    const same = byTopic.get(key) ?? []
-    if (same.length === maxCandidates || seen.has(shape(definition))) continue
-    seen.add(shape(definition))
-    byTopic.set(key, [...same, definition])
+    const same = byTopic.get(key)
+    if (same === undefined) byTopic.set(key, [definition])
+    else add(same, definition)
   }
-  const anonymous = byTopic.get("") ?? []
+  return byTopic
+}
+
+const add = (candidates: Array<EventDefinition>, definition: EventDefinition): void => {
+  if (candidates.length === maxCandidates) return
+  const form = shape(definition)
+  if (candidates.every((one) => shape(one) !== form)) candidates.push(definition)
+}
+
+/**
+ * Decodes logs with several indexes, given in order of precedence. The first definition that has the log's topic
+ * and fits its topics and data decodes it; anonymous events are tried last. A log that fits none of the first 32
+ * of a topic stays raw. Never throws.
+ */
+export const layered = (indexes: ReadonlyArray<Index>): ((log: RawLog) => DecodedLog) => {
+  const merged = new Map<string, ReadonlyArray<EventDefinition>>()
+  const candidates = (key: string): ReadonlyArray<EventDefinition> => {
+    const known = merged.get(key)
+    if (known !== undefined) return known
+    const found: Array<EventDefinition> = []
+    for (const one of indexes) for (const definition of one.get(key) ?? []) add(found, definition)
+    if (found.length > 0) merged.set(key, found)
+    return found
+  }
   return (log) => {
-    for (const definition of byTopic.get(log.topics[0] ?? "none") ?? []) {
+    for (const definition of candidates(log.topics[0] ?? "none")) {
       const args = values(definition, log)
       if (args !== null) return decoded(definition, log, args)
     }
-    for (const definition of anonymous) {
+    for (const definition of candidates("")) {
       const args = values(definition, log)
       if (args !== null && isExact(definition, log, args)) return decoded(definition, log, args)
     }
     return raw(log)
   }
 }
+
+/** Decodes logs with definitions, given in order of precedence. */
+export const decoder = (definitions: ReadonlyArray<EventDefinition>): ((log: RawLog) => DecodedLog) =>
+  layered([index(definitions)])
 
 /** Decodes one log; for several, keep `decoder(definitions)`. */
 export const decode = (definitions: ReadonlyArray<EventDefinition>, log: RawLog): DecodedLog =>

@@ -44,15 +44,15 @@ const panics: ReadonlyMap<string, string> = new Map([
   ["81", "call of an uninitialised internal function"]
 ])
 
-const known = (text: string): ReadonlyArray<ErrorDefinition.ErrorDefinition> =>
-  Either.match(ErrorDefinition.parse(text), { onLeft: () => [], onRight: (definition) => [definition] })
-
+/** What is known without any definition. */
 const standard: ReadonlyArray<ErrorDefinition.ErrorDefinition> = [
   "error Error(string reason)",
   "error Panic(uint256 code)",
   "error FailedOp(uint256 opIndex, string reason)",
   "error FailedOpWithRevert(uint256 opIndex, string reason, bytes inner)"
-].flatMap(known)
+].flatMap((text) =>
+  Either.match(ErrorDefinition.parse(text), { onLeft: () => [], onRight: (definition) => [definition] })
+)
 
 // A contract chooses its reasons: line breaks would forge log lines, direction marks reorder what is displayed.
 const unsafeCharacters = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\u2028\u2029]/gu
@@ -78,9 +78,14 @@ const shownBytes = (hex: string): string => {
   return size <= maxShownBytes ? hex : `${hex.slice(0, 2 + 2 * maxShownBytes)}... (${size} bytes)`
 }
 
-/** The definitions by selector, and how many inner reverts may still be looked into. */
+/** Bytes from which on revert data may be shortened ones: the EntryPoint hands on 2,048 bytes of an inner revert. */
+const cutFrom = 512
+
+/** Where definitions are found, and how many inner reverts may still be looked into. */
 interface Decoding {
-  readonly bySelector: ReadonlyMap<string, ReadonlyArray<ErrorDefinition.ErrorDefinition>>
+  readonly candidates: (selector: string) => ReadonlyArray<ErrorDefinition.ErrorDefinition>
+  /** Whether the data stand inside of shortened ones. */
+  cut: boolean
   innerLeft: number
 }
 
@@ -139,75 +144,112 @@ const described = (
   definition: ErrorDefinition.ErrorDefinition,
   values: ReadonlyArray<Values.Json>
 ): Pick<Revert, "kind" | "message" | "code"> => {
-  if (definition === standard[0]) {
-    const reason = text(values[0])
-    // Some checks of the EntryPoint itself are plain reasons; a contract's own text stays as it is.
-    if (/^AA[49]/.test(reason)) return { kind: "error", ...explained(reason, "") }
-    return { kind: "error", message: oneLine(reason) || "reverted with an empty reason", code: null }
-  }
-  if (definition === standard[1]) {
-    const code = BigInt(text(values[0]))
-    const meaning = panics.get(code.toString()) ?? "unknown panic code"
-    return {
-      kind: "panic",
-      message: `Panic(0x${code.toString(16).padStart(2, "0")}): ${meaning}`,
-      code: null
+  // By signature, whoever defines it: a caller's ABI may list these errors as well.
+  switch (`${definition.name}${canonicalList(definition.inputs)}`) {
+    case "Error(string)": {
+      const reason = text(values[0])
+      // Some checks of the EntryPoint itself are plain reasons; a contract's own text stays as it is.
+      if (/^AA[49]/.test(reason)) return { kind: "error", ...explained(reason, "") }
+      return { kind: "error", message: oneLine(reason) || "reverted with an empty reason", code: null }
     }
-  }
-  if (definition === standard[2]) return { kind: "failedOp", ...explained(text(values[1]), "") }
-  if (definition === standard[3]) {
-    const inner = text(values[2])
-    const shown = inner === Hex.empty ? "" : (innerMessage(decoding, inner) ?? shownBytes(inner))
-    return { kind: "failedOp", ...explained(text(values[1]), shown) }
-  }
-  return {
-    kind: "custom",
-    message: `${definition.name}(${shownList(decoding, definition.inputs, values)})`,
-    code: null
+    case "Panic(uint256)": {
+      const code = BigInt(text(values[0]))
+      const meaning = panics.get(code.toString()) ?? "unknown panic code"
+      const shown = `Panic(0x${code.toString(16).padStart(2, "0")})`
+      return { kind: "panic", message: `${shown}: ${meaning}`, code: null }
+    }
+    case "FailedOp(uint256,string)":
+      return { kind: "failedOp", ...explained(text(values[1]), "") }
+    case "FailedOpWithRevert(uint256,string,bytes)": {
+      const inner = text(values[2])
+      const shown = inner === Hex.empty ? "" : (innerMessage(decoding, inner) ?? shownBytes(inner))
+      return { kind: "failedOp", ...explained(text(values[1]), shown) }
+    }
+    default:
+      return {
+        kind: "custom",
+        message: `${definition.name}(${shownList(decoding, definition.inputs, values)})`,
+        code: null
+      }
   }
 }
 
 const decodeWith = (decoding: Decoding, data: Hex.Hex): Revert => {
   if (data === Hex.empty)
     return { kind: "empty", name: null, args: null, message: "reverted without a reason", code: null }
-  for (const definition of decoding.bySelector.get(data.slice(0, 10)) ?? []) {
-    const values = Values.decode(definition.inputs, Hex.unsafe(`0x${data.slice(10)}`))
-    if (Either.isLeft(values)) continue
-    const { code, kind, message } = described(decoding, definition, values.right)
-    return {
-      kind,
-      name: definition.name,
-      args: Values.byName(definition.inputs, values.right),
-      message: shorten(message, maxMessage),
-      code
+  const candidates = decoding.candidates(data.slice(0, 10))
+  const body = Hex.unsafe(`0x${data.slice(10)}`)
+  const mayBeCut = decoding.cut || data.length >= 2 + 2 * cutFrom
+  for (const cut of mayBeCut ? [false, true] : [false])
+    for (const definition of candidates) {
+      const values = Values.decode(definition.inputs, body, { cut })
+      if (Either.isLeft(values)) continue
+      const outer = decoding.cut
+      decoding.cut = outer || cut
+      const { code, kind, message } = described(decoding, definition, values.right)
+      decoding.cut = outer
+      return {
+        kind,
+        name: definition.name,
+        args: Values.byName(definition.inputs, values.right),
+        message: shorten(message, maxMessage),
+        code
+      }
     }
-  }
   const message = `reverted with ${shownBytes(data)}`
   return { kind: "unknown", name: null, args: null, message, code: null }
 }
 
+/** Errors by selector, in order of precedence. It may be kept. */
+export type Index = ReadonlyMap<string, ReadonlyArray<ErrorDefinition.ErrorDefinition>>
+
+/** Equal types fit the same data, so that only the first could ever decode. */
+const add = (
+  candidates: Array<ErrorDefinition.ErrorDefinition>,
+  definition: ErrorDefinition.ErrorDefinition
+): void => {
+  const types = canonicalList(definition.inputs)
+  if (candidates.every(({ inputs }) => canonicalList(inputs) !== types)) candidates.push(definition)
+}
+
+/** Of errors in order of precedence, the first 8 of each selector that differ in types. */
+export const index = (errors: ReadonlyArray<ErrorDefinition.ErrorDefinition>): Index => {
+  const bySelector = new Map<string, Array<ErrorDefinition.ErrorDefinition>>()
+  for (const definition of errors) {
+    const same = bySelector.get(definition.selector)
+    if (same === undefined) bySelector.set(definition.selector, [definition])
+    else if (same.length < maxCandidates) add(same, definition)
+  }
+  return bySelector
+}
+
+const standardIndex = index(standard)
+
 /**
- * Indexes errors, given in order of precedence, for many reverts. `Error(string)`, `Panic(uint256)` and the
- * EntryPoint's `FailedOp` and `FailedOpWithRevert` are always known and come first. Messages:
+ * Decodes reverts with indexes in order of precedence. `Error(string)`, `Panic(uint256)` and the EntryPoint's
+ * `FailedOp` and `FailedOpWithRevert` are always known and come last. Messages:
  *
  * - a reason is shown as it is; a panic as `Panic(0x11): arithmetic overflow or underflow`
  * - a custom error as `NotEnough(available: 5, required: 7)`
  * - an EntryPoint's failure as its reason, what that means and what to do
  * - revert data inside of `bytes` arguments are decoded in their turn, a few levels deep
+ * - of long data that were cut, text and bytes are what is left of them
  */
+export const layered = (indexes: ReadonlyArray<Index>): ((data: Hex.Hex) => Revert) => {
+  const candidates = (selector: string): ReadonlyArray<ErrorDefinition.ErrorDefinition> => {
+    const found: Array<ErrorDefinition.ErrorDefinition> = []
+    for (const definition of indexes.flatMap((one) => one.get(selector) ?? []))
+      if (found.length < maxCandidates) add(found, definition)
+    for (const definition of standardIndex.get(selector) ?? []) add(found, definition)
+    return found
+  }
+  return (data) => decodeWith({ candidates, cut: false, innerLeft: maxInner }, data)
+}
+
+/** Decodes reverts with errors in order of precedence. */
 export const decoder = (
   errors: ReadonlyArray<ErrorDefinition.ErrorDefinition>
-): ((data: Hex.Hex) => Revert) => {
-  const bySelector = new Map<string, ReadonlyArray<ErrorDefinition.ErrorDefinition>>()
-  for (const definition of [...standard, ...errors]) {
-    const same = bySelector.get(definition.selector) ?? []
-    const types = canonicalList(definition.inputs)
-    // Equal types fit the same data, so that only the first could ever decode.
-    if (same.length === maxCandidates || same.some(({ inputs }) => canonicalList(inputs) === types)) continue
-    bySelector.set(definition.selector, [...same, definition])
-  }
-  return (data) => decodeWith({ bySelector, innerLeft: maxInner }, data)
-}
+): ((data: Hex.Hex) => Revert) => layered([index(errors)])
 
 /** Decodes the revert data of one call; for several, keep `decoder(errors)`. */
 export const decode = (errors: ReadonlyArray<ErrorDefinition.ErrorDefinition>, data: Hex.Hex): Revert =>

@@ -41,6 +41,8 @@ interface Source {
   readonly digits: string
   readonly size: number
   readonly addresses: Map<string, string>
+  /** Whether the last text or bytes may end with the data instead of where their length says. */
+  readonly cut: boolean
   readsLeft: number
 }
 
@@ -64,9 +66,10 @@ const index = (source: Source, at: number): number => {
 }
 
 const span = (source: Source, at: number, size: number): string => {
-  if (at + size > source.size) return refuse("an offset or a length leads out of the data")
-  spend(source, Math.ceil(size / 32))
-  return source.digits.slice(2 * at, 2 * (at + size))
+  const end = source.cut ? Math.min(at + size, source.size) : at + size
+  if (at > source.size || end > source.size) return refuse("an offset or a length leads out of the data")
+  spend(source, Math.ceil((end - at) / 32))
+  return source.digits.slice(2 * at, 2 * end)
 }
 
 const text = (digits: string): string => {
@@ -161,16 +164,20 @@ const keyed = (
 export const byName = (parameters: ReadonlyArray<Parameter.Parameter>, values: ReadonlyArray<Json>): Json =>
   keyed(parameters, Parameter.allNamed(parameters), values)
 
-/** Decodes one value per output. Never throws, whatever the bytes are. */
+/**
+ * Decodes one value per output. Never throws, whatever the bytes are. With `cut`, text and bytes may be incomplete:
+ * of data that somebody shortened, they are what is left.
+ */
 export const decode = (
   outputs: ReadonlyArray<Parameter.Parameter>,
-  data: Hex
+  data: Hex,
+  { cut = false }: { readonly cut?: boolean } = {}
 ): Either.Either<ReadonlyArray<Json>, UndecodableData> => {
   const digits = data.slice(2)
   const size = digits.length / 2
   const readsLeft = maxReadsPerWord * Math.ceil(size / 32)
   try {
-    return Either.right(sequence({ digits, size, addresses: new Map(), readsLeft }, outputs, 0))
+    return Either.right(sequence({ digits, size, addresses: new Map(), cut, readsLeft }, outputs, 0))
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     const why = size === 0 ? "there are none" : error.why

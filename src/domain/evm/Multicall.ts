@@ -1,6 +1,6 @@
 import * as Either from "effect/Either"
 import * as Address from "./Address.js"
-import type * as Hex from "./Hex.js"
+import * as Hex from "./Hex.js"
 import * as Keccak from "./Keccak.js"
 import * as Words from "./Words.js"
 
@@ -22,8 +22,18 @@ export interface Result {
 
 const aggregateSelector = Keccak.selector("aggregate3((address,bool,bytes)[])")
 
-/** Calldata of `getBlockNumber() view returns (uint256)`: the block in which the calls run. */
-export const getBlockNumber: Hex.Hex = Keccak.selector("getBlockNumber()")
+/**
+ * A call that takes 45,000 gas and does nothing: the pairing check (EIP-197, EIP-1108) of no points. As the last calls
+ * they prove how much gas those before them have left.
+ */
+export const toll: Call = {
+  to: Address.unsafe("0x0000000000000000000000000000000000000008"),
+  data: Hex.empty
+}
+
+/** Whether the toll was paid: the check of no points is true. */
+export const isPaid = ({ data, success }: Result): boolean =>
+  success && data === Words.encode([Words.bool(true)])
 
 /** Calldata of `aggregate3((address target, bool allowFailure, bytes callData)[])`: each call fails alone. */
 export const aggregate = (calls: ReadonlyArray<Call>): Hex.Hex =>

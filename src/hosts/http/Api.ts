@@ -4,6 +4,7 @@ import * as Chain from "./chain/Api.js"
 import * as ErrorEnvelope from "./ErrorEnvelope.js"
 import * as Events from "./events/Api.js"
 import * as Operations from "./operations/Api.js"
+import * as Registry from "./registry/Api.js"
 import * as Service from "./service/Api.js"
 import * as Signing from "./signing/Api.js"
 import * as Wallets from "./wallets/Api.js"
@@ -17,6 +18,7 @@ export const api = HttpApi.make("castellan")
   .add(Operations.group)
   .add(Chain.group)
   .add(Events.group)
+  .add(Registry.group)
   .add(Signing.group)
   .add(Service.group)
   .addError(ErrorEnvelope.schemas[400], { status: 400 })

@@ -6,6 +6,7 @@ import type { Failure } from "../../application/Failure.js"
 import type * as Chain from "./chain/Api.js"
 import type * as Events from "./events/Api.js"
 import type * as Operations from "./operations/Api.js"
+import type * as Registry from "./registry/Api.js"
 import type * as Signing from "./signing/Api.js"
 import type * as Wallets from "./wallets/Api.js"
 
@@ -30,4 +31,5 @@ export type Handlers<R = unknown> = HandlersOf<typeof Wallets.group, R> &
   HandlersOf<typeof Operations.group, R> &
   HandlersOf<typeof Chain.group, R> &
   HandlersOf<typeof Events.group, R> &
+  HandlersOf<typeof Registry.group, R> &
   HandlersOf<typeof Signing.group, R>

@@ -1,6 +1,7 @@
 import * as Chain from "./chain/Http.js"
 import * as Events from "./events/Http.js"
 import * as Operations from "./operations/Http.js"
+import * as Registry from "./registry/Http.js"
 import * as Signing from "./signing/Http.js"
 import * as Wallets from "./wallets/Http.js"
 
@@ -10,5 +11,6 @@ export const handlers = {
   ...Operations.handlers,
   ...Chain.handlers,
   ...Events.handlers,
+  ...Registry.handlers,
   ...Signing.handlers
 }

@@ -23,6 +23,7 @@ const keys = [
 ]
 
 const secrets = [
+  AwsKms.accessKeyId,
   AwsKms.remark,
   "somebody is told this",
   AwsKms.secretAccessKey,
@@ -32,7 +33,7 @@ const secrets = [
 
 const serve = Effect.map(AwsKms.make(keys), ({ server }) => server)
 const credentials = {
-  accessKeyId: AwsKms.accessKeyId,
+  accessKeyId: Redacted.make(AwsKms.accessKeyId),
   secretAccessKey: Redacted.make(AwsKms.secretAccessKey)
 }
 const open = (server: Server, timeoutMillis: number, more: Partial<AwsKeyProvider.Options> = {}) =>
@@ -54,7 +55,7 @@ const within = <A>(
   Effect.scoped(
     Effect.gen(function* () {
       const server = yield* serve
-      const provider = yield* open(server, 2_000, more)
+      const provider = yield* open(server, 5_000, more)
       return yield* body(provider.key, server)
     })
   )

@@ -37,7 +37,7 @@ const within = <A>(body: (key: (name: string) => ProviderKey, server: Server) =>
   Effect.scoped(
     Effect.gen(function* () {
       const server = yield* serve
-      const provider = yield* open(server, 2_000)
+      const provider = yield* open(server, 5_000)
       return yield* body(provider.key, server)
     })
   )
@@ -275,7 +275,7 @@ describe("Google Cloud KMS", () => {
             credential_source: { file: subject }
           })
         )
-        const options = { endpoint: endpointOf(server), credentialsFile: file, timeoutMillis: 400 }
+        const options = { endpoint: endpointOf(server), credentialsFile: file, timeoutMillis: 1_500 }
         const key = (yield* GcpKeyProvider.make(options)).key(name)
         const refuse = (status: number, error: string) => () => ({
           status,

@@ -94,6 +94,35 @@ describe("reads that the node limits", () => {
   )
 
   fact(
+    "wait as long as the error asks, and not at all for what is no rate limit",
+    Effect.gen(function* () {
+      const limited = (id: unknown, code: number, seconds: unknown) =>
+        Either.right({
+          status: 200,
+          retryAfter: undefined,
+          body: JSON.stringify({
+            jsonrpc: "2.0",
+            id,
+            error: { code, message: "limited", data: { rate: { backoff_seconds: seconds } } }
+          })
+        })
+      const turns = [limited(1, -32_005, 4), limited(null, -32_005, 6), limited(1, -32_005, "9")]
+      const { batches, times } = yield* node((turn) => turns[turn] ?? good)
+      expect(Either.isRight(yield* outcome(batches.read("eth_chainId", [])))).toBe(true)
+      const [first, second, third] = gaps(times)
+      expect([first, second]).toEqual([4_000, 6_000])
+      expect(third).toBeLessThan(1_000)
+      const other = yield* node(() => limited(1, -32_000, 4))
+      yield* outcome(other.batches.read("eth_chainId", []))
+      expect(other.times.length).toBe(1)
+      const long = yield* node(() => limited(1, -32_005, 1e300))
+      const result = yield* outcome(long.batches.read("eth_chainId", []))
+      expect(Either.isLeft(result) && result.left.reason).toBe("rateLimited")
+      expect(long.times.length).toBe(1)
+    })
+  )
+
+  fact(
     "fail at once when the node asks for more time than there is",
     Effect.gen(function* () {
       const { batches, times } = yield* node(() => status(429, "21"))

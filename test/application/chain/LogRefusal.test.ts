@@ -14,7 +14,7 @@ describe("a refusal of logs", () => {
     const remedy = cure(rejected(blocks({ ...range, limit: 10_000 })), range)
     const silent = ["Ankr", "Base"].includes(name)
     expect(remedy?.size).toBe(silent ? 50_000n : 10_000n)
-    expect(remedy?.where).toBe(name === "thirdweb" ? "here" : "everywhere")
+    expect(remedy?.where).toBe("everywhere")
   })
 
   it.each(vendors)("of $name for its results concerns this range alone", ({ results }) => {

@@ -101,7 +101,7 @@ const places = [
   }
 ]
 
-describe("durability of the journal", () => {
+describe("durability of the journal", { timeout: 240_000 }, () => {
   it.scoped("what was accepted, handed out and signed is there when the file is opened again", () =>
     Effect.gen(function* () {
       const file = join(yield* temporaryFolder, "journal.db")

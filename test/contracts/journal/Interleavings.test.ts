@@ -144,7 +144,7 @@ const run = (plans: ReadonlyArray<Plan>, layer: Layer.Layer<Journal>) =>
     return ledger
   }).pipe(Effect.provide(layer))
 
-describe("interleavings of concurrent requests", () => {
+describe("interleavings of concurrent requests", { timeout: 240_000 }, () => {
   for (const { layer, name } of adaptersOn(Postgres.perFile()))
     it(`in ${name} no key, nonce or wei has two owners and no nonce is left out`, async () => {
       const total = { accepted: 0, reserved: 0, signed: 0 }
@@ -155,7 +155,7 @@ describe("interleavings of concurrent requests", () => {
           total.reserved += ledger.reserved
           total.signed += ledger.signed.length
         }),
-        { numRuns: 40 }
+        { numRuns: 20 }
       )
       expect(Math.min(total.accepted, total.reserved, total.signed)).toBeGreaterThan(0)
     })

@@ -102,7 +102,7 @@ const run = (list: ReadonlyArray<Command>, layer: Layer.Layer<Journal>, seen: Ma
       seen.set(`${name} ${kindOf(known)}`, (seen.get(`${name} ${kindOf(known)}`) ?? 0) + 1)
       expect(yield* observe(journal(memory)), `memory: ${text}`).toEqual(known)
       if (name !== "wait") expect(yield* observe(journal(sql)), `SQL: ${text}`).toEqual(known)
-      if (at % 10 === 9 || at === list.length - 1) yield* compare(memory, sql, model, text)
+      if (at % 20 === 19 || at === list.length - 1) yield* compare(memory, sql, model, text)
     }
   }).pipe(Effect.scoped, Effect.provide(TestContext.TestContext))
 
@@ -129,12 +129,12 @@ const endings = [
   ].flatMap((name) => [`${name} done`, `${name} fails`])
 ]
 
-describe("sequences of commands", () => {
+describe("sequences of commands", { timeout: 240_000 }, () => {
   it("in memory and on SQLite the journal does what the model does", async () => {
     const seen = new Map<string, number>()
     await fc.assert(
       fc.asyncProperty(commands, (list) => Effect.runPromise(run(list, sqliteAt(":memory:"), seen))),
-      { numRuns: 150 }
+      { numRuns: 80 }
     )
     expect(endings.filter((ending) => !seen.has(ending))).toEqual([])
   })
@@ -142,7 +142,7 @@ describe("sequences of commands", () => {
   it("in PostgreSQL too", async () => {
     await fc.assert(
       fc.asyncProperty(commands, (list) => Effect.runPromise(run(list, postgres, new Map()))),
-      { numRuns: 15 }
+      { numRuns: 8 }
     )
   })
 })

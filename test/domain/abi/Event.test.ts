@@ -5,6 +5,7 @@ import { id } from "ethers/hash"
 import * as fc from "fast-check"
 import * as ErrorDefinition from "../../../src/domain/abi/ErrorDefinition.js"
 import * as Event from "../../../src/domain/abi/Event.js"
+import type * as Parameter from "../../../src/domain/abi/Parameter.js"
 import * as generators from "./generators.js"
 
 const parsed = (text: string): Event.EventDefinition => Either.getOrThrow(Event.parse(text))
@@ -104,19 +105,19 @@ describe("Event", () => {
     ["not an object", null],
     ["not an object", []],
     ["not an object", "event E()"],
-    ['type is not "event"', {}],
-    ['type is not "event"', { ...fragment, type: "error" }],
-    ["name is not a string", { ...fragment, name: undefined }],
-    ["name is not a string", { ...fragment, name: 1 }],
-    ['name "" cannot be a name', { ...fragment, name: "" }],
-    ['name "a b" cannot be a name', { ...fragment, name: "a b" }],
-    ['name "uint256" cannot be a name', { ...fragment, name: "uint256" }],
-    ["anonymous is not a boolean", { ...fragment, anonymous: "no" }],
-    ["inputs is not an array", { ...fragment, inputs: {} }],
-    ["inputs is not an array", { ...fragment, inputs: null }],
-    ["inputs[0] is not an object", { ...fragment, inputs: [null] }],
-    ["inputs[0] is not an object", { ...fragment, inputs: ["uint256"] }],
-    ["inputs[0].type is not a string", input({ type: undefined })],
+    ['type: not "event"', {}],
+    ['type: not "event"', { ...fragment, type: "error" }],
+    ["name: not a string", { ...fragment, name: undefined }],
+    ["name: not a string", { ...fragment, name: 1 }],
+    ['name: "" cannot be a name', { ...fragment, name: "" }],
+    ['name: "a b" cannot be a name', { ...fragment, name: "a b" }],
+    ['name: "uint256" cannot be a name', { ...fragment, name: "uint256" }],
+    ["anonymous: not a boolean", { ...fragment, anonymous: "no" }],
+    ["inputs: not an array", { ...fragment, inputs: {} }],
+    ["inputs: not an array", { ...fragment, inputs: null }],
+    ["inputs[0]: not an object", { ...fragment, inputs: [null] }],
+    ["inputs[0]: not an object", { ...fragment, inputs: ["uint256"] }],
+    ["inputs[0].type: not a string", input({ type: undefined })],
     ["inputs[0].type: unknown type", input({ type: "uint257" })],
     ["inputs[0].type: unknown type", input({ type: "(uint256)" })],
     ["inputs[0].type: unknown type", input({ type: "uint256 " })],
@@ -131,17 +132,17 @@ describe("Event", () => {
     ["inputs[0].type: a tuple needs components", input({ type: "tuple" })],
     ["inputs[0].type: a tuple has at least", input({ type: "tuple", components: [] })],
     ["inputs[0].type: only tuples", input({ components: [{ name: "b", type: "bool" }] })],
-    ["inputs[0].components is not an array", input({ type: "tuple", components: "bool" })],
+    ["inputs[0].components: not an array", input({ type: "tuple", components: "bool" })],
     [
       "inputs[0].components[0].indexed: only",
       input({ type: "tuple", components: [{ type: "bool", indexed: true }] })
     ],
     ["inputs[0].components[0].type: unknown", input({ type: "tuple", components: [{ type: "boolean" }] })],
-    ["inputs[0].name is not a string", input({ name: 1 })],
-    ['inputs[0].name "a,b" cannot be a name', input({ name: "a,b" })],
-    ["inputs[0].internalType is not a string", input({ internalType: 1 })],
-    ["inputs[0].indexed is not a boolean", input({ indexed: "true" })],
-    ['inputs[0] has an unknown field "index"', input({ index: true })],
+    ["inputs[0].name: not a string", input({ name: 1 })],
+    ['inputs[0].name: "a,b" cannot be a name', input({ name: "a,b" })],
+    ["inputs[0].internalType: not a string", input({ internalType: 1 })],
+    ["inputs[0].indexed: not a boolean", input({ indexed: "true" })],
+    ['inputs[0]: unknown field "index"', input({ index: true })],
     ['unknown field "input"', { ...fragment, input: [] }],
     [
       "more than 3 parameters are indexed",
@@ -157,8 +158,67 @@ describe("Event", () => {
     ["cannot be a name", { ...fragment, name: "a".repeat(300) }]
   ])("a JSON fragment is refused: %s", (why, value) => {
     const result = Event.fromJson(value)
-    expect(Either.isLeft(result) && result.left.message).toContain(`invalid event definition: `)
-    expect(Either.isLeft(result) && result.left.message).toContain(why)
+    if (Either.isRight(result)) return expect.fail("it was read")
+    const { message, path, why: said } = result.left
+    expect(message).toContain(why)
+    expect(message).toBe(`invalid event definition: ${path === "" ? said : `${path}: ${said}`}`)
+  })
+
+  const words = [
+    "event",
+    "error",
+    "function",
+    "anonymous",
+    "returns",
+    "type",
+    "from",
+    "view",
+    "constructor",
+    "$",
+    "_"
+  ]
+  it.each(words)("%s is a name where it stands for one", (word) => {
+    const inputs = [
+      { name: word, type: "address", indexed: true },
+      { name: `${word}s`, type: "tuple", components: [{ name: word, type: "bytes" }], indexed: false }
+    ]
+    const one = Either.getOrThrow(Event.fromJson({ type: "event", name: word, inputs, anonymous: true }))
+    expect(one.canonical).toBe(`event ${word}(address indexed ${word}, (bytes ${word}) ${word}s) anonymous`)
+    expect(Either.getOrThrow(Event.parse(one.canonical))).toEqual(one)
+    const error = { type: "error", name: word, inputs: inputs.map(({ indexed, ...input }) => input) }
+    const other = Either.getOrThrow(ErrorDefinition.fromJson(error))
+    expect(Either.getOrThrow(ErrorDefinition.parse(other.canonical))).toEqual(other)
+  })
+
+  it("JSON fragments of any types are the event that ethers reads in them, and read back from their text", () => {
+    const json = ({ base, name, type }: Parameter.Parameter): object => {
+      let inner = base
+      let suffix = ""
+      while (inner.kind === "array") {
+        suffix = `[${inner.length ?? ""}]${suffix}`
+        inner = inner.element
+      }
+      return inner.kind === "tuple"
+        ? { name, type: `tuple${suffix}`, internalType: "struct S", components: inner.components.map(json) }
+        : { name, type, internalType: type }
+    }
+    fc.assert(
+      fc.property(generators.types, fc.nat(), (types, bits) => {
+        const text = `event E${generators.canonicalList(types)}`
+        const parsed = Event.parse(text)
+        fc.pre(Either.isRight(parsed))
+        let left = 3
+        const inputs = parsed.right.inputs.map((input, i) => ({
+          ...json({ ...input, name: `p${i}` }),
+          indexed: ((bits >> i) & 1) === 1 && left-- > 0
+        }))
+        const one = Either.getOrThrow(Event.fromJson({ type: "event", name: "E", inputs, anonymous: false }))
+        expect(Either.getOrThrow(Event.parse(one.canonical))).toEqual(one)
+        const theirs = EventFragment.from({ type: "event", name: "E", inputs })
+        expect(one.topic).toBe(theirs.topicHash)
+        expect(one.inputs.map(({ indexed }) => indexed)).toEqual(inputs.map(({ indexed }) => indexed))
+      })
+    )
   })
 
   it("inherited fields do not count", () => {

@@ -195,6 +195,98 @@ describe("Revert", () => {
     expect(Revert.decode([one, two], low).name).toBe("burn")
   })
 
+  it("a caller's definition comes before a standard error of the same selector", () => {
+    const squatter = { ...error("error Squatter(uint256 offset)"), selector: Hex.unsafe("0x08c379a0") }
+    expect(Revert.decode([squatter], reason("x")).message).toBe("Squatter(offset: 32)")
+    expect(
+      Revert.decode([{ ...squatter, inputs: error("error S(bool b)").inputs }], reason("x")).message
+    ).toBe("x")
+  })
+
+  it("earlier indexes come first, and what one lacks the next one has", () => {
+    const own = Revert.index([error("error Same(uint256 own)")])
+    const registered = Revert.index([error("error Same(uint256 theirs)"), error("error Other(bool b)")])
+    const decode = Revert.layered([own, registered, BuiltIn.errorIndex])
+    expect(decode(data("Same(uint256)", 1)).message).toBe("Same(own: 1)")
+    expect(decode(data("Other(bool)", true)).message).toBe("Other(b: true)")
+    expect(decode(data("FailedCall()")).message).toBe("FailedCall()")
+    expect(decode(reason("plain")).message).toBe("plain")
+  })
+
+  it("standard errors that a caller's ABI lists are worded as ever", () => {
+    const listed = ["error Error(string)", "error Panic(uint256)", "error FailedOp(uint256 i, string r)"]
+    expect(message(reason("plain"), ...listed)).toBe("plain")
+    expect(message(data("Panic(uint256)", 0x12), ...listed)).toBe("Panic(0x12): division or modulo by zero")
+    const failed = Revert.decode(
+      listed.map(error),
+      data("FailedOp(uint256,string)", 0, "AA25 invalid account nonce")
+    )
+    expect([failed.kind, failed.code, failed.args]).toEqual([
+      "failedOp",
+      "AA25",
+      { i: "0", r: "AA25 invalid account nonce" }
+    ])
+  })
+
+  it("what a wallet, a paymaster or a batch of calls hands on is decoded inside of it", () => {
+    const all = ["error NotPaid(address who, uint256 missing)", ...BuiltIn.errorTexts]
+    const notPaid = data("NotPaid(address,uint256)", address, 7)
+    const shown = `NotPaid(who: ${address}, missing: 7)`
+    expect(message(data("ExecuteError(uint256,bytes)", 1, notPaid), ...all)).toBe(
+      `ExecuteError(index: 1, error: ${shown})`
+    )
+    expect(
+      message(data("FailedOpWithRevert(uint256,string,bytes)", 0, "AA33 reverted", notPaid), ...all)
+    ).toMatch(`AA33 reverted (${shown}): the paymaster's validation reverted`)
+    const postOp = data("PostOpReverted(bytes)", data("ExecuteError(uint256,bytes)", 2, reason("late")))
+    expect(
+      message(data("FailedOpWithRevert(uint256,string,bytes)", 0, "AA50 postOp reverted", postOp), ...all)
+    ).toMatch("AA50 postOp reverted (PostOpReverted(returnData: ExecuteError(index: 2, error: late)))")
+    expect(message(data("Wrapped(bytes[])", [notPaid, "0x"]), "error Wrapped(bytes[] all)", ...all)).toBe(
+      `Wrapped(all: [${shown}, 0x])`
+    )
+  })
+
+  it("of revert data that were cut, text and bytes are what is left", () => {
+    const cut = (bytes: Hex.Hex, size: number): Hex.Hex => Hex.unsafe(bytes.slice(0, 2 + 2 * size))
+    const long = "because ".repeat(500)
+    const because = cut(reason(long), 2_048)
+    expect(Revert.decode([], because)).toMatchObject({
+      kind: "error",
+      args: { reason: long.slice(0, 1_980) }
+    })
+    expect(message(because)).toMatch(/^because because .*\.\.\.$/)
+    expect(message(data("FailedOpWithRevert(uint256,string,bytes)", 0, "AA23 reverted", because))).toMatch(
+      /^AA23 reverted \(because because /
+    )
+    const nested = cut(data("ExecuteError(uint256,bytes)", 0, reason(long)), 2_048)
+    expect(message(nested, ...BuiltIn.errorTexts)).toMatch(/^ExecuteError\(index: 0, error: because because /)
+    const custom = data("Refused(bytes32,string,uint256)", `0x${"11".repeat(32)}`, long, 5)
+    expect(message(cut(custom, 1_000), "error Refused(bytes32 id, string why, uint256 n)")).toMatch(
+      /^Refused\(id: 0x1{64}, why: "because because .*", n: 5\)$/
+    )
+    // Numbers are never made up: a list that lost elements stays raw.
+    const list = cut(data("List(uint256[])", new Array(100).fill(1)), 2_048)
+    expect(Revert.decode([error("error List(uint256[] l)")], list).kind).toBe("unknown")
+    // Nothing hands on less than this: such data do not fit.
+    expect(Revert.decode([], cut(reason("a".repeat(200)), 150)).kind).toBe("unknown")
+  })
+
+  it("any data that were cut anywhere are decoded, and never throw", () => {
+    const whole = data(
+      "FailedOpWithRevert(uint256,string,bytes)",
+      0,
+      "AA23 reverted",
+      data("ExecuteError(uint256,bytes)", 0, reason("because ".repeat(100)))
+    )
+    const decode = Revert.layered([BuiltIn.errorIndex])
+    for (let size = 0; size <= (whole.length - 2) / 2; size++) {
+      const { kind, message: shown } = decode(Hex.unsafe(whole.slice(0, 2 + 2 * size)))
+      expect(shown.length).toBeLessThanOrEqual(Revert.maxMessage)
+      expect(kind).toBe(size === 0 ? "empty" : size < 512 ? "unknown" : "failedOp")
+    }
+  })
+
   it("any data are decoded, and never throw", () => {
     const decode = Revert.decoder(BuiltIn.errors)
     const selectors = [...BuiltIn.errors.map(({ selector }) => selector), "0x08c379a0", "0x4e487b71", "0x"]

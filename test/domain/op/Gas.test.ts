@@ -204,6 +204,24 @@ describe.each(versions)("transactionGasLimit on %s", (version: Version) => {
     )
   })
 
+  it("holds what a paymaster may use, through the same two calls", () => {
+    const half = (value: bigint) => value.toString(16).padStart(32, "0")
+    const address = "ab".repeat(20)
+    const needed = (op: UserOperation.UserOperation) =>
+      Either.getOrThrow(Gas.transactionGasLimit(version, [op], { bound, overshoot: Percent.zero }))
+    fc.assert(
+      fc.property(ops, uint(22n), uint(22n), (op, verification, postOp) => {
+        const limits = version === "v0.6" ? "" : `${half(verification)}${half(postOp)}`
+        const paid = { ...op, paymasterAndData: Hex.unsafe(`0x${address}${limits}`) }
+        const more = version === "v0.6" ? 2n * op.verificationGasLimit : verification + postOp
+        expect((needed(paid) - needed(op)) * 63n * 63n).toBeGreaterThanOrEqual(more * 64n * 64n)
+        expect(Gas.requiredPrefund(version, paid)).toBe(
+          Gas.requiredPrefund(version, op) + more * op.maxFeePerGas
+        )
+      })
+    )
+  })
+
   it("is overshot up to the bound, and refused only when it is above the bound without", () => {
     fc.assert(
       fc.property(bundles, percents, (bundle, { percent }) => {

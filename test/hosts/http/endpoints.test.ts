@@ -25,6 +25,8 @@ describe("the endpoints", () => {
       "POST /receipt",
       "POST /filterEvent",
       "POST /getEvents",
+      "POST /addEvent",
+      "POST /addError",
       "POST /getSigner",
       "POST /getbundleraddress",
       "GET /getbundleraddress",

@@ -51,7 +51,6 @@ const read = (
   returnSignature
 })
 const height = () => read(at.height, "number()", "uint256")
-const heavy = () => read(at.heavy, "work()", "uint256")
 
 /** What `/read` decodes out of data that ethers encoded. */
 const decoded = async (
@@ -195,19 +194,24 @@ describe("a read that fails", () => {
     }
   })
 
-  it("takes no gas from the others, wherever it stands and however often", async () => {
+  it("takes no gas from the others, wherever it stands, however often, and whether it fails or not", async () => {
     const burn = read(at.burner, "burn()", "uint256")
+    const arson = read(at.arsonist, "burn()", "()")
+    const heavy = read(at.heavy, "work()", "uint256")
+    const proud = read(at.proud, "hasGas()", "bool")
+    const expected = new Map<Read, Omit<Element, "readIndex">>([
+      [burn, { results: [], errors: "reverted without a reason, or ran out of gas" }],
+      [arson, { results: [], errors: null }],
+      [proud, { results: [true], errors: null }],
+      [heavy, { results: ["1"], errors: null }]
+    ])
     for (const reads of [
-      [burn, heavy(), heavy(), heavy()],
-      [heavy(), burn, heavy(), burn, burn, heavy(), burn, heavy()],
-      [...Array.from({ length: 20 }, () => burn), heavy()]
-    ]) {
-      const answers = await ask(reads)
-      for (const [index, { errors, results }] of answers.entries()) {
-        if (reads[index] === burn) expect(errors).toBe("reverted without a reason, or ran out of gas")
-        else expect({ errors, results }).toEqual({ errors: null, results: ["1"] })
-      }
-    }
+      [burn, proud, proud],
+      [arson, proud, proud],
+      [proud, burn, heavy, burn, burn, heavy, arson, heavy, proud],
+      [...Array.from({ length: 20 }, () => burn), heavy, proud]
+    ])
+      expect(await ask(reads)).toEqual(reads.map((one, readIndex) => ({ readIndex, ...expected.get(one) })))
   })
 
   it("for returning megabytes leaves the others their results", async () => {

@@ -1,4 +1,4 @@
-import { toBeHex } from "ethers"
+import { AbiCoder, toBeHex } from "ethers"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import * as Multicall from "../../../src/domain/evm/Multicall.js"
 import { httpNode, json, secret } from "../../support/HostileNode.js"
@@ -139,6 +139,17 @@ describe("all reads of a request are of one block, on a chain that mines all the
   })
 })
 
+/** What Multicall3 answers when three calls said 7 and those behind them had no gas. */
+const unpaid = AbiCoder.defaultAbiCoder().encode(
+  ["(bool,bytes)[]"],
+  [
+    [
+      ...Array.from({ length: 3 }, () => [true, toBeHex(7, 32)]),
+      ...Array.from({ length: 20 }, () => [false, "0x"])
+    ]
+  ]
+)
+
 describe("a node that does not do the calls together", () => {
   const ways: ReadonlyArray<readonly [string, Answer]> = [
     ["for want of gas", refusal(-32_000, "out of gas")],
@@ -147,12 +158,13 @@ describe("a node that does not do the calls together", () => {
     ["but says nothing", { result: "0x" }],
     ["but says something else", { result: `0x${"20".padStart(64, "0").repeat(9)}` }],
     ["but says what is no bytes", { result: null }],
+    ["but has no gas left behind them", { result: unpaid }],
     ["but says of fewer calls", { result: `0x${"20".padStart(64, "0")}${"".padStart(64, "0")}` }]
   ]
   it.each(ways)("%s does them one by one", async (_, answer) => {
     behave((question, ask) => (isMulticall(question) ? Promise.resolve(answer) : ask()))
     const answers = await read([height(), burn(), height()])
-    oneHeight(answers)
+    expect(oneHeight(answers)).toBe(BigInt(await service.provider.getBlockNumber()))
     expect(answers.map(({ errors }) => errors === null)).toEqual([true, false, true])
   })
 })

@@ -135,13 +135,5 @@ export const vendors: ReadonlyArray<Vendor> = [
       message: `exceeds the range allowed for your plan (${count(asked)} > ${asked.limit})`
     }),
     results: () => ({ code: -32603, message: "response size should not greater than 10000000 bytes" })
-  },
-  {
-    name: "thirdweb",
-    blocks: ({ limit }) => ({
-      code: -32005,
-      message: `Log response size exceeded. Maximum allowed number of requested blocks is ${limit}`
-    }),
-    results: () => ({ code: -32000, message: "result set too large" })
   }
 ]

@@ -7,7 +7,7 @@ export interface Actors {
   /** Blocks as planned, from now on. */
   readonly mine: (mining: Mining) => Promise<void>
   readonly play: (event: Event) => Promise<void>
-  /** Cheap gas, and blocks that nobody has to ask for where they are needed. */
+  /** Cheap gas, an open gate, and blocks that nobody has to ask for where they are needed. */
   readonly calm: (blocks: boolean) => Promise<void>
   /** A block per transaction and nothing pending: as the next run expects the chain. */
   readonly leave: () => Promise<void>
@@ -91,6 +91,10 @@ export const make = (
     for (const { address } of signers) await send("anvil_removePoolTransactions", address)
   }
 
+  const setGate = async (closed: boolean) => {
+    await send("anvil_setStorageAt", await counter.getAddress(), slotOf(gate), toBeHex(closed ? 1 : 0, 32))
+  }
+
   const play = async (event: Event): Promise<void> => {
     switch (event.kind) {
       case "foreign transaction":
@@ -112,12 +116,7 @@ export const make = (
         await send("evm_mine")
         return
       case "gate":
-        await send(
-          "anvil_setStorageAt",
-          await counter.getAddress(),
-          slotOf(gate),
-          toBeHex(event.closed ? 1 : 0, 32)
-        )
+        return setGate(event.closed)
     }
   }
 
@@ -141,6 +140,7 @@ export const make = (
     },
     calm: async (blocks) => {
       baseFee = null
+      await setGate(false)
       await send("anvil_setNextBlockBaseFeePerGas", gwei(1))
       await send("evm_mine")
       if (blocks && timer === undefined) steady(200)

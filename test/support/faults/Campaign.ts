@@ -6,6 +6,7 @@ import { Journal } from "../../../src/application/ports/Journal.js"
 import { options } from "../journal/Layers.js"
 import * as Build from "./Build.js"
 import * as Judge from "./Judge.js"
+import * as Scenario from "./Scenario.js"
 import * as Seed from "./Seed.js"
 import * as World from "./World.js"
 
@@ -22,6 +23,8 @@ export interface Options {
 
 /** What all seeds together came to. */
 export interface Summary {
+  /** Methods of the journal. */
+  readonly steps: ReadonlyArray<string>
   readonly reports: ReadonlyArray<Seed.Report>
   /** Seeds that did not even run to their end, with the reason. */
   readonly broken: ReadonlyArray<string>
@@ -80,7 +83,7 @@ const lineOf = (report: Seed.Report): string => {
 }
 
 /** The lines at the end: what was thrown at the service, and what became of it. */
-export const summaryLines = ({ broken, millis, reports }: Summary): ReadonlyArray<string> => {
+export const summaryLines = ({ broken, millis, reports, steps }: Summary): ReadonlyArray<string> => {
   const [faults, events] = [new Map<string, number>(), new Map<string, number>()]
   for (const report of reports) {
     add(faults, report.faults)
@@ -88,6 +91,9 @@ export const summaryLines = ({ broken, millis, reports }: Summary): ReadonlyArra
   }
   const sum = (of: (report: Seed.Report) => number) => reports.reduce((all, report) => all + of(report), 0)
   const deaths = tallied(reports.flatMap((report) => report.deaths))
+  const missed = [...steps, "send"]
+    .flatMap((step) => [`before ${step}`, `after ${step}`])
+    .filter((spot) => !deaths.has(spot))
   return [
     `seeds ${reports.length + broken.length}, operations ${sum(({ works }) => works.success + works.failure + works.nothing)} ` +
       `(done ${sum(({ works }) => works.success)}, refused ${sum(({ works }) => works.failure)}, ` +
@@ -95,6 +101,7 @@ export const summaryLines = ({ broken, millis, reports }: Summary): ReadonlyArra
     `faults ${total(faults)}: ${texts(faults)}`,
     `on the chain besides: ${texts(events)}`,
     `killed: ${texts(deaths)}`,
+    `never killed: ${missed.join(", ") || "nowhere"}`,
     ...Judge.kinds.map((kind) => `${kind} ${sum(({ verdict }) => verdict[kind].length)}`),
     `seeds that did not end ${broken.length}`,
     `${(millis / 1_000).toFixed(0)} s`
@@ -117,7 +124,7 @@ export const run = async ({ print, seeds, seedsPerWorld, verbose, worlds }: Opti
           const seed = left.shift()
           if (seed === undefined) break
           try {
-            const report = await Seed.run(world, build, seed, names)
+            const report = await Seed.run(world, build, Scenario.make(seed, names))
             reports.push(report)
             print(lineOf(report))
             for (const wrong of wrongIn(report)) print(`    ${wrong}`)
@@ -139,5 +146,5 @@ export const run = async ({ print, seeds, seedsPerWorld, verbose, worlds }: Opti
   } finally {
     build.remove()
   }
-  return { reports, broken, millis: Date.now() - began }
+  return { steps: names, reports, broken, millis: Date.now() - began }
 }

@@ -33,10 +33,11 @@ export interface Question {
   readonly patience: number
 }
 
-/** What a client met on its way. */
+/** What a client met on its way; `answer` is null when its time was over. */
 export interface Trail {
-  readonly answer: Answer
-  readonly requestIds: ReadonlySet<string>
+  readonly answer: Answer | null
+  /** What `GET /requests/{requestId}` said in the end of a request whose outcome was unknown. */
+  readonly lookedUp: ReadonlyArray<Answer>
   /** Status and code of everything before the answer. */
   readonly met: ReadonlyArray<string>
 }
@@ -57,7 +58,7 @@ export const exchange = async (
   supervisor: Supervisor,
   { apiKey, body, key, patience, path }: Question,
   method = "POST"
-): Promise<(Answer & { readonly requestId: string | null }) | null> => {
+): Promise<Answer | null> => {
   const url = await supervisor.url()
   try {
     const response = await fetch(url + path, {
@@ -70,28 +71,35 @@ export const exchange = async (
       ...(method === "POST" && { body: JSON.stringify(body) }),
       signal: AbortSignal.timeout(patience)
     })
-    return {
-      status: response.status,
-      body: JSON.parse(await response.text()),
-      requestId: response.headers.get("x-request-id")
-    }
+    return { status: response.status, body: JSON.parse(await response.text()) }
   } catch {
     return null
   }
 }
 
+/** The parts of an answer that do not change any more once it is final. */
+export const essence = ({ body, status }: Answer): string =>
+  JSON.stringify([
+    status,
+    body.code ?? null,
+    body.status ?? null,
+    (body.returnData ?? []).map((element) =>
+      Object.values(element).map(({ error, success }) => success ?? error === undefined)
+    )
+  ])
+
 /**
- * Asks until there is a final answer, as a careful client does: again with the same key after a lost connection, an
- * unknown outcome, a refusal that may pass. `calm`: whether node and service are left in peace by now. Null when
- * `deadline` (Unix milliseconds) has passed.
+ * Asks until there is a final answer, as a careful client does: again with the same key after a lost connection or a
+ * refusal that may pass; after an unknown outcome it looks the request up as well. `calm`: whether node and service are
+ * left in peace by now. Gives up when `deadline` (Unix milliseconds) has passed.
  */
 export const ask = async (
   supervisor: Supervisor,
   question: Question,
   calm: () => boolean,
   deadline: () => number
-): Promise<Trail | { readonly answer: null; readonly met: ReadonlyArray<string> }> => {
-  const requestIds = new Set<string>()
+): Promise<Trail> => {
+  const lookedUp: Array<Answer> = []
   const met: Array<string> = []
   let refused = 0
   let patience = question.patience
@@ -102,13 +110,18 @@ export const ask = async (
       // Whoever hangs up too early would never hear the end.
       patience = Math.min(20_000, patience * 2)
     } else {
-      if (answer.requestId !== null) requestIds.add(answer.requestId)
-      if (calm() && answer.body.code !== "outcome_unknown") refused += 1
+      const unknown = answer.body.code === "outcome_unknown"
+      if (calm() && !unknown) refused += 1
       if (isFinal(answer) || (answer.status === 422 && refused >= refusalsInCalm))
-        return { answer, requestIds, met }
+        return { answer, lookedUp, met }
       met.push(`${answer.status} ${answer.body.code ?? ""}`)
+      if (unknown && answer.body.requestId !== undefined) {
+        const path = `/requests/${answer.body.requestId}`
+        const found = await exchange(supervisor, { ...question, key: null, path }, "GET")
+        if (found !== null && isFinal(found)) lookedUp.push(found)
+      }
     }
     await pause(100)
   }
-  return { answer: null, met }
+  return { answer: null, lookedUp, met }
 }

@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import Database from "better-sqlite3"
 import type { Wallet } from "ethers"
-import { exchange } from "./Client.js"
+import { essence, exchange } from "./Client.js"
 import { type Asked, run as runWorkload, type Setting, type Work } from "./Workload.js"
 
 /** What is wrong after a run. All lists are empty when every accepted write reached the chain exactly once. */
@@ -74,17 +74,6 @@ const eventually = async (look: () => Promise<ReadonlyArray<string>>): Promise<R
   }
 }
 
-/** The parts of an answer that every repeat must have as well. */
-const essence = ({ answer: { body, status } }: Pick<Asked, "answer">): string =>
-  JSON.stringify([
-    status,
-    body.code ?? null,
-    body.status ?? null,
-    (body.returnData ?? []).map((element) =>
-      Object.values(element).map(({ error, success }) => success ?? error === undefined)
-    )
-  ])
-
 /** Asks for every answer once more: it must be the same. */
 const repeats = async (
   { supervisor }: Setting,
@@ -95,7 +84,7 @@ const repeats = async (
       .filter(({ answer }) => answer.status === 200)
       .map(async (each) => {
         const again = await exchange(supervisor, { ...each.question, patience: 20_000 })
-        if (again !== null && essence({ answer: again }) === essence(each)) return []
+        if (again !== null && essence(again) === essence(each.answer)) return []
         return [`${each.question.path} ${each.question.key} again: ${JSON.stringify(again)?.slice(0, 300)}`]
       })
   )

@@ -3,6 +3,7 @@ import { join } from "node:path"
 import { id as hashOf, Wallet } from "ethers"
 import type { Build } from "./Build.js"
 import { type Answer, ask, exchange, type Question } from "./Client.js"
+import * as Random from "./Random.js"
 import type { Kill } from "./Scenario.js"
 import * as Supervisor from "./Supervisor.js"
 import * as World from "./World.js"
@@ -53,6 +54,10 @@ export interface Options<Node> {
   readonly node: (target: string) => Promise<Node>
   readonly kills?: ReadonlyArray<Kill>
   readonly receiptTimeoutMillis?: number
+  /** Accounts among which the requests are spread, by their keys: an account has a limit. Default 1. */
+  readonly tenants?: number
+  /** Requests under way at most. Default 512. */
+  readonly concurrentRequests?: number
 }
 
 const ether = 10n ** 18n
@@ -73,7 +78,9 @@ export const start = async <Node extends { readonly url: string; readonly stop: 
   rigs += 1
   const folder = mkdtempSync(join(build.folder, "rig-"))
   const signer = new Wallet(hashOf(`rig ${rigs}`), world.provider)
-  const tenant = await World.tenant("tenant")
+  const tenants = await Promise.all(
+    Array.from({ length: options.tenants ?? 1 }, (_, n) => World.tenant(`tenant-${n}`))
+  )
   await world.send("anvil_setBalance", signer.address, `0x${(1_000n * ether).toString(16)}`)
   const node = await options.node(world.chain.url)
   const config = join(folder, "castellan.json")
@@ -83,8 +90,9 @@ export const start = async <Node extends { readonly url: string; readonly stop: 
       nodeUrl: node.url,
       confirmations: 1,
       receiptTimeoutMillis: options.receiptTimeoutMillis ?? 20_000,
-      tenants: [tenant],
-      signers: [{ tenant, privateKey: signer.privateKey }]
+      tenants,
+      signers: [{ tenants, privateKey: signer.privateKey }],
+      concurrentRequests: options.concurrentRequests ?? 512
     })
   )
   const supervisor = Supervisor.start({ build, folder, config, kills: options.kills ?? [] })
@@ -93,7 +101,7 @@ export const start = async <Node extends { readonly url: string; readonly stop: 
 
   const question = (path: string, key: string | null, body: unknown, patience = 20_000): Question => ({
     path,
-    apiKey: tenant.key,
+    apiKey: (key === null ? tenants[0] : Random.make(key).pick(tenants))?.key ?? "",
     key,
     body,
     patience

@@ -6,7 +6,7 @@ import type { Build } from "./Build.js"
 import { ask, type Question } from "./Client.js"
 import * as FaultProxy from "./FaultProxy.js"
 import * as Judge from "./Judge.js"
-import * as Scenario from "./Scenario.js"
+import type * as Scenario from "./Scenario.js"
 import * as Supervisor from "./Supervisor.js"
 import * as Workload from "./Workload.js"
 import * as World from "./World.js"
@@ -37,15 +37,18 @@ const ether = 10n ** 18n
 const until = (began: number, at: number): Promise<void> =>
   new Promise((resolve) => setTimeout(resolve, Math.max(0, began + at - Date.now())))
 
-/** Runs one seed on a world: wallets first, then the storm, then the quiet in which everything must settle. */
+/**
+ * Runs a scenario on a world: wallets first, then the storm, then the quiet in which everything must settle.
+ * `sabotage` may spoil the result before it is judged, to see whether that is noticed.
+ */
 export const run = async (
   world: World.World,
   build: Build,
-  seed: number,
-  steps: ReadonlyArray<string>
+  scenario: Scenario.Scenario,
+  sabotage: (works: ReadonlyArray<Workload.Work>) => Promise<void> = async () => undefined
 ): Promise<Report> => {
   const began = Date.now()
-  const scenario = Scenario.make(seed, steps)
+  const { seed } = scenario
   const folder = mkdtempSync(join(build.folder, `seed-${seed}-`))
   const signers = Array.from(
     { length: scenario.signers },
@@ -64,7 +67,7 @@ export const run = async (
       receiptTimeoutMillis: scenario.receiptTimeoutMillis,
       tenants,
       signers: signers.map(({ privateKey }, place) => ({
-        tenant: tenants[place] ?? World.nobody,
+        tenants: tenants.slice(place, place + 1),
         privateKey
       }))
     })
@@ -122,11 +125,11 @@ export const run = async (
     node.calm()
     supervisor.disarm()
     await actors.calm(needsBlocks(scenario))
-    await actors.play({ at: 0, kind: "gate", closed: false })
     calmSince = Date.now()
 
     const done = await outcomes
     const works = done.flatMap(({ works }) => works)
+    await sabotage(works)
     const verdict = await Judge.judge(
       setting,
       folder,

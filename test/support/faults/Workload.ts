@@ -1,5 +1,5 @@
 import { id as hashOf } from "ethers"
-import { type Answer, ask, type Question } from "./Client.js"
+import { type Answer, ask, essence, type Question } from "./Client.js"
 import type { Deed, RequestPlan, Scenario } from "./Scenario.js"
 import type { Supervisor } from "./Supervisor.js"
 import { entryPoint, signerRef, type Tenant, type World } from "./World.js"
@@ -42,7 +42,6 @@ export const saltsOf = ({ seed }: Scenario, plan: RequestPlan, index: number): R
 export interface Asked {
   readonly question: Question
   readonly answer: Answer
-  readonly requestIds: ReadonlySet<string>
 }
 
 export interface Outcome {
@@ -106,7 +105,14 @@ export const run = async (setting: Setting, plan: RequestPlan, index: number): P
     met.push(...trail.met.map((text) => `${what.path} ${text}`))
     if (trail.met.some((text) => text.startsWith("500")))
       violations.push(`request ${index} ${what.path}: 500`)
-    return trail.answer === null ? null : trail
+    const { answer } = trail
+    if (answer === null) return null
+    for (const found of trail.lookedUp)
+      if (essence(found) !== essence(answer))
+        violations.push(
+          `request ${index} ${what.path}: looked up ${essence(found)}, then answered ${essence(answer)}`
+        )
+    return answer
   }
   const operations = works.map(({ deed, id }, place) => ({
     salt: salts[plan.ops[place]?.wallet ?? 0],
@@ -132,7 +138,7 @@ export const run = async (setting: Setting, plan: RequestPlan, index: number): P
       case "executeEncoded": {
         const estimate = await answerOf(question("/estimateGas", { operations, settings }, null))
         if (estimate === null) return null
-        const { userOps = [] } = estimate.answer.body as {
+        const { userOps = [] } = estimate.body as {
           readonly userOps?: ReadonlyArray<{
             readonly encodedUserOp: string
             readonly userOpHash: string
@@ -164,13 +170,13 @@ export const run = async (setting: Setting, plan: RequestPlan, index: number): P
   const prepared = await prepare()
   if (prepared === null) return { works, asked, violations, met }
   const write = question(`/${plan.endpoint}`, prepared.body, `${scenario.seed}-${index}`)
-  const [trail, twin] = await Promise.all([answerOf(write), plan.twin ? answerOf(write) : null])
-  if (trail === null) return { works, asked, violations, met }
-  asked.push({ question: write, answer: trail.answer, requestIds: trail.requestIds })
-  if (twin !== null) asked.push({ question: write, answer: twin.answer, requestIds: twin.requestIds })
+  const [answer, twin] = await Promise.all([answerOf(write), plan.twin ? answerOf(write) : null])
+  if (answer === null) return { works, asked, violations, met }
+  asked.push({ question: write, answer })
+  if (twin !== null) asked.push({ question: write, answer: twin })
   works.forEach((work, at) => {
     const place = prepared.places[at] ?? -1
-    const [said, why] = place < 0 ? (["failure", "not estimated"] as const) : saidOf(trail.answer, place)
+    const [said, why] = place < 0 ? (["failure", "not estimated"] as const) : saidOf(answer, place)
     work.said = said
     work.why = why
   })

@@ -56,16 +56,15 @@ export const tenant = async (id: string): Promise<Tenant> => {
   return { id, hash, key: Redacted.value(key) }
 }
 
-/** An account that no run has. */
-export const nobody: Tenant = { id: "nobody", key: "", hash: "" }
-
 export interface Profile {
   readonly nodeUrl: string
   readonly confirmations: number
   readonly receiptTimeoutMillis: number
   readonly tenants: ReadonlyArray<Tenant>
-  /** Private keys of signers, by tenant; they are named `signer` and their place in the list. */
-  readonly signers: ReadonlyArray<{ readonly tenant: Tenant; readonly privateKey: string }>
+  /** Named by `signerRef` of their place in the list; one of several tenants is shared. */
+  readonly signers: ReadonlyArray<{ readonly tenants: ReadonlyArray<Tenant>; readonly privateKey: string }>
+  /** Requests under way at most. */
+  readonly concurrentRequests?: number
 }
 
 /** How requests name the signer of this place. */
@@ -79,11 +78,13 @@ export const configFile = ({ chain }: World, profile: Profile): string =>
     database: { path: "castellan.sqlite" },
     keyPepper: pepper,
     accounts: profile.tenants.map(({ hash, id }) => ({ id, name: id, tier: "enterprise", keys: [{ hash }] })),
-    signers: profile.signers.map(({ privateKey, tenant }, place) => ({
-      accounts: [tenant.id],
+    signers: profile.signers.map(({ privateKey, tenants }, place) => ({
+      accounts: tenants.map(({ id }) => id),
       ...signerRef(place),
-      privateKey
+      privateKey,
+      shared: tenants.length > 1
     })),
+    limits: { concurrentRequests: profile.concurrentRequests ?? 512 },
     systemKeys: { deployer: devKeys.deployer.privateKey, serviceEoa: devKeys.serviceEoa.privateKey },
     networks: [
       {

@@ -2,6 +2,8 @@ import type { JsonRpcProvider } from "ethers"
 
 /** Contracts of a few bytes that tests of reads put on a chain, each in one way odd. */
 
+const addressOf = (index: number): string => `0x${"c0de".repeat(9)}${index.toString(16).padStart(4, "0")}`
+
 const codes = {
   /** Returns its calldata behind the selector. */
   echo: "0x36600490038060046000376000f3",
@@ -11,17 +13,17 @@ const codes = {
   height: "0x4360005260206000f3",
   /** Counts down from 40,000, which takes a million gas, and returns 1. */
   heavy: "0x619c405b6001900380600357600160005260206000f3",
-  /** Burns whatever gas it gets. */
+  /** Returns whether it has more than 900,000 gas, and never fails. */
+  proud: "0x620dbba05a1160005260206000f3",
+  /** Burns whatever gas it gets. The sixth. */
   burner: "0x5b600056",
+  /** Has a burner burn all gas that it can pass on, and returns nothing. */
+  arsonist: `0x6000600060006000600073${addressOf(5).slice(2)}5af100`,
   /** Returns as many zero bytes as its first argument says. */
-  large: "0x6004356000f3",
-  /** Reverts with its calldata behind the selector. */
-  refuser: "0x36600490038060046000376000fd"
+  large: "0x6004356000f3"
 } as const
 
 export type ReadCode = keyof typeof codes
-
-const addressOf = (index: number): string => `0x${"c0de".repeat(9)}${index.toString(16).padStart(4, "0")}`
 
 /** Puts them on the chain and gives their addresses. */
 export const putReadCodes = async (

@@ -126,6 +126,8 @@ export const handlers = {
         }
       ]
     }),
+  addEvent: () => Effect.succeed({ status: 200, eventDef: "event E(uint256 n)" }),
+  addError: () => Effect.succeed({ status: 200, errorDef: "error E(uint256 n)" }),
   getSigner: () => Effect.succeed({ address: "0x", publicKey: "04", type: "PRIVATE_KEY" as const }),
   getBundlerAddress: () => Effect.succeed({ address: "0x" }),
   getBundlerAddressByGet: () => Effect.succeed({ address: "0x" })

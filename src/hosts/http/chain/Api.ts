@@ -16,7 +16,7 @@ export const group = HttpApiGroup.make("chain")
       .annotate(OpenApi.Summary, "Read contracts")
       .annotate(
         OpenApi.Description,
-        "Calls view functions, all at one block. What is wrong with one read is that element's errors, the others are answered. Reads without from share one call of Multicall3 where the chain has it: there msg.sender is Multicall3 (0xcA11bde05977b3631167028862bE2a173976CA11), and a function that changes state is felt by the reads behind it. When any read names from, each is a call of its own."
+        "Calls view functions, all at one block. What is wrong with one read is that element's errors, the others are answered. When no read names from, they share one call of Multicall3 where the chain has it: msg.sender is then Multicall3 (0xcA11bde05977b3631167028862bE2a173976CA11), and a function that changes state is felt by the reads behind it. When any read names from, each is a call of its own. So is a single read; without from it comes from the zero address."
       )
       .annotate(Example, {
         reads: [

@@ -1,0 +1,77 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as AzureKeyProvider from "../../../src/adapters/azure-kv/KeyProvider.js"
+import * as Vault from "../../support/kms/AzureKeyVault.js"
+import { digest, expectQuiet } from "../../support/kms/Faults.js"
+import * as Keys from "../../support/kms/Keys.js"
+import type { Server } from "../../support/kms/Server.js"
+
+const main = Keys.secp256k1(`0x${"a1".repeat(32)}`)
+const serve = Vault.make([Vault.key("main", main)])
+const secrets = [Vault.remark, Vault.clientSecret, Vault.token, "wrong~secret"]
+
+const open = (server: Server, clientSecret: string) =>
+  AzureKeyProvider.make({
+    vaultUrl: Vault.vaultUrl(server),
+    credentials: {
+      tenantId: Vault.tenantId,
+      clientId: Vault.clientId,
+      clientSecret: Redacted.make(clientSecret),
+      authorityHost: Vault.authorityHost(server)
+    },
+    agentOptions: Vault.agentOptions,
+    timeoutMillis: 1_500
+  })
+
+const isAuthority = ({ url }: { readonly url: URL }) => url.hostname.startsWith("login.")
+
+describe("an application of Microsoft Entra", () => {
+  it.live("gets a token of its own authority for its secret, once, and signs", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const server = yield* serve
+        const key = (yield* open(server, Vault.clientSecret)).key("main")
+        expect(server.asked).toEqual([])
+        expect(yield* key.publicKey).toBe(main.publicKey)
+        yield* key.sign([digest])
+        const tokens = server.asked.filter((asked) => isAuthority(asked) && asked.method === "POST")
+        expect(tokens).toHaveLength(1)
+      })
+    )
+  )
+
+  it.live("with a wrong secret is refused, and shown neither", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const server = yield* serve
+        const key = (yield* open(server, "wrong~secret")).key("main")
+        const error = yield* Effect.flip(key.publicKey)
+        expect({ reason: error.reason, message: error.message }).toEqual({
+          reason: "refused",
+          message: "Azure Key Vault: invalid_client"
+        })
+        expectQuiet(error, secrets)
+      })
+    )
+  )
+
+  it.live("is unavailable while its authority is, in time, and serves again", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const server = yield* serve
+        const key = (yield* open(server, Vault.clientSecret)).key("main")
+        for (const fault of ["hang", "cut", { status: 503, body: "" }] as const) {
+          server.fault = (asked) => (isAuthority(asked) ? fault : null)
+          const started = performance.now()
+          const error = yield* Effect.flip(key.publicKey)
+          expect(error.reason).toBe("unavailable")
+          expect(performance.now() - started).toBeLessThan(6_000)
+          expectQuiet(error, secrets)
+        }
+        server.fault = null
+        expect(yield* key.publicKey).toBe(main.publicKey)
+      })
+    )
+  )
+})

@@ -1,0 +1,162 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as MemoryAbiStore from "../../../src/adapters/memory/AbiStore.js"
+import { AbiStore, maxDefinitions } from "../../../src/application/ports/AbiStore.js"
+import type { AccountId } from "../../../src/application/ports/Accounts.js"
+import * as AddError from "../../../src/application/registry/AddError.js"
+import * as AddEvent from "../../../src/application/registry/AddEvent.js"
+import * as Event from "../../../src/domain/abi/Event.js"
+import { envelope, post, readOnlyKey, send, start } from "../../support/http/Service.js"
+
+const acme = "acme" as AccountId
+
+/** The service with its real use cases of registration, over a store in memory. */
+const service = Effect.gen(function* () {
+  const store = yield* MemoryAbiStore.make
+  const { url } = yield* start({
+    handlers: {
+      addEvent: (caller, request) => Effect.provideService(AddEvent.run(caller, request), AbiStore, store),
+      addError: (caller, request) => Effect.provideService(AddError.run(caller, request), AbiStore, store)
+    }
+  })
+  return { url, store }
+})
+
+const uint = { name: "n", type: "uint256", internalType: "uint256" }
+const event = { type: "event", name: "E", inputs: [{ ...uint, indexed: false }], anonymous: false }
+const error = { type: "error", name: "E", inputs: [uint] }
+const refused = (url: string, path: string, body: unknown) => Effect.map(post(url, path, body), envelope)
+
+describe("registration", () => {
+  it.scopedLive("answers the canonical definition, as the interface says", () =>
+    Effect.gen(function* () {
+      const { store, url } = yield* service
+      const tuple = {
+        name: "order",
+        type: "tuple[2][]",
+        internalType: "struct Shop.Order[2][]",
+        indexed: true,
+        components: [
+          { name: "id", type: "uint", internalType: "uint256" },
+          { name: "parts", type: "tuple", components: [{ name: "", type: "bytes" }, { type: "address" }] }
+        ]
+      }
+      for (const [inputs, rest, eventDef] of [
+        [[{ ...uint, indexed: false }], { anonymous: false }, "event E(uint256 n)"],
+        [[uint], {}, "event E(uint256 n)"],
+        [[{ type: "int", indexed: true }], { anonymous: true }, "event E(int256 indexed) anonymous"],
+        [[], {}, "event E()"],
+        [[tuple], {}, "event E((uint256 id, (bytes, address) parts)[2][] indexed order)"]
+      ] as const) {
+        const eventABI = { type: "event", name: "E", inputs, ...rest }
+        const answer = yield* post(url, "/addEvent", { eventABI })
+        expect([answer.status, JSON.parse(answer.text)]).toEqual([200, { status: 200, eventDef }])
+      }
+      const answer = yield* post(url, "/addError", {
+        errorABI: { type: "error", name: "Broke", inputs: [{ ...uint, type: "uint" }, { type: "string[3]" }] }
+      })
+      expect([answer.status, JSON.parse(answer.text)]).toEqual([
+        200,
+        { status: 200, errorDef: "error Broke(uint256 n, string[3])" }
+      ])
+      expect((yield* store.events(acme)).map(({ canonical }) => canonical)).toEqual([
+        "event E(uint256 n)",
+        "event E(int256 indexed) anonymous",
+        "event E()",
+        "event E((uint256 id, (bytes, address) parts)[2][] indexed order)"
+      ])
+      expect((yield* store.errors(acme)).length).toBe(1)
+    })
+  )
+
+  it.scopedLive("of what cannot be is refused, and the place that is wrong is named", () =>
+    Effect.gen(function* () {
+      const { store, url } = yield* service
+      const input = (change: object) => ({ ...event, inputs: [{ ...uint, ...change }] })
+      for (const [eventABI, path] of [
+        [undefined, "eventABI"],
+        [[event], "eventABI"],
+        ["event E(uint256 n)", "eventABI"],
+        [{ ...event, type: undefined }, "eventABI.type"],
+        [{ ...event, type: "error" }, "eventABI.type"],
+        [{ ...event, name: undefined }, "eventABI.name"],
+        [{ ...event, name: "a b" }, "eventABI.name"],
+        [{ ...event, name: "" }, "eventABI.name"],
+        [{ ...event, name: 7 }, "eventABI.name"],
+        [{ ...event, inputs: undefined }, "eventABI.inputs"],
+        [{ ...event, inputs: {} }, "eventABI.inputs"],
+        [{ ...event, inputs: ["uint256"] }, "eventABI.inputs[0]"],
+        [{ ...event, inputs: new Array(4).fill({ ...uint, indexed: true }) }, "eventABI.inputs"],
+        [{ ...event, anonymous: "no" }, "eventABI.anonymous"],
+        [{ ...event, anonymus: true }, "eventABI.anonymus"],
+        [input({ type: "uint257" }), "eventABI.inputs[0].type"],
+        [input({ type: undefined }), "eventABI.inputs[0].type"],
+        [input({ type: "tuple" }), "eventABI.inputs[0].type"],
+        [
+          input({ type: "tuple", components: [{ type: "boolean" }] }),
+          "eventABI.inputs[0].components[0].type"
+        ],
+        [input({ type: "tuple", components: [7] }), "eventABI.inputs[0].components[0]"],
+        [input({ name: "in dex" }), "eventABI.inputs[0].name"],
+        [input({ name: null }), "eventABI.inputs[0].name"],
+        [input({ indexed: 1 }), "eventABI.inputs[0].indexed"],
+        [input({ index: true }), "eventABI.inputs[0].index"]
+      ] as const) {
+        const { code, details } = yield* refused(url, "/addEvent", { eventABI })
+        expect([code, details[0]?.path], path).toEqual([
+          expect.stringMatching(/^(invalid_request|unknown_field)$/),
+          path
+        ])
+        expect(details[0]?.message.length, path).toBeGreaterThan(5)
+      }
+      for (const [errorABI, path] of [
+        [undefined, "errorABI"],
+        [{ ...error, type: "event" }, "errorABI.type"],
+        [{ ...error, name: "uint256" }, "errorABI.name"],
+        [{ ...error, anonymous: false }, "errorABI.anonymous"],
+        [{ ...error, inputs: [{ ...uint, indexed: true }] }, "errorABI.inputs[0].indexed"],
+        [{ ...error, inputs: [{ ...uint, type: "map" }] }, "errorABI.inputs[0].type"]
+      ] as const) {
+        const { details } = yield* refused(url, "/addError", { errorABI })
+        expect(details[0]?.path).toBe(path)
+      }
+      expect(yield* store.events(acme)).toEqual([])
+      expect(yield* store.errors(acme)).toEqual([])
+    })
+  )
+
+  it.scopedLive("needs the scope to write", () =>
+    Effect.gen(function* () {
+      const { url } = yield* service
+      for (const [path, body] of [
+        ["/addEvent", { eventABI: event }],
+        ["/addError", { errorABI: error }]
+      ] as const) {
+        const init = { body: JSON.stringify(body), headers: { "x-api-key": readOnlyKey } }
+        expect(envelope(yield* send(url, path, init)).code).toBe("scope_missing")
+      }
+    })
+  )
+
+  it.scopedLive("into a full registry is refused, but for what is registered already", () =>
+    Effect.gen(function* () {
+      const { store, url } = yield* service
+      for (let n = 0; n < maxDefinitions; n++)
+        yield* store.addEvent(acme, Either.getOrThrow(Event.parse(`event Full${n}()`)))
+      for (const [path, body, at] of [
+        ["/addEvent", { eventABI: event }, "eventABI"],
+        ["/addError", { errorABI: error }, "errorABI"]
+      ] as const) {
+        const refusal = yield* refused(url, path, body)
+        expect(refusal).toMatchObject({
+          code: "registry_full",
+          error: "the registry is full",
+          details: [{ path: at, message: "the account has 10000 definitions already" }]
+        })
+      }
+      const again = yield* post(url, "/addEvent", { eventABI: { ...event, name: "Full7", inputs: [] } })
+      expect(JSON.parse(again.text)).toEqual({ status: 200, eventDef: "event Full7()" })
+    })
+  )
+})

@@ -1,0 +1,345 @@
+import { AbiCoder, Interface, id, toBeHex, zeroPadValue } from "ethers"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type DevService, first, start } from "../../support/http/DevService.js"
+import { documented } from "../../support/http/Examples.js"
+import {
+  type Answer,
+  type Fault,
+  type FaultyNode,
+  refusal,
+  startFaultyNode
+} from "../../support/stack/FaultyNode.js"
+
+/** What requests for events may say, and what nodes may answer, over HTTP. */
+
+let service: DevService
+let node: FaultyNode
+let minted: ReadonlyArray<string>
+const owners = [`0x${"a1".repeat(20)}`, `0x${"b2".repeat(20)}`] as const
+const erc20 = "event Transfer(address indexed from, address indexed to, uint256 value)"
+
+beforeAll(async () => {
+  service = await start()
+  node = await startFaultyNode(service.info.rpc)
+  const [, , , , , , , , from] = await service.provider.send("eth_accounts", [])
+  const token = new Interface(["function mint(address,uint256)"])
+  const hashes: Array<string> = []
+  for (const [owner, amount] of [
+    [owners[0], 5],
+    [owners[1], 7],
+    [owners[0], 9]
+  ] as const) {
+    const hash = await service.provider.send("eth_sendTransaction", [
+      {
+        from,
+        to: service.info.token,
+        data: token.encodeFunctionData("mint", [owner, amount]),
+        gas: toBeHex(200_000),
+        maxFeePerGas: "0x4a817c800",
+        maxPriorityFeePerGas: "0x1"
+      }
+    ])
+    await service.provider.waitForTransaction(hash)
+    hashes.push(hash)
+  }
+  minted = hashes
+})
+afterAll(async () => {
+  await node.stop()
+  await service.stop()
+})
+
+const query = (rest: object): object => ({
+  eventName: "Transfer",
+  fromBlock: "0x0",
+  rpc: service.info.rpc,
+  ...rest
+})
+const find = async (rest: object) =>
+  (await service.ok<{ txHashes: ReadonlyArray<string> }>("/filterEvent", query(rest))).txHashes
+
+describe("events of a token", () => {
+  it("are found and shown as the documentation has it", async () => {
+    const request = { contracts: [service.info.token], eventName: "Transfer", rpc: service.info.rpc }
+    const found = await documented<{ txHashes: ReadonlyArray<string> }>(service, "/filterEvent", {
+      ...request,
+      fields: { to: owners, value: ["5", "7"] },
+      fromBlock: "0x0",
+      toBlock: "latest"
+    })
+    expect(found.txHashes).toEqual(minted.slice(0, 2))
+    const shown = await documented<{ events: ReadonlyArray<{ args: object }> }>(service, "/getEvents", {
+      ...request,
+      fields: { to: owners[0] },
+      fromBlock: "earliest"
+    })
+    expect(shown.events.map(({ args }) => Object(args).value)).toEqual(["5", "9"])
+  })
+
+  it("that are registered through the interface are found by their name and definition", async () => {
+    const topic = id("Minted2(address,uint256)")
+    const eventABI = {
+      type: "event",
+      name: "Minted2",
+      inputs: [
+        { name: "who", type: "address", indexed: true, internalType: "address" },
+        { name: "amount", type: "uint256", indexed: false, internalType: "uint256" }
+      ],
+      anonymous: false
+    }
+    const request = { ...query({ eventName: "Minted2" }), rpc: node.url }
+    expect((await service.refused(400, "/filterEvent", request)).error).toBe("event not registered")
+    const { eventDef } = await service.ok<{ eventDef: string }>("/addEvent", { eventABI })
+    const forged = {
+      address: service.info.token,
+      topics: [topic, zeroPadValue(owners[0], 32)],
+      data: AbiCoder.defaultAbiCoder().encode(["uint256"], [3]),
+      logIndex: "0x0",
+      transactionHash: first(minted),
+      blockNumber: "0x1",
+      blockHash: `0x${"01".repeat(32)}`
+    }
+    node.behave(logs(() => ({ result: [forged] })))
+    for (const named of [
+      { eventName: "Minted2" },
+      { eventDef, eventName: undefined },
+      { eventDef, eventName: "Minted2" }
+    ])
+      expect(await find({ rpc: node.url, ...named, fields: { who: owners[0], amount: ["2", 3] } })).toEqual([
+        first(minted)
+      ])
+    expect(await find({ rpc: node.url, eventDef, eventName: undefined, fields: { amount: "4" } })).toEqual([])
+  })
+})
+
+describe("a request for events", () => {
+  const wrong: ReadonlyArray<readonly [object, string, string?]> = [
+    [{ eventName: undefined }, "eventName"],
+    [{ eventName: "Nothing" }, "eventName", "event_not_registered"],
+    [{ eventName: "transfer" }, "eventName", "event_not_registered"],
+    [{ eventName: "" }, "eventName", "event_not_registered"],
+    [{ eventName: "constructor" }, "eventName", "event_not_registered"],
+    [{ eventName: 5 }, "eventName"],
+    [{ eventName: null }, "eventName"],
+    [{ eventName: "Approval", eventDef: erc20 }, "eventName"],
+    [{ eventDef: "event Transfer(" }, "eventDef"],
+    [{ eventDef: "" }, "eventDef"],
+    [{ eventName: undefined, eventDef: "event E(uint256 x)" }, "eventDef", "event_not_registered"],
+    [{ eventDef: erc20.replace("value", "amount") }, "eventDef", "event_not_registered"],
+    [{ fields: { amount: "1" } }, "fields.amount"],
+    [{ fields: { "no name": "1" } }, 'fields["no name"]'],
+    [{ fields: { constructor: "1" } }, "fields.constructor"],
+    [{ fields: { from: "0x12" } }, "fields.from"],
+    [{ fields: { from: [owners[0], "bob"] } }, "fields.from[1]"],
+    [{ fields: { from: [] } }, "fields.from"],
+    [{ fields: { from: null } }, "fields.from"],
+    [{ fields: { value: { a: 1 } } }, "fields.value"],
+    [{ fields: { value: 1.5 } }, "fields.value"],
+    [{ fields: { tokenId: "-1" } }, "fields.tokenId"],
+    [{ fields: { value: "1", tokenId: "1" } }, "fields.tokenId"],
+    [{ fields: [] }, "fields"],
+    [{ fields: null }, "fields"],
+    [{ fields: "from" }, "fields"],
+    [{ contracts: ["0x12"] }, "contracts[0]"],
+    [{ contracts: owners[0] }, "contracts"],
+    [{ contracts: [null] }, "contracts[0]"],
+    [{ fromBlock: "5", toBlock: "4" }, "fromBlock"],
+    [{ fromBlock: "0x10", toBlock: "earliest" }, "fromBlock"],
+    [{ fromBlock: "latest", toBlock: "0x0" }, "fromBlock"],
+    [{ fromBlock: undefined, toBlock: "1" }, "fromBlock"],
+    [{ fromBlock: "safe" }, "fromBlock"],
+    [{ fromBlock: "Latest" }, "fromBlock"],
+    [{ fromBlock: "-1" }, "fromBlock"],
+    [{ fromBlock: "1.0" }, "fromBlock"],
+    [{ fromBlock: "0x" }, "fromBlock"],
+    [{ fromBlock: "constructor" }, "fromBlock"],
+    [{ fromBlock: "" }, "fromBlock"],
+    [{ fromBlock: 5 }, "fromBlock"],
+    [{ toBlock: `0x1${"0".repeat(16)}` }, "toBlock"],
+    [{ toBlock: null }, "toBlock"],
+    [{ useABI: ["event Transfer("] }, "useABI[0]"],
+    [{ useABI: {} }, "useABI"],
+    [{ rpc: undefined }, "rpc"],
+    [{ rpc: "ftp://x" }, "rpc", "invalid_rpc"],
+    [{ rpc: "http://127.0.0.1:1/" }, "rpc", "invalid_rpc"],
+    [{ settings: {} }, "settings", "unknown_field"],
+    [{ contract: owners[0] }, "contract", "unknown_field"]
+  ]
+
+  it.each(wrong.map(([rest, path, code = "invalid_request"]) => ({ rest, path, code })))(
+    "that says $rest is refused",
+    async ({ code, path, rest }) => {
+      for (const endpoint of ["/filterEvent", "/getEvents"]) {
+        const refused = await service.refused(400, endpoint, query(rest))
+        expect([refused.code, refused.details[0]?.path]).toEqual([code, path])
+      }
+    }
+  )
+
+  it("in which a field has the name of an object's own is refused", async () => {
+    const body = JSON.stringify(query({ fields: { x: "1" } })).replace('"x"', '"__proto__"')
+    const { code, details } = await service.refused(400, "/filterEvent", body)
+    expect([code, details[0]?.path]).toEqual(["invalid_json", "fields.__proto__"])
+  })
+
+  it("may leave out what has a default, and name a block in every way", async () => {
+    expect(await find({ contracts: [], fields: {}, toBlock: "latest" })).toEqual(
+      expect.arrayContaining([...minted])
+    )
+    const last = await service.provider.getBlockNumber()
+    expect(await find({ fromBlock: undefined })).toEqual(minted.slice(2))
+    for (const fromBlock of [
+      String(last - 1),
+      `0x${(last - 1).toString(16)}`,
+      `0x000${(last - 1).toString(16)}`
+    ])
+      expect(await find({ fromBlock, toBlock: "pending" })).toEqual(minted.slice(1))
+  })
+})
+
+/** A node that answers for logs as told. */
+function logs(answer: (range: { readonly from: number; readonly to: number }) => Answer): Fault {
+  return async ({ method, params }, ask) =>
+    method === "eth_getLogs"
+      ? answer({ from: Number(Object(params[0]).fromBlock), to: Number(Object(params[0]).toBlock) })
+      : ask()
+}
+
+/** A node whose latest block has this number. */
+const tall =
+  (number: string, then: Fault): Fault =>
+  async (question, ask) =>
+    question.method === "eth_getBlockByNumber"
+      ? { result: { number, hash: `0x${"33".repeat(32)}`, timestamp: "0x1", gasLimit: "0x1" } }
+      : then(question, ask)
+
+const transferLog = (index: number, change: object = {}) => ({
+  address: service.info.token,
+  topics: [id("Transfer(address,address,uint256)"), zeroPadValue(owners[0], 32), zeroPadValue(owners[1], 32)],
+  data: zeroPadValue("0x01", 32),
+  logIndex: toBeHex(index),
+  transactionHash: `0x${"11".repeat(32)}`,
+  blockNumber: "0x1",
+  blockHash: `0x${"22".repeat(32)}`,
+  ...change
+})
+
+describe("a node", () => {
+  const refusedBy = async (fault: Fault, status: number, rest: object = {}) => {
+    let asked = 0
+    node.behave((question, ask) => {
+      if (question.method === "eth_getLogs") asked++
+      return fault(question, ask)
+    })
+    const { code, details } = await service.refused(status, "/getEvents", query({ rpc: node.url, ...rest }))
+    return { code, asked, path: details[0]?.path, message: String(details[0]?.message) }
+  }
+
+  it("that refuses everything is asked a bounded number of times", async () => {
+    const everything = tall(
+      "0xf0000",
+      logs(() => refusal(-32_005, "query returned more than 10000 results"))
+    )
+    const { asked, code, message } = await refusedBy(everything, 422)
+    expect(code).toBe("node_refused")
+    expect(message).toContain("query returned more than 10000 results")
+    expect(asked).toBeLessThanOrEqual(21)
+  })
+
+  it("that refuses for a reason which fewer blocks do not cure is asked once", async () => {
+    const { asked, code, message } = await refusedBy(
+      logs(() => refusal(-32_000, "unauthorized")),
+      422
+    )
+    expect([asked, code]).toEqual([1, "node_refused"])
+    expect(message).toContain("unauthorized")
+  })
+
+  it("whose limit would take too many questions is named with what it takes", async () => {
+    const ten = tall(
+      "0xf0000",
+      logs(({ from, to }) => (to - from >= 10 ? refusal(-32_600, "up to a 10 block range") : { result: [] }))
+    )
+    const { asked, code, message } = await refusedBy(ten, 422)
+    expect([asked, code]).toEqual([1, "node_limit"])
+    expect(message).toContain("10 blocks at a time")
+  })
+
+  it("of more blocks than a request may span is not asked for logs", async () => {
+    const { asked, code, message } = await refusedBy(
+      tall(
+        "0x1e8480",
+        logs(() => ({ result: [] }))
+      ),
+      400
+    )
+    expect([asked, code]).toEqual([0, "block_range_too_wide"])
+    expect(message).toContain("end it at block 999999")
+  })
+
+  it("of more events than an answer holds is refused, with a way out", async () => {
+    const many = logs(() => ({ result: Array.from({ length: 10_001 }, (_, i) => transferLog(i)) }))
+    const { code, message, path } = await refusedBy(many, 422)
+    expect([code, path]).toEqual(["too_many_events", "fromBlock"])
+    expect(message).toMatch(/more than 10000 .*fewer blocks/)
+  })
+
+  it("whose answer is too large to be read is asked for parts", async () => {
+    const filler = `0x${"00".repeat(1_024 * 1_024)}`
+    const huge = Array.from({ length: 9 }, (_, i) => transferLog(i, { data: filler }))
+    node.behave(
+      tall(
+        "0x40",
+        logs(({ from, to }) => ({
+          result: to - from >= 10 ? huge : [transferLog(0, { blockNumber: toBeHex(from) })]
+        }))
+      )
+    )
+    const { events } = await service.ok<{ events: ReadonlyArray<object> }>(
+      "/getEvents",
+      query({ rpc: node.url })
+    )
+    expect(events).toHaveLength(9)
+  })
+
+  it.each<readonly [string, () => Fault]>([
+    ["null", () => logs(() => ({ result: null }))],
+    ["an object", () => logs(() => ({ result: {} }))],
+    ["logs without topics", () => logs(() => ({ result: [transferLog(0, { topics: undefined })] }))],
+    [
+      "logs with five topics",
+      () => logs(() => ({ result: [transferLog(0, { topics: Array(5).fill(`0x${"00".repeat(32)}`) })] }))
+    ],
+    ["logs with odd data", () => logs(() => ({ result: [transferLog(0, { data: "0x123" })] }))],
+    [
+      "a latest block beyond all numbers",
+      () =>
+        tall(
+          `0x1${"0".repeat(15)}`,
+          logs(() => ({ result: [] }))
+        )
+    ]
+  ])("that answers with %s is no rpc", async (_, fault) => {
+    const { code, path } = await refusedBy(fault(), 400, { fromBlock: "latest" })
+    expect([code, path]).toEqual(["invalid_rpc", "rpc"])
+  })
+
+  it("that answers with logs of other questions changes nothing", async () => {
+    const others = [
+      { blockNumber: "0xffffff" },
+      { blockNumber: `0x1${"0".repeat(60)}` },
+      { blockNumber: null, blockHash: null, logIndex: null, transactionHash: null },
+      { removed: true },
+      { address: owners[1] },
+      { topics: [] },
+      { topics: [id("Transfer(address,address,uint256)")] },
+      { topics: [id("Other()"), zeroPadValue(owners[0], 32), zeroPadValue(owners[1], 32)] },
+      { data: "0x" },
+      {
+        topics: [id("Transfer(address,address,uint256)"), `0x${"ff".repeat(32)}`, zeroPadValue(owners[1], 32)]
+      }
+    ]
+    node.behave(logs(() => ({ result: others.map((change, i) => transferLog(i, change)) })))
+    expect(await find({ rpc: node.url, contracts: [service.info.token] })).toEqual([])
+  })
+})

@@ -1,0 +1,117 @@
+import { Interface } from "ethers"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import {
+  type DevService,
+  type Estimate,
+  elementAt,
+  type Log,
+  start,
+  type TransactionResult
+} from "../../support/http/DevService.js"
+
+let service: DevService
+let wallet: string
+beforeAll(async () => {
+  service = await start()
+  wallet = String((await service.create("main"))[0])
+})
+afterAll(() => service.stop())
+
+const operation = (funcSignature: string, funcParams: ReadonlyArray<string>) => ({
+  operations: [{ wallet, walletCustody: 1, to: service.info.reverter, funcSignature, funcParams }],
+  settings: service.info.settings
+})
+
+const input = (name: string, type: string, indexed: boolean) => ({ name, type, indexed, internalType: type })
+const succeeded = {
+  type: "event",
+  name: "Succeeded",
+  inputs: [
+    input("caller", "address", true),
+    input("value", "uint256", false),
+    input("note", "string", false)
+  ],
+  anonymous: false
+}
+const refusedError = {
+  type: "error",
+  name: "Refused",
+  inputs: [
+    { name: "who", type: "address", internalType: "address" },
+    { name: "needed", type: "uint256", internalType: "uint256" },
+    { name: "had", type: "uint256", internalType: "uint256" }
+  ]
+}
+const eventDef = "event Succeeded(address indexed caller, uint256 value, string note)"
+
+const ofReverter = (logs: ReadonlyArray<Log>): Log => {
+  const log = logs.find(({ address }) => address === service.info.reverter)
+  if (log === undefined) throw new Error("the contract logged nothing")
+  return log
+}
+
+const receiptLog = async (txHash: string, key?: string): Promise<Log> => {
+  const { body } = await service.ask<{ receipts: ReadonlyArray<{ logs: ReadonlyArray<Log> }> }>(
+    "/receipt",
+    { txHashes: [txHash], rpc: service.info.rpc },
+    key === undefined ? {} : { key }
+  )
+  return ofReverter(body.receipts[0]?.logs ?? [])
+}
+
+describe("a registered event", () => {
+  it("decodes logs of /execute and /receipt and can be filtered, for its own account alone", async () => {
+    const stranger = service.info.apiKeys.pro
+    const call = operation("succeed(string)", ["hello"])
+    const query = { eventName: "Succeeded", rpc: service.info.rpc, fromBlock: "0x0" }
+    const before = await service.ok<TransactionResult>("/execute", call)
+    expect(ofReverter(before.logs)).toMatchObject({ eventName: null, eventDef: null, args: null })
+    expect((await service.refused(400, "/filterEvent", query)).error).toBe("event not registered")
+
+    const registration = { eventABI: succeeded }
+    expect(await service.ok("/addEvent", registration)).toEqual({ status: 200, eventDef })
+    expect(await service.ok("/addEvent", registration)).toEqual({ status: 200, eventDef })
+
+    const after = await service.ok<TransactionResult>("/execute", call)
+    const decoded = { eventName: "Succeeded", eventDef, args: { caller: wallet, value: "0", note: "hello" } }
+    const log = ofReverter(after.logs)
+    expect(log).toMatchObject(decoded)
+    const truth = new Interface([eventDef]).parseLog({ topics: [...log.topics], data: log.data })
+    expect([truth?.args.caller, truth?.args.note]).toEqual([wallet, "hello"])
+    expect(await receiptLog(before.txHash)).toMatchObject(decoded)
+    expect(await service.ok("/filterEvent", query)).toEqual({
+      requestStatus: 200,
+      txHashes: [before.txHash, after.txHash]
+    })
+
+    expect(await receiptLog(before.txHash, stranger)).toMatchObject({ eventName: null, args: null })
+    expect((await service.refused(400, "/filterEvent", query, { key: stranger })).code).toBe(
+      "event_not_registered"
+    )
+  })
+})
+
+describe("a registered error", () => {
+  it("decodes reverts of /execute and /estimateGas, for its own account alone", async () => {
+    const call = operation("failCustom(uint256,uint256)", ["5", "3"])
+    const reason = async () => {
+      const { returnData } = await service.refused(422, "/execute", call)
+      return elementAt(returnData, 0).error
+    }
+    const raw = new Interface(["error Refused(address,uint256,uint256)"])
+    const [fragment] = raw.fragments
+    const selector = raw.getError("Refused")?.selector
+    expect([fragment?.type, await reason()]).toEqual(["error", expect.stringContaining(String(selector))])
+    expect(await service.ok("/addError", { errorABI: refusedError })).toEqual({
+      status: 200,
+      errorDef: "error Refused(address who, uint256 needed, uint256 had)"
+    })
+    const decoded = `Refused(who: ${wallet}, needed: 5, had: 3)`
+    expect(await reason()).toBe(decoded)
+    expect((await service.ok<Estimate>("/estimateGas", call)).error).toContain(decoded)
+    const stranger = await service.ask<Estimate>("/estimateGas", call, {
+      key: service.info.apiKeys.pro
+    })
+    expect(stranger.body.error ?? "").not.toContain("Refused")
+  })
+})

@@ -1,0 +1,131 @@
+import { inspect } from "node:util"
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Exit from "effect/Exit"
+import * as HashMap from "effect/HashMap"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as Tracer from "effect/Tracer"
+
+/** Everything that a run says, kept to be searched for what it must not say. */
+export interface Leaks {
+  /** Keeps every log line, with annotations and causes, and every span, with attributes and events. */
+  readonly layer: Layer.Layer<never>
+  /** Keeps something else: an answer, an error, the output of a process. */
+  readonly keep: (where: string, what: unknown) => void
+  /** Where which of the secrets was said; `secrets` are by name, a name is all that a report shows of one. */
+  readonly found: (secrets: Readonly<Record<string, string>>) => ReadonlyArray<string>
+  /** How many texts were kept, by where: a run that keeps nothing leaks nothing either. */
+  readonly counts: () => Readonly<Record<string, number>>
+}
+
+const hexShape = /^(?:0x)?((?:[0-9a-f]{2}){8,})$/i
+
+/** A text, and how it may appear: encoded, quoted, as the number or bytes that it stands for, a long text in lines. */
+const guises = (secret: string): ReadonlySet<string> => {
+  const texts = [secret, encodeURIComponent(secret), JSON.stringify(secret).slice(1, -1)]
+  const lines = secret.split("\n").filter((line) => line.length >= 24 && !line.startsWith("-----"))
+  const bytes = [Buffer.from(secret, "utf8")]
+  const digits = hexShape.exec(secret)?.[1]
+  if (digits !== undefined) {
+    texts.push(digits, BigInt(`0x${digits}`).toString())
+    bytes.push(Buffer.from(digits, "hex"))
+  }
+  const encoded = bytes.flatMap((each) => [
+    each.toString("hex"),
+    each.toString("base64").replace(/=+$/, ""),
+    each.toString("base64url"),
+    [...each].join(","),
+    [...each].join(", ")
+  ])
+  // Short ones are found anywhere by chance.
+  return new Set(
+    [...texts, ...lines, ...encoded].filter((text) => text.length >= 6).map((text) => text.toLowerCase())
+  )
+}
+
+const shown = (what: unknown): string => {
+  if (typeof what === "string") return what
+  const json = () => {
+    try {
+      return (
+        JSON.stringify(what, (_, value: unknown) => (typeof value === "bigint" ? `${value}` : value)) ?? ""
+      )
+    } catch {
+      return ""
+    }
+  }
+  const stack = what instanceof Error ? `${what.stack} ${String(what.cause)}` : ""
+  return `${inspect(what, { depth: 12, showHidden: true, maxStringLength: null, maxArrayLength: null })}\n${json()}\n${stack}`
+}
+
+const causeOf = (cause: Cause.Cause<unknown>): string =>
+  Cause.isEmpty(cause)
+    ? ""
+    : [
+        Cause.pretty(cause, { renderErrorCause: true }),
+        ...[...Cause.failures(cause), ...Cause.defects(cause)].map(shown)
+      ].join("\n")
+
+const tracer = (keep: (text: string) => void): Tracer.Tracer =>
+  Tracer.make({
+    span: (name, parent, context, links, startTime, kind) => {
+      const attributes = new Map<string, unknown>()
+      const span: Tracer.Span = {
+        _tag: "Span",
+        name,
+        spanId: globalThis.crypto.randomUUID(),
+        traceId: globalThis.crypto.randomUUID(),
+        parent,
+        context: Context.isContext(context) ? context : Context.empty(),
+        status: { _tag: "Started", startTime },
+        attributes,
+        links,
+        sampled: true,
+        kind,
+        end: (_, exit) =>
+          keep(`${name} ${shown([...attributes])} ${Exit.isFailure(exit) ? causeOf(exit.cause) : ""}`),
+        attribute: (key, value) => void attributes.set(key, value),
+        event: (event, _, values) => keep(`${name} ${event} ${shown(values)}`),
+        addLinks: () => {}
+      }
+      return span
+    },
+    context: (run) => run()
+  })
+
+export const make = (): Leaks => {
+  const kept: Array<{ readonly where: string; readonly text: string }> = []
+  const keep = (where: string, what: unknown) => void kept.push({ where, text: shown(what).toLowerCase() })
+  const logger = Logger.make(({ annotations, cause, message, spans }) =>
+    keep(
+      "log",
+      [
+        shown(message),
+        shown([...HashMap.toEntries(annotations)]),
+        causeOf(cause),
+        [...spans].map(({ label }) => label).join()
+      ].join("\n")
+    )
+  )
+  return {
+    layer: Layer.merge(
+      Logger.replace(Logger.defaultLogger, logger),
+      Layer.setTracer(tracer((text) => keep("trace", text)))
+    ),
+    keep,
+    found: (secrets) =>
+      Object.entries(secrets).flatMap(([name, secret]) => {
+        const forms = [...guises(secret)]
+        const places = new Set(
+          kept.filter(({ text }) => forms.some((form) => text.includes(form))).map(({ where }) => where)
+        )
+        return [...places].map((where) => `${name} in ${where}`)
+      }),
+    counts: () => {
+      const counts: Record<string, number> = {}
+      for (const { where } of kept) counts[where] = (counts[where] ?? 0) + 1
+      return counts
+    }
+  }
+}
