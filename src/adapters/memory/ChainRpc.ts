@@ -262,7 +262,7 @@ export const make = (options: Options): Effect.Effect<Node> =>
         estimateGas: (call) =>
           answer(
             Effect.suspend(() =>
-              affords(call)
+              affords(call, head.number)
                 ? Effect.map(execute(call, node, new Map(), head.number), ({ data, gasUsed, success }) => ({
                     success,
                     data,

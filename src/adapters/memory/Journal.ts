@@ -8,6 +8,7 @@ import {
   type JournalError,
   type LeaseRequest
 } from "../../application/ports/Journal.js"
+import type { Address } from "../../domain/evm/Address.js"
 import type { Bytes32 } from "../../domain/evm/Hex.js"
 import * as Acceptances from "./JournalAcceptances.js"
 import * as Records from "./JournalRecords.js"
@@ -63,11 +64,12 @@ const finish =
     step(() => {
       const request = state.requests.get(requestId)
       if (request === undefined) return refuse("the request was not accepted")
-      if (request.state === "open") {
-        request.state = "final"
-        request.outcome = outcome
-      }
-      return done
+      if (request.state !== "open") return answer(true)
+      const unmined = request.direct.some((transaction) => transaction.state === "signed")
+      if (unmined || request.ops.some(State.isUnderWay)) return answer(false)
+      request.state = "final"
+      request.outcome = outcome
+      return answer(true)
     })
 
 const request =
@@ -149,14 +151,24 @@ const abandon =
 
 const handOver =
   (state: State.State): Service["handOver"] =>
-  (requestId, indexes) =>
+  ({ node, ops: handed, requestId, since }) =>
     step(() => {
-      const ops = State.elements(state, requestId, indexes)
-      if (ops.length < new Set(indexes).size) return refuse("an op was not accepted")
-      if (ops.some((op) => op.userOpHash === null)) return refuse("an op has no hash")
-      if (ops.some((op) => op.state === "settled" || State.isCarried(op)))
-        return refuse("an op is final, or is in a signed transaction")
-      for (const op of ops) if (op.state === "accepted") State.moveOp(state, op, "sent", null)
+      if (!fits(64, [since])) return refuse(outOfRange)
+      const ops = handed.map(({ index, signed }) => ({
+        op: State.elements(state, requestId, [index])[0],
+        signed
+      }))
+      for (const { op } of ops) {
+        if (op === undefined) return refuse("an op was not accepted")
+        if (op.userOpHash === null) return refuse("an op has no hash")
+        if (op.state === "settled" || State.isCarried(op))
+          return refuse("an op is final, or is in a signed transaction")
+      }
+      for (const { op, signed } of ops)
+        if (op?.state === "accepted") {
+          State.moveOp(state, op, "sent", null)
+          op.handover = { node, since, signed }
+        }
       return done
     })
 
@@ -165,17 +177,47 @@ const takeBack =
   (requestId, indexes) =>
     step(() => {
       for (const op of State.elements(state, requestId, indexes))
-        if (op.state === "sent" && !State.isCarried(op)) State.moveOp(state, op, "accepted", null)
+        if (op.state === "sent" && !State.isCarried(op)) {
+          State.moveOp(state, op, "accepted", null)
+          op.handover = null
+        }
       return done
     })
+
+const named = (state: State.State, authority: Address, chainId: bigint, hashes: ReadonlyArray<Bytes32>) =>
+  hashes.flatMap((hash) => State.alive(state, { authority, chainId }, hash) ?? [])
 
 const land =
   (state: State.State): Service["land"] =>
   (authority, chainId, outcomes) =>
     step(() => {
-      const ops = outcomes.flatMap((it) => State.alive(state, { authority, chainId }, it.userOpHash) ?? [])
+      const ops = named(
+        state,
+        authority,
+        chainId,
+        outcomes.map((it) => it.userOpHash)
+      )
       State.settleOps(state, ops, outcomes)
       return answer(State.affected(ops.map((op) => op.requestId)))
+    })
+
+const unland =
+  (state: State.State): Service["unland"] =>
+  (authority, chainId, hashes) =>
+    step(() => {
+      const ops = named(state, authority, chainId, hashes).filter((op) => op.handover !== null)
+      for (const op of ops) if (op.state === "settled") State.moveOp(state, op, "sent", null)
+      const concerned = State.affected(ops.map((op) => op.requestId))
+      State.reopen(state, concerned)
+      return answer(concerned)
+    })
+
+const finaliseLanded =
+  (state: State.State): Service["finaliseLanded"] =>
+  (authority, chainId, hashes) =>
+    step(() => {
+      for (const op of named(state, authority, chainId, hashes)) if (op.state === "settled") op.handover = null
+      return done
     })
 
 /** Why the request may not have a transaction of its own on that chain; null: it may. */
@@ -281,12 +323,7 @@ const withdraw = (state: State.State, transaction: State.Transaction): void => {
   transaction.mined = null
   const newest = [...transaction.versions.keys()].at(-1) ?? null
   for (const op of transaction.ops) if (op.state !== "abandoned") State.moveOp(state, op, "sent", newest)
-  for (const requestId of State.concerned(transaction)) {
-    const it = state.requests.get(requestId)
-    if (it?.state !== "final") continue
-    it.state = "open"
-    it.outcome = null
-  }
+  State.reopen(state, State.concerned(transaction))
 }
 
 const settle =
@@ -393,7 +430,10 @@ export const make: Effect.Effect<Service> = Effect.sync(() => {
     strand: strand(state),
     handOver: handOver(state),
     land: land(state),
+    unland: unland(state),
+    finaliseLanded: finaliseLanded(state),
     takeBack: takeBack(state),
+    handedOver: step(() => answer(Records.handovers(state.requests.values()))),
     open: step(() => answer(Records.openRecords(state.lanes.values()))),
     openOf: (lane) => step(() => answer(Records.openRecords([State.laneOf(state, lane)]))),
     findTransaction: findTransaction(state),

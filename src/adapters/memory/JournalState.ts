@@ -4,6 +4,7 @@ import type {
   AllocationRequest,
   DeploymentIntent,
   FailedElement,
+  HandingOver,
   Idempotency,
   Lane,
   LaneAccess,
@@ -47,6 +48,8 @@ export interface Op {
   txHash: Bytes32 | null
   success: boolean | null
   revertData: Hex | null
+  /** While it is in other hands, or landed by them and not for good. */
+  handover: (Pick<HandingOver, "node" | "since"> & { readonly signed: Hex }) | null
   /** Those that were allocated for it. */
   readonly transactions: Array<Transaction>
 }
@@ -211,6 +214,16 @@ export const settleOps = (
 /** Its ops that have no outcome are in no transaction any more. */
 export const letGo = (state: State, transaction: Transaction): void => {
   for (const op of transaction.ops) if (op.state === "sent") moveOp(state, op, "accepted", null)
+}
+
+/** Final requests whose answer does not hold any more. */
+export const reopen = (state: State, requestIds: Affected): void => {
+  for (const requestId of requestIds) {
+    const it = state.requests.get(requestId)
+    if (it?.state !== "final") continue
+    it.state = "open"
+    it.outcome = null
+  }
 }
 
 /** The requests that a transaction concerns. */

@@ -116,15 +116,23 @@ export const refuse =
 
 export const finish =
   (store: Store.Store) =>
-  (requestId: string, outcome: string): Effect.Effect<void, JournalError> =>
+  (requestId: string, outcome: string): Effect.Effect<boolean, JournalError> =>
     store.transaction(
       Effect.gen(function* () {
         const { sql } = store
         const row = yield* locked(store, requestId)
         if (row === undefined) return yield* Store.refuse("the request was not accepted")
-        if (row.state === "open")
-          yield* sql`
-            update requests set state = 'final', outcome = ${outcome} where request_id = ${requestId}`
+        if (row.state !== "open") return true
+        const underWay = yield* sql`
+          select op_id from ops
+          where request_id = ${requestId} and state <> 'abandoned' and state in ('accepted', 'sent')
+          limit 1`
+        const unmined = yield* sql`
+          select nonce from transactions where direct = ${requestId} and state = 'signed' limit 1`
+        if (underWay.length > 0 || unmined.length > 0) return false
+        yield* sql`
+          update requests set state = 'final', outcome = ${outcome} where request_id = ${requestId}`
+        return true
       })
     )
 

@@ -165,6 +165,7 @@ export const make = (options: {
         pauseMillis: number
       ): Effect.Effect<void, never, Exclude<R, CurrentRequest>> =>
         Effect.gen(function* () {
+          concluded = false
           // A fiber of its own: an interruption that is meant for it shall not end what is around it.
           const fiber = yield* Effect.fork(
             Effect.interruptible(
@@ -194,7 +195,14 @@ export const make = (options: {
           const now = yield* Clock.currentTimeMillis
           if (Exit.isFailure(exit) && expected === null) {
             const record = yield* load(requestId)
-            if (record !== null && !hopeless(record, now)) {
+            if (record !== null && hopeless(record, now))
+              yield* Effect.orDie(
+                journal.abandon(
+                  requestId,
+                  record.ops.filter(({ state }) => state === "accepted").map(({ index }) => index)
+                )
+              )
+            else {
               yield* Effect.logWarning("an accepted request could not go on and is tried again", exit.cause)
               yield* Effect.sleep(pauseMillis)
               return yield* lead(true, Math.min(pauseMillis * 2, longestPauseMillis))
@@ -209,7 +217,9 @@ export const make = (options: {
                     ])
                   : Answer.asUnprocessable(expected)
               )
-          yield* Effect.orDie(journal.finish(requestId, yield* Answer.encode(kind.Response, answer)))
+          // Something of it may have been undone by the chain in the meantime.
+          if (!(yield* Effect.orDie(journal.finish(requestId, yield* Answer.encode(kind.Response, answer)))))
+            return yield* lead(true, pauseMillis)
           yield* releases.notify([requestId])
           yield* Either.match(answer, {
             onLeft: (error) => Deferred.fail(result, error),

@@ -214,6 +214,29 @@ export interface RequestRecord {
   readonly outcome: string | null
 }
 
+/** Accepted ops of a request that somebody else's bundler is given, signed. */
+export interface HandingOver {
+  readonly requestId: string
+  /** The node that will tell what became of them. Sealed at rest: keys sit in paths. */
+  readonly node: Pick<LaneAccess, "rpc" | "trust">
+  /** Number of a block before which none of them can have landed. */
+  readonly since: bigint
+  /** `signed`: the ABI encoding of the op with its signature. */
+  readonly ops: ReadonlyArray<{ readonly index: number; readonly signed: Hex }>
+}
+
+/** An op in other hands: all that is needed to offer it again, and to find out what became of it. */
+export interface Handover extends OpRef {
+  readonly accountId: AccountId
+  readonly space: NonceSpace
+  readonly userOpHash: Bytes32
+  readonly node: Pick<LaneAccess, "rpc" | "trust">
+  readonly since: bigint
+  readonly signed: Hex
+  /** The transaction in which it landed, not yet at settled depth as far as is known; null: none. */
+  readonly landedIn: Bytes32 | null
+}
+
 /** A nonce of a lane with everything that was signed for it. */
 export interface TransactionRecord extends Lane {
   readonly nonce: bigint
@@ -275,8 +298,11 @@ export class Journal extends Context.Tag("castellan/Journal")<
       requestId: string,
       failed: ReadonlyArray<FailedElement>
     ) => Effect.Effect<void, JournalError>
-    /** Stores the final answer (JSON) of an accepted request. The first one stays until the request is reopened. */
-    readonly finish: (requestId: string, outcome: string) => Effect.Effect<void, JournalError>
+    /**
+     * Stores the final answer (JSON) of an accepted request. The first one stays until the request is reopened. False, and
+     * nothing is stored: an op of it is `accepted` or `sent`, or its direct transaction `signed`; it is not at its end.
+     */
+    readonly finish: (requestId: string, outcome: string) => Effect.Effect<boolean, JournalError>
     /** An accepted request; null: unknown, or forgotten. */
     readonly request: (requestId: string) => Effect.Effect<RequestRecord | null, JournalError>
     /** The accepted request of an idempotency key; null: none. */
@@ -359,21 +385,35 @@ export class Journal extends Context.Tag("castellan/Journal")<
      * Ops are handed to somebody else's bundler: `sent`, in no transaction of ours. They have hashes. Fails when one of
      * them is unknown, settled, or in a signed transaction; handed over again, nothing changes.
      */
-    readonly handOver: (
-      requestId: string,
-      indexes: ReadonlyArray<number>
-    ) => Effect.Effect<void, JournalError>
+    readonly handOver: (handing: HandingOver) => Effect.Effect<void, JournalError>
     /** What became of ops that were handed over, or that others landed. Ops that are not `accepted` or `sent` are ignored. */
     readonly land: (
       authority: Address,
       chainId: bigint,
       ops: ReadonlyArray<OpSettlement>
     ) => Effect.Effect<Affected, JournalError>
+    /**
+     * Landings of ops that were handed over have vanished from the chain: the ops are `sent` again, without outcomes, and
+     * their requests not final any more. Ignored once `finaliseLanded` was told of them.
+     */
+    readonly unland: (
+      authority: Address,
+      chainId: bigint,
+      userOpHashes: ReadonlyArray<Bytes32>
+    ) => Effect.Effect<Affected, JournalError>
+    /** Landings of ops that were handed over have reached settled depth: they need to be watched no more. */
+    readonly finaliseLanded: (
+      authority: Address,
+      chainId: bigint,
+      userOpHashes: ReadonlyArray<Bytes32>
+    ) => Effect.Effect<void, JournalError>
     /** Ops that were handed over can land no more: they are `accepted` again. Ops in a transaction of ours are ignored. */
     readonly takeBack: (
       requestId: string,
       indexes: ReadonlyArray<number>
     ) => Effect.Effect<void, JournalError>
+    /** Every op that was handed over and is neither taken back nor landed for good, in the order of acceptance. */
+    readonly handedOver: Effect.Effect<ReadonlyArray<Handover>, JournalError>
     /** Every transaction that is signed or mined and not settled, by lane and nonce. */
     readonly open: Effect.Effect<ReadonlyArray<TransactionRecord>, JournalError>
     /** Those of one lane. */

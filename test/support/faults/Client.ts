@@ -15,6 +15,13 @@ export interface Body {
   readonly txHash?: string
   readonly returnData?: ReadonlyArray<Readonly<Record<string, Element>>>
   readonly details?: unknown
+  readonly userOps?: ReadonlyArray<EstimatedOp>
+}
+
+export interface EstimatedOp {
+  readonly encodedUserOp: string
+  readonly userOpHash: string
+  readonly aggrIndexes: ReadonlyArray<number>
 }
 
 export interface Element {

@@ -183,7 +183,7 @@ export const make = (seed: number, steps: ReadonlyArray<string>): Scenario => {
     confirmations: reorgs ? reorgDepth + 1 : 1,
     receiptTimeoutMillis: random.int(1_000, 3_000),
     requests: requests(random.fork("requests"), signers, wallets, stormMillis),
-    script: Fault.script(random.fork("faults"), random.int(0, 40) / 100, random.chance(0.08)),
+    script: Fault.script(random.fork("faults"), random.int(5, 60) / 100, random.chance(0.08)),
     kills: kills(random.fork("kills"), seed, steps),
     events: events(random.fork("events"), signers, stormMillis, reorgs),
     stormMillis

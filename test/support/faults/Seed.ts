@@ -32,6 +32,9 @@ export interface Report {
 /** Longest that everything may take to settle once nobody disturbs it any more. */
 const quietMillis = 40_000
 
+/** How long the storm goes on at most when not all clients have their answers. */
+const overtimeMillis = 6_000
+
 const ether = 10n ** 18n
 
 const until = (began: number, at: number): Promise<void> =>
@@ -122,6 +125,8 @@ export const run = async (
         .catch((error) => troubles.push(`${event.kind}: ${String(error).slice(0, 200)}`))
     }
     await until(storm, scenario.stormMillis)
+    // What is left of faults and kills is for whoever is not done yet.
+    await Promise.race([outcomes, until(storm, scenario.stormMillis + overtimeMillis)])
     node.calm()
     supervisor.disarm()
     await actors.calm(needsBlocks(scenario))

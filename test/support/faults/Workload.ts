@@ -1,5 +1,5 @@
 import { id as hashOf } from "ethers"
-import { type Answer, ask, essence, type Question } from "./Client.js"
+import { type Answer, ask, type EstimatedOp, essence, type Question } from "./Client.js"
 import type { Deed, RequestPlan, Scenario } from "./Scenario.js"
 import type { Supervisor } from "./Supervisor.js"
 import { entryPoint, signerRef, type Tenant, type World } from "./World.js"
@@ -121,6 +121,17 @@ export const run = async (setting: Setting, plan: RequestPlan, index: number): P
     ...callOf(deed, gate, id)
   }))
 
+  /** The ops of an estimate: it sends nothing, so one without any is asked for again while nodes fail. */
+  const estimated = async (body: unknown): Promise<ReadonlyArray<EstimatedOp> | null> => {
+    for (;;) {
+      const peaceful = calm()
+      const answer = await answerOf(question("/estimateGas", body, null))
+      if (answer === null) return null
+      const { userOps = [] } = answer.body
+      if (userOps.length > 0 || peaceful) return userOps
+    }
+  }
+
   /** The write, and the places in it of each piece of work. */
   const prepare = async (): Promise<{ body: unknown; places: ReadonlyArray<number> } | null> => {
     switch (plan.endpoint) {
@@ -136,15 +147,8 @@ export const run = async (setting: Setting, plan: RequestPlan, index: number): P
         return { body: { to, ...callOf(deed, gate, id), settings: { rpc, signer } }, places: [0] }
       }
       case "executeEncoded": {
-        const estimate = await answerOf(question("/estimateGas", { operations, settings }, null))
-        if (estimate === null) return null
-        const { userOps = [] } = estimate.body as {
-          readonly userOps?: ReadonlyArray<{
-            readonly encodedUserOp: string
-            readonly userOpHash: string
-            readonly aggrIndexes: ReadonlyArray<number>
-          }>
-        }
+        const userOps = await estimated({ operations, settings })
+        if (userOps === null) return null
         if (userOps.length === 0) {
           for (const work of works) {
             work.said = "failure"
