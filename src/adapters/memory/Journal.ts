@@ -216,7 +216,8 @@ const finaliseLanded =
   (state: State.State): Service["finaliseLanded"] =>
   (authority, chainId, hashes) =>
     step(() => {
-      for (const op of named(state, authority, chainId, hashes)) if (op.state === "settled") op.handover = null
+      for (const op of named(state, authority, chainId, hashes))
+        if (op.state === "settled") op.handover = null
       return done
     })
 

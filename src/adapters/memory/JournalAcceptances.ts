@@ -157,6 +157,7 @@ export const accept =
           txHash: null,
           success: null,
           revertData: null,
+          handover: null,
           transactions: []
         }
         State.addOp(state, op)

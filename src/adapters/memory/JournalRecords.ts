@@ -1,4 +1,4 @@
-import type { OpRecord, RequestRecord, TransactionRecord } from "../../application/ports/Journal.js"
+import type { Handover, OpRecord, RequestRecord, TransactionRecord } from "../../application/ports/Journal.js"
 import * as State from "./JournalState.js"
 
 export const opRecord = (op: State.Op): OpRecord => ({
@@ -84,3 +84,15 @@ export const openRecords = (
     .filter(State.isOpen)
     .flatMap((transaction) => transactionRecord(transaction) ?? [])
     .sort(order)
+
+/** Ops in other hands, and those that landed there and not for good, in the order of acceptance. */
+export const handovers = (requests: Iterable<State.Request>): ReadonlyArray<Handover> =>
+  [...requests]
+    .flatMap((request) => request.ops)
+    .sort((one, other) => one.order - other.order)
+    .flatMap((op) => {
+      const { handover, userOpHash } = op
+      if (handover === null || userOpHash === null) return []
+      const { accountId, index, requestId, space } = opRecord(op)
+      return { requestId, index, accountId, space, userOpHash, ...handover, landedIn: op.txHash }
+    })

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Journal } from "../../application/ports/Journal.js"
 import * as Acceptances from "./Acceptances.js"
+import * as Handovers from "./Handovers.js"
 import * as Leases from "./Leases.js"
 import * as Migrations from "./Migrations.js"
 import * as Ops from "./Ops.js"
@@ -39,9 +40,12 @@ export const make = (
       finalise: Settlements.finalise(store),
       unsettle: Settlements.unsettle(store),
       strand: Settlements.strand(store),
-      handOver: Ops.handOver(store),
-      land: Ops.land(store),
-      takeBack: Ops.takeBack(store),
+      handOver: Handovers.handOver(store),
+      land: Handovers.land(store),
+      unland: Handovers.unland(store),
+      finaliseLanded: Handovers.finaliseLanded(store),
+      takeBack: Handovers.takeBack(store),
+      handedOver: Handovers.handedOver(store),
       open: Records.open(store),
       openOf: Records.openOf(store),
       findTransaction: Records.findTransaction(store),

@@ -1,7 +1,7 @@
 import type { Fragment } from "@effect/sql/Statement"
 import * as Effect from "effect/Effect"
 import type { AccountId } from "../../application/ports/Accounts.js"
-import type { Affected, JournalError, OpRecord, OpSettlement } from "../../application/ports/Journal.js"
+import type { JournalError, NonceSpace, OpRecord, OpSettlement } from "../../application/ports/Journal.js"
 import * as Address from "../../domain/evm/Address.js"
 import * as Hex from "../../domain/evm/Hex.js"
 import * as Store from "./Store.js"
@@ -18,7 +18,7 @@ export interface State {
 }
 
 /** Ops, kept from others until the transaction ends; always in one order, so that two methods cannot block each other. */
-const locked = ({ forUpdate, sql }: Store.Store, where: Fragment) => sql<State>`
+export const locked = ({ forUpdate, sql }: Store.Store, where: Fragment) => sql<State>`
   select op_id, request_id, op_index, user_op_hash, state from ops where ${where} order by op_id ${forUpdate}`
 
 /** The request's ops of these indexes that are not abandoned. */
@@ -80,7 +80,7 @@ export const settle = (
   })
 
 /** Those of the ops that are in a transaction of ours which may be mined. */
-const carried = ({ sql }: Store.Store, ops: ReadonlyArray<State>) =>
+export const carried = ({ sql }: Store.Store, ops: ReadonlyArray<State>) =>
   Effect.map(
     Effect.forEach(
       Store.chunks(ops),
@@ -133,67 +133,7 @@ export const abandon =
       })
     )
 
-export const handOver =
-  (store: Store.Store) =>
-  (requestId: string, indexes: ReadonlyArray<number>): Effect.Effect<void, JournalError> =>
-    store.transaction(
-      Effect.gen(function* () {
-        const ops = yield* lockElements(store, requestId, indexes)
-        if (ops.length < new Set(indexes).size) return yield* Store.refuse("an op was not accepted")
-        if (ops.some((op) => op.user_op_hash === null)) return yield* Store.refuse("an op has no hash")
-        const inOurs = yield* carried(store, ops)
-        if (ops.some((op) => op.state === "settled" || inOurs.has(String(op.op_id))))
-          return yield* Store.refuse("an op is final, or is in a signed transaction")
-        yield* move(
-          store,
-          ops.filter((op) => op.state === "accepted"),
-          "sent",
-          null
-        )
-      })
-    )
-
-export const takeBack =
-  (store: Store.Store) =>
-  (requestId: string, indexes: ReadonlyArray<number>): Effect.Effect<void, JournalError> =>
-    store.transaction(
-      Effect.gen(function* () {
-        const ops = yield* lockElements(store, requestId, indexes)
-        const inOurs = yield* carried(store, ops)
-        yield* move(
-          store,
-          ops.filter((op) => op.state === "sent" && !inOurs.has(String(op.op_id))),
-          "accepted",
-          null
-        )
-      })
-    )
-
-export const land =
-  (store: Store.Store) =>
-  (
-    authority: Address.Address,
-    chainId: bigint,
-    outcomes: ReadonlyArray<OpSettlement>
-  ): Effect.Effect<Affected, JournalError> =>
-    store.transaction(
-      Effect.gen(function* () {
-        const { sql } = store
-        const ops: Array<State> = []
-        for (const chunk of Store.chunks(Store.distinct(outcomes.map((outcome) => outcome.userOpHash))))
-          ops.push(
-            ...(yield* locked(
-              store,
-              sql`chain_id = ${chainId.toString()} and authority = ${authority} and state <> 'abandoned'
-                and ${sql.in("user_op_hash", chunk)}`
-            ))
-          )
-        yield* settle(store, ops, outcomes)
-        return Store.distinct(ops.map((op) => op.request_id))
-      })
-    )
-
-interface Row extends State {
+export interface Row extends State {
   readonly authority: string
   readonly chain_id: string
   readonly entry_point: string
@@ -206,17 +146,20 @@ interface Row extends State {
   readonly revert_data: string | null
 }
 
+/** Where an op's nonce lives. */
+export const spaceOf = (row: Pick<Row, "authority" | "chain_id" | "entry_point" | "wallet">): NonceSpace => ({
+  authority: Address.unsafe(row.authority),
+  chainId: BigInt(row.chain_id),
+  entryPoint: Address.unsafe(row.entry_point),
+  wallet: Address.unsafe(row.wallet)
+})
+
 const toRecord = (accountId: AccountId, row: Row): OpRecord => ({
   accountId,
   requestId: row.request_id,
   index: row.op_index,
   userOpHash: row.user_op_hash === null ? null : Hex.unsafe32(row.user_op_hash),
-  space: {
-    authority: Address.unsafe(row.authority),
-    chainId: BigInt(row.chain_id),
-    entryPoint: Address.unsafe(row.entry_point),
-    wallet: Address.unsafe(row.wallet)
-  },
+  space: spaceOf(row),
   nonceKey: BigInt(row.nonce_key),
   sequence: BigInt(row.sequence),
   returned: row.returned === null ? null : Hex.unsafe(row.returned),

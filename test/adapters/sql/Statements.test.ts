@@ -32,7 +32,11 @@ const life = Effect.gen(function* () {
   yield* journal.release("r1")
   yield* journal.identify("r1", [{ index: 0, userOpHash: Make.word(1) }])
   yield* journal.abandon("r1", [2, 9])
-  yield* journal.handOver("r1", [3])
+  yield* journal.handOver(Make.handing("r1", [3]))
+  yield* journal.handedOver
+  yield* journal.land(lane.signer, Make.chainId, [Make.landed(Make.word(4), 0n)])
+  yield* journal.unland(lane.signer, Make.chainId, [Make.word(4)])
+  yield* journal.finaliseLanded(lane.signer, Make.chainId, [Make.word(4)])
   yield* journal.takeBack("r1", [3])
   yield* journal.allocate(Make.allocation("r1", { ops: [0, 1] }))
   yield* journal.unallocate(lane, 0n)

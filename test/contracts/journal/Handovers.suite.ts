@@ -26,8 +26,8 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         const journal = yield* Journal
         yield* acceptOp("r1", 1)
         yield* acceptOp("r1", 2)
-        yield* journal.handOver("r1", [1])
-        yield* journal.handOver("r1", [1])
+        yield* journal.handOver(Make.handing("r1", [1]))
+        yield* journal.handOver(Make.handing("r1", [1]))
         expect(yield* opOf(1)).toMatchObject({ state: "sent", txHash: null })
         expect(yield* stateOf(2)).toBe("accepted")
         yield* refused(journal.abandon("r1", [1]))
@@ -45,9 +45,9 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         yield* journal.accept(Make.acceptance("r1", [Make.op({ index: 3, nonceKey: 3n })]))
         yield* acceptOp("r1", 4)
         yield* journal.abandon("r1", [4])
-        for (const wrong of [1, 3, 4, 5]) yield* refused(journal.handOver("r1", [2, wrong]))
+        for (const wrong of [1, 3, 4, 5]) yield* refused(journal.handOver(Make.handing("r1", [2, wrong])))
         yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
-        yield* refused(journal.handOver("r1", [2, 1]))
+        yield* refused(journal.handOver(Make.handing("r1", [2, 1])))
         expect(yield* stateOf(2)).toBe("accepted")
       })
     )
@@ -58,7 +58,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         const journal = yield* Journal
         yield* acceptOp("r1", 1)
         yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
-        yield* journal.handOver("r1", [1])
+        yield* journal.handOver(Make.handing("r1", [1]))
         yield* refused(journal.recordSigned(Make.signed(0n)))
         yield* journal.takeBack("r1", [1])
         yield* journal.recordSigned(Make.signed(0n))
@@ -72,7 +72,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         const journal = yield* Journal
         yield* signOps("r1", [1])
         for (const n of [2, 3]) yield* acceptOp("r1", n)
-        yield* journal.handOver("r1", [2, 3])
+        yield* journal.handOver(Make.handing("r1", [2, 3]))
         yield* land(3)
         yield* journal.takeBack("r1", [1, 2, 3, 9])
         expect(yield* Effect.all([1, 2, 3].map(stateOf))).toEqual(["sent", "accepted", "settled"])
@@ -91,7 +91,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         yield* acceptOp("r2", 2)
         yield* acceptOp("r3", 3)
         yield* acceptOp("r4", 4)
-        yield* journal.handOver("r3", [3])
+        yield* journal.handOver(Make.handing("r3", [3]))
         yield* journal.abandon("r4", [4])
         const elsewhere = Make.word(0xe15e)
         const revertData = Hex.unsafe("0xdead")
@@ -129,6 +129,76 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         yield* journal.settle(Make.mined(0n, { success: false }), [], true)
         expect(yield* opOf(1)).toMatchObject({ state: "settled", success: true })
         expect(yield* stateOf(2)).toBe("accepted")
+      })
+    )
+
+    fact(
+      "what is in other hands is told with all that it needs to be offered again, until it is taken back",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* signOps("r1", [1])
+        for (const n of [2, 3]) yield* acceptOp("r2", n)
+        yield* journal.handOver(Make.handing("r2", [3, 2]))
+        yield* journal.handOver({ ...Make.handing("r2", [2]), since: 9n })
+        const told = (n: number) => {
+          const { node, ops, since } = Make.handing("r2", [n])
+          return {
+            requestId: "r2",
+            index: n,
+            accountId: Make.alice,
+            space: Make.op({ index: n }).space,
+            userOpHash: Make.word(n),
+            node,
+            since,
+            signed: ops[0]?.signed,
+            landedIn: null
+          }
+        }
+        expect(yield* journal.handedOver).toEqual([told(2), told(3)])
+        yield* journal.takeBack("r2", [2])
+        expect(yield* journal.handedOver).toEqual([told(3)])
+        yield* refused(journal.handOver({ ...Make.handing("r2", [2]), since: 2n ** 64n }))
+        yield* journal.handOver({ ...Make.handing("r2", [2]), since: 2n ** 64n - 1n })
+        expect((yield* journal.handedOver).map(({ since }) => since)).toEqual([2n ** 64n - 1n, 7n])
+      })
+    )
+
+    fact(
+      "a landing that vanishes puts the op back into other hands and reopens its request",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        for (const n of [1, 2]) yield* acceptOp("r1", n)
+        yield* journal.handOver(Make.handing("r1", [1]))
+        yield* land(1, 2)
+        yield* journal.finish("r1", "{}")
+        const landedIn = (yield* journal.handedOver).map((it) => it.landedIn)
+        expect(landedIn).toEqual([Make.landed(Make.word(1), 0n).txHash])
+        const vanish = journal.unland(Make.lane.signer, Make.chainId, [Make.word(1), Make.word(2)])
+        expect(yield* journal.unland(Make.address(0x99), Make.chainId, [Make.word(1)])).toEqual([])
+        expect(yield* journal.unland(Make.lane.signer, 1n, [Make.word(1)])).toEqual([])
+        expect(yield* vanish).toEqual(["r1"])
+        expect(yield* opOf(1)).toMatchObject({ state: "sent", txHash: null, success: null })
+        expect(yield* stateOf(2)).toBe("settled")
+        expect(yield* journal.unfinished).toEqual(["r1"])
+        expect(yield* vanish).toEqual(["r1"])
+        expect((yield* journal.handedOver).map((it) => it.landedIn)).toEqual([null])
+      })
+    )
+
+    fact(
+      "a landing at settled depth does not vanish any more, and the op is watched no more",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        for (const n of [1, 2]) yield* acceptOp("r1", n)
+        yield* journal.handOver(Make.handing("r1", [1, 2]))
+        yield* land(1)
+        yield* journal.finaliseLanded(Make.address(0x99), Make.chainId, [Make.word(1)])
+        yield* journal.finaliseLanded(Make.lane.signer, Make.chainId, [Make.word(2)])
+        expect(yield* journal.handedOver).toHaveLength(2)
+        yield* journal.finaliseLanded(Make.lane.signer, Make.chainId, [Make.word(1)])
+        expect((yield* journal.handedOver).map(({ index }) => index)).toEqual([2])
+        expect(yield* journal.unland(Make.lane.signer, Make.chainId, [Make.word(1)])).toEqual([])
+        expect(yield* stateOf(1)).toBe("settled")
       })
     )
   })

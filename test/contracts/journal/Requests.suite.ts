@@ -259,7 +259,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         yield* journal.accept(
           Make.acceptance("handed", [Make.op({ index: 9, nonceKey: 9n, userOpHash: Make.word(9) })])
         )
-        yield* journal.handOver("handed", [9])
+        yield* journal.handOver(Make.handing("handed", [9]))
         const all = ["ops", "direct", "handed"]
         yield* Effect.forEach(all, (requestId) => journal.finish(requestId, "{}"))
         const left = Effect.gen(function* () {

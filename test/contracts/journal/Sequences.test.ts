@@ -81,6 +81,11 @@ const compare = (memory: Service, sql: Service, model: Model, text: string) =>
     expect(yield* view(memory), `memory: ${text}`).toEqual(expected)
     expect(yield* view(sql), `SQL: ${text}`).toEqual(expected)
     expect(yield* sql.open, text).toEqual(yield* memory.open)
+    expect(yield* sql.handedOver, text).toEqual(yield* memory.handedOver)
+    expect(
+      (yield* memory.handedOver).map((it) => [it.userOpHash, it.landedIn]),
+      text
+    ).toEqual(model.handedOver())
     for (const requestId of requestIds)
       expect(yield* sql.request(requestId), text).toEqual(yield* memory.request(requestId))
     for (const key of ["k1", "k2", "k3"])

@@ -282,7 +282,10 @@ const inOtherHands = fc
         return {
           name,
           request: { request, list },
-          journal: (journal) => journal[name](request, list),
+          journal: (journal) =>
+            name === "handOver"
+              ? journal.handOver(Make.handing(request, list))
+              : journal.takeBack(request, list),
           expected: () => model[name](request, list)
         }
       }
@@ -299,6 +302,29 @@ const land = fc
       expected: () => model.land(lane.signer, ops)
     })
   })
+
+/** What becomes of a landing later. */
+const landing = fc
+  .record({
+    lane,
+    rank,
+    stray: hash,
+    often,
+    name: fc.constantFrom("unland" as const, "finaliseLanded" as const)
+  })
+  .map(
+    ({ lane, name, often, rank, stray }): Command =>
+      (model) => {
+        const known = often ? pick(model.handedOver(), rank)?.[0] : undefined
+        const hashes = [known ?? stray]
+        return {
+          name,
+          request: { lane, hashes },
+          journal: (journal) => journal[name](lane.signer, lane.chainId, hashes),
+          expected: () => model[name](lane.signer, hashes)
+        }
+      }
+  )
 
 const refuse = fc.record({ requestId, failed }).map(
   ({ failed, requestId }): Command =>
@@ -355,6 +381,7 @@ export const commands: fc.Arbitrary<ReadonlyArray<Command>> = fc.array(
     { weight: 3, arbitrary: event },
     { weight: 2, arbitrary: inOtherHands },
     { weight: 1, arbitrary: land },
+    { weight: 1, arbitrary: landing },
     { weight: 1, arbitrary: refuse },
     { weight: 1, arbitrary: finish },
     { weight: 1, arbitrary: forget },

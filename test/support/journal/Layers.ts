@@ -40,6 +40,7 @@ export const at = (database: string): Layer.Layer<Journal> =>
 
 /** References first. */
 const tables = [
+  "handovers",
   "transaction_ops",
   "transaction_versions",
   "transactions",

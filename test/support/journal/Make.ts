@@ -5,6 +5,7 @@ import type {
   AllocationRequest,
   DeploymentIntent,
   FailedElement,
+  HandingOver,
   Lane,
   LaneAccess,
   LeaseRequest,
@@ -100,6 +101,14 @@ export const access = (over: Partial<LaneAccess> = {}): LaneAccess => ({
   rpc: Redacted.make("https://node.example/secret-path"),
   trust: "caller",
   ...over
+})
+
+/** Ops of these indexes given to somebody else's bundler. */
+export const handing = (requestId: string, indexes: ReadonlyArray<number>): HandingOver => ({
+  requestId,
+  node: { rpc: access().rpc, trust: "caller" },
+  since: 7n,
+  ops: indexes.map((index) => ({ index, signed: Hex.unsafe(`0x51${index.toString(16).padStart(2, "0")}`) }))
 })
 
 /** The allocation of a transaction that carries ops of one request: the indexes that are given. */

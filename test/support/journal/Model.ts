@@ -24,6 +24,7 @@ interface Op {
   state: OpRecord["state"]
   tx: Bytes32 | null
   success: boolean | null
+  handed: boolean
 }
 
 interface Nonce {
@@ -157,7 +158,8 @@ export class Model {
         hash: intent.userOpHash,
         state: "accepted",
         tx: null,
-        success: null
+        success: null,
+        handed: false
       })
       this.leases = this.leases.filter(
         (it) => it.place !== this.place(intent.space) || it.key !== intent.nonceKey
@@ -207,12 +209,12 @@ export class Model {
   handOver(requestId: string, indexes: ReadonlyArray<number>): Failing<void> {
     const ops = indexes.map((index) => this.of(requestId, index))
     if (ops.some((op) => !op?.hash || op.state === "settled" || this.carried(op))) return "fails"
-    for (const op of ops) if (op?.state === "accepted") op.state = "sent"
+    for (const op of ops) if (op?.state === "accepted") Object.assign(op, { state: "sent", handed: true })
   }
 
   takeBack(requestId: string, indexes: ReadonlyArray<number>): void {
     for (const op of indexes.map((index) => this.of(requestId, index)))
-      if (op?.state === "sent" && !this.carried(op)) op.state = "accepted"
+      if (op?.state === "sent" && !this.carried(op)) Object.assign(op, { state: "accepted", handed: false })
   }
 
   private settleOps(ops: ReadonlyArray<Op>, outcomes: ReadonlyArray<OpSettlement>): void {
@@ -221,13 +223,36 @@ export class Model {
         Object.assign(op, { state: "settled", tx: txHash, success })
   }
 
+  private named = (authority: string, hashes: ReadonlyArray<Bytes32>) =>
+    this.kept().filter(
+      (op) => op.hash !== null && hashes.includes(op.hash) && op.intent.space.authority === authority
+    )
+
   land(authority: string, outcomes: ReadonlyArray<OpSettlement>): ReadonlyArray<string> {
-    const named = outcomes.map((it) => it.userOpHash)
-    const ops = this.kept().filter(
-      (op) => op.hash !== null && named.includes(op.hash) && op.intent.space.authority === authority
+    const ops = this.named(
+      authority,
+      outcomes.map((it) => it.userOpHash)
     )
     this.settleOps(ops, outcomes)
     return [...new Set(ops.map((op) => op.request))].sort()
+  }
+
+  unland(authority: string, hashes: ReadonlyArray<Bytes32>): ReadonlyArray<string> {
+    const ops = this.named(authority, hashes).filter((op) => op.handed)
+    for (const op of ops.filter((it) => it.state === "settled"))
+      Object.assign(op, { state: "sent", tx: null, success: null })
+    const concerned = [...new Set(ops.map((op) => op.request))].sort()
+    for (const it of this.requests) if (concerned.includes(it.id)) it.outcome = null
+    return concerned
+  }
+
+  finaliseLanded(authority: string, hashes: ReadonlyArray<Bytes32>): void {
+    for (const op of this.named(authority, hashes)) if (op.state === "settled") op.handed = false
+  }
+
+  /** Hash and landing of every op that is to be watched. */
+  handedOver(): ReadonlyArray<readonly [Bytes32 | null, Bytes32 | null]> {
+    return this.ops.filter((op) => op.handed).map((op) => [op.hash, op.tx])
   }
 
   private lane = (signer: string) => this.nonces.filter((it) => it.signer === signer)
