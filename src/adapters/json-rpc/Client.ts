@@ -33,7 +33,8 @@ const toCall = ({ data, from, gas, to, value }: Call) => ({
   ...(gas !== undefined && { gas: Uint.toQuantity(gas) })
 })
 
-const toOverrides = (overrides: ReadonlyMap<Address, StateOverride>) =>
+/** Overrides as `eth_call` and the bundlers' estimates take them. */
+export const toOverrides = (overrides: ReadonlyMap<Address, StateOverride>) =>
   Object.fromEntries(
     [...overrides].map(([address, { balance, code, stateDiff }]) => [
       address,
