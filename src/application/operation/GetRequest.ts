@@ -13,6 +13,9 @@ export const Request = Schema.Struct({
 }).annotations({ identifier: "GetRequestPath" })
 export type Request = typeof Request.Type
 
+/** No request has an id of another form; whatever else is in a path is not taken to the journal. */
+const shape = /^[!-~]{1,255}$/
+
 export const Response = Schema.Struct({
   requestId: Schema.String,
   endpoint: Schema.String.annotations({ description: "For example /execute." }),
@@ -34,7 +37,7 @@ export type Response = typeof Response.Type
 export const run = (caller: Caller, { requestId }: Request): Effect.Effect<Response, Failure, Journal> =>
   Effect.gen(function* () {
     const journal = yield* Journal
-    const record = yield* Effect.orDie(journal.request(requestId))
+    const record = shape.test(requestId) ? yield* Effect.orDie(journal.request(requestId)) : null
     if (record === null || record.accountId !== caller.principal.accountId) {
       const code = "request_not_found"
       return yield* new NotFound({ code, message: catalogue[code].text, details: [] })

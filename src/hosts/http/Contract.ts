@@ -23,5 +23,5 @@ export class Idempotent extends Context.Tag("castellan/Idempotent")<Idempotent, 
 /** Header that makes repeats of a writing request one request. */
 export const idempotencyHeader = "Idempotency-Key"
 
-/** A request body for the documentation; it decodes under the endpoint's schema. */
+/** A request for the documentation, body or parameters of the path; it decodes under the endpoint's schema. */
 export class Example extends Context.Tag("castellan/Example")<Example, unknown>() {}

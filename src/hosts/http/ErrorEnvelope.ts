@@ -54,7 +54,7 @@ export const answer = (problem: Problem, requestId: string): Answer & Pick<Entry
       error: problem.message,
       code: problem.code,
       // Of a repeat: the request that was accepted is the one to ask for.
-      requestId: typeof accepted === "string" ? accepted : requestId,
+      requestId: problem.code === "outcome_unknown" && typeof accepted === "string" ? accepted : requestId,
       details: problem.details,
       ...extra
     })

@@ -247,13 +247,13 @@ const pathOf = (target: string): string => target.replace(/^https?:\/\/[^/?]*/i,
 
 /** What the endpoint does not take, though it may look as if it did: it is refused, never ignored. */
 const unsupported = (incoming: Incoming, route: Routes.Route): Problem | null => {
+  if (route.later) return problem("not_available_yet", [], { message: `${route.name} is not available yet` })
   if (incoming.headers[idempotencyHeader.toLowerCase()] !== undefined) {
     const refused = (message: string) => problem("invalid_request", [{ path: idempotencyHeader, message }])
     if (!route.idempotent) return refused("the endpoint takes no idempotency key; leave the header out")
     if (!keyShape.test(header(incoming, idempotencyHeader.toLowerCase())))
       return refused("expected 1 to 255 visible ASCII characters")
   }
-  if (route.later) return problem("not_available_yet", [], { message: `${route.name} is not available yet` })
   if (incoming.target.includes("?"))
     return problem("unknown_field", [{ path: "", message: "the endpoint takes no query; send a JSON body" }])
   if (route.decode === null && Payload.announced(incoming))

@@ -33,6 +33,7 @@ export interface Route {
 /** Where a path leads: the methods there, and what the path itself says. */
 export interface Place {
   readonly methods: ReadonlyMap<string, Route>
+  /** Percent-decoded. */
   readonly params: Readonly<Record<string, string>>
 }
 
@@ -42,6 +43,12 @@ export interface Table {
 
 /** A parameter of a path is its last segment (`/requests/:requestId`). */
 const parameter = /^(.*\/):([A-Za-z]+)$/
+
+/** A segment of a path, percent-decoded once; null: it is empty or malformed, and leads nowhere. */
+const segment = (text: string): string | null =>
+  text === "" || text.includes("/")
+    ? null
+    : Either.getOrNull(Either.try({ try: () => decodeURIComponent(text), catch: () => null }))
 
 /** The routes of the contract, and those of paths that come `later` (by POST). */
 export const make = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup.Any, E, R>(
@@ -99,9 +106,8 @@ export const make = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup
       const methods = table.get(path)
       if (methods !== undefined && !parameter.test(path)) return { methods, params: {} }
       for (const { methods, name, prefix } of prefixes) {
-        const value = path.slice(prefix.length)
-        if (path.startsWith(prefix) && value !== "" && !value.includes("/"))
-          return { methods, params: { [name]: value } }
+        const value = path.startsWith(prefix) ? segment(path.slice(prefix.length)) : null
+        if (value !== null) return { methods, params: { [name]: value } }
       }
       return undefined
     }

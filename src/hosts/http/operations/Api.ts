@@ -9,6 +9,7 @@ import * as TransactSigner from "../../../application/operation/TransactSigner.j
 import * as Unstuck from "../../../application/operation/Unstuck.js"
 import { Authentication, Example, Idempotent, RequiredScope } from "../Contract.js"
 import * as Sample from "../docs/Sample.js"
+import * as ErrorEnvelope from "../ErrorEnvelope.js"
 
 const operation = {
   salt: "customer-1",
@@ -97,12 +98,14 @@ export const group = HttpApiGroup.make("operations")
     HttpApiEndpoint.get("getRequest", "/requests/:requestId")
       .setPath(GetRequest.Request)
       .addSuccess(GetRequest.Response)
+      .addError(ErrorEnvelope.schemas[404], { status: 404 })
       .annotate(RequiredScope, "read")
       .annotate(OpenApi.Summary, "Ask what became of a write")
       .annotate(
         OpenApi.Description,
-        "The state and, once it is final, the answer of a request that was accepted."
+        "The state and, once it is final, the answer of a write that was accepted. A write that was refused before that, one that had nothing to send, and another account's are not found."
       )
+      .annotate(Example, { requestId: Sample.requestId })
   )
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Execute calls from wallets, or prepare them for a signature of your own.")
