@@ -24,8 +24,9 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         yield* signOps("r1", [1, 2])
         const newest = Make.word(0x2000)
         yield* journal.recordSigned(Make.signed(0n, { txHash: newest }))
-        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n, { success: false })], false)
-        yield* journal.finish("r1", "done")
+        const both = [Make.landed(Make.word(1), 0n, { success: false }), Make.landed(Make.word(2), 0n)]
+        yield* journal.settle(Make.mined(0n), both, false)
+        expect(yield* journal.finish("r1", "done")).toBe(true)
         expect(yield* journal.unsettle(Make.lane, 0n)).toEqual(["r1"])
         for (const n of [1, 2])
           expect(yield* opOf(n)).toMatchObject({
@@ -38,7 +39,9 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         expect(yield* journal.unfinished).toEqual(["r1"])
         expect(yield* open).toMatchObject([{ nonce: 0n, state: "signed", mined: null }])
         yield* journal.recordSigned(Make.signed(0n, { txHash: Make.word(0x3000) }))
-        yield* journal.finish("r1", "done otherwise")
+        expect(yield* journal.finish("r1", "too early")).toBe(false)
+        yield* journal.settle(Make.mined(0n), both, false)
+        expect(yield* journal.finish("r1", "done otherwise")).toBe(true)
         expect(yield* outcomeOf("r1")).toBe("done otherwise")
       })
     )

@@ -174,10 +174,14 @@ export class Model {
     for (const it of failed) request.failed = [...request.failed.filter((old) => old.index !== it.index), it]
   }
 
-  finish(requestId: string, outcome: string): Failing<void> {
+  finish(requestId: string, outcome: string): Failing<boolean> {
     const request = this.requests.find((it) => it.id === requestId)
     if (request === undefined) return "fails"
-    request.outcome = request.outcome ?? outcome
+    if (request.outcome !== null) return true
+    const unmined = this.nonces.some((it) => it.direct === requestId && it.state === "signed")
+    if (unmined || this.live().some((op) => op.request === requestId)) return false
+    request.outcome = outcome
+    return true
   }
 
   forget(before: number): void {
