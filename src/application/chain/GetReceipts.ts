@@ -9,6 +9,7 @@ import type { Failure } from "../Failure.js"
 import { RpcUrl } from "../Fields.js"
 import type { AbiStore } from "../ports/AbiStore.js"
 import type * as Port from "../ports/ChainRpc.js"
+import { Journal, type TransactionRecord } from "../ports/Journal.js"
 import type { Networks } from "../ports/Networks.js"
 import { DecodedLog } from "../TransactionResult.js"
 
@@ -38,7 +39,14 @@ export const Receipt = Schema.Struct({
   error: Schema.NullOr(Schema.String).annotations({
     description:
       "Why a failed transaction failed: what its call says on the state of the block before. Null for a success, and where the node can not tell."
-  })
+  }),
+  requestedHash: Schema.optionalWith(
+    Schema.String.annotations({
+      description:
+        "The hash that was asked for, when the service replaced that transaction by this one, at a higher price under the same nonce."
+    }),
+    { exact: true }
+  )
 }).annotations({ identifier: "Receipt" })
 export type Receipt = typeof Receipt.Type
 
@@ -47,7 +55,9 @@ export const Response = Schema.Struct({
   receipts: Schema.Array(Receipt).annotations({
     description: "Of the mined transactions, in request order."
   }),
-  pending: Schema.Array(Schema.String).annotations({ description: "Hashes that wait to be mined." }),
+  pending: Schema.Array(Schema.String).annotations({
+    description: "Hashes that wait to be mined, themselves or their replacement by the service."
+  }),
   unknown: Schema.Array(Schema.String).annotations({ description: "Hashes that the node does not know." })
 }).annotations({ identifier: "ReceiptResponse" })
 export type Response = typeof Response.Type
@@ -72,52 +82,102 @@ const reasonOf = (
       : decoding.revert(again.data)
   }).pipe(Effect.orElseSucceed(() => null))
 
-/** The receipts of mined transactions with decoded logs; the other hashes are told apart from failed ones. */
-export const run = (
-  caller: Caller,
-  request: Request
-): Effect.Effect<Response, Failure, AbiStore | Port.ChainRpc | Networks> =>
+/** Most hashes that are looked up in the journal at once. */
+const lookups = { concurrency: 16 } as const
+
+/** What became of a hash. */
+interface Found {
+  readonly txHash: Hex.Bytes32
+  /** Of the transaction itself, or of the one that replaced it. */
+  readonly receipt: Port.Receipt | null
+  readonly waiting: boolean
+}
+
+/** A hash without a receipt: the transaction that replaced it, or whether it is still waited for. */
+const lookFurther = (
+  chain: Port.ChainClient,
+  txHash: Hex.Bytes32,
+  record: TransactionRecord | null
+): Effect.Effect<Found, Port.ChainRpcError> =>
   Effect.gen(function* () {
-    const decoding = yield* Decoding.load(caller, request.useABI, "useABI")
-    const { chain, trust } = yield* Connection.open(caller, request.rpc, "rpc")
-    const hashes = Arr.dedupe(request.txHashes)
-    const refused = Effect.mapError(Connection.refusal(trust, "rpc"))
-    const found = yield* refused(Effect.forEach(hashes, (txHash) => chain.receipt(txHash), together))
-    const mined = found.filter((receipt) => receipt !== null)
-    const rest = hashes.filter((_, index) => found[index] === null)
-    const [receipts, waiting] = yield* Effect.all(
+    const others = (record?.versions ?? []).filter((version) => version.txHash !== txHash)
+    const [known, receipts] = yield* Effect.all(
       [
-        Effect.forEach(
-          mined,
-          (receipt) =>
-            Effect.map(
-              receipt.success ? Effect.succeed(null) : reasonOf(chain, decoding, receipt),
-              (error): Receipt => ({
-                status: receipt.success ? 1 : 0,
-                txHash: receipt.txHash,
-                gasUsed: Number(receipt.gasUsed),
-                cumulativeGasUsed: Number(receipt.cumulativeGasUsed),
-                effectiveGasPrice: receipt.effectiveGasPrice.toString(),
-                logs: receipt.logs.map(decoding.log),
-                error
-              })
-            ),
-          together
-        ),
-        refused(
-          Effect.forEach(
-            rest,
-            (txHash) => Effect.map(chain.transaction(txHash), (known) => ({ txHash, known: known !== null })),
-            together
-          )
-        )
+        chain.transaction(txHash),
+        Effect.forEach(others, (version) => chain.receipt(version.txHash), together)
       ],
       together
     )
+    const receipt = receipts.find((one) => one !== null) ?? null
+    const underWay = record?.state === "signed" || record?.state === "mined"
+    return { txHash, receipt, waiting: known !== null || underWay }
+  })
+
+/**
+ * The receipts of mined transactions with decoded logs; the other hashes are told apart from failed ones. A hash that
+ * the service itself has replaced, for this account, leads to the transaction that was mined in its place.
+ */
+export const run = (
+  caller: Caller,
+  request: Request
+): Effect.Effect<Response, Failure, AbiStore | Port.ChainRpc | Journal | Networks> =>
+  Effect.gen(function* () {
+    const decoding = yield* Decoding.load(caller, request.useABI, "useABI")
+    const { chain, profile, trust } = yield* Connection.open(caller, request.rpc, "rpc")
+    const journal = yield* Journal
+    const hashes = Arr.dedupe(request.txHashes)
+    const refused = Effect.mapError(Connection.refusal(trust, "rpc"))
+    const direct = yield* refused(
+      Effect.forEach(
+        hashes,
+        (txHash) => Effect.map(chain.receipt(txHash), (receipt) => ({ txHash, receipt, waiting: false })),
+        together
+      )
+    )
+    const records = new Map(
+      yield* Effect.forEach(
+        direct.filter(({ receipt }) => receipt === null),
+        ({ txHash }) =>
+          Effect.map(
+            Effect.orDie(journal.findTransaction(caller.principal.accountId, profile.chainId, txHash)),
+            (record) => [txHash, record] as const
+          ),
+        lookups
+      )
+    )
+    const found = yield* refused(
+      Effect.forEach(
+        direct,
+        (one) =>
+          one.receipt === null
+            ? lookFurther(chain, one.txHash, records.get(one.txHash) ?? null)
+            : Effect.succeed(one),
+        together
+      )
+    )
+    const receipts = yield* Effect.forEach(
+      found.flatMap(({ receipt, txHash }) => (receipt === null ? [] : [{ receipt, txHash }])),
+      ({ receipt, txHash }) =>
+        Effect.map(
+          receipt.success ? Effect.succeed(null) : reasonOf(chain, decoding, receipt),
+          (error): Receipt => ({
+            status: receipt.success ? 1 : 0,
+            txHash: receipt.txHash,
+            gasUsed: Number(receipt.gasUsed),
+            cumulativeGasUsed: Number(receipt.cumulativeGasUsed),
+            effectiveGasPrice: receipt.effectiveGasPrice.toString(),
+            logs: receipt.logs.map(decoding.log),
+            error,
+            ...(receipt.txHash !== txHash && { requestedHash: txHash })
+          })
+        ),
+      together
+    )
+    const rest = found.filter(({ receipt }) => receipt === null)
     return {
-      requestStatus: waiting.length === 0 ? 200 : 202,
+      requestStatus: rest.length === 0 ? 200 : 202,
       receipts,
-      pending: waiting.filter(({ known }) => known).map(({ txHash }) => txHash),
-      unknown: waiting.filter(({ known }) => !known).map(({ txHash }) => txHash)
+      pending: rest.filter(({ waiting }) => waiting).map(({ txHash }) => txHash),
+      unknown: rest.filter(({ waiting }) => !waiting).map(({ txHash }) => txHash)
     }
   }).pipe(Effect.withSpan("GetReceipts"))

@@ -29,6 +29,8 @@ export interface Rig<Node> {
     body: unknown,
     patience?: number
   ) => Promise<Answer | null>
+  /** A GET by the account of requests under this key; null when the connection was lost. */
+  readonly get: (path: string, key: string) => Promise<Answer | null>
   /** Asks with the same key until there is a final answer. */
   readonly insist: (path: string, key: string | null, body: unknown) => Promise<Answer>
   readonly execute: (key: string, ...operations: ReadonlyArray<unknown>) => Promise<Answer>
@@ -149,6 +151,7 @@ export const start = async <Node extends { readonly url: string; readonly stop: 
       funcParams: [id]
     }),
     once: (path, key, body, patience) => exchange(supervisor, question(path, key, body, patience)),
+    get: (path, key) => exchange(supervisor, { ...question(path, key, null), key: null }, "GET"),
     insist,
     execute: (key, ...operations) => insist("/execute", key, { operations, settings }),
     count: async (id) => Number(await world.counter.getFunction("count")(id)),
