@@ -20,6 +20,7 @@ export * as ExecuteOperations from "./application/operation/ExecuteOperations.js
 export * as AbiStore from "./application/ports/AbiStore.js"
 export * as Accounts from "./application/ports/Accounts.js"
 export * as Bundler from "./application/ports/Bundler.js"
+export * as BundlerRpc from "./application/ports/BundlerRpc.js"
 export * as ChainRpc from "./application/ports/ChainRpc.js"
 export * as Journal from "./application/ports/Journal.js"
 export * as KeyProvider from "./application/ports/KeyProvider.js"

@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
+import * as BundlerRpc from "../adapters/json-rpc/BundlerRpc.js"
 import * as ChainRpc from "../adapters/json-rpc/ChainRpc.js"
 import * as Accounts from "../adapters/memory/Accounts.js"
 import * as ApiKey from "../adapters/memory/ApiKey.js"
@@ -61,6 +62,7 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
   const journal = Layer.provide(Journal.layer({ sealingKey: config.keyPepper }), sql)
   const adapters = Layer.mergeAll(
     Layer.provide(AbiStore.layer, sql),
+    BundlerRpc.layer(),
     Accounts.layer({ pepper: config.keyPepper, accounts: config.accounts }),
     ChainRpc.layer({ egress: { allowLoopback: config.profile === "development" } }),
     between === undefined

@@ -7,6 +7,7 @@ import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { Contract, HDNodeWallet, JsonRpcProvider, Mnemonic, NonceManager } from "ethers"
+import * as BundlerRpc from "../../../src/adapters/json-rpc/BundlerRpc.js"
 import * as ChainRpc from "../../../src/adapters/json-rpc/ChainRpc.js"
 import * as AbiStore from "../../../src/adapters/memory/AbiStore.js"
 import * as Networks from "../../../src/adapters/memory/Networks.js"
@@ -177,6 +178,7 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
     Layer.provideMerge(
       Layer.mergeAll(
         AbiStore.layer,
+        BundlerRpc.layer(),
         ChainRpc.layer({
           egress: { allowLoopback: true },
           onExchange: ({ methods }) => options.onExchange?.(methods)
