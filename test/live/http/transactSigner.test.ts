@@ -152,6 +152,13 @@ describe("a bad field", () => {
     ["a value as a number", { to: recipient, value: 1 }, {}, "value", "invalid_request"],
     ["a value above 2^256", { to: recipient, value: String(2n ** 256n) }, {}, "value", "invalid_request"],
     [
+      "parameters without a function",
+      { to: recipient, funcParams: ["1"] },
+      {},
+      "funcParams",
+      "invalid_request"
+    ],
+    [
       "no function signature",
       { to: recipient, funcSignature: "transfer(" },
       {},
