@@ -67,6 +67,8 @@ const loadOf = ([first, ...others]: readonly [Parcel, ...ReadonlyArray<Parcel>])
   for (const parcel of others) {
     const { bundle } = parcel
     if (bundle.chain !== chain || bundle.entryPoint !== entryPoint) continue
+    // Accounts that share the service's EOA share no transaction: each is to bear what its own ops do.
+    if (bundle.access.accountId !== first.bundle.access.accountId) continue
     if (bundle.prices.legacy !== prices.legacy) continue
     const bound = BigInts.min(bundle.gasBound, gasBound)
     const overshoot = bundle.gasOvershoot > gasOvershoot ? bundle.gasOvershoot : gasOvershoot

@@ -4,6 +4,7 @@ import * as Redacted from "effect/Redacted"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Engine } from "../../../src/application/engine/Engine.js"
 import * as EstimateGas from "../../../src/application/operation/EstimateGas.js"
+import type { AccountId } from "../../../src/application/ports/Accounts.js"
 import { Bundler } from "../../../src/application/ports/Bundler.js"
 import { ChainRpc } from "../../../src/application/ports/ChainRpc.js"
 import { Journal } from "../../../src/application/ports/Journal.js"
@@ -27,11 +28,12 @@ describe("a bundle of the service's own EOA", () => {
   })
   afterAll(() => stack.stop())
 
-  it("goes through its own lane, is priced anew by its own key, and lands", async () => {
-    const [wallet] = await stack.create("owned")
-    await stack.mint(String(wallet), 10n)
+  const chainId = () => BigInt(stack.anvil.chainId)
+
+  /** An op that its owner signed for anybody to submit: it sends 1 token. */
+  const signedOp = async () => {
     const { settings } = stack
-    const estimated = await stack.ask(
+    const { userOps } = await stack.ask(
       EstimateGas.run(stack.caller(), {
         operations: [
           {
@@ -39,22 +41,27 @@ describe("a bundle of the service's own EOA", () => {
             walletCustody: 1,
             to: Address.unsafe(await stack.token.getAddress()),
             funcSignature: "transfer(address,uint256)",
-            funcParams: [dead, "3"]
+            funcParams: [dead, "1"]
           }
         ],
         settings: { rpc: settings.rpc, entryPoint: settings.entryPoint }
       })
     )
-    const [given] = estimated.userOps
+    const [given] = userOps
     if (given === undefined) throw new Error("an op was expected")
     const op = Either.getOrThrow(UserOperation.decode("v0.7", Hex.unsafe(given.encodedUserOp)))
     const userOpHash = Hex.unsafe32(given.userOpHash)
     const proof = Hex.unsafe(stack.signer.signingKey.sign(userOpHash).serialized)
-    const signature = Conditions.encodeSignature(Conditions.none, proof)
-    const chainId = BigInt(stack.anvil.chainId)
+    return { op: { ...op, signature: Conditions.encodeSignature(Conditions.none, proof) }, userOpHash }
+  }
 
-    await stack.provider.send("evm_setAutomine", [false])
-    const submitter = await stack.ask(
+  /** Accepts and submits it for an account, by the service's EOA, whose address is the answer. */
+  const submit = (
+    requestId: string,
+    accountId: AccountId,
+    { op, userOpHash }: Awaited<ReturnType<typeof signedOp>>
+  ) =>
+    stack.ask(
       Effect.gen(function* () {
         const journal = yield* Journal
         const bundler = yield* Bundler
@@ -62,20 +69,16 @@ describe("a bundle of the service's own EOA", () => {
         const networks = yield* Networks
         const { serviceEoa } = yield* SystemSigners
         const key = yield* serviceEoa
-        const profile = yield* networks.profile(account, chainId)
+        const profile = yield* networks.profile(account, chainId())
         if (profile === null) return yield* Effect.dieMessage("the chain is configured")
-        const chain = yield* rpcs.connect(settings.rpc, "operator")
-        const space = {
-          authority: key.address,
-          chainId,
-          entryPoint: settings.entryPoint,
-          wallet: op.sender
-        }
+        const { entryPoint, rpc } = stack.settings
+        const chain = yield* rpcs.connect(rpc, "operator")
+        const space = { authority: key.address, chainId: chainId(), entryPoint, wallet: op.sender }
         yield* journal.accept({
-          requestId: "own",
-          accountId: account,
+          requestId,
+          accountId,
           endpoint: "/executeEncoded",
-          chainId,
+          chainId: chainId(),
           body: "{}",
           idempotency: null,
           ops: [
@@ -94,18 +97,13 @@ describe("a bundle of the service's own EOA", () => {
           failed: []
         })
         yield* bundler.submit({
-          requestId: "own",
+          requestId,
           chain,
           profile,
-          access: {
-            accountId: account,
-            key: "serviceEoa",
-            rpc: Redacted.make(settings.rpc),
-            trust: "operator"
-          },
+          access: { accountId, key: "serviceEoa", rpc: Redacted.make(rpc), trust: "operator" },
           version: "v0.7",
-          entryPoint: settings.entryPoint,
-          ops: [{ index: 0, op: { ...op, signature }, userOpHash }],
+          entryPoint,
+          ops: [{ index: 0, op, userOpHash }],
           submitter: key,
           prices: {
             maxFeePerGas: op.maxFeePerGas,
@@ -119,11 +117,33 @@ describe("a bundle of the service's own EOA", () => {
         return key.address
       }).pipe(Effect.orDie)
     )
+
+  const landed = (requestId: string) =>
+    stack.ask(
+      Effect.flatMap(Engine, ({ releases }) =>
+        releases.until(
+          requestId,
+          Effect.orDie(
+            Effect.map(
+              Effect.flatMap(Journal, (journal) => journal.request(requestId)),
+              (record) => (record?.ops[0]?.state === "settled" ? record.ops[0] : null)
+            )
+          )
+        )
+      )
+    )
+
+  it("goes through its own lane, is priced anew by its own key, and lands", async () => {
+    const [wallet] = await stack.create("owned")
+    await stack.mint(String(wallet), 10n)
+    const op = await signedOp()
+    await stack.provider.send("evm_setAutomine", [false])
+    const submitter = await submit("own", account, op)
     const versions = () =>
       stack.ask(
         Effect.orDie(
           Effect.map(
-            Effect.flatMap(Journal, (journal) => journal.openOf({ chainId, signer: submitter })),
+            Effect.flatMap(Journal, (journal) => journal.openOf({ chainId: chainId(), signer: submitter })),
             ([record]) => record?.versions.length ?? 0
           )
         )
@@ -131,22 +151,26 @@ describe("a bundle of the service's own EOA", () => {
     await expect.poll(versions, { timeout: 10_000 }).toBeGreaterThan(1)
     await stack.provider.send("evm_setAutomine", [true])
     await stack.provider.send("evm_mine", [])
-    const landed = await stack.ask(
-      Effect.flatMap(Engine, ({ releases }) =>
-        releases.until(
-          "own",
-          Effect.orDie(
-            Effect.map(
-              Effect.flatMap(Journal, (journal) => journal.request("own")),
-              (record) => (record?.ops[0]?.state === "settled" ? record.ops[0] : null)
-            )
-          )
-        )
-      )
-    )
-    expect(landed.success).toBe(true)
-    const transaction = await stack.provider.getTransaction(String(landed.txHash))
-    expect(transaction?.from).toBe(submitter)
-    expect(await stack.balanceOf(dead)).toBe(3n)
+    const { success, txHash } = await landed("own")
+    expect(success).toBe(true)
+    expect((await stack.provider.getTransaction(String(txHash)))?.from).toBe(submitter)
+    expect(await stack.balanceOf(dead)).toBe(1n)
+  })
+
+  it("is shared with other requests of the account, never with those of another one", async () => {
+    const other = "others" as AccountId
+    const transactionsOf = async (name: string, accounts: ReadonlyArray<AccountId>) => {
+      const ops = []
+      for (const _ of accounts) ops.push(await signedOp())
+      await Promise.all(ops.map((op, n) => submit(`${name}${n}`, accounts[n] ?? account, op)))
+      const outcomes = await Promise.all(ops.map((_, n) => landed(`${name}${n}`)))
+      expect(outcomes.every(({ success }) => success)).toBe(true)
+      return outcomes.map(({ txHash }) => txHash)
+    }
+    const alike = await transactionsOf("alike", [account, account, account])
+    expect(new Set(alike).size).toBeLessThan(3)
+    const mixed = await transactionsOf("mixed", [account, other, account])
+    expect(new Set(mixed).size).toBe(mixed[0] === mixed[2] ? 2 : 3)
+    expect([mixed[0], mixed[2]]).not.toContain(mixed[1])
   })
 })
