@@ -1,4 +1,5 @@
 import * as Array from "effect/Array"
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
@@ -158,7 +159,11 @@ export const start: Effect.Effect<void, JournalError, Requirements | Journal | E
     yield* Effect.forEach(yield* journal.handedOver, watchHandover, { discard: true })
     const inBackground = <R>(effect: Effect.Effect<unknown, JournalError, R>) =>
       Effect.forkIn(
-        Effect.catchAllCause(effect, (cause) => Effect.logError("work in the background failed", cause)),
+        Effect.catchAllCause(effect, (cause) =>
+          Cause.isInterruptedOnly(cause)
+            ? Effect.void
+            : Effect.logError("work in the background failed", cause)
+        ),
         scope
       )
     yield* Effect.forEach(yield* journal.unfinished, (requestId) => inBackground(resume(requestId)), {

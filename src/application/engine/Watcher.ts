@@ -1,8 +1,10 @@
 import * as Array from "effect/Array"
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import type { Bytes32 } from "../../domain/evm/Hex.js"
@@ -260,7 +262,13 @@ export const make = (options: {
           const refused = offered !== null && Exit.isFailure(offered)
           if (refused)
             yield* Effect.annotateLogs(
-              Effect.logWarning("the node did not take a transaction; it stays watched", offered.cause),
+              Effect.logWarning(
+                "the node did not take a transaction; it stays watched",
+                Option.match(Cause.failureOption(offered.cause), {
+                  onNone: () => offered.cause,
+                  onSome: ({ message }) => message
+                })
+              ),
               { txHash: newest?.txHash ?? "" }
             )
           const now = yield* Clock.currentTimeMillis
