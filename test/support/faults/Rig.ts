@@ -133,7 +133,7 @@ export const start = async <Node extends { readonly url: string; readonly stop: 
   ).body as unknown as ReadonlyArray<{ readonly wallet: string }>
   for (const { wallet } of predictions)
     await world.send("anvil_setBalance", wallet, `0x${(10n * ether).toString(16)}`)
-  const created = await insist("/create", `${rigs} wallets`, { accounts, settings })
+  const created = await insist("/create", `wallets-${rigs}`, { accounts, settings })
   if (created.body.status !== 1) throw new Error(`the wallets were not created: ${JSON.stringify(created)}`)
 
   const own = rigs
