@@ -4,6 +4,8 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
+import * as FiberRef from "effect/FiberRef"
+import * as HashMap from "effect/HashMap"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
@@ -286,7 +288,9 @@ export const make = (options: {
           })
           if (known !== undefined) return
           nodes.set(chain, node)
-          yield* Effect.forkIn(Effect.interruptible(loop(chain, node)), scope)
+          // It is everybody's, not the request's that began it.
+          const detached = Effect.locally(loop(chain, node), FiberRef.currentLogAnnotations, HashMap.empty())
+          yield* Effect.forkIn(Effect.interruptible(detached), scope)
         }).pipe(Effect.uninterruptible),
       forget: ({ chain, record }) =>
         Effect.sync(() => {
