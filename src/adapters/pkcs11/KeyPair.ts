@@ -20,6 +20,9 @@ export const curve = Buffer.from("06052b8104000a", "hex")
 
 const byId = /^id:((?:[0-9a-f]{2})+)$/i
 
+/** True for a name that is an id, and so can be no label. */
+export const isId = (name: string): boolean => byId.test(name)
+
 /** What the objects of a key have in common: `id:` and the id in hex, or the label. */
 export const attributeOf = (name: string): Attribute => {
   const id = byId.exec(name)?.[1]
@@ -48,8 +51,8 @@ const read = ({ call, handle }: Token.Session, object: Handle, type: number) =>
     )
   )
 
-/** The uncompressed point, in the OCTET STRING that the standard wants or, as some tokens have it, bare. */
-const pointShape = /^(?:0441)?(04[0-9a-f]{128})$/
+/** A point in the OCTET STRING that the standard wants or, as some tokens have it, bare. */
+const pointShape = /^(?:04(?:21|41))?(0[23][0-9a-f]{64}|04[0-9a-f]{128})$/
 
 const one = (
   session: Token.Session,
@@ -97,10 +100,11 @@ export const find = (session: Token.Session, name: string): Effect.Effect<KeyPai
         "unsuitable",
         "CKA_ALWAYS_AUTHENTICATE: the key wants a login for each signature"
       )
-    const point = pointShape.exec(yield* read(session, publicKey, pkcs11.CKA_EC_POINT))?.[1] ?? ""
-    if (!Secp256k1.isPublicKey(point))
+    const point = pointShape.exec(yield* read(session, publicKey, pkcs11.CKA_EC_POINT))?.[1]
+    const uncompressed = Secp256k1.fromPoint(point ?? "")
+    if (uncompressed === null)
       return yield* Failure.make("unsuitable", "CKA_EC_POINT is no point of secp256k1")
-    return { privateKey, publicKey: point }
+    return { privateKey, publicKey: uncompressed }
   })
 
 /** r and s of the digest as it is. */
