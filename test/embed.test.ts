@@ -52,6 +52,10 @@ const profile: Networks.NetworkProfile = {
   minPriorityFeePerGas: 0n,
   l1Fee: null,
   confirmations: 1,
+  settledDepth: 1,
+  bumpAfterMillis: 30_000,
+  maxInFlight: 16,
+  remoteBundler: null,
   receiptTimeoutMillis: 10_000,
   pollIntervalMillis: 100
 }

@@ -1,8 +1,13 @@
 import type { Principal } from "./ports/Accounts.js"
+import type { Idempotency } from "./ports/Journal.js"
 
 /** On whose behalf a use case runs, and under which id its work is journalled. */
 export interface Caller {
   readonly principal: Principal
   /** Unique; chosen by the host, never by the caller. */
   readonly requestId: string
+  /** What makes a repeat of a writing request the same request. */
+  readonly idempotency?: Idempotency | null
+  /** The request was accepted before, and goes on after a restart or a reorganisation of the chain. */
+  readonly resumed?: boolean
 }

@@ -47,6 +47,12 @@ export const catalogue = {
     "The body is longer than the service takes.",
     "Split the request into smaller ones."
   ),
+  idempotency_key_reused: entry(
+    400,
+    "idempotency key reused",
+    "The Idempotency-Key was used before with another body.",
+    "Take a new key for a new request; send the same bytes to repeat one."
+  ),
   not_available_yet: entry(
     400,
     "<name> is not available yet",
@@ -258,11 +264,17 @@ export const catalogue = {
     "The custody provider did not sign. Nothing was sent.",
     "Try again later."
   ),
+  bundler_refused: entry(
+    422,
+    "the bundler refused the operation",
+    "The bundler of this chain does not take the operation. Nothing was sent.",
+    "See details for its reason."
+  ),
   outcome_unknown: entry(
     422,
     "transaction not confirmed in time",
     "The transaction was sent and is not mined yet; the service goes on watching it.",
-    "Look txHash, and all of txHashes, up with /receipt before asking again."
+    "Ask GET /requests/{requestId}, or repeat the request with the same Idempotency-Key; never send it anew."
   ),
   too_many_events: entry(
     422,
@@ -299,6 +311,12 @@ export const catalogue = {
     "rate limit exceeded",
     "The account has used up its requests of this minute or hour.",
     "Wait for the seconds in Retry-After."
+  ),
+  request_not_found: entry(
+    404,
+    "request not found",
+    "The account has no accepted request of this id.",
+    "Only requests that were accepted are kept; one that was refused has had its answer."
   ),
   not_found: entry(404, "not found", "No endpoint has this path.", "See /docs for the endpoints."),
   method_not_allowed: entry(

@@ -21,6 +21,9 @@ export class InvalidRequest extends Data.TaggedError("InvalidRequest")<Body<Code
 /** 401: the key or the signer does not grant this. */
 export class Unauthorized extends Data.TaggedError("Unauthorized")<Body<CodeOf<401>>> {}
 
+/** 404: the account has nothing of that name. */
+export class NotFound extends Data.TaggedError("NotFound")<Body<CodeOf<404>>> {}
+
 /** 422: well-formed, and the chain, the custody provider or the state of a wallet refused it. */
 export class Unprocessable extends Data.TaggedError("Unprocessable")<
   Body<CodeOf<422>> & {
@@ -40,7 +43,7 @@ export class Unavailable extends Data.TaggedError("Unavailable")<
 > {}
 
 /** Everything that a use case may fail with. */
-export type Failure = InvalidRequest | Unauthorized | Unprocessable | TooManyRequests | Unavailable
+export type Failure = InvalidRequest | Unauthorized | NotFound | Unprocessable | TooManyRequests | Unavailable
 
 export const invalid = (
   code: CodeOf<400>,

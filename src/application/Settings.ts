@@ -77,6 +77,14 @@ export const ForOps = Schema.Struct({
 }).annotations({ identifier: "Settings" })
 export type ForOps = typeof ForOps.Type
 
+/** Settings of the endpoints that send transactions of the signer itself. */
+export const ForSigner = Schema.Struct({
+  ...fields,
+  rpc: known.rpc,
+  signer: known.signer
+}).annotations({ identifier: "SignerSettings" })
+export type ForSigner = typeof ForSigner.Type
+
 /** Settings of the endpoints that submit with the request's signer. */
 export const ForSubmission = Schema.Struct({
   ...fields,

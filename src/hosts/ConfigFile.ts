@@ -44,6 +44,9 @@ const profileFields = {
   minPriorityFeePerGas: optional(Wei),
   l1Fee: optional(Schema.NullOr(Schema.Literal("op-stack")).annotations(says('expected "op-stack" or null'))),
   confirmations: optional(integer(1, 10_000)),
+  settledDepth: optional(integer(1, 10_000)),
+  bumpAfterMillis: optional(integer(100, 3_600_000)),
+  maxInFlight: optional(integer(1, 1_000)),
   receiptTimeoutMillis: optional(integer(1_000, 3_600_000)),
   pollIntervalMillis: optional(integer(10, 60_000))
 }

@@ -74,6 +74,10 @@ const defaults = (chainId: bigint, development: boolean): NetworkProfile => ({
   minPriorityFeePerGas: leastTips.get(chainId) ?? 0n,
   l1Fee: opStackChains.has(chainId) ? "op-stack" : null,
   confirmations: 1,
+  settledDepth: development ? 1 : 64,
+  bumpAfterMillis: 30_000,
+  maxInFlight: 16,
+  remoteBundler: null,
   receiptTimeoutMillis: 60_000,
   pollIntervalMillis: development ? 100 : 1_000
 })
@@ -107,6 +111,13 @@ const overridden = (
     minPriorityFeePerGas: network.minPriorityFeePerGas ?? base.minPriorityFeePerGas,
     l1Fee: network.l1Fee === undefined ? base.l1Fee : network.l1Fee,
     confirmations: network.confirmations ?? base.confirmations,
+    settledDepth: Math.max(
+      network.settledDepth ?? base.settledDepth,
+      network.confirmations ?? base.confirmations
+    ),
+    bumpAfterMillis: network.bumpAfterMillis ?? base.bumpAfterMillis,
+    maxInFlight: network.maxInFlight ?? base.maxInFlight,
+    remoteBundler: base.remoteBundler,
     receiptTimeoutMillis: network.receiptTimeoutMillis ?? base.receiptTimeoutMillis,
     pollIntervalMillis: network.pollIntervalMillis ?? base.pollIntervalMillis
   }

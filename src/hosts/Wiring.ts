@@ -24,6 +24,7 @@ import { KeyProviderError } from "../application/ports/KeyProvider.js"
 import type { Networks as NetworksPort } from "../application/ports/Networks.js"
 import type { RateLimit as RateLimitPort } from "../application/ports/RateLimit.js"
 import type { Signers as SignersPort, SystemSigners } from "../application/ports/Signers.js"
+import * as Recovery from "../application/Recovery.js"
 import * as KeyRing from "../application/signing/KeyRing.js"
 import type { Provider, Registry } from "../application/signing/KeyRingRegistry.js"
 import type { Config } from "./Config.js"
@@ -56,7 +57,7 @@ const client = ({ database }: Config): Layer.Layer<SqlClient, Postgres.PostgresE
 /** The one place where technologies are put behind the ports. */
 export const layer = (config: Config, { journal: between }: Seams = {}): Layer.Layer<Ports, StartError> => {
   const sql = client(config)
-  const journal = Layer.provide(Journal.layer, sql)
+  const journal = Layer.provide(Journal.layer({ sealingKey: config.keyPepper }), sql)
   const adapters = Layer.mergeAll(
     Layer.provide(AbiStore.layer, sql),
     Accounts.layer({ pepper: config.keyPepper, accounts: config.accounts }),
@@ -68,7 +69,8 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
     RateLimit.layer,
     KeyRing.layer(registry(config.keys))
   )
-  return Engine.layer.pipe(
+  return Layer.effectDiscard(Recovery.start).pipe(
+    Layer.provideMerge(Engine.layer),
     Layer.provideMerge(adapters),
     Layer.mapError(({ message }) => new StartError({ message }))
   )

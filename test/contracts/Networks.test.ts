@@ -21,6 +21,10 @@ const profile = (chainId: bigint): NetworkProfile => ({
   minPriorityFeePerGas: 0n,
   l1Fee: null,
   confirmations: 1,
+  settledDepth: 1,
+  bumpAfterMillis: 30_000,
+  maxInFlight: 16,
+  remoteBundler: null,
   receiptTimeoutMillis: 60_000,
   pollIntervalMillis: 500
 })

@@ -32,7 +32,7 @@ const FromQuantity = <A>(to: Schema.Schema<A>, from: (text: string) => A | undef
 export const Quantity: Schema.Schema<bigint, string> = FromQuantity(Schema.BigIntFromSelf, BigInt)
 
 /** Gas of a transaction or a block: small enough that sums of many are exact as JavaScript numbers. */
-const GasUsed: Schema.Schema<bigint, string> = FromQuantity(Schema.BigIntFromSelf, (text) => {
+export const GasUsed: Schema.Schema<bigint, string> = FromQuantity(Schema.BigIntFromSelf, (text) => {
   const value = BigInt(text)
   return value < 2n ** 40n ? value : undefined
 })
@@ -137,6 +137,8 @@ const TransactionAnswer = Schema.Struct({
 })
 
 export const MaybeTransaction = Schema.NullOr(TransactionAnswer)
+
+export const MaybeFullBlock = Schema.NullOr(Schema.Struct({ transactions: Schema.Array(TransactionAnswer) }))
 
 export const toTransaction = (answer: typeof TransactionAnswer.Type): KnownTransaction => ({
   txHash: answer.hash,

@@ -33,7 +33,8 @@ const toCall = ({ data, from, gas, to, value }: Call) => ({
   ...(gas !== undefined && { gas: Uint.toQuantity(gas) })
 })
 
-const toOverrides = (overrides: ReadonlyMap<Address, StateOverride>) =>
+/** Overrides as `eth_call` and the bundlers' estimates take them. */
+export const toOverrides = (overrides: ReadonlyMap<Address, StateOverride>) =>
   Object.fromEntries(
     [...overrides].map(([address, { balance, code, stateDiff }]) => [
       address,
@@ -154,6 +155,7 @@ export const make = (origin: string, batches: Batches): ChainClient => {
 
   const ethChainId = reader("eth_chainId", Answers.Quantity)
   const ethGetBlockByNumber = reader("eth_getBlockByNumber", Answers.MaybeBlock)
+  const ethGetFullBlock = reader("eth_getBlockByNumber", Answers.MaybeFullBlock)
   const ethFeeHistory = optional("eth_feeHistory", Answers.FeeHistory)
   const ethMaxPriorityFeePerGas = optional("eth_maxPriorityFeePerGas", Answers.Quantity)
   const ethGasPrice = reader("eth_gasPrice", Answers.Quantity)
@@ -165,6 +167,7 @@ export const make = (origin: string, batches: Batches): ChainClient => {
   const ethGetTransactionByHash = reader("eth_getTransactionByHash", Answers.MaybeTransaction)
   const ethGetLogs = reader("eth_getLogs", Answers.Logs)
   const decodeCall = decoder("eth_call", Hex.schema)
+  const decodeGas = decoder("eth_estimateGas", Answers.GasUsed)
   const decodeHash = decoder("eth_sendRawTransaction", Hex.schema32)
 
   const fees = NodeFees.make({
@@ -190,7 +193,11 @@ export const make = (origin: string, batches: Batches): ChainClient => {
     fees,
     balance: (address) => ethGetBalance(address, "latest"),
     code: (address) => ethGetCode(address, "latest"),
-    transactionCount: (address, tag) => ethGetTransactionCount(address, tag),
+    transactionCount: (address, tag) => ethGetTransactionCount(address, toTag(tag)),
+    transactionsIn: (block) =>
+      Effect.map(ethGetFullBlock(toTag(block), true), (answer) =>
+        answer === null ? null : answer.transactions.map(Answers.toTransaction)
+      ),
     call: (call, overrides, at = "latest") =>
       Effect.flatMap(
         batches.read("eth_call", [
@@ -203,6 +210,18 @@ export const make = (origin: string, batches: Batches): ChainClient => {
             return Effect.map(decodeCall(outcome.value), (data) => ({ success: true, data }))
           const data = Refusal.revertData(outcome.error)
           return data === undefined ? rejected(outcome.error) : Effect.succeed({ success: false, data })
+        }
+      ),
+    estimateGas: (call) =>
+      Effect.flatMap(
+        batches.read("eth_estimateGas", [toCall(call)]),
+        (outcome): Effect.Effect<CallResult & { readonly gas: bigint }, ChainRpcError> => {
+          if (outcome._tag === "result")
+            return Effect.map(decodeGas(outcome.value), (gas) => ({ success: true, data: Hex.empty, gas }))
+          const data = Refusal.revertData(outcome.error)
+          return data === undefined
+            ? rejected(outcome.error)
+            : Effect.succeed({ success: false, data, gas: 0n })
         }
       ),
     simulate: (calls) =>

@@ -110,6 +110,14 @@ export const make = (options: Options): Effect.Effect<Node> =>
     const balanceOf = (address: Address) => balances.get(address) ?? 0n
     const nonceOf = (address: Address) => nonces.get(address) ?? 0n
 
+    const nonceAt = (address: Address, block: bigint) =>
+      [...mined.values()]
+        .filter(({ receipt, signed }) => signed.from === address && receipt.blockNumber <= block)
+        .reduce(
+          (next, { signed }) => (signed.transaction.nonce >= next ? signed.transaction.nonce + 1n : next),
+          0n
+        )
+
     const addBlock = (): Block => {
       const number = BigInt(blocks.length)
       const block = {
@@ -227,7 +235,17 @@ export const make = (options: Options): Effect.Effect<Node> =>
         fees: tell(() => fees),
         balance: (address) => tell(() => balanceOf(address)),
         code: (address) => tell(() => codes.get(address) ?? Hex.empty),
-        transactionCount: (address) => tell(() => nonceOf(address)),
+        transactionCount: (address, tag) =>
+          tell(() => (typeof tag === "bigint" ? nonceAt(address, tag) : nonceOf(address))),
+        transactionsIn: (block) =>
+          tell(() =>
+            blocks[Number(block)] === undefined
+              ? null
+              : [...mined.keys()]
+                  .map(known)
+                  .filter((each) => each !== null)
+                  .filter((each) => each.blockNumber === block)
+          ),
         call: (call, overrides = new Map(), tag = "latest") =>
           answer(
             Effect.suspend(() => {
@@ -240,6 +258,18 @@ export const make = (options: Options): Effect.Effect<Node> =>
                   }))
                 : unaffordable
             })
+          ),
+        estimateGas: (call) =>
+          answer(
+            Effect.suspend(() =>
+              affords(call, head.number)
+                ? Effect.map(execute(call, node, new Map(), head.number), ({ data, gasUsed, success }) => ({
+                    success,
+                    data,
+                    gas: success ? gasUsed : 0n
+                  }))
+                : unaffordable
+            )
           ),
         simulate: (calls) =>
           answer(

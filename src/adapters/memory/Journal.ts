@@ -1,45 +1,21 @@
-import * as Clock from "effect/Clock"
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import {
-  type Acceptance,
-  type AcceptanceResult,
   type AllocationRequest,
   type AllocationResult,
   Journal,
-  JournalError,
-  type Lane,
-  type LeaseRequest,
-  type OpRecord
+  type JournalError,
+  type LeaseRequest
 } from "../../application/ports/Journal.js"
-import * as Uint from "../../domain/evm/Uint.js"
+import type { Address } from "../../domain/evm/Address.js"
+import type { Bytes32 } from "../../domain/evm/Hex.js"
+import * as Acceptances from "./JournalAcceptances.js"
+import * as Records from "./JournalRecords.js"
 import * as State from "./JournalState.js"
+import { answer, done, fits, outOfRange, refuse, step } from "./JournalStep.js"
 
-const fits = (bits: number, values: ReadonlyArray<bigint>): boolean =>
-  values.every((value) => value >= 0n && value <= Uint.max(bits))
-
-const outOfRange = "an integer does not fit its field"
-
-/** Why the call contradicts what the journal holds, or the answer. Nothing has changed when it is a `Refusal`. */
-type Answer<A> = Refusal | { readonly value: A }
-interface Refusal {
-  readonly refused: string
-}
-const refuse = (refused: string): Refusal => ({ refused })
-const answer = <A>(value: A): Answer<A> => ({ value })
-const done: Answer<void> = { value: undefined }
-
-/** Each method runs without interruption by others: one synchronous step at one time of the clock. */
-const step = <A>(run: (now: number) => Answer<A>): Effect.Effect<A, JournalError> =>
-  Effect.flatMap(Clock.currentTimeMillis, (now) =>
-    Effect.suspend(() => {
-      const result = run(now)
-      return "refused" in result
-        ? Effect.fail(new JournalError({ message: result.refused }))
-        : Effect.succeed(result.value)
-    })
-  )
+type Service = Context.Tag.Service<typeof Journal>
 
 const lease =
   (state: State.State) =>
@@ -72,139 +48,78 @@ const release =
       return done
     })
 
-/** Why an acceptance contradicts itself or what the journal holds. */
-const contradiction = (state: State.State, acceptance: Acceptance): string | null => {
-  const { accountId, chainId, deployments, endpoint, funds, ops, requestId } = acceptance
-  const inRange =
-    fits(256, [chainId, ...ops.map((op) => op.reserve), ...funds.map((entry) => entry.available)]) &&
-    fits(
-      192,
-      ops.map((op) => op.nonceKey)
-    ) &&
-    fits(
-      64,
-      ops.map((op) => op.sequence)
-    )
-  if (!inRange) return outOfRange
-  if (new Set(ops.map((op) => op.index)).size !== ops.length)
-    return "two ops of one acceptance have the same index"
-  if (ops.some((op) => op.space.chainId !== chainId) || deployments.some((it) => it.chainId !== chainId))
-    return "an acceptance is for one chain"
-  const funded = new Set(funds.map((entry) => State.spaceName(entry.space)))
-  if (ops.some((op) => !funded.has(State.spaceName(op.space)))) return "the funds of a wallet are missing"
-  const known = state.requests.get(requestId)
-  if (
-    known !== undefined &&
-    (known.accountId !== accountId || known.endpoint !== endpoint || known.chainId !== chainId)
-  )
-    return "the request was accepted as another one"
-  if (ops.some((op) => state.byElement.has(State.elementName(requestId, op.index))))
-    return "the request has an op of the same index already"
-  return null
-}
-
-const takenNonce = (state: State.State, { ops }: Acceptance): Answer<number | null> => {
-  const nonces = new Set<string>()
-  const hashes = new Set<string>()
-  let taken: number | null = null
-  for (const op of ops) {
-    const nonce = State.nonceName(op)
-    if (nonces.has(nonce) || state.byNonce.has(nonce)) {
-      taken = taken ?? op.index
-      continue
-    }
-    nonces.add(nonce)
-    if (op.userOpHash === null) continue
-    if (hashes.has(op.userOpHash) || State.alive(state, op.space, op.userOpHash) !== undefined)
-      return refuse("another op has the same hash")
-    hashes.add(op.userOpHash)
-  }
-  return answer(taken)
-}
-
-/**
- * The deposit at one EntryPoint does not serve another one, the balance does. What is held at any EntryPoint is
- * counted against the funds at each of them: too much at worst, never too little.
- */
-const overdrawn = (
-  state: State.State,
-  { funds, ops, requestId }: Acceptance
-): Extract<AcceptanceResult, { readonly _tag: "reserved" }> | null => {
-  const available = new Map(funds.map((entry) => [State.spaceName(entry.space), entry.available]))
-  const fresh = new Map<string, bigint>()
-  for (const { index, reserve, space } of ops) {
-    const mine = (fresh.get(State.walletName(space)) ?? 0n) + reserve
-    fresh.set(State.walletName(space), mine)
-    let others = 0n
-    let own = mine
-    for (const op of State.under(state, space))
-      if (op.requestId === requestId) own += op.intent.reserve
-      else others += op.intent.reserve
-    if (others > 0n && others + own > (available.get(State.spaceName(space)) ?? 0n))
-      return { _tag: "reserved", index, reserved: others }
-  }
-  return null
-}
-
-/** The authorisations as they will be; a number: the intent that contradicts one that is alive. */
-const authorised = (state: State.State, { deployments }: Acceptance): State.State["deployments"] | number => {
-  const rows: State.State["deployments"] = new Map()
-  for (const [position, intent] of deployments.entries()) {
-    const name = State.deploymentName(intent)
-    const row = rows.get(name) ?? state.deployments.get(name)
-    const same = row?.configHash === intent.configHash
-    if (row !== undefined && !same && row.deadline >= intent.chainTime) return position
-    rows.set(name, {
-      configHash: intent.configHash,
-      deadline: row !== undefined && same ? Math.max(row.deadline, intent.deadline) : intent.deadline
+const refuseElements =
+  (state: State.State): Service["refuse"] =>
+  (requestId, failed) =>
+    step(() => {
+      const request = state.requests.get(requestId)
+      if (request === undefined) return refuse("the request was not accepted")
+      for (const element of failed) request.failed.set(element.index, element)
+      return done
     })
-  }
-  return rows
-}
 
-const accept =
-  (state: State.State) =>
-  (acceptance: Acceptance): Effect.Effect<AcceptanceResult, JournalError> =>
-    step<AcceptanceResult>(() => {
-      const { accountId, chainId, endpoint, ops, requestId } = acceptance
-      const contradicts = contradiction(state, acceptance)
-      if (contradicts !== null) return refuse(contradicts)
-      const taken = takenNonce(state, acceptance)
-      if ("refused" in taken) return taken
-      if (taken.value !== null) return answer({ _tag: "nonceTaken", index: taken.value })
-      const overdraft = overdrawn(state, acceptance)
-      if (overdraft !== null) return answer(overdraft)
-      const deployments = authorised(state, acceptance)
-      if (typeof deployments === "number")
-        return answer({ _tag: "otherConfiguration", deployment: deployments })
-      state.requests.set(requestId, { accountId, endpoint, chainId })
-      for (const [name, row] of deployments) state.deployments.set(name, row)
-      for (const intent of ops) {
-        State.addOp(state, {
-          order: state.accepted++,
-          accountId,
-          requestId,
-          intent,
-          userOpHash: intent.userOpHash,
-          state: "accepted",
-          txHash: null,
-          success: null,
-          revertData: null,
-          transactions: []
-        })
-        // From now on the op itself holds its key.
-        state.leases.get(State.spaceName(intent.space))?.delete(intent.nonceKey)
+const finish =
+  (state: State.State): Service["finish"] =>
+  (requestId, outcome) =>
+    step(() => {
+      const request = state.requests.get(requestId)
+      if (request === undefined) return refuse("the request was not accepted")
+      if (request.state !== "open") return answer(true)
+      const unmined = request.direct.some((transaction) => transaction.state === "signed")
+      if (unmined || request.ops.some(State.isUnderWay)) return answer(false)
+      request.state = "final"
+      request.outcome = outcome
+      return answer(true)
+    })
+
+const request =
+  (state: State.State): Service["request"] =>
+  (requestId) =>
+    step(() => {
+      const found = state.requests.get(requestId)
+      return answer(found === undefined || found.state === "forgotten" ? null : Records.requestRecord(found))
+    })
+
+const requestOf =
+  (state: State.State): Service["requestOf"] =>
+  (accountId, endpoint, key) =>
+    step(() => {
+      const requestId = state.byKey.get(State.keyName(accountId, endpoint, key))
+      const found = requestId === undefined ? undefined : state.requests.get(requestId)
+      if (!found?.idempotency) return answer(null)
+      return answer({ requestId: found.requestId, bodyHash: found.idempotency.bodyHash })
+    })
+
+const unfinished = (state: State.State): Service["unfinished"] =>
+  step(() =>
+    answer([...state.requests.values()].filter((it) => it.state === "open").map((it) => it.requestId))
+  )
+
+const forget =
+  (state: State.State): Service["forget"] =>
+  (before) =>
+    step(() => {
+      for (const it of state.requests.values()) {
+        if (it.state !== "final" || it.acceptedAt >= before) continue
+        if (it.ops.some((op) => State.isUnderWay(op) || State.isCarried(op))) continue
+        if (it.direct.some(State.isOpen)) continue
+        if (it.idempotency !== null)
+          state.byKey.delete(State.keyName(it.accountId, it.endpoint, it.idempotency.key))
+        it.state = "forgotten"
+        it.body = ""
+        it.outcome = null
+        it.idempotency = null
       }
-      return answer({ _tag: "accepted" })
+      return done
     })
 
 const identify =
-  (state: State.State): Context.Tag.Service<typeof Journal>["identify"] =>
+  (state: State.State): Service["identify"] =>
   (requestId, ops) =>
     step(() => {
-      const noted = new Map<State.Op, (typeof ops)[number]["userOpHash"]>()
+      const noted = new Map<State.Op, Bytes32>()
       for (const { index, userOpHash } of ops) {
-        const op = state.byElement.get(State.elementName(requestId, index))
+        const [op] = State.elements(state, requestId, [index])
         if (op === undefined) return refuse("only an accepted op without a hash can be given one")
         if ((noted.get(op) ?? op.userOpHash) === userOpHash) continue
         if (noted.has(op) || op.userOpHash !== null || op.state !== "accepted")
@@ -224,157 +139,305 @@ const identify =
     })
 
 const abandon =
-  (state: State.State) =>
-  (requestId: string, indexes: ReadonlyArray<number>): Effect.Effect<void, JournalError> =>
+  (state: State.State): Service["abandon"] =>
+  (requestId, indexes) =>
     step(() => {
-      const ops = new Set(
-        indexes.flatMap((index) => state.byElement.get(State.elementName(requestId, index)) ?? [])
-      )
-      if ([...ops].some((op) => op.state !== "accepted"))
+      const ops = State.elements(state, requestId, indexes)
+      if (ops.some((op) => op.state !== "accepted"))
         return refuse("an op that may be on its way, or has landed, cannot be given up")
-      for (const op of ops) State.abandonOp(state, op)
+      for (const op of ops) State.moveOp(state, op, "abandoned", null)
       return done
     })
 
-const laneOf = (state: State.State, lane: Lane): Map<bigint, State.Transaction> =>
-  state.lanes.get(State.laneName(lane)) ?? new Map()
+const handOver =
+  (state: State.State): Service["handOver"] =>
+  ({ node, ops: handed, requestId, since }) =>
+    step(() => {
+      if (!fits(64, [since])) return refuse(outOfRange)
+      const ops = handed.map(({ index, signed }) => ({
+        op: State.elements(state, requestId, [index])[0],
+        signed
+      }))
+      for (const { op } of ops) {
+        if (op === undefined) return refuse("an op was not accepted")
+        if (op.userOpHash === null) return refuse("an op has no hash")
+        if (op.state === "settled" || State.isCarried(op))
+          return refuse("an op is final, or is in a signed transaction")
+      }
+      for (const { op, signed } of ops)
+        if (op?.state === "accepted") {
+          State.moveOp(state, op, "sent", null)
+          op.handover = { node, since, signed }
+        }
+      return done
+    })
+
+const takeBack =
+  (state: State.State): Service["takeBack"] =>
+  (requestId, indexes) =>
+    step(() => {
+      for (const op of State.elements(state, requestId, indexes))
+        if (op.state === "sent" && !State.isCarried(op)) {
+          State.moveOp(state, op, "accepted", null)
+          op.handover = null
+        }
+      return done
+    })
+
+const named = (state: State.State, authority: Address, chainId: bigint, hashes: ReadonlyArray<Bytes32>) =>
+  hashes.flatMap((hash) => State.alive(state, { authority, chainId }, hash) ?? [])
+
+const land =
+  (state: State.State): Service["land"] =>
+  (authority, chainId, outcomes) =>
+    step(() => {
+      const ops = named(
+        state,
+        authority,
+        chainId,
+        outcomes.map((it) => it.userOpHash)
+      )
+      State.settleOps(state, ops, outcomes)
+      return answer(State.affected(ops.map((op) => op.requestId)))
+    })
+
+const unland =
+  (state: State.State): Service["unland"] =>
+  (authority, chainId, hashes) =>
+    step(() => {
+      const ops = named(state, authority, chainId, hashes).filter((op) => op.handover !== null)
+      for (const op of ops) if (op.state === "settled") State.moveOp(state, op, "sent", null)
+      const concerned = State.affected(ops.map((op) => op.requestId))
+      State.reopen(state, concerned)
+      return answer(concerned)
+    })
+
+const finaliseLanded =
+  (state: State.State): Service["finaliseLanded"] =>
+  (authority, chainId, hashes) =>
+    step(() => {
+      for (const op of named(state, authority, chainId, hashes))
+        if (op.state === "settled") op.handover = null
+      return done
+    })
+
+/** Why the request may not have a transaction of its own on that chain; null: it may. */
+const notDirect = (state: State.State, chainId: bigint, requestId: string): string | null => {
+  const request = state.requests.get(requestId)
+  if (request?.chainId !== chainId) return "the request was not accepted on this chain"
+  if (request.state !== "open") return "the request is final"
+  return request.direct.some((it) => State.isOpen(it) || it.state === "settled")
+    ? "the request has a signed transaction already"
+    : null
+}
 
 const allocate =
   (state: State.State) =>
   (request: AllocationRequest): Effect.Effect<AllocationResult, JournalError> =>
     step<AllocationResult>(() => {
-      const { balance, chainId, chainNonce, maxCost, requestId } = request
-      if (!fits(256, [maxCost, balance]) || !fits(64, [chainNonce])) return refuse(outOfRange)
-      if (new Set(request.ops).size !== request.ops.length)
-        return refuse("two ops of one transaction have the same index")
-      if (state.requests.get(requestId)?.chainId !== chainId)
-        return refuse("the request was not accepted on this chain")
-      const ops = request.ops.flatMap(
-        (index) => state.byElement.get(State.elementName(requestId, index)) ?? []
-      )
-      if (
-        ops.length !== request.ops.length ||
-        ops.some((op) => !State.isUnderWay(op) || State.isSignedElsewhere(op, null))
-      )
-        return refuse("an op is not accepted, is final, or is in a signed transaction already")
-      const lane = laneOf(state, request)
+      const { access, balance, chainId, chainNonce, direct, maxCost, signer } = request
+      if (!fits(256, [chainId, maxCost, balance]) || !fits(64, [chainNonce])) return refuse(outOfRange)
+      if (direct !== null && request.ops.length > 0)
+        return refuse("a request's own transaction carries no ops")
+      if (new Set(request.ops.map(State.elementName)).size !== request.ops.length)
+        return refuse("a transaction carries an op only once")
+      const ops = request.ops
+        .flatMap((ref) => state.byElement.get(State.elementName(ref)) ?? [])
+        .filter(({ intent: { space } }) => space.chainId === chainId && space.authority === signer)
+      if (ops.length !== request.ops.length || ops.some((op) => op.state !== "accepted"))
+        return refuse("an op is not accepted, or is of another chain or authority")
+      const wrong = direct === null ? null : notDirect(state, chainId, direct)
+      if (wrong !== null) return refuse(wrong)
+      const lane = State.laneOf(state, request)
       const { nonce, reserved } = State.next(lane, request)
       if (!fits(64, [nonce])) return refuse(outOfRange)
       if (reserved + maxCost > balance) return answer({ _tag: "insufficientFunds", reserved })
       const transaction: State.Transaction = {
+        chainId,
+        signer,
         nonce,
         state: "allocated",
+        access,
         maxCost,
         ops,
+        direct,
         versions: new Map(),
-        txHash: null
+        order: 0,
+        signedAt: 0,
+        mined: null
       }
-      for (const op of ops) op.transactions = [...op.transactions, transaction]
+      for (const op of ops) op.transactions.push(transaction)
+      if (direct !== null) state.requests.get(direct)?.direct.push(transaction)
       state.lanes.set(State.laneName(request), lane.set(nonce, transaction))
       return answer({ _tag: "allocated", nonce })
     })
 
 const unallocate =
-  (state: State.State) =>
-  (lane: Lane, nonce: bigint): Effect.Effect<void, JournalError> =>
+  (state: State.State): Service["unallocate"] =>
+  (lane, nonce) =>
     step(() => {
-      const transaction = laneOf(state, lane).get(nonce)
+      const transaction = State.find(state, lane, nonce)
       if (transaction?.state !== "allocated" && transaction?.state !== "free")
         return refuse("only a nonce that is handed out and not signed can be handed back")
       transaction.state = "free"
-      transaction.maxCost = 0n
       transaction.ops = []
+      transaction.direct = null
       return done
     })
+
+/** Why the first bytes of a nonce may not be stored; null: they may. */
+const notSigned = (state: State.State, { chainId, direct, ops }: State.Transaction): string | null => {
+  if (ops.some((op) => op.state === "abandoned")) return "the transaction carries an op that was given up"
+  if (ops.some((op) => op.state === "sent"))
+    return "the transaction carries an op that is sent some other way"
+  if (ops.some((op) => op.userOpHash === null)) return "the transaction carries an op without a hash"
+  return direct === null ? null : notDirect(state, chainId, direct)
+}
 
 const recordSigned =
-  (state: State.State): Context.Tag.Service<typeof Journal>["recordSigned"] =>
+  (state: State.State): Service["recordSigned"] =>
   (signed) =>
-    step(() => {
-      if (!fits(256, [signed.maxFeePerGas, signed.maxPriorityFeePerGas])) return refuse(outOfRange)
-      const transaction = laneOf(state, signed).get(signed.nonce)
+    step((now) => {
+      const { chainId, maxFeePerGas, maxPriorityFeePerGas, raw, txHash } = signed
+      if (!fits(256, [maxFeePerGas, maxPriorityFeePerGas])) return refuse(outOfRange)
+      const transaction = State.find(state, signed, signed.nonce)
       if (transaction?.state !== "allocated" && transaction?.state !== "signed")
         return refuse("only for a nonce that is handed out and open can bytes be stored")
-      if (transaction.ops.some((op) => op.state === "abandoned"))
-        return refuse("the transaction carries an op that was given up")
-      if (transaction.ops.some((op) => State.isSignedElsewhere(op, transaction)))
-        return refuse("the transaction carries an op of another signed transaction")
-      transaction.state = "signed"
-      if (!transaction.versions.has(signed.txHash)) transaction.versions.set(signed.txHash, signed)
-      for (const op of transaction.ops.filter(State.isUnderWay)) {
-        op.state = "sent"
-        op.txHash = signed.txHash
+      if (transaction.state === "allocated") {
+        const wrong = notSigned(state, transaction)
+        if (wrong !== null) return refuse(wrong)
+        transaction.state = "signed"
+        transaction.order = state.signed++
       }
+      if (transaction.versions.has(txHash)) return done
+      transaction.versions.set(txHash, { txHash, raw, maxFeePerGas, maxPriorityFeePerGas })
+      transaction.signedAt = now
+      const name = State.hashName(chainId, txHash)
+      state.byTxHash.set(name, [...(state.byTxHash.get(name) ?? []), transaction])
+      for (const op of transaction.ops.filter(State.isUnderWay)) State.moveOp(state, op, "sent", txHash)
       return done
     })
+
+/** The mined transaction is signed again. */
+const withdraw = (state: State.State, transaction: State.Transaction): void => {
+  transaction.state = "signed"
+  transaction.mined = null
+  const newest = [...transaction.versions.keys()].at(-1) ?? null
+  for (const op of transaction.ops) if (op.state !== "abandoned") State.moveOp(state, op, "sent", newest)
+  State.reopen(state, State.concerned(transaction))
+}
 
 const settle =
-  (state: State.State): Context.Tag.Service<typeof Journal>["settle"] =>
-  (mined, ops) =>
+  (state: State.State): Service["settle"] =>
+  ({ blockHash, blockNumber, nonce, success, txHash, ...lane }, outcomes, final) =>
     step(() => {
-      if (!fits(64, [mined.blockNumber])) return refuse(outOfRange)
-      const transaction = laneOf(state, mined).get(mined.nonce)
+      if (!fits(64, [blockNumber])) return refuse(outOfRange)
+      const transaction = State.find(state, lane, nonce)
+      const isSettled = transaction?.state === "settled" && transaction.mined?.txHash === txHash
       const mayMine =
-        transaction?.state === "signed"
-          ? transaction.versions.has(mined.txHash)
-          : transaction?.state === "settled" && transaction.txHash === mined.txHash
-      if (transaction === undefined || !mayMine)
+        transaction !== undefined && State.isOpen(transaction) && transaction.versions.has(txHash)
+      if (transaction === undefined || (!isSettled && !mayMine))
         return refuse("only the one transaction that was signed for a nonce can settle it")
-      transaction.state = "settled"
-      transaction.txHash = mined.txHash
-      for (const outcome of ops) {
-        const op = State.alive(state, { authority: mined.signer, chainId: mined.chainId }, outcome.userOpHash)
-        if (op === undefined || !State.isUnderWay(op)) continue
-        op.txHash = outcome.txHash
-        op.revertData = outcome.revertData
-        if (outcome.success === null) State.abandonOp(state, op)
-        else State.settleOp(state, op, outcome.success)
-      }
-      return done
+      if (isSettled) return answer(State.concerned(transaction))
+      const { mined } = transaction
+      if (mined !== null && (mined.txHash !== txHash || mined.blockHash !== blockHash))
+        withdraw(state, transaction)
+      transaction.state = final ? "settled" : "mined"
+      transaction.mined = { txHash, success, blockNumber, blockHash }
+      State.settleOps(state, transaction.ops, outcomes)
+      if (final) State.letGo(state, transaction)
+      return answer(State.concerned(transaction))
     })
 
-const toRecord = (op: State.Op): OpRecord => ({
-  accountId: op.accountId,
-  requestId: op.requestId,
-  index: op.intent.index,
-  userOpHash: op.userOpHash,
-  space: {
-    authority: op.intent.space.authority,
-    chainId: op.intent.space.chainId,
-    entryPoint: op.intent.space.entryPoint,
-    wallet: op.intent.space.wallet
-  },
-  nonceKey: op.intent.nonceKey,
-  sequence: op.intent.sequence,
-  state: op.state,
-  txHash: op.txHash,
-  success: op.success,
-  revertData: op.revertData
-})
+const finalise =
+  (state: State.State): Service["finalise"] =>
+  (lane, nonce) =>
+    step(() => {
+      const transaction = State.find(state, lane, nonce)
+      if (transaction?.state !== "mined" && transaction?.state !== "settled")
+        return refuse("only a mined transaction reaches settled depth")
+      if (transaction.state === "mined") {
+        transaction.state = "settled"
+        State.letGo(state, transaction)
+      }
+      return answer(State.concerned(transaction))
+    })
+
+const unsettle =
+  (state: State.State): Service["unsettle"] =>
+  (lane, nonce) =>
+    step(() => {
+      const transaction = State.find(state, lane, nonce)
+      if (transaction?.state !== "mined" && transaction?.state !== "signed")
+        return refuse("only a mined transaction that is not settled vanishes")
+      if (transaction.state === "mined") withdraw(state, transaction)
+      return answer(State.concerned(transaction))
+    })
+
+const strand =
+  (state: State.State): Service["strand"] =>
+  (lane, nonce) =>
+    step(() => {
+      const transaction = State.find(state, lane, nonce)
+      if (transaction?.state !== "signed" && transaction?.state !== "foreign")
+        return refuse("only a signed transaction that is not mined loses its nonce")
+      if (transaction.state === "signed") {
+        transaction.state = "foreign"
+        State.letGo(state, transaction)
+      }
+      return answer(State.concerned(transaction))
+    })
+
+const findTransaction =
+  (state: State.State): Service["findTransaction"] =>
+  (accountId, chainId, txHash) =>
+    step(() => {
+      const all = state.byTxHash.get(State.hashName(chainId, txHash)) ?? []
+      const found = all.find((it) => it.access.accountId === accountId)
+      return answer(found === undefined ? null : Records.transactionRecord(found))
+    })
 
 const findOp =
-  (state: State.State): Context.Tag.Service<typeof Journal>["findOp"] =>
+  (state: State.State): Service["findOp"] =>
   (accountId, chainId, userOpHash) =>
-    step<OpRecord | null>(() => {
+    step(() => {
       const ops = state.byHash.get(State.hashName(chainId, userOpHash)) ?? []
       const own = ops.filter((op) => op.accountId === accountId)
       const found = own.findLast((op) => op.state !== "abandoned") ?? own.at(-1)
-      return answer(found === undefined ? null : toRecord(found))
+      return answer(found === undefined ? null : Records.opRecord(found))
     })
 
 /** A journal that ends with the process: for tests, and for embedders that need no durability. */
-export const make: Effect.Effect<Context.Tag.Service<typeof Journal>> = Effect.sync(() => {
+export const make: Effect.Effect<Service> = Effect.sync(() => {
   const state = State.make()
   return {
     lease: lease(state),
     release: release(state),
-    accept: accept(state),
+    accept: Acceptances.accept(state),
+    refuse: refuseElements(state),
+    finish: finish(state),
+    request: request(state),
+    requestOf: requestOf(state),
+    unfinished: unfinished(state),
+    forget: forget(state),
     identify: identify(state),
     abandon: abandon(state),
     allocate: allocate(state),
     unallocate: unallocate(state),
     recordSigned: recordSigned(state),
     settle: settle(state),
+    finalise: finalise(state),
+    unsettle: unsettle(state),
+    strand: strand(state),
+    handOver: handOver(state),
+    land: land(state),
+    unland: unland(state),
+    finaliseLanded: finaliseLanded(state),
+    takeBack: takeBack(state),
+    handedOver: step(() => answer(Records.handovers(state.requests.values()))),
+    open: step(() => answer(Records.openRecords(state.lanes.values()))),
+    openOf: (lane) => step(() => answer(Records.openRecords([State.laneOf(state, lane)]))),
+    findTransaction: findTransaction(state),
     findOp: findOp(state)
   }
 })

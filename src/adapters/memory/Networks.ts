@@ -23,10 +23,15 @@ export interface Options {
 const fail = (message: string) => Effect.fail(new NetworksError({ message }))
 
 const check = (profile: NetworkProfile): Effect.Effect<NetworkProfile, NetworksError> => {
-  const { caps, chainId, confirmations, pollIntervalMillis, receiptTimeoutMillis } = profile
+  const { bumpAfterMillis, caps, chainId, confirmations, maxInFlight, settledDepth } = profile
+  const { pollIntervalMillis, receiptTimeoutMillis } = profile
   if (!Number.isSafeInteger(confirmations) || confirmations < 1)
     return fail(`chain ${chainId}: confirmations is less than 1`)
-  if (!(receiptTimeoutMillis > 0) || !(pollIntervalMillis > 0))
+  if (!Number.isSafeInteger(settledDepth) || settledDepth < confirmations)
+    return fail(`chain ${chainId}: settledDepth is less than confirmations`)
+  if (!Number.isSafeInteger(maxInFlight) || maxInFlight < 1)
+    return fail(`chain ${chainId}: maxInFlight is less than 1`)
+  if (!(bumpAfterMillis > 0) || !(receiptTimeoutMillis > 0) || !(pollIntervalMillis > 0))
     return fail(`chain ${chainId}: a time is not above 0`)
   if (caps.maxFeePerGas <= 0n || caps.maxPriorityFeePerGas < 0n || caps.transactionGas <= 0n)
     return fail(`chain ${chainId}: a cap permits nothing`)

@@ -10,6 +10,7 @@ import type {
   NonceSpace,
   OpIntent
 } from "../../application/ports/Journal.js"
+import * as Requests from "./Requests.js"
 import * as Store from "./Store.js"
 
 /** Undoes the transaction; the result is the answer. */
@@ -22,7 +23,7 @@ const spaceName = (space: NonceSpace): string => `${walletName(space)} ${space.e
 
 const walletName = (space: NonceSpace): string => `${space.authority} ${space.chainId} ${space.wallet}`
 
-const check = ({ chainId, deployments, funds, ops }: Acceptance): Effect.Effect<void, JournalError> =>
+const check = ({ chainId, deployments, failed, funds, ops }: Acceptance): Effect.Effect<void, JournalError> =>
   Effect.gen(function* () {
     yield* Store.fits(256, [
       chainId,
@@ -39,41 +40,13 @@ const check = ({ chainId, deployments, funds, ops }: Acceptance): Effect.Effect<
     )
     if (new Set(ops.map((op) => op.index)).size !== ops.length)
       return yield* Store.refuse("two ops of one acceptance have the same index")
+    if (failed.some((element) => ops.some((op) => op.index === element.index)))
+      return yield* Store.refuse("an element is both accepted and refused")
     if (ops.some((op) => op.space.chainId !== chainId) || deployments.some((it) => it.chainId !== chainId))
       return yield* Store.refuse("an acceptance is for one chain")
     const funded = new Set(funds.map((entry) => spaceName(entry.space)))
     if (ops.some((op) => !funded.has(spaceName(op.space))))
       return yield* Store.refuse("the funds of a wallet are missing")
-  })
-
-const writeRequest = ({ sql }: Store.Store, acceptance: Acceptance, now: number) =>
-  Effect.gen(function* () {
-    const { accountId, endpoint, requestId } = acceptance
-    const chainId = acceptance.chainId.toString()
-    yield* sql`
-      insert into requests ${sql.insert({
-        request_id: requestId,
-        account_id: accountId,
-        endpoint,
-        chain_id: chainId,
-        accepted_at: now
-      })}
-      on conflict (request_id) do nothing`
-    const same = yield* sql`
-      select request_id from requests
-      where request_id = ${requestId} and account_id = ${accountId} and endpoint = ${endpoint}
-        and chain_id = ${chainId}`
-    if (same.length === 0) return yield* Store.refuse("the request was accepted as another one")
-    for (const chunk of Store.chunks(acceptance.ops)) {
-      const alive = yield* sql`
-        select op_id from ops
-        where request_id = ${requestId} and state <> 'abandoned'
-          and ${sql.in(
-            "op_index",
-            chunk.map((op) => op.index)
-          )}`
-      if (alive.length > 0) return yield* Store.refuse("the request has an op of the same index already")
-    }
   })
 
 /** What ops under way hold of each wallet, by wallet. */
@@ -116,6 +89,7 @@ const writeOps = ({ sql }: Store.Store, { ops, requestId }: Acceptance, now: num
             sequence: Store.uint64(op.sequence),
             user_op_hash: op.userOpHash,
             reserve: op.reserve.toString(),
+            returned: op.returned,
             state: "accepted",
             accepted_at: now
           }))
@@ -197,9 +171,13 @@ export const accept =
           yield* check(acceptance)
           const { deployments, ops, requestId } = acceptance
           const now = yield* Clock.currentTimeMillis
-          const locks = ops.map(({ space }) => `wallet:${space.authority}:${space.chainId}:${space.wallet}`)
+          const locks = [
+            ...ops.map(({ space }) => `wallet:${space.authority}:${space.chainId}:${space.wallet}`),
+            ...deployments.map((it) => `deployment:${it.chainId}:${it.factory}:${it.create2Salt}`)
+          ]
           yield* Effect.forEach(Store.distinct(locks), store.lock, { discard: true })
-          yield* writeRequest(store, acceptance, now)
+          const owner = yield* Requests.write(store, acceptance)
+          if (owner !== null) return yield* conflict({ _tag: "known", requestId: owner })
           const held = yield* readHeld(store, acceptance)
           yield* writeOps(store, acceptance, now)
           yield* checkFunds(acceptance, held)

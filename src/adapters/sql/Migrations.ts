@@ -4,6 +4,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as ErrorCode from "./ErrorCode.js"
 import { abi } from "./schema/Abi.js"
+import { handovers } from "./schema/Handovers.js"
 import { journal } from "./schema/Journal.js"
 
 /** The schema cannot be brought to what this version of the program expects. */
@@ -14,7 +15,8 @@ const table = "castellan_migrations"
 /** By number: the migrator skips one whose number is not above the latest that ran. */
 const migrations = {
   "0001_journal": journal,
-  "0002_abi": abi
+  "0002_abi": abi,
+  "0003_handovers": handovers
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

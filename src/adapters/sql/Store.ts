@@ -1,10 +1,13 @@
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
+import type { Fragment } from "@effect/sql/Statement"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import type * as Redacted from "effect/Redacted"
 import { JournalError } from "../../application/ports/Journal.js"
 import * as Uint from "../../domain/evm/Uint.js"
 import * as ErrorCode from "./ErrorCode.js"
+import * as Seal from "./Seal.js"
 
 /** The connection of a journal, and how its methods use it. */
 export interface Store {
@@ -15,12 +18,24 @@ export interface Store {
   ) => Effect.Effect<A, Exclude<E, SqlError> | JournalError>
   /** Keeps others that lock the same name out until the transaction ends. */
   readonly lock: (name: string) => Effect.Effect<void, SqlError>
+  /** End of a query whose rows are kept from others until the transaction ends. */
+  readonly forUpdate: Fragment
+  readonly seal: Seal.Seal
+}
+
+export interface Options {
+  /** What requests and nodes are sealed with at rest. The same one opens them: keep it as long as the database. */
+  readonly sealingKey: Redacted.Redacted<string>
 }
 
 const storeFailed = (error: SqlError): JournalError =>
   new JournalError({ message: `the journal's store failed${ErrorCode.suffix(error)}` })
 
 const isSqlError = (error: unknown): error is SqlError => error instanceof SqlError
+
+/** PostgreSQL undid one of two transactions that stood in each other's way: it may be run again. */
+const isBroken = (error: unknown): boolean =>
+  isSqlError(error) && [" (40001)", " (40P01)"].includes(ErrorCode.suffix(error))
 
 /** All of the effect is durable, or none of it is. */
 export const transaction =
@@ -45,10 +60,18 @@ export const lock =
       orElse: () => Effect.void
     })
 
-export const make = (sql: SqlClient.SqlClient): Store => ({
+export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store => ({
   sql,
+  seal: Seal.make(sealingKey),
+  forUpdate: sql.onDialectOrElse({
+    pg: () => sql.literal("for update"),
+    orElse: () => sql.literal("")
+  }),
   transaction: <A, E>(effect: Effect.Effect<A, E>) =>
-    Effect.catchIf(transaction(sql)(effect), isSqlError, (error) => Effect.fail(storeFailed(error))),
+    transaction(sql)(effect).pipe(
+      Effect.retry({ times: 3, while: isBroken }),
+      Effect.catchIf(isSqlError, (error) => Effect.fail(storeFailed(error)))
+    ),
   lock: lock(sql)
 })
 

@@ -1,65 +1,160 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import type {
   AllocationRequest,
   AllocationResult,
   JournalError,
   Lane,
-  OpSettlement,
+  OpRef,
   SignedTransaction,
-  TransactionSettlement
+  TransactionRecord
 } from "../../application/ports/Journal.js"
+import * as Ops from "./Ops.js"
+import * as Requests from "./Requests.js"
 import * as Store from "./Store.js"
 
-const laneName = ({ chainId, signer }: Lane): string => `lane:${chainId}:${signer}`
+/** Keeps others out of the lane until the transaction ends. */
+export const lockLane = ({ lock }: Store.Store, { chainId, signer }: Lane) =>
+  lock(`lane:${chainId}:${signer}`)
 
-/** The ops that a transaction of the request will carry; refuses those that no transaction may carry. */
-const carried = ({ sql }: Store.Store, request: AllocationRequest) =>
+/** The condition that names a row of a nonce in any of the tables that have one. */
+export const at = ({ sql }: Store.Store, { chainId, signer }: Lane, nonce: bigint) =>
+  sql`chain_id = ${chainId.toString()} and signer = ${signer} and nonce = ${Store.uint64(nonce)}`
+
+export const sealName = ({ chainId, signer }: Lane, nonce: bigint): string =>
+  `transaction ${chainId} ${signer} ${nonce}`
+
+export interface State {
+  readonly state: "free" | "allocated" | TransactionRecord["state"]
+  readonly direct: string | null
+  readonly tx_hash: string | null
+  readonly block_hash: string | null
+}
+
+/** The nonce's row and its ops. */
+export const find = (store: Store.Store, lane: Lane, nonce: bigint) =>
   Effect.gen(function* () {
-    const { ops, requestId } = request
-    const chainId = request.chainId.toString()
-    const known = yield* sql`
-      select request_id from requests where request_id = ${requestId} and chain_id = ${chainId}`
-    if (known.length === 0) return yield* Store.refuse("the request was not accepted on this chain")
-    const ids: Array<number | string> = []
-    for (const chunk of Store.chunks(ops)) {
-      const rows = yield* sql<{ readonly op_id: number | string }>`
-        select op_id from ops
-        where request_id = ${requestId} and ${sql.in("op_index", chunk)}
-          and state <> 'abandoned' and state in ('accepted', 'sent')
-          and not exists (
-            select 1 from transaction_ops
-            join transactions on transactions.chain_id = transaction_ops.chain_id
-              and transactions.signer = transaction_ops.signer and transactions.nonce = transaction_ops.nonce
-            where transaction_ops.op_id = ops.op_id and transactions.state = 'signed'
-          )`
-      for (const row of rows) ids.push(row.op_id)
-    }
-    if (ids.length !== ops.length)
-      return yield* Store.refuse("an op is not accepted, is final, or is in a signed transaction already")
+    const { sql } = store
+    yield* Store.fits(64, [nonce])
+    yield* lockLane(store, lane)
+    const [row] = yield* sql<State>`
+      select state, direct, tx_hash, block_hash from transactions where ${at(store, lane, nonce)}`
+    if (row === undefined) return null
+    const ids = yield* sql<{ readonly op_id: Ops.Id }>`
+      select op_id from transaction_ops where ${at(store, lane, nonce)}`
+    const ops = yield* Ops.lockIds(
+      store,
+      ids.map((it) => it.op_id)
+    )
+    const concerned = [...ops.map((op) => op.request_id), ...(row.direct === null ? [] : [row.direct])]
+    return { row, ops, concerned: Store.distinct(concerned) }
+  })
+
+/** The ops that a transaction will carry, in their order; refuses those that it may not carry. */
+const lockOps = (store: Store.Store, { chainId, ops, signer }: AllocationRequest) =>
+  Effect.gen(function* () {
+    const { forUpdate, sql } = store
+    const found = new Map<string, Ops.Id>()
+    const name = ({ index, requestId }: OpRef) => `${index} ${requestId}`
+    if (new Set(ops.map(name)).size < ops.length)
+      return yield* Store.refuse("a transaction carries an op only once")
+    for (const requestId of Store.distinct(ops.map((op) => op.requestId)))
+      for (const chunk of Store.chunks(ops.filter((op) => op.requestId === requestId))) {
+        const rows = yield* sql<Pick<Ops.State, "op_id" | "op_index">>`
+          select op_id, op_index from ops
+          where request_id = ${requestId} and state <> 'abandoned' and state = 'accepted'
+            and chain_id = ${chainId.toString()} and authority = ${signer}
+            and ${sql.in(
+              "op_index",
+              chunk.map((op) => op.index)
+            )}
+          order by op_id ${forUpdate}`
+        for (const row of rows) found.set(name({ requestId, index: row.op_index }), row.op_id)
+      }
+    const ids = ops.flatMap((op) => found.get(name(op)) ?? [])
+    if (ids.length < ops.length)
+      return yield* Store.refuse("an op is not accepted, or is of another chain or authority")
     return ids
   })
 
-/** The nonce to hand out, and what the transactions under way of the lane may cost. */
-const next = ({ sql }: Store.Store, request: AllocationRequest) =>
+/** Refuses a request that may not have a transaction of its own in this lane. */
+const checkDirect = (store: Store.Store, { chainId }: Lane, requestId: string) =>
   Effect.gen(function* () {
-    const { signer } = request
-    const chainId = request.chainId.toString()
-    const signed = yield* sql<{ readonly max_cost: string }>`
-      select max_cost from transactions
-      where chain_id = ${chainId} and signer = ${signer} and state = 'signed'`
-    const reserved = signed.reduce((sum, row) => sum + BigInt(row.max_cost), 0n)
-    const [unsigned] = yield* sql<{ readonly nonce: string }>`
+    const row = yield* Requests.locked(store, requestId)
+    if (row?.chain_id !== chainId.toString())
+      return yield* Store.refuse("the request was not accepted on this chain")
+    if (row.state !== "open") return yield* Store.refuse("the request is final")
+    const signed = yield* store.sql`
       select nonce from transactions
-      where chain_id = ${chainId} and signer = ${signer} and state in ('free', 'allocated')
-        and nonce >= ${Store.uint64(request.chainNonce)}
-      order by nonce limit 1`
-    if (unsigned !== undefined) return { reserved, nonce: BigInt(unsigned.nonce) }
-    const [highest] = yield* sql<{ readonly nonce: string }>`
-      select nonce from transactions where chain_id = ${chainId} and signer = ${signer}
-      order by nonce desc limit 1`
-    const after = highest === undefined ? 0n : BigInt(highest.nonce) + 1n
-    return { reserved, nonce: after > request.chainNonce ? after : request.chainNonce }
+      where direct = ${requestId} and direct is not null and state in ('signed', 'mined', 'settled')`
+    if (signed.length > 0) return yield* Store.refuse("the request has a signed transaction already")
+  })
+
+const page = 100
+
+/** The lowest nonce from the chain's on for which nothing was ever signed. */
+const nextNonce = ({ sql }: Store.Store, { chainId, chainNonce, signer }: AllocationRequest) =>
+  Effect.gen(function* () {
+    for (let nonce = chainNonce; ; ) {
+      yield* Store.fits(64, [nonce])
+      const rows = yield* sql<{ readonly nonce: string }>`
+        select nonce from transactions
+        where chain_id = ${chainId.toString()} and signer = ${signer} and nonce >= ${Store.uint64(nonce)}
+          and state in ('signed', 'mined', 'settled', 'foreign')
+        order by nonce limit ${sql.literal(String(page))}`
+      for (const row of rows) {
+        if (BigInt(row.nonce) !== nonce) return nonce
+        nonce++
+      }
+      if (rows.length < page) {
+        yield* Store.fits(64, [nonce])
+        return nonce
+      }
+    }
+  })
+
+/** What the lane's transactions that are not mined may cost. */
+const reservedOf = ({ sql }: Store.Store, { chainId, signer }: Lane) =>
+  Effect.map(
+    sql<{ readonly max_cost: string }>`
+      select max_cost from transactions
+      where chain_id = ${chainId.toString()} and signer = ${signer} and state in ('signed', 'mined')
+        and state = 'signed'`,
+    (rows) => rows.reduce((sum, row) => sum + BigInt(row.max_cost), 0n)
+  )
+
+const write = (store: Store.Store, request: AllocationRequest, nonce: bigint, ids: ReadonlyArray<Ops.Id>) =>
+  Effect.gen(function* () {
+    const { seal, sql } = store
+    const { accountId, key, rpc, trust } = request.access
+    const lane = {
+      chain_id: request.chainId.toString(),
+      signer: request.signer,
+      nonce: Store.uint64(nonce)
+    }
+    yield* sql`delete from transaction_ops where ${at(store, request, nonce)}`
+    yield* sql`
+      insert into transactions ${sql.insert({
+        ...lane,
+        state: "allocated",
+        account_id: accountId,
+        key_client: key === "serviceEoa" ? null : key.clientId,
+        key_version: key === "serviceEoa" ? null : (key.versionId ?? null),
+        key_asset: key === "serviceEoa" ? null : (key.assetId ?? null),
+        rpc: seal.close(sealName(request, nonce), Redacted.value(rpc)),
+        trust,
+        direct: request.direct,
+        max_cost: request.maxCost.toString(),
+        allocated_at: yield* Clock.currentTimeMillis
+      })}
+      on conflict (chain_id, signer, nonce) do update set
+        state = excluded.state, account_id = excluded.account_id, key_client = excluded.key_client,
+        key_version = excluded.key_version, key_asset = excluded.key_asset, rpc = excluded.rpc,
+        trust = excluded.trust, direct = excluded.direct, max_cost = excluded.max_cost,
+        allocated_at = excluded.allocated_at`
+    const rows = ids.map((op_id, position) => ({ ...lane, op_id, position }))
+    for (const chunk of Store.chunks(rows)) yield* sql`insert into transaction_ops ${sql.insert(chunk)}`
   })
 
 export const allocate =
@@ -67,151 +162,82 @@ export const allocate =
   (request: AllocationRequest): Effect.Effect<AllocationResult, JournalError> =>
     store.transaction(
       Effect.gen(function* () {
-        const { sql } = store
-        yield* Store.fits(256, [request.maxCost, request.balance])
+        yield* Store.fits(256, [request.chainId, request.maxCost, request.balance])
         yield* Store.fits(64, [request.chainNonce])
-        if (new Set(request.ops).size !== request.ops.length)
-          return yield* Store.refuse("two ops of one transaction have the same index")
-        yield* store.lock(laneName(request))
-        const ids = yield* carried(store, request)
-        const { nonce, reserved } = yield* next(store, request)
-        yield* Store.fits(64, [nonce])
+        if (request.direct !== null && request.ops.length > 0)
+          return yield* Store.refuse("a request's own transaction carries no ops")
+        yield* lockLane(store, request)
+        const ids = yield* lockOps(store, request)
+        if (request.direct !== null) yield* checkDirect(store, request, request.direct)
+        const nonce = yield* nextNonce(store, request)
+        const reserved = yield* reservedOf(store, request)
         const result: AllocationResult =
           reserved + request.maxCost > request.balance
             ? { _tag: "insufficientFunds", reserved }
             : { _tag: "allocated", nonce }
-        if (result._tag === "insufficientFunds") return result
-        const lane = {
-          chain_id: request.chainId.toString(),
-          signer: request.signer,
-          nonce: Store.uint64(nonce)
-        }
-        yield* sql`
-          insert into transactions ${sql.insert({
-            ...lane,
-            state: "allocated",
-            request_id: request.requestId,
-            max_cost: request.maxCost.toString(),
-            allocated_at: yield* Clock.currentTimeMillis
-          })}
-          on conflict (chain_id, signer, nonce) do update set
-            state = excluded.state, request_id = excluded.request_id, max_cost = excluded.max_cost,
-            allocated_at = excluded.allocated_at`
-        yield* sql`
-          delete from transaction_ops
-          where chain_id = ${lane.chain_id} and signer = ${lane.signer} and nonce = ${lane.nonce}`
-        for (const chunk of Store.chunks(ids))
-          yield* sql`insert into transaction_ops ${sql.insert(chunk.map((op_id) => ({ ...lane, op_id })))}`
+        if (result._tag === "allocated") yield* write(store, request, nonce, ids)
         return result
       })
     )
 
 export const unallocate =
-  ({ lock, sql, transaction }: Store.Store) =>
+  (store: Store.Store) =>
   (lane: Lane, nonce: bigint): Effect.Effect<void, JournalError> =>
-    transaction(
+    store.transaction(
       Effect.gen(function* () {
+        const { sql } = store
         yield* Store.fits(64, [nonce])
-        const chainId = lane.chainId.toString()
-        yield* lock(laneName(lane))
+        yield* lockLane(store, lane)
         const rows = yield* sql`
-          update transactions set state = 'free', request_id = null, max_cost = '0'
-          where chain_id = ${chainId} and signer = ${lane.signer} and nonce = ${Store.uint64(nonce)}
-            and state in ('free', 'allocated')
+          update transactions set state = 'free', direct = null
+          where ${at(store, lane, nonce)} and state in ('free', 'allocated')
           returning nonce`
         if (rows.length === 0)
           return yield* Store.refuse("only a nonce that is handed out and not signed can be handed back")
-        yield* sql`
-          delete from transaction_ops
-          where chain_id = ${chainId} and signer = ${lane.signer} and nonce = ${Store.uint64(nonce)}`
+        yield* sql`delete from transaction_ops where ${at(store, lane, nonce)}`
       })
     )
 
 export const recordSigned =
-  ({ lock, sql, transaction }: Store.Store) =>
+  (store: Store.Store) =>
   (signed: SignedTransaction): Effect.Effect<void, JournalError> =>
-    transaction(
+    store.transaction(
       Effect.gen(function* () {
-        yield* Store.fits(64, [signed.nonce])
+        const { sql } = store
         yield* Store.fits(256, [signed.maxFeePerGas, signed.maxPriorityFeePerGas])
-        const chainId = signed.chainId.toString()
-        const nonce = Store.uint64(signed.nonce)
-        yield* lock(laneName(signed))
-        const rows = yield* sql`
-          update transactions set state = 'signed'
-          where chain_id = ${chainId} and signer = ${signed.signer} and nonce = ${nonce}
-            and state in ('allocated', 'signed')
-          returning nonce`
-        if (rows.length === 0)
+        const found = yield* find(store, signed, signed.nonce)
+        if (found?.row.state !== "allocated" && found?.row.state !== "signed")
           return yield* Store.refuse("only for a nonce that is handed out and open can bytes be stored")
-        yield* sql`
+        const { ops, row } = found
+        if (row.state === "allocated") {
+          if (ops.some((op) => op.state === "abandoned"))
+            return yield* Store.refuse("the transaction carries an op that was given up")
+          if (ops.some((op) => op.state === "sent"))
+            return yield* Store.refuse("the transaction carries an op that is sent some other way")
+          if (ops.some((op) => op.user_op_hash === null))
+            return yield* Store.refuse("the transaction carries an op without a hash")
+          if (row.direct !== null) yield* checkDirect(store, signed, row.direct)
+          yield* sql`update transactions set state = 'signed' where ${at(store, signed, signed.nonce)}`
+        }
+        const added = yield* sql`
           insert into transaction_versions ${sql.insert({
-            chain_id: chainId,
+            chain_id: signed.chainId.toString(),
             signer: signed.signer,
-            nonce,
+            nonce: Store.uint64(signed.nonce),
             tx_hash: signed.txHash,
             raw: signed.raw,
             max_fee_per_gas: signed.maxFeePerGas.toString(),
             max_priority_fee_per_gas: signed.maxPriorityFeePerGas.toString(),
             signed_at: yield* Clock.currentTimeMillis
           })}
-          on conflict (chain_id, signer, nonce, tx_hash) do nothing`
-        const ofTransaction = sql`
-          select op_id from transaction_ops
-          where chain_id = ${chainId} and signer = ${signed.signer} and nonce = ${nonce}`
-        const elsewhere = yield* sql`
-          select other.op_id from transaction_ops as mine
-          join transaction_ops as other on other.op_id = mine.op_id
-          join transactions on transactions.chain_id = other.chain_id
-            and transactions.signer = other.signer and transactions.nonce = other.nonce
-          where mine.chain_id = ${chainId} and mine.signer = ${signed.signer} and mine.nonce = ${nonce}
-            and transactions.state = 'signed'
-            and not (other.chain_id = ${chainId} and other.signer = ${signed.signer} and other.nonce = ${nonce})`
-        if (elsewhere.length > 0)
-          return yield* Store.refuse("the transaction carries an op of another signed transaction")
-        yield* sql`
-          update ops set state = 'sent', tx_hash = ${signed.txHash}
-          where op_id in (${ofTransaction}) and state in ('accepted', 'sent')`
-        const givenUp = yield* sql`
-          select op_id from ops where op_id in (${ofTransaction}) and state = 'abandoned'`
-        if (givenUp.length > 0) return yield* Store.refuse("the transaction carries an op that was given up")
-      })
-    )
-
-const settleOp = ({ sql }: Store.Store, { chainId, signer }: Lane, op: OpSettlement) =>
-  sql`
-    update ops set state = ${op.success === null ? "abandoned" : "settled"}, tx_hash = ${op.txHash},
-      success = ${op.success === null ? null : Number(op.success)}, revert_data = ${op.revertData}
-    where chain_id = ${chainId.toString()} and user_op_hash = ${op.userOpHash}
-      and authority = ${signer} and state <> 'abandoned'
-      and state in ('accepted', 'sent')`
-
-export const settle =
-  (store: Store.Store) =>
-  (mined: TransactionSettlement, ops: ReadonlyArray<OpSettlement>): Effect.Effect<void, JournalError> =>
-    store.transaction(
-      Effect.gen(function* () {
-        const { lock, sql } = store
-        yield* Store.fits(64, [mined.nonce, mined.blockNumber])
-        const chainId = mined.chainId.toString()
-        const nonce = Store.uint64(mined.nonce)
-        yield* lock(laneName(mined))
-        yield* sql`
-          update transactions set state = 'settled', tx_hash = ${mined.txHash},
-            success = ${mined.success ? 1 : 0}, block_number = ${mined.blockNumber.toString()},
-            block_hash = ${mined.blockHash}
-          where chain_id = ${chainId} and signer = ${mined.signer} and nonce = ${nonce} and state = 'signed'
-            and exists (
-              select 1 from transaction_versions
-              where chain_id = ${chainId} and signer = ${mined.signer} and nonce = ${nonce}
-                and tx_hash = ${mined.txHash}
-            )`
-        const settled = yield* sql`
-          select nonce from transactions
-          where chain_id = ${chainId} and signer = ${mined.signer} and nonce = ${nonce}
-            and state = 'settled' and tx_hash = ${mined.txHash}`
-        if (settled.length === 0)
-          return yield* Store.refuse("only the one transaction that was signed for a nonce can settle it")
-        yield* Effect.forEach(ops, (op) => settleOp(store, mined, op), { discard: true })
+          on conflict (chain_id, signer, nonce, tx_hash) do nothing
+          returning tx_hash`
+        if (added.length > 0)
+          yield* Ops.move(
+            store,
+            ops.filter((op) => op.state === "accepted" || op.state === "sent"),
+            "sent",
+            signed.txHash
+          )
       })
     )

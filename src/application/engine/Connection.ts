@@ -5,6 +5,7 @@ import * as EntryPoint from "../../domain/op/EntryPoint.js"
 import type { Caller } from "../Caller.js"
 import { type Failure, invalid, unprocessable } from "../Failure.js"
 import { type ChainClient, ChainRpc, type ChainRpcError } from "../ports/ChainRpc.js"
+import type { LaneAccess } from "../ports/Journal.js"
 import { type NetworkProfile, Networks } from "../ports/Networks.js"
 
 /** A chain that the service may work on, and the node through which this request does it. */
@@ -13,7 +14,16 @@ export interface Connection {
   readonly profile: NetworkProfile
   /** Who chose the node: decides who is to blame for its failures. */
   readonly trust: "caller" | "operator"
+  readonly rpc: Redacted.Redacted<string>
 }
+
+/** How the lane of a key goes on through this node when no request waits for it any more. */
+export const access = (caller: Caller, { rpc, trust }: Connection, key: LaneAccess["key"]): LaneAccess => ({
+  accountId: caller.principal.accountId,
+  key,
+  rpc,
+  trust
+})
 
 /** What a failing node means for the request, as long as nothing was sent. */
 export const refusal = (
@@ -82,7 +92,7 @@ export const open = (
           `unsupported chain id ${chainId}`
         )
       )
-    return { chain, profile, trust: "caller" as const }
+    return { chain, profile, trust: "caller" as const, rpc: Redacted.make(rpc) }
   })
 
 /**
@@ -108,7 +118,7 @@ export const openOperator = (
       return yield* Effect.fail(
         unprocessable("node_refused", [{ path: "", message: "the operator's node serves another chain" }])
       )
-    return { chain, profile, trust: "operator" as const }
+    return { chain, profile, trust: "operator" as const, rpc: profile.rpc }
   })
 
 /** The version of a requested EntryPoint that the profile accepts. */

@@ -2,13 +2,19 @@ import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Queue from "effect/Queue"
 import * as Scope from "effect/Scope"
 import { Bundler } from "../ports/Bundler.js"
 import { Journal } from "../ports/Journal.js"
+import { Signers, SystemSigners } from "../ports/Signers.js"
 import * as ChainFacts from "./ChainFacts.js"
+import * as LaneKeys from "./LaneKeys.js"
 import * as Lanes from "./Lanes.js"
 import * as Releases from "./Releases.js"
+import * as Requests from "./Requests.js"
 import * as SelfBundler from "./SelfBundler.js"
+import * as Settlement from "./Settlement.js"
+import * as Upkeep from "./Upkeep.js"
 import * as Watcher from "./Watcher.js"
 
 /** What all writes of a process share. */
@@ -19,6 +25,10 @@ export class Engine extends Context.Tag("castellan/Engine")<
     readonly lanes: Lanes.Lanes
     readonly watcher: Watcher.Watcher
     readonly releases: Releases.Releases
+    readonly requests: Requests.Requests
+    readonly signerOf: LaneKeys.SignerOf
+    /** Requests whose final answer a reorganisation has undone: they are to go on. */
+    readonly reopened: Queue.Dequeue<string>
     /** Tells everybody who waits for a sent transaction what is known of it, and to look again later. */
     readonly stopWaiting: Effect.Effect<void>
     /** Lives as long as the process: accepted work runs there, whether its caller still waits or not. */
@@ -27,18 +37,34 @@ export class Engine extends Context.Tag("castellan/Engine")<
 >() {}
 
 /** The engine with its self-bundler: everything that the writing use cases need beside the adapters. */
-export const layer: Layer.Layer<Engine | Bundler, never, Journal> = Layer.scopedContext(
-  Effect.gen(function* () {
-    const journal = yield* Journal
-    const scope = yield* Scope.Scope
-    const watcher = yield* Watcher.make
-    const releases = yield* Releases.make
-    const lanes = Lanes.make(journal)
-    const facts = ChainFacts.make()
-    const stopping = yield* Deferred.make<void>()
-    const stopWaiting = Effect.asVoid(Deferred.succeed(stopping, undefined))
-    return Context.make(Engine, { facts, lanes, watcher, releases, scope, stopWaiting }).pipe(
-      Context.add(Bundler, SelfBundler.make({ journal, lanes, watcher, releases, stopping }))
-    )
-  })
-)
+export const layer: Layer.Layer<Engine | Bundler, never, Journal | Signers | SystemSigners> =
+  Layer.scopedContext(
+    Effect.gen(function* () {
+      const journal = yield* Journal
+      const scope = yield* Scope.Scope
+      const signerOf = LaneKeys.resolver(yield* Signers, yield* SystemSigners)
+      const releases = yield* Releases.make
+      const lanes = Lanes.make(journal)
+      const reopened = yield* Queue.unbounded<string>()
+      const settlement = Settlement.make(journal, releases, (requestIds) =>
+        Effect.asVoid(Queue.offerAll(reopened, requestIds))
+      )
+      const attend = Upkeep.make({ lanes, settlement, signerOf, scope })
+      const watcher = yield* Watcher.make({ settlement, releases, attend })
+      const facts = ChainFacts.make()
+      const stopping = yield* Deferred.make<void>()
+      const stopWaiting = Effect.asVoid(Deferred.succeed(stopping, undefined))
+      const requests = Requests.make({ journal, releases, stopping, scope })
+      return Context.make(Engine, {
+        facts,
+        lanes,
+        watcher,
+        releases,
+        requests,
+        signerOf,
+        reopened,
+        scope,
+        stopWaiting
+      }).pipe(Context.add(Bundler, SelfBundler.make({ lanes, watcher, scope })))
+    })
+  )

@@ -33,7 +33,15 @@ export const bounded = (signer: Signer): Signer => ({
     Effect.timeoutFail(Effect.interruptible(Effect.disconnect(signer.sign(digest))), {
       duration: signMillis,
       onTimeout: () => new SignerError({ reason: "unavailable", message: "the key provider did not answer" })
-    })
+    }).pipe(
+      // The libraries of providers may throw: that is no reason to doubt the rest of the work.
+      Effect.catchAllDefect((defect) =>
+        Effect.zipRight(
+          Effect.logError("a key provider crashed", defect),
+          new SignerError({ reason: "unavailable", message: "the key provider failed" })
+        )
+      )
+    )
 })
 
 /** The key that a request names. */

@@ -1,23 +1,34 @@
+import * as BigInts from "effect/BigInt"
+import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import type { Address } from "../../domain/evm/Address.js"
-import type { Bytes32, Hex } from "../../domain/evm/Hex.js"
+import * as Hex from "../../domain/evm/Hex.js"
 import * as Transaction from "../../domain/evm/Transaction.js"
 import type { FeePrices } from "../../domain/op/Fees.js"
 import type { ChainClient } from "../ports/ChainRpc.js"
-import type { Journal, JournalError } from "../ports/Journal.js"
+import type {
+  Journal,
+  JournalError,
+  Lane,
+  LaneAccess,
+  TransactionRecord,
+  TransactionVersion
+} from "../ports/Journal.js"
 import type { Signer, SignerError } from "../ports/Signers.js"
 
 /** One transaction that a lane shall carry. */
 export interface Payload {
-  readonly requestId: string
-  /** Indexes of the request's ops in it. */
-  readonly ops: ReadonlyArray<number>
+  readonly access: LaneAccess
+  readonly ops: TransactionRecord["ops"]
+  /** The request whose own transaction it is, when it carries no ops. */
+  readonly direct: string | null
   readonly chain: ChainClient
   readonly chainId: bigint
   readonly signer: Signer
   readonly to: Address
-  readonly data: Hex
+  readonly data: Hex.Hex
   readonly value: bigint
   readonly gasLimit: bigint
   readonly prices: FeePrices
@@ -28,30 +39,50 @@ export interface Payload {
   readonly balance: bigint
 }
 
-/** A transaction whose bytes are stored, and that was offered to the node. */
-export interface Sent {
-  readonly nonce: bigint
-  readonly txHash: Bytes32
-  readonly raw: Hex
-}
-
 /** The EOA lacks `missing` wei for this transaction beside those under way. Nothing was sent. */
 export class LaneFunds extends Data.TaggedError("LaneFunds")<{ readonly missing: bigint }> {}
 
+/** Bytes of the lane that are not those that the journal should hold: nothing is built on them. */
+export class LaneDamaged extends Data.TaggedError("LaneDamaged")<{ readonly message: string }> {}
+
 export interface Lanes {
   /**
-   * Allocates the lane's next nonce, signs, stores the bytes and only then broadcasts them. Transactions of one
-   * lane go one after another up to the broadcast. A node that refuses or does not answer is no failure here:
-   * unknown means perhaps sent, and the watcher goes on with the stored bytes.
+   * Runs while no other work of the lane does. What a transaction is built from (nonce, balance, simulation) is read
+   * inside, so that it is of the moment.
    */
-  readonly transact: (payload: Payload) => Effect.Effect<Sent, LaneFunds | SignerError | JournalError>
+  readonly exclusive: <A, E, R>(lane: Lane, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  /**
+   * Allocates the lane's next nonce, signs, and stores the bytes; inside `exclusive`. The caller then has them
+   * broadcast by the watcher: once they are stored they count as sent.
+   */
+  readonly sign: (
+    payload: Payload
+  ) => Effect.Effect<TransactionRecord, LaneFunds | SignerError | JournalError>
+  /** Signs the same payload at higher prices under the same nonce, and stores the bytes; inside `exclusive`. */
+  readonly replace: (
+    record: TransactionRecord,
+    signer: Signer,
+    prices: FeePrices
+  ) => Effect.Effect<TransactionRecord, LaneDamaged | SignerError | JournalError>
 }
 
-/** The lanes of this process. One process owns the journal, so a lock in memory is enough. */
+/** What a replacement has to be above, the highest of all versions, and whether it is of type 0. */
+export const standing = (versions: ReadonlyArray<TransactionVersion>) => ({
+  highest: versions.reduce(
+    (most, { maxFeePerGas, maxPriorityFeePerGas }) => ({
+      maxFeePerGas: BigInts.max(most.maxFeePerGas, maxFeePerGas),
+      maxPriorityFeePerGas: BigInts.max(most.maxPriorityFeePerGas, maxPriorityFeePerGas)
+    }),
+    { maxFeePerGas: 0n, maxPriorityFeePerGas: 0n }
+  ),
+  legacy: versions.some(({ raw }) => !raw.startsWith("0x02"))
+})
+
+/** The lanes of this process. */
 export const make = (journal: Journal["Type"]): Lanes => {
   const locks = new Map<string, Effect.Semaphore>()
 
-  const lockOf = (chainId: bigint, signer: Address): Effect.Semaphore => {
+  const lockOf = ({ chainId, signer }: Lane): Effect.Semaphore => {
     const key = `${chainId}:${signer}`
     const known = locks.get(key)
     if (known !== undefined) return known
@@ -60,18 +91,25 @@ export const make = (journal: Journal["Type"]): Lanes => {
     return lock
   }
 
-  const transact = (payload: Payload) =>
+  const version = (transaction: Transaction.Transaction, signature: Hex.Hex): TransactionVersion => {
+    const raw = Transaction.serialize(transaction, signature)
+    const { maxFeePerGas, maxPriorityFeePerGas } = transaction
+    return { txHash: Transaction.hash(raw), raw, maxFeePerGas, maxPriorityFeePerGas }
+  }
+
+  const sign = (payload: Payload) =>
     Effect.gen(function* () {
-      const { chain, chainId, gasLimit, prices, signer, value } = payload
+      const { access, chainId, direct, gasLimit, ops, prices, signer, value } = payload
       const lane = { chainId, signer: signer.address }
       const maxCost = gasLimit * prices.maxFeePerGas + payload.l1Fee + value
       const allocation = yield* journal.allocate({
         ...lane,
-        requestId: payload.requestId,
+        access,
         chainNonce: payload.chainNonce,
         maxCost,
         balance: payload.balance,
-        ops: payload.ops
+        ops,
+        direct
       })
       if (allocation._tag === "insufficientFunds")
         return yield* new LaneFunds({ missing: allocation.reserved + maxCost - payload.balance })
@@ -88,22 +126,47 @@ export const make = (journal: Journal["Type"]): Lanes => {
       const signature = yield* Effect.tapError(signer.sign(Transaction.signingDigest(transaction)), () =>
         journal.unallocate(lane, nonce)
       )
-      const raw = Transaction.serialize(transaction, signature)
-      const txHash = Transaction.hash(raw)
-      yield* journal.recordSigned({ ...lane, nonce, txHash, raw, ...prices })
-      yield* Effect.catchAll(chain.sendRawTransaction(raw), (error) =>
-        Effect.annotateLogs(
-          Effect.logWarning(`the node did not take a transaction; it stays watched: ${error.message}`),
-          { txHash }
-        )
-      )
-      return { nonce, txHash, raw }
+      const signed = version(transaction, signature)
+      yield* journal.recordSigned({ ...lane, nonce, ...signed })
+      const record: TransactionRecord = {
+        ...lane,
+        nonce,
+        access,
+        state: "signed",
+        versions: [signed],
+        signedAt: yield* Clock.currentTimeMillis,
+        ops,
+        direct,
+        mined: null
+      }
+      return record
+    })
+
+  const replace = (record: TransactionRecord, signer: Signer, prices: FeePrices) =>
+    Effect.gen(function* () {
+      const newest = record.versions.at(-1)
+      const parsed = Transaction.parse(newest?.raw ?? Hex.empty)
+      if (Either.isLeft(parsed) || parsed.right.from !== signer.address)
+        return yield* new LaneDamaged({ message: "the stored bytes are not a transaction of this key" })
+      const { chainId, nonce } = record
+      const transaction: Transaction.Transaction = { ...parsed.right.transaction, ...prices }
+      if (transaction.chainId !== chainId || transaction.nonce !== nonce)
+        return yield* new LaneDamaged({ message: "the stored bytes are of another nonce" })
+      const signature = yield* signer.sign(Transaction.signingDigest(transaction))
+      const lane = { chainId, signer: signer.address }
+      const signed = version(transaction, signature)
+      yield* journal.recordSigned({ ...lane, nonce, ...signed })
+      const replaced: TransactionRecord = {
+        ...record,
+        versions: [...record.versions, signed],
+        signedAt: yield* Clock.currentTimeMillis
+      }
+      return replaced
     })
 
   return {
-    transact: (payload) =>
-      Effect.uninterruptible(
-        lockOf(payload.chainId, payload.signer.address).withPermits(1)(transact(payload))
-      )
+    exclusive: (lane, effect) => lockOf(lane).withPermits(1)(effect),
+    sign: (payload) => Effect.uninterruptible(sign(payload)),
+    replace: (record, signer, prices) => Effect.uninterruptible(replace(record, signer, prices))
   }
 }

@@ -4,8 +4,7 @@ import * as Either from "effect/Either"
 import * as Address from "../../domain/evm/Address.js"
 import type { Bytes32, Hex } from "../../domain/evm/Hex.js"
 import type { Version } from "../../domain/op/EntryPoint.js"
-import * as Fees from "../../domain/op/Fees.js"
-import * as Gas from "../../domain/op/Gas.js"
+import type * as Fees from "../../domain/op/Fees.js"
 import * as Percent from "../../domain/op/Percent.js"
 import { type Failure, invalid, notAvailable, unprocessable } from "../Failure.js"
 import type { Block } from "../ports/ChainRpc.js"
@@ -14,6 +13,7 @@ import type { NetworkProfile } from "../ports/Networks.js"
 import type { ForOps } from "../Settings.js"
 import { type Connection, entryPointVersion, refusal } from "./Connection.js"
 import { Engine } from "./Engine.js"
+import * as Prices from "./Prices.js"
 import * as Wallets from "./Wallets.js"
 
 /** 400 for the settings that this version does not offer. */
@@ -104,15 +104,8 @@ export const look = (
           { path: "settings.entryPoint", message: "there is no code at this address on the chain" }
         ])
       )
-    const { caps, minPriorityFeePerGas } = profile
-    const prices = yield* Either.mapLeft(
-      Fees.quote(fees, { ...caps, minPriorityFeePerGas }, (price) => Gas.overshoot(price, buffers.price)),
-      ({ cap, needed }) =>
-        unprocessable("fees_above_cap", [
-          { path: "", message: `the chain asks for ${needed} wei a gas unit; the cap is ${cap}` }
-        ])
-    )
-    const gasBound = BigInts.min(block.gasLimit, caps.transactionGas)
+    const prices = yield* Prices.offered(profile, fees, buffers.price)
+    const gasBound = BigInts.min(block.gasLimit, profile.caps.transactionGas)
     return { block, prices, entryPointCode, wallets, gasBound }
   })
 

@@ -21,13 +21,11 @@ export const transactionFields = (receipts: ReadonlyArray<Receipt>, decoding: De
   }
 }
 
-/** One element's result; `decoded` is what its call returned in the last simulation before sending. */
-const element = (
-  index: number,
-  outcomes: Outcomes,
-  decoded: ReadonlyMap<number, unknown>,
-  decoding: Decoding
-): OperationResult => {
+/** What the call of an element returned, readable. */
+export type Decode = (index: number, returned: Hex.Hex) => unknown
+
+/** One element's result: what its call returned is of the last simulation before sending. */
+const element = (index: number, outcomes: Outcomes, decode: Decode, decoding: Decoding): OperationResult => {
   const landed = outcomes.landed.get(index)
   if (landed === undefined)
     return {
@@ -41,7 +39,7 @@ const element = (
     userOpHash: landed.userOpHash,
     success: landed.success,
     error: landed.success ? null : decoding.revert(landed.revertData ?? Hex.empty),
-    result: landed.success ? (decoded.get(index) ?? null) : null,
+    result: landed.success && landed.returned !== null ? (decode(index, landed.returned) ?? null) : null,
     txHash: landed.txHash
   }
 }
@@ -50,10 +48,10 @@ const element = (
 export const executed = (
   elements: ReadonlyArray<number>,
   outcomes: Outcomes,
-  decoded: ReadonlyMap<number, unknown>,
+  decode: Decode,
   decoding: Decoding
 ): Effect.Effect<Executed, Failure> => {
-  const results = elements.map((index) => element(index, outcomes, decoded, decoding))
+  const results = elements.map((index) => element(index, outcomes, decode, decoding))
   const returnData = results.map((result, index) => ({ [String(index)]: result }))
   if (outcomes.receipts.length === 0 && outcomes.landed.size === 0)
     return Effect.fail(refuseAll("operations", outcomes.failed, { returnData }))

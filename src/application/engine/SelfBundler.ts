@@ -1,216 +1,249 @@
+import * as BigInts from "effect/BigInt"
+import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Hex from "../../domain/evm/Hex.js"
-import * as FailedOp from "../../domain/op/FailedOp.js"
-import * as Outcome from "../../domain/op/Outcome.js"
+import * as Either from "effect/Either"
+import type * as Scope from "effect/Scope"
+import type { Bytes32, Hex } from "../../domain/evm/Hex.js"
+import type { FeePrices } from "../../domain/op/Fees.js"
+import * as Gas from "../../domain/op/Gas.js"
+import type * as Percent from "../../domain/op/Percent.js"
 import * as UserOperation from "../../domain/op/UserOperation.js"
-import { type Bundle, type Bundler, BundlerError, type Landed, type OpOutcome } from "../ports/Bundler.js"
-import {
-  type Call,
-  type CallResult,
-  type ChainClient,
-  ChainRpcError,
-  type Receipt,
-  type SimulatedCall
-} from "../ports/ChainRpc.js"
-import type { Journal, OpSettlement } from "../ports/Journal.js"
-import * as Landings from "./Landings.js"
+import { type Bundle, type Bundler, BundlerError } from "../ports/Bundler.js"
+import * as BundleSimulation from "./BundleSimulation.js"
 import type { Lanes } from "./Lanes.js"
-import type { Releases } from "./Releases.js"
 import type { Watcher } from "./Watcher.js"
 
 interface Dependencies {
-  readonly journal: Journal["Type"]
   readonly lanes: Lanes
   readonly watcher: Watcher
-  readonly releases: Releases
-  /** Done once nobody shall wait for a sent transaction any more. */
-  readonly stopping: Deferred.Deferred<void>
+  readonly scope: Scope.Scope
+}
+
+/** A bundle that waits for its transaction. */
+interface Parcel {
+  readonly bundle: Bundle
+  readonly sent: Deferred.Deferred<void, BundlerError>
 }
 
 const fail = (
   reason: BundlerError["reason"],
   message: string,
-  rest: Partial<Pick<BundlerError, "txHash" | "missing" | "dropped">> = {}
-) => new BundlerError({ reason, message, txHash: null, missing: 0n, dropped: new Map(), ...rest })
-
-const nodeFailed = (error: ChainRpcError) => fail("nodeFailed", error.message)
-
-/** `handleOps` of some ops of the bundle, as the submitting EOA would send it. */
-const callOf = (bundle: Bundle, ops: Bundle["ops"]) => ({
-  from: bundle.submitter.address,
-  to: bundle.entryPoint,
-  data: UserOperation.handleOps(
-    bundle.version,
-    ops.map(({ op }) => op),
-    bundle.submitter.address
-  ),
-  gas: bundle.gasLimit
-})
-
-/** Which ops would not succeed, with their revert data, as far as this simulation says. */
-const refusedIn = (
-  bundle: Bundle,
-  ops: Bundle["ops"],
-  simulated: SimulatedCall | CallResult
-): Map<Hex.Bytes32, Hex.Hex> => {
-  const refused = new Map<Hex.Bytes32, Hex.Hex>()
-  if (!simulated.success) {
-    const index = FailedOp.opIndex(simulated.data)
-    const named = index === null ? undefined : ops[index]
-    if (named !== undefined) refused.set(named.userOpHash, simulated.data)
-    return refused
-  }
-  if (!("logs" in simulated)) return refused
-  const outcomes = Outcome.parse(bundle.entryPoint, simulated.logs)
-  for (const { userOpHash } of ops) {
-    const outcome = outcomes.get(userOpHash)
-    if (outcome?.success !== true) refused.set(userOpHash, outcome?.revertData ?? Hex.empty)
-  }
-  return refused
-}
-
-/** JSON-RPC: method not found. */
-const methodNotFound = -32601
-
-/** One transaction on top of the latest block. A node without `eth_simulateV1` tells reverts only, and no logs. */
-const simulateCall = (
-  chain: ChainClient,
-  call: Call
-): Effect.Effect<SimulatedCall | CallResult, ChainRpcError> =>
-  Effect.catchIf(
-    Effect.flatMap(chain.simulate([call]), ([result]) =>
-      result === undefined
-        ? Effect.fail(
-            new ChainRpcError({ reason: "notAnRpc", origin: chain.origin, message: "nothing was simulated" })
-          )
-        : Effect.succeed(result)
-    ),
-    (error) => error.rpcCode === methodNotFound,
-    () => chain.call(call)
-  )
-
-/**
- * The whole bundle, simulated from the submitting EOA just before sending. Fails with `rejected` when an op would
- * not succeed. When a revert names no op, it is the last one of the shortest beginning of the bundle that reverts.
- */
-const simulate = (bundle: Bundle): Effect.Effect<void, BundlerError> =>
-  Effect.gen(function* () {
-    const run = (ops: Bundle["ops"]) => simulateCall(bundle.chain, callOf(bundle, ops))
-    const whole = yield* run(bundle.ops)
-    const refused = refusedIn(bundle, bundle.ops, whole)
-    if (!whole.success && refused.size === 0) {
-      let [passing, reverting, data] = [0, bundle.ops.length, whole.data]
-      while (reverting - passing > 1) {
-        const middle = (passing + reverting) >> 1
-        const part = yield* run(bundle.ops.slice(0, middle))
-        if (part.success) passing = middle
-        else [reverting, data] = [middle, part.data]
-      }
-      const blamed = bundle.ops[reverting - 1]
-      if (blamed !== undefined) refused.set(blamed.userOpHash, data)
-    }
-    if (refused.size > 0)
-      return yield* fail("rejected", "operations would fail in the bundle", { dropped: refused })
-  }).pipe(Effect.catchTag("ChainRpcError", nodeFailed))
+  rest: Partial<Pick<BundlerError, "missing" | "dropped">> = {}
+) => new BundlerError({ reason, message, missing: 0n, dropped: new Map(), ...rest })
 
 /** EIP-2681: the highest nonce that a transaction may have. */
 const maxNonce = 2n ** 64n - 2n
+/** A node that tells of more transactions than that on their way is not believed. */
+const maxAhead = 1_024n
 
-/** What became of the bundle's ops; those that the receipt does not show are looked up wherever they landed. */
-const outcomesOf = (
-  bundle: Bundle,
-  receipt: Receipt
-): Effect.Effect<ReadonlyMap<Hex.Bytes32, OpOutcome>, ChainRpcError> => {
-  const hashes = bundle.ops.map(({ userOpHash }) => userOpHash)
-  const shown = Landings.inReceipt(bundle.entryPoint, receipt, hashes)
-  const rest = hashes.filter((hash) => !shown.has(hash))
-  return Effect.map(
-    Landings.find(bundle.chain, bundle.entryPoint, rest, receipt.blockNumber),
-    (elsewhere) => new Map([...shown, ...elsewhere])
-  )
+/** What one transaction carries. */
+interface Load {
+  readonly parcels: ReadonlyArray<Parcel>
+  readonly prices: FeePrices
+  readonly l1Fee: bigint
+  readonly gasLimit: bigint
 }
 
-/** Submits bundles by the EOA that the bundle names, through its lane. */
-export const make = ({ journal, lanes, releases, stopping, watcher }: Dependencies): Bundler["Type"] => {
-  const settle = (bundle: Bundle, nonce: bigint, receipt: Receipt) =>
+/** The parcels together, as far as they go into one transaction: the first always does, the others in order while they fit. */
+const loadOf = ([first, ...others]: readonly [Parcel, ...ReadonlyArray<Parcel>]): Load => {
+  const { chain, entryPoint, version } = first.bundle
+  let {
+    gasBound,
+    gasOvershoot,
+    prices
+  }: { gasBound: bigint; gasOvershoot: Percent.Percent; prices: FeePrices } = first.bundle
+  const limitOf = (ops: Bundle["ops"], bound: bigint, overshoot: Percent.Percent) =>
+    Gas.transactionGasLimit(
+      version,
+      ops.map(({ op }) => op),
+      { bound, overshoot }
+    )
+  let ops = first.bundle.ops
+  // Bundles are made to fit: one that does not is tried with all that there is.
+  let gasLimit = Either.getOrElse(limitOf(ops, gasBound, gasOvershoot), () => gasBound)
+  const parcels = [first]
+  for (const parcel of others) {
+    const { bundle } = parcel
+    if (bundle.chain !== chain || bundle.entryPoint !== entryPoint) continue
+    if (bundle.prices.legacy !== prices.legacy) continue
+    const bound = BigInts.min(bundle.gasBound, gasBound)
+    const overshoot = bundle.gasOvershoot > gasOvershoot ? bundle.gasOvershoot : gasOvershoot
+    const together = limitOf([...ops, ...bundle.ops], bound, overshoot)
+    if (Either.isLeft(together)) break
+    parcels.push(parcel)
+    ops = [...ops, ...bundle.ops]
+    gasLimit = together.right
+    gasBound = bound
+    gasOvershoot = overshoot
+    prices = {
+      maxFeePerGas: BigInts.max(prices.maxFeePerGas, bundle.prices.maxFeePerGas),
+      maxPriorityFeePerGas: BigInts.max(prices.maxPriorityFeePerGas, bundle.prices.maxPriorityFeePerGas),
+      legacy: prices.legacy
+    }
+  }
+  const l1Fee = parcels.reduce((sum, { bundle }) => sum + bundle.l1Fee, 0n)
+  return { parcels, prices, l1Fee, gasLimit }
+}
+
+/**
+ * Submits bundles by the EOA that they name, through its lane. Bundles that arrive while a transaction is made leave
+ * together in the next one; an idle lane sends at once.
+ */
+export const make = ({ lanes, scope, watcher }: Dependencies): Bundler["Type"] => {
+  const queues = new Map<string, Array<Parcel>>()
+
+  const refuse = (parcel: Parcel, error: BundlerError) => Deferred.fail(parcel.sent, error)
+
+  /** Makes one transaction out of the head of the queue; parcels that may not go are refused and leave the queue. */
+  const transact = (queue: Array<Parcel>) =>
     Effect.gen(function* () {
-      const outcomes = yield* outcomesOf(bundle, receipt)
-      yield* journal.settle(
-        {
-          chainId: bundle.profile.chainId,
-          signer: bundle.submitter.address,
-          nonce,
-          txHash: receipt.txHash,
-          success: receipt.success,
-          blockNumber: receipt.blockNumber,
-          blockHash: receipt.blockHash
-        },
-        // One that is not bound to its submitter may be copied and land later: its nonce on the chain will tell.
-        bundle.ops.map(
-          ({ userOpHash }): OpSettlement => ({
-            userOpHash,
-            ...(outcomes.get(userOpHash) ?? { success: null, txHash: receipt.txHash, revertData: null })
-          })
+      const [first, ...others] = queue
+      if (first === undefined) return
+      const load = loadOf([first, ...others])
+      const { access, chain, entryPoint, profile, submitter, version } = first.bundle
+      const leave = (parcels: ReadonlyArray<Parcel>) => {
+        for (const parcel of parcels) queue.splice(queue.indexOf(parcel), 1)
+      }
+      const refuseAll = (error: BundlerError) => {
+        leave(load.parcels)
+        return Effect.forEach(load.parcels, (parcel) => refuse(parcel, error), { discard: true })
+      }
+      const ops = load.parcels.flatMap(({ bundle }) => bundle.ops)
+      const call = {
+        from: submitter.address,
+        to: entryPoint,
+        data: UserOperation.handleOps(
+          version,
+          ops.map(({ op }) => op),
+          submitter.address
+        ),
+        gas: load.gasLimit
+      }
+      const seen = yield* Effect.either(
+        Effect.all(
+          [
+            BundleSimulation.run({
+              chain,
+              version,
+              entryPoint,
+              submitter: submitter.address,
+              ops,
+              gas: load.gasLimit
+            }),
+            chain.transactionCount(submitter.address, "latest"),
+            chain.transactionCount(submitter.address, "pending"),
+            chain.balance(submitter.address)
+          ],
+          { concurrency: "unbounded" }
         )
       )
-      yield* releases.signal
-      return outcomes
-    })
-
-  const submit = (bundle: Bundle): Effect.Effect<Landed, BundlerError> =>
-    Effect.gen(function* () {
-      const { chain, profile, submitter } = bundle
-      const [, chainNonce, balance] = yield* Effect.all(
-        [
-          simulate(bundle),
-          Effect.mapError(chain.transactionCount(submitter.address, "pending"), nodeFailed),
-          Effect.mapError(chain.balance(submitter.address), nodeFailed)
-        ],
-        { concurrency: "unbounded" }
-      )
-      if (chainNonce > maxNonce)
-        return yield* fail("nodeFailed", `${chain.origin} gives a nonce of the EOA that cannot be`)
-      const sent = yield* lanes
-        .transact({
-          ...callOf(bundle, bundle.ops),
-          requestId: bundle.requestId,
-          ops: bundle.ops.map(({ index }) => index),
+      if (Either.isLeft(seen)) return yield* refuseAll(fail("nodeFailed", seen.left.message))
+      const [refused, latest, pending, balance] = seen.right
+      if (refused.size > 0) {
+        const hit = load.parcels.filter(({ bundle }) => bundle.ops.some((op) => refused.has(op.userOpHash)))
+        leave(hit)
+        return yield* Effect.forEach(
+          hit,
+          (parcel) => {
+            const dropped = new Map<Bytes32, Hex>()
+            for (const { userOpHash } of parcel.bundle.ops) {
+              const data = refused.get(userOpHash)
+              if (data !== undefined) dropped.set(userOpHash, data)
+            }
+            return refuse(parcel, fail("rejected", "operations would fail in the bundle", { dropped }))
+          },
+          { discard: true }
+        )
+      }
+      const chainNonce = BigInts.max(latest, pending)
+      if (chainNonce > maxNonce || chainNonce > latest + maxAhead)
+        return yield* refuseAll(fail("nodeFailed", `${chain.origin} gives a nonce of the EOA that cannot be`))
+      const signed = yield* Effect.either(
+        lanes.sign({
+          access,
+          ops: load.parcels.flatMap(({ bundle }) =>
+            bundle.ops.map(({ index, userOpHash }) => ({
+              requestId: bundle.requestId,
+              index,
+              userOpHash,
+              entryPoint: bundle.entryPoint
+            }))
+          ),
+          direct: null,
           chain,
           chainId: profile.chainId,
           signer: submitter,
+          to: call.to,
+          data: call.data,
           value: 0n,
-          gasLimit: bundle.gasLimit,
-          prices: bundle.prices,
-          l1Fee: bundle.l1Fee,
+          gasLimit: load.gasLimit,
+          prices: load.prices,
+          l1Fee: load.l1Fee,
           chainNonce,
           balance
         })
-        .pipe(
-          Effect.catchTags({
-            LaneFunds: ({ missing }) =>
-              fail("insufficientFunds", `the submitting EOA lacks ${missing} wei`, { missing }),
-            SignerError: (error) =>
+      )
+      if (Either.isLeft(signed)) {
+        const error = signed.left
+        switch (error._tag) {
+          case "LaneFunds":
+            return yield* refuseAll(
+              fail("insufficientFunds", `the submitting EOA lacks ${error.missing} wei`, {
+                missing: error.missing
+              })
+            )
+          case "SignerError":
+            return yield* refuseAll(
               fail(error.reason === "refused" ? "signerRefused" : "signerUnavailable", error.message)
-          }),
-          Effect.catchTag("JournalError", (error) => Effect.die(error))
-        )
-      const mined = yield* watcher.watch<ReadonlyMap<Hex.Bytes32, OpOutcome>>({
-        chain,
-        txHash: sent.txHash,
-        raw: sent.raw,
-        confirmations: profile.confirmations,
-        pollIntervalMillis: profile.pollIntervalMillis,
-        onMined: (receipt) => settle(bundle, sent.nonce, receipt)
-      })
-      const unknown = () =>
-        fail("outcomeUnknown", "transaction not confirmed in time", { txHash: sent.txHash })
-      const { receipt, settled } = yield* Effect.timeoutFail(Deferred.await(mined), {
-        duration: profile.receiptTimeoutMillis,
-        onTimeout: unknown
-      }).pipe(Effect.raceFirst(Effect.flatMap(Deferred.await(stopping), unknown)))
-      return { receipt, outcomes: settled }
+            )
+          case "JournalError":
+            // Whether the bytes were stored is not known: those who wait look into the journal again.
+            leave(load.parcels)
+            return yield* Effect.forEach(load.parcels, ({ sent }) => Deferred.die(sent, error), {
+              discard: true
+            })
+        }
+      }
+      yield* watcher.watch({ chain, profile, record: signed.right })
+      leave(load.parcels)
+      yield* Effect.forEach(load.parcels, ({ sent }) => Deferred.succeed(sent, undefined), { discard: true })
     })
 
-  return { submit }
+  const work = (key: string, queue: Array<Parcel>): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const [first] = queue
+      if (first === undefined) {
+        queues.delete(key)
+        return Effect.void
+      }
+      const lane = { chainId: first.bundle.profile.chainId, signer: first.bundle.submitter.address }
+      return watcher.room(lane, first.bundle.profile.maxInFlight).pipe(
+        Effect.zipRight(lanes.exclusive(lane, transact(queue))),
+        Effect.catchAllCause((cause) => {
+          // A defect must not leave anybody waiting, nor the lane without its worker.
+          const stranded = queue.splice(0)
+          return Effect.forEach(stranded, ({ sent }) => Deferred.die(sent, Cause.squash(cause)), {
+            discard: true
+          })
+        }),
+        Effect.zipRight(Effect.suspend(() => work(key, queue)))
+      )
+    })
+
+  return {
+    submit: (bundle) =>
+      Effect.gen(function* () {
+        const key = `${bundle.profile.chainId}:${bundle.submitter.address}`
+        const sent = yield* Deferred.make<void, BundlerError>()
+        const known = queues.get(key)
+        const queue = known ?? []
+        queue.push({ bundle, sent })
+        if (known === undefined) {
+          queues.set(key, queue)
+          yield* Effect.forkIn(Effect.interruptible(work(key, queue)), scope)
+        }
+        yield* Deferred.await(sent)
+      })
+  }
 }

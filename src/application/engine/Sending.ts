@@ -1,17 +1,13 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
-import * as Address from "../../domain/evm/Address.js"
-import * as Hex from "../../domain/evm/Hex.js"
-import * as Conditions from "../../domain/op/Conditions.js"
+import type * as Hex from "../../domain/evm/Hex.js"
 import * as FailedOp from "../../domain/op/FailedOp.js"
 import type { FeePrices } from "../../domain/op/Fees.js"
 import * as Gas from "../../domain/op/Gas.js"
 import type { UserOperation } from "../../domain/op/UserOperation.js"
 import type { Caller } from "../Caller.js"
-import { type Failure, unprocessable } from "../Failure.js"
-import { Bundler, type BundlerError, type OpOutcome, type SignedOp } from "../ports/Bundler.js"
-import type { Receipt } from "../ports/ChainRpc.js"
-import { Journal, type NonceSpace } from "../ports/Journal.js"
+import { Bundler, type BundlerError, type SignedOp } from "../ports/Bundler.js"
+import { Journal, type LaneAccess, type NonceSpace } from "../ports/Journal.js"
 import type { Signer, SignerError } from "../ports/Signers.js"
 import { type ElementFailure, elementFailure } from "./Elements.js"
 import { Engine } from "./Engine.js"
@@ -30,6 +26,8 @@ export interface Ready {
   readonly l1Fee: bigint
   /** Null when the hash depends on a signature: then `complete` gives it. */
   readonly userOpHash: Hex.Bytes32 | null
+  /** What its call returned in the simulation. */
+  readonly returned: Hex.Hex
   /** The op with everything but its own signature. Runs after acceptance. */
   readonly complete: Effect.Effect<
     { readonly op: UserOperation; readonly userOpHash: Hex.Bytes32 },
@@ -44,6 +42,8 @@ export interface Course {
   readonly caller: Caller
   readonly ground: Ground
   readonly submitter: Signer
+  /** How the submitter's lane goes on without the request. */
+  readonly access: LaneAccess
 }
 
 export interface Bounds {
@@ -52,14 +52,13 @@ export interface Bounds {
   readonly gasBound: bigint
 }
 
-/** What a try did. Elements in no map were refused only for the company they were in: they may go once more. */
+/** What a try did. Elements that are neither sent nor in a map were refused only for the company they were in. */
 export interface Try {
-  readonly landed: ReadonlyMap<number, OpOutcome & { readonly userOpHash: Hex.Bytes32 }>
   readonly failed: ReadonlyMap<number, ElementFailure>
   /** Refused because the chain is not as it was when they were prepared: worth another look, a bit later. */
   readonly outdated: ReadonlyMap<number, ElementFailure>
-  /** Of the transactions that were mined, in order. */
-  readonly receipts: ReadonlyArray<Receipt>
+  /** What stands in the way of every other bundle of the request as well. */
+  readonly forAll: ElementFailure | null
 }
 
 /** As few bundles as possible, in order; what does not fit even alone is left out. */
@@ -96,17 +95,6 @@ export const split = (
   return { bundles, tooLarge }
 }
 
-const notLanded = "the transaction reverted and the operation did not land"
-const notLandedYet =
-  "the transaction reverted and the operation has not landed; others may still land it, since it is not bound to its bundler: post the same op again, not a new one"
-
-/** Whether the op's own conditions let nobody but its submitter carry it. */
-const isBound = ({ signature }: UserOperation): boolean =>
-  Either.match(Conditions.decodeSignature(signature), {
-    onLeft: () => false,
-    onRight: ({ conditions }) => conditions.bundler !== Address.zero
-  })
-
 const bundlerFailure = (error: BundlerError, submitter: string): ElementFailure => {
   switch (error.reason) {
     case "insufficientFunds":
@@ -115,6 +103,8 @@ const bundlerFailure = (error: BundlerError, submitter: string): ElementFailure 
         `insufficient funds: the submitting EOA ${submitter} lacks ${error.missing} wei`,
         { submitter, missing: error.missing.toString() }
       )
+    case "refusedByBundler":
+      return elementFailure("bundler_refused", `the bundler refused the operation: ${error.message}`)
     case "signerRefused":
     case "signerUnavailable":
       return elementFailure("signer_unavailable")
@@ -123,33 +113,28 @@ const bundlerFailure = (error: BundlerError, submitter: string): ElementFailure 
   }
 }
 
-const indexesOf = (bundles: ReadonlyArray<ReadonlyArray<Ready>>): ReadonlyArray<number> =>
-  bundles.flatMap((bundle) => bundle.map(({ index }) => index))
+const indexesOf = (bundle: ReadonlyArray<Ready>): ReadonlyArray<number> => bundle.map(({ index }) => index)
 
 /**
- * Signs and sends accepted ops. Whatever happens here, each of them ends landed, abandoned, or watched: never in
- * between. Bundles go one after the other, each simulated on the state that its predecessor left. Fails with
- * `outcome_unknown` only.
+ * Signs one bundle of accepted ops and hands it to the bundler. Afterwards each op is `sent` or given up, never in
+ * between.
  */
 export const send = (
-  { caller: { requestId }, ground, submitter }: Course,
+  { access, caller: { requestId }, ground, submitter }: Course,
   { gasBound, prices }: Bounds,
-  bundles: ReadonlyArray<ReadonlyArray<Ready>>,
+  bundle: ReadonlyArray<Ready>,
   revert: (data: Hex.Hex) => string
-): Effect.Effect<Try, Failure, Bundler | Journal | Engine> =>
+): Effect.Effect<Try, never, Bundler | Journal | Engine> =>
   Effect.gen(function* () {
     const bundler = yield* Bundler
     const journal = yield* Journal
     const { releases } = yield* Engine
     const { buffers, connection, entryPoint, version } = ground
-    const landed = new Map<number, OpOutcome & { readonly userOpHash: Hex.Bytes32 }>()
     const failed = new Map<number, ElementFailure>()
     const outdated = new Map<number, ElementFailure>()
-    const receipts: Array<Receipt> = []
-    const result: Try = { landed, failed, outdated, receipts }
-
-    const abandon = (indexes: ReadonlyArray<number>) =>
-      journal.abandon(requestId, indexes).pipe(Effect.orDie, Effect.zipRight(releases.signal))
+    const giveUp = journal
+      .abandon(requestId, indexesOf(bundle))
+      .pipe(Effect.orDie, Effect.zipRight(releases.signal))
 
     const sign = (ready: Ready): Effect.Effect<SignedOp, SignerError> =>
       Effect.gen(function* () {
@@ -160,91 +145,45 @@ export const send = (
         return { index: ready.index, op: { ...op, signature }, userOpHash }
       })
 
-    /** True when the next bundle may go. */
-    const carry = (bundle: ReadonlyArray<Ready>, rest: ReadonlyArray<ReadonlyArray<Ready>>) =>
-      Effect.gen(function* () {
-        const unsent = indexesOf([bundle, ...rest])
-        const signed = yield* Effect.either(Effect.forEach(bundle, sign, { concurrency: "unbounded" }))
-        if (Either.isLeft(signed)) {
-          yield* abandon(unsent)
-          const failure = elementFailure("signer_unavailable", "signer unavailable", {
-            reason: signed.left.message
-          })
-          for (const index of unsent) failed.set(index, failure)
-          return false
-        }
-        const ops = signed.right
-        const gasLimit = Gas.transactionGasLimit(
-          version,
-          ops.map(({ op }) => op),
-          { bound: gasBound, overshoot: buffers.transaction }
-        )
-        const outcome = yield* Effect.either(
-          bundler.submit({
-            requestId,
-            chain: connection.chain,
-            profile: connection.profile,
-            version,
-            entryPoint,
-            ops,
-            submitter,
-            prices,
-            l1Fee: bundle.reduce((sum, { l1Fee }) => sum + l1Fee, 0n),
-            gasLimit: Either.getOrElse(gasLimit, () => gasBound)
-          })
-        )
-        if (Either.isRight(outcome)) {
-          const { outcomes, receipt } = outcome.right
-          receipts.push(receipt)
-          for (const { index, op, userOpHash } of ops) {
-            const found = outcomes.get(userOpHash)
-            if (found !== undefined) landed.set(index, { ...found, userOpHash })
-            else
-              failed.set(
-                index,
-                elementFailure("execution_failed", isBound(op) ? notLanded : notLandedYet, {
-                  txHash: receipt.txHash
-                })
-              )
-          }
-          return true
-        }
-        const error = outcome.left
-        if (error.reason === "outcomeUnknown") {
-          yield* abandon(indexesOf(rest))
-          // The transactions before it are mined: a caller who is not told of them would do their work again.
-          const txHashes = [...receipts.map(({ txHash }) => txHash), error.txHash]
-          return yield* Effect.fail(
-            unprocessable("outcome_unknown", [], { extra: { txHash: error.txHash, txHashes, requestId } })
-          )
-        }
-        yield* abandon(unsent)
-        if (error.reason !== "rejected") {
-          for (const index of unsent) failed.set(index, bundlerFailure(error, submitter.address))
-          return false
-        }
-        const dropped = ops.filter(({ userOpHash }) => error.dropped.has(userOpHash))
-        for (const { index, userOpHash } of dropped) {
-          const data = error.dropped.get(userOpHash) ?? Hex.empty
-          const kind = FailedOp.isOutdated(data) ? outdated : failed
-          kind.set(index, elementFailure("execution_failed", revert(data)))
-        }
-        if (dropped.length === 0)
-          for (const index of unsent) failed.set(index, elementFailure("execution_failed", error.message))
-        return false
+    const signed = yield* Effect.either(Effect.forEach(bundle, sign, { concurrency: "unbounded" }))
+    if (Either.isLeft(signed)) {
+      yield* giveUp
+      const failure = elementFailure("signer_unavailable", "signer unavailable", {
+        reason: signed.left.message
       })
-
-    for (const [position, bundle] of bundles.entries()) {
-      // After a defect, or an interruption at shutdown: what is in no signed transaction is given up.
-      const giveUp = Effect.forEach(
-        bundles.slice(position),
-        (each) => Effect.ignore(journal.abandon(requestId, indexesOf([each]))),
-        { discard: true }
-      )
-      const more = yield* Effect.onError(carry(bundle, bundles.slice(position + 1)), () =>
-        Effect.zipRight(giveUp, releases.signal)
-      )
-      if (!more) break
+      for (const { index } of bundle) failed.set(index, failure)
+      return { failed, outdated, forAll: failure }
     }
-    return result
+    const ops = signed.right
+    const outcome = yield* Effect.either(
+      bundler.submit({
+        requestId,
+        chain: connection.chain,
+        profile: connection.profile,
+        access,
+        version,
+        entryPoint,
+        ops,
+        submitter,
+        prices,
+        l1Fee: bundle.reduce((sum, { l1Fee }) => sum + l1Fee, 0n),
+        gasBound,
+        gasOvershoot: buffers.transaction
+      })
+    )
+    if (Either.isRight(outcome)) return { failed, outdated, forAll: null }
+    yield* giveUp
+    const error = outcome.left
+    if (error.reason !== "rejected") {
+      const failure = bundlerFailure(error, submitter.address)
+      for (const { index } of bundle) failed.set(index, failure)
+      return { failed, outdated, forAll: error.reason === "refusedByBundler" ? null : failure }
+    }
+    for (const { index, userOpHash } of ops) {
+      const data = error.dropped.get(userOpHash)
+      if (data === undefined) continue
+      const kind = FailedOp.isOutdated(data) ? outdated : failed
+      kind.set(index, elementFailure("execution_failed", revert(data)))
+    }
+    return { failed, outdated, forAll: null }
   })

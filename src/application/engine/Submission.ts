@@ -1,15 +1,24 @@
 import * as BigInts from "effect/BigInt"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
-import type { Bytes32, Hex } from "../../domain/evm/Hex.js"
+import * as Hex from "../../domain/evm/Hex.js"
 import * as Uint from "../../domain/evm/Uint.js"
+import * as Outcome from "../../domain/op/Outcome.js"
+import type { CodeOf } from "../Catalogue.js"
 import type { Failure } from "../Failure.js"
 import type { Bundler, OpOutcome } from "../ports/Bundler.js"
 import type { Receipt } from "../ports/ChainRpc.js"
-import { type Acceptance, type DeploymentIntent, Journal } from "../ports/Journal.js"
+import {
+  type Acceptance,
+  type DeploymentIntent,
+  Journal,
+  type OpRecord,
+  type RequestRecord
+} from "../ports/Journal.js"
+import { CurrentRequest } from "./CurrentRequest.js"
 import { type ElementFailure, elementFailure } from "./Elements.js"
 import { Engine } from "./Engine.js"
+import { AnsweredElsewhere } from "./Requests.js"
 import * as Sending from "./Sending.js"
 
 /** What a look at the chain made of the elements that are still to be done. */
@@ -34,10 +43,17 @@ export interface Plan<R> extends Sending.Course {
   readonly prepare: (elements: ReadonlyArray<number>) => Effect.Effect<Prepared | Busy, Failure, R>
 }
 
+/** An element whose op is on the chain. */
+export interface Landed extends OpOutcome {
+  readonly userOpHash: Hex.Bytes32
+  /** What its call returned in the last simulation before it was sent; null: nothing that was kept. */
+  readonly returned: Hex.Hex | null
+}
+
 export interface Outcomes {
-  readonly landed: ReadonlyMap<number, OpOutcome & { readonly userOpHash: Bytes32 }>
+  readonly landed: ReadonlyMap<number, Landed>
   readonly failed: ReadonlyMap<number, ElementFailure>
-  /** Of the request's own transactions, in order. */
+  /** Of the transactions that concern the request, oldest first; of their logs those of its own ops. */
   readonly receipts: ReadonlyArray<Receipt>
 }
 
@@ -50,34 +66,63 @@ const asElement = (failure: Failure): ElementFailure => {
   )
 }
 
+/** An element whose transaction was mined without it this often is given up. */
+const maxTries = 3
+const notLanded = "its transactions reverted or lost their nonce, and the operation did not land"
+/** Longer return values are not kept. */
+const maxReturned = 16_384
+
+const kept = (returned: Hex.Hex): Hex.Hex | null => (Hex.size(returned) > maxReturned ? null : returned)
+
+const landedOf = (op: OpRecord): Landed | null =>
+  op.state === "settled" && op.userOpHash !== null && op.txHash !== null
+    ? {
+        userOpHash: op.userOpHash,
+        success: op.success === true,
+        txHash: op.txHash,
+        revertData: op.revertData,
+        returned: op.returned
+      }
+    : null
+
 /**
  * Brings the elements of a request onto the chain: prepare, accept, sign, bundle, send, settle; again for those
- * that a failing neighbour, a chain that has moved on or an op under way kept out, until the profile's time-out.
+ * that a failing neighbour, a chain that has moved on or an op under way kept out, until the profile's time-out, and
+ * for those whose transaction was mined without them.
  *
- * Up to acceptance an interruption of the caller ends everything and leaves nothing. From then on the work belongs
- * to the engine and goes on without him, and what fails is a failure of elements.
+ * Up to acceptance an interruption ends everything and leaves nothing. From then on what fails is a failure of
+ * elements. A request that was accepted in an earlier life goes on where the journal says that it was.
  */
 export const run = <R>(
   plan: Plan<R>,
-  revert: (data: Hex) => string
-): Effect.Effect<Outcomes, Failure, R | Bundler | Journal | Engine> =>
+  revert: (data: Hex.Hex) => string
+): Effect.Effect<Outcomes, Failure | AnsweredElsewhere, R | Bundler | Journal | Engine | CurrentRequest> =>
   Effect.gen(function* () {
     const journal = yield* Journal
-    const { releases, scope } = yield* Engine
+    const current = yield* CurrentRequest
+    const { releases, watcher } = yield* Engine
     const { requestId } = plan.caller
-    const { profile } = plan.ground.connection
+    const { chain, profile } = plan.ground.connection
     const deadline = (yield* Clock.currentTimeMillis) + profile.receiptTimeoutMillis
-    const landed = new Map<number, OpOutcome & { readonly userOpHash: Bytes32 }>()
+    const landed = new Map<number, Landed>()
     const failed = new Map<number, ElementFailure>()
-    const receipts: Array<Receipt> = []
-    let left = plan.elements
-    let accepted = false
+    const tries = new Map<number, number>()
+    let noted = 0
 
     const fail = (failures: Iterable<readonly [number, ElementFailure]>) => {
       for (const [index, failure] of failures) failed.set(index, failure)
     }
     const failLike = (elements: ReadonlyArray<number>, failure: ElementFailure) =>
       fail(elements.map((index) => [index, failure]))
+    const open = () =>
+      plan.elements.filter((index) => !landed.has(index) && !failed.has(index) && !plan.done.has(index))
+    const failures = () => [...failed].map(([index, failure]) => ({ index, ...failure }))
+    /** Failures are durable before anything that follows from them. */
+    const note = Effect.suspend(() => {
+      if (!current.accepted() || failed.size === noted) return Effect.void
+      noted = failed.size
+      return Effect.orDie(journal.refuse(requestId, failures()))
+    })
     const release = journal.release(requestId).pipe(Effect.orDie, Effect.zipRight(releases.signal))
     /**
      * Waits until others have released something; the elements fail when there is no time left. Gives back what was
@@ -91,14 +136,86 @@ export const run = <R>(
     const waitForWallet = (elements: ReadonlyArray<number>) =>
       waitFor(elements.map((index) => [index, elementFailure("wallet_busy")]))
 
+    const record: Effect.Effect<RequestRecord> = Effect.orDie(
+      Effect.filterOrDieMessage(
+        journal.request(requestId),
+        (found): found is RequestRecord => found !== null,
+        "the journal has lost an accepted request"
+      )
+    )
+
+    /** Waits until none of these elements' ops may be on its way any more. Those that came to nothing are open again. */
+    const outcomes = (elements: ReadonlyArray<number>) =>
+      Effect.gen(function* () {
+        const own = new Set(elements)
+        const ops = yield* releases.until(
+          requestId,
+          Effect.map(record, (found) => {
+            const ours = found.ops.filter(({ index }) => own.has(index))
+            return ours.some(({ state }) => state === "sent") ? null : ours
+          })
+        )
+        const back: Array<number> = []
+        for (const op of ops) {
+          const outcome = landedOf(op)
+          if (outcome !== null) landed.set(op.index, outcome)
+          else if (op.state === "accepted") back.push(op.index)
+        }
+        if (back.length === 0) return
+        yield* Effect.orDie(journal.abandon(requestId, back))
+        for (const index of back) {
+          const tried = (tries.get(index) ?? 0) + 1
+          tries.set(index, tried)
+          if (tried >= maxTries) failed.set(index, elementFailure("execution_failed", notLanded))
+        }
+      })
+
     const prepare = (elements: ReadonlyArray<number>) =>
       Effect.catchAll(plan.prepare(elements), (failure) => {
-        if (!accepted) return Effect.fail(failure)
+        if (!current.accepted()) return Effect.fail(failure)
         failLike(elements, asElement(failure))
         return Effect.succeed(null)
       })
 
+    const accept = (
+      ready: ReadonlyArray<Sending.Ready>,
+      prepared: Prepared,
+      deployments: Prepared["deployments"]
+    ) =>
+      Effect.uninterruptible(
+        Effect.tap(
+          Effect.orDie(
+            journal.accept({
+              requestId,
+              accountId: plan.caller.principal.accountId,
+              endpoint: plan.endpoint,
+              chainId: profile.chainId,
+              body: current.body,
+              idempotency: current.idempotency,
+              ops: ready.map(({ index, nonceKey, reserve, returned, sequence, space, userOpHash }) => ({
+                index,
+                space,
+                nonceKey,
+                sequence,
+                userOpHash,
+                reserve: BigInts.min(reserve, Uint.max(256)),
+                returned: kept(returned)
+              })),
+              funds: prepared.funds,
+              deployments: deployments.map(({ intent }) => intent),
+              failed: failures()
+            })
+          ),
+          (result) => {
+            if (result._tag !== "accepted") return Effect.void
+            noted = failed.size
+            return current.accept(profile.receiptTimeoutMillis)
+          }
+        )
+      )
+
     const once = Effect.gen(function* () {
+      const left = open()
       const prepared = yield* prepare(left)
       if (prepared === null) return yield* release
       if ("busy" in prepared) return yield* waitForWallet(prepared.busy)
@@ -110,64 +227,78 @@ export const run = <R>(
       const deployments = prepared.deployments.filter(({ index }) =>
         ready.some((each) => each.index === index)
       )
-      const sending = yield* Effect.uninterruptibleMask((restore) =>
-        Effect.gen(function* () {
-          const acceptance = yield* Effect.orDie(
-            journal.accept({
-              requestId,
-              accountId: plan.caller.principal.accountId,
-              endpoint: plan.endpoint,
-              chainId: profile.chainId,
-              ops: ready.map(({ index, nonceKey, reserve, sequence, space, userOpHash }) => ({
-                index,
-                space,
-                nonceKey,
-                sequence,
-                userOpHash,
-                reserve: BigInts.min(reserve, Uint.max(256))
-              })),
-              funds: prepared.funds,
-              deployments: deployments.map(({ intent }) => intent)
-            })
-          )
-          if (acceptance._tag !== "accepted") return acceptance
-          accepted = true
-          const fiber = yield* Effect.forkIn(
-            Effect.interruptible(Sending.send(plan, prepared, bundles, revert)),
-            scope
-          )
-          return yield* restore(Fiber.join(fiber))
-        })
-      )
-      if (!("_tag" in sending)) {
-        for (const [index, outcome] of sending.landed) landed.set(index, outcome)
-        fail(sending.failed)
-        receipts.push(...sending.receipts)
-        if (sending.outdated.size > 0) return yield* waitFor(sending.outdated)
-        return yield* release
-      }
-      switch (sending._tag) {
+      const acceptance = yield* accept(ready, prepared, deployments)
+      switch (acceptance._tag) {
+        case "known":
+          return yield* new AnsweredElsewhere({ requestId: acceptance.requestId })
         case "nonceTaken":
         case "reserved":
-          return yield* waitForWallet([sending.index])
+          return yield* waitForWallet([acceptance.index])
         case "otherConfiguration": {
-          const refused = deployments[sending.deployment]
+          const refused = deployments[acceptance.deployment]
           if (refused !== undefined) failLike([refused.index], elementFailure("deployment_pending"))
           return yield* release
         }
       }
+      // One after the other, each simulated on the state that its predecessor left.
+      const outdated = new Map<number, ElementFailure>()
+      for (const [place, bundle] of bundles.entries()) {
+        const sending = yield* Sending.send(plan, prepared, bundle, revert)
+        yield* current.accept(profile.receiptTimeoutMillis)
+        fail(sending.failed)
+        for (const [index, failure] of sending.outdated) outdated.set(index, failure)
+        yield* note
+        yield* outcomes(bundle.map(({ index }) => index))
+        if (bundle.every(({ index }) => landed.has(index))) continue
+        const rest = bundles.slice(place + 1).flatMap((each) => each.map(({ index }) => index))
+        yield* Effect.orDie(journal.abandon(requestId, rest))
+        if (sending.forAll !== null) failLike(rest, sending.forAll)
+        break
+      }
+      if (outdated.size > 0) return yield* waitFor(outdated)
+      return yield* release
     })
 
-    while (left.length > 0) {
-      if (accepted && (yield* Clock.currentTimeMillis) >= deadline)
+    if (current.resumed) {
+      const before = yield* record
+      for (const { index, ...failure } of before.failed)
+        failed.set(index, { ...failure, code: failure.code as CodeOf<422> })
+      noted = failed.size
+      const unsent = before.ops.filter(({ state }) => state === "accepted").map(({ index }) => index)
+      yield* Effect.orDie(journal.abandon(requestId, unsent))
+      yield* outcomes(
+        before.ops.filter(({ state }) => state === "sent" || state === "settled").map(({ index }) => index)
+      )
+      for (const index of landed.keys()) failed.delete(index)
+    }
+    while (open().length > 0) {
+      if (current.accepted() && (yield* Clock.currentTimeMillis) >= deadline)
         failLike(
-          left,
+          open(),
           elementFailure("execution_failed", "others were refused until the request's time was over")
         )
       else yield* once
-      left = left.filter((index) => !landed.has(index) && !failed.has(index) && !plan.done.has(index))
+      yield* note
     }
-    return { landed, failed, receipts }
+    if (!current.accepted()) return { landed, failed, receipts: [] }
+
+    const { txHashes } = yield* record
+    const hashes = new Set([...txHashes, ...[...landed.values()].map(({ txHash }) => txHash)])
+    const receipts = yield* Effect.forEach(hashes, (txHash) => watcher.receiptOf(chain, txHash), {
+      concurrency: "unbounded"
+    })
+    const own = new Set([...landed.values()].map(({ userOpHash }) => userOpHash))
+    yield* current.conclude
+    return {
+      landed,
+      failed,
+      receipts: receipts
+        .sort((a, b) => (a.blockNumber < b.blockNumber ? -1 : a.blockNumber > b.blockNumber ? 1 : 0))
+        .map((receipt) => ({
+          ...receipt,
+          logs: Outcome.logsOf(plan.ground.entryPoint, receipt.logs, own)
+        }))
+    }
   }).pipe(
     Effect.ensuring(
       Effect.gen(function* () {

@@ -20,15 +20,53 @@ export interface EncodedCall {
   readonly decode: (returned: Hex.Hex) => unknown
 }
 
+/** What a function returned, as JSON; as it is when the signature does not say how, or something else. */
+export const decodeReturned = (
+  signature: FunctionSignature.FunctionSignature,
+  returned: Hex.Hex
+): unknown => {
+  if (signature.outputs === null || signature.outputs.length === 0) return returned
+  const values = Values.decode(signature.outputs, returned)
+  if (Either.isLeft(values)) return returned
+  return values.right.length === 1 ? values.right[0] : values.right
+}
+
 const decoder =
   (signature: FunctionSignature.FunctionSignature) =>
-  (returned: Hex.Hex): unknown => {
-    const inner = Either.getOrElse(WalletCalls.decodeExecuteResult(returned), () => returned)
-    if (signature.outputs === null || signature.outputs.length === 0) return inner
-    const values = Values.decode(signature.outputs, inner)
-    if (Either.isLeft(values)) return inner
-    return values.right.length === 1 ? values.right[0] : values.right
-  }
+  (returned: Hex.Hex): unknown =>
+    decodeReturned(
+      signature,
+      Either.getOrElse(WalletCalls.decodeExecuteResult(returned), () => returned)
+    )
+
+/** Calldata of a function, from its signature in words and its parameters; 400 for what is wrong with them. */
+export const encodeCall = (
+  funcSignature: string,
+  funcParams: ReadonlyArray<unknown>,
+  path: string
+): Either.Either<
+  { readonly signature: FunctionSignature.FunctionSignature; readonly data: Hex.Hex },
+  Failure
+> =>
+  Either.gen(function* () {
+    const at = path === "" ? "" : `${path}.`
+    const signature = yield* Either.mapLeft(FunctionSignature.parse(funcSignature), ({ message, why }) =>
+      invalid("invalid_function_signature", [{ path: `${at}funcSignature`, message: why }], message)
+    )
+    const data = yield* Either.mapLeft(Parameters.encodeCall(signature, funcParams), (error) =>
+      invalid(
+        "invalid_function_parameter",
+        [
+          {
+            path: error.index === null ? `${at}funcParams` : `${at}funcParams[${error.index}]`,
+            message: error.message
+          }
+        ],
+        error.message
+      )
+    )
+    return { signature, data }
+  })
 
 /** Encodes one operation; 400 for what it says wrongly, and for what this version does not offer. */
 const encode = (operation: Operation, index: number): Either.Either<EncodedCall, Failure> =>
@@ -40,25 +78,7 @@ const encode = (operation: Operation, index: number): Either.Either<EncodedCall,
     if ((operation.validUnitl ?? 0) !== 0)
       yield* Either.left(notAvailable("validUnitl", `${path}.validUnitl`))
     yield* Wallets.availableCustody(operation.walletCustody, `${path}.walletCustody`)
-    const signature = yield* Either.mapLeft(
-      FunctionSignature.parse(operation.funcSignature),
-      ({ message, why }) =>
-        invalid("invalid_function_signature", [{ path: `${path}.funcSignature`, message: why }], message)
-    )
-    const data = yield* Either.mapLeft(
-      Parameters.encodeCall(signature, operation.funcParams ?? []),
-      (error) =>
-        invalid(
-          "invalid_function_parameter",
-          [
-            {
-              path: error.index === null ? `${path}.funcParams` : `${path}.funcParams[${error.index}]`,
-              message: error.message
-            }
-          ],
-          error.message
-        )
-    )
+    const { data, signature } = yield* encodeCall(operation.funcSignature, operation.funcParams ?? [], path)
     const value = operation.value ?? 0n
     return {
       index,

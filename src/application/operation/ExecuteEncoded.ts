@@ -10,12 +10,14 @@ import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
 import type { Caller } from "../Caller.js"
 import * as Decoding from "../Decoding.js"
 import * as Connection from "../engine/Connection.js"
+import type { CurrentRequest } from "../engine/CurrentRequest.js"
 import { type ElementFailure, elementFailure } from "../engine/Elements.js"
 import { Engine } from "../engine/Engine.js"
 import * as Estimation from "../engine/Estimation.js"
 import * as Keys from "../engine/Keys.js"
 import * as Landings from "../engine/Landings.js"
 import * as Preparation from "../engine/Preparation.js"
+import type { AnsweredElsewhere } from "../engine/Requests.js"
 import * as Results from "../engine/Results.js"
 import type * as Sending from "../engine/Sending.js"
 import * as Submission from "../engine/Submission.js"
@@ -40,14 +42,25 @@ export type Request = typeof Request.Type
 export const Response = Executed
 export type Response = Executed
 
+/** What its requests need beside the caller. */
+export type Requirements = AbiStore | Bundler | ChainRpc | Engine | Journal | Networks | Signers
+
+export const kind = { endpoint: "/executeEncoded", Request, Response }
+
 /**
  * Submits ops that `/estimateGas` encoded, signed by their owners or, where they carry no signature, by the
  * request's signer. An op that was posted before is not sent again: its outcome is the answer.
  */
-export const run = (
+export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
+  Effect.flatMap(Engine, ({ requests }) => requests.run(kind, caller, request, work(caller, request)))
+
+const decode = (_: number, returned: Hex.Hex): unknown =>
+  Either.getOrElse(WalletCalls.decodeExecuteResult(returned), () => returned)
+
+const work = (
   caller: Caller,
   request: Request
-): Effect.Effect<Response, Failure, AbiStore | Bundler | ChainRpc | Engine | Journal | Networks | Signers> =>
+): Effect.Effect<Response, Failure | AnsweredElsewhere, Requirements | CurrentRequest> =>
   Effect.gen(function* () {
     const { operations, settings } = request
     yield* Preparation.available(settings)
@@ -73,12 +86,11 @@ export const run = (
     const journal = yield* Journal
     const { releases } = yield* Engine
     const deadline = (yield* Clock.currentTimeMillis) + profile.receiptTimeoutMillis
-    const decoded = new Map<number, unknown>()
-    const earlier = new Map<number, OpOutcome & { readonly userOpHash: Hex.Bytes32 }>()
+    const earlier = new Map<number, Submission.Landed>()
     const done = new Set<number>()
 
     const note = (index: number, userOpHash: Hex.Bytes32, outcome: OpOutcome) => {
-      earlier.set(index, { ...outcome, userOpHash })
+      earlier.set(index, { ...outcome, userOpHash, returned: null })
       done.add(index)
     }
 
@@ -88,6 +100,8 @@ export const run = (
         for (;;) {
           const record = yield* Effect.orDie(journal.findOp(caller.principal.accountId, chainId, userOpHash))
           if (record === null || record.state === "abandoned") return null
+          // An earlier life of this request posted it: that life is taken up where it ended.
+          if (record.requestId === caller.requestId) return null
           if (record.state === "settled" && record.txHash !== null)
             return {
               success: record.success === true,
@@ -221,10 +235,6 @@ export const run = (
             return []
           const { op, userOpHash } = own
           const { conditions, proof } = under
-          decoded.set(
-            each.index,
-            Either.getOrElse(WalletCalls.decodeExecuteResult(each.returned), () => each.returned)
-          )
           return [
             {
               index: each.index,
@@ -235,6 +245,7 @@ export const run = (
               reserve: each.prefund + WalletCalls.valueOf(op.callData),
               l1Fee: each.l1Fee,
               userOpHash,
+              returned: each.returned,
               complete: Effect.succeed({ op, userOpHash }),
               sign: (hash) =>
                 Effect.map(
@@ -254,9 +265,10 @@ export const run = (
     const outcomes = yield* Submission.run(
       {
         caller,
-        endpoint: "/executeEncoded",
+        endpoint: kind.endpoint,
         ground,
         submitter: signer,
+        access: Connection.access(caller, connection, settings.signer),
         elements: fresh.map(({ index }) => index),
         done,
         prepare
@@ -277,7 +289,7 @@ export const run = (
         failed: outcomes.failed,
         receipts: [...before, ...outcomes.receipts]
       },
-      decoded,
+      decode,
       decoding
     )
   }).pipe(Effect.withSpan("ExecuteEncoded"))

@@ -10,11 +10,13 @@ import * as UserOperation from "../../domain/op/UserOperation.js"
 import type { Caller } from "../Caller.js"
 import * as Decoding from "../Decoding.js"
 import * as Connection from "../engine/Connection.js"
+import type { CurrentRequest } from "../engine/CurrentRequest.js"
 import type { ElementFailure } from "../engine/Elements.js"
-import type { Engine } from "../engine/Engine.js"
+import { Engine } from "../engine/Engine.js"
 import * as Estimation from "../engine/Estimation.js"
 import * as Keys from "../engine/Keys.js"
 import * as Preparation from "../engine/Preparation.js"
+import type { AnsweredElsewhere } from "../engine/Requests.js"
 import * as Results from "../engine/Results.js"
 import type * as Sending from "../engine/Sending.js"
 import * as Submission from "../engine/Submission.js"
@@ -68,14 +70,22 @@ export const draft = (
   }
 })
 
+/** What its requests need beside the caller. */
+export type Requirements = AbiStore | Bundler | ChainRpc | Engine | Journal | Networks | Signers
+
+export const kind = { endpoint: "/execute", Request, Response }
+
 /**
  * Encodes the operations as ERC-4337 ops, estimates, signs and executes them with the request's signer, and answers
  * with what became of each.
  */
-export const run = (
+export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
+  Effect.flatMap(Engine, ({ requests }) => requests.run(kind, caller, request, work(caller, request)))
+
+const work = (
   caller: Caller,
   request: Request
-): Effect.Effect<Response, Failure, AbiStore | Bundler | ChainRpc | Engine | Journal | Networks | Signers> =>
+): Effect.Effect<Response, Failure | AnsweredElsewhere, Requirements | CurrentRequest> =>
   Effect.gen(function* () {
     const { settings } = request
     yield* Preparation.available(settings)
@@ -95,7 +105,6 @@ export const run = (
       walletCustody: selector.walletCustody
     }))
     const journal = yield* Journal
-    const decoded = new Map<number, unknown>()
 
     /**
      * One key for each wallet, up to the first that has none left. In one order, so that of two requests for the
@@ -167,7 +176,6 @@ export const run = (
           const nonce = Nonce.make(nonceKey, (estimate.sequences.get(index) ?? 0n) + before)
           const op = { ...each.op, nonce }
           const userOpHash = UserOperation.hash(version, entryPoint, chainId, op)
-          decoded.set(index, calls[index]?.decode(each.returned) ?? null)
           return {
             index,
             op,
@@ -177,6 +185,7 @@ export const run = (
             reserve: prefund + value,
             l1Fee: each.l1Fee,
             userOpHash,
+            returned: each.returned,
             complete: Effect.succeed({ op, userOpHash }),
             sign: (hash) =>
               Effect.map(signer.sign(Conditions.signingHash(hash, conditions)), (proof) =>
@@ -198,14 +207,20 @@ export const run = (
     const outcomes = yield* Submission.run(
       {
         caller,
-        endpoint: "/execute",
+        endpoint: kind.endpoint,
         ground,
         submitter: signer,
+        access: Connection.access(caller, connection, settings.signer),
         elements,
         done: new Set(),
         prepare
       },
       decoding.revert
     )
-    return yield* Results.executed(elements, outcomes, decoded, decoding)
+    return yield* Results.executed(
+      elements,
+      outcomes,
+      (index, returned) => calls[index]?.decode(returned),
+      decoding
+    )
   }).pipe(Effect.withSpan("ExecuteOperations"))

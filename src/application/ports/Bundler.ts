@@ -5,8 +5,10 @@ import type { Address } from "../../domain/evm/Address.js"
 import type { Bytes32, Hex } from "../../domain/evm/Hex.js"
 import type { Version } from "../../domain/op/EntryPoint.js"
 import type { FeePrices } from "../../domain/op/Fees.js"
+import type { Percent } from "../../domain/op/Percent.js"
 import type { UserOperation } from "../../domain/op/UserOperation.js"
-import type { ChainClient, Receipt } from "./ChainRpc.js"
+import type { ChainClient } from "./ChainRpc.js"
+import type { LaneAccess } from "./Journal.js"
 import type { NetworkProfile } from "./Networks.js"
 import type { Signer } from "./Signers.js"
 
@@ -18,21 +20,24 @@ export interface SignedOp {
   readonly userOpHash: Bytes32
 }
 
-/** What shall land together. */
+/** Ops of one request that shall land together, in this order. */
 export interface Bundle {
   readonly requestId: string
   readonly chain: ChainClient
   readonly profile: NetworkProfile
+  /** How the lane goes on without the request. */
+  readonly access: LaneAccess
   readonly version: Version
   readonly entryPoint: Address
   readonly ops: ReadonlyArray<SignedOp>
   /** Its EOA submits, pays and is the beneficiary. */
   readonly submitter: Signer
   readonly prices: FeePrices
-  /** Wei that layer 1 may ask of the submitter for the transaction's data; 0 where it asks nothing. */
+  /** Wei that layer 1 may ask of the submitter for the ops' data; 0 where it asks nothing. */
   readonly l1Fee: bigint
-  /** Gas limit of the transaction. */
-  readonly gasLimit: bigint
+  /** Gas that one transaction may have, and the caller's buffer on what it needs. */
+  readonly gasBound: bigint
+  readonly gasOvershoot: Percent
 }
 
 /** What the EntryPoint's logs say of one op. */
@@ -42,29 +47,24 @@ export interface OpOutcome {
   readonly revertData: Hex | null
 }
 
-export interface Landed {
-  readonly receipt: Receipt
-  /** By userOpHash; an op that is missing did not land. */
-  readonly outcomes: ReadonlyMap<Bytes32, OpOutcome>
-}
-
 /**
- * - `rejected`: ops would fail in the bundle; nothing was sent. `dropped` has the revert data of each of them
- * - `signerRefused`, `signerUnavailable`: the submitter did not sign; nothing was sent
- * - `insufficientFunds`: the submitter can not pay `missing` wei; nothing was sent
- * - `nodeFailed`: the node could not be asked; nothing was sent
- * - `outcomeUnknown`: the transaction left, and is not confirmed in time
+ * Nothing of the bundle was sent.
+ *
+ * - `rejected`: ops would fail in the bundle; `dropped` has the revert data of each of them
+ * - `refusedByBundler`: somebody else's bundler does not take an op; `message` is the reason in words
+ * - `signerRefused`, `signerUnavailable`: the submitter did not sign
+ * - `insufficientFunds`: the submitter can not pay `missing` wei
+ * - `nodeFailed`: the node could not be asked
  */
 export class BundlerError extends Data.TaggedError("BundlerError")<{
   readonly reason:
     | "rejected"
+    | "refusedByBundler"
     | "signerRefused"
     | "signerUnavailable"
     | "insufficientFunds"
     | "nodeFailed"
-    | "outcomeUnknown"
   readonly message: string
-  readonly txHash: Bytes32 | null
   readonly missing: bigint
   readonly dropped: ReadonlyMap<Bytes32, Hex>
 }> {}
@@ -73,7 +73,10 @@ export class BundlerError extends Data.TaggedError("BundlerError")<{
 export class Bundler extends Context.Tag("castellan/Bundler")<
   Bundler,
   {
-    /** Sends the bundle exactly once and waits for its outcome, at most the profile's receipt time-out. */
-    readonly submit: (bundle: Bundle) => Effect.Effect<Landed, BundlerError>
+    /**
+     * Sends the bundle, alone or with those of other requests. When it returns, the journal has its ops as `sent`, and what
+     * becomes of them is noted there, whoever waits for it. When it fails, they are `accepted` as before.
+     */
+    readonly submit: (bundle: Bundle) => Effect.Effect<void, BundlerError>
   }
 >() {}

@@ -136,16 +136,19 @@ export interface ChainClient {
   readonly fees: Effect.Effect<NetworkFees, ChainRpcError>
   readonly balance: (address: Address) => Effect.Effect<bigint, ChainRpcError>
   readonly code: (address: Address) => Effect.Effect<Hex, ChainRpcError>
-  readonly transactionCount: (
-    address: Address,
-    tag: "latest" | "pending"
-  ) => Effect.Effect<bigint, ChainRpcError>
+  readonly transactionCount: (address: Address, tag: BlockTag) => Effect.Effect<bigint, ChainRpcError>
+  /** The transactions of a block, in order; null when the node has no such block. */
+  readonly transactionsIn: (
+    block: bigint
+  ) => Effect.Effect<ReadonlyArray<KnownTransaction> | null, ChainRpcError>
   /** `eth_call`, at the latest block unless told otherwise. A revert is a result, not an error. */
   readonly call: (
     call: Call,
     overrides?: ReadonlyMap<Address, StateOverride>,
     at?: BlockTag
   ) => Effect.Effect<CallResult, ChainRpcError>
+  /** `eth_estimateGas` on the latest block. A revert is a result, with gas 0. */
+  readonly estimateGas: (call: Call) => Effect.Effect<CallResult & { readonly gas: bigint }, ChainRpcError>
   /**
    * `eth_simulateV1`: the calls one after another in one block on top of the latest. `unsupported` where the node
    * lacks it; such a node is not asked again for a while.

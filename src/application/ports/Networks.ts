@@ -36,6 +36,14 @@ export interface NetworkProfile {
   readonly l1Fee: "op-stack" | null
   /** Blocks, the including one counted, before an answer is given. At least 1. */
   readonly confirmations: number
+  /** Blocks, the including one counted, after which nothing is undone any more. At least `confirmations`. */
+  readonly settledDepth: number
+  /** How long the lowest waiting transaction of an EOA waits before it is priced anew, milliseconds. */
+  readonly bumpAfterMillis: number
+  /** URL of the ERC-4337 bundler that ops go through on this chain; null: the service bundles itself. */
+  readonly remoteBundler: Redacted.Redacted<string> | null
+  /** Most transactions of one EOA on their way at a time; at least 1. */
+  readonly maxInFlight: number
   /** How long a request waits for its transaction before it answers outcome_unknown, milliseconds. */
   readonly receiptTimeoutMillis: number
   /** How often new blocks are asked for, milliseconds. */

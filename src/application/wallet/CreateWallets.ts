@@ -13,12 +13,14 @@ import * as WalletConfig from "../../domain/wallet/WalletConfig.js"
 import type { Caller } from "../Caller.js"
 import * as Decoding from "../Decoding.js"
 import * as Connection from "../engine/Connection.js"
+import type { CurrentRequest } from "../engine/CurrentRequest.js"
 import type { ElementFailure } from "../engine/Elements.js"
 import { elementFailure, refuseAll } from "../engine/Elements.js"
-import type { Engine } from "../engine/Engine.js"
+import { Engine } from "../engine/Engine.js"
 import * as Estimation from "../engine/Estimation.js"
 import * as Keys from "../engine/Keys.js"
 import * as Preparation from "../engine/Preparation.js"
+import type { AnsweredElsewhere } from "../engine/Requests.js"
 import * as Results from "../engine/Results.js"
 import type * as Sending from "../engine/Sending.js"
 import * as Submission from "../engine/Submission.js"
@@ -42,19 +44,31 @@ export type Request = typeof Request.Type
 export const Response = Created
 export type Response = Created
 
+/** What its requests need beside the caller. */
+export type Requirements =
+  | AbiStore
+  | Bundler
+  | ChainRpc
+  | Engine
+  | Journal
+  | Networks
+  | Signers
+  | SystemSigners
+
+export const kind = { endpoint: "/create", Request, Response }
+
 /**
  * Deploys wallets, several in one transaction. The deployer's authorisation and signature come from the operator's
  * own key, so that everything is read from the operator's own node; the request's signer submits and pays for the
  * transaction, and each wallet pays for its op out of what stands at its predicted address.
  */
-export const run = (
+export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
+  Effect.flatMap(Engine, ({ requests }) => requests.run(kind, caller, request, work(caller, request)))
+
+const work = (
   caller: Caller,
   request: Request
-): Effect.Effect<
-  Response,
-  Failure,
-  AbiStore | Bundler | ChainRpc | Engine | Journal | Networks | Signers | SystemSigners
-> =>
+): Effect.Effect<Response, Failure | AnsweredElsewhere, Requirements | CurrentRequest> =>
   Effect.gen(function* () {
     const { accounts, settings } = request
     yield* Preparation.available(settings)
@@ -179,6 +193,7 @@ export const run = (
               reserve: each.prefund,
               l1Fee: each.l1Fee,
               userOpHash: null,
+              returned: Hex.empty,
               complete: Effect.map(deployer.sign(digestOf(account)), (authorization) => {
                 const { initCode } = opOf(account, authorization)
                 const op = { ...each.op, initCode, signature: Hex.empty }
@@ -220,9 +235,10 @@ export const run = (
     const outcomes = yield* Submission.run(
       {
         caller,
-        endpoint: "/create",
+        endpoint: kind.endpoint,
         ground,
         submitter: signer,
+        access: Connection.access(caller, connection, settings.signer),
         elements: wanted.map(({ index }) => index),
         done: existing,
         prepare

@@ -87,6 +87,31 @@ export const parse = (
   return outcomes
 }
 
+/**
+ * The logs of a transaction that belong to these ops. All of them when it carries no other op; else what these logged in
+ * their execution, and of the validation before it what names them or their wallets.
+ */
+export const logsOf = (
+  entryPoint: Address,
+  logs: ReadonlyArray<RawLog>,
+  userOpHashes: ReadonlySet<Hex.Bytes32>
+): ReadonlyArray<RawLog> => {
+  const outcomes = [...parse(entryPoint, logs).values()]
+  const own = outcomes.filter(({ userOpHash }) => userOpHashes.has(userOpHash))
+  if (own.length === outcomes.length) return logs
+  const senders = new Set(own.map(({ sender }) => sender))
+  const names = new Set<string>([
+    ...userOpHashes,
+    ...[...senders].map((sender) => `0x${Words.address(sender)}`)
+  ])
+  const executed = Math.min(...outcomes.map((outcome) => outcome.logs.first))
+  return logs.filter(({ address, logIndex, topics }) =>
+    logIndex < executed
+      ? senders.has(address) || topics.some((topic) => names.has(topic))
+      : own.some((outcome) => logIndex >= outcome.logs.first && logIndex <= outcome.logs.last)
+  )
+}
+
 /** Result status of execute and its kin: 1 every op succeeded, 4 some did, 0 none did (or there was none). */
 export const executeStatus = (outcomes: ReadonlyArray<boolean>): 0 | 1 | 4 => {
   if (!outcomes.includes(true)) return 0

@@ -17,5 +17,11 @@ export class RequiredScope extends Context.Tag("castellan/RequiredScope")<Requir
 /** The endpoint takes a request without any body as `{}`. */
 export class BodyOptional extends Context.Tag("castellan/BodyOptional")<BodyOptional, true>() {}
 
-/** A request body for the documentation; it decodes under the endpoint's schema. */
+/** The endpoint writes: it takes the header Idempotency-Key. */
+export class Idempotent extends Context.Tag("castellan/Idempotent")<Idempotent, true>() {}
+
+/** Header that makes repeats of a writing request one request. */
+export const idempotencyHeader = "Idempotency-Key"
+
+/** A request for the documentation, body or parameters of the path; it decodes under the endpoint's schema. */
 export class Example extends Context.Tag("castellan/Example")<Example, unknown>() {}

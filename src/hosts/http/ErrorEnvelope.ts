@@ -42,7 +42,7 @@ export const retryAfter = (seconds: number): Readonly<Record<string, string>> =>
 /** The one shape of every answer that is no success. */
 export const answer = (problem: Problem, requestId: string): Answer & Pick<Entry, "status"> => {
   const { status } = catalogue[problem.code]
-  const { error: _, code: __, requestId: ___, details: ____, ...extra } = problem.extra
+  const { error: _, code: __, requestId: accepted, details: ___, ...extra } = problem.extra
   return {
     status,
     headers: {
@@ -53,7 +53,8 @@ export const answer = (problem: Problem, requestId: string): Answer & Pick<Entry
     body: Json.print({
       error: problem.message,
       code: problem.code,
-      requestId,
+      // Of a repeat: the request that was accepted is the one to ask for.
+      requestId: problem.code === "outcome_unknown" && typeof accepted === "string" ? accepted : requestId,
       details: problem.details,
       ...extra
     })
@@ -103,6 +104,7 @@ const envelope = (status: Entry["status"]) =>
 export const schemas = {
   400: envelope(400),
   401: envelope(401),
+  404: envelope(404),
   422: Schema.Struct({
     ...members(422),
     txHash: optional(Schema.String).annotations({

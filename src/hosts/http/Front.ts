@@ -8,12 +8,13 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import type { Caller } from "../../application/Caller.js"
-import * as Failure from "../../application/Failure.js"
+import type * as Failure from "../../application/Failure.js"
 import type { Accounts, Scope } from "../../application/ports/Accounts.js"
 import type { RateLimit } from "../../application/ports/RateLimit.js"
 import * as Access from "./Access.js"
 import { api } from "./Api.js"
 import type * as Body from "./Body.js"
+import { idempotencyHeader } from "./Contract.js"
 import * as ErrorEnvelope from "./ErrorEnvelope.js"
 import { type Problem, problem } from "./ErrorEnvelope.js"
 import { type Answer, header, type Incoming } from "./Exchange.js"
@@ -81,6 +82,7 @@ export const make = <H extends Handlers>(
 
 /** What becomes known of a request on its way; for the log, and the headers of whatever the answer is. */
 interface Known extends RequestLog.Entry {
+  params: Readonly<Record<string, string>>
   headers: Readonly<Record<string, string>>
 }
 
@@ -114,8 +116,15 @@ const driver = <H extends Handlers>(
       if (refusal !== null) return yield* Effect.fail(refusal)
       const useCase = useCases[route.name]
       if (useCase === undefined) return yield* Effect.dieMessage(`no use case for ${route.name}`)
-      const request = route.decode === null ? {} : yield* Payload.read(incoming, bounds, route)
-      const run = Effect.suspend(() => useCase({ principal, requestId: known.requestId }, request))
+      const { bodyHash, request } =
+        route.decode === null
+          ? { request: known.params, bodyHash: null }
+          : yield* Payload.read(incoming, bounds, route)
+      const key = idempotencyKey(incoming)
+      const idempotency = key === null || bodyHash === null ? null : { key, bodyHash }
+      const run = Effect.suspend(() =>
+        useCase({ principal, requestId: known.requestId, idempotency }, request)
+      )
       return yield* Effect.mapError(scope === "read" ? run : detached(run, ticket), ErrorEnvelope.fromFailure)
     })
 
@@ -134,8 +143,10 @@ const driver = <H extends Handlers>(
 
   const respond = (incoming: Incoming, known: Known): Effect.Effect<Answer, Problem | Body.Broken> =>
     Effect.suspend(() => {
-      const route = find(table, incoming)
-      if ("code" in route) return Effect.fail(route)
+      const found = find(table, incoming)
+      if ("code" in found) return Effect.fail(found)
+      const { params, route } = found
+      known.params = params
       known.endpoint = `${incoming.method} ${route.path}`
       const success =
         route.scope === null
@@ -175,7 +186,8 @@ const driver = <H extends Handlers>(
         status: null,
         code: null,
         millis: 0,
-        headers: {}
+        headers: {},
+        params: {}
       }
       const exit = yield* Effect.exit(Effect.interruptible(respond(incoming, known)))
       const problem = Exit.isSuccess(exit) ? null : yield* afterCause(exit.cause, known)
@@ -208,13 +220,26 @@ const interrupted: Effect.Effect<boolean> = Effect.map(
 const clientGone = problem("invalid_request", [{ path: "", message: "the request broke off" }])
 
 /** The route of a request, or why there is none. HEAD is GET without the body, which the transport leaves out. */
-const find = (table: Routes.Table, { method, target }: Incoming): Routes.Route | Problem => {
-  const methods = table.get(pathOf(target))
-  if (methods === undefined) return problem("not_found")
+const find = (
+  table: Routes.Table,
+  { method, target }: Incoming
+): { readonly route: Routes.Route; readonly params: Routes.Place["params"] } | Problem => {
+  const place = table.find(pathOf(target))
+  if (place === undefined) return problem("not_found")
+  const { methods, params } = place
   const route = methods.get(method) ?? (method === "HEAD" ? methods.get("GET") : undefined)
-  if (route !== undefined) return route
+  if (route !== undefined) return { route, params }
   const allow = [...methods.keys(), ...(methods.has("GET") ? ["HEAD"] : [])].join(", ")
   return problem("method_not_allowed", [{ path: "", message: `expected ${allow}` }], { headers: { allow } })
+}
+
+/** 1 to 255 visible ASCII characters (decisions, 9). */
+const keyShape = /^[\x21-\x7e]{1,255}$/
+
+/** Null when there is none; what is in the header was held to its shape before. */
+const idempotencyKey = (incoming: Incoming): string | null => {
+  const key = header(incoming, idempotencyHeader.toLowerCase())
+  return key === "" ? null : key
 }
 
 /** The path of a request target; a proxy's absolute form has scheme and host in front. */
@@ -222,9 +247,13 @@ const pathOf = (target: string): string => target.replace(/^https?:\/\/[^/?]*/i,
 
 /** What the endpoint does not take, though it may look as if it did: it is refused, never ignored. */
 const unsupported = (incoming: Incoming, route: Routes.Route): Problem | null => {
-  if (incoming.headers["idempotency-key"] !== undefined)
-    return ErrorEnvelope.fromFailure(Failure.notAvailable("Idempotency-Key"))
   if (route.later) return problem("not_available_yet", [], { message: `${route.name} is not available yet` })
+  if (incoming.headers[idempotencyHeader.toLowerCase()] !== undefined) {
+    const refused = (message: string) => problem("invalid_request", [{ path: idempotencyHeader, message }])
+    if (!route.idempotent) return refused("the endpoint takes no idempotency key; leave the header out")
+    if (!keyShape.test(header(incoming, idempotencyHeader.toLowerCase())))
+      return refused("expected 1 to 255 visible ASCII characters")
+  }
   if (incoming.target.includes("?"))
     return problem("unknown_field", [{ path: "", message: "the endpoint takes no query; send a JSON body" }])
   if (route.decode === null && Payload.announced(incoming))

@@ -10,17 +10,19 @@ import type * as Registry from "./registry/Api.js"
 import type * as Signing from "./signing/Api.js"
 import type * as Wallets from "./wallets/Api.js"
 
-type Payload<E extends HttpApiEndpoint.HttpApiEndpoint.Any> = [
+type Request<E extends HttpApiEndpoint.HttpApiEndpoint.Any> = [
   HttpApiEndpoint.HttpApiEndpoint.Payload<E>
 ] extends [never]
-  ? Readonly<Record<never, never>>
+  ? [HttpApiEndpoint.HttpApiEndpoint.PathParsed<E>] extends [never]
+    ? Readonly<Record<never, never>>
+    : HttpApiEndpoint.HttpApiEndpoint.PathParsed<E>
   : HttpApiEndpoint.HttpApiEndpoint.Payload<E>
 
 /** What a group of the contract needs: for each endpoint, by its name, the use case behind it. */
 export type HandlersOf<Group extends HttpApiGroup.HttpApiGroup.Any, R> = {
   readonly [E in HttpApiGroup.HttpApiGroup.Endpoints<Group> as HttpApiEndpoint.HttpApiEndpoint.Name<E>]: (
     caller: Caller,
-    request: Payload<E>
+    request: Request<E>
   ) => Effect.Effect<HttpApiEndpoint.HttpApiEndpoint.Success<E>, Failure, R>
 }
 

@@ -6,8 +6,6 @@ import type { Scope } from "../../application/ports/Accounts.js"
  */
 export const later: Readonly<Record<string, Scope>> = {
   "/sign": "sign",
-  "/unstuck": "write",
   "/passkeyHash": "read",
-  "/executePasskey": "write",
-  "/transactSigner": "write"
+  "/executePasskey": "write"
 }

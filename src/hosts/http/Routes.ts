@@ -6,7 +6,7 @@ import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as ParseResult from "effect/ParseResult"
 import type { Scope } from "../../application/ports/Accounts.js"
-import { Authentication, BodyOptional, RequiredScope } from "./Contract.js"
+import { Authentication, BodyOptional, Idempotent, RequiredScope } from "./Contract.js"
 import * as Decode from "./Decode.js"
 import type { Problem } from "./ErrorEnvelope.js"
 import * as Json from "./Json.js"
@@ -21,6 +21,8 @@ export interface Route {
   /** Null: the method takes no body. */
   readonly decode: ((body: unknown) => Either.Either<unknown, Problem>) | null
   readonly bodyOptional: boolean
+  /** Whether it takes an idempotency key. */
+  readonly idempotent: boolean
   /** Success as text. `Left`: it does not fit the contract, which is a defect; the text names the places only. */
   readonly encode: (success: unknown) => Either.Either<string, string>
   readonly contentType: string
@@ -28,8 +30,25 @@ export interface Route {
   readonly later: boolean
 }
 
-/** Routes by path, then by method. */
-export type Table = ReadonlyMap<string, ReadonlyMap<string, Route>>
+/** Where a path leads: the methods there, and what the path itself says. */
+export interface Place {
+  readonly methods: ReadonlyMap<string, Route>
+  /** Percent-decoded. */
+  readonly params: Readonly<Record<string, string>>
+}
+
+export interface Table {
+  readonly find: (path: string) => Place | undefined
+}
+
+/** A parameter of a path is its last segment (`/requests/:requestId`). */
+const parameter = /^(.*\/):([A-Za-z]+)$/
+
+/** A segment of a path, percent-decoded once; null: it is empty or malformed, and leads nowhere. */
+const segment = (text: string): string | null =>
+  text === "" || text.includes("/")
+    ? null
+    : Either.getOrNull(Either.try({ try: () => decodeURIComponent(text), catch: () => null }))
 
 /** The routes of the contract, and those of paths that come `later` (by POST). */
 export const make = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup.Any, E, R>(
@@ -55,6 +74,7 @@ export const make = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup
           : null,
         decode: payload === null ? null : Decode.decoder(payload),
         bodyOptional: Option.isSome(Context.getOption(mergedAnnotations, BodyOptional)),
+        idempotent: Option.isSome(Context.getOption(mergedAnnotations, Idempotent)),
         encode: (success) =>
           Either.mapBoth(encode(success), {
             onLeft: Decode.places,
@@ -72,9 +92,24 @@ export const make = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup
       scope,
       decode: null,
       bodyOptional: false,
+      idempotent: false,
       encode: () => Either.left("not served"),
       contentType: "application/json",
       later: true
     })
-  return table
+  const prefixes = [...table].flatMap(([path, methods]) => {
+    const [, prefix, name] = parameter.exec(path) ?? []
+    return prefix === undefined || name === undefined ? [] : [{ prefix, name, methods }]
+  })
+  return {
+    find: (path) => {
+      const methods = table.get(path)
+      if (methods !== undefined && !parameter.test(path)) return { methods, params: {} }
+      for (const { methods, name, prefix } of prefixes) {
+        const value = path.startsWith(prefix) ? segment(path.slice(prefix.length)) : null
+        if (value !== null) return { methods, params: { [name]: value } }
+      }
+      return undefined
+    }
+  }
 }

@@ -17,6 +17,7 @@ import * as Postgres from "../../../src/adapters/sql/Postgres.js"
 import * as Store from "../../../src/adapters/sql/Store.js"
 import { AbiStore } from "../../../src/application/ports/AbiStore.js"
 import { Journal, JournalError } from "../../../src/application/ports/Journal.js"
+import { options } from "../../support/journal/Layers.js"
 import { accountId } from "../../support/journal/Make.js"
 import * as PostgresServer from "../../support/postgres/Postgres.js"
 
@@ -94,7 +95,7 @@ describe("the PostgreSQL client", () => {
       const exit = yield* Effect.exit(sql.withTransaction(body))
       if (Exit.isSuccess(exit)) return expect.fail("the commit seemed to succeed")
       expect(Cause.squash(exit.cause)).toBeInstanceOf(SqlError)
-      expect(yield* Effect.flip(Store.make(sql).transaction(body))).toBeInstanceOf(JournalError)
+      expect(yield* Effect.flip(Store.make(sql, options).transaction(body))).toBeInstanceOf(JournalError)
       expect(yield* sql`select n from t`).toEqual([])
     })
   )
@@ -128,7 +129,7 @@ describe("the PostgreSQL client", () => {
   it.scoped("whoever waited for a lock sees what its holder wrote", () =>
     Effect.gen(function* () {
       const sql = yield* client
-      const { lock, transaction } = Store.make(sql)
+      const { lock, transaction } = Store.make(sql, options)
       yield* sql`create table t (n integer)`
       yield* sql`insert into t (n) values (0)`
       const increment = transaction(
@@ -149,7 +150,7 @@ describe("the PostgreSQL client", () => {
   it.scoped("nobody waits for ever for a lock that is not given back", () =>
     Effect.gen(function* () {
       const sql = yield* client
-      const { lock, transaction } = Store.make(sql)
+      const { lock, transaction } = Store.make(sql, options)
       const held = yield* Deferred.make<void>()
       const released = yield* Deferred.make<void>()
       const holder = yield* Effect.fork(
@@ -224,7 +225,7 @@ describe("the PostgreSQL client", () => {
 
   it.scoped("a journal and definitions share one client, and its schema", () =>
     Effect.gen(function* () {
-      const ports = Layer.mergeAll(SqlJournal.layer, SqlAbiStore.layer)
+      const ports = Layer.mergeAll(SqlJournal.layer(options), SqlAbiStore.layer)
       const built = yield* Layer.build(Layer.provideMerge(ports, databases.layer))
       const rows = yield* Context.get(built, SqlClient.SqlClient)`
         select name from castellan_migrations order by migration_id`

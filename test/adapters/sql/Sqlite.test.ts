@@ -12,7 +12,7 @@ import * as SqlJournal from "../../../src/adapters/sql/Journal.js"
 import * as Migrations from "../../../src/adapters/sql/Migrations.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import { Journal } from "../../../src/application/ports/Journal.js"
-import { temporaryFolder } from "../../support/journal/Layers.js"
+import { options, temporaryFolder } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
 
 const open = (filename: string) => Effect.provide(Sqlite.make({ filename }), Reactivity.layer)
@@ -149,7 +149,7 @@ describe("the schema", () => {
 })
 
 describe("a journal whose store fails", () => {
-  const journalOn = Layer.provideMerge(SqlJournal.layer, inMemory)
+  const journalOn = Layer.provideMerge(SqlJournal.layer(options), inMemory)
 
   it.effect("says so without SQL or data, has no effect, and works again afterwards", () =>
     Effect.gen(function* () {

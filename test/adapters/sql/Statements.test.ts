@@ -7,27 +7,78 @@ import * as Tracer from "effect/Tracer"
 import * as SqlJournal from "../../../src/adapters/sql/Journal.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import { Journal } from "../../../src/application/ports/Journal.js"
+import { options } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
 
-const journalOn = Layer.provideMerge(SqlJournal.layer, Sqlite.layer({ filename: ":memory:" }))
+const journalOn = Layer.provideMerge(SqlJournal.layer(options), Sqlite.layer({ filename: ":memory:" }))
 
 /** Every method of the journal, and most ways through them. */
 const life = Effect.gen(function* () {
   const journal = yield* Journal
+  const { lane } = Make
   yield* journal.lease(Make.leaseRequest("r1", { count: 2 }))
-  const ops = [0, 1, 2].map((index) => Make.op({ index, nonceKey: BigInt(index) }))
-  yield* journal.accept(Make.acceptance("r1", ops, { deployments: [Make.deployment()] }))
+  const ops = [0, 1, 2, 3].map((index) =>
+    Make.op({ index, nonceKey: BigInt(index), userOpHash: index === 0 ? null : Make.word(1 + index) })
+  )
+  const acceptance = Make.acceptance("r1", ops, {
+    deployments: [Make.deployment()],
+    idempotency: { key: "key", bodyHash: Make.word(1) },
+    failed: [Make.failed(9)]
+  })
+  yield* journal.accept(acceptance)
+  yield* journal.accept({ ...acceptance, requestId: "r2" })
+  yield* journal.accept(Make.acceptance("r1", [Make.op({ index: 9, nonceKey: 9n })]))
+  yield* journal.refuse("r1", [Make.failed(8)])
   yield* journal.release("r1")
   yield* journal.identify("r1", [{ index: 0, userOpHash: Make.word(1) }])
-  yield* journal.abandon("r1", [2])
+  yield* journal.abandon("r1", [2, 9])
+  yield* journal.handOver(Make.handing("r1", [3]))
+  yield* journal.handedOver
+  yield* journal.land(lane.signer, Make.chainId, [Make.landed(Make.word(4), 0n)])
+  yield* journal.unland(lane.signer, Make.chainId, [Make.word(4)])
+  yield* journal.finaliseLanded(lane.signer, Make.chainId, [Make.word(4)])
+  yield* journal.takeBack("r1", [3])
   yield* journal.allocate(Make.allocation("r1", { ops: [0, 1] }))
-  yield* journal.unallocate(Make.lane, 0n)
+  yield* journal.unallocate(lane, 0n)
   yield* journal.allocate(Make.allocation("r1", { ops: [0, 1] }))
   yield* journal.recordSigned(Make.signed(0n))
-  yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)])
+  yield* journal.accept(Make.acceptance("d1", []))
+  yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))
+  yield* journal.recordSigned(Make.signed(1n))
+  yield* journal.strand(lane, 1n)
+  yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false)
+  yield* journal.finish("r1", "{}")
+  yield* journal.request("r1")
+  yield* journal.open
+  yield* journal.openOf(lane)
+  yield* journal.findTransaction(Make.alice, Make.chainId, Make.signed(0n).txHash)
+  yield* journal.unsettle(lane, 0n)
+  yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false)
+  yield* journal.finalise(lane, 0n)
+  yield* journal.land(lane.signer, Make.chainId, [Make.landed(Make.word(2), 0n)])
+  yield* journal.requestOf(Make.alice, "execute", "key")
+  yield* journal.unfinished
+  yield* journal.finish("r1", "{}")
+  yield* journal.forget(1)
   yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))
   yield* journal.findOp(Make.alice, Make.chainId, Make.word(9))
 })
+
+/** Number of the statements of an effect. */
+const countOf = (effect: Effect.Effect<unknown, unknown, Journal>) =>
+  Effect.gen(function* () {
+    let count = 0
+    yield* Statement.withTransformer(effect, (statement) =>
+      Effect.sync(() => {
+        count++
+        return statement
+      })
+    )
+    return count
+  })
+
+/** An index of the open ones alone holds nothing else: to read all of it is no search through the history. */
+const wholeIndex = /USING (?:COVERING )?INDEX (?:transactions_open|requests_open)$/
 
 describe("the statements of the journal", () => {
   it.effect("find their rows by an index, however long the history is", () =>
@@ -41,15 +92,33 @@ describe("the statements of the journal", () => {
           return statement
         })
       )
-      expect(statements.size).toBeGreaterThan(25)
+      expect(statements.size).toBeGreaterThan(60)
       for (const [text, parameters] of statements) {
         const plan = yield* sql.unsafe<{ readonly detail: string }>(`explain query plan ${text}`, parameters)
         // Rows that the statement itself brings along have no index.
         const scans = plan
           .map((row) => row.detail)
-          .filter((detail) => /^SCAN (?!\d+-ROW VALUES)/.test(detail))
+          .filter((detail) => /^SCAN (?!\d+-ROW VALUES|own$)/.test(detail) && !wholeIndex.test(detail))
         expect(scans, text).toEqual([])
       }
+    }).pipe(Effect.provide(journalOn))
+  )
+
+  it.effect("are few, however many ops a bundle has", () =>
+    Effect.gen(function* () {
+      const journal = yield* Journal
+      const ops = Array.from({ length: 100 }, (_, index) =>
+        Make.op({ index, nonceKey: BigInt(index), userOpHash: Make.word(index) })
+      )
+      const indexes = ops.map((op) => op.index)
+      expect(yield* countOf(journal.accept(Make.acceptance("r1", ops)))).toBe(6)
+      expect(yield* countOf(journal.allocate(Make.allocation("r1", { ops: indexes })))).toBe(6)
+      expect(yield* countOf(journal.recordSigned(Make.signed(0n)))).toBe(6)
+      expect(yield* countOf(journal.settle(Make.mined(0n), [], false))).toBe(5)
+      expect(yield* countOf(journal.request("r1"))).toBe(3)
+      expect(yield* countOf(journal.open)).toBe(3)
+      expect(yield* countOf(journal.unfinished)).toBe(1)
+      expect(yield* countOf(journal.finalise(Make.lane, 0n))).toBe(5)
     }).pipe(Effect.provide(journalOn))
   )
 

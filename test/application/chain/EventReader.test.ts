@@ -46,6 +46,10 @@ const profile: NetworkProfile = {
   minPriorityFeePerGas: 0n,
   l1Fee: null,
   confirmations: 1,
+  settledDepth: 1,
+  bumpAfterMillis: 1,
+  maxInFlight: 1,
+  remoteBundler: null,
   receiptTimeoutMillis: 1,
   pollIntervalMillis: 1
 }

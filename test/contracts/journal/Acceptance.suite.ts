@@ -2,6 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { type Acceptance, Journal } from "../../../src/application/ports/Journal.js"
+import * as Hex from "../../../src/domain/evm/Hex.js"
 import * as Make from "../../support/journal/Make.js"
 
 const accepted = { _tag: "accepted" }
@@ -18,7 +19,8 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         const journal = yield* Journal
         const nonceKey = 2n ** 192n - 1n
         const sequence = 2n ** 64n - 1n
-        const op = Make.op({ index: 7, nonceKey, sequence, userOpHash: Make.word(1) })
+        const returned = Hex.unsafe("0xab01")
+        const op = Make.op({ index: 7, nonceKey, sequence, userOpHash: Make.word(1), returned })
         expect(yield* journal.accept(Make.acceptance("r1", [op]))).toEqual(accepted)
         expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toEqual({
           accountId: Make.alice,
@@ -28,6 +30,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
           space: Make.space(1),
           nonceKey,
           sequence,
+          returned,
           state: "accepted",
           txHash: null,
           success: null,
@@ -81,7 +84,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         yield* journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
         yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
         yield* journal.recordSigned(Make.signed(0n))
-        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)])
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
         expect(yield* journal.accept(Make.acceptance("r2", [Make.op()]))).toEqual({
           _tag: "nonceTaken",
           index: 0
@@ -195,7 +198,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
         yield* journal.recordSigned(Make.signed(0n))
         expect(yield* spend(7n)).toEqual({ _tag: "reserved", index: 0, reserved: 6n })
-        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n, { success: false })])
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n, { success: false })], true)
         expect(yield* spend(12n)).toEqual(accepted)
       })
     )
@@ -235,7 +238,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
           expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(2))).toBeNull()
           // Its lease was not turned into the hold of an op: key 0 is leased, and its holder can free it.
           expect(yield* journal.lease(Make.leaseRequest("r3", { ttlMillis: 0 }))).toEqual([1n])
-          expect((yield* Effect.flip(journal.allocate(Make.allocation("r2"))))._tag).toBe("JournalError")
+          expect(yield* journal.request("r2")).toBeNull()
         }
         yield* journal.release("r2")
         expect(yield* journal.lease(Make.leaseRequest("r2"))).toEqual([0n])
@@ -299,6 +302,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         const wrong: ReadonlyArray<Acceptance> = [
           { ...base, accountId: Make.bob },
           { ...base, endpoint: "create" },
+          { ...base, failed: [Make.failed(1)] },
           { ...base, ops: [op, Make.op({ index: 1, nonceKey: 1n })] },
           { ...base, ops: [op, Make.op({ index: 0, nonceKey: 1n })] },
           { ...base, ops: [op, Make.op({ index: 2, space: Make.space(1, { chainId: 1n }) })] },

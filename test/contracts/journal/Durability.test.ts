@@ -3,12 +3,18 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import { Journal } from "../../../src/application/ports/Journal.js"
 import type { Address } from "../../../src/domain/evm/Address.js"
-import { sqliteAt, temporaryFolder } from "../../support/journal/Layers.js"
+import { available, rounds } from "../../support/journal/Contest.js"
+import { at, sqliteAt, temporaryFolder } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
+import * as Postgres from "../../support/postgres/Postgres.js"
 
+const databases = Postgres.perFile()
 const writer = join(import.meta.dirname, "../../support/journal/Writer.ts")
+
+const contender = join(import.meta.dirname, "../../support/journal/Contender.ts")
 
 /** Runs a writer, kills it without warning as soon as it has told `lines` lines, and gives what it told. */
 const workUntilKilled = (file: string, name: string, lines: number) =>
@@ -28,6 +34,30 @@ const workUntilKilled = (file: string, name: string, lines: number) =>
     child.on("close", (_, signal) =>
       resume(
         signal === "SIGKILL" ? Effect.succeed(told) : Effect.fail(new Error(`the writer ended: ${complaint}`))
+      )
+    )
+    return Effect.sync(() => child.kill("SIGKILL"))
+  })
+
+/** Runs a contender to its end, and gives what it told. */
+const workUntilDone = (database: string, name: string) =>
+  Effect.async<ReadonlyArray<string>, Error>((resume) => {
+    const child = spawn(process.execPath, ["--import", "tsx", contender, database, name], {
+      stdio: ["ignore", "pipe", "pipe"]
+    })
+    let told = ""
+    let complaint = ""
+    child.stdout.on("data", (data) => {
+      told += String(data)
+    })
+    child.stderr.on("data", (data) => {
+      complaint += String(data)
+    })
+    child.on("close", (code) =>
+      resume(
+        code === 0
+          ? Effect.succeed(told.trim().split("\n"))
+          : Effect.fail(new Error(`the contender ended: ${complaint}`))
       )
     )
     return Effect.sync(() => child.kill("SIGKILL"))
@@ -59,7 +89,19 @@ const verify = (told: ReadonlyArray<string>, signer: Address) =>
     return next._tag === "allocated" ? next.nonce : -1n
   })
 
-describe("durability of the SQLite journal", () => {
+/** Where the writers of a test work: a file, or a database of a server. */
+const places = [
+  {
+    name: "SQLite",
+    place: Effect.map(temporaryFolder, (folder) => join(folder, "journal.db"))
+  },
+  {
+    name: "PostgreSQL",
+    place: Effect.map(databases.fresh, (address) => ("url" in address ? Redacted.value(address.url) : ""))
+  }
+]
+
+describe("durability of the journal", { timeout: 240_000 }, () => {
   it.scoped("what was accepted, handed out and signed is there when the file is opened again", () =>
     Effect.gen(function* () {
       const file = join(yield* temporaryFolder, "journal.db")
@@ -74,7 +116,8 @@ describe("durability of the SQLite journal", () => {
           yield* journal.accept(Make.acceptance("r1", ops, { deployments: [Make.deployment()] }))
           yield* journal.allocate(Make.allocation("r1", { ops: [0], chainNonce: 9n, maxCost: 10n ** 30n }))
           yield* journal.recordSigned(Make.signed(9n))
-          yield* journal.allocate(Make.allocation("r1"))
+          yield* journal.allocate(Make.allocation("r1", { chainNonce: 9n }))
+          yield* journal.refuse("r1", [Make.failed(7)])
         })
       )
       yield* reopened(
@@ -94,12 +137,15 @@ describe("durability of the SQLite journal", () => {
             _tag: "otherConfiguration"
           })
           const balance = 10n ** 30n
-          expect(yield* journal.allocate(Make.allocation("r1", { balance }))).toEqual({
+          expect(yield* journal.allocate(Make.allocation("r1", { balance, chainNonce: 9n }))).toEqual({
             _tag: "insufficientFunds",
             reserved: 10n ** 30n
           })
-          expect(yield* journal.allocate(Make.allocation("r1"))).toEqual({ _tag: "allocated", nonce: 10n })
-          yield* journal.settle(Make.mined(9n), [Make.landed(Make.word(0), 9n)])
+          expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: 9n }))).toEqual({
+            _tag: "allocated",
+            nonce: 10n
+          })
+          yield* journal.settle(Make.mined(9n), [Make.landed(Make.word(0), 9n)], true)
         })
       )
       yield* reopened(
@@ -115,37 +161,66 @@ describe("durability of the SQLite journal", () => {
     })
   )
 
-  it.live("a process that is killed at any step leaves everything that it was told to be done", () =>
-    Effect.gen(function* () {
-      const file = join(yield* temporaryFolder, "journal.db")
-      // Every process goes on in the file that the one before it left; each has its own lane.
-      for (const [n, lines] of [2, 23, 48, 101].entries()) {
-        const name = String.fromCharCode(97 + n)
-        const told = yield* workUntilKilled(file, name, lines)
-        expect(told.length).toBeGreaterThanOrEqual(lines)
-        const signer = Make.address(name.charCodeAt(0))
-        const nonce = yield* Effect.provide(verify(told, signer), sqliteAt(file))
-        const again = yield* Effect.provide(verify(told, signer), sqliteAt(file))
-        expect(again).toBe(nonce)
-      }
-    }).pipe(Effect.scoped)
-  )
+  for (const { name, place } of places) {
+    it.live(`in ${name} a process that is killed at any step leaves all that it was told to be done`, () =>
+      Effect.gen(function* () {
+        const database = yield* place
+        // Every process goes on in what the one before it left; each has its own lane.
+        for (const [n, lines] of [2, 23, 48, 101].entries()) {
+          const name = String.fromCharCode(97 + n)
+          const told = yield* workUntilKilled(database, name, lines)
+          expect(told.length).toBeGreaterThanOrEqual(lines)
+          const signer = Make.address(name.charCodeAt(0))
+          const nonce = yield* Effect.provide(verify(told, signer), at(database))
+          const again = yield* Effect.provide(verify(told, signer), at(database))
+          expect(again).toBe(nonce)
+        }
+      }).pipe(Effect.scoped)
+    )
 
-  it.live("two processes at one file share no nonce and lose nothing", () =>
-    Effect.gen(function* () {
-      const file = join(yield* temporaryFolder, "journal.db")
-      const [a, b] = yield* Effect.all([workUntilKilled(file, "a", 200), workUntilKilled(file, "b", 200)], {
-        concurrency: "unbounded"
-      })
-      expect(numbers(a, "signed").length).toBeGreaterThan(30)
-      expect(numbers(b, "signed").length).toBeGreaterThan(30)
-      yield* Effect.provide(
-        Effect.zipRight(
-          verify(a, Make.address("a".charCodeAt(0))),
-          verify(b, Make.address("b".charCodeAt(0)))
-        ),
-        sqliteAt(file)
-      )
-    }).pipe(Effect.scoped)
-  )
+    it.live(`in ${name} two processes share no nonce and lose nothing`, () =>
+      Effect.gen(function* () {
+        const database = yield* place
+        const work = (name: string) => workUntilKilled(database, name, 200)
+        const [a, b] = yield* Effect.all([work("a"), work("b")], { concurrency: "unbounded" })
+        expect(numbers(a, "signed").length).toBeGreaterThan(30)
+        expect(numbers(b, "signed").length).toBeGreaterThan(30)
+        yield* Effect.provide(
+          Effect.zipRight(
+            verify(a, Make.address("a".charCodeAt(0))),
+            verify(b, Make.address("b".charCodeAt(0)))
+          ),
+          at(database)
+        )
+      }).pipe(Effect.scoped)
+    )
+
+    it.live(`in ${name} processes at once share no key, no wei and no idempotency key`, () =>
+      Effect.gen(function* () {
+        const database = yield* place
+        const names = ["a", "b", "c"]
+        const told = yield* Effect.all(
+          names.map((name) => workUntilDone(database, name)),
+          { concurrency: "unbounded" }
+        )
+        const all = told.flat().map((line) => line.split(" "))
+        expect(all.length).toBe(names.length * rounds)
+        const keys = all.map(([, key]) => key)
+        expect(new Set(keys).size).toBe(keys.length)
+        const owners = new Map(
+          all.flatMap(([round, , tag, owner]) => (tag === "accepted" ? [[round, owner] as const] : []))
+        )
+        expect(all.filter(([, , tag]) => tag === "accepted").length).toBe(available)
+        expect(owners.size).toBe(available)
+        const known = all.filter(([, , tag]) => tag === "known")
+        expect(known.map(([, , , owner]) => owner)).toEqual(known.map(([round]) => owners.get(round)))
+        const reserved = all.filter(([, , tag]) => tag === "reserved")
+        expect(reserved.filter(([round]) => owners.has(round))).toEqual([])
+        expect([known.length, reserved.length]).toEqual([
+          available * (names.length - 1),
+          (rounds - available) * names.length
+        ])
+      }).pipe(Effect.scoped)
+    )
+  }
 })

@@ -3,8 +3,9 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as fc from "fast-check"
 import { Journal } from "../../../src/application/ports/Journal.js"
-import { adapters } from "../../support/journal/Layers.js"
+import { adaptersOn } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
+import * as Postgres from "../../support/postgres/Postgres.js"
 
 /** What one request does; the numbers say how long it lets others go first between its steps. */
 interface Plan {
@@ -109,8 +110,8 @@ const request = (ledger: Ledger, lane: Effect.Semaphore, plan: Plan, n: number) 
     ledger.take(ledger.nonces, `${key} ${sequence}`, id)
     yield* spin(f)
     const settlement = [Make.landed(Make.word(n + 1), sent, { success: n % 2 === 0 })]
-    yield* giveUp(journal.settle(Make.mined(sent), settlement))
-    yield* journal.settle(Make.mined(sent), settlement)
+    yield* giveUp(journal.settle(Make.mined(sent), settlement, true))
+    yield* journal.settle(Make.mined(sent), settlement, true)
   })
 
 const run = (plans: ReadonlyArray<Plan>, layer: Layer.Layer<Journal>) =>
@@ -143,8 +144,8 @@ const run = (plans: ReadonlyArray<Plan>, layer: Layer.Layer<Journal>) =>
     return ledger
   }).pipe(Effect.provide(layer))
 
-describe("interleavings of concurrent requests", () => {
-  for (const { layer, name } of adapters)
+describe("interleavings of concurrent requests", { timeout: 240_000 }, () => {
+  for (const { layer, name } of adaptersOn(Postgres.perFile()))
     it(`in ${name} no key, nonce or wei has two owners and no nonce is left out`, async () => {
       const total = { accepted: 0, reserved: 0, signed: 0 }
       await fc.assert(
@@ -154,7 +155,7 @@ describe("interleavings of concurrent requests", () => {
           total.reserved += ledger.reserved
           total.signed += ledger.signed.length
         }),
-        { numRuns: 40 }
+        { numRuns: 20 }
       )
       expect(Math.min(total.accepted, total.reserved, total.signed)).toBeGreaterThan(0)
     })

@@ -155,7 +155,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         yield* journal.allocate(Make.allocation("r2", { ops: [0] }))
         yield* journal.recordSigned(Make.signed(0n))
         expect(yield* journal.lease(Make.leaseRequest("r3", hour))).toEqual([3n])
-        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)])
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
         expect(yield* journal.lease(Make.leaseRequest("r3", hour))).toEqual([1n])
       })
     )

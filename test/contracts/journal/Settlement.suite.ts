@@ -3,34 +3,34 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { Journal } from "../../../src/application/ports/Journal.js"
 import * as Hex from "../../../src/domain/evm/Hex.js"
-import { acceptOp, factOf, refused, stateOf } from "../../support/journal/Facts.js"
+import { acceptOp, factOf, refused, signOps, stateOf } from "../../support/journal/Facts.js"
 import * as Make from "../../support/journal/Make.js"
 
 export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
   const fact = factOf(layer)
+  const opOf = (n: number) =>
+    Effect.flatMap(Journal, (journal) => journal.findOp(Make.alice, Make.chainId, Make.word(n)))
 
   describe(`settlement in ${name}`, () => {
     fact(
       "what became of each op is kept",
       Effect.gen(function* () {
         const journal = yield* Journal
-        yield* acceptOp("r1", 1)
-        yield* acceptOp("r1", 2)
-        yield* journal.allocate(Make.allocation("r1", { ops: [1, 2] }))
-        yield* journal.recordSigned(Make.signed(0n))
+        yield* signOps("r1", [1, 2])
         const elsewhere = Make.word(0xe15e)
         const revertData = Hex.unsafe(`0x${"ab".repeat(5_000)}`)
-        yield* journal.settle(Make.mined(0n), [
+        const outcomes = [
           Make.landed(Make.word(1), 0n, { success: false, revertData }),
           Make.landed(Make.word(2), 0n, { txHash: elsewhere })
-        ])
-        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({
+        ]
+        expect(yield* journal.settle(Make.mined(0n), outcomes, false)).toEqual(["r1"])
+        expect(yield* opOf(1)).toMatchObject({
           state: "settled",
           success: false,
           revertData,
           txHash: Make.mined(0n).txHash
         })
-        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(2))).toMatchObject({
+        expect(yield* opOf(2)).toMatchObject({
           state: "settled",
           success: true,
           revertData: null,
@@ -40,87 +40,91 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     )
 
     fact(
-      "settling again changes nothing, and may add ops that were found later",
+      "the same again changes nothing, and may add ops that were found later",
       Effect.gen(function* () {
         const journal = yield* Journal
-        yield* acceptOp("r1", 1)
-        yield* acceptOp("r1", 2)
-        yield* journal.allocate(Make.allocation("r1", { ops: [1, 2] }))
-        yield* journal.recordSigned(Make.signed(0n))
-        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)])
-        const settled = yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))
-        yield* journal.settle(Make.mined(0n), [
+        yield* signOps("r1", [1, 2])
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false)
+        const settled = yield* opOf(1)
+        expect(yield* stateOf(2)).toBe("sent")
+        const other = [
           Make.landed(Make.word(1), 0n, { success: false, txHash: Make.word(0xbad) }),
           Make.landed(Make.word(2), 0n)
-        ])
-        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toEqual(settled)
+        ]
+        expect(yield* journal.settle(Make.mined(0n), other, false)).toEqual(["r1"])
+        expect(yield* opOf(1)).toEqual(settled)
         expect(yield* stateOf(2)).toBe("settled")
       })
     )
 
     fact(
-      "a nonce that was never signed cannot be settled",
+      "of two outcomes of one op the first one counts",
       Effect.gen(function* () {
         const journal = yield* Journal
-        yield* acceptOp("r1", 1)
-        const settle = journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)])
-        yield* refused(settle)
-        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
-        yield* refused(settle)
-        expect(yield* stateOf(1)).toBe("accepted")
+        yield* signOps("r1", [1])
+        const outcomes = [true, false].map((success) => Make.landed(Make.word(1), 0n, { success }))
+        yield* journal.settle(Make.mined(0n), outcomes, true)
+        expect(yield* opOf(1)).toMatchObject({ state: "settled", success: true })
       })
     )
 
     fact(
-      "an op that nobody knows, of another chain, or given up, stops no settlement",
+      "at settled depth the ops that did not land are accepted again, and nothing is added any more",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* signOps("r1", [1, 2])
+        const outcomes = [1, 2].map((n) => Make.landed(Make.word(n), 0n))
+        expect(yield* journal.settle(Make.mined(0n), outcomes.slice(0, 1), true)).toEqual(["r1"])
+        expect(yield* opOf(2)).toMatchObject({ state: "accepted", txHash: null })
+        expect(yield* journal.settle(Make.mined(0n), outcomes, false)).toEqual(["r1"])
+        expect(yield* stateOf(2)).toBe("accepted")
+        yield* refused(journal.settle(Make.mined(0n, { txHash: Make.word(0x2000) }), [], true))
+        yield* journal.allocate(Make.allocation("r1", { ops: [2] }))
+        yield* journal.recordSigned(Make.signed(1n))
+        expect(yield* opOf(2)).toMatchObject({ state: "sent", txHash: Make.signed(1n).txHash })
+      })
+    )
+
+    fact(
+      "a nonce that was never signed cannot be settled, nor with bytes that were never stored",
       Effect.gen(function* () {
         const journal = yield* Journal
         yield* acceptOp("r1", 1)
+        const settle = journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
+        yield* refused(settle)
+        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
+        yield* refused(settle)
+        expect(yield* stateOf(1)).toBe("accepted")
+        yield* journal.recordSigned(Make.signed(0n))
+        yield* refused(journal.settle(Make.mined(0n, { txHash: Make.word(0x2000) }), [], true))
+        yield* settle
+      })
+    )
+
+    fact(
+      "outcomes of ops that the transaction does not carry are ignored, whoever's they are",
+      Effect.gen(function* () {
+        const journal = yield* Journal
         yield* acceptOp("r1", 2)
+        yield* acceptOp("r1", 4)
         yield* journal.abandon("r1", [2])
         const far = Make.space(1, { chainId: 1n })
         yield* journal.accept(Make.acceptance("r3", [Make.op({ space: far, userOpHash: Make.word(3) })]))
-        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
-        yield* journal.recordSigned(Make.signed(0n))
-        yield* journal.settle(
-          Make.mined(0n),
-          [3, 99, 2, 1].map((n) => Make.landed(Make.word(n), 0n))
-        )
-        expect(yield* stateOf(1)).toBe("settled")
-        expect(yield* stateOf(2)).toBe("abandoned")
-        expect(yield* journal.findOp(Make.alice, 1n, Make.word(3))).toMatchObject({ state: "accepted" })
-      })
-    )
-
-    fact(
-      "an op that somebody else brought onto the chain before it was sent is settled too",
-      Effect.gen(function* () {
-        const journal = yield* Journal
-        yield* acceptOp("r1", 1)
-        yield* acceptOp("r1", 2)
-        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
-        yield* journal.recordSigned(Make.signed(0n))
-        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(2), 0n)])
-        expect(yield* stateOf(2)).toBe("settled")
-        yield* refused(journal.abandon("r1", [2]))
-      })
-    )
-
-    fact(
-      "an op that can never land is given up by the settlement, and its nonce and money are free",
-      Effect.gen(function* () {
-        const journal = yield* Journal
-        yield* acceptOp("r1", 1)
-        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
-        yield* journal.recordSigned(Make.signed(0n))
-        yield* journal.settle(Make.mined(0n), [{ ...Make.landed(Make.word(1), 0n), success: null }])
-        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({
-          state: "abandoned",
-          success: null,
-          txHash: Make.mined(0n).txHash
+        const strange = Make.op({
+          space: Make.space(1, { authority: Make.address(0x99) }),
+          userOpHash: Make.word(5)
         })
-        yield* acceptOp("r2", 1)
-        expect(yield* stateOf(1)).toBe("accepted")
+        yield* journal.accept(Make.acceptance("r5", [strange]))
+        yield* signOps("r1", [1])
+        const outcomes = [5, 4, 3, 99, 2, 1].map((n) => Make.landed(Make.word(n), 0n))
+        expect(yield* journal.settle(Make.mined(0n), outcomes, true)).toEqual(["r1"])
+        expect(yield* Effect.all([1, 2, 4, 5].map(stateOf))).toEqual([
+          "settled",
+          "abandoned",
+          "accepted",
+          "accepted"
+        ])
+        expect(yield* journal.findOp(Make.alice, 1n, Make.word(3))).toMatchObject({ state: "accepted" })
       })
     )
 
@@ -142,14 +146,10 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         const own = Make.op(intent)
         expect(
           yield* journal.accept(Make.acceptance("r9", [own], { funds: Make.fundsOf([own], 5n) }))
-        ).toEqual({
-          _tag: "accepted"
-        })
-        yield* journal.settle(Make.mined(0n, stranger), [Make.landed(Make.word(7), 0n)])
-        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(7))).toMatchObject({
-          requestId: "r9",
-          state: "accepted"
-        })
+        ).toEqual({ _tag: "accepted" })
+        yield* journal.settle(Make.mined(0n, stranger), [Make.landed(Make.word(7), 0n)], true)
+        yield* journal.land(stranger.signer, Make.chainId, [Make.landed(Make.word(7), 0n)])
+        expect(yield* opOf(7)).toMatchObject({ requestId: "r9", state: "accepted" })
       })
     )
   })

@@ -1,7 +1,7 @@
 import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { Journal, type Lane } from "../../../src/application/ports/Journal.js"
+import { Journal } from "../../../src/application/ports/Journal.js"
 import { acceptOp, factOf, refused, stateOf } from "../../support/journal/Facts.js"
 import * as Make from "../../support/journal/Make.js"
 
@@ -32,18 +32,43 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
           )
           yield* journal.recordSigned(Make.signed(nonce))
         }
-        yield* refused(journal.allocate(Make.allocation("r1")))
+        yield* refused(journal.allocate(Make.allocation("r1", { chainNonce: 2n ** 64n - 1n })))
+        for (const [chainNonce, nonce] of [
+          [9n, 11n],
+          [99n, 101n],
+          [0n, 0n]
+        ] as const)
+          expect(yield* journal.allocate(Make.allocation("r1", { chainNonce }))).toEqual(allocated(nonce))
       })
     )
 
     fact(
-      "a chain whose nonce is behind the journal's does not bring a nonce back",
+      "a chain whose nonce is behind the journal's brings no signed nonce back, whatever became of it",
       Effect.gen(function* () {
         const journal = yield* Journal
-        yield* journal.allocate(Make.allocation("r1", { chainNonce: 5n }))
+        for (const nonce of [5n, 6n, 7n, 8n]) {
+          yield* journal.allocate(Make.allocation("r1", { chainNonce: 5n }))
+          yield* journal.recordSigned(Make.signed(nonce))
+        }
+        yield* journal.settle(Make.mined(5n), [], true)
+        yield* journal.settle(Make.mined(6n), [], false)
+        yield* journal.strand(Make.lane, 7n)
+        for (const chainNonce of [5n, 6n, 7n, 8n, 9n])
+          expect(yield* journal.allocate(Make.allocation("r1", { chainNonce }))).toEqual(allocated(9n))
+      })
+    )
+
+    fact(
+      "a gap that the chain still waits for is filled first",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* journal.allocate(Make.allocation("r1", { chainNonce: 7n }))
+        yield* journal.recordSigned(Make.signed(7n))
+        expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: 5n }))).toEqual(allocated(5n))
         yield* journal.recordSigned(Make.signed(5n))
-        yield* journal.settle(Make.mined(5n), [])
-        expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: 3n }))).toEqual(allocated(6n))
+        expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: 5n }))).toEqual(allocated(6n))
+        yield* journal.recordSigned(Make.signed(6n))
+        expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: 5n }))).toEqual(allocated(8n))
       })
     )
 
@@ -82,7 +107,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         yield* journal.allocate(Make.allocation("r1"))
         yield* journal.recordSigned(Make.signed(0n))
         yield* refused(journal.unallocate(Make.lane, 0n))
-        yield* journal.settle(Make.mined(0n), [])
+        yield* journal.settle(Make.mined(0n), [], true)
         yield* refused(journal.unallocate(Make.lane, 0n))
         expect(yield* journal.allocate(Make.allocation("r1"))).toEqual(allocated(1n))
       })
@@ -128,7 +153,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     const cost = 3n * Make.ether * 10n ** 6n
 
     fact(
-      "signed transactions hold their cost until they are settled, to the wei",
+      "signed transactions hold their cost until they are mined, and again when they vanish, to the wei",
       Effect.gen(function* () {
         const journal = yield* Journal
         const balance = 2n * cost
@@ -139,8 +164,13 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         expect(yield* allocate(cost)).toEqual(allocated(1n))
         yield* journal.recordSigned(Make.signed(1n))
         expect(yield* allocate(1n)).toEqual({ _tag: "insufficientFunds", reserved: 2n * cost })
-        yield* journal.settle(Make.mined(0n), [])
+        yield* journal.settle(Make.mined(0n), [], false)
         expect(yield* allocate(cost)).toEqual(allocated(2n))
+        yield* journal.unsettle(Make.lane, 0n)
+        expect(yield* allocate(1n)).toEqual({ _tag: "insufficientFunds", reserved: 2n * cost })
+        yield* journal.settle(Make.mined(0n), [], true)
+        yield* journal.strand(Make.lane, 1n)
+        expect(yield* allocate(2n * cost)).toEqual(allocated(2n))
       })
     )
 
@@ -226,56 +256,42 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({
           txHash: second
         })
-        yield* refused(journal.settle(Make.mined(0n, { txHash: Make.word(0x3000) }), []))
-        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)])
+        yield* refused(journal.settle(Make.mined(0n, { txHash: Make.word(0x3000) }), [], true))
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
         expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({
           state: "settled",
           txHash: Make.mined(0n).txHash
         })
-        yield* refused(journal.settle(Make.mined(0n, { txHash: second }), []))
+        yield* refused(journal.settle(Make.mined(0n, { txHash: second }), [], true))
         yield* refused(journal.recordSigned(Make.signed(0n, { txHash: Make.word(0x4000) })))
       })
     )
 
     fact(
-      "a transaction takes only ops of its request that are accepted and in no other open one",
+      "a transaction takes ops of several requests, each of them accepted, once, of its chain and authority",
       Effect.gen(function* () {
         const journal = yield* Journal
         yield* acceptOp("r1", 1)
         yield* acceptOp("r1", 2)
         yield* acceptOp("r2", 3)
         yield* journal.abandon("r1", [2])
-        const signer = Make.address(0x52)
-        const allocate = (ops: ReadonlyArray<number>, requestId = "r1") =>
-          journal.allocate(Make.allocation(requestId, { ops, signer }))
-        for (const ops of [[2], [3], [4], [1, 3], [1, 1], [-1]]) yield* refused(allocate(ops))
-        yield* refused(allocate([], "r9"))
-        yield* refused(journal.allocate(Make.allocation("r1", { chainId: 1n })))
-        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
+        const ref = (index: number, requestId = "r1") => ({ requestId, index })
+        const allocate = (...ops: ReadonlyArray<ReturnType<typeof ref>>) =>
+          journal.allocate({ ...Make.allocation("r1"), ops })
+        for (const wrong of [ref(2), ref(3), ref(4), ref(-1), ref(1, "r2"), ref(1, "r9"), ref(1)])
+          yield* refused(allocate(ref(1), wrong))
+        for (const lane of [{ signer: Make.address(0x52) }, { chainId: 1n }])
+          yield* refused(journal.allocate(Make.allocation("r1", { ...lane, ops: [1] })))
+        expect(yield* allocate(ref(3, "r2"), ref(1))).toEqual(allocated(0n))
         yield* journal.recordSigned(Make.signed(0n))
-        yield* refused(allocate([1]))
-        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)])
-        yield* refused(allocate([1]))
-        expect(yield* allocate([3], "r2")).toEqual(allocated(0n))
-      })
-    )
-
-    fact(
-      "an op that did not land with its transaction may go in another one",
-      Effect.gen(function* () {
-        const journal = yield* Journal
-        yield* acceptOp("r1", 1)
-        yield* acceptOp("r1", 2)
-        yield* journal.allocate(Make.allocation("r1", { ops: [1, 2] }))
-        yield* journal.recordSigned(Make.signed(0n))
-        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)])
-        expect(yield* stateOf(2)).toBe("sent")
-        expect(yield* journal.allocate(Make.allocation("r1", { ops: [2] }))).toEqual(allocated(1n))
-        yield* journal.recordSigned(Make.signed(1n))
-        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(2))).toMatchObject({
-          state: "sent",
-          txHash: Make.signed(1n).txHash
-        })
+        expect([yield* stateOf(1), yield* stateOf(3)]).toEqual(["sent", "sent"])
+        yield* refused(allocate(ref(1)))
+        expect(yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false)).toEqual([
+          "r1",
+          "r2"
+        ])
+        yield* refused(allocate(ref(1)))
+        yield* refused(allocate(ref(3, "r2")))
       })
     )
 
@@ -284,14 +300,28 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
       Effect.gen(function* () {
         const journal = yield* Journal
         yield* acceptOp("r1", 1)
-        const signer = Make.address(0x52)
-        for (const lane of [Make.lane, { ...Make.lane, signer }] satisfies ReadonlyArray<Lane>)
-          yield* journal.allocate(Make.allocation("r1", { ...lane, ops: [1] }))
-        yield* journal.recordSigned(Make.signed(0n))
-        yield* refused(journal.recordSigned(Make.signed(0n, { signer, txHash: Make.word(0x2000) })))
+        for (const chainNonce of [0n, 5n])
+          expect(yield* journal.allocate(Make.allocation("r1", { chainNonce, ops: [1] }))).toEqual(
+            allocated(chainNonce)
+          )
+        yield* journal.recordSigned(Make.signed(5n))
+        yield* refused(journal.recordSigned(Make.signed(0n)))
         expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({
-          txHash: Make.signed(0n).txHash
+          txHash: Make.signed(5n).txHash
         })
+      })
+    )
+
+    fact(
+      "an op without a hash is in no signed transaction: nobody could find its outcome",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* journal.accept(Make.acceptance("r1", [Make.op()]))
+        yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
+        yield* refused(journal.recordSigned(Make.signed(0n)))
+        yield* journal.identify("r1", [{ index: 0, userOpHash: Make.word(1) }])
+        yield* journal.recordSigned(Make.signed(0n))
+        expect(yield* stateOf(1)).toBe("sent")
       })
     )
 

@@ -1,20 +1,34 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import type { Caller } from "../../../src/application/Caller.js"
+import * as Keccak from "../../../src/domain/evm/Keccak.js"
 import { later } from "../../../src/hosts/http/Later.js"
-import { endpoints, posts } from "../../support/http/Contract.js"
+import { endpoints, exampleOf, posts } from "../../support/http/Contract.js"
 import {
   envelope,
   handlers,
+  head,
   key,
+  parseRaw,
   pausedKey,
   post,
+  raw,
   readOnlyKey,
   send,
   start,
   unlimited
 } from "../../support/http/Service.js"
 
-const paths = [...endpoints.filter(({ withKey }) => withKey).map(({ path }) => path), ...Object.keys(later)]
+/** One request for every endpoint with a key. */
+const requests: ReadonlyArray<{ readonly path: string; readonly init: RequestInit }> = [
+  ...endpoints
+    .filter(({ withKey }) => withKey)
+    .map((endpoint) => ({
+      path: exampleOf(endpoint),
+      init: { method: endpoint.method, ...(endpoint.method === "POST" && { body: "{}" }) }
+    })),
+  ...Object.keys(later).map((path) => ({ path, init: { body: "{}" } }))
+]
 const example = (name: string) => posts.find((endpoint) => endpoint.name === name)?.example
 
 describe("access", () => {
@@ -22,9 +36,13 @@ describe("access", () => {
     Effect.gen(function* () {
       const { url } = yield* start()
       const keys = ["", " ", "unknown", `${key}x`, key.toUpperCase(), `${key}, ${key}`, "k".repeat(8_000)]
-      for (const path of paths)
+      for (const { init, path } of requests)
         for (const wrong of keys) {
-          const answer = yield* send(url, path, { headers: { "x-api-key": wrong }, body: "not even JSON" })
+          const answer = yield* send(url, path, {
+            ...init,
+            headers: { "x-api-key": wrong },
+            ...(init.body !== undefined && { body: "not even JSON" })
+          })
           expect([path, answer.status]).toEqual([path, 401])
           expect(envelope(answer)).toMatchObject({ error: "invalid API key", code: "unauthorized" })
           expect(answer.headers.get("www-authenticate")).toBe('ApiKey realm="castellan"')
@@ -47,8 +65,8 @@ describe("access", () => {
     Effect.gen(function* () {
       const { url } = yield* start()
       const codes: Record<string, string> = {}
-      for (const path of paths) {
-        const answer = yield* send(url, path, { headers: { "x-api-key": readOnlyKey }, body: "{}" })
+      for (const { init, path } of requests) {
+        const answer = yield* send(url, path, { ...init, headers: { "x-api-key": readOnlyKey } })
         if (answer.status === 401) codes[path] = envelope(answer).code
       }
       const refused = [
@@ -101,19 +119,90 @@ describe("access", () => {
     })
   )
 
-  it.scopedLive("Idempotency-Key is refused as long as it would mean nothing", () =>
+  const idempotent = endpoints.filter((endpoint) => endpoint.idempotent)
+
+  it("an idempotency key is taken by the endpoints that send transactions", () => {
+    expect(idempotent.map(({ path }) => path)).toEqual([
+      "/create",
+      "/execute",
+      "/executeEncoded",
+      "/transactSigner",
+      "/unstuck"
+    ])
+  })
+
+  it.scopedLive("an idempotency key reaches the use case with the hash of the body's own bytes", () =>
     Effect.gen(function* () {
-      const { url } = yield* start({ handlers: { execute: () => Effect.dieMessage("called") } })
-      for (const value of ["abc", ""]) {
-        const answer = yield* send(url, "/execute", {
-          headers: { "idempotency-key": value },
-          body: JSON.stringify(example("execute"))
+      const seen: Array<Caller["idempotency"]> = []
+      const { url } = yield* start({
+        handlers: {
+          execute: (caller) => {
+            seen.push(caller.idempotency)
+            return handlers.execute()
+          }
+        }
+      })
+      const body = JSON.stringify(example("execute"))
+      const bodies = [body, body, ` ${body}`, body.replace("customer-1", "\u{1f3f0}")]
+      for (const each of bodies) {
+        const answer = yield* send(url, "/execute", { headers: { "idempotency-key": "!~" }, body: each })
+        expect(answer.status).toBe(200)
+      }
+      yield* send(url, "/execute", { body })
+      expect(seen).toEqual([...bodies.map((each) => ({ key: "!~", bodyHash: Keccak.hashText(each) })), null])
+    })
+  )
+
+  const longest = "k".repeat(255)
+  const wrong: ReadonlyArray<readonly [string, string]> = [
+    ["empty", ""],
+    ["of 256 characters", `${longest}k`],
+    ["with a space inside", "a b"],
+    ["with a tab inside", "a\tb"],
+    ["of Latin-1", "caf\u00e9"],
+    ["with DEL", "a\u007f"],
+    ["doubled", "a\r\nidempotency-key: b"],
+    ["doubled with one value", "a\r\nIdempotency-Key: a"],
+    ["with a control character", "a\u0001"]
+  ]
+
+  it.scopedLive.each(wrong)(
+    "an idempotency key that is %s is refused before the use case runs",
+    ([, value]) =>
+      Effect.gen(function* () {
+        const { port } = yield* start({ handlers: { execute: () => Effect.dieMessage("called") } })
+        const body = JSON.stringify(example("execute"))
+        const answer = parseRaw(
+          yield* raw(port, [
+            Buffer.from(
+              head("/execute", {
+                "idempotency-key": value,
+                "content-length": String(body.length),
+                connection: "close"
+              }) + body,
+              "latin1"
+            )
+          ])
+        )
+        expect([answer.status, envelope(answer).code]).toEqual([400, "invalid_request"])
+      })
+  )
+
+  it.scopedLive("an idempotency key is refused by every endpoint that it would mean nothing to", () =>
+    Effect.gen(function* () {
+      const { url } = yield* start()
+      for (const endpoint of endpoints.filter(({ withKey }) => withKey)) {
+        const answer = yield* send(url, exampleOf(endpoint), {
+          method: endpoint.method,
+          headers: { "idempotency-key": longest },
+          ...(endpoint.method === "POST" && { body: JSON.stringify(endpoint.example) })
         })
-        expect(envelope(answer)).toMatchObject({
-          error: "Idempotency-Key is not available yet",
-          code: "not_available_yet",
-          details: [{ path: "Idempotency-Key" }]
-        })
+        expect([endpoint.path, answer.status]).toEqual([endpoint.path, endpoint.idempotent ? 200 : 400])
+        if (!endpoint.idempotent)
+          expect(envelope(answer)).toMatchObject({
+            code: "invalid_request",
+            details: [{ path: "Idempotency-Key" }]
+          })
       }
     })
   )

@@ -7,8 +7,8 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { api } from "../../../src/hosts/http/Api.js"
 import { later } from "../../../src/hosts/http/Later.js"
-import { endpoints, posts } from "../../support/http/Contract.js"
-import { envelope, handlers, key, post, send, start } from "../../support/http/Service.js"
+import { endpoints, exampleOf, posts } from "../../support/http/Contract.js"
+import { envelope, handlers, key, parseRaw, post, raw, send, start } from "../../support/http/Service.js"
 
 const strict = { onExcessProperty: "error" } as const
 
@@ -21,6 +21,9 @@ describe("the endpoints", () => {
       "POST /execute",
       "POST /estimateGas",
       "POST /executeEncoded",
+      "POST /transactSigner",
+      "POST /unstuck",
+      "GET /requests/:requestId",
       "POST /read",
       "POST /receipt",
       "POST /filterEvent",
@@ -44,9 +47,12 @@ describe("the endpoints", () => {
   it.scopedLive("answer success in the shape of the contract", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
-      for (const { example, method, path, success } of endpoints.filter(({ withKey }) => withKey)) {
+      for (const endpoint of endpoints.filter(({ withKey }) => withKey)) {
+        const { example, method, path, success } = endpoint
         const answer =
-          method === "POST" ? yield* post(url, path, example) : yield* send(url, path, { method: "GET" })
+          method === "POST"
+            ? yield* post(url, path, example)
+            : yield* send(url, exampleOf(endpoint), { method: "GET" })
         expect([path, answer.status, answer.text]).toEqual([path, 200, answer.text])
         expect(answer.headers.get("content-type")).toBe("application/json")
         expect(() => Schema.decodeUnknownSync(success, strict)(JSON.parse(answer.text))).not.toThrow()
@@ -96,6 +102,60 @@ describe("the endpoints", () => {
     })
   )
 
+  const ids = [
+    "x",
+    "a.b",
+    "~",
+    "%41",
+    "a%2Fb",
+    "a%2fb%3Fc",
+    "%25",
+    "%00",
+    "%F0%9F%92%A9",
+    ":requestId",
+    "..%2f",
+    "a+b"
+  ]
+
+  it.scopedLive.each(ids)("a parameter of a path is percent-decoded once: %s", (id) =>
+    Effect.gen(function* () {
+      const { url } = yield* start()
+      const answer = yield* send(url, `/requests/${id}`, { method: "GET" })
+      expect([answer.status, JSON.parse(answer.text).requestId]).toEqual([200, decodeURIComponent(id)])
+    })
+  )
+
+  it.scopedLive("a path whose parameter is missing, malformed or followed by more leads nowhere", () =>
+    Effect.gen(function* () {
+      const { port } = yield* start()
+      const wrong = ["", "/", "/%", "/%zz", "/%c3", "/%ff", "/%ed%a0%80", "/x/", "/x/y", "//x", "s/x"]
+      for (const rest of wrong) {
+        const request = `GET /requests${rest} HTTP/1.1\r\nhost: x\r\nx-api-key: ${key}\r\nconnection: close\r\n\r\n`
+        const answer = parseRaw(yield* raw(port, [request]))
+        expect([rest, answer.status, envelope(answer).code]).toEqual([rest, 404, "not_found"])
+      }
+    })
+  )
+
+  it.scopedLive("a path with a parameter takes GET and HEAD, no body, no query, and nothing else", () =>
+    Effect.gen(function* () {
+      const { url } = yield* start()
+      const head = yield* send(url, "/requests/x", { method: "HEAD" })
+      expect([head.status, head.text]).toEqual([200, ""])
+      const get = yield* send(url, "/requests/x", { method: "GET" })
+      expect(head.headers.get("content-length")).toBe(String(get.text.length))
+      const posted = yield* send(url, "/requests/x", { body: "{}" })
+      expect([posted.status, posted.headers.get("allow")]).toEqual([405, "GET, HEAD"])
+      const query = envelope(yield* send(url, "/requests/x?wait=1", { method: "GET" }))
+      expect(query).toMatchObject({ code: "unknown_field" })
+      const keyed = yield* send(url, "/requests/x", { method: "GET", headers: { "idempotency-key": "k" } })
+      expect(envelope(keyed)).toMatchObject({
+        code: "invalid_request",
+        details: [{ path: "Idempotency-Key" }]
+      })
+    })
+  )
+
   it.scopedLive("health and documentation need no key and end with HEAD, too", () =>
     Effect.gen(function* () {
       const { url } = yield* start()
@@ -126,6 +186,8 @@ describe("the endpoints", () => {
         ])
         const without = envelope(yield* send(url, path, { headers: { "x-api-key": "" }, body: "{}" }))
         expect(without.code).toBe("unauthorized")
+        const keyed = yield* send(url, path, { headers: { "idempotency-key": "k" }, body: "{}" })
+        expect(envelope(keyed).code).toBe("not_available_yet")
         const get = yield* send(url, path, { method: "GET" })
         expect([envelope(get).code, get.headers.get("allow")]).toEqual(["method_not_allowed", "POST"])
       }
@@ -143,6 +205,8 @@ describe("the endpoints", () => {
       expect(address).toEqual({ address: "0x" })
       const receipts = yield* client.chain.receipt({ payload: { txHashes: [], rpc: "http://x" } })
       expect(receipts.requestStatus).toBe(202)
+      const request = yield* client.operations.getRequest({ path: { requestId: "r-1" } })
+      expect(request.requestId).toBe("r-1")
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 })

@@ -8,7 +8,8 @@ import { api } from "../../../src/hosts/http/Api.js"
 import * as OpenApi from "../../../src/hosts/http/docs/OpenApi.js"
 import * as Reference from "../../../src/hosts/http/docs/Reference.js"
 import { later } from "../../../src/hosts/http/Later.js"
-import { endpoints } from "../../support/http/Contract.js"
+import { endpoints, exampleOf } from "../../support/http/Contract.js"
+import { violations } from "../../support/http/JsonSchema.js"
 import { send, start } from "../../support/http/Service.js"
 
 const document = OpenApi.fromApi(api)
@@ -86,7 +87,7 @@ describe("the OpenAPI document", () => {
 
   it("has every endpoint of the contract once, and nothing that comes later", () => {
     expect(operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`)).toEqual(
-      endpoints.map(({ method, path }) => `${method} ${path}`)
+      endpoints.map(({ method, path }) => `${method} ${OpenApi.templateOf(path)}`)
     )
     const ids = operations.map(({ operation }) => operation.operationId)
     expect(new Set(ids).size).toBe(ids.length)
@@ -96,7 +97,9 @@ describe("the OpenAPI document", () => {
   it("has for every endpoint its request, its answer, the key, and every status that it may answer with", () => {
     const tags = document.tags.map(({ name }) => name)
     for (const { method, operation, path } of operations) {
-      const endpoint = endpoints.find((one) => one.path === path && one.method === method.toUpperCase())
+      const endpoint = endpoints.find(
+        (one) => OpenApi.templateOf(one.path) === path && one.method === method.toUpperCase()
+      )
       expect(operation.summary).not.toBe("")
       expect(tags).toContain(operation.tags[0])
       expect(operation.security).toEqual(endpoint?.withKey ? [{ apiKey: [] }] : [])
@@ -106,9 +109,8 @@ describe("the OpenAPI document", () => {
         expect(operation.requestBody.content["application/json"]).toHaveProperty("schema")
         expect(operation.requestBody.content["application/json"]).toHaveProperty("example")
       }
-      const statuses = endpoint?.withKey
-        ? ["200", "400", "401", "422", "429", "500", "503"]
-        : ["200", "500", "503"]
+      const refusals = ["400", "401", ...(path === "/requests/{requestId}" ? ["404"] : []), "422", "429"]
+      const statuses = ["200", ...(endpoint?.withKey ? refusals : []), "500", "503"]
       expect(Object.keys(operation.responses)).toEqual(statuses)
       for (const response of Object.values(operation.responses)) {
         const resolved = "$ref" in response ? everything.get(response.$ref) : response
@@ -123,14 +125,36 @@ describe("the OpenAPI document", () => {
     })
   })
 
+  it("has for every parameter of a path, and for the idempotency key, what to put there", () => {
+    for (const { method, operation, path } of operations) {
+      const endpoint = endpoints.find(
+        (one) => OpenApi.templateOf(one.path) === path && one.method === method.toUpperCase()
+      )
+      const parameters = (operation.parameters ?? []).map((parameter) =>
+        Object("$ref" in parameter ? everything.get(parameter.$ref) : parameter)
+      )
+      const names = [...path.matchAll(/\{([^}]+)\}/g)].map(([, name]) => name)
+      expect(path).not.toContain(":")
+      expect(parameters.filter((one) => one.in === "path").map(({ name }) => name)).toEqual(names)
+      expect(parameters.filter((one) => one.in === "header").map(({ name }) => name)).toEqual(
+        endpoint?.idempotent ? ["Idempotency-Key"] : []
+      )
+      for (const parameter of parameters) {
+        expect(parameter.required).toBe(parameter.in === "path")
+        expect(parameter.description).not.toBe("")
+        expect(violations(JSON.parse(JSON.stringify(document)), parameter.schema, parameter.example)).toEqual(
+          []
+        )
+      }
+    }
+  })
+
   it("lists for each status exactly the codes that the catalogue has for it", () => {
     const codes = Object.values(document.components.responses).flatMap(({ content }) => {
       const ref = content["application/json"]?.schema.$ref ?? ""
       return Object(everything.get(ref)).properties.code.enum
     })
-    const expected = (Object.keys(catalogue) as Array<Code>).filter(
-      (code) => catalogue[code].status !== 404 && catalogue[code].status !== 405
-    )
+    const expected = (Object.keys(catalogue) as Array<Code>).filter((code) => catalogue[code].status !== 405)
     expect(codes.toSorted()).toEqual(expected.toSorted())
   })
 
@@ -148,12 +172,14 @@ describe("the documentation page", () => {
       const { headers, text } = yield* send(url, "/docs", { method: "GET" })
       expect(headers.get("content-type")).toBe("text/html; charset=utf-8")
       for (const { method, path } of endpoints)
-        expect(text).toContain(`<span class="method">${method}</span> ${path}`)
+        expect(text).toContain(`<span class="method">${method}</span> ${OpenApi.templateOf(path)}`)
       for (const code of Object.keys(catalogue)) expect(text).toContain(`<code>${code}</code>`)
       for (const { endpoints: ones } of Reference.fromDocument(document).groups)
-        for (const { answer, request } of ones)
+        for (const { answer, parameters, request } of ones) {
           for (const { path } of [...request, ...answer])
             expect(text).toContain(`<code>${path.replaceAll("<", "&lt;").replaceAll(">", "&gt;")}</code>`)
+          for (const { name } of parameters) expect(text).toContain(`<code>${name}</code>`)
+        }
       expect(text).not.toMatch(/<script|<link|<img|<iframe|@import|url\(|\son[a-z]+=|\sstyle=|javascript:/i)
       expect(text).not.toMatch(/(?:src|href)="(?!#|\/openapi\.json)/)
       expect(new TextEncoder().encode(text).byteLength).toBeLessThan(200_000)
@@ -245,19 +271,28 @@ describe("the generated pages", () => {
 
   it("name every endpoint, code and text", () => {
     const { "docs/errors.md": errors = "", "docs/reference.md": reference = "" } = pages()
-    for (const { method, path } of endpoints) expect(reference).toContain(`### ${method} ${path}\n`)
+    for (const { method, path } of endpoints)
+      expect(reference).toContain(`### ${method} ${OpenApi.templateOf(path)}\n`)
     for (const [code, { text }] of Object.entries(catalogue))
       expect(errors).toContain(`| \`${code}\` | ${text} |`)
+  })
+
+  it("show a command for every endpoint, its path filled in", () => {
+    const { "docs/reference.md": reference = "" } = pages()
+    const commands = [...reference.matchAll(/^curl \S+/gm)].map(([command]) => command)
+    expect(commands).toEqual(endpoints.map((one) => `curl http://127.0.0.1:8080${exampleOf(one)}`))
   })
 
   it("show exchanges whose requests and answers are of the contract", () => {
     const { "docs/reference.md": reference = "" } = pages()
     expect(exchanges().size).toBeGreaterThan(0)
     for (const [path, { answer, request }] of exchanges()) {
-      const endpoint = endpoints.find((one) => one.path === path)
+      const endpoint = endpoints.find((one) => one.path === path && one.payload !== null)
+      if (endpoint === undefined || endpoint.payload === null) throw new Error(`no endpoint takes ${path}`)
+      const { payload, success } = endpoint
       const strict = { onExcessProperty: "error" } as const
-      expect(() => Schema.decodeUnknownSync(endpoint?.payload ?? Schema.Never, strict)(request)).not.toThrow()
-      expect(() => Schema.decodeUnknownSync(endpoint?.success ?? Schema.Never, strict)(answer)).not.toThrow()
+      expect(() => Schema.decodeUnknownSync(payload, strict)(request)).not.toThrow()
+      expect(() => Schema.decodeUnknownSync(success, strict)(answer)).not.toThrow()
       expect(reference).toContain(`\`\`\`json\n${JSON.stringify(answer, null, 2)}\n\`\`\`\n`)
     }
   })

@@ -158,7 +158,7 @@ describe("a signer that refuses", () => {
 })
 
 describe("a bundle that reverts on the chain", () => {
-  it("is status 0, and its ops leave neither a taken nonce nor reserved money behind", async () => {
+  it("is status 0 with the reason that the next look finds, and its ops leave neither a taken nonce nor reserved money behind", async () => {
     const stack = await startStack()
     try {
       const [wallet] = await stack.create("emptied")
@@ -178,7 +178,7 @@ describe("a bundle that reverts on the chain", () => {
       const result = await sending
       expect(result.status).toBe(0)
       expect(result.returnData[0]?.["0"]).toMatchObject({ success: false, result: null })
-      expect(result.returnData[0]?.["0"]?.error).toMatch(/did not land/)
+      expect(result.returnData[0]?.["0"]?.error).toMatch(/insufficient funds/)
       await stack.fund(String(wallet), ether)
       for (let n = 0; n < 3; n += 1)
         expect((await stack.ask(await execute(stack, "emptied", "1"))).status).toBe(1)

@@ -1,12 +1,18 @@
 import { describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import { expect } from "vitest"
 import * as MemoryRpc from "../../../src/adapters/memory/ChainRpc.js"
+import * as Releases from "../../../src/application/engine/Releases.js"
 import * as Watcher from "../../../src/application/engine/Watcher.js"
+import type { AccountId } from "../../../src/application/ports/Accounts.js"
 import { type ChainClient, ChainRpcError, type Receipt } from "../../../src/application/ports/ChainRpc.js"
+import type { TransactionRecord } from "../../../src/application/ports/Journal.js"
+import type { NetworkProfile } from "../../../src/application/ports/Networks.js"
 import * as Address from "../../../src/domain/evm/Address.js"
 import * as Hex from "../../../src/domain/evm/Hex.js"
+import * as NetworkProfiles from "../../../src/hosts/NetworkProfiles.js"
 
 const hashOf = (n: number) => Hex.unsafe32(`0x${n.toString(16).padStart(64, "0")}`)
 
@@ -22,26 +28,47 @@ const receiptOf = (txHash: Hex.Bytes32): Receipt => ({
   logs: []
 })
 
+const [development] = NetworkProfiles.make({ networks: [], accounts: [], development: true }).networks
+
+const profile: NetworkProfile = Object.assign({}, development, { pollIntervalMillis: 1 })
+
+const recordOf = (n: number): TransactionRecord => ({
+  chainId: 31_337n,
+  signer: Address.zero,
+  nonce: BigInt(n),
+  access: {
+    accountId: "a" as AccountId,
+    key: "serviceEoa",
+    rpc: Redacted.make("http://node"),
+    trust: "operator"
+  },
+  state: "signed",
+  versions: [{ txHash: hashOf(n), raw: Hex.empty, maxFeePerGas: 1n, maxPriorityFeePerGas: 1n }],
+  signedAt: 0,
+  ops: [],
+  direct: null,
+  mined: null
+})
+
 /** Watches transactions 1 to `count` at a node with these receipts, and waits for the last one's. */
 const lastOf = (count: number, receipt: ChainClient["receipt"]) =>
   Effect.gen(function* () {
     const node = yield* MemoryRpc.make({ chainId: 31_337n })
     const chain: ChainClient = { ...node.client("http://node"), receipt }
-    const watcher = yield* Watcher.make
-    const waits = yield* Effect.forEach(
-      Array.from({ length: count }, (_, n) => hashOf(n + 1)),
-      (txHash) =>
-        watcher.watch({
-          chain,
-          txHash,
-          raw: Hex.empty,
-          confirmations: 1,
-          pollIntervalMillis: 1,
-          onMined: ({ gasUsed }) => Effect.succeed(gasUsed)
-        })
-    )
-    const last = waits.at(-1)
-    return last === undefined ? null : yield* Effect.timeoutOption(Deferred.await(last), 5_000)
+    const last = yield* Deferred.make<Receipt>()
+    const watcher = yield* Watcher.make({
+      settlement: {
+        mined: (_, { nonce }, mined) =>
+          nonce === BigInt(count) ? Effect.asVoid(Deferred.succeed(last, mined)) : Effect.void,
+        finalised: () => Effect.void,
+        vanished: () => Effect.void,
+        stranded: () => Effect.void
+      },
+      releases: yield* Releases.make,
+      attend: () => Effect.void
+    })
+    for (let n = 1; n <= count; n += 1) yield* watcher.watch({ chain, profile, record: recordOf(n) })
+    return yield* Effect.timeoutOption(Deferred.await(last), 5_000)
   })
 
 describe("the watcher", () => {
@@ -50,7 +77,7 @@ describe("the watcher", () => {
       const found = yield* lastOf(1_001, (txHash) =>
         Effect.succeed(txHash === hashOf(1_001) ? receiptOf(txHash) : null)
       )
-      expect(found).toMatchObject({ _tag: "Some", value: { settled: 21_000n } })
+      expect(found).toMatchObject({ _tag: "Some", value: { gasUsed: 21_000n } })
     })
   )
 
@@ -63,7 +90,7 @@ describe("the watcher", () => {
           return looks === 1 ? Effect.die("a bug of the adapter") : Effect.succeed(receiptOf(txHash))
         })
       )
-      expect(found).toMatchObject({ _tag: "Some", value: { settled: 21_000n } })
+      expect(found).toMatchObject({ _tag: "Some", value: { gasUsed: 21_000n } })
     })
   )
 
@@ -73,7 +100,7 @@ describe("the watcher", () => {
       const found = yield* lastOf(2, (txHash) =>
         txHash === hashOf(1) ? Effect.fail(broken) : Effect.succeed(receiptOf(txHash))
       )
-      expect(found).toMatchObject({ _tag: "Some", value: { settled: 21_000n } })
+      expect(found).toMatchObject({ _tag: "Some", value: { gasUsed: 21_000n } })
     })
   )
 })

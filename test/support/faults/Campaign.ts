@@ -3,6 +3,7 @@ import * as Layer from "effect/Layer"
 import * as SqlJournal from "../../../src/adapters/sql/Journal.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import { Journal } from "../../../src/application/ports/Journal.js"
+import { options } from "../journal/Layers.js"
 import * as Build from "./Build.js"
 import * as Judge from "./Judge.js"
 import * as Scenario from "./Scenario.js"
@@ -33,7 +34,7 @@ export interface Summary {
 /** Methods of the journal: those that it has, not those that somebody wrote down. */
 export const steps: Promise<ReadonlyArray<string>> = Effect.runPromise(
   Effect.map(Journal, (journal) => Object.keys(journal)).pipe(
-    Effect.provide(SqlJournal.layer.pipe(Layer.provide(Sqlite.layer({ filename: ":memory:" }))))
+    Effect.provide(SqlJournal.layer(options).pipe(Layer.provide(Sqlite.layer({ filename: ":memory:" }))))
   )
 )
 

@@ -3,7 +3,7 @@ import * as Context from "effect/Context"
 import * as Option from "effect/Option"
 import type * as Schema from "effect/Schema"
 import { api } from "../../../src/hosts/http/Api.js"
-import { Authentication, BodyOptional, Example } from "../../../src/hosts/http/Contract.js"
+import { Authentication, BodyOptional, Example, Idempotent } from "../../../src/hosts/http/Contract.js"
 
 /** An endpoint as the contract has it, for tests that go through all of them. */
 export interface Endpoint {
@@ -12,6 +12,7 @@ export interface Endpoint {
   readonly path: string
   readonly withKey: boolean
   readonly bodyOptional: boolean
+  readonly idempotent: boolean
   readonly payload: Schema.Schema<unknown, unknown> | null
   readonly success: Schema.Schema<unknown, unknown>
   readonly example: unknown
@@ -28,6 +29,7 @@ export const endpoints: ReadonlyArray<Endpoint> = (() => {
         path: endpoint.path,
         withKey: [...middleware].some(({ key }) => key === Authentication.key),
         bodyOptional: Option.isSome(Context.getOption(mergedAnnotations, BodyOptional)),
+        idempotent: Option.isSome(Context.getOption(mergedAnnotations, Idempotent)),
         payload: Option.getOrNull(endpoint.payloadSchema) as Schema.Schema<unknown, unknown> | null,
         success: endpoint.successSchema as Schema.Schema<unknown, unknown>,
         example: Option.getOrUndefined(Context.getOption(endpoint.annotations, Example))
@@ -36,6 +38,10 @@ export const endpoints: ReadonlyArray<Endpoint> = (() => {
   })
   return all
 })()
+
+/** The path of a request as its endpoint's example has it. */
+export const exampleOf = ({ example, path }: Endpoint): string =>
+  path.replace(/:([A-Za-z]+)/g, (_, name: string) => String(Object(example)[name]))
 
 /** Endpoints that take a JSON body. */
 export const posts = endpoints.filter(({ payload }) => payload !== null)

@@ -66,6 +66,18 @@ export const handlers = {
         { "1": { salt: "t", wallet: "", error: "no" } }
       ]
     }),
+  transactSigner: () => Effect.succeed(transaction),
+  unstuck: () => Effect.succeed({ ...transaction, replaced: [], unknown: [] }),
+  getRequest: (_, { requestId }) =>
+    Effect.succeed({
+      requestId,
+      endpoint: "/execute",
+      state: "pending" as const,
+      acceptedAt: 1,
+      txHashes: [],
+      httpStatus: null,
+      answer: null
+    }),
   execute: () =>
     Effect.succeed({
       ...transaction,

@@ -3,6 +3,7 @@ import type * as Effect from "effect/Effect"
 import * as TestClock from "effect/TestClock"
 import * as fc from "fast-check"
 import type { Journal, JournalError } from "../../../src/application/ports/Journal.js"
+import * as Hex from "../../../src/domain/evm/Hex.js"
 import * as Make from "./Make.js"
 import type { Model } from "./Model.js"
 
@@ -23,11 +24,14 @@ export type Command = (model: Model) => Call
 const pick = <A>(list: ReadonlyArray<A>, rank: number): A | undefined =>
   list.length === 0 ? undefined : list[rank % list.length]
 
-const requestId = fc.constantFrom("r1", "r2", "r3", "o'r4")
+export const requestIds = ["r1", "r2", "r3", "o'r4", "r5"]
+const requestId = fc.constantFrom(...requestIds)
 const index = fc.nat({ max: 7 })
 const rank = fc.nat({ max: 20 })
 const hash = fc.nat({ max: 20 }).map(Make.word)
-const lane = fc.constantFrom(0x51, 0x52).map((n) => ({ chainId: Make.chainId, signer: Make.address(n) }))
+const lane = fc
+  .constantFrom(0x51, 0x51, 0x51, 0x52)
+  .map((n) => ({ chainId: Make.chainId, signer: Make.address(n) }))
 const small = fc.bigInt(0n, 4n)
 /** Around 2^64 and far above what a double or 64 bits hold exactly. */
 const wei = fc.oneof(fc.bigInt(0n, 5n), fc.bigInt(2n ** 64n - 2n, 2n ** 64n + 2n), fc.bigInt(0n, 10n ** 30n))
@@ -69,8 +73,18 @@ const op = fc.record({
   nonceKey: fc.bigInt(0n, 3n),
   sequence: fc.bigInt(0n, 2n),
   userOpHash: fc.option(hash),
-  reserve: wei
+  reserve: wei,
+  returned: fc.constantFrom(null, Hex.unsafe("0xab"))
 })
+
+const failed = fc
+  .array(fc.record({ index, code: fc.constantFrom("A", "B") }), { maxLength: 2 })
+  .map((list) => list.map(({ code, index }) => Make.failed(index, { code })))
+
+const idempotency = fc.option(
+  fc.constantFrom("k1", "k2", "k3").map((key) => ({ key, bodyHash: Make.word(1) })),
+  { freq: 2 }
+)
 
 const deployment = fc.record({
   create2Salt: fc.constantFrom(Make.word(1), Make.word(2)),
@@ -84,14 +98,18 @@ const accept = fc
     requestId,
     ops: fc.array(op, { maxLength: 3 }),
     available: funds,
+    failed,
+    idempotency,
     deployments: fc.oneof(
       { weight: 2, arbitrary: fc.constant([]) },
       fc.array(deployment.map(Make.deployment), { maxLength: 2 })
     )
   })
-  .map(({ available, deployments, ops, requestId }): Command => {
+  .map(({ available, deployments, failed, idempotency, ops, requestId }): Command => {
     const request = Make.acceptance(requestId, ops, {
       deployments,
+      failed,
+      idempotency,
       chainId: Make.chainId,
       funds: Make.fundsOf(ops, available)
     })
@@ -99,14 +117,14 @@ const accept = fc
       name: "accept",
       request,
       journal: (journal) => journal.accept(request),
-      expected: () => model.accept(request)
+      expected: (now) => model.accept(request, now)
     })
   })
 
 const abandon = fc.record({ requestId, index, rank, often }).map(
   ({ index, often, rank, requestId }): Command =>
     (model) => {
-      const known = pick(model.known(), rank)
+      const known = pick(model.elements(), rank)
       const request = often && known !== undefined ? known.request : requestId
       const list = often && known !== undefined ? [known.index] : [index, index + 1]
       return {
@@ -121,7 +139,7 @@ const abandon = fc.record({ requestId, index, rank, often }).map(
 const identify = fc.record({ requestId, index, rank, often, userOpHash: hash }).map(
   ({ index, often, rank, requestId, userOpHash }): Command =>
     (model) => {
-      const nameless = model.known().filter((it) => it.hash === null)
+      const nameless = model.elements().filter((it) => it.hash === null)
       const known = often ? pick(nameless, rank) : undefined
       const request = known?.request ?? requestId
       const at = known?.index ?? index
@@ -141,16 +159,20 @@ const allocate = fc
     chainNonce: fc.oneof({ weight: 4, arbitrary: fc.constant(0n) }, small),
     maxCost: wei,
     balance: funds,
+    kind: fc.constantFrom("ops", "ops", "direct", "filler"),
     rank,
-    count: fc.nat(3)
+    count: fc.nat(3),
+    fit: often
   })
   .map(
-    ({ count, lane, rank, requestId, ...rest }): Command =>
+    ({ count, fit, kind, lane, rank, requestId, ...rest }): Command =>
       (model) => {
-        const request = pick(model.known(), rank)?.request ?? requestId
-        const own = model.known().filter((it) => it.request === request)
-        const ops = own.slice(rank % (own.length + 1)).slice(0, count)
-        const allocation = Make.allocation(request, { ...lane, ...rest, ops: ops.map((it) => it.index) })
+        const all = model.elements().filter((it) => !fit || (it.state === "accepted" && it.hash !== null))
+        const ops = kind === "ops" ? all.slice(rank % (all.length + 1)).slice(0, count) : []
+        const allocation = {
+          ...Make.allocation("", { ...lane, ...rest, direct: kind === "direct" ? requestId : null }),
+          ops: ops.map((it) => ({ requestId: it.request, index: it.index }))
+        }
         return {
           name: "allocate",
           request: allocation,
@@ -189,9 +211,18 @@ const recordSigned = fc.record({ lane, rank, version: fc.constantFrom(0n, 0x100n
 )
 
 const settle = fc
-  .record({ lane, rank, some: fc.nat(3), often, stray: fc.option(hash), success: fc.boolean() })
+  .record({
+    lane,
+    rank,
+    some: fc.nat(3),
+    often,
+    stray: fc.option(hash),
+    success: fc.boolean(),
+    block: fc.constantFrom(0xb1, 0xb1, 0xb2),
+    final: fc.nat(3).map((n) => n === 0)
+  })
   .map(
-    ({ lane, often, rank, some, stray, success }): Command =>
+    ({ block, final, lane, often, rank, some, stray, success }): Command =>
       (model) => {
         const out = pick(
           model.handedOut(lane.signer).filter((it) => !often || it.versions.length > 0),
@@ -200,16 +231,130 @@ const settle = fc
         const nonce = out?.nonce ?? BigInt(rank)
         const txHash = pick(out?.versions ?? [], rank) ?? Make.word(0x9999)
         const hashes = [...(out?.hashes.slice(0, some) ?? []), ...(stray === null ? [] : [stray])]
-        const transaction = Make.mined(nonce, { ...lane, txHash })
+        const transaction = Make.mined(nonce, { ...lane, txHash, blockHash: Make.word(block) })
         const ops = hashes.map((userOpHash) => Make.landed(userOpHash, nonce, { success }))
         return {
           name: "settle",
-          request: { transaction, ops },
-          journal: (journal) => journal.settle(transaction, ops),
-          expected: () => model.settle(transaction, ops)
+          request: { transaction, ops, final },
+          journal: (journal) => journal.settle(transaction, ops, final),
+          expected: () => model.settle(transaction, ops, final)
         }
       }
   )
+
+/** The events of a nonce after its settlement, or instead of it. */
+const event = fc
+  .record({
+    lane,
+    rank,
+    fit: often,
+    name: fc.constantFrom("finalise" as const, "unsettle" as const, "strand" as const)
+  })
+  .map(
+    ({ fit, lane, name, rank }): Command =>
+      (model) => {
+        const wanted = name === "strand" ? "signed" : "mined"
+        const out = model.handedOut(lane.signer).filter((it) => !fit || it.state === wanted)
+        const nonce = pick(out, rank)?.nonce ?? BigInt(rank)
+        return {
+          name,
+          request: { lane, nonce },
+          journal: (journal) => journal[name](lane, nonce),
+          expected: () => model[name](lane.signer, nonce)
+        }
+      }
+  )
+
+const inOtherHands = fc
+  .record({ requestId, index, rank, often, name: fc.constantFrom("handOver" as const, "takeBack" as const) })
+  .map(
+    ({ index, name, often, rank, requestId }): Command =>
+      (model) => {
+        const wanted = name === "handOver" ? "accepted" : "sent"
+        const known = often
+          ? pick(
+              model.elements().filter((it) => it.state === wanted),
+              rank
+            )
+          : undefined
+        const request = known?.request ?? requestId
+        const list = known === undefined ? [index, index + 1] : [known.index]
+        return {
+          name,
+          request: { request, list },
+          journal: (journal) =>
+            name === "handOver"
+              ? journal.handOver(Make.handing(request, list))
+              : journal.takeBack(request, list),
+          expected: () => model[name](request, list)
+        }
+      }
+  )
+
+const land = fc
+  .record({ lane, hashes: fc.array(hash, { maxLength: 2 }), success: fc.boolean() })
+  .map(({ hashes, lane, success }): Command => {
+    const ops = hashes.map((userOpHash) => Make.landed(userOpHash, 0x777n, { success }))
+    return (model) => ({
+      name: "land",
+      request: { lane, ops },
+      journal: (journal) => journal.land(lane.signer, lane.chainId, ops),
+      expected: () => model.land(lane.signer, ops)
+    })
+  })
+
+/** What becomes of a landing later. */
+const landing = fc
+  .record({
+    lane,
+    rank,
+    stray: hash,
+    often,
+    name: fc.constantFrom("unland" as const, "finaliseLanded" as const)
+  })
+  .map(
+    ({ lane, name, often, rank, stray }): Command =>
+      (model) => {
+        const known = often ? pick(model.handedOver(), rank)?.[0] : undefined
+        const hashes = [known ?? stray]
+        return {
+          name,
+          request: { lane, hashes },
+          journal: (journal) => journal[name](lane.signer, lane.chainId, hashes),
+          expected: () => model[name](lane.signer, hashes)
+        }
+      }
+  )
+
+const refuse = fc.record({ requestId, failed }).map(
+  ({ failed, requestId }): Command =>
+    (model) => ({
+      name: "refuse",
+      request: { requestId, failed },
+      journal: (journal) => journal.refuse(requestId, failed),
+      expected: () => model.refuse(requestId, failed)
+    })
+)
+
+const finish = fc.record({ requestId, outcome: fc.constantFrom("{}", "[]") }).map(
+  ({ outcome, requestId }): Command =>
+    (model) => ({
+      name: "finish",
+      request: { requestId, outcome },
+      journal: (journal) => journal.finish(requestId, outcome),
+      expected: () => model.finish(requestId, outcome)
+    })
+)
+
+const forget = fc.nat(100).map(
+  (before): Command =>
+    (model) => ({
+      name: "forget",
+      request: before,
+      journal: (journal) => journal.forget(before),
+      expected: () => model.forget(before)
+    })
+)
 
 /** Time passes. */
 const wait = fc.nat(20).map(
@@ -233,6 +378,13 @@ export const commands: fc.Arbitrary<ReadonlyArray<Command>> = fc.array(
     { weight: 1, arbitrary: unallocate },
     { weight: 6, arbitrary: recordSigned },
     { weight: 3, arbitrary: settle },
+    { weight: 3, arbitrary: event },
+    { weight: 2, arbitrary: inOtherHands },
+    { weight: 1, arbitrary: land },
+    { weight: 1, arbitrary: landing },
+    { weight: 1, arbitrary: refuse },
+    { weight: 1, arbitrary: finish },
+    { weight: 1, arbitrary: forget },
     { weight: 1, arbitrary: wait }
   ),
   { minLength: 20, maxLength: 80, size: "max" }

@@ -5,7 +5,7 @@ import { Journal, type JournalError } from "../../../src/application/ports/Journ
 import * as Make from "./Make.js"
 
 /** Fails with a `JournalError` that tells nothing of the database or the data. */
-export const refused = (effect: Effect.Effect<unknown, JournalError>) =>
+export const refused = <R>(effect: Effect.Effect<unknown, JournalError, R>) =>
   Effect.map(Effect.flip(effect), (error) => {
     expect(error._tag).toBe("JournalError")
     expect(error.message).not.toMatch(/0x|select|insert|update|constraint|[0-9]{3}/i)
@@ -20,6 +20,15 @@ export const acceptOp = (requestId: string, n: number) =>
       ])
     )
   )
+
+/** Accepts such ops and stores a transaction that carries them: nonce 0 unless it is said. */
+export const signOps = (requestId: string, ns: ReadonlyArray<number>, nonce = 0n) =>
+  Effect.gen(function* () {
+    const journal = yield* Journal
+    for (const n of ns) yield* acceptOp(requestId, n)
+    yield* journal.allocate(Make.allocation(requestId, { ops: ns, chainNonce: nonce }))
+    yield* journal.recordSigned(Make.signed(nonce))
+  })
 
 export const stateOf = (n: number) =>
   Effect.map(

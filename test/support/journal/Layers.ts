@@ -1,12 +1,16 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import * as SqlClient from "@effect/sql/SqlClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
 import * as MemoryJournal from "../../../src/adapters/memory/Journal.js"
 import * as SqlJournal from "../../../src/adapters/sql/Journal.js"
+import * as Postgres from "../../../src/adapters/sql/Postgres.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import type { Journal } from "../../../src/application/ports/Journal.js"
+import type { Databases } from "../postgres/Postgres.js"
 
 /** A folder that is removed with its content when the scope ends. */
 export const temporaryFolder = Effect.acquireRelease(
@@ -14,8 +18,14 @@ export const temporaryFolder = Effect.acquireRelease(
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
 )
 
-export const sqliteAt = (filename: string): Layer.Layer<Journal> =>
-  Layer.fresh(SqlJournal.layer.pipe(Layer.provide(Sqlite.layer({ filename })), Layer.orDie))
+export const options = { sealingKey: Redacted.make("a secret of the tests that is long enough") }
+
+const on = <E>(client: Layer.Layer<SqlClient.SqlClient, E>): Layer.Layer<Journal> =>
+  Layer.fresh(SqlJournal.layer(options).pipe(Layer.provide(client), Layer.orDie))
+
+export const sqliteAt = (filename: string): Layer.Layer<Journal> => on(Sqlite.layer({ filename }))
+
+export const postgresAt = (address: Postgres.Options): Layer.Layer<Journal> => on(Postgres.layer(address))
 
 /** A file of its own for every time it is provided. */
 export const sqlite: Layer.Layer<Journal> = Layer.unwrapScoped(
@@ -24,7 +34,49 @@ export const sqlite: Layer.Layer<Journal> = Layer.unwrapScoped(
 
 export const memory: Layer.Layer<Journal> = Layer.fresh(MemoryJournal.layer)
 
-export const adapters = [
+/** In the database of a path or of a PostgreSQL server's URL. */
+export const at = (database: string): Layer.Layer<Journal> =>
+  database.startsWith("postgres:") ? postgresAt({ url: Redacted.make(database) }) : sqliteAt(database)
+
+/** References first. */
+const tables = [
+  "handovers",
+  "transaction_ops",
+  "transaction_versions",
+  "transactions",
+  "deployments",
+  "leases",
+  "ops",
+  "requests"
+]
+
+/** One database of the server, emptied every time it is provided: to make one takes longer than a test. */
+export const postgresOn = ({ fresh }: Databases): Layer.Layer<Journal> => {
+  let database: Promise<Postgres.Options> | undefined
+  const emptied = Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    yield* Effect.forEach(tables, (table) => sql`delete from ${sql(table)}`, { discard: true })
+  })
+  return Layer.unwrapEffect(
+    Effect.promise(() => {
+      database ??= Effect.runPromise(fresh)
+      return database
+    }).pipe(
+      Effect.map((address) =>
+        Layer.fresh(
+          Layer.tap(SqlJournal.layer(options), () => emptied).pipe(
+            Layer.provide(Postgres.layer(address)),
+            Layer.orDie
+          )
+        )
+      )
+    )
+  )
+}
+
+/** Every journal, empty. */
+export const adaptersOn = (databases: Databases) => [
   { name: "memory", layer: memory },
-  { name: "SQLite", layer: sqlite }
+  { name: "SQLite", layer: sqlite },
+  { name: "PostgreSQL", layer: postgresOn(databases) }
 ]

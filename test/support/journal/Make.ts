@@ -1,9 +1,13 @@
+import * as Redacted from "effect/Redacted"
 import type { AccountId } from "../../../src/application/ports/Accounts.js"
 import type {
   Acceptance,
   AllocationRequest,
   DeploymentIntent,
+  FailedElement,
+  HandingOver,
   Lane,
+  LaneAccess,
   LeaseRequest,
   NonceSpace,
   OpIntent,
@@ -44,6 +48,7 @@ export const op = (over: Partial<OpIntent> = {}): OpIntent => ({
   sequence: 0n,
   userOpHash: null,
   reserve: 0n,
+  returned: null,
   ...over
 })
 
@@ -60,9 +65,12 @@ export const acceptance = (
   accountId: alice,
   endpoint: "execute",
   chainId: ops[0]?.space.chainId ?? chainId,
+  body: "{}",
+  idempotency: null,
   ops,
   funds: fundsOf(ops, plenty),
   deployments: [],
+  failed: [],
   ...over
 })
 
@@ -87,13 +95,42 @@ export const leaseRequest = (holder: string, over: Partial<LeaseRequest> = {}): 
 
 export const lane: Lane = { chainId, signer: address(0x51) }
 
-export const allocation = (requestId: string, over: Partial<AllocationRequest> = {}): AllocationRequest => ({
-  ...lane,
+export const access = (over: Partial<LaneAccess> = {}): LaneAccess => ({
+  accountId: alice,
+  key: { clientId: "key 1" },
+  rpc: Redacted.make("https://node.example/secret-path"),
+  trust: "caller",
+  ...over
+})
+
+/** Ops of these indexes given to somebody else's bundler. */
+export const handing = (requestId: string, indexes: ReadonlyArray<number>): HandingOver => ({
   requestId,
+  node: { rpc: access().rpc, trust: "caller" },
+  since: 7n,
+  ops: indexes.map((index) => ({ index, signed: Hex.unsafe(`0x51${index.toString(16).padStart(2, "0")}`) }))
+})
+
+/** The allocation of a transaction that carries ops of one request: the indexes that are given. */
+export const allocation = (
+  requestId: string,
+  { ops, ...over }: Partial<Omit<AllocationRequest, "ops">> & { readonly ops?: ReadonlyArray<number> } = {}
+): AllocationRequest => ({
+  ...lane,
+  access: access(),
   chainNonce: 0n,
   maxCost: 1n,
   balance: plenty,
-  ops: [],
+  ops: (ops ?? []).map((index) => ({ requestId, index })),
+  direct: null,
+  ...over
+})
+
+export const failed = (index: number, over: Partial<FailedElement> = {}): FailedElement => ({
+  index,
+  code: "OP_REVERTED",
+  message: "it reverts",
+  figures: {},
   ...over
 })
 

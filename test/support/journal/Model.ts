@@ -3,11 +3,13 @@ import type {
   AcceptanceResult,
   AllocationRequest,
   AllocationResult,
+  FailedElement,
   LeaseRequest,
   OpIntent,
   OpRecord,
   OpSettlement,
   SignedTransaction,
+  TransactionRecord,
   TransactionSettlement
 } from "../../../src/application/ports/Journal.js"
 import type { Bytes32 } from "../../../src/domain/evm/Hex.js"
@@ -20,26 +22,40 @@ interface Op {
   readonly intent: OpIntent
   hash: Bytes32 | null
   state: OpRecord["state"]
+  tx: Bytes32 | null
+  success: boolean | null
+  handed: boolean
 }
 
 interface Nonce {
   readonly signer: string
   readonly nonce: bigint
-  state: "free" | "allocated" | "signed" | "settled"
+  state: "free" | "allocated" | TransactionRecord["state"]
   cost: bigint
   ops: ReadonlyArray<Op>
+  direct: string | null
   versions: ReadonlyArray<Bytes32>
-  mined: Bytes32 | null
+  mined: TransactionSettlement | null
+  signedAs: number
 }
 
-const same = (a: unknown, b: unknown): boolean => String(a) === String(b)
+interface Request {
+  readonly id: string
+  readonly acceptedAt: number
+  key: string | null
+  outcome: string | null
+  forgotten: boolean
+  failed: ReadonlyArray<FailedElement>
+}
+
 const sum = (values: ReadonlyArray<bigint>): bigint => values.reduce((total, value) => total + value, 0n)
 
 /** One account on one chain. */
 export class Model {
   private ops: Array<Op> = []
   private nonces: Array<Nonce> = []
-  private requests = new Set<string>()
+  private requests: Array<Request> = []
+  private signatures = 0
   private leases: Array<{ holder: string; place: string; key: bigint; until: number }> = []
   private authorised: Array<{ salt: Bytes32; config: Bytes32; deadline: number }> = []
 
@@ -48,7 +64,10 @@ export class Model {
   private kept = () => this.ops.filter((op) => op.state !== "abandoned")
   private of = (request: string, index: number) =>
     this.kept().find((op) => op.request === request && op.intent.index === index)
-  private open = (op: Op) => this.nonces.some((it) => it.state === "signed" && it.ops.includes(op))
+  private isOpen = (it: Nonce) => it.state === "signed" || it.state === "mined"
+  private carried = (op: Op) => this.nonces.some((it) => this.isOpen(it) && it.ops.includes(op))
+  private final = (id: string) => this.requests.some((it) => it.id === id && it.outcome !== null)
+  private known = (id: string) => this.requests.some((it) => it.id === id)
 
   lease(request: LeaseRequest, now: number): ReadonlyArray<bigint> | null {
     const place = this.place(request)
@@ -71,9 +90,14 @@ export class Model {
     this.leases = this.leases.filter((it) => it.holder !== holder)
   }
 
-  accept({ deployments, funds, ops, requestId }: Acceptance): Failing<AcceptanceResult> {
+  accept(acceptance: Acceptance, now: number): Failing<AcceptanceResult> {
+    const { deployments, failed, funds, idempotency, ops, requestId } = acceptance
+    if (this.final(requestId)) return "fails"
+    if (failed.some((it) => ops.some((op) => op.index === it.index))) return "fails"
     if (ops.some((op) => this.of(requestId, op.index) !== undefined)) return "fails"
     if (new Set(ops.map((op) => op.index)).size < ops.length) return "fails"
+    const owner = this.requests.find((it) => it.key !== null && it.key === idempotency?.key)
+    if (!this.known(requestId) && owner !== undefined) return { _tag: "known", requestId: owner.id }
     const nonce = (op: OpIntent) => `${this.place(op.space)} ${op.nonceKey} ${op.sequence}`
     const taken = this.kept().map((op) => nonce(op.intent))
     const hashes: Array<Bytes32 | null> = this.kept().map((op) => op.hash)
@@ -114,14 +138,61 @@ export class Model {
         { salt: it.create2Salt, config: it.configHash, deadline: Math.max(kept, it.deadline) }
       ]
     }
-    this.requests.add(requestId)
+    if (!this.known(requestId))
+      this.requests.push({
+        id: requestId,
+        acceptedAt: now,
+        key: idempotency?.key ?? null,
+        outcome: null,
+        forgotten: false,
+        failed: []
+      })
+    const request = this.requests.find((it) => it.id === requestId)
+    if (request !== undefined)
+      request.failed = request.failed.filter((it) => ops.every((op) => op.index !== it.index))
+    this.refuse(requestId, failed)
     for (const intent of ops) {
-      this.ops.push({ request: requestId, intent, hash: intent.userOpHash, state: "accepted" })
+      this.ops.push({
+        request: requestId,
+        intent,
+        hash: intent.userOpHash,
+        state: "accepted",
+        tx: null,
+        success: null,
+        handed: false
+      })
       this.leases = this.leases.filter(
         (it) => it.place !== this.place(intent.space) || it.key !== intent.nonceKey
       )
     }
     return { _tag: "accepted" }
+  }
+
+  refuse(requestId: string, failed: ReadonlyArray<FailedElement>): Failing<void> {
+    const request = this.requests.find((it) => it.id === requestId)
+    if (request === undefined) return "fails"
+    for (const it of failed) request.failed = [...request.failed.filter((old) => old.index !== it.index), it]
+  }
+
+  finish(requestId: string, outcome: string): Failing<boolean> {
+    const request = this.requests.find((it) => it.id === requestId)
+    if (request === undefined) return "fails"
+    if (request.outcome !== null) return true
+    const unmined = this.nonces.some((it) => it.direct === requestId && it.state === "signed")
+    if (unmined || this.live().some((op) => op.request === requestId)) return false
+    request.outcome = outcome
+    return true
+  }
+
+  forget(before: number): void {
+    for (const it of this.requests) {
+      const ops = this.ops.filter((op) => op.request === it.id)
+      const own = this.nonces.filter((tx) => tx.direct === it.id || tx.ops.some((op) => ops.includes(op)))
+      const isOver = ops.every((op) => !this.live().includes(op)) && !own.some(this.isOpen)
+      if (it.outcome === null || it.acceptedAt >= before || !isOver) continue
+      it.forgotten = true
+      it.key = null
+    }
   }
 
   abandon(requestId: string, indexes: ReadonlyArray<number>): Failing<void> {
@@ -139,87 +210,221 @@ export class Model {
     op.hash = hash
   }
 
+  handOver(requestId: string, indexes: ReadonlyArray<number>): Failing<void> {
+    const ops = indexes.map((index) => this.of(requestId, index))
+    if (ops.some((op) => !op?.hash || op.state === "settled" || this.carried(op))) return "fails"
+    for (const op of ops) if (op?.state === "accepted") Object.assign(op, { state: "sent", handed: true })
+  }
+
+  takeBack(requestId: string, indexes: ReadonlyArray<number>): void {
+    for (const op of indexes.map((index) => this.of(requestId, index)))
+      if (op?.state === "sent" && !this.carried(op)) Object.assign(op, { state: "accepted", handed: false })
+  }
+
+  private settleOps(ops: ReadonlyArray<Op>, outcomes: ReadonlyArray<OpSettlement>): void {
+    for (const { success, txHash, userOpHash } of outcomes)
+      for (const op of ops.filter((it) => it.hash === userOpHash && this.live().includes(it)))
+        Object.assign(op, { state: "settled", tx: txHash, success })
+  }
+
+  private named = (authority: string, hashes: ReadonlyArray<Bytes32>) =>
+    this.kept().filter(
+      (op) => op.hash !== null && hashes.includes(op.hash) && op.intent.space.authority === authority
+    )
+
+  land(authority: string, outcomes: ReadonlyArray<OpSettlement>): ReadonlyArray<string> {
+    const ops = this.named(
+      authority,
+      outcomes.map((it) => it.userOpHash)
+    )
+    this.settleOps(ops, outcomes)
+    return [...new Set(ops.map((op) => op.request))].sort()
+  }
+
+  unland(authority: string, hashes: ReadonlyArray<Bytes32>): ReadonlyArray<string> {
+    const ops = this.named(authority, hashes).filter((op) => op.handed)
+    for (const op of ops.filter((it) => it.state === "settled"))
+      Object.assign(op, { state: "sent", tx: null, success: null })
+    const concerned = [...new Set(ops.map((op) => op.request))].sort()
+    for (const it of this.requests) if (concerned.includes(it.id)) it.outcome = null
+    return concerned
+  }
+
+  finaliseLanded(authority: string, hashes: ReadonlyArray<Bytes32>): void {
+    for (const op of this.named(authority, hashes)) if (op.state === "settled") op.handed = false
+  }
+
+  /** Hash and landing of every op that is to be watched. */
+  handedOver(): ReadonlyArray<readonly [Bytes32 | null, Bytes32 | null]> {
+    return this.ops.filter((op) => op.handed).map((op) => [op.hash, op.tx])
+  }
+
   private lane = (signer: string) => this.nonces.filter((it) => it.signer === signer)
+  private concerned = ({ direct, ops }: Nonce): ReadonlyArray<string> =>
+    [...new Set([...ops.map((op) => op.request), ...(direct === null ? [] : [direct])])].sort()
+
+  /** Whether the request may have a transaction of its own signed. */
+  private mayOwn = (id: string) =>
+    this.known(id) &&
+    !this.final(id) &&
+    !this.nonces.some((it) => it.direct === id && (this.isOpen(it) || it.state === "settled"))
 
   allocate(request: AllocationRequest): Failing<AllocationResult> {
-    const ops = request.ops.flatMap((index) => this.of(request.requestId, index) ?? [])
-    if (!this.requests.has(request.requestId) || ops.length < request.ops.length) return "fails"
-    if (new Set(ops).size < ops.length) return "fails"
-    if (ops.some((op) => op.state === "settled" || this.open(op))) return "fails"
-    const lane = this.lane(request.signer)
+    const { direct, signer } = request
+    const ops = request.ops.flatMap((ref) => this.of(ref.requestId, ref.index) ?? [])
+    if (new Set(ops).size < request.ops.length) return "fails"
+    if (ops.some((op) => op.state !== "accepted" || op.intent.space.authority !== signer)) return "fails"
+    if (direct !== null && (ops.length > 0 || !this.mayOwn(direct))) return "fails"
+    const lane = this.lane(signer)
     const reserved = sum(lane.filter((it) => it.state === "signed").map((it) => it.cost))
     if (reserved + request.maxCost > request.balance) return { _tag: "insufficientFunds", reserved }
-    const unsigned = lane
-      .filter((it) => it.state === "free" || it.state === "allocated")
-      .map((it) => it.nonce)
-      .filter((nonce) => nonce >= request.chainNonce)
-    const known = [request.chainNonce, ...lane.map((it) => it.nonce + 1n)]
-    const [nonce] = (
-      unsigned.length > 0 ? unsigned : known.sort((a, b) => (a > b ? -1 : 1)).slice(0, 1)
-    ).sort((a, b) => (a < b ? -1 : 1))
-    if (nonce === undefined) return "fails"
+    let nonce = request.chainNonce
+    while (lane.some((it) => it.nonce === nonce && it.state !== "free" && it.state !== "allocated")) nonce++
     this.nonces = [
-      ...this.nonces.filter((it) => it.signer !== request.signer || it.nonce !== nonce),
+      ...this.nonces.filter((it) => it.signer !== signer || it.nonce !== nonce),
       {
-        signer: request.signer,
+        signer,
         nonce,
         state: "allocated",
         cost: request.maxCost,
         ops,
+        direct,
         versions: [],
-        mined: null
+        mined: null,
+        signedAs: 0
       }
     ]
     return { _tag: "allocated", nonce }
   }
 
-  private nonce = (signer: string, nonce: bigint) => this.lane(signer).find((it) => same(it.nonce, nonce))
+  private nonce = (signer: string, nonce: bigint) => this.lane(signer).find((it) => it.nonce === nonce)
 
   unallocate(signer: string, nonce: bigint): Failing<void> {
     const row = this.nonce(signer, nonce)
     if (row?.state !== "allocated" && row?.state !== "free") return "fails"
-    row.state = "free"
-    row.ops = []
+    Object.assign(row, { state: "free", ops: [], direct: null })
   }
 
   recordSigned(signed: SignedTransaction): Failing<void> {
     const row = this.nonce(signed.signer, signed.nonce)
     if (row?.state !== "allocated" && row?.state !== "signed") return "fails"
-    const elsewhere = this.nonces.filter((it) => it !== row && it.state === "signed").flatMap((it) => it.ops)
-    if (row.ops.some((op) => op.state === "abandoned" || elsewhere.includes(op))) return "fails"
+    if (row.state === "allocated") {
+      if (row.ops.some((op) => op.hash === null || op.state === "abandoned" || op.state === "sent"))
+        return "fails"
+      if (row.direct !== null && !this.mayOwn(row.direct)) return "fails"
+      row.signedAs = ++this.signatures
+    }
     row.state = "signed"
+    if (row.versions.includes(signed.txHash)) return
     row.versions = [...row.versions, signed.txHash]
-    for (const op of row.ops) if (op.state === "accepted") op.state = "sent"
+    for (const op of row.ops.filter((it) => it.state !== "settled"))
+      Object.assign(op, { state: "sent", tx: signed.txHash })
   }
 
-  settle(mined: TransactionSettlement, ops: ReadonlyArray<OpSettlement>): Failing<void> {
+  private letGo(row: Nonce): void {
+    for (const op of row.ops.filter((it) => it.state === "sent"))
+      Object.assign(op, { state: "accepted", tx: null })
+  }
+
+  private withdraw(row: Nonce): void {
+    Object.assign(row, { state: "signed", mined: null })
+    for (const op of row.ops.filter((it) => it.state !== "abandoned"))
+      Object.assign(op, { state: "sent", tx: row.versions.at(-1), success: null })
+    for (const it of this.requests) if (this.concerned(row).includes(it.id)) it.outcome = null
+  }
+
+  settle(
+    mined: TransactionSettlement,
+    ops: ReadonlyArray<OpSettlement>,
+    final: boolean
+  ): Failing<ReadonlyArray<string>> {
     const row = this.nonce(mined.signer, mined.nonce)
-    const closes = row?.state === "signed" ? row.versions.includes(mined.txHash) : row?.mined === mined.txHash
-    if (row === undefined || !closes) return "fails"
+    const isSame = row?.mined?.txHash === mined.txHash
+    if (row?.state === "settled" && isSame) return this.concerned(row)
+    if (row === undefined || !this.isOpen(row) || !row.versions.includes(mined.txHash)) return "fails"
+    if (row.mined !== null && (!isSame || row.mined.blockHash !== mined.blockHash)) this.withdraw(row)
+    Object.assign(row, { state: final ? "settled" : "mined", mined })
+    this.settleOps(row.ops, ops)
+    if (final) this.letGo(row)
+    return this.concerned(row)
+  }
+
+  finalise(signer: string, nonce: bigint): Failing<ReadonlyArray<string>> {
+    const row = this.nonce(signer, nonce)
+    if (row?.state !== "mined" && row?.state !== "settled") return "fails"
+    if (row.state === "mined") this.letGo(row)
     row.state = "settled"
-    row.mined = mined.txHash
-    for (const { userOpHash } of ops)
-      for (const op of this.live())
-        if (op.hash === userOpHash && op.intent.space.authority === mined.signer) op.state = "settled"
+    return this.concerned(row)
+  }
+
+  unsettle(signer: string, nonce: bigint): Failing<ReadonlyArray<string>> {
+    const row = this.nonce(signer, nonce)
+    if (row?.state !== "mined" && row?.state !== "signed") return "fails"
+    if (row.state === "mined") this.withdraw(row)
+    return this.concerned(row)
+  }
+
+  strand(signer: string, nonce: bigint): Failing<ReadonlyArray<string>> {
+    const row = this.nonce(signer, nonce)
+    if (row?.state !== "signed" && row?.state !== "foreign") return "fails"
+    if (row.state === "signed") this.letGo(row)
+    row.state = "foreign"
+    return this.concerned(row)
+  }
+
+  /** What is known of every request and of every open transaction, in the words of the records. */
+  view(ids: ReadonlyArray<string>) {
+    const requests = ids.map((id) => {
+      const request = this.requests.find((it) => it.id === id)
+      if (request === undefined || request.forgotten) return null
+      const latest = new Map(
+        this.ops.filter((op) => op.request === id).map((op) => [op.intent.index, op] as const)
+      )
+      const own = this.nonces
+        .filter((tx) => tx.direct === id || tx.ops.some((op) => op.request === id))
+        .filter((tx) => this.isOpen(tx) || tx.state === "settled")
+        .sort((a, b) => a.signedAs - b.signedAs)
+      return {
+        key: request.key,
+        outcome: request.outcome,
+        failed: [...request.failed].sort((a, b) => a.index - b.index),
+        ops: [...latest.entries()]
+          .sort(([a], [b]) => a - b)
+          .map(([index, { hash, state, success, tx }]) => ({ index, hash, state, success, tx })),
+        txHashes: own.map((tx) => tx.mined?.txHash ?? tx.versions.at(-1))
+      }
+    })
+    const open = this.nonces
+      .filter(this.isOpen)
+      .sort((a, b) => (a.signer < b.signer || (a.signer === b.signer && a.nonce < b.nonce) ? -1 : 1))
+      .map(({ direct, mined, nonce, ops, signer, state, versions }) => {
+        const hashes = ops.map((op) => op.hash)
+        return { signer, nonce, state, versions, direct, hashes, mined: mined?.txHash ?? null }
+      })
+    const unfinished = this.requests.filter((it) => it.outcome === null).map((it) => it.id)
+    return { requests, open, unfinished }
   }
 
   /** Ops that are not abandoned: what calls that shall succeed may name. */
-  known(): ReadonlyArray<{
-    readonly request: string
-    readonly index: number
-    readonly hash: Bytes32 | null
-  }> {
-    return this.kept().map((op) => ({ request: op.request, index: op.intent.index, hash: op.hash }))
+  elements() {
+    return this.kept().map(({ hash, intent, request, state }) => ({
+      request,
+      index: intent.index,
+      hash,
+      state
+    }))
   }
 
   /** Nonces of the lane that were handed out, with the hashes of what was signed. */
   handedOut(signer: string): ReadonlyArray<{
     readonly nonce: bigint
+    readonly state: string
     readonly versions: ReadonlyArray<Bytes32>
     readonly hashes: ReadonlyArray<Bytes32>
   }> {
-    return this.lane(signer).map(({ nonce, ops, versions }) => ({
+    return this.lane(signer).map(({ nonce, ops, state, versions }) => ({
       nonce,
+      state,
       versions,
       hashes: ops.flatMap((op) => op.hash ?? [])
     }))

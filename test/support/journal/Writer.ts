@@ -1,14 +1,14 @@
 import { writeSync } from "node:fs"
 import * as Effect from "effect/Effect"
 import { Journal } from "../../../src/application/ports/Journal.js"
-import { sqliteAt } from "./Layers.js"
+import { at } from "./Layers.js"
 import * as Make from "./Make.js"
 
 /**
- * A process that works at a journal until it is ended: `tsx Writer.ts <file> <name>`. Every step is told on
+ * A process that works at a journal until it is ended: `tsx Writer.ts <database> <name>`. Every step is told on
  * standard output after the journal said that it is done.
  */
-const [, , file = "", name = ""] = process.argv
+const [, , database = "", name = ""] = process.argv
 
 const tell = (line: string) => Effect.sync(() => writeSync(1, `${line}\n`))
 
@@ -39,7 +39,11 @@ const work = (n: number, hash: number) =>
     if (allocation._tag !== "allocated") return yield* Effect.dieMessage("no funds")
     yield* journal.recordSigned(Make.signed(allocation.nonce, lane))
     yield* tell(`signed ${hash} ${allocation.nonce}`)
-    yield* journal.settle(Make.mined(allocation.nonce, lane), [Make.landed(userOpHash, allocation.nonce)])
+    yield* journal.settle(
+      Make.mined(allocation.nonce, lane),
+      [Make.landed(userOpHash, allocation.nonce)],
+      false
+    )
     yield* tell(`settled ${hash}`)
   })
 
@@ -49,5 +53,5 @@ await Effect.runPromise(
   Effect.gen(function* () {
     yield* tell("ready")
     for (let n = 0; ; n++) yield* work(n, first + 2 * n)
-  }).pipe(Effect.provide(sqliteAt(file)))
+  }).pipe(Effect.provide(at(database)))
 )

@@ -135,6 +135,10 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
     minPriorityFeePerGas: 0n,
     l1Fee: null,
     confirmations: 1,
+    settledDepth: 1,
+    bumpAfterMillis: 30_000,
+    maxInFlight: 16,
+    remoteBundler: null,
     receiptTimeoutMillis: 20_000,
     pollIntervalMillis: 25,
     ...options.profile
@@ -177,7 +181,9 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
           egress: { allowLoopback: true },
           onExchange: ({ methods }) => options.onExchange?.(methods)
         }),
-        Journal.layer.pipe(Layer.provide(Sqlite.layer({ filename: ":memory:" }))),
+        Journal.layer({ sealingKey: Redacted.make("the journal of a stack") }).pipe(
+          Layer.provide(Sqlite.layer({ filename: ":memory:" }))
+        ),
         Networks.layer({ profiles: [profile] }),
         signers
       )

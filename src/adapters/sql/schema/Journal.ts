@@ -5,6 +5,8 @@ import * as Effect from "effect/Effect"
  * Column conventions: chain ids and wei are decimal text. Nonces, nonce keys and sequences are decimal text padded
  * with zeros to a fixed width (20, 58, 20), so that the order of the text is the order of the numbers. Neither
  * SQLite nor a driver's 64-bit integer holds them exactly. Times are Unix milliseconds, deadlines Unix seconds.
+ *
+ * A query uses a partial index only when it says the same condition, also where another one implies it.
  */
 export const journal = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -12,14 +14,27 @@ export const journal = Effect.gen(function* () {
     pg: () => sql.literal("bigint generated always as identity primary key"),
     orElse: () => sql.literal("integer primary key autoincrement")
   })
+  // `body` is sealed. `failed` is a JSON array, one entry for each index.
   yield* sql`
     create table requests (
-      request_id text not null primary key,
+      request_no ${identity},
+      request_id text not null unique,
       account_id text not null,
       endpoint text not null,
       chain_id text not null,
+      body text not null,
+      idempotency_key text,
+      body_hash text,
+      failed text not null,
+      state text not null check (state in ('open', 'final', 'forgotten')),
+      outcome text,
       accepted_at bigint not null
     )`
+  yield* sql`
+    create unique index requests_idempotency on requests (account_id, endpoint, idempotency_key)
+    where idempotency_key is not null`
+  yield* sql`create index requests_open on requests (request_no) where state = 'open'`
+  yield* sql`create index requests_final on requests (accepted_at) where state = 'final'`
   yield* sql`
     create table ops (
       op_id ${identity},
@@ -33,17 +48,18 @@ export const journal = Effect.gen(function* () {
       sequence text not null,
       user_op_hash text,
       reserve text not null,
+      returned text,
       state text not null check (state in ('accepted', 'sent', 'settled', 'abandoned')),
       tx_hash text,
       success smallint,
       revert_data text,
       accepted_at bigint not null
     )`
-  // A query uses such an index only when it says the same condition, also where another one implies it.
   yield* sql`
     create unique index ops_nonce on ops (authority, chain_id, entry_point, wallet, nonce_key, sequence)
     where state <> 'abandoned'`
   yield* sql`create unique index ops_element on ops (request_id, op_index) where state <> 'abandoned'`
+  yield* sql`create index ops_request on ops (request_id, op_index, op_id)`
   yield* sql`create unique index ops_hash on ops (chain_id, user_op_hash, authority) where state <> 'abandoned'`
   yield* sql`create index ops_given_up on ops (chain_id, user_op_hash) where state = 'abandoned'`
   yield* sql`create index ops_under_way on ops (authority, chain_id, wallet) where state in ('accepted', 'sent')`
@@ -69,14 +85,20 @@ export const journal = Effect.gen(function* () {
       request_id text not null references requests (request_id),
       primary key (chain_id, factory, create2_salt)
     )`
-  // `free`: handed back by its request; the lane's next work takes it.
+  // `free`: handed back; the lane's next work takes it. `key_client` is null for the service's own EOA; `rpc` is sealed.
   yield* sql`
     create table transactions (
       chain_id text not null,
       signer text not null,
       nonce text not null,
-      state text not null check (state in ('free', 'allocated', 'signed', 'settled')),
-      request_id text references requests (request_id),
+      state text not null check (state in ('free', 'allocated', 'signed', 'mined', 'settled', 'foreign')),
+      account_id text not null,
+      key_client text,
+      key_version text,
+      key_asset text,
+      rpc text not null,
+      trust text not null check (trust in ('caller', 'operator')),
+      direct text references requests (request_id),
       max_cost text not null,
       tx_hash text,
       success smallint,
@@ -85,13 +107,13 @@ export const journal = Effect.gen(function* () {
       allocated_at bigint not null,
       primary key (chain_id, signer, nonce)
     )`
-  yield* sql`create index transactions_signed on transactions (chain_id, signer) where state = 'signed'`
   yield* sql`
-    create index transactions_unsigned on transactions (chain_id, signer, nonce)
-    where state in ('free', 'allocated')`
+    create index transactions_open on transactions (chain_id, signer, nonce) where state in ('signed', 'mined')`
+  yield* sql`create index transactions_direct on transactions (direct) where direct is not null`
   // One row for every set of bytes that was ever signed for a nonce: each of them may be the one that is mined.
   yield* sql`
     create table transaction_versions (
+      version_id ${identity},
       chain_id text not null,
       signer text not null,
       nonce text not null,
@@ -100,15 +122,17 @@ export const journal = Effect.gen(function* () {
       max_fee_per_gas text not null,
       max_priority_fee_per_gas text not null,
       signed_at bigint not null,
-      primary key (chain_id, signer, nonce, tx_hash),
+      unique (chain_id, signer, nonce, tx_hash),
       foreign key (chain_id, signer, nonce) references transactions (chain_id, signer, nonce)
     )`
+  yield* sql`create index transaction_versions_hash on transaction_versions (chain_id, tx_hash)`
   yield* sql`
     create table transaction_ops (
       chain_id text not null,
       signer text not null,
       nonce text not null,
       op_id bigint not null references ops (op_id),
+      position integer not null,
       primary key (chain_id, signer, nonce, op_id),
       foreign key (chain_id, signer, nonce) references transactions (chain_id, signer, nonce)
     )`

@@ -25,8 +25,8 @@ export const chapters: ReadonlyArray<Chapter> = [
   {
     title: "Answers",
     paragraphs: [
-      "200 means that the request was answered; for a write, that something was mined (or that nothing was left to do), and `status` says how much of it succeeded. 422 means that nothing was sent, with one exception: the code `outcome_unknown`, where the transaction in `txHash` is still under way. Look it up with `/receipt` before you ask again.",
-      "Every answer that is not 200 has one shape. `code` is stable and made for programs; `details` says where and why; `requestId` is also in the header `X-Request-Id`, and names the request in the operator's log."
+      "200 means that the request was answered; for a write, that something was mined (or that nothing was left to do), and `status` says how much of it succeeded. 422 means that nothing was sent, with one exception: the code `outcome_unknown`, where the transaction in `txHash` is still under way: ask `GET /requests/{requestId}` for what became of it.",
+      "Every answer that is not 200 has one shape. `code` is stable and made for programs; `details` says where and why; `requestId` is also in the header `X-Request-Id`, and names the request in the operator's log. (With `outcome_unknown`, the `requestId` of a repeat is that of the request that was accepted.)"
     ],
     code: `{
   "error": "invalid request",
@@ -34,6 +34,18 @@ export const chapters: ReadonlyArray<Chapter> = [
   "requestId": "6f0c1d2e-...",
   "details": [{ "path": "settings.rpc", "message": "settings.rpc is required" }]
 }`
+  },
+  {
+    title: "Writing once",
+    paragraphs: [
+      "`/create`, `/execute`, `/executeEncoded`, `/transactSigner` and `/unstuck` take a header `Idempotency-Key`, which you choose anew for each thing that shall happen once. A request that is repeated with the same key and the same body is the same request: it is never sent to the chain a second time, also when the first answer was lost, when both come at once, or when the service has been restarted in between. A repeat is answered with what has become of the request by then, final once it is settled.",
+      "`GET /requests/{requestId}` tells the same without the body at hand: `state` is `pending` until the outcome is final; then `httpStatus` and `answer` are what the endpoint answers."
+    ],
+    points: [
+      "A key belongs to one account and one endpoint. The body is compared byte by byte, white space included; another body is 400 `idempotency_key_reused`.",
+      "What was refused before anything was signed, and what had nothing to send, is not kept: the key is still free. It is taken from the moment that the request is accepted, which is after simulation and before the first signature.",
+      "Keys and answers are kept for 30 days, and as long as the outcome is open."
+    ]
   },
   {
     title: "Signing ops yourself",

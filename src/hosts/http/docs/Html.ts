@@ -44,9 +44,24 @@ const fields = (caption: string, rows: ReadonlyArray<Field>, withRequired: boole
         ])
       )
 
+const parameters = (one: Endpoint): string =>
+  one.parameters.length === 0
+    ? ""
+    : table(
+        `Parameters of ${one.path}`,
+        ["Name", "In", "Required", "Notes"],
+        one.parameters.map(({ description, in: place, name, required }) => [
+          code(name),
+          place,
+          required ? "yes" : "no",
+          inline(description)
+        ])
+      )
+
 const endpoint = (one: Endpoint): string => `<section aria-labelledby="${one.name}">
 <h3 id="${one.name}"><span class="method">${one.method}</span> ${escape(one.path)}</h3>
 <p><strong>${escape(one.summary)}.</strong> ${inline(one.description)}</p>
+${parameters(one)}
 ${fields(`Request of ${one.path}`, one.request, true)}
 ${fields(`Answer of ${one.path}`, one.answer, false)}
 ${block(one.example)}

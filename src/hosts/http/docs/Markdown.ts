@@ -26,6 +26,17 @@ const endpoint = (one: Endpoint): string =>
   [
     `### ${one.method} ${one.path}\n`,
     `${one.summary}. ${one.description}\n`,
+    one.parameters.length === 0
+      ? ""
+      : `Parameters:\n\n${table(
+          ["Name", "In", "Required", "Notes"],
+          one.parameters.map(({ description, in: place, name, required }) => [
+            `\`${name}\``,
+            place,
+            required ? "yes" : "no",
+            description
+          ])
+        )}\n`,
     fields("Request:", one.request, true),
     fields("Answer:", one.answer, false),
     `\`\`\`sh\n${one.example}\n\`\`\`\n`,

@@ -4,8 +4,17 @@ import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import * as Annotation from "@effect/platform/OpenApi"
 import * as Context from "effect/Context"
 import * as Option from "effect/Option"
+import * as AST from "effect/SchemaAST"
 import { catalogue } from "../../../application/Catalogue.js"
-import { Authentication, apiKeyHeader, BodyOptional, Example, RequiredScope } from "../Contract.js"
+import {
+  Authentication,
+  apiKeyHeader,
+  BodyOptional,
+  Example,
+  Idempotent,
+  idempotencyHeader,
+  RequiredScope
+} from "../Contract.js"
 import * as ErrorEnvelope from "../ErrorEnvelope.js"
 import { type JsonSchema, JsonSchemas } from "./JsonSchemas.js"
 
@@ -24,12 +33,23 @@ export interface Response {
   readonly content: Readonly<Record<string, Media>>
 }
 
+/** What a request says outside of its body. */
+export interface Parameter {
+  readonly name: string
+  readonly in: "path" | "header"
+  readonly required: boolean
+  readonly description: string
+  readonly schema: JsonSchema
+  readonly example?: unknown
+}
+
 export interface Operation {
   readonly operationId: string
   readonly tags: ReadonlyArray<string>
   readonly summary: string
   readonly description: string
   readonly security: ReadonlyArray<Readonly<Record<string, ReadonlyArray<string>>>>
+  readonly parameters?: ReadonlyArray<Parameter | Reference>
   readonly requestBody?: {
     readonly required: boolean
     readonly content: Readonly<Record<string, Media>>
@@ -52,6 +72,7 @@ export interface Document {
   readonly components: {
     readonly schemas: Readonly<Record<string, JsonSchema>>
     readonly responses: Readonly<Record<string, Response>>
+    readonly parameters: Readonly<Record<string, Parameter>>
     readonly headers: Readonly<Record<string, { readonly description: string; readonly schema: JsonSchema }>>
     readonly securitySchemes: Readonly<Record<string, object>>
   }
@@ -76,8 +97,24 @@ const errorHeaders = (status: number): Record<string, Reference> => {
   return status === 503 ? headerRefs("X-Request-Id", "Retry-After") : headerRefs("X-Request-Id")
 }
 
-/** The statuses of failures that every endpoint with a key may answer with. */
-const statuses = [400, 401, 422, 429, 500, 503] as const
+/** The statuses of failures. */
+const statuses = [400, 401, 404, 422, 429, 500, 503] as const
+
+/** Those that endpoints without a key answer with. */
+const statusesWithoutKey: ReadonlyArray<number> = [500, 503]
+
+const idempotencyKey: Parameter = {
+  name: idempotencyHeader,
+  in: "header",
+  required: false,
+  description:
+    "Makes this request and every repeat of it, by the same account with the same bytes as body, one request with one outcome. 1 to 255 visible ASCII characters.",
+  schema: { type: "string", pattern: "^[!-~]{1,255}$" },
+  example: "order-4711"
+}
+
+/** A path as OpenAPI writes it. */
+export const templateOf = (path: string): string => path.replace(/:([A-Za-z]+)/g, "{$1}")
 
 /** The contract as an OpenAPI 3.1 document. What is not served yet is not in it. */
 export const fromApi = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup.Any, E, R>(
@@ -103,12 +140,18 @@ export const fromApi = <Id extends string, Groups extends HttpApiGroup.HttpApiGr
         description: textOf(group.annotations)(Annotation.Description)
       })
     },
-    onEndpoint: ({ endpoint, group, mergedAnnotations, middleware }) => {
+    onEndpoint: ({ endpoint, errors, group, mergedAnnotations, middleware }) => {
       const text = textOf(endpoint.annotations)
       const withKey = [...middleware].some(({ key }) => key === Authentication.key)
       const scope = Option.getOrNull(Context.getOption(mergedAnnotations, RequiredScope))
       const payload = Option.getOrNull(endpoint.payloadSchema)
       const example = Option.getOrUndefined(Context.getOption(endpoint.annotations, Example))
+      const parameters = [
+        ...inPath(schemas, Option.getOrNull(endpoint.pathSchema)?.ast, example),
+        ...(Option.isSome(Context.getOption(mergedAnnotations, Idempotent))
+          ? [{ $ref: `#/components/parameters/${idempotencyHeader}` }]
+          : [])
+      ]
       const operation: Operation = {
         operationId: endpoint.name,
         tags: [group.identifier],
@@ -117,6 +160,7 @@ export const fromApi = <Id extends string, Groups extends HttpApiGroup.HttpApiGr
           .filter((part) => part !== "")
           .join(" "),
         security: withKey ? [{ apiKey: [] }] : [],
+        ...(parameters.length === 0 ? {} : { parameters }),
         ...(payload === null
           ? {}
           : {
@@ -141,14 +185,17 @@ export const fromApi = <Id extends string, Groups extends HttpApiGroup.HttpApiGr
             }
           },
           ...Object.fromEntries(
-            (withKey ? statuses : ([500, 503] as const)).map((status) => [
-              String(status),
-              { $ref: `#/components/responses/${ErrorEnvelope.names[status]}` }
-            ])
+            statuses
+              .filter((status) => errors.has(status) && (withKey || statusesWithoutKey.includes(status)))
+              .map((status) => [
+                String(status),
+                { $ref: `#/components/responses/${ErrorEnvelope.names[status]}` }
+              ])
           )
         }
       }
-      paths[endpoint.path] = { ...paths[endpoint.path], [endpoint.method.toLowerCase()]: operation }
+      const path = templateOf(endpoint.path)
+      paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: operation }
     }
   })
   const info = textOf(api.annotations)
@@ -166,6 +213,7 @@ export const fromApi = <Id extends string, Groups extends HttpApiGroup.HttpApiGr
     components: {
       schemas: schemas.definitions,
       responses: failures,
+      parameters: { [idempotencyHeader]: idempotencyKey },
       headers,
       securitySchemes: {
         apiKey: {
@@ -178,6 +226,21 @@ export const fromApi = <Id extends string, Groups extends HttpApiGroup.HttpApiGr
     }
   }
 }
+
+/** The parameters of a path, each with its value in the endpoint's example. */
+const inPath = (schemas: JsonSchemas, ast: AST.AST | undefined, example: unknown): ReadonlyArray<Parameter> =>
+  (ast === undefined ? [] : AST.getPropertySignatures(ast)).map(({ name, type }) => {
+    const { description = "", ...schema } = schemas.of(type, "request")
+    const value = new Map(Object.entries(Object(example))).get(String(name))
+    return {
+      name: String(name),
+      in: "path",
+      required: true,
+      description,
+      schema,
+      ...(value === undefined ? {} : { example: value })
+    }
+  })
 
 const textOf =
   (annotations: Context.Context<never>) =>

@@ -1,7 +1,7 @@
 import { catalogue, type Entry } from "../../../application/Catalogue.js"
 import * as ErrorEnvelope from "../ErrorEnvelope.js"
 import { type JsonSchema, root } from "./JsonSchemas.js"
-import type { Document, Operation } from "./OpenApi.js"
+import type { Document, Operation, Parameter } from "./OpenApi.js"
 
 /** One member of a request or an answer, wherever it is nested. */
 export interface Field {
@@ -18,6 +18,7 @@ export interface Endpoint {
   readonly path: string
   readonly summary: string
   readonly description: string
+  readonly parameters: ReadonlyArray<Parameter>
   readonly request: ReadonlyArray<Field>
   readonly answer: ReadonlyArray<Field>
   /** A shell command. */
@@ -87,18 +88,35 @@ const endpoint = (
   const request = operation.requestBody?.content["application/json"]
   const success = operation.responses["200"]
   const answer = success !== undefined && "content" in success ? Object.values(success.content)[0] : undefined
+  const parameters = (operation.parameters ?? []).flatMap((parameter) =>
+    "$ref" in parameter
+      ? (document.components.parameters[parameter.$ref.split("/").at(-1) ?? ""] ?? [])
+      : [parameter]
+  )
   return {
     name: operation.operationId,
     method: method.toUpperCase(),
     path,
     summary: operation.summary,
     description: operation.description,
+    parameters,
     request: request === undefined ? [] : fields(document, request.schema),
     answer: answer === undefined ? [] : fields(document, answer.schema),
-    example: example(path, operation.security.length > 0, exchange?.request ?? request?.example),
+    example: example(
+      filled(path, parameters),
+      operation.security.length > 0,
+      exchange?.request ?? request?.example
+    ),
     exampleAnswer: exchange === undefined ? null : JSON.stringify(exchange.answer, null, 2)
   }
 }
+
+/** A path with the examples of its parameters in their places. */
+const filled = (path: string, parameters: ReadonlyArray<Parameter>): string =>
+  parameters.reduce(
+    (text, { example, name }) => text.replace(`{${name}}`, encodeURIComponent(String(example))),
+    path
+  )
 
 const example = (path: string, withKey: boolean, body: unknown): string =>
   [

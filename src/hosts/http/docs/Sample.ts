@@ -10,4 +10,5 @@ export const token = "0x3333333333333333333333333333333333333333"
 export const recipient = "0x4444444444444444444444444444444444444444"
 export const signer = { clientId: "dev", versionId: "1" }
 export const hash = `0x${"ab".repeat(32)}`
+export const requestId = "6f0c1d2e-7a3b-4c5d-8e9f-0a1b2c3d4e5f"
 export const encodedUserOp = "0x0000000000000000000000000000000000000000000000000000000000000020"

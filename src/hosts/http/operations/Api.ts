@@ -4,8 +4,12 @@ import * as OpenApi from "@effect/platform/OpenApi"
 import * as EstimateGas from "../../../application/operation/EstimateGas.js"
 import * as ExecuteEncoded from "../../../application/operation/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../application/operation/ExecuteOperations.js"
-import { Authentication, Example, RequiredScope } from "../Contract.js"
+import * as GetRequest from "../../../application/operation/GetRequest.js"
+import * as TransactSigner from "../../../application/operation/TransactSigner.js"
+import * as Unstuck from "../../../application/operation/Unstuck.js"
+import { Authentication, Example, Idempotent, RequiredScope } from "../Contract.js"
 import * as Sample from "../docs/Sample.js"
+import * as ErrorEnvelope from "../ErrorEnvelope.js"
 
 const operation = {
   salt: "customer-1",
@@ -23,6 +27,7 @@ export const group = HttpApiGroup.make("operations")
       .setPayload(ExecuteOperations.Request)
       .addSuccess(ExecuteOperations.Response)
       .annotate(RequiredScope, "write")
+      .annotate(Idempotent, true)
       .annotate(OpenApi.Summary, "Execute operations")
       .annotate(
         OpenApi.Description,
@@ -47,6 +52,7 @@ export const group = HttpApiGroup.make("operations")
       .setPayload(ExecuteEncoded.Request)
       .addSuccess(ExecuteEncoded.Response)
       .annotate(RequiredScope, "write")
+      .annotate(Idempotent, true)
       .annotate(OpenApi.Summary, "Execute encoded ops")
       .annotate(
         OpenApi.Description,
@@ -56,6 +62,50 @@ export const group = HttpApiGroup.make("operations")
         operations: [{ encodedUserOp: Sample.encodedUserOp, userOpHash: Sample.hash, walletCustody: 1 }],
         settings
       })
+  )
+  .add(
+    HttpApiEndpoint.post("transactSigner", "/transactSigner")
+      .setPayload(TransactSigner.Request)
+      .addSuccess(TransactSigner.Response)
+      .annotate(RequiredScope, "write")
+      .annotate(Idempotent, true)
+      .annotate(OpenApi.Summary, "Send a transaction of the signer itself")
+      .annotate(
+        OpenApi.Description,
+        "Calls a function, or transfers value, from the signer's own address. A transaction that would revert is not sent."
+      )
+      .annotate(Example, {
+        to: Sample.token,
+        funcSignature: "transfer(address,uint256)",
+        funcParams: [Sample.recipient, "1000"],
+        settings: { rpc: Sample.rpc, signer: Sample.signer }
+      })
+  )
+  .add(
+    HttpApiEndpoint.post("unstuck", "/unstuck")
+      .setPayload(Unstuck.Request)
+      .addSuccess(Unstuck.Response)
+      .annotate(RequiredScope, "write")
+      .annotate(Idempotent, true)
+      .annotate(OpenApi.Summary, "Replace waiting transactions")
+      .annotate(
+        OpenApi.Description,
+        "Prices the signer's waiting transactions anew, each under its own nonce and with its own payload. The service does so by itself after a while; this does it now."
+      )
+      .annotate(Example, { settings: { rpc: Sample.rpc, signer: Sample.signer }, dryRun: true })
+  )
+  .add(
+    HttpApiEndpoint.get("getRequest", "/requests/:requestId")
+      .setPath(GetRequest.Request)
+      .addSuccess(GetRequest.Response)
+      .addError(ErrorEnvelope.schemas[404], { status: 404 })
+      .annotate(RequiredScope, "read")
+      .annotate(OpenApi.Summary, "Ask what became of a write")
+      .annotate(
+        OpenApi.Description,
+        "The state and, once it is final, the answer of a write that was accepted. A write that was refused before that, one that had nothing to send, and another account's are not found."
+      )
+      .annotate(Example, { requestId: Sample.requestId })
   )
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Execute calls from wallets, or prepare them for a signature of your own.")

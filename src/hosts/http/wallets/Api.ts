@@ -4,7 +4,7 @@ import * as OpenApi from "@effect/platform/OpenApi"
 import * as CheckWallets from "../../../application/wallet/CheckWallets.js"
 import * as CreateWallets from "../../../application/wallet/CreateWallets.js"
 import * as PredictWallets from "../../../application/wallet/PredictWallets.js"
-import { Authentication, Example, RequiredScope } from "../Contract.js"
+import { Authentication, Example, Idempotent, RequiredScope } from "../Contract.js"
 import * as Sample from "../docs/Sample.js"
 
 /** Prediction, deployment and look-up of wallets. */
@@ -48,6 +48,7 @@ export const group = HttpApiGroup.make("wallets")
       .setPayload(CreateWallets.Request)
       .addSuccess(CreateWallets.Response)
       .annotate(RequiredScope, "write")
+      .annotate(Idempotent, true)
       .annotate(OpenApi.Summary, "Deploy wallets")
       .annotate(
         OpenApi.Description,

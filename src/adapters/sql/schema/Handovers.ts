@@ -1,0 +1,15 @@
+import * as SqlClient from "@effect/sql/SqlClient"
+import * as Effect from "effect/Effect"
+
+/** One row for every op that is in other hands, or landed there and is not yet at settled depth. `rpc` is sealed. */
+export const handovers = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    create table handovers (
+      op_id bigint primary key references ops (op_id),
+      rpc text not null,
+      trust text not null check (trust in ('caller', 'operator')),
+      since text not null,
+      signed text not null
+    )`
+})

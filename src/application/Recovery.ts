@@ -1,0 +1,125 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Queue from "effect/Queue"
+import * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
+import type { Caller } from "./Caller.js"
+import { Engine } from "./engine/Engine.js"
+import type { Kind } from "./engine/Requests.js"
+import type { Failure } from "./Failure.js"
+import * as ExecuteEncoded from "./operation/ExecuteEncoded.js"
+import * as ExecuteOperations from "./operation/ExecuteOperations.js"
+import * as TransactSigner from "./operation/TransactSigner.js"
+import * as Unstuck from "./operation/Unstuck.js"
+import { ChainRpc } from "./ports/ChainRpc.js"
+import { Journal, type JournalError, type RequestRecord, type TransactionRecord } from "./ports/Journal.js"
+import { Networks } from "./ports/Networks.js"
+import * as CreateWallets from "./wallet/CreateWallets.js"
+
+interface UseCase<A, I, B, J, R> {
+  readonly kind: Kind<A, I, B, J>
+  readonly run: (caller: Caller, request: A) => Effect.Effect<B, Failure, R>
+}
+
+type Requirements =
+  | CreateWallets.Requirements
+  | ExecuteEncoded.Requirements
+  | ExecuteOperations.Requirements
+  | TransactSigner.Requirements
+  | Unstuck.Requirements
+
+type Resume = (caller: Caller, body: string) => Effect.Effect<void, unknown, Requirements>
+
+const resumable = <A, I, B, J>({
+  kind,
+  run
+}: UseCase<A, I, B, J, Requirements>): readonly [string, Resume] => {
+  const decode = Schema.decodeUnknown(Schema.parseJson(kind.Request))
+  return [kind.endpoint, (caller, body) => Effect.flatMap(decode(body), (request) => run(caller, request))]
+}
+
+/** The writing endpoints, whose accepted requests go on after a restart. */
+const endpoints: ReadonlyMap<string, Resume> = new Map([
+  resumable(CreateWallets),
+  resumable(ExecuteOperations),
+  resumable(ExecuteEncoded),
+  resumable(TransactSigner),
+  resumable(Unstuck)
+])
+
+const callerOf = ({ accountId, requestId }: RequestRecord): Caller => ({
+  principal: { accountId, name: accountId, tier: "free", scopes: new Set(["write"]), paused: false },
+  requestId,
+  resumed: true
+})
+
+/** An accepted request goes on where the journal says that it was. Its caller hears of it when he asks again. */
+const resume = (requestId: string): Effect.Effect<void, JournalError, Requirements | Journal | Engine> =>
+  Effect.gen(function* () {
+    const { requests } = yield* Engine
+    if (requests.isLive(requestId)) return
+    const journal = yield* Journal
+    const record = yield* journal.request(requestId)
+    if (record === null || record.outcome !== null) return
+    const go = endpoints.get(record.endpoint)
+    if (go === undefined)
+      return yield* Effect.logError(`an accepted request of ${record.endpoint} can not be taken up`)
+    yield* Effect.catchAll(go(callerOf(record), record.body), (failure) =>
+      Effect.logInfo(
+        typeof failure === "object" && failure !== null && "_tag" in failure && failure._tag === "ParseError"
+          ? "an accepted request is of another version of the program and can not be taken up"
+          : "an accepted request has come to its end"
+      )
+    )
+  }).pipe(Effect.annotateLogs({ requestId }))
+
+/** A transaction that may have left is given to its node again, and watched. */
+const watch = (record: TransactionRecord): Effect.Effect<void, never, ChainRpc | Engine | Networks> =>
+  Effect.gen(function* () {
+    const { watcher } = yield* Engine
+    const rpcs = yield* ChainRpc
+    const networks = yield* Networks
+    const { accountId, rpc, trust } = record.access
+    const profile = yield* networks.profile(accountId, record.chainId)
+    const chain = yield* Effect.either(rpcs.connect(Redacted.value(rpc), trust))
+    if (profile === null || Either.isLeft(chain))
+      return yield* Effect.logError(
+        "a transaction can not be watched: its network or node is not allowed any more"
+      )
+    yield* watcher.watch({ chain: chain.right, profile, record })
+  }).pipe(Effect.annotateLogs({ nonce: record.nonce.toString(), signer: record.signer }))
+
+const dayMillis = 86_400_000
+/** How long bodies, answers and idempotency keys are kept (decisions, 9). */
+const keepMillis = 30 * dayMillis
+
+/**
+ * Takes up what an earlier life of the process left: watches every transaction that may be on its way, in nonce order,
+ * then goes on with every accepted request. Later it does the same for requests that a reorganisation has
+ * reopened, and forgets old ones. Returns when all of it is under way.
+ */
+export const start: Effect.Effect<void, JournalError, Requirements | Journal | Engine | ChainRpc | Networks> =
+  Effect.gen(function* () {
+    const journal = yield* Journal
+    const { reopened, scope } = yield* Engine
+    yield* Effect.forEach(yield* journal.open, watch, { discard: true })
+    const inBackground = <R>(effect: Effect.Effect<unknown, JournalError, R>) =>
+      Effect.forkIn(
+        Effect.catchAllCause(effect, (cause) => Effect.logError("work in the background failed", cause)),
+        scope
+      )
+    yield* Effect.forEach(yield* journal.unfinished, (requestId) => inBackground(resume(requestId)), {
+      discard: true
+    })
+    yield* inBackground(
+      Effect.forever(Effect.flatMap(Queue.take(reopened), (id) => inBackground(resume(id))))
+    )
+    yield* inBackground(
+      Effect.repeat(
+        Effect.flatMap(Clock.currentTimeMillis, (now) => journal.forget(now - keepMillis)),
+        Schedule.spaced("1 hour")
+      )
+    )
+  })

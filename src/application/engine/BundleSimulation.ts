@@ -1,0 +1,101 @@
+import * as Effect from "effect/Effect"
+import type { Address } from "../../domain/evm/Address.js"
+import * as Hex from "../../domain/evm/Hex.js"
+import type { Version } from "../../domain/op/EntryPoint.js"
+import * as FailedOp from "../../domain/op/FailedOp.js"
+import * as Outcome from "../../domain/op/Outcome.js"
+import * as UserOperation from "../../domain/op/UserOperation.js"
+import type { SignedOp } from "../ports/Bundler.js"
+import {
+  type Call,
+  type CallResult,
+  type ChainClient,
+  ChainRpcError,
+  type SimulatedCall
+} from "../ports/ChainRpc.js"
+
+/** A `handleOps` transaction as it would be sent now. */
+export interface Simulation {
+  readonly chain: ChainClient
+  readonly version: Version
+  readonly entryPoint: Address
+  /** The submitting EOA, also the beneficiary. */
+  readonly submitter: Address
+  readonly ops: ReadonlyArray<SignedOp>
+  /** Gas limit of the transaction. */
+  readonly gas: bigint
+}
+
+const callOf = ({ entryPoint, gas, submitter, version }: Simulation, ops: Simulation["ops"]): Call => ({
+  from: submitter,
+  to: entryPoint,
+  data: UserOperation.handleOps(
+    version,
+    ops.map(({ op }) => op),
+    submitter
+  ),
+  gas
+})
+
+/** Which ops would not succeed, with their revert data, as far as this simulation says. */
+const refusedIn = (
+  { entryPoint }: Simulation,
+  ops: Simulation["ops"],
+  simulated: SimulatedCall | CallResult
+): Map<Hex.Bytes32, Hex.Hex> => {
+  const refused = new Map<Hex.Bytes32, Hex.Hex>()
+  if (!simulated.success) {
+    const index = FailedOp.opIndex(simulated.data)
+    const named = index === null ? undefined : ops[index]
+    if (named !== undefined) refused.set(named.userOpHash, simulated.data)
+    return refused
+  }
+  if (!("logs" in simulated)) return refused
+  const outcomes = Outcome.parse(entryPoint, simulated.logs)
+  for (const { userOpHash } of ops) {
+    const outcome = outcomes.get(userOpHash)
+    if (outcome?.success !== true) refused.set(userOpHash, outcome?.revertData ?? Hex.empty)
+  }
+  return refused
+}
+
+/** One transaction on top of the latest block. A node without `eth_simulateV1` tells reverts only, and no logs. */
+const simulateCall = (
+  chain: ChainClient,
+  call: Call
+): Effect.Effect<SimulatedCall | CallResult, ChainRpcError> =>
+  Effect.catchIf(
+    Effect.flatMap(chain.simulate([call]), ([result]) =>
+      result === undefined
+        ? Effect.fail(
+            new ChainRpcError({ reason: "notAnRpc", origin: chain.origin, message: "nothing was simulated" })
+          )
+        : Effect.succeed(result)
+    ),
+    (error) => error.reason === "unsupported",
+    () => chain.call(call)
+  )
+
+/**
+ * The ops that would not succeed, with their revert data; none: the bundle may go. When a revert names no op, it is the
+ * last one of the shortest beginning of the bundle that reverts.
+ */
+export const run = (
+  simulation: Simulation
+): Effect.Effect<ReadonlyMap<Hex.Bytes32, Hex.Hex>, ChainRpcError> =>
+  Effect.gen(function* () {
+    const { chain, ops } = simulation
+    const whole = yield* simulateCall(chain, callOf(simulation, ops))
+    const refused = refusedIn(simulation, ops, whole)
+    if (whole.success || refused.size > 0) return refused
+    let [passing, reverting, data] = [0, ops.length, whole.data]
+    while (reverting - passing > 1) {
+      const middle = (passing + reverting) >> 1
+      const part = yield* simulateCall(chain, callOf(simulation, ops.slice(0, middle)))
+      if (part.success) passing = middle
+      else [reverting, data] = [middle, part.data]
+    }
+    const blamed = ops[reverting - 1]
+    if (blamed !== undefined) refused.set(blamed.userOpHash, data)
+    return refused
+  })

@@ -1,0 +1,210 @@
+import * as Array from "effect/Array"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import type * as Scope from "effect/Scope"
+import * as Hex from "../../domain/evm/Hex.js"
+import type { FeePrices } from "../../domain/op/Fees.js"
+import * as Percent from "../../domain/op/Percent.js"
+import * as Replacement from "../../domain/op/Replacement.js"
+import type { ChainClient, ChainRpcError } from "../ports/ChainRpc.js"
+import type { LaneAccess } from "../ports/Journal.js"
+import type { NetworkProfile } from "../ports/Networks.js"
+import type { Signer, SignerError } from "../ports/Signers.js"
+import * as Lanes from "./Lanes.js"
+import * as NonceUse from "./NonceUse.js"
+import * as Prices from "./Prices.js"
+import type { Settlement } from "./Settlement.js"
+import { type Attend, type Entry, offerMillis, type Watcher } from "./Watcher.js"
+
+const overshoot = Either.getOrElse(Percent.from(20), () => Percent.zero)
+
+/** What a transaction costs now; null when that is above the operator's caps. */
+const quote = (chain: ChainClient, profile: NetworkProfile): Effect.Effect<FeePrices | null, ChainRpcError> =>
+  Effect.map(chain.fees, (market) => Either.getOrNull(Prices.quote(profile, market, overshoot)))
+
+/** Gas of a transfer to an account without code. */
+const transferGas = 21_000n
+
+export interface Dependencies {
+  readonly lanes: Lanes.Lanes
+  readonly settlement: Settlement
+  readonly signerOf: (access: LaneAccess) => Effect.Effect<Signer, SignerError>
+  readonly scope: Scope.Scope
+}
+
+/**
+ * Cares for transactions that are not mined, lane by lane: bytes that the node has lost are given to it again, the
+ * lowest nonce is priced anew when it waits too long, a hole below it that nobody fills is filled, and work whose nonce
+ * somebody else used is set free.
+ */
+export const make = ({ lanes, scope, settlement, signerOf }: Dependencies): Attend => {
+  /** At most once at a time for one nonce, beside the poll: a signature may take long. */
+  const beside = (entry: Entry, work: Effect.Effect<void, unknown>) =>
+    Effect.suspend(() => {
+      if (entry.busy) return Effect.void
+      entry.busy = true
+      return Effect.asVoid(
+        Effect.forkIn(
+          work.pipe(
+            Effect.catchAllCause((cause) =>
+              Effect.logWarning("a waiting transaction is left as it is", cause)
+            ),
+            Effect.ensuring(
+              Effect.sync(() => {
+                entry.busy = false
+              })
+            ),
+            Effect.annotateLogs({ nonce: entry.record.nonce.toString(), signer: entry.record.signer })
+          ),
+          scope
+        )
+      )
+    })
+
+  const offer = (entry: Entry, now: number) =>
+    Effect.suspend(() => {
+      const newest = entry.record.versions.at(-1)
+      if (newest === undefined) return Effect.void
+      return Effect.matchEffect(entry.chain.sendRawTransaction(newest.raw), {
+        onSuccess: () =>
+          Effect.sync(() => {
+            entry.offerAt = now + offerMillis
+          }),
+        onFailure: (error) =>
+          Effect.zipRight(
+            Effect.sync(() => {
+              entry.offerDelay = Math.min(entry.offerDelay * 2, offerMillis)
+              entry.offerAt = now + entry.offerDelay
+            }),
+            Effect.logDebug(`the node did not take a transaction again: ${error.message}`)
+          )
+      })
+    })
+
+  const bump = (entry: Entry, watcher: Watcher) =>
+    Effect.gen(function* () {
+      const { chain, profile, record } = entry
+      const prices = Replacement.prices({
+        ...Lanes.standing(record.versions),
+        quote: yield* quote(chain, profile),
+        caps: profile.caps
+      })
+      if (Either.isLeft(prices))
+        return yield* Effect.logWarning(
+          "a transaction waits, and the operator's cap allows no higher price for it"
+        )
+      const signer = yield* signerOf(record.access)
+      const renewed = yield* lanes.exclusive(record, lanes.replace(record, signer, prices.right))
+      yield* watcher.watch({ chain, profile, record: renewed })
+      yield* Effect.logInfo("a waiting transaction was priced anew")
+    })
+
+  /** Gives a nonce that nobody uses to a transfer of nothing to the EOA itself. */
+  const fill = (entry: Entry, watcher: Watcher) =>
+    Effect.gen(function* () {
+      const { chain, profile, record } = entry
+      const prices = yield* quote(chain, profile)
+      if (prices === null) return
+      const signer = yield* signerOf(record.access)
+      yield* lanes.exclusive(
+        record,
+        Effect.gen(function* () {
+          const [chainNonce, balance] = yield* Effect.all(
+            [chain.transactionCount(record.signer, "pending"), chain.balance(record.signer)],
+            { concurrency: "unbounded" }
+          )
+          if (chainNonce >= record.nonce) return
+          const filler = yield* lanes.sign({
+            access: record.access,
+            ops: [],
+            direct: null,
+            chain,
+            chainId: record.chainId,
+            signer,
+            to: record.signer,
+            data: Hex.empty,
+            value: 0n,
+            gasLimit: transferGas,
+            prices,
+            l1Fee: 0n,
+            chainNonce,
+            balance
+          })
+          yield* watcher.watch({ chain, profile, record: filler })
+          yield* Effect.logInfo("a nonce that nobody used was filled")
+        })
+      )
+    })
+
+  /** Positive proof of a foreign transaction, at settled depth, sets the work free. */
+  const consumed = (entry: Entry, watcher: Watcher) =>
+    Effect.gen(function* () {
+      const { chain, profile, record } = entry
+      const user = yield* NonceUse.find(chain, record, record.nonce)
+      if (user === null || user.blockNumber === null) return
+      if (record.versions.some(({ txHash }) => txHash === user.txHash)) return
+      const head = yield* chain.block("latest")
+      if (head === null || user.blockNumber + BigInt(profile.settledDepth) - 1n > head.number) return
+      yield* settlement.stranded(record)
+      yield* watcher.forget(entry)
+      yield* Effect.annotateLogs(
+        Effect.logWarning(
+          "another transaction of the same key used the nonce; its work goes on under another one"
+        ),
+        { foreignTxHash: user.txHash }
+      )
+    })
+
+  const attendLane = (chain: ChainClient, entries: ReadonlyArray<Entry>, watcher: Watcher, now: number) =>
+    Effect.gen(function* () {
+      const [lowest] = entries
+      if (lowest === undefined) return
+      const { signer } = lowest.record
+      const [latest, pending] = yield* Effect.all(
+        [chain.transactionCount(signer, "latest"), chain.transactionCount(signer, "pending")],
+        { concurrency: "unbounded" }
+      )
+      const open = entries.filter(({ record }) => record.nonce >= latest)
+      for (const entry of entries)
+        if (entry.record.nonce < latest) {
+          entry.offerAt = now + entry.profile.pollIntervalMillis * 4
+          yield* beside(entry, consumed(entry, watcher))
+        }
+      const [next] = open
+      if (next === undefined) return
+      const stuck = now >= next.careAt
+      // All are cared for by now, whatever comes of it: the next time is a while off.
+      for (const entry of open)
+        if (now >= entry.careAt) entry.careAt = now + Math.max(entry.profile.bumpAfterMillis / 4, 1_000)
+      if (stuck && next.record.nonce === latest) yield* beside(next, bump(next, watcher))
+      if (stuck && next.record.nonce > latest && pending < next.record.nonce)
+        yield* beside(next, fill(next, watcher))
+      const known = yield* Effect.forEach(
+        open,
+        ({ record: { versions } }) => {
+          const newest = versions.at(-1)
+          return newest === undefined ? Effect.succeed(null) : chain.transaction(newest.txHash)
+        },
+        { concurrency: "unbounded" }
+      )
+      // In nonce order, one after another: many nodes refuse a nonce that is ahead of what they know.
+      for (const [place, entry] of open.entries())
+        if (known[place] === null) yield* offer(entry, now)
+        else {
+          entry.offerAt = now + offerMillis
+          entry.offerDelay = offerMillis / 32
+        }
+    }).pipe(Effect.catchTag("ChainRpcError", (error) => Effect.logDebug(error.message)))
+
+  return (chain, entries, watcher) =>
+    Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      const byLane = Array.groupBy(entries, ({ record }) => `${record.chainId}:${record.signer}`)
+      for (const members of Object.values(byLane)) {
+        if (!members.some(({ careAt, offerAt }) => now >= offerAt || now >= careAt)) continue
+        const inOrder = [...members].sort((a, b) => (a.record.nonce < b.record.nonce ? -1 : 1))
+        yield* attendLane(chain, inOrder, watcher, now)
+      }
+    })
+}

@@ -1,0 +1,144 @@
+import * as BigInts from "effect/BigInt"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Address from "../../domain/evm/Address.js"
+import * as Hex from "../../domain/evm/Hex.js"
+import * as Uint from "../../domain/evm/Uint.js"
+import * as Gas from "../../domain/op/Gas.js"
+import type { Caller } from "../Caller.js"
+import * as Decoding from "../Decoding.js"
+import * as Connection from "../engine/Connection.js"
+import type { CurrentRequest } from "../engine/CurrentRequest.js"
+import * as Direct from "../engine/Direct.js"
+import { Engine } from "../engine/Engine.js"
+import * as Keys from "../engine/Keys.js"
+import * as L1Fees from "../engine/L1Fees.js"
+import * as Preparation from "../engine/Preparation.js"
+import * as Prices from "../engine/Prices.js"
+import type { AnsweredElsewhere } from "../engine/Requests.js"
+import * as Results from "../engine/Results.js"
+import { type Failure, invalid, unprocessable } from "../Failure.js"
+import { FunctionText, optional } from "../Fields.js"
+import type { AbiStore } from "../ports/AbiStore.js"
+import type { ChainRpc } from "../ports/ChainRpc.js"
+import type { Journal } from "../ports/Journal.js"
+import type { Networks } from "../ports/Networks.js"
+import type { Signers } from "../ports/Signers.js"
+import * as Settings from "../Settings.js"
+import { Executed } from "../TransactionResult.js"
+import * as Calls from "./Calls.js"
+
+export const Request = Schema.Struct({
+  to: Address.schema.annotations({ description: "Receiver of the transaction." }),
+  funcSignature: optional(FunctionText).annotations({
+    description: "Function to call; absent: a plain transfer of value."
+  }),
+  funcParams: optional(Schema.Array(Schema.Unknown)).annotations({
+    description: "Parameters as strings; arrays and tuples as JSON text or JSON arrays."
+  }),
+  value: optional(Uint.schema).annotations({
+    description: "Wei sent with the transaction, decimal or 0x hex."
+  }),
+  settings: Settings.ForSigner
+}).annotations({ identifier: "TransactSignerRequest" })
+export type Request = typeof Request.Type
+
+export const Response = Executed
+export type Response = Executed
+
+/** What its requests need beside the caller. */
+export type Requirements = AbiStore | ChainRpc | Engine | Journal | Networks | Signers
+
+export const kind = { endpoint: "/transactSigner", Request, Response }
+
+/**
+ * Sends a transaction of the signer's own EOA, by the same lane as its bundles. One that would revert is not sent: 422
+ * with the reason.
+ */
+export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
+  Effect.flatMap(Engine, ({ requests }) => requests.run(kind, caller, request, work(caller, request)))
+
+const work = (
+  caller: Caller,
+  request: Request
+): Effect.Effect<Response, Failure | AnsweredElsewhere, Requirements | CurrentRequest> =>
+  Effect.gen(function* () {
+    const { settings, to, value = 0n } = request
+    if (request.funcSignature === undefined && (request.funcParams ?? []).length > 0)
+      return yield* Effect.fail(
+        invalid("invalid_request", [{ path: "funcParams", message: "expected none without funcSignature" }])
+      )
+    const call =
+      request.funcSignature === undefined
+        ? null
+        : yield* Calls.encodeCall(request.funcSignature, request.funcParams ?? [], "")
+    const data = call?.data ?? Hex.empty
+    const decoding = yield* Decoding.load(caller, settings.useABI)
+    const signer = yield* Keys.resolve(caller, settings.signer)
+    const connection = yield* Connection.open(caller, settings.rpc)
+    const { chain, profile, trust } = connection
+    const buffers = Preparation.buffers(settings)
+    const transaction = { from: signer.address, to, data, value }
+
+    const prepare = Effect.gen(function* () {
+      const [prices, estimate, seen] = yield* Effect.all(
+        [
+          Prices.now(connection, buffers.price),
+          Effect.mapError(chain.estimateGas(transaction), Connection.refusal(trust)),
+          Effect.mapError(chain.call(transaction), Connection.refusal(trust))
+        ],
+        { concurrency: "unbounded" }
+      )
+      if (!estimate.success || !seen.success)
+        return yield* Effect.fail(
+          unprocessable("execution_failed", [
+            { path: "", message: decoding.revert(estimate.success ? seen.data : estimate.data) }
+          ])
+        )
+      const gasLimit = Gas.overshoot(estimate.gas, buffers.transaction)
+      const bound = profile.caps.transactionGas
+      if (estimate.gas > bound)
+        return yield* Effect.fail(
+          unprocessable("too_large_to_bundle", [
+            { path: "", message: `the transaction needs ${estimate.gas} gas; the cap is ${bound}` }
+          ])
+        )
+      const payload = { ...transaction, gasLimit: BigInts.min(gasLimit, bound), prices }
+      const l1Fee = yield* L1Fees.ofTransaction(connection, { ...payload, chainId: profile.chainId })
+      return { ...payload, l1Fee, returned: seen.data }
+    })
+
+    const { receipt, returned } = yield* Direct.run({
+      caller,
+      endpoint: kind.endpoint,
+      connection,
+      signer,
+      access: Connection.access(caller, connection, settings.signer),
+      prepare
+    })
+    const reason = receipt.success
+      ? null
+      : yield* chain.call(transaction, undefined, receipt.blockNumber - 1n).pipe(
+          Effect.map((again) =>
+            again.success ? "out of gas, or a state that has passed" : decoding.revert(again.data)
+          ),
+          Effect.orElseSucceed(() => "the transaction reverted")
+        )
+    const result =
+      returned === null ? null : call === null ? returned : Calls.decodeReturned(call.signature, returned)
+    return {
+      status: receipt.success ? 1 : 0,
+      returnData: [
+        {
+          "0": {
+            userOpHash: null,
+            success: receipt.success,
+            error: reason,
+            result: receipt.success ? result : null,
+            txHash: receipt.txHash
+          }
+        }
+      ],
+      ...Results.transactionFields([receipt], decoding)
+    }
+  }).pipe(Effect.withSpan("TransactSigner"))

@@ -1,0 +1,32 @@
+import * as BigInts from "effect/BigInt"
+import * as Either from "effect/Either"
+import { AboveCap, type FeePrices } from "./Fees.js"
+
+/** ceil(x * 1.1), at least one more: nodes replace a transaction only when both prices rise by a tenth. */
+const raised = (price: bigint): bigint => BigInts.max((price * 11n + 9n) / 10n, price + 1n)
+
+/**
+ * Prices of a transaction that takes the place of one with the same nonce: both at least a tenth above the highest
+ * ever signed for that nonce, and not below what the chain asks for now. `Left` when the caps do not allow that.
+ */
+export const prices = (options: {
+  /** Each the highest of all that was signed for the nonce, wei per gas unit. */
+  readonly highest: Omit<FeePrices, "legacy">
+  /** A quote of the moment; null when there is none to be had. */
+  readonly quote: FeePrices | null
+  /** The transaction is of type 0, and stays so: one price, in both fields. */
+  readonly legacy: boolean
+  /** Absolute caps of the operator, wei per gas unit. */
+  readonly caps: { readonly maxFeePerGas: bigint; readonly maxPriorityFeePerGas: bigint }
+}): Either.Either<FeePrices, AboveCap> => {
+  const { caps, highest, legacy, quote } = options
+  const tip = BigInts.max(raised(highest.maxPriorityFeePerGas), quote?.maxPriorityFeePerGas ?? 0n)
+  const fee = BigInts.max(raised(highest.maxFeePerGas), quote?.maxFeePerGas ?? 0n)
+  const maxFeePerGas = BigInts.max(fee, tip)
+  if (maxFeePerGas > caps.maxFeePerGas)
+    return Either.left(new AboveCap({ needed: maxFeePerGas, cap: caps.maxFeePerGas }))
+  if (legacy) return Either.right({ maxFeePerGas, maxPriorityFeePerGas: maxFeePerGas, legacy })
+  if (tip > caps.maxPriorityFeePerGas)
+    return Either.left(new AboveCap({ needed: tip, cap: caps.maxPriorityFeePerGas }))
+  return Either.right({ maxFeePerGas, maxPriorityFeePerGas: tip, legacy })
+}

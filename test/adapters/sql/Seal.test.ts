@@ -1,0 +1,95 @@
+import * as SqlClient from "@effect/sql/SqlClient"
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as fc from "fast-check"
+import * as SqlJournal from "../../../src/adapters/sql/Journal.js"
+import * as Seal from "../../../src/adapters/sql/Seal.js"
+import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
+import { Journal, type JournalError } from "../../../src/application/ports/Journal.js"
+import { options } from "../../support/journal/Layers.js"
+import * as Make from "../../support/journal/Make.js"
+
+const seal = Seal.make(Redacted.make("one secret"))
+const other = Seal.make(Redacted.make("another secret"))
+
+describe("the seal", () => {
+  it("gives back every text under its row's name, and no two sealings are equal", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "binary" }), fc.string({ unit: "binary" }), (row, text) => {
+        const sealed = seal.close(row, text)
+        expect(seal.close(row, text)).not.toBe(sealed)
+        expect(Effect.runSync(seal.open(row, sealed))).toBe(text)
+      })
+    )
+  })
+
+  it("opens under no other key, for no other row, and not when a character was changed", () => {
+    const sealed = seal.close("row 1", "a secret text")
+    const flip = (at: number) =>
+      `${sealed.slice(0, at)}${sealed[at] === "A" ? "B" : "A"}${sealed.slice(at + 1)}`
+    const wrong = [
+      other.open("row 1", sealed),
+      seal.open("row 2", sealed),
+      ...[3, 20, 30, sealed.length - 5].map((at) => seal.open("row 1", flip(at))),
+      ...["", "v1:", "v1:AAAA", sealed.slice(0, -8), sealed.slice(3), `v2${sealed.slice(2)}`].map((text) =>
+        seal.open("row 1", text)
+      )
+    ]
+    for (const attempt of wrong) {
+      const error = Effect.runSync(Effect.flip(attempt))
+      expect(error._tag).toBe("JournalError")
+      expect(error.message).toBe(
+        "sealed text of the journal cannot be read: it was sealed under another key, or changed"
+      )
+    }
+  })
+})
+
+describe("a database", () => {
+  const rpc = "https://node.example/v3/the-key-of-the-node"
+  const body = JSON.stringify({ call: "what the caller wants" })
+  const work = Effect.gen(function* () {
+    const journal = yield* Journal
+    const op = Make.op({ userOpHash: Make.word(1) })
+    yield* journal.accept(Make.acceptance("r1", [op], { body }))
+    const access = Make.access({ rpc: Redacted.make(rpc) })
+    yield* journal.allocate(Make.allocation("r1", { access, ops: [0] }))
+    yield* journal.recordSigned(Make.signed(0n))
+  })
+  const client = Sqlite.layer({ filename: ":memory:" })
+
+  it.effect("holds no body and no node's address in the clear", () =>
+    Effect.gen(function* () {
+      yield* work
+      const sql = yield* SqlClient.SqlClient
+      const rows = [...(yield* sql`select * from requests`), ...(yield* sql`select * from transactions`)].map(
+        (row) => JSON.stringify(row)
+      )
+      expect(rows.length).toBe(2)
+      for (const row of rows) expect(row).not.toMatch(/node\.example|key-of-the-node|caller wants/)
+    }).pipe(Effect.provide(Layer.provideMerge(SqlJournal.layer(options), client)))
+  )
+
+  it.effect("that another key sealed tells so where it must, and serves all the rest", () =>
+    Effect.gen(function* () {
+      yield* Effect.provide(work, SqlJournal.layer(options))
+      yield* Effect.gen(function* () {
+        const journal = yield* Journal
+        const sealed: ReadonlyArray<Effect.Effect<unknown, JournalError>> = [
+          journal.request("r1"),
+          journal.open,
+          journal.openOf(Make.lane),
+          journal.findTransaction(Make.alice, Make.chainId, Make.signed(0n).txHash)
+        ]
+        for (const attempt of sealed) expect((yield* Effect.flip(attempt)).message).toContain("another key")
+        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({ state: "sent" })
+        expect(yield* journal.unfinished).toEqual(["r1"])
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
+        yield* journal.accept(Make.acceptance("r2", [], { body: "new" }))
+        expect(yield* journal.request("r2")).toMatchObject({ body: "new" })
+      }).pipe(Effect.provide(SqlJournal.layer({ sealingKey: Redacted.make("another secret") })))
+    }).pipe(Effect.provide(client))
+  )
+})
