@@ -172,11 +172,12 @@ const needsBlocks = ({ confirmations, events, mining }: Scenario.Scenario): bool
 
 /** The question, asked until it is answered with 200. */
 const insist = async (supervisor: Supervisor.Supervisor, question: Question) => {
+  const end = Date.now() + quietMillis
   const trail = await ask(
     supervisor,
     question,
     () => true,
-    () => Date.now() + 1_000
+    () => end
   )
   if (trail.answer?.status !== 200)
     throw new Error(`before the storm ${question.path} met ${JSON.stringify([trail.answer, trail.met])}`)

@@ -5,7 +5,7 @@ import type { Kill } from "./Scenario.js"
 
 /** Keeps the service running: starts it again, on the same configuration and database, whenever it has been killed. */
 export interface Supervisor {
-  /** Where it listens, once it does; rejects when it cannot be started. */
+  /** Where it listens, once it does; rejects when it cannot be started, or has been stopped. */
   readonly url: () => Promise<string>
   /** From now on lives end as planned, this one first. */
   readonly arm: () => void
@@ -90,6 +90,7 @@ export const start = ({ build, config, folder, kills }: Options): Supervisor => 
   return {
     url: async () => {
       for (;;) {
+        if (phase === "stopping") throw new Error("the service is stopped")
         const asked = url
         const found = await asked.catch(() => null)
         if (found !== null && asked === url) return found
