@@ -63,6 +63,10 @@ export interface Scenario {
   readonly wallets: number
   readonly mining: Mining
   readonly confirmations: number
+  /** Deeper than any reorg. Where answers come earlier, what they say may change until then. */
+  readonly settledDepth: number
+  /** How long a transaction waits before it is priced anew. */
+  readonly bumpAfterMillis: number
   /** How long a request waits for its transaction before `outcome_unknown`. */
   readonly receiptTimeoutMillis: number
   readonly requests: ReadonlyArray<RequestPlan>
@@ -73,7 +77,7 @@ export interface Scenario {
   readonly stormMillis: number
 }
 
-/** Longest reorg that a confirmed transaction survives. */
+/** Longest reorg that a settled transaction survives. */
 const reorgDepth = 2
 
 const mining = (random: Random.Random): Mining => {
@@ -180,7 +184,9 @@ export const make = (seed: number, steps: ReadonlyArray<string>): Scenario => {
     signers,
     wallets,
     mining: chain,
-    confirmations: reorgs ? reorgDepth + 1 : 1,
+    confirmations: reorgs && random.chance(0.5) ? reorgDepth + 1 : 1,
+    settledDepth: reorgs ? reorgDepth + 1 : 1,
+    bumpAfterMillis: random.int(500, 3_000),
     receiptTimeoutMillis: random.int(1_000, 3_000),
     requests: requests(random.fork("requests"), signers, wallets, stormMillis),
     script: Fault.script(random.fork("faults"), random.int(5, 60) / 100, random.chance(0.08)),

@@ -44,6 +44,15 @@ const nameOf = (kill: Kill): string => {
   }
 }
 
+/** What an error in the log says, without what differs each time. */
+const complaint = (line: string): ReadonlyArray<string> =>
+  /"level":"(ERROR|FATAL)"/.test(line)
+    ? [line.replace(/"(time|requestId|txHash)":"[^"]*",?/g, "").slice(0, 500)]
+    : []
+
+const tallied = (texts: ReadonlyArray<string>): ReadonlyArray<string> =>
+  [...new Set(texts)].map((text) => `${texts.filter((other) => other === text).length} x ${text}`)
+
 export const start = ({ build, config, folder, kills }: Options): Supervisor => {
   const programs: Array<Program> = []
   const deaths: Array<string> = []
@@ -117,13 +126,7 @@ export const start = ({ build, config, folder, kills }: Options): Supervisor => 
     },
     restarts: () => programs.length - 1,
     deaths: () => deaths,
-    complaints: () => [
-      ...failures,
-      ...log()
-        .split("\n")
-        .filter((line) => /"level":"(ERROR|FATAL)"/.test(line))
-        .map((line) => line.slice(0, 600))
-    ],
+    complaints: () => [...failures, ...tallied(log().split("\n").flatMap(complaint))],
     log,
     stop: async () => {
       phase = "stopping"
