@@ -62,6 +62,9 @@ const holes = (folder: string, signer: string): ReadonlyArray<string> => {
   }
 }
 
+/** Longest that one execution may take in calm weather. */
+const laneMillis = 20_000
+
 const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis))
 
 /** What is left after a bounded wait for nothing to be left. */
@@ -107,10 +110,11 @@ export const judge = async (
   violations: ReadonlyArray<string>
 ): Promise<Verdict> => {
   const { supervisor, world } = setting
+  const end = Date.now() + laneMillis
   const last = await Promise.all(
     signers.map((_, signer) =>
       runWorkload(
-        setting,
+        { ...setting, deadline: () => end },
         {
           at: 0,
           endpoint: "execute",
