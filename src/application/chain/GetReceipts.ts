@@ -6,9 +6,10 @@ import type { Caller } from "../Caller.js"
 import * as Decoding from "../Decoding.js"
 import * as Connection from "../engine/Connection.js"
 import type { Failure } from "../Failure.js"
-import { RpcUrl } from "../Fields.js"
+import { optional, RpcUrl } from "../Fields.js"
 import type { AbiStore } from "../ports/AbiStore.js"
 import type * as Port from "../ports/ChainRpc.js"
+import { Journal } from "../ports/Journal.js"
 import type { Networks } from "../ports/Networks.js"
 import { DecodedLog } from "../TransactionResult.js"
 
@@ -17,11 +18,10 @@ export const Request = Schema.Struct({
     description: "Hashes of transactions; one that is named twice is answered once."
   }),
   rpc: RpcUrl,
-  useABI: Schema.optionalWith(
+  useABI: optional(
     Schema.Array(Schema.Unknown).annotations({
       description: "Events and errors for decoding, as JSON fragments or human-readable text."
-    }),
-    { exact: true }
+    })
   )
 }).annotations({ identifier: "ReceiptRequest" })
 export type Request = typeof Request.Type
@@ -29,6 +29,12 @@ export type Request = typeof Request.Type
 export const Receipt = Schema.Struct({
   status: Schema.Int.annotations({ description: "0 failed, 1 success" }),
   txHash: Schema.String,
+  requestedHash: optional(
+    Schema.String.annotations({
+      description:
+        "The hash in the request, where another is mined: the service has replaced that transaction by txHash."
+    })
+  ),
   gasUsed: Schema.Int,
   cumulativeGasUsed: Schema.Int.annotations({
     description: "Gas used in the block, up to this transaction."
@@ -47,8 +53,12 @@ export const Response = Schema.Struct({
   receipts: Schema.Array(Receipt).annotations({
     description: "Of the mined transactions, in request order."
   }),
-  pending: Schema.Array(Schema.String).annotations({ description: "Hashes that wait to be mined." }),
-  unknown: Schema.Array(Schema.String).annotations({ description: "Hashes that the node does not know." })
+  pending: Schema.Array(Schema.String).annotations({
+    description: "Hashes that wait to be mined, themselves or in what the service has replaced them by."
+  }),
+  unknown: Schema.Array(Schema.String).annotations({
+    description: "Hashes that neither the node nor the service knows."
+  })
 }).annotations({ identifier: "ReceiptResponse" })
 export type Response = typeof Response.Type
 
@@ -72,52 +82,83 @@ const reasonOf = (
       : decoding.revert(again.data)
   }).pipe(Effect.orElseSucceed(() => null))
 
+/** Receipts of the hashes, null of those that are not mined. */
+const receiptsOf = (chain: Port.ChainClient, hashes: ReadonlyArray<Hex.Bytes32>) =>
+  Effect.forEach(hashes, (txHash) => chain.receipt(txHash), together)
+
+/**
+ * What became of a hash that is not mined: the receipt of the version of the same transaction that is, or whether it
+ * may still be mined. A node forgets what was replaced, the journal does not.
+ */
+const fateOf = (
+  caller: Caller,
+  { chain, profile }: Connection.Connection,
+  txHash: Hex.Bytes32
+): Effect.Effect<Port.Receipt | "pending" | "unknown", Port.ChainRpcError, Journal> =>
+  Effect.gen(function* () {
+    const journal = yield* Journal
+    const [known, ours] = yield* Effect.all(
+      [
+        chain.transaction(txHash),
+        Effect.orDie(journal.findTransaction(caller.principal.accountId, profile.chainId, txHash))
+      ],
+      together
+    )
+    const versions = ours?.versions.map((version) => version.txHash) ?? []
+    const others = yield* receiptsOf(
+      chain,
+      versions.filter((version) => version !== txHash)
+    )
+    const mined = others.find((receipt) => receipt !== null) ?? null
+    if (mined !== null) return mined
+    return known !== null || (ours !== null && ours.state !== "foreign") ? "pending" : "unknown"
+  })
+
 /** The receipts of mined transactions with decoded logs; the other hashes are told apart from failed ones. */
 export const run = (
   caller: Caller,
   request: Request
-): Effect.Effect<Response, Failure, AbiStore | Port.ChainRpc | Networks> =>
+): Effect.Effect<Response, Failure, AbiStore | Port.ChainRpc | Journal | Networks> =>
   Effect.gen(function* () {
     const decoding = yield* Decoding.load(caller, request.useABI, "useABI")
-    const { chain, trust } = yield* Connection.open(caller, request.rpc, "rpc")
+    const connection = yield* Connection.open(caller, request.rpc, "rpc")
+    const { chain, trust } = connection
     const hashes = Arr.dedupe(request.txHashes)
     const refused = Effect.mapError(Connection.refusal(trust, "rpc"))
-    const found = yield* refused(Effect.forEach(hashes, (txHash) => chain.receipt(txHash), together))
-    const mined = found.filter((receipt) => receipt !== null)
-    const rest = hashes.filter((_, index) => found[index] === null)
-    const [receipts, waiting] = yield* Effect.all(
-      [
-        Effect.forEach(
-          mined,
-          (receipt) =>
-            Effect.map(
-              receipt.success ? Effect.succeed(null) : reasonOf(chain, decoding, receipt),
-              (error): Receipt => ({
-                status: receipt.success ? 1 : 0,
-                txHash: receipt.txHash,
-                gasUsed: Number(receipt.gasUsed),
-                cumulativeGasUsed: Number(receipt.cumulativeGasUsed),
-                effectiveGasPrice: receipt.effectiveGasPrice.toString(),
-                logs: receipt.logs.map(decoding.log),
-                error
-              })
-            ),
-          together
-        ),
-        refused(
-          Effect.forEach(
-            rest,
-            (txHash) => Effect.map(chain.transaction(txHash), (known) => ({ txHash, known: known !== null })),
-            together
-          )
-        )
-      ],
-      together
+    const mined = yield* refused(receiptsOf(chain, hashes))
+    const fates = yield* refused(
+      Effect.forEach(
+        Arr.zip(hashes, mined),
+        ([txHash, receipt]) =>
+          receipt === null ? fateOf(caller, connection, txHash) : Effect.succeed(receipt),
+        together
+      )
     )
+    const shown = ([requested, fate]: readonly [Hex.Bytes32, Port.Receipt | "pending" | "unknown"]) => {
+      if (typeof fate === "string") return []
+      const { txHash } = fate
+      return Effect.map(
+        fate.success ? Effect.succeed(null) : reasonOf(chain, decoding, fate),
+        (error): Receipt => ({
+          status: fate.success ? 1 : 0,
+          txHash,
+          ...(txHash !== requested && { requestedHash: requested }),
+          gasUsed: Number(fate.gasUsed),
+          cumulativeGasUsed: Number(fate.cumulativeGasUsed),
+          effectiveGasPrice: fate.effectiveGasPrice.toString(),
+          logs: fate.logs.map(decoding.log),
+          error
+        })
+      )
+    }
+    const told = Arr.zip(hashes, fates)
+    const receipts = yield* Effect.all(told.flatMap(shown), together)
+    const pending = hashes.filter((_, index) => fates[index] === "pending")
+    const unknown = hashes.filter((_, index) => fates[index] === "unknown")
     return {
-      requestStatus: waiting.length === 0 ? 200 : 202,
+      requestStatus: pending.length + unknown.length === 0 ? 200 : 202,
       receipts,
-      pending: waiting.filter(({ known }) => known).map(({ txHash }) => txHash),
-      unknown: waiting.filter(({ known }) => !known).map(({ txHash }) => txHash)
+      pending,
+      unknown
     }
   }).pipe(Effect.withSpan("GetReceipts"))
