@@ -93,7 +93,7 @@ const gone = new Failure.Refusal({ name: "CKR_CRYPTOKI_NOT_INITIALIZED" })
 
 /** Starts the thread; nothing is loaded in it yet. */
 export const start = (): Library => {
-  const worker = new Worker(program, { eval: true, workerData: { binding } })
+  const worker = new Worker(program, { eval: true, execArgv: [], workerData: { binding } })
   const asked = new Map<number, (answer: Effect.Effect<unknown, Failure.Refusal>) => void>()
   const waiting = new Set<() => void>()
   let last = 0

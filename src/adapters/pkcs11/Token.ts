@@ -52,6 +52,9 @@ const user = 1
 /** States of a session in which its user is logged in: read-only, and for reading and writing. */
 const loggedIn: ReadonlySet<number> = new Set([1, 3])
 
+/** Labels are 32 bytes, filled up with blanks, or against the standard with zeros. */
+const padding = /[ \0]+$/
+
 /** How long closing sessions may take, milliseconds. */
 const patience = 2_000
 
@@ -86,7 +89,7 @@ export const make = (options: Options): Effect.Effect<Token, KeyProviderError, S
       const matching: Array<{ readonly slot: Handle; readonly flags: number }> = []
       for (const slot of yield* call("C_GetSlotList", true)) {
         const info = yield* Effect.option(call("C_GetTokenInfo", slot))
-        if (info._tag === "Some" && info.value.label.trimEnd() === label)
+        if (info._tag === "Some" && info.value.label.replace(padding, "") === label)
           matching.push({ slot, flags: info.value.flags })
       }
       const [first, second] = matching

@@ -83,6 +83,8 @@ const create = (args: ReadonlyArray<string>, { accounts, keys }: Config.Config) 
       return yield* Effect.fail(
         `keys of kind ${provider.kind} are not made by this command: see ${elsewhere[provider.kind]}`
       )
+    if (values.account !== undefined && !accounts.some(({ accountId }) => accountId === values.account))
+      return yield* Effect.fail(`the configuration has no account called ${values.account}`)
     const account =
       values.account ?? (accounts.length === 1 ? accounts[0]?.accountId : undefined) ?? "ACCOUNT"
     const publicKey = yield* Effect.mapError(

@@ -178,6 +178,12 @@ describe("the command that makes a key", () => {
     )
   })
 
+  it("makes nothing for an account that there is not", async () => {
+    expect(await refusal(["create", "--provider", "hsm", "--key", "x", "--account", "acne"])).toBe(
+      "the configuration has no account called acne"
+    )
+  })
+
   it("takes no PIN but by reference", async () => {
     const refused = await create("x", "--pin", hsm.pin)
     expect(refused).toMatchObject({ code: 1, stdout: "" })

@@ -8,7 +8,7 @@ const source = fileURLToPath(new URL("Interposer.cpp", import.meta.url))
 const headers = fileURLToPath(new URL("../../../node_modules/pkcs11js/includes", import.meta.url))
 
 /** Functions that stand in between. */
-export type Function =
+export type Name =
   | "C_Initialize"
   | "C_Finalize"
   | "C_GetTokenInfo"
@@ -23,11 +23,11 @@ export type Function =
 export interface Interposer {
   readonly library: string
   /** How often a function was called since the last `forget`. */
-  readonly count: (name: Function) => number
+  readonly count: (name: Name) => number
   readonly forget: () => void
   /** The next calls of the function take this long, and are refused where there is a value. */
   readonly will: (
-    name: Function,
+    name: Name,
     what: { readonly value?: number; readonly millis?: number; readonly times?: number }
   ) => void
   /** What the flags of tokens have from now on beside their own. */
