@@ -248,7 +248,7 @@ describe("the library of PKCS #11 providers", () => {
         between.will(name, { millis: slow })
         const { longest, took } = yield* delays(over((provider) => again(provider, 0)))
         expect(took).toBeGreaterThan(slow)
-        expect(longest).toBeLessThan(slow / 2)
+        expect(longest).toBeLessThan(0.9 * slow)
       })
     )
 
@@ -261,7 +261,7 @@ describe("the library of PKCS #11 providers", () => {
           Effect.forEach([1, 2, 3], () => again(provider, 0), { concurrency: "unbounded" })
         )
         expect(took).toBeGreaterThan(slow)
-        expect(took).toBeLessThan(2 * slow)
+        expect(took).toBeLessThan(2.5 * slow)
         expect(between.count("C_OpenSession")).toBe(3)
       })
     )
