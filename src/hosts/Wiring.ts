@@ -4,7 +4,6 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
-import type * as Scope from "effect/Scope"
 import * as BundlerRpc from "../adapters/json-rpc/BundlerRpc.js"
 import * as ChainRpc from "../adapters/json-rpc/ChainRpc.js"
 import * as Accounts from "../adapters/memory/Accounts.js"
@@ -22,7 +21,7 @@ import type { Accounts as AccountsPort } from "../application/ports/Accounts.js"
 import type { Bundler } from "../application/ports/Bundler.js"
 import type { ChainRpc as ChainRpcPort } from "../application/ports/ChainRpc.js"
 import { Journal as JournalPort } from "../application/ports/Journal.js"
-import { type KeyProvider, KeyProviderError } from "../application/ports/KeyProvider.js"
+import { KeyProviderError } from "../application/ports/KeyProvider.js"
 import type { Networks as NetworksPort } from "../application/ports/Networks.js"
 import type { RateLimit as RateLimitPort } from "../application/ports/RateLimit.js"
 import type { Signers as SignersPort, SystemSigners } from "../application/ports/Signers.js"
@@ -80,11 +79,11 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
 }
 
 /** Loads a technology when a provider of its kind is configured, and not before: its packages are optional. */
-const loaded = <M>(
+const loaded = <M, A, R>(
   kind: string,
   load: () => Promise<M>,
-  make: (module: M) => Effect.Effect<KeyProvider, KeyProviderError, Scope.Scope>
-): Provider["open"] =>
+  make: (module: M) => Effect.Effect<A, KeyProviderError, R>
+): Effect.Effect<A, KeyProviderError, R> =>
   Effect.flatMap(
     Effect.tryPromise({
       try: load,
@@ -97,11 +96,20 @@ const loaded = <M>(
 /** Keystores take about a second of work each. */
 const atLeisure = { attemptMillis: 60_000, resolveMillis: 60_000 }
 
-const provider = (config: ProviderConfig): Provider => {
+/** What a configured provider is made of. */
+export const provider = (config: ProviderConfig): Provider => {
   const { kind } = config
   switch (kind) {
     case "private-key":
       return { open: PrivateKeys.make(config), limits: atLeisure }
+    case "pkcs11":
+      return {
+        open: loaded(
+          kind,
+          () => import("../adapters/pkcs11/KeyProvider.js"),
+          ({ make }) => make(config)
+        )
+      }
     case "aws-kms":
       return {
         open: loaded(
@@ -140,6 +148,17 @@ const registry = ({ providers, signers, systemKeys }: Config["keys"]): Registry 
   signers,
   system: systemKeys
 })
+
+/** Makes a key on a token, under a label that it does not have yet. Its public key. */
+export const createKey = (
+  config: Extract<ProviderConfig, { readonly kind: "pkcs11" }>,
+  label: string
+): Effect.Effect<string, KeyProviderError> =>
+  loaded(
+    config.kind,
+    () => import("../adapters/pkcs11/KeyCreation.js"),
+    ({ create }) => create(config, label)
+  )
 
 /** A fresh API key and the hash of it that the configuration holds. The key is nowhere else: show it once. */
 export const issueKey = (

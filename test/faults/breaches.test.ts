@@ -13,6 +13,8 @@ const scenario: Scenario = {
   wallets: 1,
   mining: { mode: "automine" },
   confirmations: 1,
+  settledDepth: 1,
+  bumpAfterMillis: 30_000,
   receiptTimeoutMillis: 20_000,
   requests: (["hit", "hit", "hitAndRevert"] as const).map((deed) => ({
     at: 0,

@@ -40,9 +40,9 @@ describe("a scenario", () => {
     expect(new Set(some.map(({ mining }) => mining.mode)).size).toBe(3)
   })
 
-  it("never takes back blocks deeper than what is confirmed", () => {
-    for (const { confirmations, events } of some)
-      for (const event of events) if (event.kind === "reorg") expect(event.depth).toBeLessThan(confirmations)
+  it("never takes back blocks deeper than what is settled", () => {
+    for (const { events, settledDepth } of some)
+      for (const event of events) if (event.kind === "reorg") expect(event.depth).toBeLessThan(settledDepth)
   })
 
   it("lets an operation come only from a wallet of its request's signer", () => {

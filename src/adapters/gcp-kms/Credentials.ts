@@ -25,17 +25,23 @@ export const read = (file: string): Effect.Effect<Record<string, unknown>, KeyPr
     )
   )
 
-/** The part of a workload identity's client that trades its token for one of Google's. */
+/** The client of a workload identity, by the part that trades its token for one of Google's. */
 interface Exchanging {
   readonly transporter: unknown
-  readonly stsCredential?: { transporter: unknown }
+  readonly stsCredential: { transporter: unknown }
 }
+
+const isExchanging = (client: object): client is Exchanging =>
+  "transporter" in client &&
+  "stsCredential" in client &&
+  typeof client.stsCredential === "object" &&
+  client.stsCredential !== null
 
 /**
  * Finds the credentials, once. A workload identity would trade its token over connections of its own, retried and
  * without a time limit, and one trade that hangs holds up all calls: it gets the transport of the others.
  */
 export const prepare = async (client: KeyManagementServiceClient): Promise<void> => {
-  const found = (await client.auth.getClient()) as unknown as Exchanging
-  if (found.stsCredential !== undefined) found.stsCredential.transporter = found.transporter
+  const found: object = await client.auth.getClient()
+  if (isExchanging(found)) found.stsCredential.transporter = found.transporter
 }

@@ -15,7 +15,8 @@ const beforehand =
   /insufficient|intrinsic|allowance|nonce|fee cap|max fee|exceeds (?:block|gas)|supplied gas/i
 
 /** EIP-1474's "limit exceeded" also stands for too many results; only the text tells. */
-const tooMuchAsked = /results?\b|range|logs|too (?:large|big)|batch/i
+const tooMuchAsked =
+  /results?\b|range|\blogs?\b|blocks|response size|query time[ds]?[ -]?out|too (?:large|big)|batch/i
 const rateWords =
   /rate.?limit|too many requests|(?:requests|compute units|calls) per (?:second|minute|day)|throughput|request (?:rate|count|limit) (?:is )?(?:exceeded|reached)|(?:capacity|quota)(?: limit| usage)? (?:exceeded|reached)|exceeded (?:the|its|your) (?:quota|capacity)|throttl|slow down/i
 const rateCodes: ReadonlySet<number> = new Set([429, -32_029, -32_097])

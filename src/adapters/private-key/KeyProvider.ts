@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { SigningKey } from "ethers/crypto"
 import { type KeyProvider, KeyProviderError, type ProviderKey } from "../../application/ports/KeyProvider.js"
-import type { Bytes32 } from "../../domain/evm/Hex.js"
+import * as Hex from "../../domain/evm/Hex.js"
+import { type PrivateKey, privateKey } from "../../domain/evm/Secp256k1.js"
 import * as Keystore from "./Keystore.js"
 
 /** Keys by name: 32 bytes in hex with or without 0x, or an encrypted keystore. */
@@ -16,23 +16,15 @@ const unsuitable = (message: string) => new KeyProviderError({ reason: "unsuitab
 const noKey = unsuitable("no valid secp256k1 private key")
 const notFound = new KeyProviderError({ reason: "notFound", message: "there is no private key of this name" })
 
-const parsed = (text: string): Effect.Effect<SigningKey, KeyProviderError> =>
+/** What is wrong with a text is not told: it may quote the key. */
+const parsed = (text: string): Effect.Effect<PrivateKey, KeyProviderError> =>
   keyShape.test(text)
-    ? Effect.try({
-        try: () => {
-          const key = new SigningKey(text.startsWith("0x") ? text : `0x${text}`)
-          // Zero and what is beyond the curve's order have no public key.
-          SigningKey.computePublicKey(key.publicKey)
-          return key
-        },
-        // The cause is dropped: it may quote the key.
-        catch: () => noKey
-      })
+    ? Effect.mapError(privateKey(Hex.unsafe32(`0x${text.slice(-64)}`)), () => noKey)
     : Effect.fail(noKey)
 
 const loaded = (
   key: Redacted.Redacted<string> | Keystore.Keystore
-): Effect.Effect<SigningKey, KeyProviderError> =>
+): Effect.Effect<PrivateKey, KeyProviderError> =>
   Redacted.isRedacted(key)
     ? Effect.suspend(() => parsed(Redacted.value(key)))
     : Keystore.open(key).pipe(
@@ -40,23 +32,17 @@ const loaded = (
         Effect.flatMap((opened) => parsed(Redacted.value(opened)))
       )
 
-const signatureOf = (key: SigningKey, digest: Bytes32) => {
-  const { r, s } = key.sign(digest)
-  return { r: BigInt(r), s: BigInt(s) }
-}
-
 const malformed = new KeyProviderError({ reason: "refused", message: "the digest is not 32 bytes" })
 
-const providerKey = (key: Effect.Effect<SigningKey, KeyProviderError>): ProviderKey => ({
+const providerKey = (key: Effect.Effect<PrivateKey, KeyProviderError>): ProviderKey => ({
   type: "PRIVATE_KEY",
-  publicKey: Effect.map(key, ({ publicKey }) => publicKey.slice(2)),
+  publicKey: Effect.map(key, ({ publicKey }) => publicKey),
   maxBatch: 16,
   sign: (digests) =>
-    Effect.flatMap(key, (loadedKey) =>
-      Effect.try({
-        try: () => digests.map((digest) => signatureOf(loadedKey, digest)),
-        catch: () => malformed
-      })
+    Effect.flatMap(key, ({ sign }) =>
+      Effect.forEach(digests, (digest) =>
+        Effect.mapBoth(Hex.from32(digest), { onSuccess: sign, onFailure: () => malformed })
+      )
     )
 })
 

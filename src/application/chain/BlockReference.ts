@@ -2,11 +2,13 @@ import * as Either from "effect/Either"
 import * as Uint from "../../domain/evm/Uint.js"
 
 /** A block as a request names it: by its number, or by what is to be resolved on the chain. */
-export type BlockReference = bigint | "latest"
+export type BlockReference = bigint | "latest" | "safe" | "finalized"
 
 const tags: Readonly<Record<string, BlockReference>> = {
   earliest: 0n,
   latest: "latest",
+  safe: "safe",
+  finalized: "finalized",
   // No event of a pending block is part of the chain yet.
   pending: "latest"
 }

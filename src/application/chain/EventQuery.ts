@@ -20,7 +20,7 @@ export const maxDefinitions = 32
 
 const BlockText = Schema.String.annotations({
   description:
-    "A block number, hex (0x10) or decimal, or one of the tags earliest, latest, pending. Default: latest. pending means latest: what is not mined has no events."
+    "A block number, hex (0x10) or decimal, or one of the tags earliest, latest, safe, finalized, pending. Default: latest. pending means latest: what is not mined has no events."
 })
 
 /** The request of `/filterEvent` and `/getEvents`. */

@@ -54,15 +54,18 @@ const reference = (
     invalid("invalid_request", [{ path, message }])
   )
 
-const latest = (chain: ChainClient): Effect.Effect<Block, ChainRpcError> =>
-  Effect.flatMap(chain.block("latest"), (block) =>
+const tagged = (
+  chain: ChainClient,
+  tag: "latest" | "safe" | "finalized"
+): Effect.Effect<Block, ChainRpcError> =>
+  Effect.flatMap(chain.block(tag), (block) =>
     block !== null && block.number <= BigInt(Number.MAX_SAFE_INTEGER)
       ? Effect.succeed(block)
       : Effect.fail(
           new ChainRpcError({
             reason: "notAnRpc",
             origin: chain.origin,
-            message: `${chain.origin}: it has no latest block`
+            message: `${chain.origin}: it has no ${tag} block`
           })
         )
   )
@@ -72,12 +75,10 @@ const latest = (chain: ChainClient): Effect.Effect<Block, ChainRpcError> =>
  * long the reading takes. Null: none of them exists yet.
  */
 const resolve = (
-  from: BlockReference.BlockReference,
-  to: BlockReference.BlockReference,
+  first: bigint,
+  last: bigint,
   head: bigint
 ): Either.Either<BlockRange | null, InvalidRequest> => {
-  const first = from === "latest" ? head : from
-  const last = to === "latest" ? head : to
   if (first > last)
     return Either.left(
       invalid("invalid_request", [
@@ -192,8 +193,17 @@ export const read = (
     const filters = yield* EventQuery.filters(caller, request)
     const { chain, trust } = yield* Connection.open(caller, request.rpc, "rpc")
     const refusal = Connection.refusal(trust, "rpc")
-    const head = yield* Effect.mapError(latest(chain), refusal)
-    const range = yield* resolve(from, to, head.number)
+    const head = yield* Effect.mapError(tagged(chain, "latest"), refusal)
+    const numberOf = (block: BlockReference.BlockReference): Effect.Effect<bigint, Failure> => {
+      if (typeof block === "bigint") return Effect.succeed(block)
+      if (block === "latest") return Effect.succeed(head.number)
+      return Effect.mapError(
+        Effect.map(tagged(chain, block), ({ number }) => number),
+        refusal
+      )
+    }
+    const [first, last] = yield* Effect.all([numberOf(from), numberOf(to)], { concurrency: "unbounded" })
+    const range = yield* resolve(first, last, head.number)
     if (range === null) return []
     const ask = asker(chain, filters, new Set(request.contracts ?? []))
     return yield* readOnce(chain, ask, range).pipe(

@@ -6,10 +6,10 @@ import type { Caller } from "../Caller.js"
 import * as Decoding from "../Decoding.js"
 import * as Connection from "../engine/Connection.js"
 import type { Failure } from "../Failure.js"
-import { RpcUrl } from "../Fields.js"
+import { optional, RpcUrl } from "../Fields.js"
 import type { AbiStore } from "../ports/AbiStore.js"
 import type * as Port from "../ports/ChainRpc.js"
-import { Journal, type TransactionRecord } from "../ports/Journal.js"
+import { Journal } from "../ports/Journal.js"
 import type { Networks } from "../ports/Networks.js"
 import { DecodedLog } from "../TransactionResult.js"
 
@@ -18,11 +18,10 @@ export const Request = Schema.Struct({
     description: "Hashes of transactions; one that is named twice is answered once."
   }),
   rpc: RpcUrl,
-  useABI: Schema.optionalWith(
+  useABI: optional(
     Schema.Array(Schema.Unknown).annotations({
       description: "Events and errors for decoding, as JSON fragments or human-readable text."
-    }),
-    { exact: true }
+    })
   )
 }).annotations({ identifier: "ReceiptRequest" })
 export type Request = typeof Request.Type
@@ -30,6 +29,12 @@ export type Request = typeof Request.Type
 export const Receipt = Schema.Struct({
   status: Schema.Int.annotations({ description: "0 failed, 1 success" }),
   txHash: Schema.String,
+  requestedHash: optional(
+    Schema.String.annotations({
+      description:
+        "The hash in the request, where another is mined: the service has replaced that transaction by txHash."
+    })
+  ),
   gasUsed: Schema.Int,
   cumulativeGasUsed: Schema.Int.annotations({
     description: "Gas used in the block, up to this transaction."
@@ -39,14 +44,7 @@ export const Receipt = Schema.Struct({
   error: Schema.NullOr(Schema.String).annotations({
     description:
       "Why a failed transaction failed: what its call says on the state of the block before. Null for a success, and where the node can not tell."
-  }),
-  requestedHash: Schema.optionalWith(
-    Schema.String.annotations({
-      description:
-        "The hash that was asked for, when the service replaced that transaction by this one, at a higher price under the same nonce."
-    }),
-    { exact: true }
-  )
+  })
 }).annotations({ identifier: "Receipt" })
 export type Receipt = typeof Receipt.Type
 
@@ -56,9 +54,11 @@ export const Response = Schema.Struct({
     description: "Of the mined transactions, in request order."
   }),
   pending: Schema.Array(Schema.String).annotations({
-    description: "Hashes that wait to be mined, themselves or their replacement by the service."
+    description: "Hashes that wait to be mined, themselves or in what the service has replaced them by."
   }),
-  unknown: Schema.Array(Schema.String).annotations({ description: "Hashes that the node does not know." })
+  unknown: Schema.Array(Schema.String).annotations({
+    description: "Hashes that neither the node nor the service knows."
+  })
 }).annotations({ identifier: "ReceiptResponse" })
 export type Response = typeof Response.Type
 
@@ -82,102 +82,83 @@ const reasonOf = (
       : decoding.revert(again.data)
   }).pipe(Effect.orElseSucceed(() => null))
 
-/** Most hashes that are looked up in the journal at once. */
-const lookups = { concurrency: 16 } as const
+/** Receipts of the hashes, null of those that are not mined. */
+const receiptsOf = (chain: Port.ChainClient, hashes: ReadonlyArray<Hex.Bytes32>) =>
+  Effect.forEach(hashes, (txHash) => chain.receipt(txHash), together)
 
-/** What became of a hash. */
-interface Found {
-  readonly txHash: Hex.Bytes32
-  /** Of the transaction itself, or of the one that replaced it. */
-  readonly receipt: Port.Receipt | null
-  readonly waiting: boolean
-}
-
-/** A hash without a receipt: the transaction that replaced it, or whether it is still waited for. */
-const lookFurther = (
-  chain: Port.ChainClient,
-  txHash: Hex.Bytes32,
-  record: TransactionRecord | null
-): Effect.Effect<Found, Port.ChainRpcError> =>
+/**
+ * What became of a hash that is not mined: the receipt of the version of the same transaction that is, or whether it
+ * may still be mined. A node forgets what was replaced, the journal does not.
+ */
+const fateOf = (
+  caller: Caller,
+  { chain, profile }: Connection.Connection,
+  txHash: Hex.Bytes32
+): Effect.Effect<Port.Receipt | "pending" | "unknown", Port.ChainRpcError, Journal> =>
   Effect.gen(function* () {
-    const others = (record?.versions ?? []).filter((version) => version.txHash !== txHash)
-    const [known, receipts] = yield* Effect.all(
+    const journal = yield* Journal
+    const [known, ours] = yield* Effect.all(
       [
         chain.transaction(txHash),
-        Effect.forEach(others, (version) => chain.receipt(version.txHash), together)
+        Effect.orDie(journal.findTransaction(caller.principal.accountId, profile.chainId, txHash))
       ],
       together
     )
-    const receipt = receipts.find((one) => one !== null) ?? null
-    const underWay = record?.state === "signed" || record?.state === "mined"
-    return { txHash, receipt, waiting: known !== null || underWay }
+    const versions = ours?.versions.map((version) => version.txHash) ?? []
+    const others = yield* receiptsOf(
+      chain,
+      versions.filter((version) => version !== txHash)
+    )
+    const mined = others.find((receipt) => receipt !== null) ?? null
+    if (mined !== null) return mined
+    return known !== null || (ours !== null && ours.state !== "foreign") ? "pending" : "unknown"
   })
 
-/**
- * The receipts of mined transactions with decoded logs; the other hashes are told apart from failed ones. A hash that
- * the service itself has replaced, for this account, leads to the transaction that was mined in its place.
- */
+/** The receipts of mined transactions with decoded logs; the other hashes are told apart from failed ones. */
 export const run = (
   caller: Caller,
   request: Request
 ): Effect.Effect<Response, Failure, AbiStore | Port.ChainRpc | Journal | Networks> =>
   Effect.gen(function* () {
     const decoding = yield* Decoding.load(caller, request.useABI, "useABI")
-    const { chain, profile, trust } = yield* Connection.open(caller, request.rpc, "rpc")
-    const journal = yield* Journal
+    const connection = yield* Connection.open(caller, request.rpc, "rpc")
+    const { chain, trust } = connection
     const hashes = Arr.dedupe(request.txHashes)
     const refused = Effect.mapError(Connection.refusal(trust, "rpc"))
-    const direct = yield* refused(
+    const mined = yield* refused(receiptsOf(chain, hashes))
+    const fates = yield* refused(
       Effect.forEach(
-        hashes,
-        (txHash) => Effect.map(chain.receipt(txHash), (receipt) => ({ txHash, receipt, waiting: false })),
+        Arr.zip(hashes, mined),
+        ([txHash, receipt]) =>
+          receipt === null ? fateOf(caller, connection, txHash) : Effect.succeed(receipt),
         together
       )
     )
-    const records = new Map(
-      yield* Effect.forEach(
-        direct.filter(({ receipt }) => receipt === null),
-        ({ txHash }) =>
-          Effect.map(
-            Effect.orDie(journal.findTransaction(caller.principal.accountId, profile.chainId, txHash)),
-            (record) => [txHash, record] as const
-          ),
-        lookups
+    const shown = ([requested, fate]: readonly [Hex.Bytes32, Port.Receipt | "pending" | "unknown"]) => {
+      if (typeof fate === "string") return []
+      const { txHash } = fate
+      return Effect.map(
+        fate.success ? Effect.succeed(null) : reasonOf(chain, decoding, fate),
+        (error): Receipt => ({
+          status: fate.success ? 1 : 0,
+          txHash,
+          ...(txHash !== requested && { requestedHash: requested }),
+          gasUsed: Number(fate.gasUsed),
+          cumulativeGasUsed: Number(fate.cumulativeGasUsed),
+          effectiveGasPrice: fate.effectiveGasPrice.toString(),
+          logs: fate.logs.map(decoding.log),
+          error
+        })
       )
-    )
-    const found = yield* refused(
-      Effect.forEach(
-        direct,
-        (one) =>
-          one.receipt === null
-            ? lookFurther(chain, one.txHash, records.get(one.txHash) ?? null)
-            : Effect.succeed(one),
-        together
-      )
-    )
-    const receipts = yield* Effect.forEach(
-      found.flatMap(({ receipt, txHash }) => (receipt === null ? [] : [{ receipt, txHash }])),
-      ({ receipt, txHash }) =>
-        Effect.map(
-          receipt.success ? Effect.succeed(null) : reasonOf(chain, decoding, receipt),
-          (error): Receipt => ({
-            status: receipt.success ? 1 : 0,
-            txHash: receipt.txHash,
-            gasUsed: Number(receipt.gasUsed),
-            cumulativeGasUsed: Number(receipt.cumulativeGasUsed),
-            effectiveGasPrice: receipt.effectiveGasPrice.toString(),
-            logs: receipt.logs.map(decoding.log),
-            error,
-            ...(receipt.txHash !== txHash && { requestedHash: txHash })
-          })
-        ),
-      together
-    )
-    const rest = found.filter(({ receipt }) => receipt === null)
+    }
+    const told = Arr.zip(hashes, fates)
+    const receipts = yield* Effect.all(told.flatMap(shown), together)
+    const pending = hashes.filter((_, index) => fates[index] === "pending")
+    const unknown = hashes.filter((_, index) => fates[index] === "unknown")
     return {
-      requestStatus: rest.length === 0 ? 200 : 202,
+      requestStatus: pending.length + unknown.length === 0 ? 200 : 202,
       receipts,
-      pending: rest.filter(({ waiting }) => waiting).map(({ txHash }) => txHash),
-      unknown: rest.filter(({ waiting }) => !waiting).map(({ txHash }) => txHash)
+      pending,
+      unknown
     }
   }).pipe(Effect.withSpan("GetReceipts"))

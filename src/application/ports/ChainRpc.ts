@@ -32,7 +32,7 @@ export class ChainRpcError extends Data.TaggedError("ChainRpcError")<{
   readonly rpcCode?: number
 }> {}
 
-export type BlockTag = "latest" | "pending" | bigint
+export type BlockTag = "latest" | "pending" | "safe" | "finalized" | bigint
 
 export interface Block {
   readonly number: bigint

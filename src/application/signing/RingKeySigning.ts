@@ -34,6 +34,7 @@ export const make = (
 ): Effect.Effect<(digest: Bytes32) => Effect.Effect<Hex, RingKeyError>, never, Scope.Scope> =>
   Effect.gen(function* () {
     const scope = yield* Effect.scope
+    const prove = Secp256k1.prover(publicKey)
     const waiting: Array<Job> = []
     let calls = 0
     let open = true
@@ -46,7 +47,7 @@ export const make = (
 
     const answer = ({ digest, done }: Job, signature: { readonly r: bigint; readonly s: bigint }) =>
       Effect.suspend(() => {
-        const proven = Secp256k1.proven(publicKey, digest, signature)
+        const proven = prove(digest, signature)
         return proven === null
           ? Deferred.fail(done, wrong("the provider returned a signature that is not this key's"))
           : Deferred.succeed(done, proven)

@@ -66,7 +66,7 @@ const integerName = /^(u?int)([1-9][0-9]{0,2})?$/
 const bytesName = /^bytes([1-9][0-9]?)$/
 const locations: ReadonlySet<string> = new Set(["memory", "calldata", "storage"])
 
-const otherWords: ReadonlySet<string> = new Set(["indexed", "payable", "tuple"])
+const otherWords: ReadonlySet<string> = new Set(["indexed", "payable"])
 
 const plain = (kind: PlainType["kind"], dynamic: boolean): PlainType => ({
   kind,
@@ -102,7 +102,10 @@ export const elementary = (name: string): Type | null => {
     : null
 }
 
-/** True for a word that cannot name a parameter because the grammar would read it as something else. */
+/**
+ * True for a word that names nothing, because the grammar would read it as something else, or because what is meant is
+ * rather a type behind a missing comma.
+ */
 export const isReserved = (word: string): boolean =>
   locations.has(word) || otherWords.has(word) || elementary(word) !== null
 

@@ -194,10 +194,31 @@ const sequence = (
 // Escapes go first, so that the quotes that are left delimit strings; both patterns run in linear time.
 const outsideStrings = (json: string): string => json.replace(/\\./gs, "").replace(/"[^"]*"/g, '""')
 
+/** Names in all objects of a parsed value. It may be nested deeper than calls can be. */
+const countNames = (value: unknown): number => {
+  const open: Array<unknown> = [value]
+  let names = 0
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    if (typeof next !== "object" || next === null) continue
+    const inside: ReadonlyArray<unknown> = Object.values(next)
+    if (!Array.isArray(next)) names += inside.length
+    for (const one of inside) open.push(one)
+  }
+  return names
+}
+
+/** Numbers that lose digits, and all but the last value of a name, are gone once the text is parsed. */
 const fromText = (text: string): Either.Either<unknown, string> => {
-  if (inexactNumber.test(outsideStrings(text)))
+  const structure = outsideStrings(text)
+  if (inexactNumber.test(structure))
     return Either.left("a JSON number must be an integer below 2^53: write it as a string")
-  return Either.try({ try: (): unknown => JSON.parse(text), catch: () => "expected JSON text" })
+  return Either.flatMap(
+    Either.try({ try: (): unknown => JSON.parse(text), catch: () => "expected JSON text" }),
+    (value) =>
+      structure.split(":").length - 1 === countNames(value)
+        ? Either.right(value)
+        : Either.left("a name occurs twice in one JSON object")
+  )
 }
 
 /** A top-level value: only arrays and tuples may be anything but a string. */

@@ -1,10 +1,10 @@
 import * as Data from "effect/Data"
 import * as Either from "effect/Either"
-import { SigningKey } from "ethers/crypto"
 import { decodeRlp, encodeRlp } from "ethers/utils"
 import * as Address from "./Address.js"
 import * as Hex from "./Hex.js"
 import * as Keccak from "./Keccak.js"
+import * as Secp256k1 from "./Secp256k1.js"
 import * as Uint from "./Uint.js"
 
 /**
@@ -88,9 +88,6 @@ export const serialize = (tx: Transaction, signature: Hex.Hex): Hex.Hex => {
 /** The transaction's hash, from its signed bytes. */
 export const hash = (raw: Hex.Hex): Hex.Bytes32 => Keccak.hash(raw)
 
-/** Half of the order of secp256k1: EIP-2 forbids an s above it. */
-const maxS = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
-
 interface Unverified {
   readonly transaction: Transaction
   readonly odd: boolean
@@ -156,9 +153,9 @@ const read = (raw: Hex.Hex): Signed | string => {
   if (serialize(transaction, signature) !== raw)
     return "not the encoding of a signed transaction of type 2 or 0"
   if (transaction.chainId === 0n) return "it names no chain"
-  if (s > maxS) return "s is in the upper half"
-  const publicKey = SigningKey.recoverPublicKey(signingDigest(transaction), signature)
-  const from = Address.fromWord(Keccak.hash(Hex.unsafe(`0x${publicKey.slice(4)}`)))
+  if (s > Secp256k1.largestS) return "s is in the upper half"
+  const from = Secp256k1.recoverAddress(signingDigest(transaction), { r, s, v: odd ? 28 : 27 })
+  if (from === null) return "not a signature that anybody made"
   return { transaction, from, hash: hash(raw) }
 }
 

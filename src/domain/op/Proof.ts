@@ -1,8 +1,8 @@
 import * as Either from "effect/Either"
-import { SigningKey } from "ethers/crypto"
-import * as Address from "../evm/Address.js"
+import type * as Address from "../evm/Address.js"
 import * as Hex from "../evm/Hex.js"
 import * as Keccak from "../evm/Keccak.js"
+import { largestS, order, recoverAddress } from "../evm/Secp256k1.js"
 
 /**
  * The ECDSA form of a proof: r (32 bytes) || s (32) || v (1), once or up to 16 times in any order, all over the
@@ -14,12 +14,6 @@ const part = 65
 
 /** Most signatures of one proof. */
 export const maxParts = 16
-
-/** Order of secp256k1. */
-const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
-
-/** The largest s that the wallets accept: a signature has one form only (EIP-2). */
-const largestS = order >> 1n
 
 interface Part {
   readonly r: string
@@ -73,13 +67,11 @@ const prefix = Hex.unsafe(
 )
 
 /** Who has signed `hash` with this signature; null when it is nobody's. */
-const recover = (hash: Hex.Bytes32, { r, s, v }: Part): Address.Address | null =>
-  Either.getOrNull(
-    Either.try(() => {
-      const key = SigningKey.recoverPublicKey(hash, { r: `0x${r}`, s: `0x${s}`, v: v < 27 ? v + 27 : v })
-      return Address.fromWord(Keccak.hash(Hex.unsafe(`0x${key.slice(4)}`)))
-    })
-  )
+const recover = (hash: Hex.Bytes32, { r, s, v }: Part): Address.Address | null => {
+  const even = v === 27 || v === 0
+  if (!even && v !== 28 && v !== 1) return null
+  return recoverAddress(hash, { r: BigInt(`0x${r}`), s: BigInt(`0x${s}`), v: even ? 27 : 28 })
+}
 
 /**
  * For every signature of a normalised proof, in order, the address it recovers to over the signing hash itself and

@@ -1,7 +1,8 @@
-import { SigningKey } from "ethers/crypto"
-import * as Address from "../evm/Address.js"
-import * as Hex from "../evm/Hex.js"
+import * as Either from "effect/Either"
+import type * as Address from "../evm/Address.js"
+import type * as Hex from "../evm/Hex.js"
 import * as Keccak from "../evm/Keccak.js"
+import * as Secp256k1 from "../evm/Secp256k1.js"
 
 /**
  * A deployer for simulations only. Its private key is public (the hash of a fixed text), so that a creation can be
@@ -9,15 +10,12 @@ import * as Keccak from "../evm/Keccak.js"
  * deployer slot runs the very code that the real authorisation will run.
  */
 
-const key = new SigningKey(Keccak.hashText("castellan.estimation.deployer"))
+const key = Either.getOrThrow(Secp256k1.privateKey(Keccak.hashText("castellan.estimation.deployer")))
 
-/** keccak256 of the public key, low 20 bytes. */
-export const address: Address.Address = Address.fromWord(
-  Keccak.hash(Hex.unsafe(`0x${key.publicKey.slice(4)}`))
-)
+export const address: Address.Address = Secp256k1.addressOf(key.publicKey)
 
 /** r || s || v, 65 bytes, low s, v 27 or 28 (RFC 6979). */
-export const sign = (digest: Hex.Bytes32): Hex.Hex => Hex.unsafe(key.sign(digest).serialized)
+export const sign = (digest: Hex.Bytes32): Hex.Hex => Secp256k1.serialize(key.sign(digest))
 
 /** Storage of a factory with this deployer: slot 0 holds it alone, right-aligned. */
 export const factoryStorage: Readonly<Record<string, string>> = {

@@ -5,7 +5,6 @@ import type { Scope } from "../../application/ports/Accounts.js"
  * ask for a key, and answer 400 `<path without its slash> is not available yet`.
  */
 export const later: Readonly<Record<string, Scope>> = {
-  "/sign": "sign",
   "/passkeyHash": "read",
   "/executePasskey": "write"
 }

@@ -170,6 +170,7 @@ describe("Event", () => {
     "function",
     "anonymous",
     "returns",
+    "tuple",
     "type",
     "from",
     "view",

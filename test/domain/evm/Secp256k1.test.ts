@@ -1,6 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
-import { computeAddress, SigningKey } from "ethers"
+import * as Either from "effect/Either"
+import { computeAddress, SigningKey, toBeHex } from "ethers"
 import * as fc from "fast-check"
+import * as Hex from "../../../src/domain/evm/Hex.js"
 import * as Secp256k1 from "../../../src/domain/evm/Secp256k1.js"
 import { bytes32 } from "../generators.js"
 
@@ -63,7 +65,7 @@ describe("a signature", () => {
       fc.property(privateKey, bytes32, fc.boolean(), (key, digest, high) => {
         const { r, s, v } = signed(key, digest)
         const expected = new SigningKey(key).sign(digest).serialized
-        expect(Secp256k1.proven(publicKeyOf(key), digest, { r, s: high ? Secp256k1.order - s : s })).toBe(
+        expect(Secp256k1.prover(publicKeyOf(key))(digest, { r, s: high ? Secp256k1.order - s : s })).toBe(
           expected
         )
         expect(v === 27 || v === 28).toBe(true)
@@ -84,15 +86,93 @@ describe("a signature", () => {
         (key, other, digest, another, r, s) => {
           fc.pre(key !== other && digest !== another)
           const signature = signed(key, digest)
-          expect(Secp256k1.proven(publicKeyOf(other), digest, signature)).toBeNull()
-          expect(Secp256k1.proven(publicKeyOf(key), another, signature)).toBeNull()
-          expect(Secp256k1.proven(publicKeyOf(key), digest, { r, s })).toBeNull()
-          expect(
-            Secp256k1.proven(publicKeyOf(key), digest, { r: signature.r, s: signature.s + Secp256k1.order })
-          ).toBeNull()
+          const prove = Secp256k1.prover(publicKeyOf(key))
+          expect(Secp256k1.prover(publicKeyOf(other))(digest, signature)).toBeNull()
+          expect(prove(another, signature)).toBeNull()
+          expect(prove(digest, { r, s })).toBeNull()
+          expect(prove(digest, { r: signature.r, s: signature.s + Secp256k1.order })).toBeNull()
         }
       ),
       { numRuns: 30 }
     )
+  })
+})
+
+describe("what the library of the curve computes", () => {
+  const edge = fc.constantFrom(
+    ...[
+      `0x${"00".repeat(32)}`,
+      `0x${"ff".repeat(32)}`,
+      `0x${Secp256k1.order.toString(16)}`,
+      `0x${(Secp256k1.order - 1n).toString(16)}`,
+      `0x${"00".repeat(31)}01`
+    ].map(Hex.unsafe32)
+  )
+  const anyDigest = fc.oneof({ weight: 4, arbitrary: bytes32 }, edge)
+
+  it("is what ethers computes: key, signature, who has signed, and the proof of it", () => {
+    fc.assert(
+      fc.property(privateKey, anyDigest, (text, digest) => {
+        const key = Either.getOrThrow(Secp256k1.privateKey(Hex.unsafe32(text)))
+        const theirs = new SigningKey(text)
+        expect(key.publicKey).toBe(theirs.publicKey.slice(2))
+        const signature = key.sign(digest)
+        expect(Secp256k1.serialize(signature)).toBe(theirs.sign(digest).serialized)
+        expect(Secp256k1.recover(digest, signature)).toBe(key.publicKey)
+        expect(Secp256k1.recoverAddress(digest, signature)).toBe(computeAddress(text))
+        expect(Secp256k1.prover(key.publicKey)(digest, signature)).toBe(theirs.sign(digest).serialized)
+      }),
+      { numRuns: 60 }
+    )
+  })
+
+  it("recovers what ethers recovers of any r, s and v, and nothing where ethers finds nothing", () => {
+    const scalar = fc.oneof(
+      fc.bigInt({ min: 0n, max: 2n ** 256n - 1n }),
+      fc.constantFrom(0n, 1n, 2n, Secp256k1.order, Secp256k1.order - 1n, Secp256k1.largestS)
+    )
+    fc.assert(
+      fc.property(anyDigest, scalar, scalar, fc.constantFrom(27 as const, 28 as const), (digest, r, s, v) => {
+        const theirs = Either.try(() =>
+          SigningKey.recoverPublicKey(digest, { r: toBeHex(r, 32), s: toBeHex(s, 32), v }).slice(2)
+        )
+        expect(Secp256k1.recover(digest, { r, s, v })).toBe(Either.getOrNull(theirs))
+      }),
+      { numRuns: 60 }
+    )
+  })
+
+  it("takes no key of zero or beyond the order", () => {
+    for (const bytes of ["00".repeat(32), "ff".repeat(32), Secp256k1.order.toString(16)])
+      expect(Either.isLeft(Secp256k1.privateKey(Hex.unsafe32(`0x${bytes}`)))).toBe(true)
+    expect(
+      Either.isRight(Secp256k1.privateKey(Hex.unsafe32(`0x${(Secp256k1.order - 1n).toString(16)}`)))
+    ).toBe(true)
+  })
+
+  it("reads both forms of a point and refuses everything else", () => {
+    fc.assert(
+      fc.property(privateKey, (text) => {
+        const { compressedPublicKey, publicKey } = new SigningKey(text)
+        expect(Secp256k1.fromPoint(compressedPublicKey.slice(2))).toBe(publicKey.slice(2))
+        expect(Secp256k1.fromPoint(publicKey.slice(2))).toBe(publicKey.slice(2))
+      }),
+      { numRuns: 20 }
+    )
+    // x of 5 is on no point of the curve.
+    for (const digits of [
+      "",
+      "00",
+      `02${"5".padStart(64, "0")}`,
+      `02${"ff".repeat(32)}`,
+      `04${"11".repeat(64)}`,
+      `05${"11".repeat(32)}`,
+      "z".repeat(66)
+    ])
+      expect(Secp256k1.fromPoint(digits)).toBeNull()
+  })
+
+  it("proves nothing of what is no key", () => {
+    expect(Secp256k1.prover("04")(Hex.unsafe32(`0x${"11".repeat(32)}`), { r: 1n, s: 1n })).toBeNull()
   })
 })

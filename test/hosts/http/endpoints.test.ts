@@ -30,6 +30,7 @@ describe("the endpoints", () => {
       "POST /getEvents",
       "POST /addEvent",
       "POST /addError",
+      "POST /sign",
       "POST /getSigner",
       "POST /getbundleraddress",
       "GET /getbundleraddress",

@@ -147,7 +147,7 @@ describe("a request for events", () => {
     [{ fromBlock: "0x10", toBlock: "earliest" }, "fromBlock"],
     [{ fromBlock: "latest", toBlock: "0x0" }, "fromBlock"],
     [{ fromBlock: undefined, toBlock: "1" }, "fromBlock"],
-    [{ fromBlock: "safe" }, "fromBlock"],
+    [{ fromBlock: "Safe" }, "fromBlock"],
     [{ fromBlock: "Latest" }, "fromBlock"],
     [{ fromBlock: "-1" }, "fromBlock"],
     [{ fromBlock: "1.0" }, "fromBlock"],
@@ -194,6 +194,12 @@ describe("a request for events", () => {
       `0x000${(last - 1).toString(16)}`
     ])
       expect(await find({ fromBlock, toBlock: "pending" })).toEqual(minted.slice(1))
+    for (const toBlock of ["safe", "finalized"] as const) {
+      const { number } = (await service.provider.getBlock(toBlock)) ?? { number: -1 }
+      expect(await find({ fromBlock: "earliest", toBlock })).toEqual(
+        await find({ fromBlock: "0x0", toBlock: String(number) })
+      )
+    }
   })
 })
 

@@ -253,11 +253,12 @@ describe("what needs no key", () => {
       "/estimateGas",
       "/executeEncoded",
       "/receipt",
+      "/sign",
       "/getSigner",
       "/getbundleraddress"
     ])
       expect(known.paths).toHaveProperty([path])
-    expect(known.paths).not.toHaveProperty(["/sign"])
+    expect(known.paths).not.toHaveProperty(["/unstuck"])
   })
 
   it("is the documentation, which asks nobody else for anything", async () => {

@@ -41,25 +41,26 @@ const works = async (rig: Rig.Rig<FaultyNode>) => {
 
 describe("a process that dies between the allocation of a nonce and its transaction's way out", () => {
   /** OpenZeppelin relayer #818, #843: the lane is jammed for days, and a restart does not help. */
-  it.each<Kill>([
-    { at: "journal", step: "allocate", moment: "after", nth: 1 },
-    { at: "journal", step: "recordSigned", moment: "before", nth: 1 },
-    { at: "journal", step: "recordSigned", moment: "after", nth: 1 },
-    { at: "journal", step: "accept", moment: "after", nth: 1 }
-  ])("leaves a lane that works after the restart: killed $moment $step", async (kill) => {
-    const rig = await rigged([kill])
-    await using(rig, async () => {
-      const id = Rig.idOf(`${rig.signer.address} jam`)
-      const before = await rig.nonce()
-      rig.supervisor.arm()
-      const answer = await rig.execute("jam", rig.hit("a", id))
-      expect(rig.supervisor.restarts()).toBe(1)
-      expect(answer).toMatchObject({ status: 200, body: { status: 1 } })
-      expect(await rig.count(id)).toBe(1)
-      expect(await rig.nonce()).toBe(before + 1)
-      await works(rig)
+  for (const [moment, step] of [
+    ["after", "allocate"],
+    ["before", "recordSigned"],
+    ["after", "recordSigned"],
+    ["after", "accept"]
+  ] as const)
+    it(`leaves a lane that works after the restart: killed ${moment} ${step}`, async () => {
+      const rig = await rigged([{ at: "journal", step, moment, nth: 1 }])
+      await using(rig, async () => {
+        const id = Rig.idOf(`${rig.signer.address} jam`)
+        const before = await rig.nonce()
+        rig.supervisor.arm()
+        const answer = await rig.execute("jam", rig.hit("a", id))
+        expect(rig.supervisor.restarts()).toBe(1)
+        expect(answer).toMatchObject({ status: 200, body: { status: 1 } })
+        expect(await rig.count(id)).toBe(1)
+        expect(await rig.nonce()).toBe(before + 1)
+        await works(rig)
+      })
     })
-  })
 })
 
 describe("a node that says nonce too low", () => {

@@ -111,24 +111,25 @@ describe("one request", () => {
     )
   })
 
-  it.each([
-    { step: "recordSigned", moment: "after" },
-    { step: "settle", moment: "before" },
-    { step: "settle", moment: "after" }
-  ] as const)("whose service dies $moment $step is done once", async ({ moment, step }) => {
-    await using(
-      async (rig) => {
-        const id = Rig.idOf(`${rig.signer.address} dies`)
-        const before = await rig.nonce()
-        rig.supervisor.arm()
-        expect(await rig.execute("dies", rig.hit("a", id))).toMatchObject(success)
-        expect(rig.supervisor.restarts()).toBe(1)
-        expect(await rig.count(id)).toBe(1)
-        expect(await rig.nonce()).toBe(before + 1)
-      },
-      [{ at: "journal", step, moment, nth: 1 }]
-    )
-  })
+  for (const [moment, step] of [
+    ["after", "recordSigned"],
+    ["before", "settle"],
+    ["after", "settle"]
+  ] as const)
+    it(`whose service dies ${moment} ${step} is done once`, async () => {
+      await using(
+        async (rig) => {
+          const id = Rig.idOf(`${rig.signer.address} dies`)
+          const before = await rig.nonce()
+          rig.supervisor.arm()
+          expect(await rig.execute("dies", rig.hit("a", id))).toMatchObject(success)
+          expect(rig.supervisor.restarts()).toBe(1)
+          expect(await rig.count(id)).toBe(1)
+          expect(await rig.nonce()).toBe(before + 1)
+        },
+        [{ at: "journal", step, moment, nth: 1 }]
+      )
+    })
 })
 
 describe("a wallet whose nonce keys were leased when the service was killed", () => {

@@ -24,6 +24,9 @@ const using = async (test: (rig: Rig.Rig<FaultyNode>) => Promise<void>) => {
     await test(rig)
   } finally {
     await rig.stop()
+    await world.send("anvil_dropAllTransactions")
+    await world.send("anvil_setNextBlockBaseFeePerGas", "0x3b9aca00")
+    await world.send("evm_mine")
   }
 }
 
@@ -33,6 +36,8 @@ const success = { status: 200, body: { status: 1 } }
 const stuck = async (rig: Rig.Rig<FaultyNode>, id: string) => {
   await world.send("evm_setAutomine", false)
   const answer = rig.execute(id, rig.hit("a", id))
+  // Awaited later, or never when the test fails before.
+  answer.catch(() => undefined)
   await expect.poll(async () => (await rig.pending()).length, { timeout: 10_000 }).toBe(1)
   const [original] = await rig.pending()
   if (original === undefined) throw new Error("a pending transaction was expected")
@@ -118,8 +123,6 @@ describe("the replacement of a stuck transaction", () => {
       expect(result).toMatchObject(success)
       expect(result.body.txHash).not.toBe(original.hash)
       expect(await rig.count(id)).toBe(1)
-      await world.send("anvil_setNextBlockBaseFeePerGas", "0x3b9aca00")
-      await world.send("evm_mine")
     })
   })
 })

@@ -71,7 +71,8 @@ export const make = (
       maxFeePerGas: parseUnits("400", "gwei"),
       maxPriorityFeePerGas: parseUnits("90", "gwei")
     })
-    await send("eth_sendRawTransaction", raw)
+    // Somebody was faster.
+    await send("eth_sendRawTransaction", raw).catch(() => undefined)
   }
 
   const reorg = async (depth: number, returned: boolean) => {

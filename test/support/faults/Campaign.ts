@@ -38,6 +38,9 @@ export const steps: Promise<ReadonlyArray<string>> = Effect.runPromise(
   )
 )
 
+/** Most complaints printed of one seed. */
+const mostShown = 20
+
 const add = (into: Map<string, number>, from: ReadonlyMap<string, number>) => {
   for (const [kind, count] of from) into.set(kind, (into.get(kind) ?? 0) + count)
 }
@@ -127,7 +130,7 @@ export const run = async ({ print, seeds, seedsPerWorld, verbose, worlds }: Opti
             const report = await Seed.run(world, build, Scenario.make(seed, names))
             reports.push(report)
             print(lineOf(report))
-            for (const wrong of wrongIn(report)) print(`    ${wrong}`)
+            for (const wrong of wrongIn(report).slice(0, mostShown)) print(`    ${wrong}`)
             if (verbose)
               for (const line of [JSON.stringify(report.scenario), ...report.met, report.log]) print(line)
           } catch (error) {

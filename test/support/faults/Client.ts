@@ -16,6 +16,9 @@ export interface Body {
   readonly returnData?: ReadonlyArray<Readonly<Record<string, Element>>>
   readonly details?: unknown
   readonly userOps?: ReadonlyArray<EstimatedOp>
+  /** Of a request that was looked up. */
+  readonly httpStatus?: number | null
+  readonly answer?: Body | null
 }
 
 export interface EstimatedOp {
@@ -95,6 +98,13 @@ export const essence = ({ body, status }: Answer): string =>
     )
   ])
 
+/** The answer that a look-up of a request holds, once it is final; a request that was accepted must be found. */
+const settled = ({ body, status }: Answer): ReadonlyArray<Answer> => {
+  if (status !== 200) return status < 500 && status !== 429 ? [{ status, body }] : []
+  const { answer, httpStatus } = body
+  return answer === undefined || answer === null ? [] : [{ status: httpStatus ?? 0, body: answer }]
+}
+
 /**
  * Asks until there is a final answer, as a careful client does: again with the same key after a lost connection or a
  * refusal that may pass; after an unknown outcome it looks the request up as well. `calm`: whether node and service are
@@ -125,7 +135,7 @@ export const ask = async (
       if (unknown && answer.body.requestId !== undefined) {
         const path = `/requests/${answer.body.requestId}`
         const found = await exchange(supervisor, { ...question, key: null, path }, "GET")
-        if (found !== null && isFinal(found)) lookedUp.push(found)
+        if (found !== null) lookedUp.push(...settled(found))
       }
     }
     await pause(100)

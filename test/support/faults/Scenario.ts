@@ -63,6 +63,10 @@ export interface Scenario {
   readonly wallets: number
   readonly mining: Mining
   readonly confirmations: number
+  /** Deeper than any reorg. Where answers come earlier, what they say may change until then. */
+  readonly settledDepth: number
+  /** How long a transaction waits before it is priced anew. */
+  readonly bumpAfterMillis: number
   /** How long a request waits for its transaction before `outcome_unknown`. */
   readonly receiptTimeoutMillis: number
   readonly requests: ReadonlyArray<RequestPlan>
@@ -73,7 +77,7 @@ export interface Scenario {
   readonly stormMillis: number
 }
 
-/** Longest reorg that a confirmed transaction survives. */
+/** Longest reorg that a settled transaction survives. */
 const reorgDepth = 2
 
 const mining = (random: Random.Random): Mining => {
@@ -112,6 +116,15 @@ const requests = (random: Random.Random, signers: number, wallets: number, storm
     }
   })
 
+/** The same order for all seeds, so that few of them already meet steps of every kind. */
+const shuffled = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> => {
+  const random = Random.make("order of steps")
+  return list
+    .map((value) => ({ value, rank: random.int(0, 1_000_000) }))
+    .sort((one, other) => one.rank - other.rank)
+    .map(({ value }) => value)
+}
+
 const kills = (random: Random.Random, seed: number, steps: ReadonlyArray<string>): ReadonlyArray<Kill> => {
   const moment = () => random.pick(["before", "after"] as const)
   const any = (): Kill => {
@@ -125,12 +138,16 @@ const kills = (random: Random.Random, seed: number, steps: ReadonlyArray<string>
     }
   }
   // Seeds in a row go through every step of the journal, before and after it, and both sides of sending.
-  const turn = seed % (2 * (steps.length + 1))
-  const at = turn % 2 === 0 ? "before" : "after"
-  const step = steps[turn >> 1]
+  const spots = shuffled(
+    [...steps, null].flatMap((step) => [
+      { step, moment: "before" as const },
+      { step, moment: "after" as const }
+    ])
+  )
+  const { moment: at, step } = spots[seed % spots.length] ?? { step: null, moment: "before" }
   const nth = random.int(1, 3)
   const first: Kill =
-    step === undefined ? { at: "send", moment: at, nth } : { at: "journal", step, moment: at, nth }
+    step === null ? { at: "send", moment: at, nth } : { at: "journal", step, moment: at, nth }
   return [first, ...Array.from({ length: random.int(0, 3) }, any)]
 }
 
@@ -180,7 +197,9 @@ export const make = (seed: number, steps: ReadonlyArray<string>): Scenario => {
     signers,
     wallets,
     mining: chain,
-    confirmations: reorgs ? reorgDepth + 1 : 1,
+    confirmations: reorgs && random.chance(0.5) ? reorgDepth + 1 : 1,
+    settledDepth: reorgs ? reorgDepth + 1 : 1,
+    bumpAfterMillis: random.int(500, 3_000),
     receiptTimeoutMillis: random.int(1_000, 3_000),
     requests: requests(random.fork("requests"), signers, wallets, stormMillis),
     script: Fault.script(random.fork("faults"), random.int(5, 60) / 100, random.chance(0.08)),

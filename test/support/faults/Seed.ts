@@ -67,6 +67,8 @@ export const run = async (
     World.configFile(world, {
       nodeUrl: node.url,
       confirmations: scenario.confirmations,
+      settledDepth: scenario.settledDepth,
+      bumpAfterMillis: scenario.bumpAfterMillis,
       receiptTimeoutMillis: scenario.receiptTimeoutMillis,
       tenants,
       signers: signers.map(({ privateKey }, place) => ({
@@ -88,7 +90,7 @@ export const run = async (
     const addresses = await predict(world, supervisor, tenants, [...salts, ...newSalts])
     for (const address of addresses.values())
       await world.send("anvil_setBalance", address, `0x${(10n * ether).toString(16)}`)
-    if (scenario.confirmations > 1) await actors.mine({ mode: "steady", millis: 50 })
+    if (scenario.settledDepth > 1) await actors.mine({ mode: "steady", millis: 50 })
     await Promise.all(
       signers.map((_, signer) => create(scenario, node.url, supervisor, tenants, salts, signer))
     )
@@ -167,16 +169,17 @@ export const run = async (
 }
 
 /** On an automining chain nothing but a transaction makes a block; where something was priced out, nothing ever would. */
-const needsBlocks = ({ confirmations, events, mining }: Scenario.Scenario): boolean =>
-  mining.mode !== "interval" && (confirmations > 1 || events.some(({ kind }) => kind === "fee spike"))
+const needsBlocks = ({ events, mining, settledDepth }: Scenario.Scenario): boolean =>
+  mining.mode !== "interval" && (settledDepth > 1 || events.some(({ kind }) => kind === "fee spike"))
 
 /** The question, asked until it is answered with 200. */
 const insist = async (supervisor: Supervisor.Supervisor, question: Question) => {
+  const end = Date.now() + quietMillis
   const trail = await ask(
     supervisor,
     question,
     () => true,
-    () => Date.now() + 1_000
+    () => end
   )
   if (trail.answer?.status !== 200)
     throw new Error(`before the storm ${question.path} met ${JSON.stringify([trail.answer, trail.met])}`)

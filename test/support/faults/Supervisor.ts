@@ -5,7 +5,7 @@ import type { Kill } from "./Scenario.js"
 
 /** Keeps the service running: starts it again, on the same configuration and database, whenever it has been killed. */
 export interface Supervisor {
-  /** Where it listens, once it does; rejects when it cannot be started. */
+  /** Where it listens, once it does; rejects when it cannot be started, or has been stopped. */
   readonly url: () => Promise<string>
   /** From now on lives end as planned, this one first. */
   readonly arm: () => void
@@ -43,6 +43,15 @@ const nameOf = (kill: Kill): string => {
       return `${kill.moment} ${kill.step ?? "any"}`
   }
 }
+
+/** What an error in the log says, without what differs each time. */
+const complaint = (line: string): ReadonlyArray<string> =>
+  /"level":"(ERROR|FATAL)"/.test(line)
+    ? [line.replace(/"(time|requestId|txHash)":"[^"]*",?/g, "").slice(0, 500)]
+    : []
+
+const tallied = (texts: ReadonlyArray<string>): ReadonlyArray<string> =>
+  [...new Set(texts)].map((text) => `${texts.filter((other) => other === text).length} x ${text}`)
 
 export const start = ({ build, config, folder, kills }: Options): Supervisor => {
   const programs: Array<Program> = []
@@ -90,6 +99,7 @@ export const start = ({ build, config, folder, kills }: Options): Supervisor => 
   return {
     url: async () => {
       for (;;) {
+        if (phase === "stopping") throw new Error("the service is stopped")
         const asked = url
         const found = await asked.catch(() => null)
         if (found !== null && asked === url) return found
@@ -116,13 +126,7 @@ export const start = ({ build, config, folder, kills }: Options): Supervisor => 
     },
     restarts: () => programs.length - 1,
     deaths: () => deaths,
-    complaints: () => [
-      ...failures,
-      ...log()
-        .split("\n")
-        .filter((line) => /"level":"(ERROR|FATAL)"/.test(line))
-        .map((line) => line.slice(0, 600))
-    ],
+    complaints: () => [...failures, ...tallied(log().split("\n").flatMap(complaint))],
     log,
     stop: async () => {
       phase = "stopping"

@@ -42,6 +42,8 @@ export const saltsOf = ({ seed }: Scenario, plan: RequestPlan, index: number): R
 export interface Asked {
   readonly question: Question
   readonly answer: Answer
+  /** Takes what the service says now for what it said. */
+  readonly hear: (answer: Answer) => void
 }
 
 export interface Outcome {
@@ -176,13 +178,14 @@ export const run = async (setting: Setting, plan: RequestPlan, index: number): P
   const write = question(`/${plan.endpoint}`, prepared.body, `${scenario.seed}-${index}`)
   const [answer, twin] = await Promise.all([answerOf(write), plan.twin ? answerOf(write) : null])
   if (answer === null) return { works, asked, violations, met }
-  asked.push({ question: write, answer })
-  if (twin !== null) asked.push({ question: write, answer: twin })
-  works.forEach((work, at) => {
-    const place = prepared.places[at] ?? -1
-    const [said, why] = place < 0 ? (["failure", "not estimated"] as const) : saidOf(answer, place)
-    work.said = said
-    work.why = why
-  })
+  const hear = (said: Answer) => {
+    works.forEach((work, at) => {
+      const place = prepared.places[at] ?? -1
+      ;[work.said, work.why] = place < 0 ? ["failure", "not estimated"] : saidOf(said, place)
+    })
+  }
+  hear(answer)
+  asked.push({ question: write, answer, hear })
+  if (twin !== null) asked.push({ question: write, answer: twin, hear })
   return { works, asked, violations, met }
 }

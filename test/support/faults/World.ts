@@ -59,6 +59,9 @@ export const tenant = async (id: string): Promise<Tenant> => {
 export interface Profile {
   readonly nodeUrl: string
   readonly confirmations: number
+  readonly settledDepth: number
+  /** How long a transaction waits before it is priced anew. */
+  readonly bumpAfterMillis: number
   readonly receiptTimeoutMillis: number
   readonly tenants: ReadonlyArray<Tenant>
   /** Named by `signerRef` of their place in the list; one of several tenants is shared. */
@@ -97,6 +100,8 @@ export const configFile = ({ chain }: World, profile: Profile): string =>
         beaconAdminCreationCode: walletProxyCreationCode,
         implementationCodeHash: chain.implementationCodeHash,
         confirmations: profile.confirmations,
+        settledDepth: profile.settledDepth,
+        bumpAfterMillis: profile.bumpAfterMillis,
         receiptTimeoutMillis: profile.receiptTimeoutMillis,
         pollIntervalMillis: 50
       }

@@ -140,6 +140,15 @@ export const handlers = {
     }),
   addEvent: () => Effect.succeed({ status: 200, eventDef: "event E(uint256 n)" }),
   addError: () => Effect.succeed({ status: 200, errorDef: "error E(uint256 n)" }),
+  sign: () =>
+    Effect.succeed([
+      {
+        address: "0x",
+        publicKey: "04",
+        signatures: [{ r: "0x", s: "0x", v: 27 }, "0x", null],
+        errors: [null, null, "expected 32 bytes: 0x and 64 hex digits"]
+      }
+    ]),
   getSigner: () => Effect.succeed({ address: "0x", publicKey: "04", type: "PRIVATE_KEY" as const }),
   getBundlerAddress: () => Effect.succeed({ address: "0x" }),
   getBundlerAddressByGet: () => Effect.succeed({ address: "0x" })

@@ -38,7 +38,7 @@ export const group = HttpApiGroup.make("chain")
       .annotate(OpenApi.Summary, "Fetch receipts")
       .annotate(
         OpenApi.Description,
-        "Receipts of mined transactions with decoded logs, in request order; hashes that are not mined are listed in pending or unknown. A failed transaction carries the reason, where the node can tell it."
+        "Receipts of mined transactions with decoded logs, in request order; hashes that are not mined are listed in pending or unknown. A hash that the service has replaced leads to the receipt of what is mined in its place, with requestedHash. A failed transaction carries the reason, where the node can tell it."
       )
       .annotate(Example, { txHashes: [Sample.hash], rpc: Sample.rpc })
   )

@@ -1,0 +1,200 @@
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import type { KeyProviderError } from "../../application/ports/KeyProvider.js"
+import * as Failure from "./Failure.js"
+import type { Handle, Library } from "./Library.js"
+import * as Module from "./Module.js"
+import * as Pin from "./Pin.js"
+
+export interface Options extends Pin.Place {
+  readonly pin: Redacted.Redacted<string>
+  /** How many sessions sign at once at most. Each occupies a thread of Node's pool, which has four. Default 3. */
+  readonly sessions?: number | undefined
+}
+
+/** The token, logged in to. What it says holds until the connection is lost. */
+export interface Connection {
+  readonly slot: Handle
+  /** Sessions that nobody uses now. */
+  readonly free: Array<Handle>
+  /** True once something has been done over it. */
+  proven: boolean
+}
+
+/** A session of a connection, for one user alone. */
+export interface Session {
+  readonly call: Library["call"]
+  readonly handle: Handle
+  readonly connection: Connection
+}
+
+type Problem = Failure.Refusal | KeyProviderError
+
+export interface Token {
+  /** Logs in, unless that is done. */
+  readonly connect: Effect.Effect<void, KeyProviderError>
+  /** Does something over a session. It is not interrupted: a session is not free before its call is over. */
+  readonly use: <A>(
+    body: (session: Session) => Effect.Effect<A, Problem>
+  ) => Effect.Effect<A, KeyProviderError>
+  /** The same over a session of its own that may write. */
+  readonly write: <A>(
+    body: (session: Session) => Effect.Effect<A, Problem>
+  ) => Effect.Effect<A, KeyProviderError>
+}
+
+const serialSession = 0x4
+const readWriteSession = 0x2
+const user = 1
+
+/** States of a session in which its user is logged in: read-only, and for reading and writing. */
+const loggedIn: ReadonlySet<number> = new Set([1, 3])
+
+/** Labels are 32 bytes, filled up with blanks, or against the standard with zeros. */
+const padding = /[ \0]+$/
+
+/** How long closing sessions may take, milliseconds. */
+const patience = 2_000
+
+const named = (name: string) => (refusal: Failure.Refusal) => refusal.name === name
+
+const lost = new Failure.Refusal({ name: "CKR_TOKEN_NOT_PRESENT" })
+
+/**
+ * Fails when what the session sees is not what is on the token: after a logout or the loss of the token libraries find
+ * nothing and say nothing.
+ */
+export const present = ({ call, connection, handle }: Session): Effect.Effect<void, Failure.Refusal> =>
+  Effect.gen(function* () {
+    yield* call("C_GetTokenInfo", connection.slot)
+    const { state } = yield* call("C_GetSessionInfo", handle)
+    if (!loggedIn.has(state)) return yield* lost
+  })
+
+/** A token of a library. It is connected to when it is used, and again after it was lost. */
+export const make = (options: Options): Effect.Effect<Token, KeyProviderError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { pin, sessions = 3, token: label } = options
+    const module = yield* Module.open(options.module)
+    const { call } = module
+    const permits = yield* Effect.makeSemaphore(sessions)
+    const door = yield* Effect.makeSemaphore(1)
+    let current: Connection | null = null
+    let restart = false
+    let closed = false
+
+    const find = Effect.gen(function* () {
+      const matching: Array<{ readonly slot: Handle; readonly flags: number }> = []
+      for (const slot of yield* call("C_GetSlotList", true)) {
+        const info = yield* Effect.option(call("C_GetTokenInfo", slot))
+        if (info._tag === "Some" && info.value.label.replace(padding, "") === label)
+          matching.push({ slot, flags: info.value.flags })
+      }
+      const [first, second] = matching
+      if (first === undefined)
+        return yield* Failure.make("unavailable", `there is no token ${JSON.stringify(label)}`)
+      if (second !== undefined)
+        return yield* Failure.make("refused", `several tokens are called ${JSON.stringify(label)}`)
+      return first
+    })
+
+    const login = (session: Handle) =>
+      call("C_Login", session, user, Redacted.value(pin)).pipe(
+        Effect.catchIf(named("CKR_USER_ALREADY_LOGGED_IN"), () => Effect.void),
+        Effect.catchIf(Failure.isOfPin, (refusal) => {
+          Pin.remember(options, pin, refusal)
+          return Effect.fail(Pin.refusal(refusal.name))
+        })
+      )
+
+    const close = (session: Handle) => Effect.ignore(call("C_CloseSession", session))
+
+    const fresh = Effect.gen(function* () {
+      if (closed) return yield* lost
+      if (restart) yield* module.restart
+      const { flags, slot } = yield* find
+      const objection = Pin.objection(options, pin, flags)
+      if (objection !== null) return yield* objection
+      const session = yield* call("C_OpenSession", slot, serialSession)
+      yield* Effect.onError(login(session), () => close(session))
+      const connection: Connection = { slot, free: [session], proven: false }
+      return connection
+    }).pipe(
+      Effect.tapError((problem) =>
+        Effect.sync(() => {
+          restart = problem._tag === "Pkcs11Refusal" || problem.reason === "unavailable"
+        })
+      )
+    )
+
+    const connected = door.withPermits(1)(
+      Effect.suspend(() =>
+        current === null
+          ? Effect.tap(fresh, (connection) =>
+              Effect.sync(() => {
+                current = connection
+                module.connected(true)
+              })
+            )
+          : Effect.succeed(current)
+      )
+    )
+
+    /** The connection is of no use any more. Who still has a session of it closes it after use. */
+    const drop = (connection: Connection) =>
+      Effect.suspend(() => {
+        if (current !== connection) return Effect.void
+        current = null
+        module.connected(false)
+        // A connection over which nothing ever went: the library itself has to start again.
+        restart = !connection.proven
+        return Effect.forEach(connection.free.splice(0), close, { discard: true })
+      })
+
+    const settle = (connection: Connection, session: Handle, exit: Exit.Exit<unknown, Problem>) =>
+      Effect.gen(function* () {
+        const error = Exit.isFailure(exit) && exit.cause._tag === "Fail" ? exit.cause.error : null
+        const refusal = error?._tag === "Pkcs11Refusal" ? error : null
+        if (refusal !== null && Failure.isLoss(refusal)) yield* drop(connection)
+        else connection.proven = true
+        const reusable = Exit.isSuccess(exit) || error?._tag === "KeyProviderError"
+        if (reusable && current === connection) connection.free.push(session)
+        else yield* close(session)
+      })
+
+    const over = <A>(
+      open: (connection: Connection) => Effect.Effect<Handle, Failure.Refusal>,
+      body: (session: Session) => Effect.Effect<A, Problem>
+    ): Effect.Effect<A, KeyProviderError> =>
+      Effect.gen(function* () {
+        const connection = yield* connected
+        const handle = yield* Effect.tapError(open(connection), (refusal) =>
+          Failure.isLoss(refusal) ? drop(connection) : Effect.void
+        )
+        return yield* Effect.onExit(body({ call, handle, connection }), (exit) =>
+          settle(connection, handle, exit)
+        )
+      }).pipe(Effect.mapError(told), Effect.uninterruptible, permits.withPermits(1))
+
+    yield* Effect.addFinalizer(() =>
+      Effect.suspend(() => {
+        closed = true
+        return current === null ? Effect.void : drop(current)
+      }).pipe(Effect.disconnect, Effect.interruptible, Effect.timeout(patience), Effect.ignore)
+    )
+
+    return {
+      connect: Effect.asVoid(Effect.mapError(connected, told)).pipe(Effect.uninterruptible),
+      use: (body) =>
+        over(({ free, slot }) => {
+          const session = free.pop()
+          return session === undefined ? call("C_OpenSession", slot, serialSession) : Effect.succeed(session)
+        }, body),
+      write: (body) => over(({ slot }) => call("C_OpenSession", slot, serialSession | readWriteSession), body)
+    }
+  })
+
+const told = (problem: Problem): KeyProviderError =>
+  problem._tag === "Pkcs11Refusal" ? Failure.from(problem) : problem

@@ -1,0 +1,58 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Failure from "../../../src/adapters/pkcs11/Failure.js"
+import { binding } from "../../support/softhsm/SoftHsm.js"
+
+const from = (message: string, code?: number) => {
+  const { message: text, reason } = Failure.from(Failure.refusal(message, code))
+  return { reason, text }
+}
+
+const values = Object.entries(binding).filter(
+  (entry): entry is [string, number] => /^CKR_/.test(entry[0]) && typeof entry[1] === "number"
+)
+
+describe("what a PKCS #11 library refuses", () => {
+  it("is told by the name of its return value alone, however the binding words it", () => {
+    expect(values.length).toBeGreaterThan(80)
+    for (const [name, code] of values) {
+      if (name === "CKR_VENDOR_DEFINED") continue
+      for (const wording of [name, `${name}:${code}`, `${name}:${code}\n    at C_Sign /opt/vendor/lib.so`])
+        expect(from(wording, code).text).toBe(`PKCS #11: ${name}`)
+    }
+  })
+
+  it("is told by its number where the vendor made it up, and asked for again", () => {
+    expect(from("CKR_VENDOR_DEFINED", 0x80000123)).toEqual({
+      reason: "unavailable",
+      text: "PKCS #11: CKR_VENDOR_DEFINED 0x80000123"
+    })
+  })
+
+  it("has its name where the binding does not know it yet", () => {
+    expect(from("CKR_VENDOR_DEFINED", 0x140)).toEqual({
+      reason: "unsuitable",
+      text: "PKCS #11: CKR_CURVE_NOT_SUPPORTED"
+    })
+  })
+
+  it("says nothing of what else the binding says", () => {
+    expect(from("/opt/vendor/libsecret.so: cannot open shared object file")).toEqual({
+      reason: "refused",
+      text: "PKCS #11: the library can not be loaded"
+    })
+  })
+
+  it("is asked for again when session, token or device were lost, and never when it is the PIN", () => {
+    const reasons = new Map(values.map(([name, code]) => [name, from(name, code).reason]))
+    const lost = values.filter(([name]) =>
+      /^CKR_(SESSION_(HANDLE_INVALID|CLOSED|COUNT)|DEVICE_|TOKEN_NOT_|USER_NOT_LOGGED_IN|CRYPTOKI_NOT)/.test(
+        name
+      )
+    )
+    expect(lost.length).toBeGreaterThan(8)
+    for (const [name] of lost) expect([name, reasons.get(name)]).toEqual([name, "unavailable"])
+    const pins = values.filter(([name]) => /^CKR_PIN_/.test(name))
+    expect(pins.length).toBeGreaterThan(4)
+    for (const [name] of pins) expect([name, reasons.get(name)]).toEqual([name, "refused"])
+  })
+})
