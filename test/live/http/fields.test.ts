@@ -527,31 +527,7 @@ describe("not available yet", () => {
     }
   })
 
-  it.each(["/create", "/execute", "/executeEncoded"])(
-    "is the header Idempotency-Key, of %s",
-    async (endpoint) => {
-      const { code, error } = await service.refused(400, endpoint, requests[endpoint]?.(), {
-        headers: { "idempotency-key": "k" }
-      })
-      expect({ code, error }).toEqual({
-        code: "not_available_yet",
-        error: "Idempotency-Key is not available yet"
-      })
-    }
-  )
-
-  it.each([
-    "read",
-    "filterEvent",
-    "getEvents",
-    "addEvent",
-    "addError",
-    "sign",
-    "unstuck",
-    "passkeyHash",
-    "executePasskey",
-    "transactSigner"
-  ])("is %s, and it wants a key", async (name) => {
+  it.each(["sign", "passkeyHash", "executePasskey"])("is %s, and it wants a key", async (name) => {
     const { code, error } = await service.refused(400, `/${name}`, {})
     expect({ code, error }).toEqual({ code: "not_available_yet", error: `${name} is not available yet` })
     expect((await service.refused(401, `/${name}`, {}, { key: null })).code).toBe("unauthorized")
