@@ -527,7 +527,7 @@ describe("not available yet", () => {
     }
   })
 
-  it.each(["sign", "passkeyHash", "executePasskey"])("is %s, and it wants a key", async (name) => {
+  it.each(["passkeyHash", "executePasskey"])("is %s, and it wants a key", async (name) => {
     const { code, error } = await service.refused(400, `/${name}`, {})
     expect({ code, error }).toEqual({ code: "not_available_yet", error: `${name} is not available yet` })
     expect((await service.refused(401, `/${name}`, {}, { key: null })).code).toBe("unauthorized")
