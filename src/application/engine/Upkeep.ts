@@ -237,7 +237,8 @@ export const make = ({ lanes, scope, settlement, signerOf }: Dependencies): Atte
       for (const [place, entry] of open.entries())
         if (known[place] === null) {
           const taken = yield* offer(entry, now)
-          if (!taken && entry === next && entry.record.nonce === latest && (yield* pricedOut(entry)))
+          const keepsOthers = entry === next && entry.record.nonce === latest
+          if (!taken && !stuck && keepsOthers && (yield* pricedOut(entry)))
             yield* beside(entry, bump(entry, watcher))
         } else {
           entry.offerAt = now + offerMillis

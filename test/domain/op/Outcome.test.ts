@@ -209,6 +209,64 @@ describe("Outcome", () => {
   })
 })
 
+describe("the logs of some of a bundle's ops", () => {
+  const ofOps = fc.uniqueArray(op, { minLength: 1, maxLength: 5, selector: ({ hash }) => hash })
+  const keyOf = ({ logIndex }: RawLog) => logIndex
+  const logged = (ops: ReadonlyArray<Op>, first: number) =>
+    receipt(first, [
+      ...ops.map(({ hash, sender }) => emit("AccountDeployed", [hash, sender, Address.zero, Address.zero])),
+      emit("BeforeExecution", []),
+      ...ops.flatMap((each) => [
+        ...Array.from({ length: each.transfers }, () =>
+          emit("Transfer", [each.sender, Address.zero, each.nonce], each.sender)
+        ),
+        emit("UserOperationEvent", [
+          each.hash,
+          each.sender,
+          Address.zero,
+          each.nonce,
+          each.success,
+          each.cost,
+          each.used
+        ])
+      ])
+    ])
+
+  it("are a slice of the transaction's, in its order, and all of it for all ops", () => {
+    fc.assert(
+      fc.property(ofOps, fc.nat(50), fc.nat(5), (ops, first, many) => {
+        const logs = logged(ops, first)
+        const own = new Set(ops.slice(0, many).map(({ hash }) => hash))
+        const slice = Outcome.logsOf(entryPoint, logs, own)
+        expect(logs.filter((log) => slice.includes(log))).toEqual(slice)
+        if (own.size === ops.length) expect(slice).toEqual(logs)
+        if (own.size === 0) expect(slice).toEqual([])
+      })
+    )
+  })
+
+  it("of two requests in one bundle share nothing, lack nothing, and name no op of the other", () => {
+    fc.assert(
+      fc.property(ofOps, fc.nat(50), fc.nat(5), (ops, first, many) => {
+        // The wallets differ: what validation logged is told apart by them.
+        fc.pre(new Set(ops.map(({ sender }) => sender)).size === ops.length)
+        fc.pre(ops.every(({ sender }) => sender !== entryPoint && sender !== Address.zero))
+        // A hash is no address.
+        fc.pre(ops.every(({ hash }) => !hash.startsWith(`0x${"00".repeat(12)}`)))
+        const logs = logged(ops, first)
+        const parts = [ops.slice(0, many), ops.slice(many)].map((part) => part.map(({ hash }) => hash))
+        const [one, other] = parts.map((hashes) => Outcome.logsOf(entryPoint, logs, new Set(hashes)))
+        if (one === undefined || other === undefined || parts.some(({ length }) => length === 0)) return
+        expect(one.filter((log) => other.includes(log))).toEqual([])
+        const both = [...one, ...other].map(keyOf).sort((a, b) => a - b)
+        // Only what marks the beginning of the executions is nobody's.
+        expect(logs.length - both.length).toBe(1)
+        for (const hash of parts[1] ?? []) expect(one.flatMap(({ topics }) => topics)).not.toContain(hash)
+      })
+    )
+  })
+})
+
 describe("Outcome.executeStatus", () => {
   it("is 1 when all succeeded, 4 when some did, 0 when none did", () => {
     expect(Outcome.executeStatus([true])).toBe(1)
