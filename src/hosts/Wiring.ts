@@ -27,6 +27,7 @@ import type { Signers as SignersPort, SystemSigners } from "../application/ports
 import * as Recovery from "../application/Recovery.js"
 import * as KeyRing from "../application/signing/KeyRing.js"
 import type { Provider, Registry } from "../application/signing/KeyRingRegistry.js"
+import * as RingKeyLimits from "../application/signing/RingKeyLimits.js"
 import type { Config } from "./Config.js"
 import type { ProviderConfig } from "./KeysConfig.js"
 
@@ -94,6 +95,9 @@ const loaded = <M, A, R>(
 /** Keystores take about a second of work each. */
 const atLeisure = { attemptMillis: 60_000, resolveMillis: 60_000 }
 
+/** One transaction carries many digests and may wait for an approver: it has all the time there is. */
+const patient = { attemptMillis: RingKeyLimits.defaults.totalMillis, inFlight: 4 }
+
 /** What a configured provider is made of. */
 export const provider = (config: ProviderConfig): Provider => {
   const { kind } = config
@@ -132,11 +136,14 @@ export const provider = (config: ProviderConfig): Provider => {
           ({ make }) => make(config)
         )
       }
-    default:
+    case "fireblocks":
       return {
-        open: Effect.fail(
-          new KeyProviderError({ reason: "unsuitable", message: `provider kind ${kind} is not available` })
-        )
+        open: loaded(
+          kind,
+          () => import("../adapters/fireblocks/KeyProvider.js"),
+          ({ make }) => make(config)
+        ),
+        limits: patient
       }
   }
 }
