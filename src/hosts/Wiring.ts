@@ -22,6 +22,7 @@ import type { ChainRpc as ChainRpcPort } from "../application/ports/ChainRpc.js"
 import { Journal as JournalPort } from "../application/ports/Journal.js"
 import { KeyProviderError } from "../application/ports/KeyProvider.js"
 import type { Networks as NetworksPort } from "../application/ports/Networks.js"
+import { OperatorAbi } from "../application/ports/OperatorAbi.js"
 import type { RateLimit as RateLimitPort } from "../application/ports/RateLimit.js"
 import type { Signers as SignersPort, SystemSigners } from "../application/ports/Signers.js"
 import * as Recovery from "../application/Recovery.js"
@@ -61,6 +62,7 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
   const journal = Layer.provide(Journal.layer({ sealingKey: config.keyPepper }), sql)
   const adapters = Layer.mergeAll(
     Layer.provide(AbiStore.layer, sql),
+    Layer.succeed(OperatorAbi, config.abi),
     Accounts.layer({ pepper: config.keyPepper, accounts: config.accounts }),
     ChainRpc.layer({ egress: { allowLoopback: config.profile === "development" } }),
     between === undefined
