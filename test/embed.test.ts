@@ -4,6 +4,7 @@ import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as MemoryAbiStore from "../src/adapters/memory/AbiStore.js"
+import * as MemoryBundlers from "../src/adapters/memory/BundlerRpc.js"
 import * as MemoryChain from "../src/adapters/memory/ChainRpc.js"
 import * as MemoryJournal from "../src/adapters/memory/Journal.js"
 import * as MemoryNetworks from "../src/adapters/memory/Networks.js"
@@ -65,6 +66,7 @@ const ports = (node: MemoryChain.Node) =>
     Layer.provideMerge(
       Layer.mergeAll(
         MemoryAbiStore.layer,
+        MemoryBundlers.layer(),
         MemoryChain.layer({ [url]: node }),
         MemoryJournal.layer,
         MemoryNetworks.layer({ profiles: [profile] }),

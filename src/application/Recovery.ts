@@ -1,3 +1,5 @@
+import * as Array from "effect/Array"
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
@@ -5,8 +7,11 @@ import * as Queue from "effect/Queue"
 import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
+import * as EntryPoint from "../domain/op/EntryPoint.js"
+import * as UserOperation from "../domain/op/UserOperation.js"
 import type { Caller } from "./Caller.js"
 import { Engine } from "./engine/Engine.js"
+import * as RemoteBundler from "./engine/RemoteBundler.js"
 import type { Kind } from "./engine/Requests.js"
 import type { Failure } from "./Failure.js"
 import * as ExecuteEncoded from "./operation/ExecuteEncoded.js"
@@ -14,7 +19,13 @@ import * as ExecuteOperations from "./operation/ExecuteOperations.js"
 import * as TransactSigner from "./operation/TransactSigner.js"
 import * as Unstuck from "./operation/Unstuck.js"
 import { ChainRpc } from "./ports/ChainRpc.js"
-import { Journal, type JournalError, type RequestRecord, type TransactionRecord } from "./ports/Journal.js"
+import {
+  type Handover,
+  Journal,
+  type JournalError,
+  type RequestRecord,
+  type TransactionRecord
+} from "./ports/Journal.js"
 import { Networks } from "./ports/Networks.js"
 import * as CreateWallets from "./wallet/CreateWallets.js"
 
@@ -59,7 +70,8 @@ const callerOf = ({ accountId, requestId }: RequestRecord): Caller => ({
 const resume = (requestId: string): Effect.Effect<void, JournalError, Requirements | Journal | Engine> =>
   Effect.gen(function* () {
     const { requests } = yield* Engine
-    if (requests.isLive(requestId)) return
+    // What works on it may have answered before the chain undid that.
+    yield* requests.idle(requestId)
     const journal = yield* Journal
     const record = yield* journal.request(requestId)
     if (record === null || record.outcome !== null) return
@@ -91,23 +103,67 @@ const watch = (record: TransactionRecord): Effect.Effect<void, never, ChainRpc |
     yield* watcher.watch({ chain: chain.right, profile, record })
   }).pipe(Effect.annotateLogs({ nonce: record.nonce.toString(), signer: record.signer }))
 
+/** An op that a bundler was given is watched, and offered again if need be. */
+const watchHandover = (handover: Handover): Effect.Effect<void, never, ChainRpc | Engine | Networks> =>
+  Effect.gen(function* () {
+    const { bundlers, hands } = yield* Engine
+    const rpcs = yield* ChainRpc
+    const networks = yield* Networks
+    const { accountId, node, signed, space } = handover
+    const profile = yield* networks.profile(accountId, space.chainId)
+    const chain = yield* Effect.either(rpcs.connect(Redacted.value(node.rpc), node.trust))
+    const version = EntryPoint.versionOf(space.entryPoint)
+    if (profile === null || version === undefined || Either.isLeft(chain))
+      return yield* Effect.logError(
+        "an op can not be watched: its network, EntryPoint or node is not allowed any more"
+      )
+    const op = UserOperation.decode(version, signed)
+    if (Either.isLeft(op)) return yield* Effect.logError(`a stored op can not be read: ${op.left}`)
+    const { remoteBundler } = profile
+    const bundler =
+      remoteBundler === null
+        ? null
+        : yield* Effect.orElseSucceed(bundlers.connect(Redacted.value(remoteBundler)), () => null)
+    const entry = yield* hands.watch({
+      chain: chain.right,
+      profile,
+      bundler,
+      handover,
+      offer: { version, entryPoint: space.entryPoint, op: op.right },
+      validUntil: RemoteBundler.validUntilOf(op.right)
+    })
+    // Not at once: the process that gave it away may be waiting for the answer.
+    yield* hands.offered(entry, true)
+  }).pipe(Effect.annotateLogs({ userOpHash: handover.userOpHash }))
+
 const dayMillis = 86_400_000
 /** How long bodies, answers and idempotency keys are kept (decisions, 9). */
 const keepMillis = 30 * dayMillis
 
 /**
  * Takes up what an earlier life of the process left: watches every transaction that may be on its way, in nonce order,
- * then goes on with every accepted request. Later it does the same for requests that a reorganisation has
+ * and every op in other hands, then goes on with every accepted request. Later it does the same for requests that a reorganisation has
  * reopened, and forgets old ones. Returns when all of it is under way.
  */
 export const start: Effect.Effect<void, JournalError, Requirements | Journal | Engine | ChainRpc | Networks> =
   Effect.gen(function* () {
     const journal = yield* Journal
     const { reopened, scope } = yield* Engine
-    yield* Effect.forEach(yield* journal.open, watch, { discard: true })
+    const lanes = Array.groupBy(yield* journal.open, ({ chainId, signer }) => `${chainId}:${signer}`)
+    // A node that is silent holds up its own lanes only.
+    yield* Effect.forEach(
+      Object.values(lanes),
+      (transactions) => Effect.forEach(transactions, watch, { discard: true }),
+      { concurrency: "unbounded", discard: true }
+    )
+    yield* Effect.forEach(yield* journal.handedOver, watchHandover, { discard: true })
     const inBackground = <R>(effect: Effect.Effect<unknown, JournalError, R>) =>
       Effect.forkIn(
-        Effect.catchAllCause(effect, (cause) => Effect.logError("work in the background failed", cause)),
+        Effect.catchAllCause(effect, (cause) =>
+          Cause.isInterruptedOnly(cause)
+            ? Effect.void
+            : Effect.logError("work in the background failed", cause)
+        ),
         scope
       )
     yield* Effect.forEach(yield* journal.unfinished, (requestId) => inBackground(resume(requestId)), {

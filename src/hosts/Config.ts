@@ -156,7 +156,8 @@ export const fromText = (
     const located = <N extends AccountNetwork>(network: N, path: string) => ({
       network,
       path,
-      rpc: network.rpc === undefined ? null : secret(`${path}.rpc`, network.rpc)
+      rpc: network.rpc === undefined ? null : secret(`${path}.rpc`, network.rpc),
+      bundler: network.bundler == null ? null : secret(`${path}.bundler.url`, network.bundler.url)
     })
     const profiles = NetworkProfiles.make({
       networks: file.networks.map((network, index) => located(network, `networks[${index}]`)),

@@ -31,6 +31,9 @@ const CanonicalEntryPoint = Address.schema.pipe(
 
 const profileFields = {
   rpc: optional(Secret),
+  bundler: optional(
+    Schema.NullOr(Schema.Struct({ url: Secret })).annotations(says('expected {"url": Secret} or null'))
+  ),
   entryPoints: optional(Schema.NonEmptyArray(CanonicalEntryPoint)),
   factory: optional(Address.schema),
   validator: optional(Address.schema),

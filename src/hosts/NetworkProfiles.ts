@@ -21,6 +21,8 @@ interface Located<N> {
   readonly path: string
   /** Its operator's RPC, once read. */
   readonly rpc: Redacted.Redacted<string> | null
+  /** The URL of its bundler, once read. */
+  readonly bundler: Redacted.Redacted<string> | null
 }
 
 export interface Input {
@@ -85,8 +87,7 @@ const defaults = (chainId: bigint, development: boolean): NetworkProfile => ({
 /** The configured fields over a base profile. */
 const overridden = (
   base: NetworkProfile,
-  network: AccountNetwork,
-  rpc: Redacted.Redacted<string> | null
+  { bundler, network, rpc }: Omit<Located<AccountNetwork>, "path">
 ): NetworkProfile => {
   const beacon = network.beaconAdminAddress ?? base.beacon
   return {
@@ -117,7 +118,8 @@ const overridden = (
     ),
     bumpAfterMillis: network.bumpAfterMillis ?? base.bumpAfterMillis,
     maxInFlight: network.maxInFlight ?? base.maxInFlight,
-    remoteBundler: base.remoteBundler,
+    // Null brings an account back to the service's own bundler.
+    remoteBundler: network.bundler === null ? null : (bundler ?? base.remoteBundler),
     receiptTimeoutMillis: network.receiptTimeoutMillis ?? base.receiptTimeoutMillis,
     pollIntervalMillis: network.pollIntervalMillis ?? base.pollIntervalMillis
   }
@@ -135,18 +137,20 @@ export const make = ({ accounts, development, networks }: Input): Output => {
   )
   const named = new Set<bigint>()
   const shared = new Set<bigint>()
-  for (const { network, path, rpc } of networks) {
+  for (const located of networks) {
+    const { network, path } = located
     const { chainId } = network
     if (named.has(chainId))
       problems.push({ path: `${path}.chainId`, message: `chain ${chainId} is listed twice` })
     named.add(chainId)
     if (network.sharedFactory === true) shared.add(chainId)
-    profiles.set(chainId, overridden(profiles.get(chainId) ?? defaults(chainId, development), network, rpc))
+    profiles.set(chainId, overridden(profiles.get(chainId) ?? defaults(chainId, development), located))
   }
 
   const accountNetworks: Array<AccountProfile> = []
   for (const { accountId, networks: own } of accounts)
-    for (const { network, path, rpc } of own) {
+    for (const located of own) {
+      const { network, path } = located
       const { chainId } = network
       const base = profiles.get(chainId)
       if (base === undefined)
@@ -154,7 +158,7 @@ export const make = ({ accounts, development, networks }: Input): Output => {
       else if (accountNetworks.some((other) => other.accountId === accountId && other.chainId === chainId))
         problems.push({ path: `${path}.chainId`, message: `chain ${chainId} is listed twice` })
       else {
-        const { chainId: _, ...profile } = overridden(base, network, rpc)
+        const { chainId: _, ...profile } = overridden(base, located)
         accountNetworks.push({ accountId, chainId, profile })
       }
     }

@@ -4,6 +4,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
+import * as BundlerRpc from "../adapters/json-rpc/BundlerRpc.js"
 import * as ChainRpc from "../adapters/json-rpc/ChainRpc.js"
 import * as Accounts from "../adapters/memory/Accounts.js"
 import * as ApiKey from "../adapters/memory/ApiKey.js"
@@ -63,6 +64,7 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
   const adapters = Layer.mergeAll(
     Layer.provide(AbiStore.layer, sql),
     Layer.succeed(OperatorAbi, config.abi),
+    BundlerRpc.layer(),
     Accounts.layer({ pepper: config.keyPepper, accounts: config.accounts }),
     ChainRpc.layer({ egress: { allowLoopback: config.profile === "development" } }),
     between === undefined

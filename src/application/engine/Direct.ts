@@ -12,6 +12,7 @@ import { type Connection, refusal } from "./Connection.js"
 import { CurrentRequest } from "./CurrentRequest.js"
 import { Engine } from "./Engine.js"
 import { AnsweredElsewhere } from "./Requests.js"
+import * as Turn from "./Turn.js"
 
 /** A transaction of the EOA itself, ready to be accepted. */
 export interface Prepared {
@@ -58,7 +59,8 @@ export const run = <R>(
     const lane = { chainId, signer: signer.address }
     const journal = yield* Journal
     const current = yield* CurrentRequest
-    const { lanes, releases, watcher } = yield* Engine
+    const engine = yield* Engine
+    const { lanes, releases, watcher } = engine
     let returned: Hex | null = null
 
     const load: Effect.Effect<RequestRecord> = Effect.orDie(
@@ -95,9 +97,10 @@ export const run = <R>(
           return yield* new AnsweredElsewhere({ requestId: acceptance.requestId })
       }
       returned = prepared.returned
-      yield* watcher.room(lane, profile.maxInFlight)
-      yield* lanes.exclusive(
+      yield* Turn.take(
+        engine,
         lane,
+        profile.maxInFlight,
         Effect.gen(function* () {
           const [latest, pending, balance] = yield* Effect.mapError(
             Effect.all(

@@ -16,6 +16,7 @@ import { type ElementFailure, elementFailure } from "./Elements.js"
 import { Engine } from "./Engine.js"
 import * as L1Fees from "./L1Fees.js"
 import type { Ground } from "./Preparation.js"
+import * as RemoteGas from "./RemoteGas.js"
 
 /** One op to be measured: its signature a dummy of the real shape; limits are filled in here unless declared. */
 export interface Draft {
@@ -180,18 +181,20 @@ const withLimits = (
   input: Input,
   draft: Draft,
   measure: GasLens.Measure,
-  l1Gas: bigint
+  l1Gas: bigint,
+  leastPreVerificationGas: bigint
 ): UserOperation.UserOperation => {
   if (input.declared) return draft.op
   const { buffers, version } = input.ground
   const percent = buffers.op
   const verificationGasLimit = Gas.overshoot(Gas.verificationGasLimit(measure, draft.op), percent)
   const callGasLimit = Gas.overshoot(Gas.callGasLimit(measure, draft.op.callData), percent)
-  const preVerificationGas = Gas.preVerificationGas(draft.op, {
+  const own = Gas.preVerificationGas(draft.op, {
     version,
     measuredGas: measure.creationGas + measure.validationGas + measure.callGas,
     l1Gas
   })
+  const preVerificationGas = BigInts.max(own, leastPreVerificationGas)
   return { ...draft.op, verificationGasLimit, callGasLimit, preVerificationGas }
 }
 
@@ -296,15 +299,35 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure, Engine>
       sequences.set(index, state.sequences[keys.indexOf(Nonce.keyOf(op.nonce))] ?? 0n)
     }
 
+    let leastPreVerification: ReadonlyArray<bigint> = []
     const applied = (measures: ReadonlyArray<GasLens.Measure>) =>
       drafts.map((draft, position) => {
         const measure = measures[position]
         const op =
-          measure === undefined ? draft.op : withLimits(input, draft, measure, l1Fees[position]?.gas ?? 0n)
+          measure === undefined
+            ? draft.op
+            : withLimits(
+                input,
+                draft,
+                measure,
+                l1Fees[position]?.gas ?? 0n,
+                leastPreVerification[position] ?? 0n
+              )
         const l1Fee = l1Fees[position]?.wei ?? 0n
         return { ...draft, op, prefund: Gas.requiredPrefund(version, op), measure, l1Fee }
       })
     let current = applied(report.measures.map(judged(grant, cap)))
+    if (!input.declared && connection.profile.remoteBundler !== null) {
+      leastPreVerification = yield* RemoteGas.leastPreVerificationGas(
+        input.ground,
+        current.map(({ index, op }) => ({
+          ...op,
+          nonce: Nonce.make(Nonce.keyOf(op.nonce), sequences.get(index) ?? 0n)
+        })),
+        toOverrides(input.extra ?? {})
+      )
+      current = applied(report.measures.map(judged(grant, cap)))
+    }
     let lacks = uncovered(current, available)
     const guessed = paying(first, deposits)
     const misguessed = paying(current, deposits).some((pays, position) => pays !== guessed[position])

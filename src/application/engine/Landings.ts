@@ -2,6 +2,8 @@ import * as Effect from "effect/Effect"
 import type { Address } from "../../domain/evm/Address.js"
 import type { Bytes32 } from "../../domain/evm/Hex.js"
 import * as Outcome from "../../domain/op/Outcome.js"
+import * as LogRanges from "../chain/LogRanges.js"
+import type { BlockRange } from "../chain/LogRefusal.js"
 import type { OpOutcome } from "../ports/Bundler.js"
 import type { ChainClient, ChainRpcError, Receipt } from "../ports/ChainRpc.js"
 
@@ -24,6 +26,44 @@ export const inReceipt = (
   }
   return outcomes
 }
+
+/** An op's outcome, and the block that it is in. */
+export interface Landing extends OpOutcome {
+  readonly blockNumber: bigint
+  readonly blockHash: Bytes32
+}
+
+/** Questions that one look at a range may cost; it is halved where the node takes fewer blocks at a time. */
+const bounds = { asks: 128, concurrency: 2, results: 1_024 }
+
+/** Where these ops landed within a range of blocks, both ends included. */
+export const within = (
+  chain: ChainClient,
+  entryPoint: Address,
+  userOpHashes: ReadonlyArray<Bytes32>,
+  range: BlockRange
+): Effect.Effect<ReadonlyMap<Bytes32, Landing>, ChainRpcError | LogRanges.TooManyAsks> =>
+  Effect.gen(function* () {
+    const logs = yield* LogRanges.read({
+      range,
+      bounds,
+      beforeSplit: Effect.void,
+      ask: ({ from, to }) =>
+        chain.logs({
+          address: [entryPoint],
+          topics: [[Outcome.userOperationEvent, Outcome.userOperationRevertReason], userOpHashes],
+          fromBlock: from,
+          toBlock: to
+        })
+    }).pipe(Effect.catchTag("TooManyResults", () => new LogRanges.TooManyAsks({ span: 1n })))
+    const landings = new Map<Bytes32, Landing>()
+    for (const { blockHash, blockNumber, txHash } of new Map(logs.map((log) => [log.txHash, log])).values()) {
+      const own = logs.filter((log) => log.txHash === txHash)
+      for (const [hash, { revertData, success }] of Outcome.parse(entryPoint, own))
+        landings.set(hash, { success, revertData, txHash, blockNumber, blockHash })
+    }
+    return landings
+  })
 
 /**
  * Where these ops landed, in whatever transaction: an unbound op can be copied into anybody's bundle. Looks from

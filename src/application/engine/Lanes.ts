@@ -3,6 +3,7 @@ import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Schedule from "effect/Schedule"
 import type { Address } from "../../domain/evm/Address.js"
 import * as Hex from "../../domain/evm/Hex.js"
 import * as Transaction from "../../domain/evm/Transaction.js"
@@ -58,7 +59,14 @@ export interface Lanes {
   readonly sign: (
     payload: Payload
   ) => Effect.Effect<TransactionRecord, LaneFunds | SignerError | JournalError>
-  /** Signs the same payload at higher prices under the same nonce, and stores the bytes; inside `exclusive`. */
+  /** The nonce as the journal knows it now; null: it is settled, or somebody else's. */
+  readonly current: (record: TransactionRecord) => Effect.Effect<TransactionRecord | null, JournalError>
+  /** The lowest nonce from that one on for which the journal has no transaction under way. */
+  readonly firstFree: (lane: Lane, nonce: bigint) => Effect.Effect<bigint, JournalError>
+  /**
+   * Signs the same payload at higher prices under the same nonce, and stores the bytes; inside `exclusive`. The record is
+   * `current` there.
+   */
   readonly replace: (
     record: TransactionRecord,
     signer: Signer,
@@ -78,6 +86,11 @@ export const standing = (versions: ReadonlyArray<TransactionVersion>) => ({
   legacy: versions.some(({ raw }) => !raw.startsWith("0x02"))
 })
 
+const laneOf = ({ chainId, signer }: Lane): Lane => ({ chainId, signer })
+
+/** Of a store that does not answer. */
+const patience = Schedule.intersect(Schedule.spaced("250 millis"), Schedule.recurs(20))
+
 /** The lanes of this process. */
 export const make = (journal: Journal["Type"]): Lanes => {
   const locks = new Map<string, Effect.Semaphore>()
@@ -96,6 +109,32 @@ export const make = (journal: Journal["Type"]): Lanes => {
     const { maxFeePerGas, maxPriorityFeePerGas } = transaction
     return { txHash: Transaction.hash(raw), raw, maxFeePerGas, maxPriorityFeePerGas }
   }
+
+  const current: Lanes["current"] = (record) =>
+    Effect.map(
+      journal.openOf(laneOf(record)),
+      (open) => open.find(({ nonce }) => nonce === record.nonce) ?? null
+    )
+
+  const firstFree: Lanes["firstFree"] = (lane, from) =>
+    Effect.map(journal.openOf(laneOf(lane)), (open) => {
+      const used = new Set(open.map(({ nonce }) => nonce))
+      let free = from
+      while (used.has(free)) free += 1n
+      return free
+    })
+
+  /** A store that fails may have stored: then the nonce is used, and its bytes must leave. */
+  const store = (record: TransactionRecord, signed: TransactionVersion) =>
+    Effect.catchAll(journal.recordSigned({ ...laneOf(record), nonce: record.nonce, ...signed }), (error) =>
+      Effect.flatMap(
+        Effect.retry(current(record), patience),
+        (stored): Effect.Effect<void, JournalError> =>
+          stored?.versions.some(({ txHash }) => txHash === signed.txHash) === true
+            ? Effect.void
+            : Effect.fail(error)
+      )
+    )
 
   const sign = (payload: Payload) =>
     Effect.gen(function* () {
@@ -127,7 +166,6 @@ export const make = (journal: Journal["Type"]): Lanes => {
         journal.unallocate(lane, nonce)
       )
       const signed = version(transaction, signature)
-      yield* journal.recordSigned({ ...lane, nonce, ...signed })
       const record: TransactionRecord = {
         ...lane,
         nonce,
@@ -139,6 +177,7 @@ export const make = (journal: Journal["Type"]): Lanes => {
         direct,
         mined: null
       }
+      yield* store(record, signed)
       return record
     })
 
@@ -153,9 +192,8 @@ export const make = (journal: Journal["Type"]): Lanes => {
       if (transaction.chainId !== chainId || transaction.nonce !== nonce)
         return yield* new LaneDamaged({ message: "the stored bytes are of another nonce" })
       const signature = yield* signer.sign(Transaction.signingDigest(transaction))
-      const lane = { chainId, signer: signer.address }
       const signed = version(transaction, signature)
-      yield* journal.recordSigned({ ...lane, nonce, ...signed })
+      yield* store(record, signed)
       const replaced: TransactionRecord = {
         ...record,
         versions: [...record.versions, signed],
@@ -165,6 +203,8 @@ export const make = (journal: Journal["Type"]): Lanes => {
     })
 
   return {
+    current,
+    firstFree,
     exclusive: (lane, effect) => lockOf(lane).withPermits(1)(effect),
     sign: (payload) => Effect.uninterruptible(sign(payload)),
     replace: (record, signer, prices) => Effect.uninterruptible(replace(record, signer, prices))

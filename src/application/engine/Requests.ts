@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as FiberId from "effect/FiberId"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
@@ -40,8 +41,8 @@ export interface Requests {
     request: A,
     work: Effect.Effect<B, Failure | AnsweredElsewhere, R>
   ) => Effect.Effect<B, Failure, Exclude<R, CurrentRequest>>
-  /** Whether a request is being worked on in this process. */
-  readonly isLive: (requestId: string) => boolean
+  /** Waits until nobody in this process works on the request. */
+  readonly idle: (requestId: string) => Effect.Effect<void>
 }
 
 /** A request that is worked on in this process. */
@@ -72,7 +73,8 @@ export const make = (options: {
   readonly scope: Scope.Scope
 }): Requests => {
   const { journal, releases, scope, stopping } = options
-  const live = new Set<string>()
+  /** What is worked on, and the end of that. */
+  const live = new Map<string, Deferred.Deferred<void>>()
   /** Requests of one idempotency key go one after the other, until one of them is accepted. */
   const claims = new Map<string, { readonly lock: Effect.Semaphore; holders: number }>()
 
@@ -143,21 +145,25 @@ export const make = (options: {
     record.txHashes.length === 0 &&
     record.ops.every(({ state }) => state !== "sent" && state !== "settled")
 
-  /** Begins the work in a fiber of the engine. */
+  /** Begins the work in a fiber of the engine; null: another one of this process works on the same request. */
   const begin = <A, I, B, J, R>(
     kind: Kind<A, I, B, J>,
     caller: Caller,
     body: string,
     work: Effect.Effect<B, Failure | AnsweredElsewhere, R>
-  ): Effect.Effect<Live<B>, never, Exclude<R, CurrentRequest>> =>
+  ): Effect.Effect<Live<B> | null, never, Exclude<R, CurrentRequest>> =>
     Effect.gen(function* () {
       const { requestId } = caller
+      if (live.has(requestId)) return null
+      const ended = Deferred.unsafeMake<void>(FiberId.none)
+      live.set(requestId, ended)
       const accepted = yield* Deferred.make<void>()
       const result = yield* Deferred.make<B, Failure | AnsweredElsewhere>()
       const sent: Array<Bytes32> = []
       let until = 0
       let durable = caller.resumed === true
       let concluded = false
+      let unwanted = false
       let attempt: Fiber.RuntimeFiber<B, Failure | AnsweredElsewhere> | null = null
 
       const lead = (
@@ -188,6 +194,7 @@ export const make = (options: {
             )
           )
           attempt = fiber
+          if (unwanted && !durable) yield* Fiber.interruptFork(fiber)
           const exit = yield* Fiber.await(fiber)
           if (!durable) return yield* Effect.asVoid(Deferred.done(result, exit))
           const failure = Exit.isFailure(exit) ? Option.getOrNull(Exit.causeOption(exit)) : null
@@ -235,11 +242,15 @@ export const make = (options: {
           )
         )
 
-      live.add(requestId)
       yield* Effect.forkIn(
         Effect.interruptible(lead(durable, firstPauseMillis)).pipe(
-          Effect.ensuring(Effect.sync(() => live.delete(requestId))),
           Effect.onInterrupt(() => Deferred.interrupt(result)),
+          Effect.ensuring(
+            Effect.suspend(() => {
+              live.delete(requestId)
+              return Deferred.succeed(ended, undefined)
+            })
+          ),
           Effect.annotateLogs({ requestId, endpoint: kind.endpoint })
         ),
         scope
@@ -249,46 +260,71 @@ export const make = (options: {
         result,
         sent,
         until: () => until,
-        abort: Effect.suspend(() =>
-          durable || attempt === null ? Effect.void : Effect.asVoid(Fiber.interruptFork(attempt))
-        )
+        abort: Effect.suspend(() => {
+          unwanted = true
+          return durable || attempt === null ? Effect.void : Effect.asVoid(Fiber.interruptFork(attempt))
+        })
       }
-    })
+    }).pipe(Effect.uninterruptible)
+
+  /** Waits for begun work; it ends with the wait as long as it is not accepted. */
+  const attended = <B, A, E>(begun: Live<B>, wait: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+    Effect.onInterrupt(wait, () => begun.abort)
 
   return {
-    isLive: (requestId) => live.has(requestId),
+    idle: (requestId) =>
+      Effect.suspend(() => {
+        const ended = live.get(requestId)
+        return ended === undefined ? Effect.void : Deferred.await(ended)
+      }),
     run: (kind, caller, request, work) =>
-      Effect.gen(function* () {
-        const { idempotency, principal, requestId, resumed } = caller
-        const body = JSON.stringify(yield* Effect.orDie(Schema.encode(kind.Request)(request)))
-        const answer = (begun: Live<(typeof kind)["Response"]["Type"]>) =>
-          Effect.onInterrupt(answerOf(kind, requestId, begun), () => begun.abort)
-        if (idempotency === undefined || idempotency === null || resumed === true)
-          return yield* answer(yield* begin(kind, caller, body, work))
-        const begun = yield* claimed(
-          JSON.stringify([principal.accountId, kind.endpoint, idempotency.key]),
-          Effect.gen(function* () {
-            const known = yield* Effect.orDie(
-              journal.requestOf(principal.accountId, kind.endpoint, idempotency.key)
-            )
-            if (known !== null) {
-              if (known.bodyHash !== idempotency.bodyHash)
-                return yield* Effect.fail(
-                  invalid("idempotency_key_reused", [
-                    { path: "Idempotency-Key", message: "it was used with another body; take a new key" }
-                  ])
+      Effect.uninterruptibleMask((restore) =>
+        Effect.gen(function* () {
+          const { idempotency, principal, requestId, resumed } = caller
+          const body = JSON.stringify(yield* Effect.orDie(Schema.encode(kind.Request)(request)))
+          type Begun = Live<(typeof kind)["Response"]["Type"]>
+          const answer = (begun: Begun | null) =>
+            begun === null
+              ? restore(stored(kind, requestId))
+              : attended(begun, restore(answerOf(kind, requestId, begun)))
+          if (idempotency === undefined || idempotency === null || resumed === true)
+            return yield* answer(yield* begin(kind, caller, body, work))
+          const begun = yield* restore(
+            claimed(
+              JSON.stringify([principal.accountId, kind.endpoint, idempotency.key]),
+              Effect.gen(function* () {
+                const known = yield* Effect.orDie(
+                  journal.requestOf(principal.accountId, kind.endpoint, idempotency.key)
                 )
-              return known.requestId
-            }
-            const fresh = yield* begin(kind, caller, body, work)
-            yield* Effect.onInterrupt(
-              Effect.raceFirst(Deferred.await(fresh.accepted), Effect.exit(Deferred.await(fresh.result))),
-              () => fresh.abort
+                if (known !== null) {
+                  if (known.bodyHash !== idempotency.bodyHash)
+                    return yield* Effect.fail(
+                      invalid("idempotency_key_reused", [
+                        { path: "Idempotency-Key", message: "it was used with another body; take a new key" }
+                      ])
+                    )
+                  return known.requestId
+                }
+                return yield* Effect.uninterruptibleMask((allow) =>
+                  Effect.tap(begin(kind, caller, body, work), (fresh) =>
+                    fresh === null
+                      ? Effect.void
+                      : attended(
+                          fresh,
+                          allow(
+                            Effect.raceFirst(
+                              Deferred.await(fresh.accepted),
+                              Effect.exit(Deferred.await(fresh.result))
+                            )
+                          )
+                        )
+                  )
+                )
+              })
             )
-            return fresh
-          })
-        )
-        return yield* typeof begun === "string" ? stored(kind, begun) : answer(begun)
-      })
+          )
+          return yield* typeof begun === "string" ? restore(stored(kind, begun)) : answer(begun)
+        })
+      )
   }
 }

@@ -12,6 +12,7 @@ import * as UserOperation from "../../domain/op/UserOperation.js"
 import { type Bundle, type Bundler, BundlerError } from "../ports/Bundler.js"
 import * as BundleSimulation from "./BundleSimulation.js"
 import type { Lanes } from "./Lanes.js"
+import * as Turn from "./Turn.js"
 import type { Watcher } from "./Watcher.js"
 
 interface Dependencies {
@@ -66,6 +67,8 @@ const loadOf = ([first, ...others]: readonly [Parcel, ...ReadonlyArray<Parcel>])
   for (const parcel of others) {
     const { bundle } = parcel
     if (bundle.chain !== chain || bundle.entryPoint !== entryPoint) continue
+    // Accounts that share the service's EOA share no transaction: each is to bear what its own ops do.
+    if (bundle.access.accountId !== first.bundle.access.accountId) continue
     if (bundle.prices.legacy !== prices.legacy) continue
     const bound = BigInts.min(bundle.gasBound, gasBound)
     const overshoot = bundle.gasOvershoot > gasOvershoot ? bundle.gasOvershoot : gasOvershoot
@@ -95,10 +98,13 @@ export const make = ({ lanes, scope, watcher }: Dependencies): Bundler["Type"] =
 
   const refuse = (parcel: Parcel, error: BundlerError) => Deferred.fail(parcel.sent, error)
 
-  /** Makes one transaction out of the head of the queue; parcels that may not go are refused and leave the queue. */
-  const transact = (queue: Array<Parcel>) =>
+  /**
+   * Makes one transaction out of the first `most` of the queue; parcels that may not go are refused and leave the
+   * queue.
+   */
+  const transact = (queue: Array<Parcel>, most = queue.length): Effect.Effect<void> =>
     Effect.gen(function* () {
-      const [first, ...others] = queue
+      const [first, ...others] = queue.slice(0, most)
       if (first === undefined) return
       const load = loadOf([first, ...others])
       const { access, chain, entryPoint, profile, submitter, version } = first.bundle
@@ -188,6 +194,8 @@ export const make = ({ lanes, scope, watcher }: Dependencies): Bundler["Type"] =
         const error = signed.left
         switch (error._tag) {
           case "LaneFunds":
+            // What is too dear together may be paid for one by one.
+            if (load.parcels.length > 1) return yield* transact(queue, 1)
             return yield* refuseAll(
               fail("insufficientFunds", `the submitting EOA lacks ${error.missing} wei`, {
                 missing: error.missing
@@ -218,8 +226,12 @@ export const make = ({ lanes, scope, watcher }: Dependencies): Bundler["Type"] =
         return Effect.void
       }
       const lane = { chainId: first.bundle.profile.chainId, signer: first.bundle.submitter.address }
-      return watcher.room(lane, first.bundle.profile.maxInFlight).pipe(
-        Effect.zipRight(lanes.exclusive(lane, transact(queue))),
+      return Turn.take(
+        { lanes, watcher },
+        lane,
+        first.bundle.profile.maxInFlight,
+        Effect.suspend(() => transact(queue))
+      ).pipe(
         Effect.catchAllCause((cause) => {
           // A defect must not leave anybody waiting, nor the lane without its worker.
           const stranded = queue.splice(0)
@@ -244,6 +256,7 @@ export const make = ({ lanes, scope, watcher }: Dependencies): Bundler["Type"] =
           yield* Effect.forkIn(Effect.interruptible(work(key, queue)), scope)
         }
         yield* Deferred.await(sent)
+        return new Map()
       })
   }
 }

@@ -95,6 +95,9 @@ export const split = (
   return { bundles, tooLarge }
 }
 
+const bundlerRefused = (message: string): ElementFailure =>
+  elementFailure("bundler_refused", `the bundler refused the operation: ${message}`)
+
 const bundlerFailure = (error: BundlerError, submitter: string): ElementFailure => {
   switch (error.reason) {
     case "insufficientFunds":
@@ -104,7 +107,7 @@ const bundlerFailure = (error: BundlerError, submitter: string): ElementFailure 
         { submitter, missing: error.missing.toString() }
       )
     case "refusedByBundler":
-      return elementFailure("bundler_refused", `the bundler refused the operation: ${error.message}`)
+      return bundlerRefused(error.message)
     case "signerRefused":
     case "signerUnavailable":
       return elementFailure("signer_unavailable")
@@ -112,8 +115,6 @@ const bundlerFailure = (error: BundlerError, submitter: string): ElementFailure 
       return elementFailure("node_refused", `the node refused the request: ${error.message}`)
   }
 }
-
-const indexesOf = (bundle: ReadonlyArray<Ready>): ReadonlyArray<number> => bundle.map(({ index }) => index)
 
 /**
  * Signs one bundle of accepted ops and hands it to the bundler. Afterwards each op is `sent` or given up, never in
@@ -132,9 +133,13 @@ export const send = (
     const { buffers, connection, entryPoint, version } = ground
     const failed = new Map<number, ElementFailure>()
     const outdated = new Map<number, ElementFailure>()
-    const giveUp = journal
-      .abandon(requestId, indexesOf(bundle))
-      .pipe(Effect.orDie, Effect.zipRight(releases.signal))
+    const giveUp = (some: ReadonlyArray<Pick<Ready, "index">>) =>
+      journal
+        .abandon(
+          requestId,
+          some.map(({ index }) => index)
+        )
+        .pipe(Effect.orDie, Effect.zipRight(releases.signal))
 
     const sign = (ready: Ready): Effect.Effect<SignedOp, SignerError> =>
       Effect.gen(function* () {
@@ -147,7 +152,7 @@ export const send = (
 
     const signed = yield* Effect.either(Effect.forEach(bundle, sign, { concurrency: "unbounded" }))
     if (Either.isLeft(signed)) {
-      yield* giveUp
+      yield* giveUp(bundle)
       const failure = elementFailure("signer_unavailable", "signer unavailable", {
         reason: signed.left.message
       })
@@ -171,13 +176,22 @@ export const send = (
         gasOvershoot: buffers.transaction
       })
     )
-    if (Either.isRight(outcome)) return { failed, outdated, forAll: null }
-    yield* giveUp
+    if (Either.isRight(outcome)) {
+      const refused = ops.filter(({ userOpHash }) => outcome.right.has(userOpHash))
+      if (refused.length > 0) yield* giveUp(refused)
+      for (const { index, userOpHash } of refused) {
+        const refusal = outcome.right.get(userOpHash)
+        const kind = refusal?.passing === true ? outdated : failed
+        kind.set(index, bundlerRefused(refusal?.message ?? ""))
+      }
+      return { failed, outdated, forAll: null }
+    }
+    yield* giveUp(bundle)
     const error = outcome.left
     if (error.reason !== "rejected") {
       const failure = bundlerFailure(error, submitter.address)
       for (const { index } of bundle) failed.set(index, failure)
-      return { failed, outdated, forAll: error.reason === "refusedByBundler" ? null : failure }
+      return { failed, outdated, forAll: failure }
     }
     for (const { index, userOpHash } of ops) {
       const data = error.dropped.get(userOpHash)

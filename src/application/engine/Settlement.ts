@@ -7,26 +7,40 @@ import type { Journal, JournalError, OpSettlement, TransactionRecord } from "../
 import * as Landings from "./Landings.js"
 import type { Releases } from "./Releases.js"
 
-/** What became of the ops of a mined transaction; those that its receipt does not show are looked up wherever they landed. */
-const outcomesOf = (
-  chain: ChainClient,
-  { ops }: TransactionRecord,
-  receipt: Receipt
+type Ops = TransactionRecord["ops"]
+
+/** What `look` finds of the ops, asked for the ops of one EntryPoint after the other. */
+const outcomesBy = (
+  ops: Ops,
+  look: (
+    entryPoint: Address,
+    hashes: ReadonlyArray<Bytes32>
+  ) => Effect.Effect<ReadonlyMap<Bytes32, OpOutcome>, ChainRpcError>
 ): Effect.Effect<ReadonlyArray<OpSettlement>, ChainRpcError> =>
-  Effect.gen(function* () {
-    const found: Array<OpSettlement> = []
-    const note = (outcomes: ReadonlyMap<Bytes32, OpOutcome>) => {
-      for (const [userOpHash, outcome] of outcomes) found.push({ userOpHash, ...outcome })
-    }
-    const entryPoints = new Set<Address>(ops.map(({ entryPoint }) => entryPoint))
-    for (const entryPoint of entryPoints) {
-      const hashes = ops.flatMap((op) => (op.entryPoint === entryPoint ? [op.userOpHash] : []))
-      const shown = Landings.inReceipt(entryPoint, receipt, hashes)
-      note(shown)
-      const rest = hashes.filter((hash) => !shown.has(hash))
-      note(yield* Landings.find(chain, entryPoint, rest, receipt.blockNumber))
-    }
-    return found
+  Effect.map(
+    Effect.forEach(new Set<Address>(ops.map(({ entryPoint }) => entryPoint)), (entryPoint) =>
+      look(
+        entryPoint,
+        ops.flatMap((op) => (op.entryPoint === entryPoint ? [op.userOpHash] : []))
+      )
+    ),
+    (found) =>
+      found.flatMap((outcomes) => [...outcomes].map(([userOpHash, outcome]) => ({ userOpHash, ...outcome })))
+  )
+
+/** Those of the ops that landed around that block, in whatever transaction. */
+const landedOf = (chain: ChainClient, ops: Ops, block: bigint) =>
+  outcomesBy(ops, (entryPoint, hashes) => Landings.find(chain, entryPoint, hashes, block))
+
+/** What became of the ops of a mined transaction; those that its receipt does not show are looked up wherever they landed. */
+const outcomesOf = (chain: ChainClient, { ops }: TransactionRecord, receipt: Receipt) =>
+  outcomesBy(ops, (entryPoint, hashes) => {
+    const shown = Landings.inReceipt(entryPoint, receipt, hashes)
+    const rest = hashes.filter((hash) => !shown.has(hash))
+    return Effect.map(
+      Landings.find(chain, entryPoint, rest, receipt.blockNumber),
+      (found) => new Map([...shown, ...found])
+    )
   })
 
 export interface Settlement {
@@ -44,8 +58,15 @@ export interface Settlement {
   readonly finalised: (record: TransactionRecord) => Effect.Effect<void, JournalError>
   /** A recorded transaction has left the chain again. */
   readonly vanished: (record: TransactionRecord) => Effect.Effect<void, JournalError>
-  /** Somebody else's transaction has the nonce, at settled depth. */
-  readonly stranded: (record: TransactionRecord) => Effect.Effect<void, JournalError>
+  /**
+   * A transaction that is none of ours has the nonce, at settled depth. It may carry the same ops all the same: a backup
+   * of the database does not know of every replacement. Those that landed are done, the others are to go again.
+   */
+  readonly stranded: (
+    chain: ChainClient,
+    record: TransactionRecord,
+    block: bigint
+  ) => Effect.Effect<void, ChainRpcError | JournalError>
 }
 
 /** `reopened` is told of requests whose final answer a reorganisation has undone. */
@@ -75,6 +96,11 @@ export const make = (
       Effect.flatMap(journal.unsettle(record, record.nonce), (affected) =>
         Effect.zipRight(wake(affected), reopened(affected))
       ),
-    stranded: (record) => Effect.flatMap(journal.strand(record, record.nonce), wake)
+    stranded: (chain, record, block) =>
+      Effect.gen(function* () {
+        const landed = yield* landedOf(chain, record.ops, block)
+        yield* wake(yield* journal.land(record.signer, record.chainId, landed))
+        yield* wake(yield* journal.strand(record, record.nonce))
+      })
   }
 }

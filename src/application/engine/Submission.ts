@@ -18,6 +18,7 @@ import {
 import { CurrentRequest } from "./CurrentRequest.js"
 import { type ElementFailure, elementFailure } from "./Elements.js"
 import { Engine } from "./Engine.js"
+import * as Landings from "./Landings.js"
 import { AnsweredElsewhere } from "./Requests.js"
 import * as Sending from "./Sending.js"
 
@@ -170,6 +171,21 @@ export const run = <R>(
         }
       })
 
+    /** Those of the ops that are on the chain all the same: a backup of the journal may be older than their transaction. */
+    const landings = (ops: ReadonlyArray<OpRecord>) =>
+      Effect.gen(function* () {
+        const indexes = new Map(
+          ops.flatMap((op) => (op.userOpHash === null ? [] : [[op.userOpHash, op.index]]))
+        )
+        if (indexes.size === 0) return []
+        const head = yield* chain.block("latest")
+        const { entryPoint } = plan.ground
+        const found = yield* Landings.find(chain, entryPoint, [...indexes.keys()], head?.number ?? 0n)
+        const outcomes = [...found].map(([userOpHash, outcome]) => ({ userOpHash, ...outcome }))
+        yield* journal.land(plan.submitter.address, profile.chainId, outcomes)
+        return outcomes.flatMap(({ userOpHash }) => indexes.get(userOpHash) ?? [])
+      })
+
     const prepare = (elements: ReadonlyArray<number>) =>
       Effect.catchAll(plan.prepare(elements), (failure) => {
         if (!current.accepted()) return Effect.fail(failure)
@@ -264,10 +280,14 @@ export const run = <R>(
       for (const { index, ...failure } of before.failed)
         failed.set(index, { ...failure, code: failure.code as CodeOf<422> })
       noted = failed.size
-      const unsent = before.ops.filter(({ state }) => state === "accepted").map(({ index }) => index)
-      yield* Effect.orDie(journal.abandon(requestId, unsent))
+      const unsent = before.ops.filter(({ state }) => state === "accepted")
+      const left = new Set(unsent.map(({ index }) => index))
+      for (const index of yield* Effect.orDie(landings(unsent))) left.delete(index)
+      yield* Effect.orDie(journal.abandon(requestId, [...left]))
       yield* outcomes(
-        before.ops.filter(({ state }) => state === "sent" || state === "settled").map(({ index }) => index)
+        before.ops
+          .filter(({ index, state }) => state !== "abandoned" && !left.has(index))
+          .map(({ index }) => index)
       )
       for (const index of landed.keys()) failed.delete(index)
     }

@@ -4,18 +4,19 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type * as Scope from "effect/Scope"
 import * as Hex from "../../domain/evm/Hex.js"
+import * as Transaction from "../../domain/evm/Transaction.js"
 import type { FeePrices } from "../../domain/op/Fees.js"
 import * as Percent from "../../domain/op/Percent.js"
 import * as Replacement from "../../domain/op/Replacement.js"
-import type { ChainClient, ChainRpcError } from "../ports/ChainRpc.js"
-import type { LaneAccess } from "../ports/Journal.js"
+import type { ChainClient, ChainRpcError, KnownTransaction } from "../ports/ChainRpc.js"
+import type { LaneAccess, TransactionRecord } from "../ports/Journal.js"
 import type { NetworkProfile } from "../ports/Networks.js"
 import type { Signer, SignerError } from "../ports/Signers.js"
 import * as Lanes from "./Lanes.js"
 import * as NonceUse from "./NonceUse.js"
 import * as Prices from "./Prices.js"
 import type { Settlement } from "./Settlement.js"
-import { type Attend, type Entry, offerMillis, type Watcher } from "./Watcher.js"
+import { type Attend, type Entry, firstOfferMillis, offerMillis, type Watcher } from "./Watcher.js"
 
 const overshoot = Either.getOrElse(Percent.from(20), () => Percent.zero)
 
@@ -25,6 +26,14 @@ const quote = (chain: ChainClient, profile: NetworkProfile): Effect.Effect<FeePr
 
 /** Gas of a transfer to an account without code. */
 const transferGas = 21_000n
+
+/** Whether a mined transaction does what this one would do. */
+const isPayloadOf = ({ versions }: TransactionRecord, { data, to, value }: KnownTransaction): boolean => {
+  const parsed = Transaction.parse(versions.at(-1)?.raw ?? Hex.empty)
+  if (Either.isLeft(parsed)) return false
+  const { transaction } = parsed.right
+  return transaction.to === to && transaction.data === data && transaction.value === value
+}
 
 export interface Dependencies {
   readonly lanes: Lanes.Lanes
@@ -39,71 +48,92 @@ export interface Dependencies {
  * somebody else used is set free.
  */
 export const make = ({ lanes, scope, settlement, signerOf }: Dependencies): Attend => {
+  const busy = new Set<string>()
+
   /** At most once at a time for one nonce, beside the poll: a signature may take long. */
-  const beside = (entry: Entry, work: Effect.Effect<void, unknown>) =>
+  const beside = ({ record: { chainId, nonce, signer } }: Entry, work: Effect.Effect<void, unknown>) =>
     Effect.suspend(() => {
-      if (entry.busy) return Effect.void
-      entry.busy = true
+      const name = `${chainId}:${signer}:${nonce}`
+      if (busy.has(name)) return Effect.void
+      busy.add(name)
       return Effect.asVoid(
         Effect.forkIn(
           work.pipe(
             Effect.catchAllCause((cause) =>
               Effect.logWarning("a waiting transaction is left as it is", cause)
             ),
-            Effect.ensuring(
-              Effect.sync(() => {
-                entry.busy = false
-              })
-            ),
-            Effect.annotateLogs({ nonce: entry.record.nonce.toString(), signer: entry.record.signer })
+            Effect.ensuring(Effect.sync(() => busy.delete(name))),
+            Effect.annotateLogs({ nonce: nonce.toString(), signer })
           ),
           scope
         )
       )
     })
 
-  const offer = (entry: Entry, now: number) =>
+  /** The next look at it is later each time. */
+  const putOff = (entry: Entry, now: number) => {
+    entry.offerDelay = Math.min(entry.offerDelay * 2, offerMillis)
+    entry.offerAt = now + entry.offerDelay
+  }
+
+  /** Gives the newest bytes to the node again; whether it took them. */
+  const offer = (entry: Entry, now: number): Effect.Effect<boolean> =>
     Effect.suspend(() => {
       const newest = entry.record.versions.at(-1)
-      if (newest === undefined) return Effect.void
+      if (newest === undefined) return Effect.succeed(true)
       return Effect.matchEffect(entry.chain.sendRawTransaction(newest.raw), {
         onSuccess: () =>
           Effect.sync(() => {
             entry.offerAt = now + offerMillis
+            return true
           }),
         onFailure: (error) =>
-          Effect.zipRight(
-            Effect.sync(() => {
-              entry.offerDelay = Math.min(entry.offerDelay * 2, offerMillis)
-              entry.offerAt = now + entry.offerDelay
-            }),
-            Effect.logDebug(`the node did not take a transaction again: ${error.message}`)
+          Effect.as(
+            Effect.zipRight(
+              Effect.sync(() => putOff(entry, now)),
+              Effect.logDebug(`the node did not take a transaction again: ${error.message}`)
+            ),
+            false
           )
       })
     })
 
-  const bump = (entry: Entry, watcher: Watcher) =>
+  const bump = ({ chain, profile, record: waiting }: Entry, watcher: Watcher) =>
     Effect.gen(function* () {
-      const { chain, profile, record } = entry
-      const prices = Replacement.prices({
-        ...Lanes.standing(record.versions),
-        quote: yield* quote(chain, profile),
-        caps: profile.caps
-      })
-      if (Either.isLeft(prices))
-        return yield* Effect.logWarning(
-          "a transaction waits, and the operator's cap allows no higher price for it"
-        )
-      const signer = yield* signerOf(record.access)
-      const renewed = yield* lanes.exclusive(record, lanes.replace(record, signer, prices.right))
-      yield* watcher.watch({ chain, profile, record: renewed })
-      yield* Effect.logInfo("a waiting transaction was priced anew")
+      const signer = yield* signerOf(waiting.access)
+      const now = yield* quote(chain, profile)
+      yield* lanes.exclusive(
+        waiting,
+        Effect.gen(function* () {
+          // Another process, or a request, may have priced it anew, or seen it mined.
+          const record = yield* lanes.current(waiting)
+          if (record?.state !== "signed") return
+          const prices = Replacement.prices({
+            ...Lanes.standing(record.versions),
+            quote: now,
+            caps: profile.caps
+          })
+          if (Either.isLeft(prices))
+            return yield* Effect.logWarning(
+              "a transaction waits, and the operator's cap allows no higher price for it"
+            )
+          const renewed = yield* lanes.replace(record, signer, prices.right)
+          yield* watcher.watch({ chain, profile, record: renewed })
+          yield* Effect.logInfo("a waiting transaction was priced anew")
+        })
+      )
+    })
+
+  /** The chain asks for more than the newest version gives: no node takes it, and no block will. */
+  const pricedOut = ({ chain, record }: Entry): Effect.Effect<boolean, ChainRpcError> =>
+    Effect.map(chain.fees, ({ nextBaseFee, tip }) => {
+      const newest = record.versions.at(-1)
+      return newest !== undefined && newest.maxFeePerGas < (nextBaseFee ?? tip)
     })
 
   /** Gives a nonce that nobody uses to a transfer of nothing to the EOA itself. */
-  const fill = (entry: Entry, watcher: Watcher) =>
+  const fill = ({ chain, profile, record }: Entry, watcher: Watcher) =>
     Effect.gen(function* () {
-      const { chain, profile, record } = entry
       const prices = yield* quote(chain, profile)
       if (prices === null) return
       const signer = yield* signerOf(record.access)
@@ -114,7 +144,7 @@ export const make = ({ lanes, scope, settlement, signerOf }: Dependencies): Atte
             [chain.transactionCount(record.signer, "pending"), chain.balance(record.signer)],
             { concurrency: "unbounded" }
           )
-          if (chainNonce >= record.nonce) return
+          if ((yield* lanes.firstFree(record, chainNonce)) >= record.nonce) return
           const filler = yield* lanes.sign({
             access: record.access,
             ops: [],
@@ -140,19 +170,34 @@ export const make = ({ lanes, scope, settlement, signerOf }: Dependencies): Atte
   /** Positive proof of a foreign transaction, at settled depth, sets the work free. */
   const consumed = (entry: Entry, watcher: Watcher) =>
     Effect.gen(function* () {
-      const { chain, profile, record } = entry
-      const user = yield* NonceUse.find(chain, record, record.nonce)
+      const { chain, profile, record: waiting } = entry
+      const user = yield* NonceUse.find(chain, waiting, waiting.nonce)
       if (user === null || user.blockNumber === null) return
-      if (record.versions.some(({ txHash }) => txHash === user.txHash)) return
+      const { blockNumber, txHash } = user
+      if (waiting.versions.some((version) => version.txHash === txHash)) return
       const head = yield* chain.block("latest")
-      if (head === null || user.blockNumber + BigInt(profile.settledDepth) - 1n > head.number) return
-      yield* settlement.stranded(record)
-      yield* watcher.forget(entry)
-      yield* Effect.annotateLogs(
-        Effect.logWarning(
-          "another transaction of the same key used the nonce; its work goes on under another one"
-        ),
-        { foreignTxHash: user.txHash }
+      if (head === null || blockNumber + BigInt(profile.settledDepth) - 1n > head.number) return
+      yield* lanes.exclusive(
+        waiting,
+        Effect.gen(function* () {
+          const record = yield* lanes.current(waiting)
+          if (record === null) return yield* watcher.forget(entry)
+          // A version that another process has signed, or that was signed a moment ago.
+          if (record.versions.some((version) => version.txHash === txHash))
+            return yield* watcher.watch({ chain, profile, record })
+          if (record.direct !== null && isPayloadOf(record, user))
+            return yield* Effect.logError(
+              "a transaction that is not in the journal has the nonce and does the same; whether it is ours is for the operator to say"
+            )
+          yield* settlement.stranded(chain, record, blockNumber)
+          yield* watcher.forget(entry)
+          yield* Effect.annotateLogs(
+            Effect.logWarning(
+              "another transaction of the same key used the nonce; its work goes on under another one"
+            ),
+            { foreignTxHash: txHash }
+          )
+        })
       )
     })
 
@@ -168,7 +213,7 @@ export const make = ({ lanes, scope, settlement, signerOf }: Dependencies): Atte
       const open = entries.filter(({ record }) => record.nonce >= latest)
       for (const entry of entries)
         if (entry.record.nonce < latest) {
-          entry.offerAt = now + entry.profile.pollIntervalMillis * 4
+          putOff(entry, now)
           yield* beside(entry, consumed(entry, watcher))
         }
       const [next] = open
@@ -190,10 +235,13 @@ export const make = ({ lanes, scope, settlement, signerOf }: Dependencies): Atte
       )
       // In nonce order, one after another: many nodes refuse a nonce that is ahead of what they know.
       for (const [place, entry] of open.entries())
-        if (known[place] === null) yield* offer(entry, now)
-        else {
+        if (known[place] === null) {
+          const taken = yield* offer(entry, now)
+          if (!taken && entry === next && entry.record.nonce === latest && (yield* pricedOut(entry)))
+            yield* beside(entry, bump(entry, watcher))
+        } else {
           entry.offerAt = now + offerMillis
-          entry.offerDelay = offerMillis / 32
+          entry.offerDelay = firstOfferMillis
         }
     }).pipe(Effect.catchTag("ChainRpcError", (error) => Effect.logDebug(error.message)))
 

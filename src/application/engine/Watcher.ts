@@ -1,5 +1,12 @@
+import * as Array from "effect/Array"
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Exit from "effect/Exit"
+import * as FiberRef from "effect/FiberRef"
+import * as HashMap from "effect/HashMap"
+import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import type { Bytes32 } from "../../domain/evm/Hex.js"
@@ -27,8 +34,6 @@ export interface Entry extends Watched {
   lookedAt: bigint
   /** How often in a row a mined one was not to be seen any more. */
   missed: number
-  /** Something with it is under way in a fiber of its own. */
-  busy: boolean
 }
 
 /** Cares for what is not mined: see `Upkeep`. */
@@ -45,18 +50,20 @@ export interface Watcher {
    * already the record is renewed.
    */
   readonly watch: (watched: Watched) => Effect.Effect<void>
-  /** Forgets a nonce that somebody else used. */
-  readonly forget: (entry: Entry) => Effect.Effect<void>
+  /** Forgets a nonce that somebody else used, or that is settled. */
+  readonly forget: (watched: Watched) => Effect.Effect<void>
   /** The receipt of a transaction that the journal knows as mined; asks the node when it was not seen just now. */
   readonly receiptOf: (chain: ChainClient, txHash: Bytes32) => Effect.Effect<Receipt>
-  /** Waits until fewer than so many transactions of the lane are signed and not mined. */
+  /** How many transactions of the lane are signed and not mined. */
+  readonly inFlight: (lane: Lane) => number
+  /** Waits until that is less than so many. */
   readonly room: (lane: Lane, below: number) => Effect.Effect<void>
 }
 
 /** A node that has lost a transaction is given the same bytes again, this often at most. */
 export const offerMillis = 10_000
 /** After a refused offer it is sooner, and then twice as late each time. */
-const firstOfferMillis = 250
+export const firstOfferMillis = 250
 /** One poll asks a node for at most this many receipts, in turn. */
 const maxReceiptsPerPoll = 256
 const maxReceipts = 512
@@ -72,6 +79,15 @@ interface Node {
   readonly entries: Map<string, Entry>
 }
 
+/** What a node says of a transaction. */
+interface Seen {
+  readonly receipt: Receipt | null
+  /** It did answer: a node that is silent does not say that something is gone. */
+  readonly told: boolean
+}
+
+const silence: Seen = { receipt: null, told: false }
+
 /**
  * Watches transactions: one loop per node serves all waiters, and asks for everything in one batch. The receipts
  * themselves are polled, never only new heads: a chain that mines on demand may not make another block.
@@ -84,14 +100,16 @@ export const make = (options: {
   Effect.map(Effect.scope, (scope) => {
     const { attend, releases, settlement } = options
     const nodes = new Map<ChainClient, Node>()
-    const inFlight = new Map<string, number>()
-    const receipts = new Map<Bytes32, Receipt>()
+    const counts = new Map<string, number>()
+    // What one node says is nothing that another one's callers are told.
+    const receipts = new WeakMap<ChainClient, Map<Bytes32, Receipt>>()
 
     const laneOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
+    const inFlight = (lane: Lane): number => counts.get(laneOf(lane)) ?? 0
     const count = (lane: Lane, by: number) => {
-      const left = (inFlight.get(laneOf(lane)) ?? 0) + by
-      if (left > 0) inFlight.set(laneOf(lane), left)
-      else inFlight.delete(laneOf(lane))
+      const left = inFlight(lane) + by
+      if (left > 0) counts.set(laneOf(lane), left)
+      else counts.delete(laneOf(lane))
     }
     const put = (node: Node, entry: Entry) => {
       const key = keyOf(entry.record)
@@ -101,17 +119,19 @@ export const make = (options: {
       node.entries.delete(key)
       node.entries.set(key, entry)
     }
-    const drop = (node: Node, entry: Entry) => {
-      const known = node.entries.get(keyOf(entry.record))
+    const drop = (node: Node, record: TransactionRecord) => {
+      const known = node.entries.get(keyOf(record))
       if (known?.record.state === "signed") count(known.record, -1)
-      node.entries.delete(keyOf(entry.record))
+      node.entries.delete(keyOf(record))
     }
-    const remember = (receipt: Receipt) => {
-      receipts.delete(receipt.txHash)
-      receipts.set(receipt.txHash, receipt)
-      for (const oldest of receipts.keys()) {
-        if (receipts.size <= maxReceipts) break
-        receipts.delete(oldest)
+    const remember = (chain: ChainClient, receipt: Receipt) => {
+      const seen = receipts.get(chain) ?? new Map<Bytes32, Receipt>()
+      receipts.set(chain, seen)
+      seen.delete(receipt.txHash)
+      seen.set(receipt.txHash, receipt)
+      for (const oldest of seen.keys()) {
+        if (seen.size <= maxReceipts) break
+        seen.delete(oldest)
       }
     }
 
@@ -123,10 +143,10 @@ export const make = (options: {
         const { chain, profile, record } = entry
         if (!deepEnough(receipt, profile.confirmations, head)) return
         const final = deepEnough(receipt, profile.settledDepth, head)
-        remember(receipt)
+        remember(chain, receipt)
         yield* settlement.mined(chain, record, receipt, final)
         const { blockHash, blockNumber, success, txHash } = receipt
-        if (final) return drop(node, entry)
+        if (final) return drop(node, record)
         const mined = { blockHash, blockNumber, success, txHash }
         put(node, {
           ...entry,
@@ -136,35 +156,36 @@ export const make = (options: {
         })
       })
 
-    const confirm = (node: Node, entry: Entry, receipt: Receipt | null, head: Block | null) =>
+    const confirm = (node: Node, entry: Entry, { receipt, told }: Seen, head: Block | null) =>
       Effect.gen(function* () {
         const { mined } = entry.record
-        if (mined === null) return
+        if (mined === null || !told) return
         entry.lookedAt = head?.number ?? entry.lookedAt
         if (receipt === null || receipt.blockHash !== mined.blockHash) {
           entry.missed += 1
           if (entry.missed < missesForGone) return
           yield* settlement.vanished(entry.record)
-          receipts.delete(mined.txHash)
+          receipts.get(entry.chain)?.delete(mined.txHash)
           put(node, { ...entry, record: { ...entry.record, state: "signed", mined: null }, offerAt: 0 })
           return
         }
         entry.missed = 0
         if (!deepEnough(mined, entry.profile.settledDepth, head)) return
         yield* settlement.finalised(entry.record)
-        drop(node, entry)
+        drop(node, entry.record)
       })
 
     /** The receipt of whichever version was mined. */
-    const receiptOf = ({ chain, record }: Entry): Effect.Effect<Receipt | null> => {
+    const receiptOf = ({ chain, record }: Entry): Effect.Effect<Seen> => {
       const hashes =
         record.mined === null ? record.versions.map(({ txHash }) => txHash) : [record.mined.txHash]
       // One that fails is asked for again, and holds up none of the others.
       return Effect.map(
-        Effect.forEach(hashes, (hash) => Effect.orElseSucceed(chain.receipt(hash), () => null), {
-          concurrency: "unbounded"
-        }),
-        (found) => found.find((receipt) => receipt !== null) ?? null
+        Effect.forEach(hashes, (hash) => Effect.either(chain.receipt(hash)), { concurrency: "unbounded" }),
+        (answers) => ({
+          receipt: Array.getRights(answers).find((receipt) => receipt !== null) ?? null,
+          told: answers.every(Either.isRight)
+        })
       )
     }
 
@@ -186,14 +207,15 @@ export const make = (options: {
           ],
           { concurrency: "unbounded" }
         )
-        const waiting: Array<Entry> = []
+        const waiting: globalThis.Array<Entry> = []
         yield* Effect.forEach(
           asked,
           (entry, place) => {
-            const receipt = seen[place] ?? null
+            const answer = seen[place] ?? silence
+            const { receipt } = answer
             const step =
               entry.record.state === "mined"
-                ? confirm(node, entry, receipt, head)
+                ? confirm(node, entry, answer, head)
                 : receipt === null
                   ? Effect.sync(() => void waiting.push(entry))
                   : settle(node, entry, receipt, head)
@@ -238,12 +260,16 @@ export const make = (options: {
           const offered =
             newest === undefined || record.state !== "signed"
               ? null
-              : yield* Effect.either(chain.sendRawTransaction(newest.raw))
-          const refused = offered?._tag === "Left"
+              : yield* Effect.exit(chain.sendRawTransaction(newest.raw))
+          const refused = offered !== null && Exit.isFailure(offered)
           if (refused)
             yield* Effect.annotateLogs(
               Effect.logWarning(
-                `the node did not take a transaction; it stays watched: ${offered.left.message}`
+                "the node did not take a transaction; it stays watched",
+                Option.match(Cause.failureOption(offered.cause), {
+                  onNone: () => offered.cause,
+                  onSome: ({ message }) => message
+                })
               ),
               { txHash: newest?.txHash ?? "" }
             )
@@ -258,21 +284,22 @@ export const make = (options: {
             offerDelay: firstOfferMillis,
             careAt: record.signedAt + profile.bumpAfterMillis,
             lookedAt: 0n,
-            missed: 0,
-            busy: false
+            missed: 0
           })
           if (known !== undefined) return
           nodes.set(chain, node)
-          yield* Effect.forkIn(Effect.interruptible(loop(chain, node)), scope)
+          // It is everybody's, not the request's that began it.
+          const detached = Effect.locally(loop(chain, node), FiberRef.currentLogAnnotations, HashMap.empty())
+          yield* Effect.forkIn(Effect.interruptible(detached), scope)
         }).pipe(Effect.uninterruptible),
-      forget: (entry) =>
+      forget: ({ chain, record }) =>
         Effect.sync(() => {
-          const node = nodes.get(entry.chain)
-          if (node !== undefined) drop(node, entry)
+          const node = nodes.get(chain)
+          if (node !== undefined) drop(node, record)
         }),
       receiptOf: (chain, txHash) =>
         Effect.suspend(() => {
-          const seen = receipts.get(txHash)
+          const seen = receipts.get(chain)?.get(txHash)
           if (seen !== undefined) return Effect.succeed(seen)
           return chain.receipt(txHash).pipe(
             Effect.filterOrFail(
@@ -283,10 +310,10 @@ export const make = (options: {
             Effect.orDieWith(() => new Error("the node does not give the receipt of a mined transaction"))
           )
         }),
+      inFlight,
       room: (lane, below) =>
         Effect.gen(function* () {
-          while ((inFlight.get(laneOf(lane)) ?? 0) >= below)
-            yield* releases.wait((yield* Clock.currentTimeMillis) + 1_000)
+          while (inFlight(lane) >= below) yield* releases.wait((yield* Clock.currentTimeMillis) + 1_000)
         })
     }
     return watcher

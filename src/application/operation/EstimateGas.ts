@@ -13,6 +13,7 @@ import type { Engine } from "../engine/Engine.js"
 import * as Estimation from "../engine/Estimation.js"
 import * as Keys from "../engine/Keys.js"
 import * as Preparation from "../engine/Preparation.js"
+import * as Submitter from "../engine/Submitter.js"
 import * as Wallets from "../engine/Wallets.js"
 import type { Failure } from "../Failure.js"
 import type { AbiStore } from "../ports/AbiStore.js"
@@ -111,7 +112,8 @@ export const run = (
         else nonces.set(index, Nonce.make(key, 0n))
       }
     }
-    const conditions = { validUntil: 0, validAfter: 0, bundler: submitter }
+    const bundler = Submitter.boundTo(profile, submitter)
+    const conditions = { validUntil: 0, validAfter: 0, bundler }
     const estimate = yield* Estimation.estimate({
       ground,
       entryPointCode: look.entryPointCode,
@@ -140,7 +142,7 @@ export const run = (
         encodedUserOp: UserOperation.encode(version, op),
         userOpHash,
         signingHash: Conditions.signingHash(userOpHash, conditions),
-        bundler: submitter,
+        bundler,
         aggrIndexes: [index]
       }
     })

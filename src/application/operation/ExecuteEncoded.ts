@@ -21,6 +21,7 @@ import type { AnsweredElsewhere } from "../engine/Requests.js"
 import * as Results from "../engine/Results.js"
 import type * as Sending from "../engine/Sending.js"
 import * as Submission from "../engine/Submission.js"
+import * as Submitter from "../engine/Submitter.js"
 import { type Failure, invalid, notAvailable, unprocessable } from "../Failure.js"
 import type { AbiStore } from "../ports/AbiStore.js"
 import type { Bundler, OpOutcome } from "../ports/Bundler.js"
@@ -82,6 +83,7 @@ const work = (
     const { chain, profile, trust } = connection
     const ground = yield* Preparation.ground(connection, settings, signer.address)
     const { chainId, entryPoint, spaceOf } = ground
+    const bundler = Submitter.boundTo(profile, signer.address)
     const given = yield* GivenOps.read(operations, ground)
     const journal = yield* Journal
     const { releases } = yield* Engine
@@ -157,11 +159,11 @@ const work = (
               )
             const validUntil = Preparation.validUntil(look.block)
             proofs.set(each.index, {
-              conditions: { validUntil, validAfter: 0, bundler: signer.address },
+              conditions: { validUntil, validAfter: 0, bundler },
               proof: null
             })
           } else {
-            const found = GivenOps.conditionsOf({ ...each, proof: each.proof }, owners, signer.address)
+            const found = GivenOps.conditionsOf({ ...each, proof: each.proof }, owners, bundler)
             if (Either.isLeft(found))
               failed.set(each.index, elementFailure("invalid_signature", `invalid signature: ${found.left}`))
             else proofs.set(each.index, found.right)

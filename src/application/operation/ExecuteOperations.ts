@@ -20,6 +20,7 @@ import type { AnsweredElsewhere } from "../engine/Requests.js"
 import * as Results from "../engine/Results.js"
 import type * as Sending from "../engine/Sending.js"
 import * as Submission from "../engine/Submission.js"
+import * as Submitter from "../engine/Submitter.js"
 import * as Wallets from "../engine/Wallets.js"
 import type { Failure } from "../Failure.js"
 import type { AbiStore } from "../ports/AbiStore.js"
@@ -144,7 +145,7 @@ const work = (
         const conditions = {
           validUntil: Preparation.validUntil(look.block),
           validAfter: 0,
-          bundler: signer.address
+          bundler: Submitter.boundTo(profile, signer.address)
         }
         const estimate = yield* Estimation.estimate({
           ground,

@@ -58,6 +58,20 @@ export const kind = { endpoint: "/transactSigner", Request, Response }
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
   Effect.flatMap(Engine, ({ requests }) => requests.run(kind, caller, request, work(caller, request)))
 
+/** 422 when the address has not so many wei, whatever else is on its way. */
+const affordable = (address: Address.Address, balance: bigint, cost: bigint): Effect.Effect<void, Failure> =>
+  cost <= balance
+    ? Effect.void
+    : Effect.fail(
+        unprocessable("insufficient_funds", [
+          {
+            path: "settings.signer",
+            message: `insufficient funds: ${address} lacks ${cost - balance} wei`,
+            missing: (cost - balance).toString()
+          }
+        ])
+      )
+
 const work = (
   caller: Caller,
   request: Request
@@ -81,14 +95,20 @@ const work = (
     const transaction = { from: signer.address, to, data, value }
 
     const prepare = Effect.gen(function* () {
-      const [prices, estimate, seen] = yield* Effect.all(
+      const refused = Effect.mapError(Connection.refusal(trust))
+      const [prices, balance, estimated, called] = yield* Effect.all(
         [
           Prices.now(connection, buffers.price),
-          Effect.mapError(chain.estimateGas(transaction), Connection.refusal(trust)),
-          Effect.mapError(chain.call(transaction), Connection.refusal(trust))
+          refused(chain.balance(signer.address)),
+          Effect.either(refused(chain.estimateGas(transaction))),
+          Effect.either(refused(chain.call(transaction)))
         ],
         { concurrency: "unbounded" }
       )
+      // Before what the node says of it, which nodes put in words of their own.
+      yield* affordable(signer.address, balance, value)
+      const estimate = yield* estimated
+      const seen = yield* called
       if (!estimate.success || !seen.success)
         return yield* Effect.fail(
           unprocessable("execution_failed", [
@@ -105,6 +125,7 @@ const work = (
         )
       const payload = { ...transaction, gasLimit: BigInts.min(gasLimit, bound), prices }
       const l1Fee = yield* L1Fees.ofTransaction(connection, { ...payload, chainId: profile.chainId })
+      yield* affordable(signer.address, balance, value + payload.gasLimit * prices.maxFeePerGas + l1Fee)
       return { ...payload, l1Fee, returned: seen.data }
     })
 

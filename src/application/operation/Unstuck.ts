@@ -31,7 +31,7 @@ export const Request = Schema.Struct({
   }),
   fillUnknown: optional(Schema.Boolean).annotations({
     description:
-      "Also replace waiting transactions that the service did not send, by a transfer of nothing to the signer itself."
+      "Also replace waiting transactions that the service did not send, by a transfer of nothing to the signer itself. What they pay is not known: where the node finds the transfer too cheap, raise percentTxGasPriceOvershoot."
   })
 }).annotations({ identifier: "UnstuckRequest" })
 export type Request = typeof Request.Type

@@ -47,11 +47,18 @@ export interface OpOutcome {
   readonly revertData: Hex | null
 }
 
+/** Why an op of a bundle was not sent. */
+export interface Refusal {
+  readonly message: string
+  /** For now, or because one before it was not sent: worth another look, a bit later. */
+  readonly passing: boolean
+}
+
 /**
  * Nothing of the bundle was sent.
  *
  * - `rejected`: ops would fail in the bundle; `dropped` has the revert data of each of them
- * - `refusedByBundler`: somebody else's bundler does not take an op; `message` is the reason in words
+ * - `refusedByBundler`: somebody else's bundler can not be used; `message` is the reason in words
  * - `signerRefused`, `signerUnavailable`: the submitter did not sign
  * - `insufficientFunds`: the submitter can not pay `missing` wei
  * - `nodeFailed`: the node could not be asked
@@ -75,8 +82,9 @@ export class Bundler extends Context.Tag("castellan/Bundler")<
   {
     /**
      * Sends the bundle, alone or with those of other requests. When it returns, the journal has its ops as `sent`, and what
-     * becomes of them is noted there, whoever waits for it. When it fails, they are `accepted` as before.
+     * becomes of them is noted there, whoever waits for it; those of them that somebody else's bundler refused, which it
+     * returns, are `accepted` as before. When it fails, all of them are.
      */
-    readonly submit: (bundle: Bundle) => Effect.Effect<void, BundlerError>
+    readonly submit: (bundle: Bundle) => Effect.Effect<ReadonlyMap<Bytes32, Refusal>, BundlerError>
   }
 >() {}

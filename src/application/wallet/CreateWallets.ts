@@ -24,6 +24,7 @@ import type { AnsweredElsewhere } from "../engine/Requests.js"
 import * as Results from "../engine/Results.js"
 import type * as Sending from "../engine/Sending.js"
 import * as Submission from "../engine/Submission.js"
+import * as Submitter from "../engine/Submitter.js"
 import { type Detail, type Failure, invalid, unprocessable } from "../Failure.js"
 import type { AbiStore } from "../ports/AbiStore.js"
 import type { Bundler } from "../ports/Bundler.js"
@@ -136,7 +137,7 @@ const work = (
         const conditions = {
           validUntil: Preparation.validUntil(look.block),
           validAfter: 0,
-          bundler: signer.address
+          bundler: Submitter.boundTo(profile, signer.address)
         }
         const deploymentOf = ({ salt }: WantedWallets.Wanted): Deployment.Deployment => ({
           saltHash: Salt.hash(salt),

@@ -1,3 +1,8 @@
+import type * as Address from "../evm/Address.js"
+import type * as Hex from "../evm/Hex.js"
+import * as Keccak from "../evm/Keccak.js"
+import * as Words from "../evm/Words.js"
+
 /**
  * Nonces of ERC-4337: the high 192 bits are a key, the low 64 a sequence that the EntryPoint counts per
  * (wallet, key). Ops of different keys are independent of each other.
@@ -12,6 +17,12 @@ export const keyOf = (nonce: bigint): bigint => BigInt.asUintN(192, nonce >> 64n
 
 /** The 64-bit sequence. */
 export const sequenceOf = (nonce: bigint): bigint => BigInt.asUintN(64, nonce)
+
+const getNonce = Keccak.selector("getNonce(address,uint192)")
+
+/** Calldata by which the EntryPoint is asked for the next nonce of a wallet's key; it answers one word. */
+export const question = (wallet: Address.Address, key: bigint): Hex.Hex =>
+  Words.call(getNonce, [Words.address(wallet), Words.uint(key, 192)])
 
 /** A range of 192-bit keys, both ends included. */
 export interface Keys {

@@ -48,6 +48,8 @@ export interface Options {
   readonly blockTime: number | null
   /** What the service shall use as its node's URL, given the chain's own: a proxy in front of it. Default: itself. */
   readonly nodeUrl?: (chainUrl: string) => Effect.Effect<string, never, Scope.Scope>
+  /** Fields of the network's configuration, beside or in place of those of a development stack. */
+  readonly network?: Readonly<Record<string, unknown>>
 }
 
 /** The development stack does not start; `message` says why. */
@@ -82,7 +84,7 @@ const pepper = "development only, known to everybody"
 const configFile = (
   dev: DevChain.DevChain,
   nodeUrl: string,
-  port: number,
+  { network, port }: Options,
   folder: string,
   hashes: Readonly<Record<Tier, string>>
 ) => ({
@@ -112,7 +114,8 @@ const configFile = (
       beaconAdminCreationCode: walletProxyCreationCode,
       implementationCodeHash: dev.implementationCodeHash,
       confirmations: 1,
-      pollIntervalMillis: 50
+      pollIntervalMillis: 50,
+      ...network
     }
   ]
 })
@@ -148,7 +151,7 @@ export const start = (
     const file = configFile(
       dev,
       nodeUrl,
-      options.port,
+      options,
       folder,
       byTier(({ hash }) => hash)
     )

@@ -139,7 +139,7 @@ describe("a wallet whose nonce keys were leased when the service was killed", ()
       async (rig) => {
         const ids = Array.from({ length: 16 }, (_, n) => Rig.idOf(`${rig.signer.address} lease ${n}`))
         rig.supervisor.arm()
-        const answers = await Promise.all(ids.map((id, n) => rig.execute(`lease ${n}`, rig.hit("a", id))))
+        const answers = await Promise.all(ids.map((id, n) => rig.execute(`lease-${n}`, rig.hit("a", id))))
         expect(rig.supervisor.restarts()).toBe(1)
         for (const answer of answers) expect(answer).toMatchObject(success)
         expect(await Promise.all(ids.map(rig.count))).toEqual(ids.map(() => 1))

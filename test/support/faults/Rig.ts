@@ -29,6 +29,8 @@ export interface Rig<Node> {
     body: unknown,
     patience?: number
   ) => Promise<Answer | null>
+  /** A GET by the account of requests under this key; null when the connection was lost. */
+  readonly get: (path: string, key: string) => Promise<Answer | null>
   /** Asks with the same key until there is a final answer. */
   readonly insist: (path: string, key: string | null, body: unknown) => Promise<Answer>
   readonly execute: (key: string, ...operations: ReadonlyArray<unknown>) => Promise<Answer>
@@ -135,7 +137,7 @@ export const start = async <Node extends { readonly url: string; readonly stop: 
   ).body as unknown as ReadonlyArray<{ readonly wallet: string }>
   for (const { wallet } of predictions)
     await world.send("anvil_setBalance", wallet, `0x${(10n * ether).toString(16)}`)
-  const created = await insist("/create", `${rigs} wallets`, { accounts, settings })
+  const created = await insist("/create", `wallets-${rigs}`, { accounts, settings })
   if (created.body.status !== 1) throw new Error(`the wallets were not created: ${JSON.stringify(created)}`)
 
   const own = rigs
@@ -153,6 +155,7 @@ export const start = async <Node extends { readonly url: string; readonly stop: 
       funcParams: [id]
     }),
     once: (path, key, body, patience) => exchange(supervisor, question(path, key, body, patience)),
+    get: (path, key) => exchange(supervisor, { ...question(path, key, null), key: null }, "GET"),
     insist,
     execute: (key, ...operations) => insist("/execute", key, { operations, settings }),
     count: async (id) => Number(await world.counter.getFunction("count")(id)),

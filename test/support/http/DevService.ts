@@ -18,6 +18,7 @@ export interface Envelope {
     readonly [name: string]: unknown
   }>
   readonly txHash?: string
+  readonly txHashes?: ReadonlyArray<string>
   readonly returnData?: ReadonlyArray<Readonly<Record<string, OperationResult>>>
 }
 
@@ -55,6 +56,16 @@ export type CreateResult = TransactionResult<{
   readonly wallet: string
   readonly error?: string
 }>
+
+export interface RequestState {
+  readonly requestId: string
+  readonly endpoint: string
+  readonly state: "pending" | "final"
+  readonly acceptedAt: number
+  readonly txHashes: ReadonlyArray<string>
+  readonly httpStatus: number | null
+  readonly answer: unknown
+}
 
 export interface Prediction {
   readonly salt: string
@@ -103,6 +114,12 @@ export interface DevService {
   readonly ok: <Body>(path: string, body: unknown) => Promise<Body>
   /** The body of an answer that must have this status. */
   readonly refused: (status: number, path: string, body: unknown, ask?: Ask) => Promise<Envelope>
+  /** Asks a writing endpoint under an idempotency key. */
+  readonly keyed: <Body>(path: string, body: unknown, key: string, ask?: Ask) => Promise<Answer<Body>>
+  /** GET of what became of a request. */
+  readonly request: <Body = RequestState>(requestId: string, ask?: Ask) => Promise<Answer<Body>>
+  /** Switches mining with each transaction on or off; switched on, it mines what has waited. */
+  readonly automine: (on: boolean) => Promise<void>
   /** Addresses of wallets of custody 1. */
   readonly predict: (...salts: ReadonlyArray<string>) => Promise<ReadonlyArray<string>>
   readonly fund: (address: string, wei?: bigint) => Promise<void>
@@ -159,7 +176,8 @@ export const start = async (options: Partial<DevStack.Options> = {}): Promise<De
 
   /** Throws when the contract does not describe this answer. */
   const describes = (path: string, method: string, status: number, json: Json) => {
-    const operation = openapi.paths[path]?.[method.toLowerCase()]
+    const template = path.replace(/^\/requests\/[^/]+$/, "/requests/{requestId}")
+    const operation = openapi.paths[template]?.[method.toLowerCase()]
     if (operation === undefined) return
     const response = operation.responses[status]
     if (response === undefined) throw new Error(`${method} ${path}: ${status} is not in the OpenAPI document`)
@@ -208,6 +226,14 @@ export const start = async (options: Partial<DevStack.Options> = {}): Promise<De
     ask,
     ok,
     refused: (status, path, body, options) => expecting<Envelope>(status, path, body, options),
+    keyed: (path, body, key, options = {}) =>
+      ask(path, body, { ...options, headers: { ...options.headers, "idempotency-key": key } }),
+    request: (requestId, options = {}) =>
+      ask(`/requests/${requestId}`, undefined, { ...options, method: "GET" }),
+    automine: async (on) => {
+      await provider.send("evm_setAutomine", [on])
+      if (on) await provider.send("evm_mine", [])
+    },
     predict,
     fund,
     create: async (...salts) => {

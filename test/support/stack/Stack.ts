@@ -1,4 +1,5 @@
 import * as Cause from "effect/Cause"
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
@@ -7,6 +8,7 @@ import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { Contract, HDNodeWallet, JsonRpcProvider, Mnemonic, NonceManager } from "ethers"
+import * as BundlerRpc from "../../../src/adapters/json-rpc/BundlerRpc.js"
 import * as ChainRpc from "../../../src/adapters/json-rpc/ChainRpc.js"
 import * as AbiStore from "../../../src/adapters/memory/AbiStore.js"
 import * as Networks from "../../../src/adapters/memory/Networks.js"
@@ -18,8 +20,8 @@ import type { Failure } from "../../../src/application/Failure.js"
 import type { AbiStore as AbiStoreTag } from "../../../src/application/ports/AbiStore.js"
 import type { AccountId } from "../../../src/application/ports/Accounts.js"
 import type { Bundler } from "../../../src/application/ports/Bundler.js"
-import type { ChainRpc as ChainRpcTag } from "../../../src/application/ports/ChainRpc.js"
-import type { Journal as JournalTag } from "../../../src/application/ports/Journal.js"
+import { ChainRpc as ChainRpcTag } from "../../../src/application/ports/ChainRpc.js"
+import { Journal as JournalTag } from "../../../src/application/ports/Journal.js"
 import type { NetworkProfile, Networks as NetworksTag } from "../../../src/application/ports/Networks.js"
 import {
   type Signer,
@@ -65,6 +67,8 @@ export interface Stack {
   readonly suite: Suite
   readonly token: Contract
   readonly reverter: Contract
+  /** Counts calls per id. */
+  readonly counter: Contract
   /** EOA of the request's signer. */
   readonly signer: HDNodeWallet
   readonly settings: {
@@ -82,18 +86,87 @@ export interface Stack {
   /** The use case's answer. */
   readonly ask: <A, R extends Ports>(effect: Effect.Effect<A, Failure, R>) => Promise<A>
   readonly runtime: ManagedRuntime.ManagedRuntime<Ports, unknown>
+  /** Another life of the service on the same chain; who begins it ends it. */
+  readonly begin: (life?: LifeOptions) => ManagedRuntime.ManagedRuntime<Ports, unknown>
   /** The use case's failure. */
   readonly refused: <A, R extends Ports>(effect: Effect.Effect<A, Failure, R>) => Promise<Failure>
   readonly stop: () => Promise<void>
 }
 
-export interface Options {
+export interface Options extends LifeOptions {
   readonly entryPoint?: "v0.6" | "v0.7" | "v0.8"
   readonly blockTime?: number
+}
+
+/** What is particular to one life of the service. */
+export interface LifeOptions {
   readonly profile?: Partial<NetworkProfile>
+  /** File of the journal; in memory when left out. */
+  readonly database?: string
   /** Stands between the engine and the request's signer. */
   readonly wrapSigner?: (signer: Signer) => Signer
+  readonly wrapJournal?: (journal: JournalTag["Type"]) => JournalTag["Type"]
+  readonly wrapChain?: (nodes: ChainRpcTag["Type"]) => ChainRpcTag["Type"]
   readonly onExchange?: (methods: ReadonlyArray<string>) => void
+}
+
+const wrapped = <Id, Service, E>(
+  tag: Context.Tag<Id, Service>,
+  wrap: (service: Service) => Service,
+  layer: Layer.Layer<Id, E>
+): Layer.Layer<Id, E> => Layer.effect(tag, Effect.map(tag, wrap)).pipe(Layer.provide(layer))
+
+/** The application's ports over a chain with this profile. */
+const portsOf = (profile: NetworkProfile, options: LifeOptions) => {
+  const keys = PrivateKeys.layer({
+    signers: [
+      {
+        accountIds: [account],
+        clientId: "dev",
+        versionId: "1",
+        privateKey: Redacted.make(keyOf(1).privateKey)
+      },
+      {
+        accountIds: [account],
+        clientId: "dev",
+        versionId: "2",
+        privateKey: Redacted.make(keyOf(6).privateKey)
+      }
+    ],
+    system: {
+      deployer: Redacted.make(keyOf(3).privateKey),
+      serviceEoa: Redacted.make(keyOf(2).privateKey)
+    }
+  })
+  const { database = ":memory:", onExchange, wrapChain, wrapJournal, wrapSigner } = options
+  const signers =
+    wrapSigner === undefined
+      ? keys
+      : Layer.effect(
+          SignersTag,
+          Effect.map(SignersTag, ({ resolve }) => ({
+            resolve: (id, ref) => Effect.map(resolve(id, ref), wrapSigner)
+          }))
+        ).pipe(Layer.provideMerge(keys))
+  const nodes = ChainRpc.layer({
+    egress: { allowLoopback: true },
+    onExchange: ({ methods }) => onExchange?.(methods)
+  })
+  const journal = Journal.layer({ sealingKey: Redacted.make("the journal of a stack") }).pipe(
+    Layer.provide(Sqlite.layer({ filename: database }))
+  )
+  return Engine.layer.pipe(
+    Layer.provideMerge(
+      Layer.mergeAll(
+        AbiStore.layer,
+        BundlerRpc.layer(),
+        wrapChain === undefined ? nodes : wrapped(ChainRpcTag, wrapChain, nodes),
+        wrapJournal === undefined ? journal : wrapped(JournalTag, wrapJournal, journal),
+        Networks.layer({ profiles: [profile] }),
+        signers
+      )
+    )
+  )
 }
 
 let requests = 0
@@ -116,6 +189,7 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
     new Contract(await deploy(faucet, initCode(name), salt), artifact(name).abi, faucet)
   const token = await contract("TestToken")
   const reverter = await contract("Reverter")
+  const counter = await contract("Counter")
 
   const profile: NetworkProfile = {
     chainId: BigInt(anvil.chainId),
@@ -143,53 +217,9 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
     pollIntervalMillis: 25,
     ...options.profile
   }
-  const keys = PrivateKeys.layer({
-    signers: [
-      {
-        accountIds: [account],
-        clientId: "dev",
-        versionId: "1",
-        privateKey: Redacted.make(signer.privateKey)
-      },
-      {
-        accountIds: [account],
-        clientId: "dev",
-        versionId: "2",
-        privateKey: Redacted.make(keyOf(6).privateKey)
-      }
-    ],
-    system: {
-      deployer: Redacted.make(keyOf(3).privateKey),
-      serviceEoa: Redacted.make(keyOf(2).privateKey)
-    }
-  })
-  const { wrapSigner } = options
-  const signers =
-    wrapSigner === undefined
-      ? keys
-      : Layer.effect(
-          SignersTag,
-          Effect.map(SignersTag, ({ resolve }) => ({
-            resolve: (id, ref) => Effect.map(resolve(id, ref), wrapSigner)
-          }))
-        ).pipe(Layer.provideMerge(keys))
-  const layer = Engine.layer.pipe(
-    Layer.provideMerge(
-      Layer.mergeAll(
-        AbiStore.layer,
-        ChainRpc.layer({
-          egress: { allowLoopback: true },
-          onExchange: ({ methods }) => options.onExchange?.(methods)
-        }),
-        Journal.layer({ sealingKey: Redacted.make("the journal of a stack") }).pipe(
-          Layer.provide(Sqlite.layer({ filename: ":memory:" }))
-        ),
-        Networks.layer({ profiles: [profile] }),
-        signers
-      )
-    )
-  )
-  const runtime = ManagedRuntime.make(layer)
+  const begin = (life: LifeOptions = {}) =>
+    ManagedRuntime.make(portsOf({ ...profile, ...life.profile }, { ...options, ...life }))
+  const runtime = begin()
   if (options.blockTime !== undefined) await provider.send("evm_setIntervalMining", [options.blockTime])
 
   const initCodeHash = Either.getOrThrow(
@@ -233,6 +263,7 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
     suite,
     token,
     reverter,
+    counter,
     signer,
     settings,
     caller,
@@ -249,6 +280,7 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
     },
     balanceOf: (holder) => token.getFunction("balanceOf")(holder),
     runtime,
+    begin,
     ask: (effect) => runtime.runPromise(effect),
     refused: async (effect) => {
       const exit = await runtime.runPromiseExit(effect)

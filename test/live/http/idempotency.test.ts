@@ -1,0 +1,352 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import {
+  type Answer,
+  type CreateResult,
+  type DevService,
+  type Envelope,
+  type Estimate,
+  elementAt,
+  first,
+  type RequestState,
+  start,
+  type TransactionResult
+} from "../../support/http/DevService.js"
+
+let service: DevService
+let wallet: string
+beforeAll(async () => {
+  service = await start({ network: { receiptTimeoutMillis: 1_000 } })
+  wallet = first(await service.create("main"))
+})
+afterAll(() => service.stop())
+
+const recipient = "0x000000000000000000000000000000000000dEaD"
+
+let keys = 0
+/** A key that was never used. */
+const fresh = (): string => {
+  keys += 1
+  return `order-${keys}`
+}
+
+const nonce = () => service.provider.getTransactionCount(service.signer.address)
+const tokens = async (holder: string): Promise<bigint> => service.token.getFunction("balanceOf")(holder)
+
+const operation = (funcSignature: string, ...funcParams: ReadonlyArray<string>) => ({
+  operations: [{ salt: "main", walletCustody: 1, to: service.info.token, funcSignature, funcParams }],
+  settings: service.info.settings
+})
+const mint = (amount: number) => operation("mint(address,uint256)", wallet, String(amount))
+const transfer = (amount: number) => operation("transfer(address,uint256)", recipient, String(amount))
+const payment = (value: number) => ({
+  to: recipient,
+  value: String(value),
+  settings: { rpc: service.info.rpc, signer: service.info.settings.signer }
+})
+
+const execute = <Body = TransactionResult>(body: unknown, key: string) =>
+  service.keyed<Body>("/execute", body, key)
+const refusal = ({ body, status }: Answer<Envelope>) => ({ status, code: body.code })
+const reused = { status: 400, code: "idempotency_key_reused" }
+
+/** What GET /requests/{requestId} says once the request is final. */
+const settled = async (requestId: string): Promise<RequestState> => {
+  await expect
+    .poll(async () => (await service.request(requestId)).body.state, { timeout: 10_000 })
+    .toBe("final")
+  return (await service.request(requestId)).body
+}
+
+describe("the same key and the same body", () => {
+  const bodies: Readonly<Record<string, () => Promise<unknown>>> = {
+    "/execute": async () => mint(3),
+    "/transactSigner": async () => payment(5),
+    "/create": async () => {
+      const [address = ""] = await service.predict("twice")
+      await service.fund(address)
+      return { accounts: [{ salt: "twice", walletCustody: 1 }], settings: service.info.settings }
+    },
+    "/executeEncoded": async () => {
+      const { userOps } = await service.ok<Estimate>("/estimateGas", mint(4))
+      const { encodedUserOp, userOpHash } = first(userOps)
+      return {
+        operations: [{ encodedUserOp, userOpHash, walletCustody: 1 }],
+        settings: service.info.settings
+      }
+    }
+  }
+
+  it.each(Object.keys(bodies))("are one transaction and one answer: %s", async (path) => {
+    const body = await bodies[path]?.()
+    const key = fresh()
+    const before = await nonce()
+    const one = await service.keyed<TransactionResult>(path, body, key)
+    expect([one.status, one.body.status]).toEqual([200, 1])
+    for (let n = 0; n < 2; n += 1) {
+      const again = await service.keyed<TransactionResult>(path, body, key)
+      expect([again.status, again.text]).toEqual([200, one.text])
+      expect(again.headers.get("x-request-id")).not.toBe(one.headers.get("x-request-id"))
+    }
+    expect(await nonce()).toBe(before + 1)
+  })
+
+  it("ten times at once are one transaction and ten equal answers", async () => {
+    for (const [path, body] of [
+      ["/execute", mint(7)],
+      ["/transactSigner", payment(9)]
+    ] as const) {
+      const key = fresh()
+      const before = { nonce: await nonce(), tokens: await tokens(wallet) }
+      const answers = await Promise.all(
+        Array.from({ length: 10 }, () => service.keyed<TransactionResult>(path, body, key))
+      )
+      expect(answers.map(({ status, text }) => [status, text])).toEqual(
+        answers.map(() => [200, answers[0]?.text])
+      )
+      expect(answers[0]?.body.status).toBe(1)
+      expect(await nonce()).toBe(before.nonce + 1)
+      expect(await tokens(wallet)).toBe(before.tokens + (path === "/execute" ? 7n : 0n))
+    }
+  })
+
+  it("give the refusal of a key that was used with another body to whoever comes second, at once or later", async () => {
+    const key = fresh()
+    const before = await tokens(wallet)
+    const answers = await Promise.all([1, 2, 3, 4].map((amount) => execute<Envelope>(mint(amount), key)))
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400, 400])
+    const minted = answers.findIndex(({ status }) => status === 200) + 1
+    expect(await tokens(wallet)).toBe(before + BigInt(minted))
+    for (const answer of answers.filter(({ status }) => status === 400))
+      expect(refusal(answer)).toEqual(reused)
+  })
+})
+
+describe("a key", () => {
+  it("holds the bytes of the body, white space, order and escapes included", async () => {
+    const key = fresh()
+    const text = JSON.stringify(mint(1))
+    const one = await execute(text, key)
+    const before = await nonce()
+    const { operations, settings } = mint(1)
+    const others = [
+      `${text} `,
+      `\n${text}`,
+      JSON.stringify(mint(1), null, 1),
+      JSON.stringify({ settings, operations }),
+      text.replace("mint", "\\u006dint"),
+      JSON.stringify(mint(2))
+    ]
+    for (const other of others) {
+      const answer = await execute<Envelope>(other, key)
+      expect([other, refusal(answer)]).toEqual([other, reused])
+      expect(answer.body.error).toBe("idempotency key reused")
+      expect(answer.body.details.map(({ path }) => path)).toEqual(["Idempotency-Key"])
+    }
+    expect(await nonce()).toBe(before)
+    expect((await execute(text, key)).text).toBe(one.text)
+  })
+
+  it("is of one endpoint: another one takes it for a request of its own", async () => {
+    const key = fresh()
+    const executed = await execute(mint(1), key)
+    const paid = await service.keyed<TransactionResult>("/transactSigner", payment(1), key)
+    expect([executed.status, paid.status]).toEqual([200, 200])
+    expect(paid.body.txHash).not.toBe(executed.body.txHash)
+  })
+
+  it("is of one account: another one takes it for a request of its own", async () => {
+    const key = fresh()
+    const before = await nonce()
+    const one = await service.keyed<TransactionResult>("/transactSigner", payment(1), key)
+    const other = await service.keyed<TransactionResult>("/transactSigner", payment(2), key, {
+      key: service.info.apiKeys.pro
+    })
+    expect([one.status, other.status]).toEqual([200, 200])
+    expect(other.body.txHash).not.toBe(one.body.txHash)
+    expect(await nonce()).toBe(before + 2)
+  })
+
+  it("keeps capitals apart", async () => {
+    const key = fresh()
+    const one = await execute(mint(1), key)
+    const other = await execute(mint(1), key.toUpperCase())
+    expect(other.body.txHash).not.toBe(one.body.txHash)
+  })
+
+  it("may be 255 of any visible characters, and is refused in any other shape before anything happens", async () => {
+    const visible = Array.from({ length: 94 }, (_, n) => String.fromCharCode(33 + n)).join("")
+    const longest = `${visible}${"k".repeat(255 - visible.length)}`
+    const one = await execute(mint(1), longest)
+    expect([one.status, (await execute(mint(1), longest)).text]).toEqual([200, one.text])
+    const before = await nonce()
+    for (const wrong of ["", `${longest}k`, "a b", "a\tb", "caf\u00e9", "a, b"]) {
+      const answer = await execute<Envelope>(mint(1), wrong)
+      expect([wrong, refusal(answer)]).toEqual([wrong, { status: 400, code: "invalid_request" }])
+      expect(answer.body.details.map(({ path }) => path)).toEqual(["Idempotency-Key"])
+    }
+    expect(await nonce()).toBe(before)
+  })
+
+  it.each(["/predict", "/check", "/estimateGas", "/read", "/receipt", "/getSigner", "/addEvent"])(
+    "is refused where nothing is sent: %s",
+    async (path) => {
+      const answer = await service.keyed<Envelope>(path, {}, fresh())
+      expect(refusal(answer)).toEqual({ status: 400, code: "invalid_request" })
+      expect(answer.body.details.map((detail) => detail.path)).toEqual(["Idempotency-Key"])
+    }
+  )
+})
+
+describe("a refusal before acceptance", () => {
+  it("leaves the key free, for the same body as soon as it can succeed", async () => {
+    const key = fresh()
+    const body = transfer(1_000_000)
+    const poor = await execute<Envelope>(body, key)
+    expect(refusal(poor)).toEqual({ status: 422, code: "execution_failed" })
+    expect((await service.request<Envelope>(poor.body.requestId)).status).toBe(404)
+    await (await service.token.getFunction("mint")(wallet, 1_000_000)).wait()
+    const rich = await execute(body, key)
+    expect([rich.status, rich.body.status]).toEqual([200, 1])
+    expect((await execute(body, key)).text).toBe(rich.text)
+  })
+
+  it("leaves the key free, for another body too, whatever refused it", async () => {
+    const key = fresh()
+    const wrong: ReadonlyArray<readonly [unknown, number]> = [
+      ["{", 400],
+      [{}, 400],
+      [{ ...mint(1), settings: { ...service.info.settings, rpc: "http://127.0.0.1:1" } }, 400],
+      [
+        { ...mint(1), settings: { ...service.info.settings, signer: { clientId: "x", versionId: "1" } } },
+        401
+      ],
+      [transfer(10 ** 9), 422]
+    ]
+    for (const [body, status] of wrong) expect((await execute<Envelope>(body, key)).status).toBe(status)
+    expect((await execute(mint(1), key)).body.status).toBe(1)
+    expect(refusal(await execute<Envelope>(mint(2), key))).toEqual(reused)
+  })
+
+  it("and an answer that had nothing to send leave the key free", async () => {
+    const key = fresh()
+    const { settings } = service.info
+    const existing = { accounts: [{ salt: "main", walletCustody: 1 }], settings }
+    const known = await service.keyed<CreateResult>("/create", existing, key)
+    expect([known.status, known.body.status]).toEqual([200, 2])
+    expect((await service.request<Envelope>(String(known.headers.get("x-request-id")))).status).toBe(404)
+    const [address = ""] = await service.predict("later")
+    await service.fund(address)
+    const created = await service.keyed<CreateResult>(
+      "/create",
+      { accounts: [{ salt: "later", walletCustody: 1 }], settings },
+      key
+    )
+    expect([created.status, created.body.status]).toEqual([200, 1])
+  })
+})
+
+describe("a request whose outcome is unknown", () => {
+  const cases: ReadonlyArray<readonly [string, () => Promise<unknown>]> = [
+    ["/execute", async () => mint(11)],
+    ["/transactSigner", async () => payment(13)],
+    [
+      "/create",
+      async () => {
+        const [address = ""] = await service.predict("slow")
+        await service.fund(address)
+        return { accounts: [{ salt: "slow", walletCustody: 1 }], settings: service.info.settings }
+      }
+    ]
+  ]
+
+  it.each(cases)(
+    "is pending until it is mined, then final for every way of asking: %s",
+    async (path, make) => {
+      const body = await make()
+      const key = fresh()
+      const before = await nonce()
+      const began = Math.floor(Date.now() / 1_000)
+      await service.automine(false)
+      const unknown = await service.keyed<Envelope>(path, body, key)
+      expect(refusal(unknown)).toEqual({ status: 422, code: "outcome_unknown" })
+      const { requestId, txHash = "", txHashes } = unknown.body
+      expect(requestId).toBe(unknown.headers.get("x-request-id"))
+      expect(txHashes).toEqual([txHash])
+      expect((await service.provider.getTransaction(txHash))?.blockNumber).toBe(null)
+
+      const pending = await service.request(requestId)
+      expect([pending.status, pending.body]).toEqual([
+        200,
+        {
+          requestId,
+          endpoint: path,
+          state: "pending",
+          acceptedAt: expect.any(Number),
+          txHashes: [txHash],
+          httpStatus: null,
+          answer: null
+        }
+      ])
+      expect(pending.body.acceptedAt).toBeGreaterThanOrEqual(began)
+      expect(pending.body.acceptedAt).toBeLessThanOrEqual(Math.ceil(Date.now() / 1_000))
+
+      const other = await service.keyed<Envelope>(path, `${JSON.stringify(body)} `, key)
+      expect(refusal(other)).toEqual(reused)
+
+      const repeat = service.keyed<TransactionResult>(path, body, key)
+      await service.automine(true)
+      const answer = await repeat
+      expect([answer.status, answer.body.status, answer.body.txHash]).toEqual([200, 1, txHash])
+      const final = await settled(requestId)
+      expect(final).toEqual({ ...pending.body, state: "final", httpStatus: 200, answer: answer.body })
+      expect((await service.keyed(path, body, key)).text).toBe(answer.text)
+      expect(await nonce()).toBe(before + 1)
+    }
+  )
+
+  it("of which nobody asks again is final all the same", async () => {
+    const before = await tokens(wallet)
+    await service.automine(false)
+    const { body } = await service.ask<Envelope>("/execute", mint(17))
+    expect(body.code).toBe("outcome_unknown")
+    await service.automine(true)
+    const { answer, httpStatus } = await settled(body.requestId)
+    expect(httpStatus).toBe(200)
+    const result = answer as TransactionResult
+    expect(elementAt(result.returnData, 0)).toMatchObject({ success: true, txHash: body.txHash })
+    expect(await tokens(wallet)).toBe(before + 17n)
+  })
+
+  it("is not told to another account, which hears the same as of an id that never was", async () => {
+    await service.automine(false)
+    const { body } = await service.ask<Envelope>("/transactSigner", payment(1))
+    const key = service.info.apiKeys.pro
+    const asked = [body.requestId, globalThis.crypto.randomUUID(), "x", "%00", "..%2Fexecute", "%F0%9F%8F%B0"]
+    const told = await Promise.all(asked.map((id) => service.request<Envelope>(id, { key })))
+    await service.automine(true)
+    await settled(body.requestId)
+    told.push(await service.request<Envelope>(body.requestId, { key }))
+    for (const { body: envelope, headers, status } of told)
+      expect({ status, ...envelope, requestId: headers.get("x-request-id") }).toEqual({
+        status: 404,
+        error: "request not found",
+        code: "request_not_found",
+        requestId: envelope.requestId,
+        details: []
+      })
+  })
+})
+
+describe("the requestId of a success", () => {
+  it("is in its header, and leads to the answer as it was given", async () => {
+    const answer = await execute(mint(1), fresh())
+    const { body } = await service.request(String(answer.headers.get("x-request-id")))
+    expect(body).toMatchObject({
+      endpoint: "/execute",
+      state: "final",
+      httpStatus: 200,
+      txHashes: answer.body.txHashes,
+      answer: answer.body
+    })
+  })
+})
