@@ -9,6 +9,7 @@ import type { RawLog } from "../domain/evm/RawLog.js"
 import type { Caller } from "./Caller.js"
 import { type InvalidRequest, invalid } from "./Failure.js"
 import { AbiStore } from "./ports/AbiStore.js"
+import { OperatorAbi } from "./ports/OperatorAbi.js"
 
 /** How one request's logs and reverts become readable. */
 export interface Decoding {
@@ -32,7 +33,10 @@ const keeping = <A, B>(make: (list: ReadonlyArray<A>) => B): ((list: ReadonlyArr
 const eventIndex = keeping(Log.index)
 const errorIndex = keeping(Revert.index)
 
-/** Definitions in order of precedence: the request's `useABI`, the account's registered ones, the built-in ones. */
+/**
+ * Definitions in order of precedence: the request's `useABI`, the account's registered ones, the operator's, the
+ * built-in ones.
+ */
 export const load = (
   caller: Caller,
   useABI: ReadonlyArray<unknown> | undefined,
@@ -40,6 +44,7 @@ export const load = (
 ): Effect.Effect<Decoding, InvalidRequest, AbiStore> =>
   Effect.gen(function* () {
     const store = yield* AbiStore
+    const operator = yield* OperatorAbi
     const own = yield* Either.mapLeft(UseAbi.parse(useABI ?? []), ({ index, message }) =>
       invalid("invalid_request", [{ path: `${path}[${index}]`, message }])
     )
@@ -47,7 +52,17 @@ export const load = (
     const [events, errors] = yield* Effect.orDie(
       Effect.all([store.events(accountId), store.errors(accountId)])
     )
-    const revert = Revert.layered([Revert.index(own.errors), errorIndex(errors), BuiltIn.errorIndex])
-    const log = Log.layered([Log.index(own.events), eventIndex(events), BuiltIn.eventIndex])
+    const revert = Revert.layered([
+      Revert.index(own.errors),
+      errorIndex(errors),
+      errorIndex(operator.errors),
+      BuiltIn.errorIndex
+    ])
+    const log = Log.layered([
+      Log.index(own.events),
+      eventIndex(events),
+      eventIndex(operator.events),
+      BuiltIn.eventIndex
+    ])
     return { revert: (data) => revert(data).message, log }
   })

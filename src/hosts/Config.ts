@@ -8,6 +8,7 @@ import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import type { AccountId, Scope, Tier } from "../application/ports/Accounts.js"
 import type { NetworkProfile } from "../application/ports/Networks.js"
+import * as UseAbi from "../domain/abi/UseAbi.js"
 import { type AccountNetwork, ConfigFile } from "./ConfigFile.js"
 import type { Problem, Secret } from "./FileFields.js"
 import * as KeysConfig from "./KeysConfig.js"
@@ -39,6 +40,8 @@ export interface Config {
   readonly keys: KeysConfig.KeysConfig
   readonly networks: ReadonlyArray<NetworkProfile>
   readonly accountNetworks: ReadonlyArray<NetworkProfiles.AccountProfile>
+  /** Definitions for all accounts. */
+  readonly abi: UseAbi.UseAbi
   readonly limits: {
     readonly bodyBytes: number
     readonly arrayElements: number
@@ -167,6 +170,10 @@ export const fromText = (
       development: file.profile === "development"
     })
     problems.push(...profiles.problems)
+    const abi = Either.getOrElse(UseAbi.parse(file.abi ?? []), ({ index, message }) => {
+      problems.push({ path: `abi[${index}]`, message })
+      return UseAbi.empty
+    })
     if (problems.length > 0) return Either.left(failure(problems, where))
     return Either.right({
       profile: file.profile,
@@ -183,6 +190,7 @@ export const fromText = (
       keys,
       networks: profiles.networks,
       accountNetworks: profiles.accountNetworks,
+      abi,
       limits: { ...defaultLimits, ...file.limits }
     })
   })

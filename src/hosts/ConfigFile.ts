@@ -103,6 +103,7 @@ export const ConfigFile = Schema.Struct({
   accounts: Schema.Array(Account),
   ...keyFields,
   networks: Schema.Array(Network),
+  abi: optional(Schema.Array(Schema.Unknown)),
   limits: optional(
     Schema.Struct({
       bodyBytes: optional(integer(1_024, 8 * 1_024 * 1_024)),

@@ -23,11 +23,13 @@ import type { ChainRpc as ChainRpcPort } from "../application/ports/ChainRpc.js"
 import { Journal as JournalPort } from "../application/ports/Journal.js"
 import { KeyProviderError } from "../application/ports/KeyProvider.js"
 import type { Networks as NetworksPort } from "../application/ports/Networks.js"
+import { OperatorAbi } from "../application/ports/OperatorAbi.js"
 import type { RateLimit as RateLimitPort } from "../application/ports/RateLimit.js"
 import type { Signers as SignersPort, SystemSigners } from "../application/ports/Signers.js"
 import * as Recovery from "../application/Recovery.js"
 import * as KeyRing from "../application/signing/KeyRing.js"
 import type { Provider, Registry } from "../application/signing/KeyRingRegistry.js"
+import * as RingKeyLimits from "../application/signing/RingKeyLimits.js"
 import type { Config } from "./Config.js"
 import type { ProviderConfig } from "./KeysConfig.js"
 
@@ -61,6 +63,7 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
   const journal = Layer.provide(Journal.layer({ sealingKey: config.keyPepper }), sql)
   const adapters = Layer.mergeAll(
     Layer.provide(AbiStore.layer, sql),
+    Layer.succeed(OperatorAbi, config.abi),
     BundlerRpc.layer(),
     Accounts.layer({ pepper: config.keyPepper, accounts: config.accounts }),
     ChainRpc.layer({ egress: { allowLoopback: config.profile === "development" } }),
@@ -95,6 +98,9 @@ const loaded = <M, A, R>(
 
 /** Keystores take about a second of work each. */
 const atLeisure = { attemptMillis: 60_000, resolveMillis: 60_000 }
+
+/** One transaction carries many digests and may wait for an approver: it has all the time there is. */
+const patient = { attemptMillis: RingKeyLimits.defaults.totalMillis, inFlight: 4 }
 
 /** What a configured provider is made of. */
 export const provider = (config: ProviderConfig): Provider => {
@@ -134,11 +140,14 @@ export const provider = (config: ProviderConfig): Provider => {
           ({ make }) => make(config)
         )
       }
-    default:
+    case "fireblocks":
       return {
-        open: Effect.fail(
-          new KeyProviderError({ reason: "unsuitable", message: `provider kind ${kind} is not available` })
-        )
+        open: loaded(
+          kind,
+          () => import("../adapters/fireblocks/KeyProvider.js"),
+          ({ make }) => make(config)
+        ),
+        limits: patient
       }
   }
 }

@@ -11,6 +11,7 @@ import type { Caller } from "../Caller.js"
 import { type InvalidRequest, invalid } from "../Failure.js"
 import { optional, RpcUrl } from "../Fields.js"
 import { AbiStore } from "../ports/AbiStore.js"
+import { OperatorAbi } from "../ports/OperatorAbi.js"
 
 /** Contracts that one request may name. */
 export const maxContracts = 256
@@ -65,7 +66,8 @@ const known = (
     )
     const store = yield* AbiStore
     const registered = yield* Effect.orDie(store.events(caller.principal.accountId))
-    return [...own.events, ...registered, ...BuiltIn.events]
+    const operator = yield* OperatorAbi
+    return [...own.events, ...registered, ...operator.events, ...BuiltIn.events]
   })
 
 const wrong = (path: string, message: string) => invalid("invalid_request", [{ path, message }])

@@ -25,6 +25,10 @@ export const access = (caller: Caller, { rpc, trust }: Connection, key: LaneAcce
   trust
 })
 
+/** What the adapter says of a failure, in its own words. The node is named beside it. */
+const whyOf = ({ message, origin }: ChainRpcError): string =>
+  message.startsWith(`${origin}: `) ? message.slice(origin.length + 2) : message
+
 /** What a failing node means for the request, as long as nothing was sent. */
 export const refusal = (
   trust: "caller" | "operator",
@@ -54,11 +58,16 @@ export const refusal = (
         return invalid("invalid_rpc", [{ path, message: `${error.origin} limits the rate of requests` }])
       case "notAnRpc":
         return invalid("invalid_rpc", [
-          { path, message: `${error.origin} does not answer as a JSON-RPC node` }
+          { path, message: `${error.origin} does not answer as a JSON-RPC node: ${whyOf(error)}` }
         ])
       case "unreachable":
         return invalid("invalid_rpc", [
-          { path, message: "network connection failed: RPC endpoint unreachable" }
+          {
+            path,
+            message: whyOf(error).startsWith("HTTP status ")
+              ? `${error.origin} answered with ${whyOf(error)}`
+              : "network connection failed: RPC endpoint unreachable"
+          }
         ])
     }
   }

@@ -6,7 +6,10 @@ export interface RingKeyLimits {
   readonly totalMillis: number
   /** Finding out the public key, all attempts. */
   readonly resolveMillis: number
-  /** Signing calls under way at once. */
+  /**
+   * Signing calls under way at once. As many as a bundle has ops, so that it takes the time of one call; few where a call
+   * carries many digests, so that they travel together.
+   */
   readonly inFlight: number
 }
 
@@ -14,7 +17,7 @@ export const defaults: RingKeyLimits = {
   attemptMillis: 8_000,
   totalMillis: 25_000,
   resolveMillis: 10_000,
-  inFlight: 4
+  inFlight: 64
 }
 
 /** The bounds of a call that no signature is made of: opening the provider, fetching a public key. */

@@ -77,9 +77,11 @@ const refuses = async (rpc: string, statuses: ReadonlyArray<number> = [400]) => 
   return answers.map(({ body }) => body)
 }
 
-const invalid = async (rpc: string) => {
-  for (const { code, error } of await refuses(rpc))
+const invalid = async (rpc: string, why = "") => {
+  for (const { code, details, error } of await refuses(rpc)) {
     expect({ code, error }).toEqual({ code: "invalid_rpc", error: "invalid rpc" })
+    expect(details[0]?.message).toContain(why)
+  }
 }
 
 const node = async (made: Promise<HostileNode>): Promise<HostileNode> => {
@@ -94,7 +96,7 @@ describe("a node", () => {
       const redirecting = await node(
         httpNode((response) => response.writeHead(status, { location: service.info.rpc }).end())
       )
-      await invalid(redirecting.url)
+      await invalid(redirecting.url, `answered with HTTP status ${status}: redirects are not followed`)
     }
   })
 
@@ -123,12 +125,12 @@ describe("a node", () => {
     ["its own secrets", `{"error":"${secret}"}`]
   ])("that answers %s is no node", async (_, body) => {
     const wrong = await node(httpNode((response) => response.writeHead(200).end(body)))
-    await invalid(wrong.url)
+    await invalid(wrong.url, "does not answer as a JSON-RPC node: ")
   })
 
   it.each([401, 403, 404, 500, 503])("that answers with status %d is no node", async (status) => {
     const failing = await node(httpNode((response) => response.writeHead(status).end(secret)))
-    await invalid(failing.url)
+    await invalid(failing.url, `answered with HTTP status ${status}`)
   })
 
   it.each(["0x", "x", 31337, null, {}, "0xzz", "-0x1", `0x${"f".repeat(70)}`])(
@@ -164,7 +166,7 @@ describe("a node", () => {
   it("that is not there is unreachable", async () => {
     const gone = await httpNode(() => undefined)
     await gone.close()
-    await invalid(gone.url)
+    await invalid(gone.url, "network connection failed: RPC endpoint unreachable")
   })
 
   it.each([

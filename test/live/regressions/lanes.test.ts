@@ -48,7 +48,7 @@ describe("a process that dies between the allocation of a nonce and its transact
     ["after", "accept"]
   ] as const)
     it(`leaves a lane that works after the restart: killed ${moment} ${step}`, async () => {
-      const rig = await rigged([{ at: "journal", step, moment, nth: 1 }])
+      const rig = await rigged([{ at: "journal", step, moment, nth: 1, atLatest: null }])
       await using(rig, async () => {
         const id = Rig.idOf(`${rig.signer.address} jam`)
         const before = await rig.nonce()

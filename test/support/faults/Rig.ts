@@ -108,7 +108,8 @@ export const start = async <Node extends { readonly url: string; readonly stop: 
   const question = (path: string, key: string | null, body: unknown, patience = 20_000): Question => ({
     path,
     apiKey: (key === null ? tenants[0] : Random.make(key).pick(tenants))?.key ?? "",
-    key,
+    // Visible ASCII only.
+    key: key === null ? null : key.replaceAll(" ", "-"),
     body,
     patience
   })

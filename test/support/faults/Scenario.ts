@@ -9,6 +9,8 @@ export type Kill =
       readonly step: string | null
       readonly moment: "before" | "after"
       readonly nth: number
+      /** A life that has not come there by then ends all the same, milliseconds; null: it does not. */
+      readonly atLatest: number | null
     }
   /** When its `nth` transaction reaches the node, or has been taken by it. */
   | { readonly at: "send"; readonly moment: "before" | "after"; readonly nth: number }
@@ -134,7 +136,7 @@ const kills = (random: Random.Random, seed: number, steps: ReadonlyArray<string>
       case 2:
         return { at: "send", moment: moment(), nth: random.int(1, 4) }
       default:
-        return { at: "journal", step: null, moment: moment(), nth: random.int(1, 40) }
+        return { at: "journal", step: null, moment: moment(), nth: random.int(1, 40), atLatest: null }
     }
   }
   // Seeds in a row go through every step of the journal, before and after it, and both sides of sending.
@@ -147,7 +149,9 @@ const kills = (random: Random.Random, seed: number, steps: ReadonlyArray<string>
   const { moment: at, step } = spots[seed % spots.length] ?? { step: null, moment: "before" }
   const nth = random.int(1, 3)
   const first: Kill =
-    step === null ? { at: "send", moment: at, nth } : { at: "journal", step, moment: at, nth }
+    step === null
+      ? { at: "send", moment: at, nth }
+      : { at: "journal", step, moment: at, nth, atLatest: random.int(800, 2_500) }
   return [first, ...Array.from({ length: random.int(0, 3) }, any)]
 }
 

@@ -33,6 +33,9 @@ export interface Options {
 /** A service that ends by itself so often is not started again. */
 const mostFailures = 3
 
+/** Of a life that never came to the step where it should have ended. */
+const overdueName = "instead of a step that was not reached"
+
 const nameOf = (kill: Kill): string => {
   switch (kill.at) {
     case "clock":
@@ -66,6 +69,17 @@ export const start = ({ build, config, folder, kills }: Options): Supervisor => 
 
   const kill = () => kills[life]
   const end = () => void current.child.kill("SIGKILL")
+  /** Ends this life when its time has come; the name of its death says so. */
+  let overdue = false
+  const clock = (planned: Kill | undefined) => {
+    const millis =
+      planned?.at === "clock" ? planned.millis : planned?.at === "journal" ? planned.atLatest : null
+    if (millis === null) return
+    timer = setTimeout(() => {
+      overdue = planned?.at === "journal"
+      end()
+    }, millis)
+  }
   const begin = () => {
     life += 1
     sends = { before: 0, after: 0 }
@@ -81,13 +95,14 @@ export const start = ({ build, config, folder, kills }: Options): Supervisor => 
       return found
     })
     url.catch(() => undefined)
-    if (phase === "armed" && planned?.at === "clock") timer = setTimeout(end, planned.millis)
+    overdue = false
+    if (phase === "armed") clock(planned)
     void program.ended.then((how) => {
       clearTimeout(timer)
       if (phase === "stopping") return
       // A process that is told to disarm before it listens to signals ends by that as well.
       if ((how === "SIGKILL" || how === Killing.armSignal) && planned !== undefined)
-        deaths.push(nameOf(planned))
+        deaths.push(overdue ? overdueName : nameOf(planned))
       else failures.push(`the service ended with ${how}: ${program.stderr().slice(-1_000)}`)
       if (failures.length < mostFailures) begin()
     })
@@ -111,7 +126,7 @@ export const start = ({ build, config, folder, kills }: Options): Supervisor => 
       phase = "armed"
       const planned = kill()
       if (planned?.at === "journal") current.child.kill(Killing.armSignal)
-      if (planned?.at === "clock") timer = setTimeout(end, planned.millis)
+      clock(planned)
     },
     disarm: () => {
       if (phase === "armed" && kill()?.at === "journal") current.child.kill(Killing.armSignal)

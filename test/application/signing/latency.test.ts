@@ -1,0 +1,48 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as TestClock from "effect/TestClock"
+import { keccak256, recoverAddress } from "ethers"
+import * as Hex from "../../../src/domain/evm/Hex.js"
+import * as Scripted from "../../support/signing/Scripted.js"
+import * as Slow from "../../support/signing/Slow.js"
+
+const privateKey = `0x${"a1".repeat(32)}`
+const latencyMillis = 150
+const bundle = Array.from({ length: 50 }, (_, n) =>
+  Hex.unsafe32(keccak256(`0x${n.toString(16).padStart(2, "0")}`))
+)
+
+describe("a bundle of 50 whose key takes 150 ms for a signature", () => {
+  it.scoped("is signed in the time of one signature", () =>
+    Effect.gen(function* () {
+      const provider = Slow.make(privateKey, latencyMillis)
+      const signer = yield* Scripted.signer(provider)
+      const signing = yield* Effect.fork(Effect.forEach(bundle, signer.sign, { concurrency: "unbounded" }))
+      yield* Effect.repeat(Effect.yieldNow(), { until: () => provider.calls() === bundle.length })
+      yield* TestClock.adjust(latencyMillis - 1)
+      expect((yield* Fiber.poll(signing))._tag).toBe("None")
+      yield* TestClock.adjust(1)
+      const signatures = yield* Fiber.join(signing)
+      for (const [index, signature] of signatures.entries())
+        expect(recoverAddress(bundle[index] ?? "", signature)).toBe(signer.address)
+      expect([provider.calls(), provider.most()]).toEqual([50, 50])
+    })
+  )
+
+  it.live("is signed and proven in under half a second, in the best of five turns", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const signer = yield* Scripted.signer(Slow.make(privateKey, latencyMillis))
+        let best = Number.POSITIVE_INFINITY
+        for (let turn = 0; turn < 5 && best >= 500; turn++) {
+          const began = performance.now()
+          yield* Effect.forEach(bundle, signer.sign, { concurrency: "unbounded" })
+          best = Math.min(best, performance.now() - began)
+        }
+        expect(best).toBeGreaterThanOrEqual(latencyMillis - 1)
+        expect(best).toBeLessThan(500)
+      })
+    )
+  )
+})

@@ -1,0 +1,41 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import type { KeyProvider } from "../../../src/application/ports/KeyProvider.js"
+import * as Hex from "../../../src/domain/evm/Hex.js"
+import * as Secp256k1 from "../../../src/domain/evm/Secp256k1.js"
+
+export interface Slow extends KeyProvider {
+  /** Calls so far, and the most that were under way at once. */
+  readonly calls: () => number
+  readonly most: () => number
+}
+
+/** A provider of one key, called `key`, each of whose calls takes so long, as those over a network do. */
+export const make = (privateKey: string, latencyMillis: number, maxBatch = 1): Slow => {
+  const key = Either.getOrThrow(Secp256k1.privateKey(Hex.unsafe32(privateKey)))
+  let calls = 0
+  let now = 0
+  let most = 0
+  return {
+    calls: () => calls,
+    most: () => most,
+    key: () => ({
+      type: "KMS",
+      maxBatch,
+      publicKey: Effect.succeed(key.publicKey),
+      sign: (digests) =>
+        Effect.suspend(() => {
+          calls += 1
+          now += 1
+          most = Math.max(most, now)
+          const signatures = digests.map((digest) => key.sign(digest))
+          return Effect.ensuring(
+            Effect.as(Effect.sleep(latencyMillis), signatures),
+            Effect.sync(() => {
+              now -= 1
+            })
+          )
+        })
+    })
+  }
+}
