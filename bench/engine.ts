@@ -33,10 +33,16 @@ try {
   const ids = Array.from({ length: operations }, (_, n) => Rig.idOf(`operation ${n}`))
   const began = performance.now()
   const latencies: Array<number> = []
+  let again = 0
   const answers = await Promise.all(
     ids.map(async (id, n) => {
       const body = { operations: [rig.hit(salts[n % wallets] ?? "", id)], settings: rig.settings }
-      const answer = await rig.once("/execute", `operation ${n}`, body, boundMillis)
+      // A thousand connections at once: one that is not made in time is tried again, with the same key.
+      let answer = await rig.once("/execute", `operation ${n}`, body, boundMillis)
+      while (answer === null && performance.now() - began < boundMillis) {
+        again += 1
+        answer = await rig.once("/execute", `operation ${n}`, body, boundMillis)
+      }
       latencies.push(performance.now() - began)
       return answer
     })
@@ -58,6 +64,7 @@ try {
     `transactions ${(await rig.nonce()) - firstNonce}, blocks with them ${blocks.size} of ${(await world.provider.getBlockNumber()) - firstBlock}`
   )
   console.log(`gas per operation ${gas / BigInt(operations)}`)
+  console.log(`connections tried again ${again}`)
   console.log(`answered after: half ${at(0.5)}, 90 % ${at(0.9)}, 99 % ${at(0.99)}`)
   const others = new Map<string, number>()
   for (const answer of answers) {
