@@ -1,4 +1,4 @@
-import * as Array from "effect/Array"
+import * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -183,7 +183,7 @@ export const make = (options: {
       return Effect.map(
         Effect.forEach(hashes, (hash) => Effect.either(chain.receipt(hash)), { concurrency: "unbounded" }),
         (answers) => ({
-          receipt: Array.getRights(answers).find((receipt) => receipt !== null) ?? null,
+          receipt: Arr.getRights(answers).find((receipt) => receipt !== null) ?? null,
           told: answers.every(Either.isRight)
         })
       )
@@ -207,7 +207,7 @@ export const make = (options: {
           ],
           { concurrency: "unbounded" }
         )
-        const waiting: globalThis.Array<Entry> = []
+        const waiting: Array<Entry> = []
         yield* Effect.forEach(
           asked,
           (entry, place) => {
