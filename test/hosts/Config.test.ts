@@ -190,7 +190,7 @@ describe("a configuration", () => {
           { ...env, OWN: "https://own.example/key" }
         )
       )
-      const { remoteBundler } = config.networks.find(({ chainId }) => chainId === 137) ?? {}
+      const { remoteBundler } = config.networks.find(({ chainId }) => chainId === 137n) ?? {}
       const [account] = config.accountNetworks
       return [remoteBundler, account?.profile.remoteBundler].map((url) => url && Redacted.value(url))
     }
