@@ -173,6 +173,37 @@ describe("a configuration", () => {
     expect(acme?.profile.rpc && Redacted.value(acme.profile.rpc)).toBe(env.RPC)
   })
 
+  it("names a bundler for a chain, another one for an account, or none again", () => {
+    const network = (over: object) => ({
+      ...production.networks[0],
+      bundler: { url: { env: "RPC" } },
+      ...over
+    })
+    const acme = (own: object) => [
+      { ...production.accounts[0], networks: [{ chainId: 137, factory, ...own }] },
+      production.accounts[1]
+    ]
+    const bundlers = (own: object) => {
+      const config = Either.getOrThrow(
+        read(
+          { ...production, accounts: acme(own), networks: [network({})] },
+          { ...env, OWN: "https://own.example/key" }
+        )
+      )
+      const { remoteBundler } = config.networks.find(({ chainId }) => chainId === 137n) ?? {}
+      const [account] = config.accountNetworks
+      return [remoteBundler, account?.profile.remoteBundler].map((url) => url && Redacted.value(url))
+    }
+    expect(bundlers({})).toEqual([env.RPC, env.RPC])
+    expect(bundlers({ bundler: { url: { env: "OWN" } } })).toEqual([env.RPC, "https://own.example/key"])
+    expect(bundlers({ bundler: null })).toEqual([env.RPC, null])
+    const inline = { ...production, networks: [network({ bundler: { url: "https://key.example" } })] }
+    expect(problems(inline).join()).toContain("networks[0].bundler.url: secrets stand in the configuration")
+    expect(problems({ ...production, networks: [network({ bundler: "https://key.example" })] })).toEqual([
+      'networks[0].bundler: expected {"url": Secret} or null'
+    ])
+  })
+
   it("reads secrets from files beside it, without the line break at their end", () => {
     writeFileSync(join(folder, "pepper"), "a pepper from a file\n")
     const config = valid({ ...production, keyPepper: { file: "pepper" } })

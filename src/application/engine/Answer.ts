@@ -8,7 +8,7 @@ import { type Failure, type Unprocessable, unprocessable } from "../Failure.js"
 /** The final answer of an accepted request, as the journal keeps it. */
 const Stored = Schema.parseJson(
   Schema.Union(
-    Schema.Struct({ answer: Schema.Unknown }),
+    // First: what is left out counts as an unknown answer.
     Schema.Struct({
       failure: Schema.Struct({
         code: Schema.String,
@@ -24,7 +24,8 @@ const Stored = Schema.parseJson(
         ),
         extra: Schema.Record({ key: Schema.String, value: Schema.Unknown })
       })
-    })
+    }),
+    Schema.Struct({ answer: Schema.Unknown })
   )
 )
 

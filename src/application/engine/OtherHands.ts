@@ -129,7 +129,7 @@ export const make = (options: {
       Effect.gen(function* () {
         const { chain, handover, profile } = entry
         const { authority, chainId, entryPoint } = handover.space
-        if (head.number <= entry.lookedAt) return
+        if (head.number === entry.lookedAt && entry.missed === 0) return
         const receipt = yield* chain.receipt(landed.txHash)
         entry.lookedAt = head.number
         const known = landed.block
@@ -143,6 +143,8 @@ export const make = (options: {
           entry.landed = null
           entry.hint = null
           entry.next = handover.since
+          entry.offerAt = 0
+          entry.offerDelay = firstOfferMillis
           const affected = yield* journal.unland(authority, chainId, [handover.userOpHash])
           yield* wake(affected)
           return yield* reopened(affected)

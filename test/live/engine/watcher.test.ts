@@ -1,10 +1,15 @@
 import { describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import * as TestClock from "effect/TestClock"
 import { expect } from "vitest"
 import * as MemoryRpc from "../../../src/adapters/memory/ChainRpc.js"
+import * as MemoryJournal from "../../../src/adapters/memory/Journal.js"
+import * as Lanes from "../../../src/application/engine/Lanes.js"
 import * as Releases from "../../../src/application/engine/Releases.js"
+import * as Upkeep from "../../../src/application/engine/Upkeep.js"
 import * as Watcher from "../../../src/application/engine/Watcher.js"
 import type { AccountId } from "../../../src/application/ports/Accounts.js"
 import { type ChainClient, ChainRpcError, type Receipt } from "../../../src/application/ports/ChainRpc.js"
@@ -32,6 +37,8 @@ const [development] = NetworkProfiles.make({ networks: [], accounts: [], develop
 
 const profile: NetworkProfile = Object.assign({}, development, { pollIntervalMillis: 1 })
 
+const version = { txHash: hashOf(0), raw: Hex.empty, maxFeePerGas: 1n, maxPriorityFeePerGas: 1n }
+
 const recordOf = (n: number): TransactionRecord => ({
   chainId: 31_337n,
   signer: Address.zero,
@@ -43,7 +50,7 @@ const recordOf = (n: number): TransactionRecord => ({
     trust: "operator"
   },
   state: "signed",
-  versions: [{ txHash: hashOf(n), raw: Hex.empty, maxFeePerGas: 1n, maxPriorityFeePerGas: 1n }],
+  versions: [{ ...version, txHash: hashOf(n) }],
   signedAt: 0,
   ops: [],
   direct: null,
@@ -101,6 +108,97 @@ describe("the watcher", () => {
         txHash === hashOf(1) ? Effect.fail(broken) : Effect.succeed(receiptOf(txHash))
       )
       expect(found).toMatchObject({ _tag: "Some", value: { gasUsed: 21_000n } })
+    })
+  )
+
+  it.scoped("a node that is silent does not undo what is mined; one that answers twice without it does", () =>
+    Effect.gen(function* () {
+      const node = yield* MemoryRpc.make({ chainId: 31_337n })
+      let answer: Effect.Effect<Receipt | null, ChainRpcError> = Effect.succeed(receiptOf(hashOf(1)))
+      let [looks, vanished] = [0, 0]
+      const chain: ChainClient = {
+        ...node.client("http://node"),
+        receipt: () =>
+          Effect.suspend(() => {
+            looks += 1
+            return answer
+          })
+      }
+      const watcher = yield* Watcher.make({
+        settlement: {
+          mined: () => Effect.void,
+          finalised: () => Effect.void,
+          vanished: () =>
+            Effect.sync(() => {
+              vanished += 1
+            }),
+          stranded: () => Effect.void
+        },
+        releases: yield* Releases.make,
+        attend: () => Effect.void
+      })
+      const deep = { ...profile, pollIntervalMillis: 1_000, settledDepth: 100 }
+      yield* watcher.watch({ chain, profile: deep, record: recordOf(1) })
+      yield* TestClock.adjust(1_000)
+      expect(watcher.inFlight(recordOf(1))).toBe(0)
+      answer = Effect.fail(
+        new ChainRpcError({ reason: "unreachable", origin: "http://node", message: "down" })
+      )
+      yield* TestClock.adjust(60_000)
+      expect(looks).toBeGreaterThan(30)
+      expect(vanished).toBe(0)
+      answer = Effect.succeed(null)
+      yield* TestClock.adjust(1_000)
+      expect(vanished).toBe(0)
+      yield* TestClock.adjust(1_000)
+      expect(vanished).toBe(1)
+      expect(watcher.inFlight(recordOf(1))).toBe(1)
+    })
+  )
+
+  it.scoped("a crash while bytes are sent leaves them watched, and offered again later each time", () =>
+    Effect.gen(function* () {
+      const node = yield* MemoryRpc.make({ chainId: 31_337n })
+      const offers: Array<number> = []
+      const chain: ChainClient = {
+        ...node.client("http://node"),
+        sendRawTransaction: () =>
+          Effect.flatMap(Clock.currentTimeMillis, (now) => {
+            offers.push(now)
+            return offers.length === 1
+              ? Effect.die(new Error("a bug of the adapter"))
+              : Effect.fail(new ChainRpcError({ reason: "rejected", origin: "http://node", message: "full" }))
+          })
+      }
+      const settlement = {
+        mined: () => Effect.void,
+        finalised: () => Effect.void,
+        vanished: () => Effect.void,
+        stranded: () => Effect.void
+      }
+      const watcher = yield* Watcher.make({
+        settlement,
+        releases: yield* Releases.make,
+        attend: Upkeep.make({
+          lanes: Lanes.make(yield* MemoryJournal.make),
+          settlement,
+          signerOf: () => Effect.die(new Error("nobody signs here")),
+          scope: yield* Effect.scope
+        })
+      })
+      const patient = { ...profile, pollIntervalMillis: 50, bumpAfterMillis: 600_000 }
+      const record = { ...recordOf(0), versions: [{ ...version, maxFeePerGas: 10n ** 18n }] }
+      yield* watcher.watch({ chain, profile: patient, record })
+      expect(watcher.inFlight(record)).toBe(1)
+      for (let n = 0; n < 60; n += 1) yield* TestClock.adjust(1_000)
+      const pauses = offers.slice(1).map((at, n) => at - (offers[n] ?? 0))
+      // 250 ms doubled up to 10 s, to the next poll.
+      for (const [n, pause] of pauses.entries()) {
+        const expected = Math.min(250 * 2 ** n, 10_000)
+        expect(pause).toBeGreaterThanOrEqual(expected)
+        expect(pause).toBeLessThanOrEqual(expected + 50)
+      }
+      expect(offers.length).toBeGreaterThanOrEqual(9)
     })
   )
 })

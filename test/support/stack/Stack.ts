@@ -20,6 +20,7 @@ import type { Failure } from "../../../src/application/Failure.js"
 import type { AbiStore as AbiStoreTag } from "../../../src/application/ports/AbiStore.js"
 import type { AccountId } from "../../../src/application/ports/Accounts.js"
 import type { Bundler } from "../../../src/application/ports/Bundler.js"
+import type { BundlerRpc as BundlerRpcTag } from "../../../src/application/ports/BundlerRpc.js"
 import { ChainRpc as ChainRpcTag } from "../../../src/application/ports/ChainRpc.js"
 import { Journal as JournalTag } from "../../../src/application/ports/Journal.js"
 import type { NetworkProfile, Networks as NetworksTag } from "../../../src/application/ports/Networks.js"
@@ -45,6 +46,7 @@ import * as PrivateKeys from "../signing/PrivateKeys.js"
 export type Ports =
   | AbiStoreTag
   | Bundler
+  | BundlerRpcTag
   | ChainRpcTag
   | Engine.Engine
   | JournalTag
