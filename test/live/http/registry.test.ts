@@ -8,6 +8,7 @@ import {
   start,
   type TransactionResult
 } from "../../support/http/DevService.js"
+import { documented } from "../../support/http/Examples.js"
 
 let service: DevService
 let wallet: string
@@ -69,7 +70,7 @@ describe("a registered event", () => {
     expect((await service.refused(400, "/filterEvent", query)).error).toBe("event not registered")
 
     const registration = { eventABI: succeeded }
-    expect(await service.ok("/addEvent", registration)).toEqual({ status: 200, eventDef })
+    expect(await documented(service, "/addEvent", registration)).toEqual({ status: 200, eventDef })
     expect(await service.ok("/addEvent", registration)).toEqual({ status: 200, eventDef })
 
     const after = await service.ok<TransactionResult>("/execute", call)
@@ -102,7 +103,7 @@ describe("a registered error", () => {
     const [fragment] = raw.fragments
     const selector = raw.getError("Refused")?.selector
     expect([fragment?.type, await reason()]).toEqual(["error", expect.stringContaining(String(selector))])
-    expect(await service.ok("/addError", { errorABI: refusedError })).toEqual({
+    expect(await documented(service, "/addError", { errorABI: refusedError })).toEqual({
       status: 200,
       errorDef: "error Refused(address who, uint256 needed, uint256 had)"
     })
