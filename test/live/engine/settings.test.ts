@@ -60,7 +60,7 @@ describe.each(["v0.6", "v0.7", "v0.8"] as const)("buffers on EntryPoint %s", (ve
 
 describe("a chain with blocks of a second, settled two blocks deep", () => {
   it("carries ten requests at once, in nonce order", async () => {
-    const stack = await startStack({ profile: { confirmations: 2 } })
+    const stack = await startStack({ profile: { confirmations: 2, settledDepth: 2 } })
     try {
       const wallet = stack.predict("slow")
       await stack.fund(wallet, ether)
