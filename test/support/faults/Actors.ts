@@ -34,18 +34,27 @@ export const make = (
   let timer: NodeJS.Timeout | undefined
   let mining = Promise.resolve<unknown>(undefined)
   let baseFee: string | null = null
+  /** Between blocks, where anvil makes them by itself. */
+  let seconds: number | null = null
 
   const count = (kind: string) => done.set(kind, (done.get(kind) ?? 0) + 1)
-  const block = async () => {
-    if (baseFee !== null) await send("anvil_setNextBlockBaseFeePerGas", baseFee)
-    await send("evm_mine")
+  /** One after the other: anvil does not keep a block that is made during a reorg and its state together. */
+  const alone = <A>(act: () => Promise<A>): Promise<A> => {
+    const acted = mining.then(act)
+    mining = acted.catch(() => undefined)
+    return acted
   }
+  const block = () =>
+    alone(async () => {
+      if (baseFee !== null) await send("anvil_setNextBlockBaseFeePerGas", baseFee)
+      await send("evm_mine")
+    })
   const steady = (millis: number) => {
     let busy = false
     timer = setInterval(() => {
       if (busy) return
       busy = true
-      mining = block()
+      void block()
         .catch(() => undefined)
         .finally(() => {
           busy = false
@@ -76,6 +85,12 @@ export const make = (
   }
 
   const reorg = async (depth: number, returned: boolean) => {
+    if (seconds !== null) await send("evm_setIntervalMining", 0)
+    await alone(() => takeBack(depth, returned))
+    if (seconds !== null) await send("evm_setIntervalMining", seconds)
+  }
+
+  const takeBack = async (depth: number, returned: boolean) => {
     const head = await provider.getBlockNumber()
     const lost: Array<string> = []
     for (let number = head - depth + 1; number <= head; number += 1) {
@@ -132,6 +147,7 @@ export const make = (
           await send("evm_setAutomine", false)
           return steady(plan.millis)
         case "interval":
+          seconds = plan.seconds
           await send("evm_setIntervalMining", plan.seconds)
       }
     },
@@ -148,6 +164,7 @@ export const make = (
     },
     leave: async () => {
       await halt()
+      seconds = null
       await send("evm_setIntervalMining", 0)
       await send("evm_setAutomine", true)
       await send("anvil_dropAllTransactions")

@@ -56,6 +56,8 @@ export interface Options<Node> {
   readonly node: (target: string) => Promise<Node>
   readonly kills?: ReadonlyArray<Kill>
   readonly receiptTimeoutMillis?: number
+  /** Default 1: what is mined is settled. */
+  readonly settledDepth?: number
   /** Default 2 s. */
   readonly bumpAfterMillis?: number
   /** Accounts among which the requests are spread, by their keys: an account has a limit. Default 1. */
@@ -93,7 +95,7 @@ export const start = async <Node extends { readonly url: string; readonly stop: 
     World.configFile(world, {
       nodeUrl: node.url,
       confirmations: 1,
-      settledDepth: 1,
+      settledDepth: options.settledDepth ?? 1,
       bumpAfterMillis: options.bumpAfterMillis ?? 2_000,
       receiptTimeoutMillis: options.receiptTimeoutMillis ?? 20_000,
       tenants,
