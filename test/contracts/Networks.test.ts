@@ -21,7 +21,7 @@ const profile = (chainId: bigint): NetworkProfile => ({
   minPriorityFeePerGas: 0n,
   l1Fee: null,
   confirmations: 1,
-  settledDepth: 1,
+  settledDepth: 64,
   bumpAfterMillis: 30_000,
   maxInFlight: 16,
   remoteBundler: null,
