@@ -120,7 +120,8 @@ describe("the schema", () => {
       expect(yield* tables).toEqual(before)
       expect(yield* sql`select migration_id, name from castellan_migrations order by 1`).toEqual([
         { migration_id: 1, name: "journal" },
-        { migration_id: 2, name: "abi" }
+        { migration_id: 2, name: "abi" },
+        { migration_id: 3, name: "handovers" }
       ])
     }).pipe(Effect.provide(inMemory))
   )
