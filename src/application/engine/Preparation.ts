@@ -9,7 +9,6 @@ import * as Percent from "../../domain/op/Percent.js"
 import { type Failure, invalid, notAvailable, unprocessable } from "../Failure.js"
 import type { Block } from "../ports/ChainRpc.js"
 import type { NonceSpace } from "../ports/Journal.js"
-import type { NetworkProfile } from "../ports/Networks.js"
 import type { ForOps } from "../Settings.js"
 import { type Connection, entryPointVersion, refusal } from "./Connection.js"
 import { Engine } from "./Engine.js"
@@ -150,5 +149,9 @@ export const signatureLifeSeconds = 600
 /** Last second at which an op that is signed now may be executed, by the chain's clock. */
 export const validUntil = (block: Block): number => block.timestamp + signatureLifeSeconds
 
-/** How long nonce keys are kept for a request that has not been accepted, milliseconds. */
-export const leaseMillis = (profile: NetworkProfile): number => profile.receiptTimeoutMillis + 60_000
+/**
+ * How long nonce keys are kept for a request that has not been accepted, milliseconds: what a dead process holds back.
+ * One that takes longer than that to prepare may meet another request under the same nonce: acceptance tells, and it
+ * tries again.
+ */
+export const leaseMillis = 20_000

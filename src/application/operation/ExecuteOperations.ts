@@ -121,7 +121,7 @@ const work = (
               holder: caller.requestId,
               keys: Nonce.serviceKeys,
               count: 1,
-              ttlMillis: Preparation.leaseMillis(profile)
+              ttlMillis: Preparation.leaseMillis
             })
           )
           const [key] = leased ?? []

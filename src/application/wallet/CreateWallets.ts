@@ -108,7 +108,7 @@ const work = (
                 holder: caller.requestId,
                 keys: { from: 0n, to: 0n },
                 count: 1,
-                ttlMillis: Preparation.leaseMillis(profile)
+                ttlMillis: Preparation.leaseMillis
               })
             )
             if (leased === null) return { busy: [index] }
