@@ -39,7 +39,7 @@ const overdueName = "instead of a step that was not reached"
 const nameOf = (kill: Kill): string => {
   switch (kill.at) {
     case "clock":
-      return `after ${kill.millis} ms`
+      return "by the clock"
     case "send":
       return `${kill.moment} send`
     case "journal":
