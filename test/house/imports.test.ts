@@ -1,10 +1,10 @@
-import { spawnSync } from "node:child_process"
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
+import { finished } from "../support/process/Finished.js"
 import { breaches, lawful } from "./breaches.js"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
@@ -18,12 +18,12 @@ interface Violation {
 }
 
 /** Every violation that dependency-cruiser sees in a tree. */
-const violations = (tree: string, folders: ReadonlyArray<string>): ReadonlyArray<Violation> => {
-  const run = spawnSync(process.execPath, [cli, "--config", config, "--output-type", "json", ...folders], {
-    cwd: tree,
-    encoding: "utf8",
-    maxBuffer: 64 * 1024 * 1024
-  })
+const violations = async (
+  tree: string,
+  folders: ReadonlyArray<string>
+): Promise<ReadonlyArray<Violation>> => {
+  const args = [cli, "--config", config, "--output-type", "json", ...folders]
+  const run = await finished(process.execPath, args, tree)
   if (run.stdout === "") throw new Error(`dependency-cruiser said nothing: ${run.stderr.slice(0, 2_000)}`)
   const answer: { readonly summary: { readonly violations: ReadonlyArray<Violation> } } = JSON.parse(
     run.stdout
@@ -39,20 +39,20 @@ describe("import rules", () => {
   const tree = mkdtempSync(join(tmpdir(), "castellan-imports-"))
   let found: ReadonlyArray<Violation> = []
 
-  beforeAll(() => {
+  beforeAll(async () => {
     for (const file of ["package.json", "tsconfig.json"]) cpSync(join(root, file), join(tree, file))
     symlinkSync(join(root, "node_modules"), join(tree, "node_modules"))
     for (const [path, text] of [...lawful, ...breaches.flatMap(({ files }) => files)]) {
       mkdirSync(dirname(join(tree, path)), { recursive: true })
       writeFileSync(join(tree, path), text)
     }
-    found = violations(tree, ["src", "test"])
+    found = await violations(tree, ["src", "test"])
   })
 
   afterAll(() => rmSync(tree, { recursive: true }))
 
-  it("hold in the whole tree", () => {
-    expect(violations(root, ["src", "test", "contracts"])).toEqual([])
+  it("hold in the whole tree", async () => {
+    expect(await violations(root, ["src", "test", "contracts"])).toEqual([])
   })
 
   it("each have a planted breach", () => {

@@ -1,4 +1,3 @@
-import { spawnSync } from "node:child_process"
 import {
   existsSync,
   mkdirSync,
@@ -15,6 +14,7 @@ import { join } from "node:path"
 import { afterAll, describe, expect, it } from "@effect/vitest"
 import { computeAddress, id } from "ethers"
 import type { DevInfo } from "../../src/hosts/cli/DevStack.js"
+import { finished } from "../support/process/Finished.js"
 import { type Program, root, runSource } from "../support/process/Program.js"
 
 // A folder of its own, so that a developer's running stack keeps its file.
@@ -141,10 +141,7 @@ describe("npm run dev", () => {
 
   it("prints commands for every endpoint that work in their order", async () => {
     const [program] = running
-    const ran = spawnSync("bash", ["-u", "-c", script(program?.stdout() ?? "")], {
-      encoding: "utf8",
-      cwd: folder
-    })
+    const ran = await finished("bash", ["-u", "-c", script(program?.stdout() ?? "")], folder)
     expect(ran.stderr).toBe("")
     const answers = new Map(
       ran.stdout
@@ -173,12 +170,12 @@ describe("npm run dev", () => {
     expect(transfer).toMatchObject({ eventName: "Transfer", address: info().token, args: { value: "1000" } })
   })
 
-  it("serves the tour of the README as it is written", () => {
+  it("serves the tour of the README as it is written", async () => {
     const blocks = [...readFileSync(join(root, "README.md"), "utf8").matchAll(/```sh\n([\s\S]*?)```/g)]
     const tour = blocks.slice(1).map(([, commands]) => commands)
     expect(tour).toHaveLength(3)
     const script = ["set -euo pipefail", ...tour].join("\n")
-    const ran = spawnSync("bash", ["-c", script], { encoding: "utf8", cwd: folder })
+    const ran = await finished("bash", ["-c", script], folder)
     expect(ran.stderr).toBe("")
     expect(ran.status).toBe(0)
     const answers = ran.stdout.trim().split("\n")

@@ -1,8 +1,8 @@
-import { execFileSync, spawnSync } from "node:child_process"
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
+import { finished } from "../support/process/Finished.js"
 import { type Program, root, run, runSource } from "../support/process/Program.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-process-"))
@@ -25,12 +25,13 @@ const service = async (env: Readonly<Record<string, string>> = {}) => {
 
 const hash = "21ca2b88d8bd2b95fe8ad6c38ea53aebfd1a2c4ba9b7d2c4fa5b4fd62adfb7cd"
 
-beforeAll(() => {
-  execFileSync(
+beforeAll(async () => {
+  const build = await finished(
     process.execPath,
     ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json", "--outDir", join(folder, "dist")],
-    { cwd: root }
+    root
   )
+  expect(build).toEqual({ status: 0, stdout: "", stderr: "" })
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
   writeFileSync(join(folder, "package.json"), '{"type":"module"}')
   writeFileSync(join(folder, "pepper"), "a pepper of many bytes\n", { mode: 0o600 })
@@ -128,7 +129,7 @@ describe("the built service process", () => {
 })
 
 describe("the built package", () => {
-  it("type-checks the library example of the README", () => {
+  it("type-checks the library example of the README", async () => {
     const user = join(folder, "user")
     const packages = join(user, "node_modules")
     mkdirSync(join(packages, "castellan"), { recursive: true })
@@ -152,11 +153,8 @@ export const complete: Effect.Effect<ExecuteOperations.Response, unknown, never>
 `
     )
     const options = ["--module", "nodenext", "--strict", "--noEmit", "--skipLibCheck", "--target", "es2022"]
-    const tsc = spawnSync(
-      process.execPath,
-      [join(root, "node_modules/typescript/bin/tsc"), ...options, "example.ts"],
-      { cwd: user, encoding: "utf8" }
-    )
+    const args = [join(root, "node_modules/typescript/bin/tsc"), ...options, "example.ts"]
+    const tsc = await finished(process.execPath, args, user)
     expect(tsc.stdout).toBe("")
     expect(tsc.status).toBe(0)
   })

@@ -1,0 +1,26 @@
+import { spawn } from "node:child_process"
+
+/** A command that has ended. */
+export interface Finished {
+  readonly status: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/**
+ * Runs a command to its end without holding up this process: a test runner that is not heard of for a minute takes its
+ * worker for dead.
+ */
+export const finished = (command: string, args: ReadonlyArray<string>, cwd: string): Promise<Finished> =>
+  new Promise((resolve, reject) => {
+    const child = spawn(command, [...args], { cwd, stdio: ["ignore", "pipe", "pipe"] })
+    const parts = { stdout: "", stderr: "" }
+    for (const name of ["stdout", "stderr"] as const) {
+      child[name].setEncoding("utf8")
+      child[name].on("data", (text: string) => {
+        parts[name] += text
+      })
+    }
+    child.on("error", reject)
+    child.on("close", (status) => resolve({ status, ...parts }))
+  })
