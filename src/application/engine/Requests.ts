@@ -1,3 +1,4 @@
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
 import * as Deferred from "effect/Deferred"
@@ -7,6 +8,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as FiberId from "effect/FiberId"
 import * as Option from "effect/Option"
+import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { Bytes32 } from "../../domain/evm/Hex.js"
@@ -57,6 +59,10 @@ interface Live<B> {
   readonly abort: Effect.Effect<void>
 }
 
+/** Ended by a defect: whether the last thing it did has taken effect is not known. */
+const crashed = (exit: Exit.Exit<unknown, unknown>): boolean =>
+  Exit.isFailure(exit) && Cause.isDie(exit.cause)
+
 /** How long a repeat waits for a request that another process works on, milliseconds. */
 const elsewhereMillis = 60_000
 /** Pause before an accepted request that could not go on is tried again, at first and at most. */
@@ -95,6 +101,15 @@ export const make = (options: {
     )
 
   const load = (requestId: string) => Effect.orDie(journal.request(requestId))
+
+  /** Whether the journal holds it, as far as it can be asked at the moment; a start asks again. */
+  const isKept = (requestId: string) =>
+    journal
+      .request(requestId)
+      .pipe(
+        Effect.retry({ times: 3, schedule: Schedule.spaced(firstPauseMillis) }),
+        Effect.match({ onFailure: () => false, onSuccess: (record) => record !== null })
+      )
 
   const outcomeUnknown = (requestId: string, sent: ReadonlyArray<Bytes32> = []) =>
     Effect.flatMap(load(requestId), (record) => {
@@ -196,6 +211,12 @@ export const make = (options: {
           attempt = fiber
           if (unwanted && !durable) yield* Fiber.interruptFork(fiber)
           const exit = yield* Fiber.await(fiber)
+          // A journal that fails while it accepts may have accepted: what it holds is gone on with.
+          if (!durable && crashed(exit) && (yield* isKept(requestId))) {
+            durable = true
+            until = (yield* Clock.currentTimeMillis) + elsewhereMillis
+            yield* Deferred.succeed(accepted, undefined)
+          }
           if (!durable) return yield* Effect.asVoid(Deferred.done(result, exit))
           const failure = Exit.isFailure(exit) ? Option.getOrNull(Exit.causeOption(exit)) : null
           const expected = failure?._tag === "Fail" && concluded ? failure.error : null

@@ -122,6 +122,43 @@ describe("writing requests", () => {
       expect(codeOf(other)).toBe("idempotency_key_reused")
     }))
 
+  test("that were accepted by a journal which then failed to say so go on to their answer", ({ requests }) =>
+    Effect.gen(function* () {
+      const caller = callerOf(null)
+      const lives: Array<boolean> = []
+      const answer = yield* Effect.fork(
+        requests.run(
+          kind,
+          caller,
+          request,
+          Effect.gen(function* () {
+            const current = yield* CurrentRequest
+            const journal = yield* Journal
+            lives.push(current.resumed)
+            if (current.accepted()) return { done: 2 }
+            yield* Effect.orDie(
+              journal.accept({
+                requestId: caller.requestId,
+                accountId: caller.principal.accountId,
+                endpoint: kind.endpoint,
+                chainId: 1n,
+                body: current.body,
+                idempotency: null,
+                ops: [],
+                funds: [],
+                deployments: [],
+                failed: []
+              })
+            )
+            return yield* Effect.dieMessage("the connection broke at the commit")
+          })
+        )
+      )
+      yield* TestClock.adjust("1 second")
+      expect(yield* Fiber.join(answer)).toEqual({ done: 2 })
+      expect(lives).toEqual([false, true])
+    }))
+
   test("whose first is interrupted before acceptance are done by the next, once", ({ requests }) =>
     Effect.gen(function* () {
       const begun = yield* Deferred.make<void>()
