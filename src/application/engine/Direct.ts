@@ -8,10 +8,11 @@ import { type Failure, unprocessable } from "../Failure.js"
 import type { Receipt } from "../ports/ChainRpc.js"
 import { Journal, type LaneAccess, type RequestRecord } from "../ports/Journal.js"
 import type { Signer } from "../ports/Signers.js"
+import * as Acceptance from "./Acceptance.js"
 import { type Connection, refusal } from "./Connection.js"
 import { CurrentRequest } from "./CurrentRequest.js"
 import { Engine } from "./Engine.js"
-import { AnsweredElsewhere } from "./Requests.js"
+import type { AnsweredElsewhere } from "./Requests.js"
 import * as Turn from "./Turn.js"
 
 /** A transaction of the EOA itself, ready to be accepted. */
@@ -73,29 +74,7 @@ export const run = <R>(
 
     const send = Effect.gen(function* () {
       const prepared = yield* plan.prepare
-      if (!current.accepted()) {
-        const acceptance = yield* Effect.uninterruptible(
-          Effect.tap(
-            Effect.orDie(
-              journal.accept({
-                requestId,
-                accountId,
-                endpoint,
-                chainId,
-                body: current.body,
-                idempotency: current.idempotency,
-                ops: [],
-                funds: [],
-                deployments: [],
-                failed: []
-              })
-            ),
-            ({ _tag }) => (_tag === "accepted" ? current.accept(profile.receiptTimeoutMillis) : Effect.void)
-          )
-        )
-        if (acceptance._tag === "known")
-          return yield* new AnsweredElsewhere({ requestId: acceptance.requestId })
-      }
+      yield* Acceptance.withoutOps(caller, endpoint, profile)
       returned = prepared.returned
       yield* Turn.take(
         engine,

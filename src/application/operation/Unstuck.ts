@@ -5,6 +5,7 @@ import * as Hex from "../../domain/evm/Hex.js"
 import * as Replacement from "../../domain/op/Replacement.js"
 import type { Caller } from "../Caller.js"
 import * as Decoding from "../Decoding.js"
+import * as Acceptance from "../engine/Acceptance.js"
 import * as Connection from "../engine/Connection.js"
 import { CurrentRequest } from "../engine/CurrentRequest.js"
 import { Engine } from "../engine/Engine.js"
@@ -12,7 +13,7 @@ import * as Keys from "../engine/Keys.js"
 import * as Lanes from "../engine/Lanes.js"
 import * as Preparation from "../engine/Preparation.js"
 import * as Prices from "../engine/Prices.js"
-import { AnsweredElsewhere } from "../engine/Requests.js"
+import type { AnsweredElsewhere } from "../engine/Requests.js"
 import * as Results from "../engine/Results.js"
 import { type Failure, unprocessable } from "../Failure.js"
 import { optional } from "../Fields.js"
@@ -174,29 +175,7 @@ const work = (
           : []
       }
 
-    if (!current.accepted()) {
-      const acceptance = yield* Effect.uninterruptible(
-        Effect.tap(
-          Effect.orDie(
-            journal.accept({
-              requestId: caller.requestId,
-              accountId: caller.principal.accountId,
-              endpoint: kind.endpoint,
-              chainId,
-              body: current.body,
-              idempotency: current.idempotency,
-              ops: [],
-              funds: [],
-              deployments: [],
-              failed: []
-            })
-          ),
-          ({ _tag }) => (_tag === "accepted" ? current.accept(profile.receiptTimeoutMillis) : Effect.void)
-        )
-      )
-      if (acceptance._tag === "known")
-        return yield* new AnsweredElsewhere({ requestId: acceptance.requestId })
-    }
+    yield* Acceptance.withoutOps(caller, kind.endpoint, profile)
     const sent = yield* lanes.exclusive(
       lane,
       Effect.gen(function* () {

@@ -1,0 +1,39 @@
+import * as Effect from "effect/Effect"
+import type { Caller } from "../Caller.js"
+import { Journal } from "../ports/Journal.js"
+import type { NetworkProfile } from "../ports/Networks.js"
+import { CurrentRequest } from "./CurrentRequest.js"
+import { AnsweredElsewhere } from "./Requests.js"
+
+/** Accepts a request whose work is no ops, once: what was accepted before stays so. */
+export const withoutOps = (
+  { principal: { accountId }, requestId }: Caller,
+  endpoint: string,
+  { chainId, receiptTimeoutMillis }: NetworkProfile
+): Effect.Effect<void, AnsweredElsewhere, CurrentRequest | Journal> =>
+  Effect.gen(function* () {
+    const journal = yield* Journal
+    const current = yield* CurrentRequest
+    if (current.accepted()) return
+    const { body, idempotency } = current
+    const result = yield* Effect.uninterruptible(
+      Effect.tap(
+        Effect.orDie(
+          journal.accept({
+            requestId,
+            accountId,
+            endpoint,
+            chainId,
+            body,
+            idempotency,
+            ops: [],
+            funds: [],
+            deployments: [],
+            failed: []
+          })
+        ),
+        ({ _tag }) => (_tag === "accepted" ? current.accept(receiptTimeoutMillis) : Effect.void)
+      )
+    )
+    if (result._tag === "known") return yield* new AnsweredElsewhere({ requestId: result.requestId })
+  })
