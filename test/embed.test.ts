@@ -56,6 +56,10 @@ const profile: Networks.NetworkProfile = {
   settledDepth: 1,
   bumpAfterMillis: 30_000,
   maxInFlight: 16,
+  ledger: null,
+  sponsor: null,
+  paymasterServices: [],
+  serviceSubmission: { dailyLoss: 10n ** 16n, maxInFlight: 16 },
   remoteBundler: null,
   receiptTimeoutMillis: 10_000,
   pollIntervalMillis: 100

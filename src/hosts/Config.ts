@@ -157,7 +157,10 @@ export const fromText = (
       network,
       path,
       rpc: network.rpc === undefined ? null : secret(`${path}.rpc`, network.rpc),
-      bundler: network.bundler == null ? null : secret(`${path}.bundler.url`, network.bundler.url)
+      bundler: network.bundler == null ? null : secret(`${path}.bundler.url`, network.bundler.url),
+      paymasters: (network.paymasters ?? []).map(({ url }, index) =>
+        secret(`${path}.paymasters[${index}].url`, url)
+      )
     })
     const profiles = NetworkProfiles.make({
       networks: file.networks.map((network, index) => located(network, `networks[${index}]`)),

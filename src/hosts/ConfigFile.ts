@@ -35,6 +35,22 @@ const profileFields = {
     Schema.NullOr(Schema.Struct({ url: Secret })).annotations(says('expected {"url": Secret} or null'))
   ),
   entryPoints: optional(Schema.NonEmptyArray(CanonicalEntryPoint)),
+  ledger: optional(Address.schema),
+  sponsor: optional(
+    Schema.NullOr(Schema.Struct({ paymaster: Address.schema, dailyBudget: optional(Wei) })).annotations(
+      says('expected {"paymaster": address, "dailyBudget": wei} or null')
+    )
+  ),
+  paymasters: optional(
+    Schema.Array(Schema.Struct({ address: Address.schema, url: Secret })).annotations(
+      says('expected a list of {"address": address, "url": Secret}')
+    )
+  ),
+  serviceSubmission: optional(
+    Schema.Struct({ dailyLoss: optional(Wei), maxInFlight: optional(integer(1, 1_000)) }).annotations(
+      says('expected {"dailyLoss": wei, "maxInFlight": 1 to 1000}')
+    )
+  ),
   factory: optional(Address.schema),
   validator: optional(Address.schema),
   beaconAdminAddress: optional(Address.schema),

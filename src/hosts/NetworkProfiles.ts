@@ -23,6 +23,8 @@ interface Located<N> {
   readonly rpc: Redacted.Redacted<string> | null
   /** The URL of its bundler, once read. */
   readonly bundler: Redacted.Redacted<string> | null
+  /** The URLs of its paymasters, in their order, once read. */
+  readonly paymasters: ReadonlyArray<Redacted.Redacted<string>>
 }
 
 export interface Input {
@@ -66,6 +68,10 @@ const defaults = (chainId: bigint, development: boolean): NetworkProfile => ({
   beacon: null,
   creationCode: null,
   implementationCodeHash: null,
+  ledger: null,
+  sponsor: null,
+  paymasterServices: [],
+  serviceSubmission: { dailyLoss: 10n ** 16n, maxInFlight: 16 },
   defaultCustody: 1,
   caps: {
     maxFeePerGas: cheapChains.has(chainId) ? 100n * gwei : 1_000n * gwei,
@@ -87,7 +93,7 @@ const defaults = (chainId: bigint, development: boolean): NetworkProfile => ({
 /** The configured fields over a base profile. */
 const overridden = (
   base: NetworkProfile,
-  { bundler, network, rpc }: Omit<Located<AccountNetwork>, "path">
+  { bundler, network, paymasters, rpc }: Omit<Located<AccountNetwork>, "path">
 ): NetworkProfile => {
   const beacon = network.beaconAdminAddress ?? base.beacon
   return {
@@ -103,6 +109,24 @@ const overridden = (
       base.creationCode ??
       (beacon === null ? null : Hex.unsafe(walletProxyCreationCode)),
     implementationCodeHash: network.implementationCodeHash ?? base.implementationCodeHash,
+    ledger: network.ledger ?? base.ledger,
+    sponsor:
+      network.sponsor === undefined
+        ? base.sponsor
+        : network.sponsor === null
+          ? null
+          : {
+              paymaster: network.sponsor.paymaster,
+              dailyBudget: network.sponsor.dailyBudget ?? base.sponsor?.dailyBudget ?? 0n
+            },
+    paymasterServices:
+      network.paymasters === undefined
+        ? base.paymasterServices
+        : network.paymasters.flatMap(({ address }, index) => {
+            const url = paymasters[index]
+            return url === undefined ? [] : [{ paymaster: address, url }]
+          }),
+    serviceSubmission: { ...base.serviceSubmission, ...network.serviceSubmission },
     defaultCustody: network.defaultCustody ?? base.defaultCustody,
     caps: {
       maxFeePerGas: network.maxFeePerGas ?? base.caps.maxFeePerGas,

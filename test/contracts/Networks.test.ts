@@ -24,6 +24,10 @@ const profile = (chainId: bigint): NetworkProfile => ({
   settledDepth: 64,
   bumpAfterMillis: 30_000,
   maxInFlight: 16,
+  ledger: null,
+  sponsor: null,
+  paymasterServices: [],
+  serviceSubmission: { dailyLoss: 10n ** 16n, maxInFlight: 16 },
   remoteBundler: null,
   receiptTimeoutMillis: 60_000,
   pollIntervalMillis: 500

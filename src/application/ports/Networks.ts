@@ -20,6 +20,26 @@ export interface NetworkProfile {
   readonly creationCode: Hex | null
   /** keccak256 of the wallet implementation's code that the operator has confirmed; null: not pinned. */
   readonly implementationCodeHash: Bytes32 | null
+  /** The suite's OperationLedger; null: no operation can depend on another. */
+  readonly ledger: Address | null
+  /** The operator's own verifying paymaster, for which the `sponsor` system key signs; null: nothing is sponsored. */
+  readonly sponsor: {
+    readonly paymaster: Address
+    /** Wei that the wallets of one account may cost in one UTC day. */
+    readonly dailyBudget: bigint
+  } | null
+  /** Paymasters of others that are asked for their data by ERC-7677. */
+  readonly paymasterServices: ReadonlyArray<{
+    readonly paymaster: Address
+    readonly url: Redacted.Redacted<string>
+  }>
+  /** Bounds of what the service's own EOA submits for an account, for wallets that pay for it. */
+  readonly serviceSubmission: {
+    /** Wei that it may lose by one account in one UTC day. */
+    readonly dailyLoss: bigint
+    /** Most ops of one account on their way at a time. */
+    readonly maxInFlight: number
+  }
   /** The custody that `walletCustody` 0 stands for beside a salt. */
   readonly defaultCustody: 1 | 2 | 3 | 4 | 5
   readonly caps: {

@@ -112,6 +112,7 @@ const configFile = (
       validator: dev.suite.validator,
       beaconAdminAddress: dev.suite.beacon,
       beaconAdminCreationCode: walletProxyCreationCode,
+      ledger: dev.suite.ledger,
       implementationCodeHash: dev.implementationCodeHash,
       confirmations: 1,
       pollIntervalMillis: 50,

@@ -49,6 +49,10 @@ const profile: NetworkProfile = {
   settledDepth: 1,
   bumpAfterMillis: 1,
   maxInFlight: 1,
+  ledger: null,
+  sponsor: null,
+  paymasterServices: [],
+  serviceSubmission: { dailyLoss: 10n ** 16n, maxInFlight: 16 },
   remoteBundler: null,
   receiptTimeoutMillis: 1,
   pollIntervalMillis: 1
