@@ -266,6 +266,7 @@ const allocate =
         signedAt: 0,
         mined: null
       }
+      State.forgetUnsigned(lane, nonce)
       for (const op of ops) op.transactions.push(transaction)
       if (direct !== null) state.requests.get(direct)?.direct.push(transaction)
       state.lanes.set(State.laneName(request), lane.set(nonce, transaction))

@@ -238,6 +238,12 @@ export const laneOf = (state: State, lane: Lane): Map<bigint, Transaction> =>
 export const find = (state: State, lane: Lane, nonce: bigint): Transaction | undefined =>
   laneOf(state, lane).get(nonce)
 
+/** Drops what is below a nonce and was never signed. */
+export const forgetUnsigned = (lane: Map<bigint, Transaction>, nonce: bigint): void => {
+  for (const [below, { state }] of lane)
+    if (below < nonce && (state === "free" || state === "allocated")) lane.delete(below)
+}
+
 /** The nonce to hand out, and what the transactions of the lane that are not mined may cost. */
 export const next = (
   lane: ReadonlyMap<bigint, Transaction>,

@@ -133,7 +133,11 @@ const write = (store: Store.Store, request: AllocationRequest, nonce: bigint, id
       signer: request.signer,
       nonce: Store.uint64(nonce)
     }
-    yield* sql`delete from transaction_ops where ${at(store, request, nonce)}`
+    // Nonces up to this one for which nothing was signed: handed back, left behind by a dead process, or used by others.
+    yield* sql`
+      delete from transactions
+      where chain_id = ${lane.chain_id} and signer = ${lane.signer} and nonce <= ${lane.nonce}
+        and state in ('free', 'allocated')`
     yield* sql`
       insert into transactions ${sql.insert({
         ...lane,
@@ -147,12 +151,7 @@ const write = (store: Store.Store, request: AllocationRequest, nonce: bigint, id
         direct: request.direct,
         max_cost: request.maxCost.toString(),
         allocated_at: yield* Clock.currentTimeMillis
-      })}
-      on conflict (chain_id, signer, nonce) do update set
-        state = excluded.state, account_id = excluded.account_id, key_client = excluded.key_client,
-        key_version = excluded.key_version, key_asset = excluded.key_asset, rpc = excluded.rpc,
-        trust = excluded.trust, direct = excluded.direct, max_cost = excluded.max_cost,
-        allocated_at = excluded.allocated_at`
+      })}`
     const rows = ids.map((op_id, position) => ({ ...lane, op_id, position }))
     for (const chunk of Store.chunks(rows)) yield* sql`insert into transaction_ops ${sql.insert(chunk)}`
   })

@@ -336,7 +336,7 @@ export class Journal extends Context.Tag("castellan/Journal")<
     /**
      * Hands out the lane's next nonce: the lowest one from the chain's on for which nothing was ever signed. Nothing else
      * hands out nonces. The caller has one allocation of a lane at a time that is neither signed nor handed back:
-     * another call takes it over.
+     * another call takes it over, and unsigned nonces below the new one are forgotten.
      *
      * `insufficientFunds`: what the lane's signed transactions that are not mined may cost, and this one's cost, is
      * more than the balance; nothing is handed out. Fails when one of the ops is not `accepted`, is of another chain or

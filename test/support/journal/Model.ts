@@ -281,7 +281,9 @@ export class Model {
     let nonce = request.chainNonce
     while (lane.some((it) => it.nonce === nonce && it.state !== "free" && it.state !== "allocated")) nonce++
     this.nonces = [
-      ...this.nonces.filter((it) => it.signer !== signer || it.nonce !== nonce),
+      ...this.nonces.filter(
+        (it) => it.signer !== signer || it.nonce > nonce || (it.state !== "free" && it.state !== "allocated")
+      ),
       {
         signer,
         nonce,

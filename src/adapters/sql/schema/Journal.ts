@@ -109,6 +109,8 @@ export const journal = Effect.gen(function* () {
     )`
   yield* sql`
     create index transactions_open on transactions (chain_id, signer, nonce) where state in ('signed', 'mined')`
+  yield* sql`
+    create index transactions_unsigned on transactions (chain_id, signer, nonce) where state in ('free', 'allocated')`
   yield* sql`create index transactions_direct on transactions (direct) where direct is not null`
   // One row for every set of bytes that was ever signed for a nonce: each of them may be the one that is mined.
   yield* sql`
@@ -134,7 +136,7 @@ export const journal = Effect.gen(function* () {
       op_id bigint not null references ops (op_id),
       position integer not null,
       primary key (chain_id, signer, nonce, op_id),
-      foreign key (chain_id, signer, nonce) references transactions (chain_id, signer, nonce)
+      foreign key (chain_id, signer, nonce) references transactions (chain_id, signer, nonce) on delete cascade
     )`
   yield* sql`create index transaction_ops_op on transaction_ops (op_id)`
 })
