@@ -42,6 +42,7 @@ const structPacked = "(address,uint256,bytes,bytes,bytes32,uint256,bytes32,bytes
 
 const selectors = (struct: string) => ({
   handleOps: Keccak.selector(`handleOps(${struct}[],address)`),
+  handleAggregatedOps: Keccak.selector(`handleAggregatedOps((${struct}[],address,bytes)[],address)`),
   validateUserOp: Keccak.selector(`validateUserOp(${struct},bytes32,uint256)`)
 })
 const selectorsV06 = selectors(structV06)
@@ -184,6 +185,34 @@ export const handleOps = (
 ): Hex.Hex =>
   Words.call(selectorsOf(version).handleOps, [
     Words.array(ops.map((op) => struct(version, op))),
+    Words.address(beneficiary)
+  ])
+
+/** The ops of one bundle whose wallets name the same aggregator, in order. */
+export interface AggregatedOps {
+  readonly ops: ReadonlyArray<UserOperation>
+  /** Zero: none, each op is signed for itself, as with `handleOps`. */
+  readonly aggregator: Address.Address
+  /** What the aggregator verifies in the place of the ops' own signatures. */
+  readonly signature: Hex.Hex
+}
+
+/** Calldata of `handleAggregatedOps(UserOpsPerAggregator[], beneficiary)` of that version's EntryPoint. */
+export const handleAggregatedOps = (
+  version: Version,
+  groups: ReadonlyArray<AggregatedOps>,
+  beneficiary: Address.Address
+): Hex.Hex =>
+  Words.call(selectorsOf(version).handleAggregatedOps, [
+    Words.array(
+      groups.map(({ aggregator, ops, signature }) =>
+        Words.dynamic([
+          Words.array(ops.map((op) => struct(version, op))),
+          Words.address(aggregator),
+          Words.bytes(signature)
+        ])
+      )
+    ),
     Words.address(beneficiary)
   ])
 

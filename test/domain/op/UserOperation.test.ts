@@ -6,7 +6,7 @@ import * as Address from "../../../src/domain/evm/Address.js"
 import * as Hex from "../../../src/domain/evm/Hex.js"
 import * as EntryPoint from "../../../src/domain/op/EntryPoint.js"
 import * as UserOperation from "../../../src/domain/op/UserOperation.js"
-import { address, bytes32, mutated, op, uint } from "../generators.js"
+import { address, bytes32, hex, mutated, op, uint } from "../generators.js"
 
 const v06 =
   "(address sender,uint256 nonce,bytes initCode,bytes callData,uint256 callGasLimit,uint256 verificationGasLimit,uint256 preVerificationGas,uint256 maxFeePerGas,uint256 maxPriorityFeePerGas,bytes paymasterAndData,bytes signature)"
@@ -111,6 +111,27 @@ describe.each(EntryPoint.versions)("UserOperation of %s", (version) => {
           expect(UserOperation.validateCall(version, each, hash)).toBe(
             abi.encodeFunctionData("validateUserOp", [structOf(version, each), hash, 0n])
           )
+      })
+    )
+  })
+
+  it("goes into handleAggregatedOps as ethers encodes that call", () => {
+    const struct = `(${typeOf(version)}[] userOps, address aggregator, bytes signature)`
+    const abi = new Interface([`function handleAggregatedOps(${struct}[] groups, address beneficiary)`])
+    const group = fc.record({
+      ops: fc.array(op(version), { maxLength: 3 }),
+      aggregator: address,
+      signature: hex()
+    })
+    fc.assert(
+      fc.property(fc.array(group, { maxLength: 3 }), address, (groups, beneficiary) => {
+        const structs = groups.map(({ ops, ...rest }) => ({
+          ...rest,
+          userOps: ops.map((each) => structOf(version, each))
+        }))
+        expect(UserOperation.handleAggregatedOps(version, groups, beneficiary)).toBe(
+          abi.encodeFunctionData("handleAggregatedOps", [structs, beneficiary])
+        )
       })
     )
   })

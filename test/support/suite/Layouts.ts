@@ -1,4 +1,4 @@
-import { AbiCoder, concat, keccak256, TypedDataEncoder, toUtf8Bytes } from "ethers"
+import { AbiCoder, concat, keccak256, solidityPacked, TypedDataEncoder, toUtf8Bytes } from "ethers"
 
 /** The byte layouts of docs/contracts.md, written down a second time, apart from the contracts and the service. */
 
@@ -107,3 +107,26 @@ export const mixedProof = (ecdsa: string, passkeys: ReadonlyArray<PasskeyProof>)
 
 export const ledgerKey = (entryPoint: string, wallet: string, nonce: bigint): string =>
   keccak256(coder.encode(["address", "address", "uint256"], [entryPoint, wallet, nonce]))
+
+export interface SponsorTerms {
+  readonly paymaster: string
+  readonly validUntil: number
+  readonly validAfter: number
+  /** Null on v0.6, which has none. */
+  readonly limits: { readonly verificationGasLimit: bigint; readonly postOpGasLimit: bigint } | null
+}
+
+export const sponsorshipData = ({ limits, paymaster, validAfter, validUntil }: SponsorTerms): string =>
+  limits === null
+    ? solidityPacked(["address", "uint48", "uint48"], [paymaster, validUntil, validAfter])
+    : solidityPacked(
+        ["address", "uint128", "uint128", "uint48", "uint48"],
+        [paymaster, limits.verificationGasLimit, limits.postOpGasLimit, validUntil, validAfter]
+      )
+
+export const sponsorshipDigest = (chainId: bigint, paymaster: string, userOpHash: string): string =>
+  TypedDataEncoder.hash(
+    { name: "castellan", version: "1", chainId, verifyingContract: paymaster },
+    { Sponsorship: [{ name: "userOpHash", type: "bytes32" }] },
+    { userOpHash }
+  )

@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { AbiCoder, getCreate2Address, id, keccak256 } from "ethers"
+import { AbiCoder, concat, getCreate2Address, id, keccak256 } from "ethers"
 import { walletProxyCreationCode } from "../../../src/domain/wallet/WalletProxy.generated.js"
 import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { devKey } from "./Chain.js"
@@ -15,19 +15,25 @@ import {
   opSignature,
   saltHash,
   signingHash,
+  sponsorshipData,
+  sponsorshipDigest,
   unbound,
   walletInitCode
 } from "./Layouts.js"
 
 /**
  * Writes test/vectors/*.json: one example and more of every layout of docs/contracts.md, for whoever implements them
- * elsewhere. `npx tsx test/support/suite/writeVectors.ts`. P-256 signatures differ with every run, nothing else does.
+ * elsewhere. `npx tsx test/support/suite/writeVectors.ts [name ...]`; no name: all. P-256 signatures differ with every
+ * run, nothing else does.
  */
-const write = (name: string, about: string, vectors: ReadonlyArray<object>) =>
+const write = (name: string, about: string, vectors: ReadonlyArray<object>) => {
+  const wanted = process.argv.slice(2)
+  if (wanted.length > 0 && !wanted.includes(name)) return
   writeFileSync(
     fileURLToPath(new URL(`../../vectors/${name}.json`, import.meta.url)),
     `${JSON.stringify({ about, vectors }, null, 2)}\n`
   )
+}
 
 const [a, b, c] = [devKey(20), devKey(21), devKey(22)] as const
 const [p, q] = [
@@ -181,5 +187,42 @@ write(
       nonce: nonce.toString(),
       key: ledgerKey(entryPoint, a.address, nonce)
     }))
+  )
+)
+
+const paymaster = "0x0000000000000000000000000000000000059050"
+
+write(
+  "sponsorship",
+  "paymasterAndData = paymaster ++ [v0.7, v0.8: verificationGasLimit (16) ++ postOpGasLimit (16)] ++ validUntil (6) ++ validAfter (6); digest = EIP-712 of Sponsorship in the domain (castellan, 1, chainId, paymaster); op.signature = the wallet's own ++ the sponsor's 65 bytes",
+  (["v0.6", "v0.7", "v0.8"] as const).flatMap((version) =>
+    [
+      { chainId: 137, window: [1_800_000_000, 0] as const, gas: [40_000n, 0n] as const },
+      { chainId: 31337, window: [2 ** 48 - 1, 1] as const, gas: [2n ** 120n - 1n, 1n] as const }
+    ].map(({ chainId, gas, window }) => {
+      const limits = version === "v0.6" ? null : { verificationGasLimit: gas[0], postOpGasLimit: gas[1] }
+      const terms = { paymaster, validUntil: window[0], validAfter: window[1], limits }
+      const digest = sponsorshipDigest(BigInt(chainId), paymaster, hash)
+      const walletSignature = opSignature(unbound, ecdsa(hash, a))
+      const sponsorSignature = ecdsa(digest, b)
+      return {
+        version,
+        chainId,
+        terms: {
+          ...terms,
+          limits: limits && {
+            verificationGasLimit: limits.verificationGasLimit.toString(),
+            postOpGasLimit: limits.postOpGasLimit.toString()
+          }
+        },
+        paymasterAndData: sponsorshipData(terms),
+        userOpHash: hash,
+        digest,
+        sponsor: b.address,
+        sponsorSignature,
+        walletSignature,
+        signature: concat([walletSignature, sponsorSignature])
+      }
+    })
   )
 )

@@ -1,0 +1,102 @@
+import * as Either from "effect/Either"
+import type * as Address from "../evm/Address.js"
+import * as Eip712 from "../evm/Eip712.js"
+import * as Hex from "../evm/Hex.js"
+import * as Keccak from "../evm/Keccak.js"
+import { largestS } from "../evm/Secp256k1.js"
+import * as Uint from "../evm/Uint.js"
+import * as Words from "../evm/Words.js"
+import type { Version } from "./EntryPoint.js"
+import * as PaymasterData from "./PaymasterData.js"
+
+/**
+ * What the SponsorPaymaster (`contracts/src/SponsorPaymaster.sol`) reads of an op that it pays for. Its
+ * paymasterAndData says how long, and is part of userOpHash like every other field:
+ *
+ *   paymaster (20) ++ [from v0.7 on: limits (16 + 16)] ++ validUntil (6) ++ validAfter (6)
+ *
+ * The sponsor signs the userOpHash, and its signature is the last 65 bytes of the op's `signature`, behind the
+ * wallet's own: so nothing that the owner signs depends on it, and it can be added last.
+ */
+export interface Terms {
+  readonly paymaster: Address.Address
+  /** Last Unix second at which it pays, uint48; 0: no bound. */
+  readonly validUntil: number
+  /** First Unix second at which it pays, uint48; 0: no bound. */
+  readonly validAfter: number
+  /** Without meaning on v0.6. */
+  readonly limits: PaymasterData.Limits
+}
+
+/** A time as its six bytes. */
+const time = (value: number): Hex.Hex => Hex.unsafe(`0x${value.toString(16).padStart(12, "0")}`)
+
+/** The op's paymasterAndData. Times that are no uint48 make a window that never is, not one without bound. */
+export const paymasterData = (version: Version, terms: Terms): Hex.Hex => {
+  const exist = Uint.isUint48(terms.validUntil) && Uint.isUint48(terms.validAfter)
+  const [until, after] = exist ? [terms.validUntil, terms.validAfter] : [1, 2 ** 48 - 1]
+  const { limits, paymaster } = terms
+  return PaymasterData.make(version, { paymaster, limits, data: Hex.concat(time(until), time(after)) })
+}
+
+/** The terms of a paymasterAndData, which has no byte more. Whether the paymaster is a sponsor it does not say. */
+export const read = (version: Version, paymasterAndData: Hex.Hex): Either.Either<Terms, string> => {
+  const parts = PaymasterData.read(version, paymasterAndData)
+  if (parts === null || Hex.size(parts.data) !== 12)
+    return Either.left(
+      `expected paymaster, ${version === "v0.6" ? "" : "its two gas limits, "}validUntil and validAfter: ${version === "v0.6" ? 32 : 64} bytes`
+    )
+  return Either.right({
+    paymaster: parts.paymaster,
+    limits: parts.limits,
+    validUntil: Number.parseInt(parts.data.slice(2, 14), 16),
+    validAfter: Number.parseInt(parts.data.slice(14), 16)
+  })
+}
+
+const typeHash = Keccak.hashText("Sponsorship(bytes32 userOpHash)")
+const domainTypeHash = Keccak.hashText(
+  "EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"
+)
+
+/** What the sponsor signs: the EIP-712 digest of `Sponsorship(bytes32 userOpHash)` in the domain ("castellan", "1", chainId, paymaster). */
+export const digest = (
+  { chainId, paymaster }: { readonly chainId: bigint; readonly paymaster: Address.Address },
+  userOpHash: Hex.Bytes32
+): Hex.Bytes32 =>
+  Eip712.digest(
+    Eip712.hashStruct(domainTypeHash, [
+      Words.bytes32(Keccak.hashText("castellan")),
+      Words.bytes32(Keccak.hashText("1")),
+      Words.uint(chainId),
+      Words.address(paymaster)
+    ]),
+    Eip712.hashStruct(typeHash, [Words.bytes32(userOpHash)])
+  )
+
+/** Bytes of the sponsor's signature: r (32) || s (32, low) || v (1, 27 or 28). */
+export const tail = 65
+
+/** The op's `signature` with the sponsor's, 65 bytes, behind the wallet's own. */
+export const append = (signature: Hex.Hex, sponsor: Hex.Hex): Hex.Hex => Hex.concat(signature, sponsor)
+
+/** The wallet's own signature and the sponsor's behind it. `Left` when there is no room for one. */
+export const split = (
+  signature: Hex.Hex
+): Either.Either<{ readonly signature: Hex.Hex; readonly sponsor: Hex.Hex }, string> => {
+  const cut = signature.length - 2 * tail
+  return cut < 2
+    ? Either.left(`expected the sponsor's ${tail} bytes behind the wallet's signature`)
+    : Either.right({
+        signature: Hex.unsafe(signature.slice(0, cut)),
+        sponsor: Hex.unsafe(`0x${signature.slice(cut)}`)
+      })
+}
+
+/**
+ * A sponsor's signature for gas estimation: of the real length and cost, without a zero byte, and by nobody. r is the
+ * x of secp256k1's generator.
+ */
+export const dummy: Hex.Hex = Hex.unsafe(
+  `0x79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798${largestS.toString(16)}1b`
+)
