@@ -113,6 +113,12 @@ export const catalogue = {
     "settings.validator is not the one that the wallet implementation reports.",
     "Leave settings.validator out, or send the right one."
   ),
+  window_over: entry(
+    400,
+    "validity window over",
+    "validUnitl has passed, by the timestamp of the chain's latest block.",
+    "Send a later validUnitl, or 0."
+  ),
   custody_mismatch: entry(
     400,
     "custody mismatch",
@@ -220,7 +226,25 @@ export const catalogue = {
     422,
     "threshold not met",
     "The signatures at hand do not reach the wallet's threshold.",
-    "Use a signer that is an owner of the wallet."
+    "Name owners of the wallet as settings.signer and settings.cosigners, or collect signatures: /estimateGas, then /executeEncoded."
+  ),
+  signer_without_authority: entry(
+    422,
+    "signer has no authority over this wallet",
+    "Only passkeys validate the wallet's ops.",
+    "Sign with one of the wallet's passkeys: /passkeyHash, then /executePasskey."
+  ),
+  not_valid_yet: entry(
+    422,
+    "operation not valid yet",
+    "validAfter is later than the timestamp of the chain's latest block. Nothing was sent.",
+    "Send the operation once its window has begun."
+  ),
+  dependency_failed: entry(
+    422,
+    "dependency failed",
+    "The operation that dependsOn names did not succeed, so this one was not executed.",
+    "Read the error of the operation that the text names."
   ),
   invalid_signature: entry(
     422,

@@ -22,6 +22,9 @@ const known = {
   rpc: RpcUrl,
   entryPoint: address("ERC-4337 EntryPoint; one that the network profile accepts."),
   signer: SignerRef,
+  cosigners: Schema.Array(SignerRef).annotations({
+    description: "Further keys of the account that sign for wallets with several owners. At most 15."
+  }),
   factory: address("Wallet factory; default: the network profile's."),
   validator: address("Validator that the wallet implementation must report."),
   beaconAdminAddress: address("Beacon of the wallet proxies; default: the network profile's."),
@@ -42,6 +45,7 @@ const fields = {
   rpc: optional(known.rpc),
   entryPoint: optional(known.entryPoint),
   signer: optional(known.signer),
+  cosigners: optional(known.cosigners),
   factory: optional(known.factory),
   validator: optional(known.validator),
   beaconAdminAddress: optional(known.beaconAdminAddress),

@@ -1,0 +1,56 @@
+import * as Either from "effect/Either"
+import { type ElementFailure, elementFailure } from "../engine/Elements.js"
+import { type InvalidRequest, invalid } from "../Failure.js"
+import type { Block } from "../ports/ChainRpc.js"
+
+/** The caller's bounds on when an op may be executed, Unix seconds; 0, or none: no bound. */
+export interface Window {
+  readonly validAfter?: number
+  readonly validUnitl?: number
+}
+
+/** The same bounds as an op is signed under. */
+export interface Bounds {
+  readonly validUntil: number
+  readonly validAfter: number
+}
+
+/** A window that can hold at some time; 400 otherwise. */
+export const bounds = (
+  { validAfter = 0, validUnitl = 0 }: Window,
+  path: string
+): Either.Either<Bounds, InvalidRequest> =>
+  validUnitl !== 0 && validUnitl < validAfter
+    ? Either.left(
+        invalid("invalid_request", [
+          { path: `${path}.validUnitl`, message: `is before validAfter: ${validUnitl} < ${validAfter}` }
+        ])
+      )
+    : Either.right({ validUntil: validUnitl, validAfter })
+
+/**
+ * The bounds of a window that holds now, by the chain's latest block. One that is over is a 400 of the whole request, one
+ * that has not begun the element's failure.
+ */
+export const check = (
+  window: Window,
+  path: string,
+  { timestamp }: Pick<Block, "timestamp">
+): Either.Either<Bounds, InvalidRequest | ElementFailure> =>
+  Either.flatMap(bounds(window, path), (wanted): Either.Either<Bounds, InvalidRequest | ElementFailure> => {
+    const { validAfter, validUntil } = wanted
+    if (validUntil !== 0 && timestamp > validUntil)
+      return Either.left(
+        invalid("window_over", [
+          { path: `${path}.validUnitl`, message: `the chain's time is ${timestamp} by now` }
+        ])
+      )
+    if (timestamp < validAfter)
+      return Either.left(
+        elementFailure("not_valid_yet", undefined, {
+          validAfter: validAfter.toString(),
+          chainTime: timestamp.toString()
+        })
+      )
+    return Either.right(wanted)
+  })
