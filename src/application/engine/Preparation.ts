@@ -6,12 +6,15 @@ import type { Bytes32, Hex } from "../../domain/evm/Hex.js"
 import type { Version } from "../../domain/op/EntryPoint.js"
 import type * as Fees from "../../domain/op/Fees.js"
 import * as Percent from "../../domain/op/Percent.js"
+import type { Caller } from "../Caller.js"
 import { type Failure, invalid, notAvailable, unprocessable } from "../Failure.js"
-import type { Block } from "../ports/ChainRpc.js"
+import type { Block, ChainRpc } from "../ports/ChainRpc.js"
 import type { NonceSpace } from "../ports/Journal.js"
+import type { Networks } from "../ports/Networks.js"
 import type { ForOps } from "../Settings.js"
-import { type Connection, entryPointVersion, refusal } from "./Connection.js"
+import { type Connection, entryPointVersion, open, openOperator, refusal } from "./Connection.js"
 import { Engine } from "./Engine.js"
+import * as Payer from "./Payer.js"
 import * as Prices from "./Prices.js"
 import * as Wallets from "./Wallets.js"
 
@@ -46,21 +49,47 @@ export interface Ground {
   readonly formula: Wallets.Formula
   readonly buffers: ReturnType<typeof buffers>
   readonly spaceOf: (wallet: Address.Address) => NonceSpace
+  /** Who pays for the ops. */
+  readonly payer: Payer.Payer
+  /** Whose signature over all of them together stands for the ops' own; null: each has its own. */
+  readonly aggregator: Address.Address | null
 }
+
+/** The node that serves a request for ops: the operator's own when the operator pays for them, else the caller's. */
+export const connect = (
+  caller: Caller,
+  { paymaster, rpc }: Pick<ForOps, "rpc" | "paymaster">
+): Effect.Effect<Connection, Failure, ChainRpc | Networks> =>
+  Effect.flatMap(open(caller, rpc), (connection) =>
+    paymaster !== undefined && paymaster === connection.profile.sponsor?.paymaster
+      ? openOperator(caller, rpc)
+      : Effect.succeed(connection)
+  )
 
 /** `authority` is the submitting EOA. */
 export const ground = (
   connection: Connection,
   settings: ForOps,
-  authority: Address.Address
-): Effect.Effect<Ground, Failure> =>
+  authority: Address.Address,
+  _caller: Caller
+): Effect.Effect<Ground, Failure, Engine> =>
   Effect.gen(function* () {
     const { chainId } = connection.profile
     const { entryPoint } = settings
     const version = yield* entryPointVersion(connection.profile, entryPoint)
     const formula = yield* Wallets.formula(connection.profile, settings)
     const spaceOf = (wallet: Address.Address) => ({ authority, chainId, entryPoint, wallet })
-    return { connection, chainId, entryPoint, version, formula, buffers: buffers(settings), spaceOf }
+    return {
+      connection,
+      chainId,
+      entryPoint,
+      version,
+      formula,
+      buffers: buffers(settings),
+      spaceOf,
+      payer: Payer.wallet,
+      aggregator: settings.aggregator ?? null
+    }
   })
 
 /** What one look at the chain tells before anything is measured. */

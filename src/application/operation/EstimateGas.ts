@@ -80,7 +80,7 @@ export const run = (
     const system = yield* SystemSigners
     const submitter =
       signer?.address ?? (yield* Effect.mapError(system.serviceEoa, Keys.refusal("settings.signer"))).address
-    const ground = yield* Preparation.ground(connection, settings, submitter)
+    const ground = yield* Preparation.ground(connection, settings, submitter, caller)
     const { chainId, entryPoint, formula, spaceOf, version } = ground
     const wallets = yield* Either.all(
       calls.map(({ index, selector }) => Wallets.select(selector, formula, profile, `operations[${index}]`))
