@@ -252,6 +252,18 @@ export const catalogue = {
     "A signature does not prove the wallet's consent to the op.",
     "Sign userOpHash or signingHash as details says."
   ),
+  submission_unpaid: entry(
+    422,
+    "op does not pay for its submission",
+    "No signer was named, so the service's own EOA would submit; it does so only for ops that give it back what that costs, for wallets of the account's own profile. Nothing was sent.",
+    "Estimate again and send the op unchanged, or name settings.signer, whose EOA submits then."
+  ),
+  submission_limit: entry(
+    422,
+    "too much is submitted for this account",
+    "What the service's own EOA has lost by the account today, or has under way for it, leaves no room for this op. Nothing was sent.",
+    "Wait until earlier ops are mined, or name settings.signer, whose EOA submits then."
+  ),
   invalid_nonce: entry(
     422,
     "op nonce already used",
@@ -318,6 +330,12 @@ export const catalogue = {
     "The last block of the range changed during every attempt to read it.",
     "Try again, or end the range some blocks below the latest one."
   ),
+  writes_paused: entry(
+    422,
+    "writes are paused",
+    "The operator has paused writes by this signer or on this chain. Nothing was sent.",
+    "Ask the operator, or try again when it is resumed. What was accepted before goes on."
+  ),
   node_refused: entry(
     422,
     "the node refused the request",
@@ -354,6 +372,12 @@ export const catalogue = {
     "internal error",
     "The service failed; it has logged the requestId.",
     "Report the requestId to the operator."
+  ),
+  unavailable: entry(
+    503,
+    "temporarily unavailable",
+    "A store that the service needs does not answer, or what counts the account's requests.",
+    "Try again after Retry-After."
   ),
   overloaded: entry(503, "overloaded", "Too many requests are under way.", "Try again after Retry-After."),
   shutting_down: entry(503, "shutting down", "The process is about to stop.", "Try again after Retry-After.")
