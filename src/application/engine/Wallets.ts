@@ -32,7 +32,7 @@ export interface Formula {
   readonly beacon: Address.Address
   /** Creation code with the constructor's arguments. */
   readonly initCode: Hex
-  readonly predict: (salt: Salt.Salt, custody: Stored) => Address.Address
+  readonly predict: (salt: Salt.Salt, custody: Stored, legacy: boolean) => Address.Address
 }
 
 const missing = (name: string): Detail => ({
@@ -71,11 +71,11 @@ export const formula = (
       factory,
       beacon,
       initCode: WalletAddress.initCode(usable, beacon),
-      predict: (salt, custody) =>
+      predict: (salt, custody, legacy) =>
         WalletAddress.predict({
           factory,
           initCodeHash,
-          create2Salt: WalletAddress.create2Salt(Salt.hash(salt), custody, false)
+          create2Salt: WalletAddress.create2Salt(Salt.hash(salt), custody, legacy)
         })
     }
   })
@@ -85,6 +85,8 @@ export interface Selector {
   readonly wallet?: string
   readonly salt?: string
   readonly walletCustody: Custody
+  /** The salt alone makes the address. */
+  readonly legacyWallet?: boolean
 }
 
 /** A custody of which this version can do more than predict and check. */
@@ -114,8 +116,9 @@ export const select = (
           )
     if (salt === "") return named ?? Address.zero
     const text = yield* saltOf(salt, `${path}.salt`)
-    const custody = selector.walletCustody === 0 ? profile.defaultCustody : selector.walletCustody
-    const predicted = formula.predict(text, custody)
+    const { legacyWallet = false, walletCustody } = selector
+    const custody = walletCustody === 0 ? profile.defaultCustody : walletCustody
+    const predicted = formula.predict(text, custody, legacyWallet)
     if (named !== null && named !== predicted)
       return yield* Either.left(
         invalid("invalid_request", [

@@ -8,8 +8,6 @@ import * as Outcome from "../../domain/op/Outcome.js"
 import * as UserOperation from "../../domain/op/UserOperation.js"
 import * as Deployment from "../../domain/wallet/Deployment.js"
 import * as EstimationDeployer from "../../domain/wallet/EstimationDeployer.js"
-import * as Salt from "../../domain/wallet/Salt.js"
-import * as WalletConfig from "../../domain/wallet/WalletConfig.js"
 import type { Caller } from "../Caller.js"
 import * as Decoding from "../Decoding.js"
 import * as Connection from "../engine/Connection.js"
@@ -25,7 +23,7 @@ import * as Results from "../engine/Results.js"
 import type * as Sending from "../engine/Sending.js"
 import * as Submission from "../engine/Submission.js"
 import * as Submitter from "../engine/Submitter.js"
-import { type Detail, type Failure, invalid, unprocessable } from "../Failure.js"
+import { type Detail, type Failure, type InvalidRequest, invalid, unprocessable } from "../Failure.js"
 import type { AbiStore } from "../ports/AbiStore.js"
 import type { Bundler } from "../ports/Bundler.js"
 import type { ChainRpc } from "../ports/ChainRpc.js"
@@ -34,10 +32,11 @@ import type { Networks } from "../ports/Networks.js"
 import { type Signers, SystemSigners } from "../ports/Signers.js"
 import * as Settings from "../Settings.js"
 import { Created, type CreatedAccount } from "../TransactionResult.js"
+import * as Account from "./Account.js"
 import * as WantedWallets from "./WantedWallets.js"
 
 export const Request = Schema.Struct({
-  accounts: Schema.Array(WantedWallets.Account),
+  accounts: Schema.Array(Account.schema),
   settings: Settings.ForSubmission
 }).annotations({ identifier: "CreateRequest" })
 export type Request = typeof Request.Type
@@ -55,6 +54,21 @@ export type Requirements =
   | Networks
   | Signers
   | SystemSigners
+
+/** A wallet that does not stand yet. */
+interface Missing {
+  readonly index: number
+  readonly wallet: Address.Address
+  readonly making: WantedWallets.Making
+}
+
+/** A wallet that is named by its address alone has to exist: its address does not tell how to make it. */
+const saltRequired = ({ index, wallet }: WantedWallets.Wanted): InvalidRequest =>
+  invalid(
+    "invalid_request",
+    [{ path: `accounts[${index}].salt`, message: "salt is required: the wallet is not deployed", wallet }],
+    "salt is required"
+  )
 
 export const kind = { endpoint: "/create", Request, Response }
 
@@ -77,29 +91,29 @@ const work = (
       yield* Effect.fail(
         invalid("invalid_request", [{ path: "accounts", message: "expected at least one account" }])
       )
-    const salts = yield* Either.all(accounts.map(WantedWallets.saltOf))
+    const parsed = yield* Either.all(accounts.map(Account.parse))
     const decoding = yield* Decoding.load(caller, settings.useABI)
     const signer = yield* Keys.resolve(caller, settings.signer)
+    const resolved = yield* WantedWallets.resolve(caller, parsed)
     const connection = yield* Connection.openOperator(caller, settings.rpc)
     const { profile } = connection
-    const ground = yield* Preparation.ground(connection, settings, signer.address)
+    const ground = yield* Preparation.ground(connection, settings, signer.address, caller)
     const { chainId, entryPoint, formula, spaceOf, version } = ground
     yield* WantedWallets.checkFactory(profile, settings)
-    const wanted = yield* WantedWallets.read(accounts, salts, ground)
+    const wanted = yield* WantedWallets.read(resolved, signer.address, ground)
     const deployer = yield* Effect.flatMap(SystemSigners, ({ deployer }) =>
       Effect.mapBoth(deployer, { onFailure: Keys.refusal("settings.factory"), onSuccess: Keys.bounded })
     )
-    const config = WalletConfig.ecdsa(signer.address)
-    const configHash = WalletConfig.configHash(config)
     const journal = yield* Journal
     const existing = new Set<number>()
 
     const prepare = (elements: ReadonlyArray<number>) =>
       Effect.gen(function* () {
         const todo = wanted.filter(({ index }) => elements.includes(index) && !existing.has(index))
+        const makeable = todo.filter(({ making }) => making !== null)
         // In one order, so that of two requests for the same wallets one gets all it needs.
         // Its nonce here, and at no EntryPoint: the wallet is deployed once, through whichever of them.
-        for (const { index, wallet } of [...todo].sort((a, b) => (a.wallet < b.wallet ? -1 : 1)))
+        for (const { index, wallet } of makeable.sort((a, b) => (a.wallet < b.wallet ? -1 : 1)))
           for (const at of [Address.zero, entryPoint]) {
             const leased = yield* Effect.orDie(
               journal.lease({
@@ -119,18 +133,22 @@ const work = (
         )
         const failed = new Map<number, ElementFailure>()
         const others: Array<Detail> = []
-        for (const { index, wallet } of todo) {
+        const missing: Array<Missing> = []
+        for (const each of todo) {
+          const { index, making, wallet } = each
           const state = look.wallets.get(wallet)
           if (state?._tag === "foreign")
             failed.set(index, elementFailure("wallet_not_supported", undefined, { wallet }))
-          if (state?._tag !== "deployed") continue
-          existing.add(index)
-          if (WalletConfig.configHash(state.configuration.config) !== configHash)
-            others.push({
-              path: `accounts[${index}]`,
-              message: "it exists with another configuration",
-              wallet
-            })
+          else if (state?._tag === "deployed") {
+            existing.add(index)
+            if (!(yield* WantedWallets.isAsWanted(each, signer.address, state.configuration.config)))
+              others.push({
+                path: `accounts[${index}]`,
+                message: "it exists with another configuration",
+                wallet
+              })
+          } else if (making === null) yield* Effect.fail(saltRequired(each))
+          else missing.push({ index, wallet, making })
         }
         if (others.length > 0) return yield* Effect.fail(unprocessable("account_exists", others))
 
@@ -139,14 +157,11 @@ const work = (
           validAfter: 0,
           bundler: Submitter.boundTo(profile, signer.address)
         }
-        const deploymentOf = ({ salt }: WantedWallets.Wanted): Deployment.Deployment => ({
-          saltHash: Salt.hash(salt),
-          custody: 1,
-          legacy: false,
-          config,
+        const deploymentOf = ({ making }: Missing): Deployment.Deployment => ({
+          ...making,
           deadline: conditions.validUntil
         })
-        const opOf = (each: WantedWallets.Wanted, authorization: Hex.Hex): UserOperation.UserOperation => ({
+        const opOf = (each: Missing, authorization: Hex.Hex): UserOperation.UserOperation => ({
           sender: each.wallet,
           nonce: 0n,
           initCode: Deployment.initCode(formula.factory, deploymentOf(each), authorization),
@@ -159,9 +174,8 @@ const work = (
           paymasterAndData: Hex.empty,
           signature: Hex.empty
         })
-        const digestOf = (each: WantedWallets.Wanted) =>
+        const digestOf = (each: Missing) =>
           Deployment.digest({ chainId, factory: formula.factory }, deploymentOf(each))
-        const missing = todo.filter(({ index }) => !existing.has(index) && !failed.has(index))
         const estimate = yield* Estimation.estimate({
           ground,
           entryPointCode: look.entryPointCode,
@@ -181,8 +195,9 @@ const work = (
         yield* Preparation.checkImplementation(connection, estimate.implementation, settings.validator)
         for (const [index, failure] of estimate.failed) failed.set(index, failure)
 
+        const accounts = new Map(missing.map((each) => [each.index, each]))
         const ready = estimate.estimated.flatMap((each): ReadonlyArray<Sending.Ready> => {
-          const account = wanted[each.index]
+          const account = accounts.get(each.index)
           if (account === undefined) return []
           return [
             {
@@ -212,15 +227,16 @@ const work = (
           failed,
           funds: Estimation.fundsOf(ground, estimate),
           deployments: ready.flatMap(({ index }) => {
-            const account = wanted[index]
+            const account = accounts.get(index)
             if (account === undefined) return []
+            const { configHash, create2Salt } = account.making
             return [
               {
                 index,
                 intent: {
                   chainId,
                   factory: formula.factory,
-                  create2Salt: account.create2Salt,
+                  create2Salt,
                   configHash,
                   deadline: conditions.validUntil,
                   chainTime: look.block.timestamp
@@ -251,9 +267,9 @@ const work = (
       if (outcomes.landed.get(index)?.success === true) return "deployed"
       return existing.has(index) ? "existed" : "failed"
     }
-    const returnData = wanted.map(({ index, salt, wallet }) => {
+    const returnData = wanted.map(({ account: { salt }, index, wallet }) => {
       const failure = outcomes.failed.get(index)
-      const element: CreatedAccount = { salt, wallet, ...(failure && { error: failure.message }) }
+      const element: CreatedAccount = { salt: salt ?? "", wallet, ...(failure && { error: failure.message }) }
       return { [String(index)]: element }
     })
     const status = Outcome.createStatus(wanted.map(({ index }) => creationOf(index)))

@@ -23,8 +23,8 @@ import {
 
 /**
  * Gas of whole handleOps transactions against contracts/gas-snapshot.json. `GAS_SNAPSHOT=write` rewrites the file.
- * Conditions: P-256 precompile, beneficiary not empty, bundler and validUntil bound; operations by wallets with an
- * EntryPoint deposit, on a used nonce key, to a recipient that holds the token already.
+ * Conditions: P-256 precompile unless the name says otherwise, beneficiary not empty, bundler and validUntil bound;
+ * operations by wallets with an EntryPoint deposit, on a used nonce key, to a recipient that holds the token already.
  */
 const snapshotFile = fileURLToPath(new URL("../../../contracts/gas-snapshot.json", import.meta.url))
 
@@ -32,24 +32,48 @@ const owners = [devKey(20), devKey(21), devKey(22)]
 const passkey = newPasskey()
 const measured: Record<string, number> = {}
 
-let chain: Chain
-let conditions: Conditions
+/** A chain on which gas is measured. */
+interface Ground {
+  readonly chain: Chain
+  readonly conditions: Conditions
+}
+
+const groundOn = async (...args: ReadonlyArray<string>): Promise<Ground> => {
+  const chain = await startChain(args)
+  await chain.token.connect(chain.stranger).getFunction("mint").send(chain.stranger.address, 1n)
+  const validUntil = (await chain.now()) + 600
+  return { chain, conditions: { validUntil, validAfter: 0, bundler: chain.bundler.address } }
+}
+
+let ground: Ground
+let plain: Ground
 
 beforeAll(async () => {
-  chain = await startChain()
-  conditions = { validUntil: (await chain.now()) + 600, validAfter: 0, bundler: chain.bundler.address }
-  await chain.token.connect(chain.stranger).getFunction("mint").send(chain.stranger.address, 1n)
+  ground = await groundOn()
+  plain = await groundOn("--hardfork", "prague")
 })
-afterAll(() => chain.stop())
+afterAll(async () => {
+  await ground.chain.stop()
+  await plain.chain.stop()
+})
 
-const gasOf = async (version: EntryPointVersion, ops: ReadonlyArray<Op>): Promise<number> => {
+const gasOf = async (
+  { chain }: Ground,
+  version: EntryPointVersion,
+  ops: ReadonlyArray<Op>
+): Promise<number> => {
   const { outcomes, receipt } = await handleOps(chain, version, ops)
   for (const outcome of outcomes) expect(outcome).toMatchObject({ success: true, reason: "0x" })
   expect(outcomes.length).toBe(ops.length)
   return Number(receipt.gasUsed)
 }
 
-const creation = async (version: EntryPointVersion, salt: string, config: Config): Promise<Op> => {
+const creation = async (
+  { chain, conditions }: Ground,
+  version: EntryPointVersion,
+  salt: string,
+  config: Config
+): Promise<Op> => {
   const op = await creationOp(chain, version, salt, config, conditions)
   await chain.fund(op.sender)
   return op
@@ -58,9 +82,16 @@ const creation = async (version: EntryPointVersion, salt: string, config: Config
 type Prove = (hash: string) => string
 
 /** A wallet in the measured state: created, one operation done, a deposit, tokens. */
-const seasoned = async (version: EntryPointVersion, salt: string, config: Config, prove: Prove) => {
-  const op = await creation(version, salt, config)
-  const created = await gasOf(version, [op])
+const seasoned = async (
+  on: Ground,
+  version: EntryPointVersion,
+  salt: string,
+  config: Config,
+  prove: Prove
+) => {
+  const { chain, conditions } = on
+  const op = await creation(on, version, salt, config)
+  const created = await gasOf(on, version, [op])
   await chain
     .entryPoint(version)
     .connect(chain.stranger)
@@ -74,15 +105,16 @@ const seasoned = async (version: EntryPointVersion, salt: string, config: Config
     const nonce = await nonceOf(chain, version, op.sender)
     const ops = calls.map((callData, i) => newOp(op.sender, { nonce: nonce + BigInt(i), callData }))
     return gasOf(
+      on,
       version,
       await Promise.all(ops.map((each) => signOp(chain, version, each, prove, conditions)))
     )
   }
-  await send(await transfer())
+  await send(await transfer(on))
   return { address: op.sender, created, send }
 }
 
-const transfer = async (): Promise<string> =>
+const transfer = async ({ chain }: Ground): Promise<string> =>
   execute(
     await chain.token.getAddress(),
     chain.token.interface.encodeFunctionData("transfer", [chain.stranger.address, 1n])
@@ -92,46 +124,67 @@ const single: Prove = (hash) => ecdsa(hash, ...owners.slice(0, 1))
 
 test("creations and token transfers of an ECDSA wallet cost what the snapshot says", async () => {
   for (const version of entryPointVersions) {
-    const wallet = await seasoned(version, `gas ${version}`, configOf(1, owners.slice(0, 1)), single)
+    const wallet = await seasoned(ground, version, `gas ${version}`, configOf(1, owners.slice(0, 1)), single)
     measured[`${version} create ECDSA`] = wallet.created
-    measured[`${version} ERC-20 transfer ECDSA`] = await wallet.send(await transfer())
+    measured[`${version} ERC-20 transfer ECDSA`] = await wallet.send(await transfer(ground))
     const five = await Promise.all(
-      [1, 2, 3, 4, 5].map((i) => creation(version, `gas ${version} ${i}`, configOf(1, owners.slice(0, 1))))
+      [1, 2, 3, 4, 5].map((i) =>
+        creation(ground, version, `gas ${version} ${i}`, configOf(1, owners.slice(0, 1)))
+      )
     )
-    measured[`${version} create ECDSA, each of five`] = Math.ceil((await gasOf(version, five)) / 5)
+    measured[`${version} create ECDSA, each of five`] = Math.ceil((await gasOf(ground, version, five)) / 5)
   }
 })
 
-test("transfers of every custody cost what the snapshot says", async () => {
-  const two: Prove = (hash) => ecdsa(hash, ...owners.slice(0, 2))
-  const byPasskey: Prove = (hash) => passkeyProof(hash, passkey)
-  const union = configOf(4, owners, [passkey], 2)
-  const mixed: Prove = (hash) =>
-    mixedProof(ecdsa(hash, ...owners.slice(0, 1)), [
-      assertion(hash, passkey, { index: indexIn(union, passkey) })
-    ])
-  const cases: ReadonlyArray<readonly [string, Config, Prove]> = [
-    ["ECDSA_PASSKEY by its passkey", configOf(2, owners.slice(0, 1), [passkey]), byPasskey],
-    ["MULTISIG 2 of 3", configOf(3, owners, [], 2), two],
-    ["MULTISIG_PASSKEY 2 of 4", union, mixed],
-    ["PASSKEY", configOf(5, [], [passkey]), byPasskey]
-  ]
-  for (const [name, config, prove] of cases) {
-    const wallet = await seasoned("v0.7", `gas ${name}`, config, prove)
-    measured[`v0.7 create ${name}`] = wallet.created
-    measured[`v0.7 ERC-20 transfer ${name}`] = await wallet.send(await transfer())
+const two: Prove = (hash) => ecdsa(hash, ...owners.slice(0, 2))
+const byPasskey: Prove = (hash) => passkeyProof(hash, passkey)
+const union = configOf(4, owners, [passkey], 2)
+const mixed: Prove = (hash) =>
+  mixedProof(ecdsa(hash, ...owners.slice(0, 1)), [
+    assertion(hash, passkey, { index: indexIn(union, passkey) })
+  ])
+const withPasskeys: ReadonlyArray<readonly [string, Config, Prove]> = [
+  ["ECDSA_PASSKEY by its passkey", configOf(2, owners.slice(0, 1), [passkey]), byPasskey],
+  ["MULTISIG_PASSKEY 2 of 4", union, mixed],
+  ["PASSKEY", configOf(5, [], [passkey]), byPasskey]
+]
+const withoutPasskeys: ReadonlyArray<readonly [string, Config, Prove]> = [
+  ["MULTISIG 2 of 3", configOf(3, owners, [], 2), two]
+]
+
+test.each(entryPointVersions)(
+  "transfers of every custody cost what the snapshot says on %s",
+  async (version) => {
+    for (const [name, config, prove] of [...withoutPasskeys, ...withPasskeys]) {
+      const wallet = await seasoned(ground, version, `gas ${version} ${name}`, config, prove)
+      measured[`${version} create ${name}`] = wallet.created
+      measured[`${version} ERC-20 transfer ${name}`] = await wallet.send(await transfer(ground))
+    }
   }
-})
+)
+
+test.each(entryPointVersions)(
+  "passkeys cost what the snapshot says where the chain has no P-256 precompile, on %s",
+  async (version) => {
+    for (const [name, config, prove] of withPasskeys) {
+      const wallet = await seasoned(plain, version, `gas ${version} ${name}`, config, prove)
+      const label = `${version} ERC-20 transfer ${name}, no precompile`
+      measured[label] = await wallet.send(await transfer(plain))
+      expect(measured[label]).toBeGreaterThan((measured[`${version} ERC-20 transfer ${name}`] ?? 0) + 100_000)
+    }
+  }
+)
 
 test("batches, bundles, dependencies and rotation cost what the snapshot says", async () => {
-  const wallet = await seasoned("v0.7", "gas more", configOf(1, owners.slice(0, 1)), single)
+  const { chain } = ground
+  const wallet = await seasoned(ground, "v0.7", "gas more", configOf(1, owners.slice(0, 1)), single)
   const token = await chain.token.getAddress()
   const data = chain.token.interface.encodeFunctionData("transfer", [chain.stranger.address, 1n])
   measured["v0.7 value transfer ECDSA"] = await wallet.send(execute(chain.stranger.address, "0x", 1n))
   measured["v0.7 batch of two ERC-20 transfers ECDSA"] = await wallet.send(
     batch({ target: token, data }, { target: token, data })
   )
-  const ten = await Promise.all(Array.from({ length: 10 }, transfer))
+  const ten = await Promise.all(Array.from({ length: 10 }, () => transfer(ground)))
   measured["v0.7 ERC-20 transfer ECDSA, each of ten"] = Math.ceil((await wallet.send(...ten)) / 10)
   const nonce = await nonceOf(chain, "v0.7", wallet.address)
   const key = ledgerKey(entryPoints["v0.7"], wallet.address, nonce)
@@ -150,7 +203,10 @@ test("batches, bundles, dependencies and rotation cost what the snapshot says", 
   measured["v0.7 setConfig ECDSA"] = await wallet.send(execute(wallet.address, rotated))
 })
 
-test("gas is within half a percent of the committed snapshot", () => {
+/** How far from the snapshot: what a verification in software costs depends on the signature's bits. */
+const tolerance = (name: string): number => (name.endsWith("no precompile") ? 0.03 : 0.005)
+
+test("gas is within half a percent of the committed snapshot, verifications of P-256 in software within three", () => {
   if (process.env.GAS_SNAPSHOT === "write")
     writeFileSync(snapshotFile, `${JSON.stringify(measured, null, 2)}\n`)
   const snapshot: Record<string, number> = JSON.parse(readFileSync(snapshotFile, "utf8"))
@@ -160,7 +216,7 @@ test("gas is within half a percent of the committed snapshot", () => {
     expect(
       Math.abs(gas - (snapshot[name] ?? 0)),
       `${name}: ${gas}, snapshot ${snapshot[name]}`
-    ).toBeLessThanOrEqual((snapshot[name] ?? 0) * 0.005)
+    ).toBeLessThanOrEqual((snapshot[name] ?? 0) * tolerance(name))
 })
 
 test("creations and transfers stay below the published bounds", () => {
