@@ -20,6 +20,9 @@ export interface ChainFacts {
     implementation: Address,
     codeHash: Bytes32
   ) => Effect.Effect<Hex | null, ChainRpcError>
+  /** Whether a node has shown that it takes no state overrides, and that it has. */
+  readonly isPlain: (chain: ChainClient) => boolean
+  readonly notePlain: (chain: ChainClient) => Effect.Effect<void>
   /**
    * A call with as much gas as the node grants. Nodes cut what is too much for them, or refuse the call: then it is
    * less, for this node also from now on.
@@ -43,6 +46,7 @@ export const make = (): ChainFacts => {
   const nodes = new WeakMap<ChainClient, Map<string, Hex>>()
   /** How many of `callGas` a node has refused. */
   const refusals = new WeakMap<ChainClient, number>()
+  const plain = new WeakSet<ChainClient>()
 
   const generousCall: ChainFacts["generousCall"] = (chain, call, overrides) =>
     Effect.suspend(() => {
@@ -80,6 +84,8 @@ export const make = (): ChainFacts => {
 
   return {
     generousCall,
+    isPlain: (chain) => plain.has(chain),
+    notePlain: (chain) => Effect.sync(() => void plain.add(chain)),
     code: (chain, address) =>
       once(
         chain,

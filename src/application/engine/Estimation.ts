@@ -15,6 +15,7 @@ import { refusal } from "./Connection.js"
 import { type ElementFailure, elementFailure } from "./Elements.js"
 import { Engine } from "./Engine.js"
 import * as L1Fees from "./L1Fees.js"
+import * as PlainLens from "./PlainLens.js"
 import type { Ground } from "./Preparation.js"
 import * as RemoteGas from "./RemoteGas.js"
 
@@ -127,41 +128,46 @@ const look = (
       unprocessable("node_refused", [
         { path: "settings.rpc", message: `the node cannot simulate with state overrides: ${reason}` }
       ])
-    const data = yield* Either.mapLeft(
-      GasLens.encodeCall({
-        entryPoint,
-        beacon: formula.beacon,
-        wallets,
-        nonceKeys: [...new Set(trials.map(({ op }) => Nonce.keyOf(op.nonce)))],
-        probes: trials.map(({ callGas, op, prefund, verificationGas }) => ({
-          sender: op.sender,
-          nonce: op.nonce,
-          initCode: op.initCode,
-          validateCall: UserOperation.validateCall(
-            version,
-            op,
-            UserOperation.hash(version, entryPoint, chainId, op)
-          ),
-          callData: op.callData,
-          requiredPrefund: prefund,
-          verificationGas,
-          callGas
-        }))
-      }),
-      unavailable
-    )
+    const request = {
+      entryPoint,
+      beacon: formula.beacon,
+      wallets,
+      nonceKeys: [...new Set(trials.map(({ op }) => Nonce.keyOf(op.nonce)))],
+      probes: trials.map(({ callGas, op, prefund, verificationGas }) => ({
+        sender: op.sender,
+        nonce: op.nonce,
+        initCode: op.initCode,
+        validateCall: UserOperation.validateCall(
+          version,
+          op,
+          UserOperation.hash(version, entryPoint, chainId, op)
+        ),
+        callData: op.callData,
+        requiredPrefund: prefund,
+        verificationGas,
+        callGas
+      }))
+    }
+    const { chain, trust } = connection
+    const plainly = Effect.mapError(PlainLens.measure(chain, request), refusal(trust))
+    if (facts.isPlain(chain)) return yield* plainly
+    const data = yield* Either.mapLeft(GasLens.encodeCall(request), unavailable)
     const extra: Record<string, Omit<GasLens.AccountOverride, "code">> = { ...input.extra }
     for (const [wallet, balance] of balances)
       extra[wallet] = { ...extra[wallet], balance: Uint.toQuantity(balance) }
-    const answer = yield* Effect.mapError(
+    const answer = yield* Effect.either(
       facts.generousCall(
-        connection.chain,
+        chain,
         { from: input.from, to: entryPoint, data },
         toOverrides(GasLens.overrides({ entryPoint, entryPointCode: input.entryPointCode, extra }))
-      ),
-      refusal(connection.trust)
+      )
     )
-    const report = yield* Either.mapLeft(GasLens.decodeResult(answer.data), unavailable)
+    if (PlainLens.isWithoutOverrides(answer)) {
+      yield* facts.notePlain(chain)
+      return yield* plainly
+    }
+    const { data: told } = yield* Either.mapLeft(answer, refusal(trust))
+    const report = yield* Either.mapLeft(GasLens.decodeResult(told), unavailable)
     if (report.chainId !== chainId)
       return yield* Effect.fail(
         unprocessable("node_refused", [

@@ -129,6 +129,9 @@ const handleOpsFrame: DataCost = add({ gas: 64n, bytes: 4n }, ofWord(1n), ofWord
 
 const transactionBase = 21_000n
 
+/** Gas that a transaction with this data costs before anything runs: 21,000 and EIP-2028. */
+export const intrinsic = (data: Hex.Hex): bigint => transactionBase + ofBytes(data).gas
+
 export interface PreVerification {
   readonly version: Version
   /** Ops that share the transaction; 1 unless more are certain. */
