@@ -93,7 +93,11 @@ contract Wallet is IWallet, Account, ERC7739, Rotation, ERC721Holder, ERC1155Hol
 
     /// @dev ERC-4337 validation data: the window, and 1 as the authorizer when the proof or the bundler is wrong.
     /// Reverts when the signature cannot be decoded.
-    function _validate(bytes calldata signature, bytes32 userOpHash, bool callsNothing) private returns (uint256) {
+    function _validate(bytes calldata signature, bytes32 userOpHash, bool callsNothing)
+        internal
+        virtual
+        returns (uint256)
+    {
         OpSignature calldata signed = Proofs.decodeSignature(signature);
         address bundler = signed.bundler;
         bytes32 hash = Conditions.signingHash(userOpHash, signed.validUntil, signed.validAfter, bundler);
@@ -111,7 +115,7 @@ contract Wallet is IWallet, Account, ERC7739, Rotation, ERC721Holder, ERC1155Hol
 
     /// @dev Whether `proof` meets the configuration. Reverts on a proof that is of no known form. Where one signature
     /// decides, it is verified here and only its key is read; everything else is the validator's.
-    function _isByValidators(bytes32 hash, bytes calldata proof) private view returns (bool) {
+    function _isByValidators(bytes32 hash, bytes calldata proof) internal view returns (bool) {
         ConfigStorage.Layout storage stored = ConfigStorage.get();
         uint8 custody = stored.custody;
         if (proof.length == Proofs.PART && (custody == ConfigRules.ECDSA || custody == ConfigRules.ECDSA_PASSKEY))

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {Conditions} from "../Conditions.sol";
+import {OpSignature, Proofs} from "../Proofs.sol";
+import {Wallet} from "../Wallet.sol";
+
+/// @title A wallet whose operations are verified by an aggregator, for development chains and tests
+/// @notice A {Wallet} in everything else, so that it can stand behind a beacon in its place. The operation that creates
+/// it names no aggregator; every other one does, and is refused outside of its group in `handleAggregatedOps`.
+contract AggregatedWallet is Wallet {
+    /// @notice Verifies the proofs.
+    address public immutable aggregator;
+
+    /// @param aggregator_ What every operation names. The others are those of {Wallet}.
+    constructor(
+        address entryPointV06,
+        address entryPointV07,
+        address entryPointV08,
+        address custodyValidator,
+        address aggregator_
+    ) Wallet(entryPointV06, entryPointV07, entryPointV08, custodyValidator) {
+        aggregator = aggregator_;
+    }
+
+    /// @notice Whether `proof` is by enough of this wallet's validators over `hash`.
+    function isProof(bytes32 hash, bytes calldata proof) external view returns (bool) {
+        return _isByValidators(hash, proof);
+    }
+
+    /// @dev The signature is the same blob with an empty proof, which the aggregator has verified already.
+    function _validate(bytes calldata signature, bytes32 userOpHash, bool callsNothing)
+        internal
+        override
+        returns (uint256)
+    {
+        if (callsNothing) return super._validate(signature, userOpHash, callsNothing);
+        OpSignature calldata signed = Proofs.decodeSignature(signature);
+        if (signed.bundler != address(0) && signed.bundler != tx.origin) return Conditions.FAILED;
+        return Conditions.window(signed.validUntil, signed.validAfter) | uint160(aggregator);
+    }
+}

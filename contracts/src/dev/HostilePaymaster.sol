@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {PackedUserOperation} from "@openzeppelin/contracts/interfaces/IERC4337.sol";
+import {UserOperationV06} from "../Types.sol";
+
+/// @title A paymaster that does its worst, for development chains and tests
+/// @notice The byte behind the fixed fields of paymasterAndData says how.
+contract HostilePaymaster {
+    /// @notice What it does: nothing bad; revert with a reason; use up all gas; answer much; answer little; refuse the
+    /// signature; pay for a time that is over; hand out a huge context; fail in postOp; use up all gas there; pay once for
+    /// a wallet and never again.
+    enum Vice {
+        None,
+        Revert,
+        BurnGas,
+        ReturnMuch,
+        ReturnLittle,
+        RefuseSignature,
+        Expired,
+        HugeContext,
+        RevertInPostOp,
+        BurnGasInPostOp,
+        OnlyOnce
+    }
+
+    /// @notice A custom error, as paymasters have.
+    error NotToday(address wallet);
+
+    mapping(address wallet => bool) private _seen;
+
+    /// @notice For operations of v0.7 and v0.8.
+    function validatePaymasterUserOp(PackedUserOperation calldata userOp, bytes32, uint256)
+        external
+        returns (bytes memory, uint256)
+    {
+        return _validate(userOp.sender, userOp.paymasterAndData, 52);
+    }
+
+    /// @notice For operations of v0.6.
+    function validatePaymasterUserOp(UserOperationV06 calldata userOp, bytes32, uint256)
+        external
+        returns (bytes memory, uint256)
+    {
+        return _validate(userOp.sender, userOp.paymasterAndData, 20);
+    }
+
+    function _validate(address wallet, bytes calldata data, uint256 fixedBytes)
+        private
+        returns (bytes memory context, uint256 validationData)
+    {
+        Vice vice = data.length > fixedBytes ? Vice(uint8(data[fixedBytes])) : Vice.None;
+        if (vice == Vice.Revert) revert NotToday(wallet);
+        if (vice == Vice.BurnGas) _burn();
+        if (vice == Vice.ReturnMuch) {
+            assembly {
+                return(0, 60000)
+            }
+        }
+        if (vice == Vice.ReturnLittle) {
+            assembly {
+                return(0, 31)
+            }
+        }
+        if (vice == Vice.RefuseSignature) return (context, 1);
+        if (vice == Vice.Expired) return (context, uint256(1) << 160);
+        if (vice == Vice.HugeContext) return (new bytes(20_000), 0);
+        if (vice == Vice.OnlyOnce) {
+            if (_seen[wallet]) revert NotToday(wallet);
+            _seen[wallet] = true;
+        }
+        return (vice == Vice.None ? context : abi.encode(vice), 0);
+    }
+
+    /// @notice For operations of v0.7 and v0.8.
+    function postOp(uint8, bytes calldata context, uint256, uint256) external view {
+        _after(abi.decode(context, (Vice)));
+    }
+
+    /// @notice For operations of v0.6.
+    function postOp(uint8, bytes calldata context, uint256) external view {
+        _after(abi.decode(context, (Vice)));
+    }
+
+    function _after(Vice vice) private view {
+        if (vice == Vice.RevertInPostOp) revert NotToday(tx.origin);
+        if (vice == Vice.BurnGasInPostOp) _burn();
+    }
+
+    function _burn() private view {
+        while (gasleft() > 200) {}
+        assembly {
+            invalid()
+        }
+    }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {PackedUserOperation} from "@openzeppelin/contracts/interfaces/IERC4337.sol";
+import {UserOperationV06} from "../Types.sol";
+
+/// @title A paymaster that pays for everybody, for development chains and tests
+/// @notice Named by its address alone it accepts. With any data behind that it has a postOp too, which notes what the
+/// wallet has cost it, as one that bills its users would.
+/// @dev Serves every EntryPoint: whoever deposits for it gives the money away.
+contract OpenPaymaster {
+    /// @notice Wei that each wallet has cost.
+    mapping(address wallet => uint256 wei_) public spent;
+
+    /// @notice Accepts an operation of v0.7 or v0.8.
+    function validatePaymasterUserOp(PackedUserOperation calldata userOp, bytes32, uint256)
+        external
+        pure
+        returns (bytes memory context, uint256 validationData)
+    {
+        if (userOp.paymasterAndData.length > 52) context = abi.encode(userOp.sender);
+        return (context, validationData);
+    }
+
+    /// @notice Accepts an operation of v0.6.
+    function validatePaymasterUserOp(UserOperationV06 calldata userOp, bytes32, uint256)
+        external
+        pure
+        returns (bytes memory context, uint256 validationData)
+    {
+        if (userOp.paymasterAndData.length > 20) context = abi.encode(userOp.sender);
+        return (context, validationData);
+    }
+
+    /// @notice What v0.7 and v0.8 call after the operation.
+    function postOp(uint8, bytes calldata context, uint256 actualGasCost, uint256) external {
+        spent[abi.decode(context, (address))] += actualGasCost;
+    }
+
+    /// @notice What v0.6 calls after the operation.
+    function postOp(uint8, bytes calldata context, uint256 actualGasCost) external {
+        spent[abi.decode(context, (address))] += actualGasCost;
+    }
+}
