@@ -4,6 +4,7 @@ import * as Hex from "../../domain/evm/Hex.js"
 import type { Version } from "../../domain/op/EntryPoint.js"
 import * as FailedOp from "../../domain/op/FailedOp.js"
 import * as Outcome from "../../domain/op/Outcome.js"
+import type * as Payback from "../../domain/op/Payback.js"
 import * as UserOperation from "../../domain/op/UserOperation.js"
 import type { SignedOp } from "../ports/Bundler.js"
 import {
@@ -36,6 +37,17 @@ const callOf = ({ entryPoint, gas, submitter, version }: Simulation, ops: Simula
   ),
   gas
 })
+
+/** What a simulation says of a bundle. */
+export interface Verdict {
+  /** The ops that would not succeed, with their revert data; none: the bundle may go. */
+  readonly refused: ReadonlyMap<Hex.Bytes32, Hex.Hex>
+  /**
+   * Gas of the transaction, and gas for which the EntryPoint charged the ops together; null when it would not go through, or
+   * the node tells no logs.
+   */
+  readonly gas: Payback.BundleGas | null
+}
 
 /** Which ops would not succeed, with their revert data, as far as this simulation says. */
 const refusedIn = (
@@ -76,18 +88,22 @@ const simulateCall = (
     () => chain.call(call)
   )
 
+const gasOf = ({ entryPoint }: Simulation, simulated: SimulatedCall | CallResult): Verdict["gas"] => {
+  if (!simulated.success || !("logs" in simulated)) return null
+  const charged = [...Outcome.parse(entryPoint, simulated.logs).values()].map((one) => one.actualGasUsed)
+  return { used: simulated.gasUsed, charged: charged.reduce((sum, gas) => sum + gas, 0n) }
+}
+
 /**
- * The ops that would not succeed, with their revert data; none: the bundle may go. When a revert names no op, it is the
- * last one of the shortest beginning of the bundle that reverts.
+ * Tries the bundle on top of the latest block. When a revert names no op, it is the last one of the shortest beginning
+ * of the bundle that reverts.
  */
-export const run = (
-  simulation: Simulation
-): Effect.Effect<ReadonlyMap<Hex.Bytes32, Hex.Hex>, ChainRpcError> =>
+export const run = (simulation: Simulation): Effect.Effect<Verdict, ChainRpcError> =>
   Effect.gen(function* () {
     const { chain, ops } = simulation
     const whole = yield* simulateCall(chain, callOf(simulation, ops))
     const refused = refusedIn(simulation, ops, whole)
-    if (whole.success || refused.size > 0) return refused
+    if (whole.success || refused.size > 0) return { refused, gas: gasOf(simulation, whole) }
     let [passing, reverting, data] = [0, ops.length, whole.data]
     while (reverting - passing > 1) {
       const middle = (passing + reverting) >> 1
@@ -97,5 +113,5 @@ export const run = (
     }
     const blamed = ops[reverting - 1]
     if (blamed !== undefined) refused.set(blamed.userOpHash, data)
-    return refused
+    return { refused, gas: null }
   })

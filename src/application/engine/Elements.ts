@@ -16,6 +16,13 @@ export const elementFailure = (
   figures: Readonly<Record<string, string>> = {}
 ): ElementFailure => ({ code, message, figures })
 
+/** Codes whose text stands alone: the elements' messages add the reason. */
+const withReasons: ReadonlySet<string> = new Set([
+  "execution_failed",
+  "insufficient_funds",
+  "submission_unpaid"
+])
+
 /**
  * The refusal of a request of which no element can be done: the elements' own code when they agree, and their own
  * text when there is but one text.
@@ -36,6 +43,6 @@ export const refuseAll = (
   const [first] = failures
   if (first === undefined || codes.size !== 1) return unprocessable("execution_failed", details, { extra })
   const [, { code, message }] = first
-  const own = messages.size === 1 && code !== "execution_failed" && code !== "insufficient_funds"
+  const own = messages.size === 1 && !withReasons.has(code)
   return unprocessable(code, details, own ? { extra, message } : { extra })
 }

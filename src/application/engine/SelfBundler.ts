@@ -7,6 +7,7 @@ import type * as Scope from "effect/Scope"
 import type { Bytes32, Hex } from "../../domain/evm/Hex.js"
 import type { FeePrices } from "../../domain/op/Fees.js"
 import * as Gas from "../../domain/op/Gas.js"
+import * as Payback from "../../domain/op/Payback.js"
 import type * as Percent from "../../domain/op/Percent.js"
 import * as UserOperation from "../../domain/op/UserOperation.js"
 import { type Bundle, type Bundler, BundlerError } from "../ports/Bundler.js"
@@ -46,6 +47,9 @@ interface Load {
   readonly gasLimit: bigint
 }
 
+/** Its ops have to give the submitter back what the transaction costs. */
+const isService = ({ bundle }: Parcel): boolean => bundle.access.key === "serviceEoa"
+
 /** The parcels together, as far as they go into one transaction: the first always does, the others in order while they fit. */
 const loadOf = ([first, ...others]: readonly [Parcel, ...ReadonlyArray<Parcel>]): Load => {
   const { chain, entryPoint, version } = first.bundle
@@ -79,11 +83,14 @@ const loadOf = ([first, ...others]: readonly [Parcel, ...ReadonlyArray<Parcel>])
     gasLimit = together.right
     gasBound = bound
     gasOvershoot = overshoot
-    prices = {
-      maxFeePerGas: BigInts.max(prices.maxFeePerGas, bundle.prices.maxFeePerGas),
-      maxPriorityFeePerGas: BigInts.max(prices.maxPriorityFeePerGas, bundle.prices.maxPriorityFeePerGas),
-      legacy: prices.legacy
-    }
+    // What the service's EOA pays for a gas unit is never more than any of the ops pays.
+    prices = isService(first)
+      ? Payback.prices(prices, [bundle.prices])
+      : {
+          maxFeePerGas: BigInts.max(prices.maxFeePerGas, bundle.prices.maxFeePerGas),
+          maxPriorityFeePerGas: BigInts.max(prices.maxPriorityFeePerGas, bundle.prices.maxPriorityFeePerGas),
+          legacy: prices.legacy
+        }
   }
   const l1Fee = parcels.reduce((sum, { bundle }) => sum + bundle.l1Fee, 0n)
   return { parcels, prices, l1Fee, gasLimit }
@@ -139,13 +146,14 @@ export const make = ({ lanes, scope, watcher }: Dependencies): Bundler["Type"] =
             }),
             chain.transactionCount(submitter.address, "latest"),
             chain.transactionCount(submitter.address, "pending"),
-            chain.balance(submitter.address)
+            chain.balance(submitter.address),
+            isService(first) ? chain.block("latest") : Effect.succeed(null)
           ],
           { concurrency: "unbounded" }
         )
       )
       if (Either.isLeft(seen)) return yield* refuseAll(fail("nodeFailed", seen.left.message))
-      const [refused, latest, pending, balance] = seen.right
+      const [{ gas, refused }, latest, pending, balance, block] = seen.right
       if (refused.size > 0) {
         const hit = load.parcels.filter(({ bundle }) => bundle.ops.some((op) => refused.has(op.userOpHash)))
         leave(hit)
@@ -161,6 +169,25 @@ export const make = ({ lanes, scope, watcher }: Dependencies): Bundler["Type"] =
           },
           { discard: true }
         )
+      }
+      if (isService(first)) {
+        const { maxFeePerGas, maxPriorityFeePerGas } = load.prices
+        const gasPrice = BigInts.min(
+          maxFeePerGas,
+          (block?.baseFeePerGas ?? maxFeePerGas) + maxPriorityFeePerGas
+        )
+        if (gas === null || !Payback.covers(gas, { gasPrice, l1Fee: load.l1Fee })) {
+          // The others shall not suffer from one that is paid for by them.
+          if (load.parcels.length > 1) return yield* transact(queue, 1)
+          return yield* refuseAll(
+            fail(
+              "unpaid",
+              gas === null
+                ? "the operator's node can not tell what the ops would pay"
+                : `the transaction takes ${gas.used} gas, and the ops are charged for ${gas.charged}`
+            )
+          )
+        }
       }
       const chainNonce = BigInts.max(latest, pending)
       if (chainNonce > maxNonce || chainNonce > latest + maxAhead)

@@ -6,6 +6,7 @@ import type { FeePrices } from "../../domain/op/Fees.js"
 import * as Gas from "../../domain/op/Gas.js"
 import type { UserOperation } from "../../domain/op/UserOperation.js"
 import type { Caller } from "../Caller.js"
+import { catalogue } from "../Catalogue.js"
 import { Bundler, type BundlerError, type SignedOp } from "../ports/Bundler.js"
 import { Journal, type LaneAccess, type NonceSpace } from "../ports/Journal.js"
 import type { Signer, SignerError } from "../ports/Signers.js"
@@ -106,6 +107,8 @@ const bundlerFailure = (error: BundlerError, submitter: string): ElementFailure 
         `insufficient funds: the submitting EOA ${submitter} lacks ${error.missing} wei`,
         { submitter, missing: error.missing.toString() }
       )
+    case "unpaid":
+      return elementFailure("submission_unpaid", `${catalogue.submission_unpaid.text}: ${error.message}`)
     case "refusedByBundler":
       return bundlerRefused(error.message)
     case "signerRefused":

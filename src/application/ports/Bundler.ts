@@ -61,6 +61,7 @@ export interface Refusal {
  * - `refusedByBundler`: somebody else's bundler can not be used; `message` is the reason in words
  * - `signerRefused`, `signerUnavailable`: the submitter did not sign
  * - `insufficientFunds`: the submitter can not pay `missing` wei
+ * - `unpaid`: the submitter is the service's own EOA, and the ops would not give it back what the transaction costs
  * - `nodeFailed`: the node could not be asked
  */
 export class BundlerError extends Data.TaggedError("BundlerError")<{
@@ -70,6 +71,7 @@ export class BundlerError extends Data.TaggedError("BundlerError")<{
     | "signerRefused"
     | "signerUnavailable"
     | "insufficientFunds"
+    | "unpaid"
     | "nodeFailed"
   readonly message: string
   readonly missing: bigint
