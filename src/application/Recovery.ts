@@ -18,7 +18,8 @@ import * as ExecuteEncoded from "./operation/ExecuteEncoded.js"
 import * as ExecuteOperations from "./operation/ExecuteOperations.js"
 import * as TransactSigner from "./operation/TransactSigner.js"
 import * as Unstuck from "./operation/Unstuck.js"
-import { ChainRpc } from "./ports/ChainRpc.js"
+import type { AccountId } from "./ports/Accounts.js"
+import { ChainRpc, type NamedBy } from "./ports/ChainRpc.js"
 import {
   type Handover,
   Journal,
@@ -87,6 +88,9 @@ const resume = (requestId: string): Effect.Effect<void, JournalError, Requiremen
     )
   }).pipe(Effect.annotateLogs({ requestId }))
 
+const namedBy = (trust: "caller" | "operator", account: AccountId): NamedBy =>
+  trust === "operator" ? trust : { account }
+
 /** A transaction that may have left is given to its node again, and watched. */
 const watch = (record: TransactionRecord): Effect.Effect<void, never, ChainRpc | Engine | Networks> =>
   Effect.gen(function* () {
@@ -95,7 +99,7 @@ const watch = (record: TransactionRecord): Effect.Effect<void, never, ChainRpc |
     const networks = yield* Networks
     const { accountId, rpc, trust } = record.access
     const profile = yield* networks.profile(accountId, record.chainId)
-    const chain = yield* Effect.either(rpcs.connect(Redacted.value(rpc), trust))
+    const chain = yield* Effect.either(rpcs.connect(Redacted.value(rpc), namedBy(trust, accountId)))
     if (profile === null || Either.isLeft(chain))
       return yield* Effect.logError(
         "a transaction can not be watched: its network or node is not allowed any more"
@@ -111,7 +115,7 @@ const watchHandover = (handover: Handover): Effect.Effect<void, never, ChainRpc 
     const networks = yield* Networks
     const { accountId, node, signed, space } = handover
     const profile = yield* networks.profile(accountId, space.chainId)
-    const chain = yield* Effect.either(rpcs.connect(Redacted.value(node.rpc), node.trust))
+    const chain = yield* Effect.either(rpcs.connect(Redacted.value(node.rpc), namedBy(node.trust, accountId)))
     const version = EntryPoint.versionOf(space.entryPoint)
     if (profile === null || version === undefined || Either.isLeft(chain))
       return yield* Effect.logError(

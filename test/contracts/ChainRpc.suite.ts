@@ -6,6 +6,7 @@ import * as Hex from "../../src/domain/evm/Hex.js"
 import * as Transaction from "../../src/domain/evm/Transaction.js"
 import * as Uint from "../../src/domain/evm/Uint.js"
 import { echo, echoCode, funded, minedReceipt, sign } from "../support/ChainScript.js"
+import { acme, bolt } from "../support/NamedBy.js"
 
 /** A chain that mines each transaction as it comes, with `echo` at its address and `funded` funded. */
 export interface Fixture {
@@ -25,7 +26,7 @@ const word = (value: bigint): Hex.Bytes32 => Hex.unsafe32(`0x${Uint.toWord(value
 /** What every way to reach a node promises. */
 export const chainRpcSuite = (name: string, fixture: Fixture): void => {
   const on = <A, E>(use: (chain: ChainClient) => Effect.Effect<A, E>): Promise<A> =>
-    fixture.run(Effect.flatMap(ChainRpc, (rpc) => Effect.flatMap(rpc.connect(fixture.url(), "caller"), use)))
+    fixture.run(Effect.flatMap(ChainRpc, (rpc) => Effect.flatMap(rpc.connect(fixture.url(), acme), use)))
 
   /** Sends a call to `echo` and gives its receipt. */
   const mine = (chain: ChainClient, data: Hex.Hex) =>
@@ -37,12 +38,14 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
     })
 
   describe(`${name}: connections`, () => {
-    it("one URL has one client for callers, and shows scheme and host only", () =>
+    it("one URL has one client for each account that names it, and shows scheme and host only", () =>
       fixture.run(
         Effect.gen(function* () {
           const rpc = yield* ChainRpc
-          const first = yield* rpc.connect(fixture.url(), "caller")
-          expect(yield* rpc.connect(fixture.url(), "caller")).toBe(first)
+          const first = yield* rpc.connect(fixture.url(), acme)
+          expect(yield* rpc.connect(fixture.url(), acme)).toBe(first)
+          expect(yield* rpc.connect(fixture.url(), bolt)).not.toBe(first)
+          expect(yield* rpc.connect(fixture.url(), "operator")).not.toBe(first)
           expect(first.origin).toBe(new URL(fixture.url()).origin)
         })
       ))
@@ -59,8 +62,8 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
             "ws://127.0.0.1:1",
             "http://"
           ])
-            for (const trust of ["caller", "operator"] as const)
-              expect((yield* Effect.flip(rpc.connect(url, trust))).reason).toBe("invalidUrl")
+            for (const by of [acme, "operator"] as const)
+              expect((yield* Effect.flip(rpc.connect(url, by))).reason).toBe("invalidUrl")
         })
       ))
 
@@ -68,7 +71,7 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
       fixture.run(
         Effect.gen(function* () {
           const rpc = yield* ChainRpc
-          const chainId = Effect.flatMap(rpc.connect(fixture.deadUrl, "caller"), (chain) => chain.chainId)
+          const chainId = Effect.flatMap(rpc.connect(fixture.deadUrl, acme), (chain) => chain.chainId)
           const error = yield* Effect.flip(chainId)
           expect(error.reason).toBe("unreachable")
           expect(error.origin).toBe(new URL(fixture.deadUrl).origin)

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
-import { type ChainClient, ChainRpc, ChainRpcError } from "../../application/ports/ChainRpc.js"
+import { type ChainClient, ChainRpc, ChainRpcError, type NamedBy } from "../../application/ports/ChainRpc.js"
 import * as Background from "./Background.js"
 import * as Batches from "./Batches.js"
 import * as Client from "./Client.js"
@@ -30,7 +30,8 @@ export const defaults = {
     firstByteMillis: 5_000,
     totalMillis: 15_000,
     responseBytes: 16 * 1_024 * 1_024,
-    connectionsPerHost: 16
+    connectionsPerHost: 16,
+    accounts: 1_024
   },
   // Anvil, among others, refuses bodies above 2 MiB.
   batches: { batchCalls: 256, batchBytes: 1_024 * 1_024 },
@@ -69,7 +70,7 @@ export const make = (options: Options = {}): Effect.Effect<ChainRpc["Type"], nev
     const clients = new Map<string, ChainClient>()
 
     const clientOf = (target: Egress.Target): ChainClient => {
-      const key = `${target.trust} ${target.href}`
+      const key = JSON.stringify([target.trust, target.scope, target.href])
       const client =
         clients.get(key) ??
         Client.make(target.origin, Batches.make({ background, http, limits, onExchange, retry, target }))
@@ -83,9 +84,12 @@ export const make = (options: Options = {}): Effect.Effect<ChainRpc["Type"], nev
       return client
     }
 
+    const targetOf = (url: string, by: NamedBy) =>
+      by === "operator" ? Egress.target(url, by, rules) : Egress.target(url, "caller", rules, by.account)
+
     return {
-      connect: (url, trust) =>
-        Either.match(Egress.target(url, trust, rules), {
+      connect: (url, by) =>
+        Either.match(targetOf(url, by), {
           onLeft: (reason) => {
             const origin = originOf(url)
             return Effect.fail(new ChainRpcError({ reason, origin, message: refusals[reason] }))

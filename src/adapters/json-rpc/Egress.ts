@@ -1,7 +1,7 @@
 import { promises as dns } from "node:dns"
 import { isIP, type LookupFunction } from "node:net"
 import * as Either from "effect/Either"
-import * as IpAddress from "./IpAddress.js"
+import * as IpAddress from "../../domain/net/IpAddress.js"
 
 /** Who named the URL. */
 export type Trust = "caller" | "operator"
@@ -19,6 +19,8 @@ export interface Rules {
 /** Where a client connects to. Only `origin` may be shown: keys sit in paths. */
 export interface Target {
   readonly trust: Trust
+  /** The account that named it; empty for the operator. Nothing is shared between two scopes, connections included. */
+  readonly scope: string
   readonly secure: boolean
   /** Without brackets. */
   readonly hostname: string
@@ -53,7 +55,8 @@ const admits = (rules: Rules, address: string): boolean => {
 export const target = (
   text: string,
   trust: Trust,
-  rules: Rules
+  rules: Rules,
+  scope = ""
 ): Either.Either<Target, "invalidUrl" | "forbidden"> => {
   if (text.length > maxUrlLength || !URL.canParse(text)) return Either.left("invalidUrl")
   const url = new URL(text)
@@ -69,6 +72,7 @@ export const target = (
   url.hash = ""
   return Either.right({
     trust,
+    scope,
     secure,
     hostname,
     port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),

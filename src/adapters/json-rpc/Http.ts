@@ -20,7 +20,10 @@ export interface Limits {
   /** From the start to the last byte of the answer. */
   readonly totalMillis: number
   readonly responseBytes: number
+  /** To one host, for one account or the operator. */
   readonly connectionsPerHost: number
+  /** How many accounts' idle connections are kept; those of the account not heard of for longest are left to end. */
+  readonly accounts: number
 }
 
 /**
@@ -167,13 +170,18 @@ const within = <A>(effect: Effect.Effect<A, HttpFailure>, millis: number, what: 
     onTimeout: () => failure("unreachable", `no ${what} within ${millis} ms`)
   })
 
+interface Pool {
+  readonly http: HttpAgent
+  readonly https: HttpsAgent
+}
+
 /**
- * Keep-alive connections, of callers and of the operator apart. Redirects are answers like any other. When the
+ * Keep-alive connections, those of each account and those of the operator apart. Redirects are answers like any other. When the
  * scope closes, so do the connections.
  */
 export const make = (rules: Egress.Rules, limits: Limits): Effect.Effect<Http, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const agents = (trust: Egress.Trust) => {
+    const makePool = (trust: Egress.Trust): Pool => {
       const options = {
         keepAlive: true,
         // Below what servers usually keep an idle connection for, so that a request seldom meets a closing one.
@@ -185,10 +193,22 @@ export const make = (rules: Egress.Rules, limits: Limits): Effect.Effect<Http, n
       }
       return { http: new HttpAgent(options), https: new HttpsAgent(options) }
     }
-    const pools = { caller: agents("caller"), operator: agents("operator") }
+    const pools = new Map<string, Pool>()
+    const poolOf = ({ scope, trust }: Egress.Target): Pool => {
+      const key = `${trust} ${scope}`
+      const pool = pools.get(key) ?? makePool(trust)
+      // Maps keep the order of insertion: the first is the one that was not used for longest.
+      pools.delete(key)
+      pools.set(key, pool)
+      for (const oldest of pools.keys()) {
+        if (pools.size <= limits.accounts) break
+        pools.delete(oldest)
+      }
+      return pool
+    }
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => {
-        for (const pool of [pools.caller, pools.operator]) {
+        for (const pool of pools.values()) {
           pool.http.destroy()
           pool.https.destroy()
         }
@@ -196,7 +216,7 @@ export const make = (rules: Egress.Rules, limits: Limits): Effect.Effect<Http, n
     )
 
     const makeRequest = (target: Egress.Target, length: number): ClientRequest => {
-      const pool = pools[target.trust]
+      const pool = poolOf(target)
       const options = {
         method: "POST",
         hostname: target.hostname,

@@ -11,6 +11,7 @@ import {
   type FoundLog,
   type KnownTransaction,
   type LogFilter,
+  type NamedBy,
   type NetworkFees,
   type Receipt,
   type SimulatedCall,
@@ -324,17 +325,22 @@ export const make = (options: Options): Effect.Effect<Node> =>
 /** Nodes by URL, for callers and the operator alike; any other URL is unreachable. */
 export const layer = (nodes: Readonly<Record<string, Node>>): Layer.Layer<ChainRpc> =>
   Layer.sync(ChainRpc, () => {
-    const clients = new Map(
-      Object.entries(nodes).map(([url, node]) => [new URL(url).href, node.client(new URL(url).origin)])
-    )
+    const byUrl = new Map(Object.entries(nodes).map(([url, node]) => [new URL(url).href, node]))
+    const clients = new Map<string, ChainClient>()
+    const clientOf = ({ href, origin }: URL, by: NamedBy): ChainClient | undefined => {
+      const key = JSON.stringify([by, href])
+      const client = clients.get(key) ?? byUrl.get(href)?.client(origin)
+      if (client !== undefined) clients.set(key, client)
+      return client
+    }
     return {
-      connect: (url) => {
+      connect: (url, by) => {
         const parsed = URL.canParse(url) ? new URL(url) : undefined
         if (parsed === undefined || !/^https?:$/.test(parsed.protocol))
           return Effect.fail(
             new ChainRpcError({ reason: "invalidUrl", origin: "", message: "expected an http or https URL" })
           )
-        const client = clients.get(parsed.href)
+        const client = clientOf(parsed, by)
         const { origin } = parsed
         return client === undefined
           ? Effect.fail(

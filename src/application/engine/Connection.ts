@@ -29,6 +29,8 @@ export const access = (caller: Caller, { rpc, trust }: Connection, key: LaneAcce
 const whyOf = ({ message, origin }: ChainRpcError): string =>
   message.startsWith(`${origin}: `) ? message.slice(origin.length + 2) : message
 
+const noConnection = "network connection failed: RPC endpoint unreachable"
+
 /** What a failing node means for the request, as long as nothing was sent. */
 export const refusal = (
   trust: "caller" | "operator",
@@ -53,7 +55,8 @@ export const refusal = (
       case "invalidUrl":
         return invalid("invalid_rpc", [{ path, message: "expected an http or https URL" }])
       case "forbidden":
-        return invalid("invalid_rpc", [{ path, message: "the service may not connect to this address" }])
+        // In the words for a node that does not answer: nobody learns what is inside of the operator's network.
+        return invalid("invalid_rpc", [{ path, message: noConnection }])
       case "rateLimited":
         return invalid("invalid_rpc", [{ path, message: `${error.origin} limits the rate of requests` }])
       case "notAnRpc":
@@ -66,7 +69,7 @@ export const refusal = (
             path,
             message: whyOf(error).startsWith("HTTP status ")
               ? `${error.origin} answered with ${whyOf(error)}`
-              : "network connection failed: RPC endpoint unreachable"
+              : noConnection
           }
         ])
     }
@@ -82,8 +85,9 @@ export const open = (
   Effect.gen(function* () {
     const rpcs = yield* ChainRpc
     const networks = yield* Networks
-    const { chain, chainId } = yield* Effect.flatMap(rpcs.connect(rpc, "caller"), (chain) =>
-      Effect.map(chain.chainId, (chainId) => ({ chain, chainId }))
+    const { chain, chainId } = yield* Effect.flatMap(
+      rpcs.connect(rpc, { account: caller.principal.accountId }),
+      (chain) => Effect.map(chain.chainId, (chainId) => ({ chain, chainId }))
     ).pipe(
       // A node that does not even say its chain (it refuses the key in the URL, say) is no RPC for this caller.
       Effect.mapError((error) =>

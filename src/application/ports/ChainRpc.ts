@@ -4,6 +4,7 @@ import type * as Effect from "effect/Effect"
 import type { Address } from "../../domain/evm/Address.js"
 import type { Bytes32, Hex } from "../../domain/evm/Hex.js"
 import type { RawLog } from "../../domain/evm/RawLog.js"
+import type { AccountId } from "./Accounts.js"
 
 /**
  * A node could not be asked, or did not do what was asked.
@@ -168,14 +169,17 @@ export interface ChainClient {
   readonly logs: (filter: LogFilter) => Effect.Effect<ReadonlyArray<FoundLog>, ChainRpcError>
 }
 
+/** Who named a URL: an account in a request, or the operator in the configuration. */
+export type NamedBy = { readonly account: AccountId } | "operator"
+
 /** Connects to the node of a URL. */
 export class ChainRpc extends Context.Tag("castellan/ChainRpc")<
   ChainRpc,
   {
     /**
-     * The client of a URL, made without any traffic. A `caller`'s URL is held to the egress rules of the
-     * profile; the `operator`'s own is trusted. Clients (and what they cache) are shared per scope and URL only.
+     * The client of a URL, made without any traffic. An account's URL is held to the egress rules of the profile; the
+     * operator's own is trusted. An account shares its clients, all that they cache and their connections, with nobody.
      */
-    readonly connect: (url: string, trust: "caller" | "operator") => Effect.Effect<ChainClient, ChainRpcError>
+    readonly connect: (url: string, by: NamedBy) => Effect.Effect<ChainClient, ChainRpcError>
   }
 >() {}

@@ -11,6 +11,7 @@ import { type ChainClient, ChainRpcError } from "../../../src/application/ports/
 import * as Address from "../../../src/domain/evm/Address.js"
 import * as Hex from "../../../src/domain/evm/Hex.js"
 import { type Asked, callsOf, httpNode, json, secret } from "../../support/HostileNode.js"
+import { acme } from "../../support/NamedBy.js"
 
 const hash = Hex.unsafe32(`0x${"5e".repeat(32)}`)
 const other = `0x${"0d".repeat(32)}`
@@ -37,7 +38,7 @@ const withNode = <A, E>(
         (running) => Effect.promise(running.close)
       )
       const rpc = yield* EthersChainRpc.make({ egress: { allowLoopback: true } })
-      return yield* Effect.flatMap(rpc.connect(node.url, "caller"), use)
+      return yield* Effect.flatMap(rpc.connect(node.url, acme), use)
     })
   )
 

@@ -11,6 +11,7 @@ import * as Transaction from "../../../src/domain/evm/Transaction.js"
 import { type Anvil, startAnvil } from "../../../src/hosts/cli/Anvil.js"
 import { chainRpcSuite } from "../../contracts/ChainRpc.suite.js"
 import { echo, echoCode, funded, minedReceipt, sign } from "../../support/ChainScript.js"
+import { acme } from "../../support/NamedBy.js"
 
 let anvil: Anvil
 let exchanges: Array<ReadonlyArray<string>> = []
@@ -44,7 +45,7 @@ chainRpcSuite("anvil over HTTP", {
 })
 
 const on = <A, E>(use: (chain: ChainClient) => Effect.Effect<A, E>): Promise<A> =>
-  runtime.runPromise(Effect.flatMap(ChainRpc, (rpc) => Effect.flatMap(rpc.connect(anvil.url, "caller"), use)))
+  runtime.runPromise(Effect.flatMap(ChainRpc, (rpc) => Effect.flatMap(rpc.connect(anvil.url, acme), use)))
 
 const together = { concurrency: "unbounded" } as const
 
@@ -110,7 +111,7 @@ describe("HTTP round trips to anvil", () => {
     runtime.runPromise(
       Effect.gen(function* () {
         const rpc = yield* ChainRpc
-        const chain = yield* rpc.connect(`${anvil.url}/?another`, "caller")
+        const chain = yield* rpc.connect(`${anvil.url}/?another`, acme)
         yield* Effect.all(
           Array.from({ length: 20 }, () => chain.chainId),
           together

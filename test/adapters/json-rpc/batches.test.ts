@@ -5,8 +5,10 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Scope from "effect/Scope"
 import * as EthersChainRpc from "../../../src/adapters/json-rpc/ChainRpc.js"
+import type { NamedBy } from "../../../src/application/ports/ChainRpc.js"
 import * as Address from "../../../src/domain/evm/Address.js"
 import { callsOf, type HostileNode, honest, json } from "../../support/HostileNode.js"
+import { acme, bolt } from "../../support/NamedBy.js"
 import { balances, connect, http, options, raw, reasonOf } from "./support.js"
 
 describe("the answers to a batch", () => {
@@ -136,7 +138,7 @@ describe("connections", () => {
       const node = yield* http(() => Deferred.unsafeDone(arrived, Effect.void))
       const scope = yield* Scope.make()
       const rpc = yield* Scope.extend(EthersChainRpc.make({ egress: { allowLoopback: true } }), scope)
-      const chain = yield* rpc.connect(node.url, "caller")
+      const chain = yield* rpc.connect(node.url, acme)
       const waiting = yield* Effect.fork(
         Effect.all(
           [reasonOf(chain.balance(Address.zero), node), reasonOf(chain.sendRawTransaction(raw), node)],
@@ -197,20 +199,39 @@ describe("connections", () => {
 })
 
 describe("clients", () => {
-  it.scopedLive("are remembered by trust and URL, the least used ones no longer", () =>
+  it.scopedLive("are remembered by account and URL, the least used ones no longer", () =>
     Effect.gen(function* () {
-      const rpc = yield* EthersChainRpc.make({ ...options, clients: 2 })
-      const at = (path: string, trust: "caller" | "operator" = "caller") =>
-        rpc.connect(`http://127.0.0.1:1/${path}`, trust)
+      const rpc = yield* EthersChainRpc.make({ ...options, clients: 3 })
+      const at = (path: string, by: NamedBy = acme) => rpc.connect(`http://127.0.0.1:1/${path}`, by)
       const a = yield* at("a")
       expect(yield* at("a#part")).toBe(a)
       expect(yield* at("a", "operator")).not.toBe(a)
+      expect(yield* at("a", bolt)).not.toBe(a)
       expect(yield* at("a")).toBe(a)
       yield* at("b")
       expect(yield* at("a")).toBe(a)
       yield* at("c")
       yield* at("d")
+      yield* at("e")
       expect(yield* at("a")).not.toBe(a)
+    })
+  )
+
+  it.scopedLive("of two accounts share no connection, those of one account do", () =>
+    Effect.gen(function* () {
+      const node = yield* http((response, body) => honest(response, body, () => "0x1"))
+      const rpc = yield* EthersChainRpc.make(options)
+      for (const [by, connections] of [
+        [acme, 1],
+        [acme, 1],
+        [bolt, 2],
+        ["operator", 3],
+        [acme, 3]
+      ] as const) {
+        const chain = yield* rpc.connect(`${node.url}?${connections}`, by)
+        yield* chain.balance(Address.zero)
+        expect(node.connections()).toBe(connections)
+      }
     })
   )
 })

@@ -4,9 +4,10 @@ import * as Either from "effect/Either"
 import * as fc from "fast-check"
 import * as EthersChainRpc from "../../../src/adapters/json-rpc/ChainRpc.js"
 import * as Egress from "../../../src/adapters/json-rpc/Egress.js"
-import * as IpAddress from "../../../src/adapters/json-rpc/IpAddress.js"
 import * as Address from "../../../src/domain/evm/Address.js"
+import * as IpAddress from "../../../src/domain/net/IpAddress.js"
 import { honest, httpNode } from "../../support/HostileNode.js"
+import { acme } from "../../support/NamedBy.js"
 
 const addresses: ReadonlyArray<readonly [IpAddress.Reach, ReadonlyArray<string>]> = [
   [
@@ -277,7 +278,7 @@ describe("connections to a host name", () => {
       const node = yield* Effect.acquireRelease(Effect.promise(serve), (node) => Effect.promise(node.close))
       for (const answers of [["127.0.0.1"], ["1.1.1.1", "127.0.0.1"]]) {
         const rpc = yield* EthersChainRpc.make({ egress: rules(false, answers) })
-        const chain = yield* rpc.connect(withName(node.url), "caller")
+        const chain = yield* rpc.connect(withName(node.url), acme)
         const error = yield* Effect.flip(chain.chainId)
         expect(error.reason).toBe("forbidden")
       }
@@ -298,7 +299,7 @@ describe("connections to a host name", () => {
             resolve: () => Promise.resolve(answers[Math.min(resolutions++, 1)] ?? [])
           }
         })
-        const chain = yield* rpc.connect(withName(node.url), "caller")
+        const chain = yield* rpc.connect(withName(node.url), acme)
         expect(yield* chain.chainId).toBe(1n)
         expect(
           yield* chain.block("latest").pipe(
@@ -323,7 +324,7 @@ describe("connections to a host name", () => {
       const rpc = yield* EthersChainRpc.make({
         egress: { resolve: () => Promise.reject(Object.assign(new Error(), { code: "ENOTFOUND" })) }
       })
-      const chain = yield* rpc.connect("https://node.example/v1/0123456789abcdef", "caller")
+      const chain = yield* rpc.connect("https://node.example/v1/0123456789abcdef", acme)
       const error = yield* Effect.flip(chain.chainId)
       expect(error).toMatchObject({ reason: "unreachable", origin: "https://node.example" })
       expect(error.message).not.toContain("0123456789abcdef")
@@ -336,8 +337,8 @@ describe("connections to a host name", () => {
       const rpc = yield* EthersChainRpc.make({ egress: rules(false, ["127.0.0.1"]) })
       const own = yield* rpc.connect(node.url, "operator")
       expect(yield* own.chainId).toBe(1n)
-      expect((yield* Effect.flip(rpc.connect(node.url, "caller"))).reason).toBe("forbidden")
-      const named = yield* rpc.connect(withName(node.url), "caller")
+      expect((yield* Effect.flip(rpc.connect(node.url, acme))).reason).toBe("forbidden")
+      const named = yield* rpc.connect(withName(node.url), acme)
       expect((yield* Effect.flip(named.chainId)).reason).toBe("forbidden")
       expect(node.seen.length).toBe(1)
     })

@@ -9,6 +9,7 @@ import * as Transaction from "../../../src/domain/evm/Transaction.js"
 import { type Anvil, startAnvil } from "../../../src/hosts/cli/Anvil.js"
 import { funded, fundedKey, minedReceipt } from "../../support/ChainScript.js"
 import { callsOf, json } from "../../support/HostileNode.js"
+import { acme } from "../../support/NamedBy.js"
 import { connect, http, reasonOf } from "./support.js"
 
 const block = {
@@ -211,7 +212,7 @@ describe("anvil before London", () => {
   it.scopedLive("has a gas price, takes a legacy transaction at it, and refuses one of type 2", () =>
     Effect.gen(function* () {
       const rpc = yield* JsonRpcChain.make({ egress: { allowLoopback: true } })
-      const chain = yield* rpc.connect(anvil.url, "caller")
+      const chain = yield* rpc.connect(anvil.url, acme)
       expect((yield* chain.block("latest"))?.baseFeePerGas).toBeNull()
       const fees = yield* chain.fees
       expect(fees.nextBaseFee).toBeNull()

@@ -7,6 +7,7 @@ import type { ChainClient, ChainRpcError } from "../../../src/application/ports/
 import * as Address from "../../../src/domain/evm/Address.js"
 import * as Hex from "../../../src/domain/evm/Hex.js"
 import { type HostileNode, httpNode, secret, tcpNode } from "../../support/HostileNode.js"
+import { acme } from "../../support/NamedBy.js"
 
 export const options: EthersChainRpc.Options = {
   egress: { allowLoopback: true },
@@ -22,7 +23,7 @@ export const http = (answer: (response: ServerResponse, body: string, turn: numb
 export const tcp = (talk: (socket: Socket) => void) => acquire(() => tcpNode(talk))
 
 export const connect = (node: HostileNode, more: EthersChainRpc.Options = {}) =>
-  Effect.flatMap(EthersChainRpc.make({ ...options, ...more }), (rpc) => rpc.connect(node.url, "caller"))
+  Effect.flatMap(EthersChainRpc.make({ ...options, ...more }), (rpc) => rpc.connect(node.url, acme))
 
 export const raw = Hex.unsafe("0x02c0")
 export const call = { to: Address.zero, data: Hex.empty }

@@ -1,3 +1,11 @@
+import * as Either from "effect/Either"
+
+/** An IP address; an IPv4 one that is mapped into IPv6 is that IPv4 address. */
+export interface IpAddress {
+  readonly bits: 32 | 128
+  readonly value: bigint
+}
+
 /**
  * What kind of network an IP address belongs to, by the IANA special-purpose registries (RFC 6890) and what sits
  * behind well-known addresses of clouds.
@@ -8,12 +16,18 @@
  */
 export type Reach = "public" | "loopback" | "other"
 
-interface Range {
+/** Addresses that begin alike. */
+export interface Range {
+  readonly bits: 32 | 128
   readonly base: bigint
   readonly shift: bigint
 }
 
 const within = (value: bigint, { base, shift }: Range): boolean => value >> shift === base >> shift
+
+/** Whether an address is of a range. */
+export const contains = (range: Range, { bits, value }: IpAddress): boolean =>
+  range.bits === bits && within(value, range)
 
 const parse4 = (text: string): bigint | undefined => {
   const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/.exec(text)
@@ -50,12 +64,12 @@ const parse6 = (text: string): bigint | undefined => {
 
 const range4 = (cidr: string): Range => {
   const [base = "", bits = ""] = cidr.split("/")
-  return { base: parse4(base) ?? 0n, shift: 32n - BigInt(bits) }
+  return { bits: 32, base: parse4(base) ?? 0n, shift: 32n - BigInt(bits) }
 }
 
 const range6 = (cidr: string): Range => {
   const [base = "", bits = ""] = cidr.split("/")
-  return { base: parse6(base) ?? 0n, shift: 128n - BigInt(bits) }
+  return { bits: 128, base: parse6(base) ?? 0n, shift: 128n - BigInt(bits) }
 }
 
 const loopback4 = range4("127.0.0.0/8")
@@ -95,13 +109,38 @@ const reach4 = (value: bigint): Reach => {
   return closed4.some((range) => within(value, range)) ? "other" : "public"
 }
 
+/** ISATAP: an IPv4 address at the end of an IPv6 one of any network. */
+const isatap = (value: bigint): boolean => ((value >> 32n) & 0xfdff_ffffn) === 0x5efen
+
 const reach6 = (value: bigint): Reach => {
   if (value === 1n) return "loopback"
   const embedded = reach4(value & 0xffff_ffffn)
   if (within(value, mapped)) return embedded
   if (within(value, nat64)) return embedded === "public" ? "public" : "other"
   if (!within(value, globalUnicast)) return "other"
+  if (isatap(value) && embedded !== "public") return "other"
   return closed6.some((range) => within(value, range)) ? "other" : "public"
+}
+
+/** The address of its usual text form, IPv6 without brackets and zone; undefined: the text is none. */
+export const parse = (text: string): IpAddress | undefined => {
+  const v4 = parse4(text)
+  if (v4 !== undefined) return { bits: 32, value: v4 }
+  const v6 = parse6(text)
+  if (v6 === undefined) return undefined
+  return within(v6, mapped) ? { bits: 32, value: v6 & 0xffff_ffffn } : { bits: 128, value: v6 }
+}
+
+/** The range of `address/bits`, or of one address. `Left` says why there is none. */
+export const range = (text: string): Either.Either<Range, string> => {
+  const [, base = "", width] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(text) ?? []
+  const address = base.startsWith("::ffff:") ? undefined : parse(base)
+  if (address === undefined || Number(width ?? 0) > address.bits)
+    return Either.left("expected an IP address or a range of them, 10.0.0.0/8 for example")
+  const shift = BigInt(address.bits) - BigInt(width ?? address.bits)
+  if ((address.value >> shift) << shift !== address.value)
+    return Either.left(`the address has bits beyond the first ${width}`)
+  return Either.right({ bits: address.bits, base: address.value, shift })
 }
 
 /** The reach of an address in its usual text form, IPv6 without brackets. */

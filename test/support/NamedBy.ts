@@ -1,0 +1,6 @@
+import type { AccountId } from "../../src/application/ports/Accounts.js"
+import type { NamedBy } from "../../src/application/ports/ChainRpc.js"
+
+/** URLs that one account named, and those of another. */
+export const acme: NamedBy = { account: "acme" as AccountId }
+export const bolt: NamedBy = { account: "bolt" as AccountId }
