@@ -31,10 +31,10 @@ export interface Options {
 const storeFailed = (error: SqlError): JournalError =>
   new JournalError({ message: `the journal's store failed${ErrorCode.suffix(error)}` })
 
-const isSqlError = (error: unknown): error is SqlError => error instanceof SqlError
+export const isSqlError = (error: unknown): error is SqlError => error instanceof SqlError
 
 /** PostgreSQL undid one of two transactions that stood in each other's way: it may be run again. */
-const isBroken = (error: unknown): boolean =>
+export const isBroken = (error: unknown): boolean =>
   isSqlError(error) && [" (40001)", " (40P01)"].includes(ErrorCode.suffix(error))
 
 /** All of the effect is durable, or none of it is. */

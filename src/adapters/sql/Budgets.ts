@@ -1,0 +1,264 @@
+import * as SqlClient from "@effect/sql/SqlClient"
+import type { SqlError } from "@effect/sql/SqlError"
+import * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type { AccountId } from "../../application/ports/Accounts.js"
+import {
+  Budgets,
+  BudgetsError,
+  dayOf,
+  type Hold,
+  type Lack,
+  lackOf,
+  type Pot,
+  type Reservation
+} from "../../application/ports/Budgets.js"
+import * as ErrorCode from "./ErrorCode.js"
+import * as Migrations from "./Migrations.js"
+import * as Store from "./Store.js"
+
+interface Row {
+  readonly hold_no: number | string
+  readonly account_id: string
+  readonly chain_id: string
+  readonly pot: string
+  readonly id: string
+  readonly day: number
+  readonly wei: string
+  readonly landed: string | null
+  readonly state: "reserved" | "bound" | "settled"
+  readonly note: string
+  readonly expires_at: number | string
+}
+
+/** How many days what has ended is still known. */
+const keptDays = 2
+
+const columns = ({ accountId, chainId, name }: Pot) => ({
+  account_id: accountId ?? "",
+  chain_id: chainId.toString(),
+  pot: name
+})
+
+const lockName = (pot: Pot): string => `budget:${JSON.stringify(Object.values(columns(pot)))}`
+
+const holdOf = (row: Row): Hold => ({
+  accountId: row.account_id === "" ? null : (row.account_id as AccountId),
+  chainId: BigInt(row.chain_id),
+  name: row.pot,
+  id: row.id,
+  wei: BigInt(row.wei),
+  bound: row.state === "bound",
+  landed: row.landed === null ? null : BigInt(row.landed),
+  expiresAt: Number(row.expires_at),
+  note: row.note
+})
+
+export const make: Effect.Effect<
+  Context.Tag.Service<typeof Budgets>,
+  Migrations.MigrationsError,
+  SqlClient.SqlClient
+> = Effect.gen(function* () {
+  yield* Migrations.run
+  const sql = yield* SqlClient.SqlClient
+  const lock = Store.lock(sql)
+
+  const transaction = <A, E>(effect: Effect.Effect<A, E>) =>
+    Store.transaction(sql)(effect).pipe(
+      Effect.retry({ times: 3, while: Store.isBroken }),
+      Effect.catchIf(Store.isSqlError, (error) =>
+        Effect.fail(new BudgetsError({ message: `the store of budgets failed${ErrorCode.suffix(error)}` }))
+      )
+    )
+
+  /** Locks the pots in one order, so that no two calls wait for each other. */
+  const lockPots = (pots: ReadonlyArray<Pot>) =>
+    Effect.forEach([...new Set(pots.map(lockName))].sort(), lock, { discard: true })
+
+  const bookedOf = (pot: Pot, day: number) => {
+    const { account_id, chain_id, pot: name } = columns(pot)
+    return Effect.map(
+      sql<{ readonly booked: string }>`
+        select booked from budget_days
+        where account_id = ${account_id} and chain_id = ${chain_id} and pot = ${name} and day = ${day}`,
+      ([row]) => BigInt(row?.booked ?? 0)
+    )
+  }
+
+  /** What is held of a pot. */
+  const openOf = (pot: Pot, now: number) => {
+    const { account_id, chain_id, pot: name } = columns(pot)
+    return sql<Row>`
+      select * from budget_holds
+      where chain_id = ${chain_id} and pot = ${name} and account_id = ${account_id} and state <> 'settled'
+        and (state = 'bound' or expires_at > ${now})`
+  }
+
+  const hold = (entry: Reservation, now: number): Effect.Effect<Lack | null, SqlError> =>
+    Effect.gen(function* () {
+      const pot = columns(entry)
+      yield* sql`
+        delete from budget_holds
+        where chain_id = ${pot.chain_id} and pot = ${pot.pot} and account_id = ${pot.account_id}
+          and state <> 'settled' and state = 'reserved' and expires_at <= ${now}`
+      const [ended] = yield* sql`
+        select id from budget_holds
+        where chain_id = ${pot.chain_id} and id = ${entry.id} and pot = ${pot.pot} and account_id = ${pot.account_id}
+          and state = 'settled'`
+      if (ended !== undefined) return { pot: entry.name, reason: "ended", available: 0n }
+      const rows = yield* openOf(entry, now)
+      const own = rows.find(({ id }) => id === entry.id)
+      const day = own?.day ?? dayOf(now)
+      const wei = own !== undefined && BigInt(own.wei) > entry.wei ? BigInt(own.wei) : entry.wei
+      const others = rows.flatMap((row) => (row === own ? [] : [{ ...holdOf(row), day: row.day }]))
+      const lack = lackOf(entry, wei, day, others, entry.daily ? yield* bookedOf(entry, day) : 0n)
+      if (lack !== null) return lack
+      yield* own === undefined
+        ? sql`insert into budget_holds ${sql.insert({
+            ...pot,
+            id: entry.id,
+            day,
+            wei: wei.toString(),
+            landed: null,
+            state: "reserved",
+            note: entry.note,
+            expires_at: entry.expiresAt
+          })}`
+        : sql`
+            update budget_holds
+            set wei = ${wei.toString()}, note = ${entry.note}, expires_at = ${entry.expiresAt}
+            where hold_no = ${own.hold_no}`
+      return null
+    })
+
+  const reserve = (entries: ReadonlyArray<Reservation>) =>
+    transaction(
+      Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        yield* lockPots(entries)
+        yield* sql`
+          delete from budget_holds where state = 'settled' and day < ${dayOf(now) - keptDays}`
+        for (const entry of entries) {
+          const lack = yield* hold(entry, now)
+          // Failing undoes what was held before.
+          if (lack !== null) return yield* Effect.fail({ lack })
+        }
+        return null
+      })
+    ).pipe(
+      Effect.catchIf(
+        (error) => "lack" in error,
+        ({ lack }) => Effect.succeed(lack)
+      )
+    )
+
+  const settle = (chainId: bigint, id: string, wei: bigint | null) =>
+    transaction(
+      Effect.gen(function* () {
+        const found = yield* sql<Row>`
+          select * from budget_holds
+          where chain_id = ${chainId.toString()} and id = ${id} and state <> 'settled'`
+        const pots = found.map(holdOf)
+        yield* lockPots(pots)
+        for (const [place, { hold_no, day }] of found.entries()) {
+          const pot = pots[place]
+          const [ended] = yield* sql<Pick<Row, "landed">>`
+            update budget_holds set state = 'settled'
+            where hold_no = ${hold_no} and state <> 'settled' returning landed`
+          if (pot === undefined || ended === undefined) continue
+          const cost = wei ?? BigInt(ended.landed ?? 0)
+          const booked = ((yield* bookedOf(pot, day)) + cost).toString()
+          yield* sql`
+            insert into budget_days ${sql.insert({ ...columns(pot), day, booked })}
+            on conflict (account_id, chain_id, pot, day) do update set booked = ${booked}`
+        }
+      })
+    )
+
+  return {
+    reserve,
+    settle,
+    bind: (chainId, id) =>
+      transaction(
+        Effect.gen(function* () {
+          const now = yield* Clock.currentTimeMillis
+          const rows = yield* sql`
+            update budget_holds set state = 'bound'
+            where chain_id = ${chainId.toString()} and id = ${id} and state <> 'settled'
+              and (state = 'bound' or expires_at > ${now})
+            returning id`
+          return rows.length > 0
+        })
+      ),
+    release: (chainId, ids) =>
+      transaction(
+        Effect.forEach(
+          Store.chunks(ids),
+          (chunk) => sql`
+            delete from budget_holds
+            where chain_id = ${chainId.toString()} and ${sql.in("id", chunk)} and state = 'reserved'`,
+          { discard: true }
+        )
+      ),
+    land: (chainId, id, wei) =>
+      transaction(
+        Effect.asVoid(sql`
+          update budget_holds set landed = ${wei?.toString() ?? null}
+          where chain_id = ${chainId.toString()} and id = ${id} and state <> 'settled'`)
+      ),
+    open: (chainId) =>
+      transaction(
+        Effect.gen(function* () {
+          const now = yield* Clock.currentTimeMillis
+          const rows = yield* sql<Row>`
+            select * from budget_holds
+            where chain_id = ${chainId.toString()} and state <> 'settled'
+              and (state = 'bound' or expires_at > ${now})
+            order by hold_no`
+          return rows.map(holdOf)
+        })
+      ),
+    figures: (pot, at) =>
+      transaction(
+        Effect.gen(function* () {
+          const rows = yield* openOf(pot, yield* Clock.currentTimeMillis)
+          const held = rows
+            .filter(({ day }) => day === dayOf(at))
+            .reduce((sum, { landed, wei }) => sum + BigInt(landed ?? wei), 0n)
+          return { held, booked: yield* bookedOf(pot, dayOf(at)) }
+        })
+      ),
+    handOut: (accountId, chainId, userOpHash, until) =>
+      transaction(
+        Effect.gen(function* () {
+          const now = yield* Clock.currentTimeMillis
+          yield* sql`delete from budget_ops where until < ${Math.floor(now / 1_000)}`
+          yield* sql`
+            insert into budget_ops ${sql.insert({
+              account_id: accountId,
+              chain_id: chainId.toString(),
+              user_op_hash: userOpHash,
+              until
+            })}
+            on conflict (account_id, chain_id, user_op_hash) do update set until = ${until}`
+        })
+      ),
+    handedOut: (accountId, chainId, userOpHash) =>
+      transaction(
+        Effect.gen(function* () {
+          const now = yield* Clock.currentTimeMillis
+          const rows = yield* sql<{ readonly until: number | string }>`
+            select until from budget_ops
+            where account_id = ${accountId} and chain_id = ${chainId.toString()} and user_op_hash = ${userOpHash}`
+          return rows.some(({ until }) => Number(until) * 1_000 >= now)
+        })
+      )
+  }
+})
+
+export const layer: Layer.Layer<Budgets, Migrations.MigrationsError, SqlClient.SqlClient> = Layer.effect(
+  Budgets,
+  make
+)
