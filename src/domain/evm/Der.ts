@@ -1,5 +1,6 @@
 import * as Either from "effect/Either"
 import type { Hex } from "./Hex.js"
+import * as P256 from "./P256.js"
 import * as Secp256k1 from "./Secp256k1.js"
 
 /**
@@ -78,8 +79,11 @@ export const signature = (der: Hex): Either.Either<Signature, string> => {
 /** id-ecPublicKey, 1.2.840.10045.2.1. */
 const ecPublicKey = "2a8648ce3d0201"
 
-/** secp256k1, 1.3.132.0.10. */
-const curve = "2b8104000a"
+/** 1.3.132.0.10. */
+const secp256k1 = "2b8104000a"
+
+/** prime256v1, 1.2.840.10045.3.1.7. */
+const prime256v1 = "2a8648ce3d030107"
 
 /**
  * - `malformed`: no SubjectPublicKeyInfo in DER, or no point of the curve that it names
@@ -87,17 +91,27 @@ const curve = "2b8104000a"
  */
 export type PublicKeyProblem = "malformed" | "otherKind"
 
-/**
- * SEQUENCE { SEQUENCE { id-ecPublicKey, secp256k1 }, BIT STRING of the uncompressed point }: the point, in the form of
- * `Secp256k1`.
- */
-export const publicKey = (der: Hex): Either.Either<string, PublicKeyProblem> => {
+/** SEQUENCE { SEQUENCE { id-ecPublicKey, curve }, BIT STRING of the point }: the point's hex digits. */
+const pointOf = (der: Hex, curve: string): Either.Either<string, PublicKeyProblem> => {
   const body = only(der.slice(2), sequence)
   const algorithm = body === null ? null : read(body, sequence)
   const id = algorithm === null ? null : read(algorithm.body, objectId)
   const bits = algorithm === null ? null : only(algorithm.rest, bitString)
   if (id === null || bits === null || !bits.startsWith("00")) return Either.left("malformed")
-  if (id.body !== ecPublicKey || only(id.rest, objectId) !== curve) return Either.left("otherKind")
-  const point = bits.slice(2)
-  return Secp256k1.isPublicKey(point) ? Either.right(point) : Either.left("malformed")
+  return id.body === ecPublicKey && only(id.rest, objectId) === curve
+    ? Either.right(bits.slice(2))
+    : Either.left("otherKind")
 }
+
+/** SubjectPublicKeyInfo of a secp256k1 key, its point uncompressed: the point, in the form of `Secp256k1`. */
+export const publicKey = (der: Hex): Either.Either<string, PublicKeyProblem> =>
+  Either.flatMap(pointOf(der, secp256k1), (point) =>
+    Secp256k1.isPublicKey(point) ? Either.right(point) : Either.left("malformed")
+  )
+
+/** SubjectPublicKeyInfo of a P-256 key, its point uncompressed or compressed. */
+export const p256PublicKey = (der: Hex): Either.Either<P256.PublicKey, PublicKeyProblem> =>
+  Either.flatMap(pointOf(der, prime256v1), (point) => {
+    const key = P256.fromPoint(point)
+    return key === null ? Either.left("malformed") : Either.right(key)
+  })

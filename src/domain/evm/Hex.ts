@@ -37,6 +37,16 @@ export const size = (hex: Hex): number => (hex.length - 2) / 2
 export const concat = (...parts: ReadonlyArray<Hex>): Hex =>
   `0x${parts.map((part) => part.slice(2)).join("")}` as Hex
 
+const digitsOf = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"))
+
+/** Bytes in hex. */
+export const fromBytes = (bytes: Uint8Array): Hex =>
+  `0x${Array.from(bytes, (byte) => digitsOf[byte]).join("")}` as Hex
+
+/** The bytes. */
+export const toBytes = (hex: Hex): Uint8Array =>
+  Uint8Array.from({ length: size(hex) }, (_, at) => Number.parseInt(hex.slice(2 + 2 * at, 4 + 2 * at), 16))
+
 /** No bytes. */
 export const empty = "0x" as Hex
 

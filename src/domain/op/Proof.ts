@@ -1,13 +1,23 @@
 import * as Either from "effect/Either"
 import type * as Address from "../evm/Address.js"
+import * as Base64 from "../evm/Base64.js"
 import * as Hex from "../evm/Hex.js"
 import * as Keccak from "../evm/Keccak.js"
+import * as P256 from "../evm/P256.js"
 import { largestS, order, recoverAddress } from "../evm/Secp256k1.js"
+import * as Words from "../evm/Words.js"
+import type { WalletConfig } from "../wallet/WalletConfig.js"
+import * as Conditions from "./Conditions.js"
+import * as PasskeyProof from "./PasskeyProof.js"
 
 /**
- * The ECDSA form of a proof: r (32 bytes) || s (32) || v (1), once or up to 16 times in any order, all over the
- * same signing hash, each over the hash itself or over its EIP-191 form.
+ * Who has signed an op. The ECDSA form of a proof is r (32 bytes) || s (32) || v (1), once or up to 16 times in any
+ * order, each over the signing hash itself or over its EIP-191 form; with passkeys it is the ABI form of `PasskeyProof`.
+ * The forms cannot be confused: 65 * k is no multiple of 32 for any k up to 16. All parts are over the same signing hash.
  */
+
+export type PasskeyPart = PasskeyProof.PasskeyPart
+export type Parts = PasskeyProof.Parts
 
 /** Bytes of one signature. */
 const part = 65
@@ -40,24 +50,55 @@ const problemOf = ({ r, s, v }: Part): string | undefined => {
   return v === 0 || v === 1 || v === 27 || v === 28 ? undefined : `v is ${v}, expected 27 or 28 (or 0 or 1)`
 }
 
-/**
- * The proof as the wallets accept it: every v 27 or 28 (0 and 1 are raised). `Left` says what is wrong: not
- * 65 bytes 1 to 16 times, r or s out of range, s in the upper half, another v.
- */
-export const normalise = (proof: Hex.Hex): Either.Either<Hex.Hex, string> => {
+const isEcdsa = (proof: Hex.Hex): boolean => {
   const size = Hex.size(proof)
-  if (size === 0 || size % part !== 0 || size > part * maxParts)
-    return Either.left(
-      `expected 1 to ${maxParts} signatures of ${part} bytes (r, s, v), but the proof has ${size} bytes`
-    )
+  return size > 0 && size % part === 0 && size <= part * maxParts
+}
+
+/** Every v 27 or 28 (0 and 1 are raised). */
+const normaliseEcdsa = (ecdsa: Hex.Hex): Either.Either<Hex.Hex, string> => {
   let text = "0x"
-  for (const [index, each] of partsOf(proof).entries()) {
+  for (const [index, each] of partsOf(ecdsa).entries()) {
     const problem = problemOf(each)
     if (problem !== undefined) return Either.left(`signature ${index}: ${problem}`)
     text += each.r + each.s + (each.v < 27 ? each.v + 27 : each.v).toString(16)
   }
   return Either.right(Hex.unsafe(text))
 }
+
+/** How many signatures these bytes are. */
+export const signatures = (ecdsa: Hex.Hex): number => Math.floor(Hex.size(ecdsa) / part)
+
+/** The proof of these parts: the ECDSA form when there are no passkeys. */
+export const encode = (parts: Parts): Hex.Hex =>
+  parts.passkeys.length === 0 ? parts.ecdsa : PasskeyProof.encode(parts)
+
+/** The parts of a proof of either form. Only the canonical encoding is one; what the parts say is not looked at. */
+export const decode = (proof: Hex.Hex): Either.Either<Parts, string> => {
+  if (isEcdsa(proof)) return Either.right({ ecdsa: proof, passkeys: [] })
+  const size = Hex.size(proof)
+  if (size % word !== 0 || size === 0)
+    return Either.left(
+      `expected 1 to ${maxParts} signatures of ${part} bytes (r, s, v), or the ABI form with passkeys, but the proof has ${size} bytes`
+    )
+  return Either.filterOrLeft(
+    PasskeyProof.decode(proof),
+    ({ ecdsa }) => ecdsa === Hex.empty || isEcdsa(ecdsa),
+    ({ ecdsa }) =>
+      `expected at most ${maxParts} signatures of ${part} bytes (r, s, v), but ecdsa has ${Hex.size(ecdsa)} bytes`
+  )
+}
+
+const word = 32
+
+/**
+ * The proof as the wallets accept it: every v 27 or 28 (0 and 1 are raised), the ECDSA form where there are no
+ * passkeys. `Left` says what is wrong: neither form, r or s out of range, s in the upper half, another v.
+ */
+export const normalise = (proof: Hex.Hex): Either.Either<Hex.Hex, string> =>
+  Either.flatMap(decode(proof), ({ ecdsa, passkeys }) =>
+    Either.map(normaliseEcdsa(ecdsa), (normal) => encode({ ecdsa: normal, passkeys }))
+  )
 
 /** What a wallet's `personal_sign` signs for these 32 bytes: keccak256 of the EIP-191 prefix for 32 bytes and them. */
 export const eip191 = (hash: Hex.Bytes32): Hex.Bytes32 => Keccak.hash(Hex.concat(prefix, hash))
@@ -74,7 +115,7 @@ const recover = (hash: Hex.Bytes32, { r, s, v }: Part): Address.Address | null =
 }
 
 /**
- * For every signature of a normalised proof, in order, the address it recovers to over the signing hash itself and
+ * For every signature of a normalised ECDSA proof, in order, the address it recovers to over the signing hash itself and
  * over its EIP-191 form; null where it recovers to nothing, as with s in the upper half. Either may be the signer:
  * compare with the wallet's owners. About 1.5 ms per address.
  */
@@ -93,9 +134,77 @@ const dummyR = "79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798
  * A proof of `count` (1 to 16) signatures for gas estimation: of the real length, accepted by the curve, low s, no
  * zero byte, each different, and by nobody.
  */
-export const dummyEcdsa = (count: number): Hex.Hex => {
-  const parts = Math.min(Math.max(Math.trunc(count) || 1, 1), maxParts)
-  return Hex.unsafe(
-    `0x${Array.from({ length: parts }, (_, index) => `${dummyR}${(largestS - BigInt(index)).toString(16)}1b`).join("")}`
+export const dummyEcdsa = (count: number): Hex.Hex => ecdsaDummies(clamp(count, 1))
+
+const clamp = (count: number, least: number): number =>
+  Math.min(Math.max(Math.trunc(count) || least, least), maxParts)
+
+const ecdsaDummies = (count: number): Hex.Hex =>
+  Hex.unsafe(
+    `0x${Array.from({ length: count }, (_, index) => `${dummyR}${(largestS - BigInt(index)).toString(16)}1b`).join("")}`
   )
+
+/** The challenge of dummies, until `challenged` puts the right one there. */
+const placeholder = Base64.encodeUrl(Keccak.hashText("castellan dummy challenge"))
+
+/**
+ * Bytes of a dummy's clientDataJSON. Browsers write 134 and the origin, at most 395, and some add a member of 110;
+ * only a page in a frame of another origin has more.
+ */
+const dummyClientData = 512
+
+const dummyJson = (() => {
+  const begin = `{"type":"webauthn.get","challenge":"${placeholder}","origin":"`
+  return begin.padEnd(dummyClientData - 2, "o").concat('"}')
+})()
+
+/** An r and an s in which no byte is zero; the x of P-256's generator is an r. */
+const dummyP256: P256.Signature = {
+  r: Hex.unsafe32("0x6b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296"),
+  s: Hex.unsafe32(`0x${(P256.largestS - 1n).toString(16)}`)
+}
+
+const dummyPasskey = (index: number): PasskeyPart => ({
+  index,
+  auth: {
+    ...dummyP256,
+    challengeIndex: BigInt(dummyJson.indexOf('"challenge"')),
+    typeIndex: BigInt(dummyJson.indexOf('"type"')),
+    authenticatorData: Hex.unsafe(`0x${"11".repeat(32)}0511111111`),
+    clientDataJSON: dummyJson
+  }
+})
+
+/**
+ * A proof for gas estimation by so many owners and so many of the configuration's passkeys: of the real form and of at
+ * least the usual length. Wallets give it up before the curve unless `challenged` puts the challenge in.
+ */
+export const dummy = (
+  config: WalletConfig,
+  by: { readonly owners: number; readonly passkeys: number }
+): Hex.Hex => {
+  const passkeys = Math.min(clamp(by.passkeys, 0), config.passkeys.length)
+  return encode({
+    ecdsa: ecdsaDummies(clamp(by.owners, passkeys === 0 ? 1 : 0)),
+    passkeys: Array.from({ length: passkeys }, (_, index) => dummyPasskey(index))
+  })
+}
+
+/** ASCII text in hex digits. */
+const asciiDigits = (text: string): string =>
+  Array.from(text, (character) => character.charCodeAt(0).toString(16)).join("")
+
+/**
+ * The op's `signature` with the right challenge in its dummies, so that wallets go all the way to the curve; one
+ * without dummies as it is, and whatever stands behind it stays.
+ */
+export const challenged = (signature: Hex.Hex, userOpHash: Hex.Bytes32): Hex.Hex => {
+  const cursor = Words.read(signature)
+  const conditions = {
+    validUntil: Number(Words.readUint(cursor, 0)),
+    validAfter: Number(Words.readUint(cursor, 32)),
+    bundler: Words.readAddress(cursor, 64)
+  }
+  const challenge = Base64.encodeUrl(Conditions.signingHash(userOpHash, conditions))
+  return Hex.unsafe(signature.replaceAll(asciiDigits(placeholder), asciiDigits(challenge)))
 }

@@ -1,15 +1,12 @@
 import * as Either from "effect/Either"
-import type { Address } from "../evm/Address.js"
+import * as Address from "../evm/Address.js"
 import type * as Hex from "../evm/Hex.js"
 import * as Keccak from "../evm/Keccak.js"
+import * as P256 from "../evm/P256.js"
 import * as Words from "../evm/Words.js"
 import * as Custody from "./Custody.js"
 
-/** A P-256 public key in affine coordinates. */
-export interface PublicKey {
-  readonly x: Hex.Bytes32
-  readonly y: Hex.Bytes32
-}
+export type PublicKey = P256.PublicKey
 
 /** Who may act for a wallet, as the wallet stores it: Solidity's `struct Config`. */
 export interface WalletConfig {
@@ -17,28 +14,110 @@ export interface WalletConfig {
   /** How many distinct validators have to sign, uint8; 1 for custody 1, 2 and 5. */
   readonly threshold: number
   /** secp256k1 signers, strictly ascending. Exactly one for custody 1 and 2, none for 5. */
-  readonly owners: ReadonlyArray<Address>
+  readonly owners: ReadonlyArray<Address.Address>
   /** Strictly ascending by (x, y). None for custody 1 and 3. */
   readonly passkeys: ReadonlyArray<PublicKey>
 }
 
 /** The configuration of custody 1. */
-export const ecdsa = (owner: Address): WalletConfig => ({
+export const ecdsa = (owner: Address.Address): WalletConfig => ({
   custody: 1,
   threshold: 1,
   owners: [owner],
   passkeys: []
 })
 
+/** Most owners, and most passkeys, of one wallet. */
+export const most = 16
+
+/** How many validators there are. */
+export const validators = ({ owners, passkeys }: WalletConfig): number => owners.length + passkeys.length
+
+/** What of a request does not make a configuration: the field, and why. */
+export interface Problem {
+  readonly field: "signers" | "passkeyPubKey" | "threshold"
+  readonly message: string
+}
+
+/** Validators as a caller names them, in any order. */
+export interface Named {
+  readonly custody: Custody.Stored
+  readonly owners: ReadonlyArray<Address.Address>
+  readonly passkeys: ReadonlyArray<PublicKey>
+  readonly threshold: number
+}
+
+const counted = (
+  field: Problem["field"],
+  what: string,
+  [least, limit]: readonly [number, number],
+  count: number
+): Either.Either<void, Problem> => {
+  if (count >= least && count <= limit) return Either.void
+  const expected =
+    limit === 0 ? `no ${what}` : least === limit ? `one ${what}` : `${least} to ${limit} ${what}s`
+  return Either.left({ field, message: `expected ${expected}, but there are ${count}` })
+}
+
+/** Ascending by these keys; `Left` is an element that occurs twice. */
+const ascending = <A>(
+  items: ReadonlyArray<A>,
+  key: (item: A) => string
+): Either.Either<ReadonlyArray<A>, A> => {
+  const sorted = items.toSorted((one, other) => (key(one) < key(other) ? -1 : key(one) > key(other) ? 1 : 0))
+  const twice = sorted.find((item, index) => index > 0 && key(item) === key(sorted[index - 1] ?? item))
+  return twice === undefined ? Either.right(sorted) : Either.left(twice)
+}
+
+/**
+ * The configuration of these validators, its lists in their order, by the rules that wallets enforce: the numbers of
+ * owners and passkeys that the custody has, no zero address, no point off the curve, nobody twice, and a threshold
+ * that can be met.
+ */
+export const make = ({ custody, owners, passkeys, threshold }: Named): Either.Either<WalletConfig, Problem> =>
+  Either.gen(function* () {
+    const single = Custody.ownerIsSigner(custody)
+    yield* counted("signers", "signer", single ? [1, 1] : custody === 5 ? [0, 0] : [1, most], owners.length)
+    yield* counted(
+      "passkeyPubKey",
+      "passkey",
+      Custody.usesPasskeys(custody) ? [1, most] : [0, 0],
+      passkeys.length
+    )
+    if (owners.includes(Address.zero))
+      yield* Either.left<Problem>({ field: "signers", message: "the zero address cannot sign" })
+    if (!passkeys.every(P256.isPublicKey))
+      yield* Either.left<Problem>({ field: "passkeyPubKey", message: "expected points of the curve P-256" })
+    const inOrder = {
+      owners: yield* Either.mapLeft(
+        ascending(owners, (owner) => owner.toLowerCase()),
+        (owner): Problem => ({ field: "signers", message: `${owner} is named twice` })
+      ),
+      passkeys: yield* Either.mapLeft(
+        ascending(passkeys, ({ x, y }) => x + y),
+        ({ x, y }): Problem => ({ field: "passkeyPubKey", message: `the key (${x}, ${y}) is named twice` })
+      )
+    }
+    const highest = Custody.usesSigners(custody) ? owners.length + passkeys.length : 1
+    if (!(Number.isInteger(threshold) && threshold >= 1 && threshold <= highest))
+      yield* Either.left<Problem>({
+        field: "threshold",
+        message: Custody.usesSigners(custody)
+          ? `expected 1 to ${highest}, the number of validators`
+          : `expected 1, which custody ${custody} has always`
+      })
+    return { custody, threshold, ...inOrder }
+  })
+
 /** An integer of at most 255, or 0, a threshold that no wallet accepts. */
-const threshold = (value: number): bigint =>
+const thresholdOf = (value: number): bigint =>
   Number.isInteger(value) && value > 0 && value < 256 ? BigInt(value) : 0n
 
 /** The struct inside a tuple: (uint8 custody, uint8 threshold, address[] owners, (bytes32 x, bytes32 y)[] passkeys). */
 export const part = (config: WalletConfig): Words.Part =>
   Words.dynamic([
     Words.uint(BigInt(config.custody)),
-    Words.uint(threshold(config.threshold)),
+    Words.uint(thresholdOf(config.threshold)),
     Words.array(config.owners.map(Words.address)),
     Words.array(config.passkeys.map(({ x, y }) => Words.bytes32(x) + Words.bytes32(y)))
   ])

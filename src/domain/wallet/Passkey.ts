@@ -1,0 +1,90 @@
+import * as Either from "effect/Either"
+import * as Base64 from "../evm/Base64.js"
+import * as Cose from "../evm/Cose.js"
+import * as Der from "../evm/Der.js"
+import * as Hex from "../evm/Hex.js"
+import * as P256 from "../evm/P256.js"
+
+/**
+ * P-256 public keys as callers send them: base64 or base64url of X || Y (64 bytes), 04 || X || Y (65), a compressed
+ * point (33), SubjectPublicKeyInfo in DER, or a COSE_Key in CBOR. Two entries of 32 bytes are X and Y of one key.
+ */
+
+/** What is wrong, and with which entry. */
+export interface Problem {
+  readonly index: number
+  readonly message: string
+}
+
+const offCurve = "the coordinates are of no point of the curve P-256"
+
+/** Longest text that is looked at: every encoding of a key is far below. */
+const maxLength = 1024
+
+const ofDer = (der: Hex.Hex): Either.Either<P256.PublicKey, string> =>
+  Either.mapLeft(Der.p256PublicKey(der), (problem) =>
+    problem === "otherKind"
+      ? "the DER is a key of another algorithm or curve than P-256"
+      : "the DER is no SubjectPublicKeyInfo of a point of the curve P-256"
+  )
+
+const ofCose = (cbor: Hex.Hex): Either.Either<P256.PublicKey, string> =>
+  Either.mapLeft(Cose.p256PublicKey(cbor), (problem) =>
+    problem === "otherKind"
+      ? "the COSE_Key is of another type, curve or algorithm than ES256 on P-256"
+      : "the CBOR is no COSE_Key of a point of the curve P-256"
+  )
+
+const ofPoint = (digits: string): Either.Either<P256.PublicKey, string> => {
+  const key = P256.fromPoint(digits)
+  return key === null ? Either.left(offCurve) : Either.right(key)
+}
+
+const expected =
+  "expected X || Y (64 bytes), 04 || X || Y (65), a compressed point (33), SubjectPublicKeyInfo in DER or a COSE_Key in CBOR"
+
+/** The first byte of a DER sequence. */
+const derStart = /^30/
+/** The first byte of a CBOR map. */
+const cborStart = /^[ab]/
+
+const ofBytes = (bytes: Hex.Hex): Either.Either<P256.PublicKey, string> => {
+  const [digits, size] = [bytes.slice(2), Hex.size(bytes)]
+  if (size === 64) return ofPoint(`04${digits}`)
+  if ((size === 65 && digits.startsWith("04")) || (size === 33 && /^0[23]/.test(digits)))
+    return ofPoint(digits)
+  if (size === 32) return Either.left("32 bytes are one coordinate: the only two entries are then X and Y")
+  if (derStart.test(digits)) return ofDer(bytes)
+  return cborStart.test(digits) ? ofCose(bytes) : Either.left(`${expected}, but the entry has ${size} bytes`)
+}
+
+const decode = (text: string): Either.Either<Hex.Hex, string> =>
+  text.length > maxLength ? Either.left(`expected at most ${maxLength} characters`) : Base64.decodeHex(text)
+
+/** The keys, in the order given, none of them twice; for none the empty list. */
+export const parse = (
+  entries: ReadonlyArray<string>
+): Either.Either<ReadonlyArray<P256.PublicKey>, Problem> =>
+  Either.gen(function* () {
+    const at =
+      (index: number) =>
+      (message: string): Problem => ({ index, message })
+    const decoded: Array<Hex.Hex> = []
+    for (const [index, entry] of entries.entries())
+      decoded.push(yield* Either.mapLeft(decode(entry), at(index)))
+    const [x, y] = decoded
+    if (decoded.length === 2 && x !== undefined && y !== undefined && decoded.every(isCoordinate))
+      return [yield* Either.mapLeft(ofPoint(`04${x.slice(2)}${y.slice(2)}`), at(0))]
+    const keys: Array<P256.PublicKey> = []
+    const first = new Map<string, number>()
+    for (const [index, bytes] of decoded.entries()) {
+      const key = yield* Either.mapLeft(ofBytes(bytes), at(index))
+      const before = first.get(key.x + key.y)
+      if (before !== undefined) yield* Either.left(at(index)(`entry ${before} is the same key`))
+      first.set(key.x + key.y, index)
+      keys.push(key)
+    }
+    return keys
+  })
+
+const isCoordinate = (bytes: Hex.Hex): boolean => Hex.size(bytes) === 32
