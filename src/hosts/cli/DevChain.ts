@@ -8,7 +8,7 @@ import { devKeys } from "./DevKeys.js"
 import { artifact, initCode } from "./deploy/Artifacts.js"
 import { deploy } from "./deploy/DeterministicDeployer.js"
 import { deployEntryPoints, entryPoints } from "./deploy/EntryPoints.js"
-import { deploySuite, type Suite } from "./deploy/Suite.js"
+import { deploySuite, fundPaymaster, type Suite } from "./deploy/Suite.js"
 import * as Provider from "./Provider.js"
 
 export interface Options {
@@ -38,6 +38,9 @@ const textOf = (cause: unknown): string => (cause instanceof Error ? cause.messa
 
 const salt = `0x${"00".repeat(32)}`
 
+/** Wei that the paymaster has at each EntryPoint from the start: 100 of the chain's coin. */
+const paymasterDeposit = 10n ** 20n
+
 const anvil = ({ chainId, port }: Options) =>
   Effect.acquireRelease(
     Effect.tryPromise({
@@ -56,8 +59,10 @@ const deployAll = async (provider: JsonRpcProvider, blockTime: number | null) =>
   const suite = await deploySuite(payer, {
     deployer: devKeys.deployer.address,
     owner: devKeys.factoryOwner.address,
-    beaconOwner: devKeys.beaconOwner.address
+    beaconOwner: devKeys.beaconOwner.address,
+    sponsor: devKeys.sponsor.address
   })
+  await fundPaymaster(payer, suite.paymaster, paymasterDeposit)
   const token = await deploy(payer, initCode("TestToken"), salt)
   const reverter = await deploy(payer, initCode("Reverter"), salt)
   await provider.send("anvil_setCode", [Multicall.address, artifact("Multicall").deployedBytecode])

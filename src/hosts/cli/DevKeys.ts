@@ -12,5 +12,6 @@ export const devKeys = {
   serviceEoa: key(2),
   deployer: key(3),
   factoryOwner: key(4),
-  beaconOwner: key(5)
+  beaconOwner: key(5),
+  sponsor: key(6)
 } as const

@@ -32,7 +32,8 @@ export interface DevInfo {
     readonly signer: { readonly clientId: string; readonly versionId: string }
   }
   readonly entryPoints: Readonly<Record<"v0.6" | "v0.7" | "v0.8", string>>
-  readonly paymaster: string | null
+  /** Pays for the wallets of every account, each up to its budget of the day, when `settings.paymaster` names it. */
+  readonly paymaster: string
   /** An ERC-20 whose mint(address,uint256) anyone may call. */
   readonly token: string
   /** A contract whose functions fail, each in one way. */
@@ -102,7 +103,11 @@ const configFile = (
       shared: true
     }
   ],
-  systemKeys: { deployer: devKeys.deployer.privateKey, serviceEoa: devKeys.serviceEoa.privateKey },
+  systemKeys: {
+    deployer: devKeys.deployer.privateKey,
+    serviceEoa: devKeys.serviceEoa.privateKey,
+    sponsor: devKeys.sponsor.privateKey
+  },
   networks: [
     {
       chainId: dev.chainId,
@@ -113,6 +118,7 @@ const configFile = (
       beaconAdminAddress: dev.suite.beacon,
       beaconAdminCreationCode: walletProxyCreationCode,
       ledger: dev.suite.ledger,
+      sponsor: { paymaster: dev.suite.paymaster, dailyBudget: "10000000000000000000" },
       implementationCodeHash: dev.implementationCodeHash,
       confirmations: 1,
       pollIntervalMillis: 50,
@@ -184,7 +190,7 @@ export const start = (
         signer: { clientId: "dev", versionId: "1" }
       },
       entryPoints: dev.entryPoints,
-      paymaster: null,
+      paymaster: dev.suite.paymaster,
       token: dev.token,
       reverter: dev.reverter,
       faucetPrivateKey: devKeys.faucet.privateKey

@@ -24,7 +24,8 @@ afterAll(() => chain.stop())
 const keys = () => ({
   deployer: chain.deployer.address,
   owner: chain.factoryOwner.address,
-  beaconOwner: chain.beaconOwner.address
+  beaconOwner: chain.beaconOwner.address,
+  sponsor: chain.sponsor.address
 })
 const proxyAbi = new Interface(artifact("WalletProxy").abi)
 

@@ -76,6 +76,7 @@ export class World {
     readonly payer: NonceManager,
     readonly submitter: Wallet,
     readonly deployer: Wallet,
+    readonly sponsor: Wallet,
     readonly suite: Suite,
     readonly token: Address.Address,
     readonly reverter: Address.Address
@@ -95,17 +96,19 @@ export class World {
     const faucet = new Wallet("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80", provider)
     const payer = new NonceManager(faucet)
     const deployer = fresh()
+    const sponsor = fresh()
     await deployEntryPoints(payer)
     const suite = await deploySuite(payer, {
       deployer: deployer.address,
       owner: faucet.address,
-      beaconOwner: faucet.address
+      beaconOwner: faucet.address,
+      sponsor: sponsor.address
     })
     const submitter = fresh()
     await provider.send("anvil_setBalance", [submitter.address, toBeHex(10n ** 21n)])
     const token = await deployed(payer, initCode("TestToken"))
     const reverter = await deployed(payer, initCode("Reverter"))
-    const world = new World(anvil, provider, payer, submitter, deployer, suite, token, reverter)
+    const world = new World(anvil, provider, payer, submitter, deployer, sponsor, suite, token, reverter)
     await world.mint(holder, 1n)
     return world
   }

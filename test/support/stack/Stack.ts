@@ -39,7 +39,7 @@ import { type Anvil, startAnvil } from "../../../src/hosts/cli/Anvil.js"
 import { artifact, initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { deploy } from "../../../src/hosts/cli/deploy/DeterministicDeployer.js"
 import { deployEntryPoints, entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
-import { deploySuite, type Suite } from "../../../src/hosts/cli/deploy/Suite.js"
+import { deploySuite, fundPaymaster, type Suite } from "../../../src/hosts/cli/deploy/Suite.js"
 import * as PrivateKeys from "../signing/PrivateKeys.js"
 
 /** Ports of the application over a real chain and a real database. */
@@ -137,7 +137,8 @@ const portsOf = (profile: NetworkProfile, options: LifeOptions) => {
     ],
     system: {
       deployer: Redacted.make(keyOf(3).privateKey),
-      serviceEoa: Redacted.make(keyOf(2).privateKey)
+      serviceEoa: Redacted.make(keyOf(2).privateKey),
+      sponsor: Redacted.make(keyOf(7).privateKey)
     }
   })
   const { database = ":memory:", onExchange, wrapChain, wrapJournal, wrapSigner } = options
@@ -184,8 +185,10 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
   const suite = await deploySuite(faucet, {
     deployer: keyOf(3).address,
     owner: keyOf(4).address,
-    beaconOwner: keyOf(5).address
+    beaconOwner: keyOf(5).address,
+    sponsor: keyOf(7).address
   })
+  await fundPaymaster(faucet, suite.paymaster, 10n ** 18n)
   const salt = `0x${"00".repeat(32)}`
   const contract = async (name: string) =>
     new Contract(await deploy(faucet, initCode(name), salt), artifact(name).abi, faucet)
@@ -215,7 +218,7 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
     bumpAfterMillis: 30_000,
     maxInFlight: 16,
     ledger: Address.unsafe(suite.ledger),
-    sponsor: null,
+    sponsor: { paymaster: Address.unsafe(suite.paymaster), dailyBudget: 10n ** 18n },
     paymasterServices: [],
     serviceSubmission: { dailyLoss: 10n ** 16n, maxInFlight: 16 },
     remoteBundler: null,

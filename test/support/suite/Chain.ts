@@ -30,6 +30,8 @@ export interface Chain {
   readonly deployer: HDNodeWallet
   readonly factoryOwner: HDNodeWallet
   readonly beaconOwner: HDNodeWallet
+  /** Signs for the suite's paymaster, which has no deposits yet. */
+  readonly sponsor: HDNodeWallet
   readonly now: () => Promise<number>
   readonly fund: (address: string, wei?: bigint) => Promise<void>
   readonly stop: () => Promise<void>
@@ -79,13 +81,17 @@ export const startChain = async (args: ReadonlyArray<string> = []): Promise<Chai
     pollingInterval: 50
   })
   const as = (index: number) => devKey(index).connect(provider)
-  const [payer, bundler, stranger, deployer, factoryOwner, beaconOwner] = [0, 1, 2, 3, 4, 5].map(as)
-  if (!payer || !bundler || !stranger || !deployer || !factoryOwner || !beaconOwner) throw new Error("keys")
+  const [payer, bundler, stranger, deployer, factoryOwner, beaconOwner, sponsor] = [0, 1, 2, 3, 4, 5, 6].map(
+    as
+  )
+  if (!payer || !bundler || !stranger || !deployer || !factoryOwner || !beaconOwner || !sponsor)
+    throw new Error("keys")
   await deployEntryPoints(payer)
   const suite = await deploySuite(payer, {
     deployer: deployer.address,
     owner: factoryOwner.address,
-    beaconOwner: beaconOwner.address
+    beaconOwner: beaconOwner.address,
+    sponsor: sponsor.address
   })
   const contracts = {
     "v0.6": new Contract(entryPoints["v0.6"], entryPointAbi(unpacked), provider),
@@ -105,6 +111,7 @@ export const startChain = async (args: ReadonlyArray<string> = []): Promise<Chai
     deployer,
     factoryOwner,
     beaconOwner,
+    sponsor,
     now: async () => (await provider.getBlock("latest"))?.timestamp ?? 0,
     fund: async (address, wei = 10n ** 18n) => {
       await provider.send("anvil_setBalance", [address, `0x${wei.toString(16)}`])

@@ -1,15 +1,18 @@
-import { initCode } from "./Artifacts.js"
+import { Interface, type Signer } from "ethers"
+import { artifact, initCode } from "./Artifacts.js"
 import { addressOf, deploy, type Payer } from "./DeterministicDeployer.js"
 import { entryPoints } from "./EntryPoints.js"
 
-/** The keys that a suite is built for. All three can take wallets away: they are custody keys. */
+/** The keys that a suite is built for. The first three can take wallets away: they are custody keys. */
 export interface SuiteKeys {
   /** Signs deployment authorisations of the factory. */
   readonly deployer: string
-  /** Owner of the factory: may replace the deployer. */
+  /** Owner of the factory and of the paymaster: may replace deployer and sponsor, and take out the paymaster's deposits. */
   readonly owner: string
   /** Owner of the beacon: may replace the code of every wallet. */
   readonly beaconOwner: string
+  /** Signs what the paymaster pays for: whoever has it can spend the deposits on gas. */
+  readonly sponsor: string
 }
 
 /** Addresses of a deployed suite. */
@@ -19,6 +22,7 @@ export interface Suite {
   readonly beacon: string
   readonly ledger: string
   readonly factory: string
+  readonly paymaster: string
 }
 
 const salt = `0x${"00".repeat(32)}`
@@ -36,7 +40,8 @@ const codes = (keys: SuiteKeys) => {
     keys.owner,
     ...canonical
   ])
-  return { validator, implementation, beacon, ledger: initCode("OperationLedger"), factory }
+  const paymaster = initCode("SponsorPaymaster", [keys.sponsor, keys.owner, ...canonical])
+  return { validator, implementation, beacon, ledger: initCode("OperationLedger"), factory, paymaster }
 }
 
 /** Where `deploySuite` puts the suite of these keys, on every chain; sends nothing. */
@@ -47,7 +52,8 @@ export const suiteOf = (keys: SuiteKeys): Suite => {
     implementation: addressOf(code.implementation, salt),
     beacon: addressOf(code.beacon, salt),
     ledger: addressOf(code.ledger, salt),
-    factory: addressOf(code.factory, salt)
+    factory: addressOf(code.factory, salt),
+    paymaster: addressOf(code.paymaster, salt)
   }
 }
 
@@ -59,6 +65,17 @@ export const deploySuite = async (payer: Payer, keys: SuiteKeys): Promise<Suite>
     implementation: await deploy(payer, code.implementation, salt),
     beacon: await deploy(payer, code.beacon, salt),
     ledger: await deploy(payer, code.ledger, salt),
-    factory: await deploy(payer, code.factory, salt)
+    factory: await deploy(payer, code.factory, salt),
+    paymaster: await deploy(payer, code.paymaster, salt)
+  }
+}
+
+const paymasterAbi = new Interface(artifact("SponsorPaymaster").abi)
+
+/** Adds `wei` to the paymaster's deposit at each of the canonical EntryPoints. */
+export const fundPaymaster = async (payer: Signer, paymaster: string, wei: bigint): Promise<void> => {
+  for (const entryPoint of canonical) {
+    const data = paymasterAbi.encodeFunctionData("deposit", [entryPoint])
+    await (await payer.sendTransaction({ to: paymaster, data, value: wei })).wait()
   }
 }
