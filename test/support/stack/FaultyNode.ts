@@ -11,8 +11,11 @@ export type Answer =
   | { readonly result: unknown }
   | { readonly error: { readonly code: number; readonly message: string; readonly data?: unknown } }
 
-/** What the node makes of one call. Null: the connection is cut, and so are the answers of its batch. */
-export type Fault = (question: Question, ask: () => Promise<Answer>) => Promise<Answer | null>
+/**
+ * What the node makes of one call; `ask` puts it, or another one, to the real node. Null: the connection is cut, and so
+ * are the answers of its batch.
+ */
+export type Fault = (question: Question, ask: (other?: Question) => Promise<Answer>) => Promise<Answer | null>
 
 /** A node that stands before a real one and may lie, refuse, or hang up. */
 export interface FaultyNode {
@@ -48,7 +51,7 @@ export const startFaultyNode = async (target: string): Promise<FaultyNode> => {
     const calls: ReadonlyArray<Question & { readonly id: unknown }> = Array.isArray(body) ? body : [body]
     const answers = await Promise.all(
       calls.map(async (call) => {
-        const answer = await fault(call, () => forward(call))
+        const answer = await fault(call, (other) => forward({ ...call, ...other }))
         return answer === null ? null : { jsonrpc: "2.0", id: call.id, ...answer }
       })
     )
