@@ -4,6 +4,8 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as ErrorCode from "./ErrorCode.js"
 import { abi } from "./schema/Abi.js"
+import { accounts } from "./schema/Accounts.js"
+import { budgets } from "./schema/Budgets.js"
 import { handovers } from "./schema/Handovers.js"
 import { journal } from "./schema/Journal.js"
 
@@ -16,7 +18,9 @@ const table = "castellan_migrations"
 const migrations = {
   "0001_journal": journal,
   "0002_abi": abi,
-  "0003_handovers": handovers
+  "0003_handovers": handovers,
+  "0004_accounts": accounts,
+  "0005_budgets": budgets
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
