@@ -7,7 +7,14 @@ import type { Bytes32 } from "../../domain/evm/Hex.js"
 import * as Conditions from "../../domain/op/Conditions.js"
 import * as Nonce from "../../domain/op/Nonce.js"
 import * as UserOperation from "../../domain/op/UserOperation.js"
-import { type Bundle, type Bundler, BundlerError, type Refusal, type SignedOp } from "../ports/Bundler.js"
+import {
+  type Bundle,
+  type Bundler,
+  BundlerError,
+  ofNode,
+  type Refusal,
+  type SignedOp
+} from "../ports/Bundler.js"
 import { type BundlerClient, type BundlerRpc, type BundlerRpcError, isCertain } from "../ports/BundlerRpc.js"
 import type { Journal } from "../ports/Journal.js"
 import type { OtherHands } from "./OtherHands.js"
@@ -135,9 +142,7 @@ export const make = ({ bundlers, hands, journal }: Dependencies): Bundler["Type"
     submit: (bundle) =>
       Effect.gen(function* () {
         const client = yield* clientFor(bundle)
-        const head = yield* Effect.mapError(bundle.chain.block("latest"), ({ message }) =>
-          fail("nodeFailed", message)
-        )
+        const head = yield* Effect.mapError(bundle.chain.block("latest"), ofNode)
         if (head === null) return yield* fail("nodeFailed", "the node knows no latest block")
         const refusals = new Map<Bytes32, Refusal>()
         const closed = new Set<string>()

@@ -10,7 +10,7 @@ import * as Gas from "../../domain/op/Gas.js"
 import * as Payback from "../../domain/op/Payback.js"
 import type * as Percent from "../../domain/op/Percent.js"
 import * as UserOperation from "../../domain/op/UserOperation.js"
-import { type Bundle, type Bundler, BundlerError } from "../ports/Bundler.js"
+import { type Bundle, type Bundler, BundlerError, ofNode } from "../ports/Bundler.js"
 import * as BundleSimulation from "./BundleSimulation.js"
 import type { Lanes } from "./Lanes.js"
 import * as Turn from "./Turn.js"
@@ -152,7 +152,7 @@ export const make = ({ lanes, scope, watcher }: Dependencies): Bundler["Type"] =
           { concurrency: "unbounded" }
         )
       )
-      if (Either.isLeft(seen)) return yield* refuseAll(fail("nodeFailed", seen.left.message))
+      if (Either.isLeft(seen)) return yield* refuseAll(ofNode(seen.left))
       const [{ gas, refused }, latest, pending, balance, block] = seen.right
       if (refused.size > 0) {
         const hit = load.parcels.filter(({ bundle }) => bundle.ops.some((op) => refused.has(op.userOpHash)))

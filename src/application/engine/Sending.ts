@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type * as Hex from "../../domain/evm/Hex.js"
+import * as Dependencies from "../../domain/op/Dependencies.js"
 import * as FailedOp from "../../domain/op/FailedOp.js"
 import type { FeePrices } from "../../domain/op/Fees.js"
 import * as Gas from "../../domain/op/Gas.js"
@@ -60,17 +61,59 @@ export interface Try {
   readonly outdated: ReadonlyMap<number, ElementFailure>
   /** What stands in the way of every other bundle of the request as well. */
   readonly forAll: ElementFailure | null
+  /** The node failed before anything was sent: all of it is worth another try. */
+  readonly trouble: Trouble | null
 }
 
-/** As few bundles as possible, in order; what does not fit even alone is left out. */
-export const split = (
-  { ground: { buffers, version } }: Course,
-  { gasBound }: Bounds,
-  ops: ReadonlyArray<Ready>
-): {
+/** A node did not do what it was asked, and may do it the next time. */
+export interface Trouble {
+  readonly failure: ElementFailure
+  /** It could not be asked at all. One that answers with errors is asked a few times only. */
+  readonly unreachable: boolean
+}
+
+/** A run of ops that stays together, and whether it is of one component only. */
+interface Block {
+  readonly ops: ReadonlyArray<Ready>
+  readonly single: boolean
+}
+
+/** The shortest runs of ops that part no component: what stands between two ops of one is with them. */
+const blocksOf = (ops: ReadonlyArray<Ready>, components: ReadonlyArray<number>): ReadonlyArray<Block> => {
+  const of = ({ index }: Ready) => components[index] ?? index
+  const last = new Map(ops.map((ready, position) => [of(ready), position]))
+  const blocks: Array<Block> = []
+  for (let from = 0, end = 0; from < ops.length; from = end + 1) {
+    end = from
+    for (let at = from; at <= end; at += 1) {
+      const ready = ops[at]
+      if (ready !== undefined) end = Math.max(end, last.get(of(ready)) ?? at)
+    }
+    const run = ops.slice(from, end + 1)
+    blocks.push({ ops: run, single: new Set(run.map(of)).size === 1 })
+  }
+  return blocks
+}
+
+/** How ops are parted into transactions. */
+export interface Split {
   readonly bundles: ReadonlyArray<ReadonlyArray<Ready>>
+  /** What does not fit into one transaction. */
   readonly tooLarge: ReadonlyArray<number>
-} => {
+  /** Something of that may fit once what hangs together is in one piece. */
+  readonly scattered: boolean
+}
+
+/**
+ * As few bundles as possible, in order, none of which parts what depends on each other; what does not fit even alone
+ * is left out.
+ */
+export const split = (
+  { ground: { buffers, version } }: Pick<Course, "ground">,
+  { gasBound }: Pick<Bounds, "gasBound">,
+  ops: ReadonlyArray<Ready>,
+  dependencies: Dependencies.Dependencies = []
+): Split => {
   const fits = (some: ReadonlyArray<Ready>) =>
     Either.isRight(
       Gas.transactionGasLimit(
@@ -79,21 +122,27 @@ export const split = (
         { bound: gasBound, overshoot: buffers.transaction }
       )
     )
+  const among = ops.map(({ index }) => index)
+  const components = Dependencies.components(Dependencies.within(dependencies, among))
   const bundles: Array<ReadonlyArray<Ready>> = []
   const tooLarge: Array<number> = []
+  let scattered = false
   let open: ReadonlyArray<Ready> = []
-  for (const ready of ops) {
-    if (fits([...open, ready])) {
-      open = [...open, ready]
+  for (const block of blocksOf(ops, components)) {
+    if (fits([...open, ...block.ops])) {
+      open = [...open, ...block.ops]
       continue
     }
     if (open.length > 0) bundles.push(open)
     open = []
-    if (fits([ready])) open = [ready]
-    else tooLarge.push(ready.index)
+    if (fits(block.ops)) open = block.ops
+    else {
+      tooLarge.push(...block.ops.map(({ index }) => index))
+      scattered ||= !block.single
+    }
   }
   if (open.length > 0) bundles.push(open)
-  return { bundles, tooLarge }
+  return { bundles, tooLarge, scattered }
 }
 
 const bundlerRefused = (message: string): ElementFailure =>
@@ -160,7 +209,7 @@ export const send = (
         reason: signed.left.message
       })
       for (const { index } of bundle) failed.set(index, failure)
-      return { failed, outdated, forAll: failure }
+      return { failed, outdated, forAll: failure, trouble: null }
     }
     const ops = signed.right
     const outcome = yield* Effect.either(
@@ -187,14 +236,18 @@ export const send = (
         const kind = refusal?.passing === true ? outdated : failed
         kind.set(index, bundlerRefused(refusal?.message ?? ""))
       }
-      return { failed, outdated, forAll: null }
+      return { failed, outdated, forAll: null, trouble: null }
     }
     yield* giveUp(bundle)
     const error = outcome.left
     if (error.reason !== "rejected") {
       const failure = bundlerFailure(error, submitter.address)
+      if (error.reason === "nodeUnreachable" || error.reason === "nodeFailed") {
+        const trouble = { failure, unreachable: error.reason === "nodeUnreachable" }
+        return { failed, outdated, forAll: null, trouble }
+      }
       for (const { index } of bundle) failed.set(index, failure)
-      return { failed, outdated, forAll: failure }
+      return { failed, outdated, forAll: failure, trouble: null }
     }
     for (const { index, userOpHash } of ops) {
       const data = error.dropped.get(userOpHash)
@@ -202,5 +255,5 @@ export const send = (
       const kind = FailedOp.isOutdated(data) ? outdated : failed
       kind.set(index, elementFailure("execution_failed", revert(data)))
     }
-    return { failed, outdated, forAll: null }
+    return { failed, outdated, forAll: null, trouble: null }
   })

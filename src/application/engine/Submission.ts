@@ -3,6 +3,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Hex from "../../domain/evm/Hex.js"
 import * as Uint from "../../domain/evm/Uint.js"
+import * as Dependencies from "../../domain/op/Dependencies.js"
 import * as Outcome from "../../domain/op/Outcome.js"
 import type { CodeOf } from "../Catalogue.js"
 import type { Failure } from "../Failure.js"
@@ -40,7 +41,12 @@ export interface Plan<R> extends Sending.Course {
   readonly elements: ReadonlyArray<number>
   /** Elements that `prepare` found done already: nothing has to be sent for them. */
   readonly done: ReadonlySet<number>
-  /** Reads the chain for these elements. As long as wallets are busy nothing is prepared, and it is run again later. */
+  /** What each element depends on, by index; none when left out. */
+  readonly dependencies?: Dependencies.Dependencies
+  /**
+   * Reads the chain for these elements. As long as wallets are busy nothing is prepared, and it is run again later. What
+   * one of them depends on is among them, or has succeeded.
+   */
   readonly prepare: (elements: ReadonlyArray<number>) => Effect.Effect<Prepared | Busy, Failure, R>
 }
 
@@ -67,9 +73,26 @@ const asElement = (failure: Failure): ElementFailure => {
   )
 }
 
+/** The failure of an element because of the one that it depends on. */
+export const dependencyFailed = (on: number): ElementFailure =>
+  elementFailure("dependency_failed", `dependency failed: operation ${on}`)
+
+/** The node's failure, if it is one, in the look at the chain that `prepare` takes. */
+const troubleOf = (failure: Failure): Sending.Trouble | null =>
+  failure.code === "invalid_rpc" || failure.code === "node_refused"
+    ? { failure: asElement(failure), unreachable: failure.code === "invalid_rpc" }
+    : null
+
+/** A node that answers with errors is asked so often before a request that was accepted is given up. */
+const maxRefusals = 3
+/** What a request waits before it asks a failing node again, milliseconds: twice as long each time. */
+const firstPause = 100
+const longestPause = 2_000
+
 /** An element whose transaction was mined without it this often is given up. */
 const maxTries = 3
 const notLanded = "its transactions reverted or lost their nonce, and the operation did not land"
+const overdue = elementFailure("execution_failed", "others were refused until the request's time was over")
 /** Longer return values are not kept. */
 const maxReturned = 16_384
 
@@ -104,11 +127,18 @@ export const run = <R>(
     const { releases, watcher } = yield* Engine
     const { requestId } = plan.caller
     const { chain, profile } = plan.ground.connection
-    const deadline = (yield* Clock.currentTimeMillis) + profile.receiptTimeoutMillis
+    const dependencies = plan.dependencies ?? []
+    const dependencyOf = (index: number) => dependencies[index] ?? null
+    /** Somebody else's bundler keeps nothing together: an op is given to it once the one it depends on has landed. */
+    const apart = profile.remoteBundler !== null
+    let deadline = (yield* Clock.currentTimeMillis) + profile.receiptTimeoutMillis
     const landed = new Map<number, Landed>()
     const failed = new Map<number, ElementFailure>()
     const tries = new Map<number, number>()
     let noted = 0
+    const calm = { trouble: null, pause: firstPause, refusals: 0 }
+    /** What the node did, as long as it does it. */
+    let node: { trouble: Sending.Trouble | null; pause: number; refusals: number } = { ...calm }
 
     const fail = (failures: Iterable<readonly [number, ElementFailure]>) => {
       for (const [index, failure] of failures) failed.set(index, failure)
@@ -117,6 +147,14 @@ export const run = <R>(
       fail(elements.map((index) => [index, failure]))
     const open = () =>
       plan.elements.filter((index) => !landed.has(index) && !failed.has(index) && !plan.done.has(index))
+    /** What depends on elements that have come to nothing comes to nothing too. */
+    const failDependants = () => {
+      for (const index of Dependencies.order(dependencies, open())) {
+        const on = dependencyOf(index)
+        if (on !== null && (failed.has(on) || landed.get(on)?.success === false))
+          failed.set(index, dependencyFailed(on))
+      }
+    }
     const failures = () => [...failed].map(([index, failure]) => ({ index, ...failure }))
     /** Failures are durable before anything that follows from them. */
     const note = Effect.suspend(() => {
@@ -186,11 +224,28 @@ export const run = <R>(
         return outcomes.flatMap(({ userOpHash }) => indexes.get(userOpHash) ?? [])
       })
 
+    /**
+     * The node failed, and nothing is on its way: the same again after a pause, until the request's time is over. It ends
+     * with all open elements given up at the latest.
+     */
+    const endure = (met: Sending.Trouble) =>
+      Effect.gen(function* () {
+        const left = deadline - (yield* Clock.currentTimeMillis)
+        node.trouble = met
+        node.refusals = met.unreachable ? 0 : node.refusals + 1
+        if (node.refusals >= maxRefusals || left <= 0) return failLike(open(), met.failure)
+        yield* release
+        yield* Effect.sleep(Math.min(node.pause, left))
+        node.pause = Math.min(node.pause * 2, longestPause)
+      })
+
     const prepare = (elements: ReadonlyArray<number>) =>
       Effect.catchAll(plan.prepare(elements), (failure) => {
         if (!current.accepted()) return Effect.fail(failure)
+        const met = troubleOf(failure)
+        if (met !== null) return Effect.as(endure(met), null)
         failLike(elements, asElement(failure))
-        return Effect.succeed(null)
+        return Effect.as(release, null)
       })
 
     const accept = (
@@ -231,12 +286,13 @@ export const run = <R>(
       )
 
     const once = Effect.gen(function* () {
-      const left = open()
-      const prepared = yield* prepare(left)
-      if (prepared === null) return yield* release
+      const waiting = new Set(open())
+      const free = (index: number) => !apart || !waiting.has(dependencyOf(index) ?? -1)
+      const prepared = yield* prepare([...waiting].filter(free))
+      if (prepared === null) return
       if ("busy" in prepared) return yield* waitForWallet(prepared.busy)
       fail(prepared.failed)
-      const { bundles, tooLarge } = Sending.split(plan, prepared, prepared.ready)
+      const { bundles, tooLarge } = Sending.split(plan, prepared, prepared.ready, dependencies)
       failLike(tooLarge, elementFailure("too_large_to_bundle"))
       const ready = bundles.flat()
       if (ready.length === 0) return
@@ -262,13 +318,21 @@ export const run = <R>(
         const sending = yield* Sending.send(plan, prepared, bundle, revert)
         yield* current.accept(profile.receiptTimeoutMillis)
         fail(sending.failed)
+        for (const index of Dependencies.order(dependencies, sending.failed.keys())) {
+          const on = dependencyOf(index)
+          if (on !== null && failed.has(on)) failed.set(index, dependencyFailed(on))
+        }
         for (const [index, failure] of sending.outdated) outdated.set(index, failure)
         yield* note
         yield* outcomes(bundle.map(({ index }) => index))
-        if (bundle.every(({ index }) => landed.has(index))) continue
+        if (bundle.every(({ index }) => landed.has(index))) {
+          node = { ...calm }
+          continue
+        }
         const rest = bundles.slice(place + 1).flatMap((each) => each.map(({ index }) => index))
         yield* Effect.orDie(journal.abandon(requestId, rest))
         if (sending.forAll !== null) failLike(rest, sending.forAll)
+        if (sending.trouble !== null) return yield* endure(sending.trouble)
         break
       }
       if (outdated.size > 0) return yield* waitFor(outdated)
@@ -291,13 +355,18 @@ export const run = <R>(
       )
       for (const index of landed.keys()) failed.delete(index)
     }
+    failDependants()
     while (open().length > 0) {
-      if (current.accepted() && (yield* Clock.currentTimeMillis) >= deadline)
-        failLike(
-          open(),
-          elementFailure("execution_failed", "others were refused until the request's time was over")
-        )
-      else yield* once
+      const now = yield* Clock.currentTimeMillis
+      if (current.accepted() && now >= deadline) failLike(open(), node.trouble?.failure ?? overdue)
+      else {
+        const before = landed.size
+        yield* once
+        // What waited for the others has the time that they had.
+        if (apart && landed.size > before)
+          deadline = (yield* Clock.currentTimeMillis) + profile.receiptTimeoutMillis
+      }
+      failDependants()
       yield* note
     }
     if (!current.accepted()) return { landed, failed, receipts: [] }

@@ -7,7 +7,7 @@ import type { Version } from "../../domain/op/EntryPoint.js"
 import type { FeePrices } from "../../domain/op/Fees.js"
 import type { Percent } from "../../domain/op/Percent.js"
 import type { UserOperation } from "../../domain/op/UserOperation.js"
-import type { ChainClient } from "./ChainRpc.js"
+import type { ChainClient, ChainRpcError } from "./ChainRpc.js"
 import type { LaneAccess } from "./Journal.js"
 import type { NetworkProfile } from "./Networks.js"
 import type { Signer } from "./Signers.js"
@@ -62,7 +62,8 @@ export interface Refusal {
  * - `signerRefused`, `signerUnavailable`: the submitter did not sign
  * - `insufficientFunds`: the submitter can not pay `missing` wei
  * - `unpaid`: the submitter is the service's own EOA, and the ops would not give it back what the transaction costs
- * - `nodeFailed`: the node could not be asked
+ * - `nodeUnreachable`: the node could not be asked
+ * - `nodeFailed`: the node answered with an error, or with what can not be
  */
 export class BundlerError extends Data.TaggedError("BundlerError")<{
   readonly reason:
@@ -72,11 +73,21 @@ export class BundlerError extends Data.TaggedError("BundlerError")<{
     | "signerUnavailable"
     | "insufficientFunds"
     | "unpaid"
+    | "nodeUnreachable"
     | "nodeFailed"
   readonly message: string
   readonly missing: bigint
   readonly dropped: ReadonlyMap<Bytes32, Hex>
 }> {}
+
+/** What a node's failure means for a bundle. */
+export const ofNode = ({ message, reason }: ChainRpcError): BundlerError =>
+  new BundlerError({
+    reason: reason === "rejected" || reason === "unsupported" ? "nodeFailed" : "nodeUnreachable",
+    message,
+    missing: 0n,
+    dropped: new Map()
+  })
 
 /** Brings bundles of ops onto the chain. */
 export class Bundler extends Context.Tag("castellan/Bundler")<

@@ -31,6 +31,28 @@ export const executeBatch = (calls: ReadonlyArray<Call>): Hex.Hex =>
     Words.array(calls.map(({ target, value, data }) => Words.dynamic(members(target, value, data))))
   ])
 
+/** The calls that `execute` or `executeBatch` calldata makes, in order, as far as it reads; none for other calldata. */
+export const read = (callData: Hex.Hex): ReadonlyArray<Call> => {
+  const parameters = Words.read(Hex.unsafe(`0x${callData.slice(10)}`))
+  const at = (cursor: Words.Cursor): Call => ({
+    target: Words.readAddress(cursor, 0),
+    value: Words.readUint(cursor, 32),
+    data: Words.readBytes(cursor, 64)
+  })
+  if (callData.startsWith(executeSelector)) return [at(parameters)]
+  if (!callData.startsWith(executeBatchSelector)) return []
+  const { count, elements } = Words.readArray(parameters, 0)
+  const calls: Array<Call> = []
+  // Elements that overlap would multiply hostile data.
+  let room = callData.length
+  for (let index = 0; index < count && room >= 0; index += 1) {
+    const call = at(Words.readTail(elements, index * 32))
+    room -= call.data.length
+    calls.push(call)
+  }
+  return calls
+}
+
 /**
  * Wei that the calls of `execute` or `executeBatch` calldata send together, those back to the wallet included; 0 for
  * other calldata. May exceed 256 bits.

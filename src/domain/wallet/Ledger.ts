@@ -1,0 +1,93 @@
+import type { Address } from "../evm/Address.js"
+import * as Hex from "../evm/Hex.js"
+import * as Keccak from "../evm/Keccak.js"
+import * as Words from "../evm/Words.js"
+import * as WalletCalls from "./WalletCalls.js"
+
+/**
+ * The OperationLedger, by which one op of a transaction depends on another: the first one's batch ends with `record` of
+ * its key, the other's begins with `requireRecorded` of that key by the first one's wallet.
+ */
+
+/** What an op records and requires. */
+export interface Links {
+  /** The key under which it records that it has succeeded; null: nobody asks. */
+  readonly records: Hex.Bytes32 | null
+  /** What has to be recorded before it is executed; null: nothing. */
+  readonly requires: Requirement | null
+}
+
+export interface Requirement {
+  readonly wallet: Address
+  readonly key: Hex.Bytes32
+}
+
+export const unlinked: Links = { records: null, requires: null }
+
+/** The key of an op: keccak256(abi.encode(entryPoint, wallet, nonce)). No other op has it. */
+export const key = (entryPoint: Address, wallet: Address, nonce: bigint): Hex.Bytes32 =>
+  Keccak.hash(Words.encode([Words.address(entryPoint), Words.address(wallet), Words.uint(nonce)]))
+
+/**
+ * Stands for the key of the `index`th op (of at most 2^16) while its nonce is not known: of another op than any other
+ * index, and without a zero byte, so that no key costs more.
+ */
+export const placeholder = (index: number): Hex.Bytes32 => {
+  const bytes = [index >> 12, (index >> 6) & 63, index & 63].map((part) => (64 + (part & 63)).toString(16))
+  return Hex.unsafe32(`0x${"ff".repeat(29)}${bytes.join("")}`)
+}
+
+const recordSelector = Keccak.selector("record(bytes32)")
+const requireSelector = Keccak.selector("requireRecorded(address,bytes32)")
+const dependencyFailed = Keccak.selector("DependencyFailed(bytes32)")
+
+/** Calldata of `record(bytes32 key)`. */
+export const record = (of: Hex.Bytes32): Hex.Hex => Words.call(recordSelector, [Words.bytes32(of)])
+
+/** Calldata of `requireRecorded(address wallet, bytes32 key)`. */
+export const requireRecorded = ({ key: of, wallet }: Requirement): Hex.Hex =>
+  Words.call(requireSelector, [Words.address(wallet), Words.bytes32(of)])
+
+/** The wallet's calldata: `execute` of the call, or a batch with what links it. */
+export const callData = (ledger: Address, call: WalletCalls.Call, { records, requires }: Links): Hex.Hex => {
+  if (records === null && requires === null) return WalletCalls.execute(call.target, call.value, call.data)
+  const own = (data: Hex.Hex): WalletCalls.Call => ({ target: ledger, value: 0n, data })
+  return WalletCalls.executeBatch([
+    ...(requires === null ? [] : [own(requireRecorded(requires))]),
+    call,
+    ...(records === null ? [] : [own(record(records))])
+  ])
+}
+
+/** What the call itself returned, out of the return data of the wallet; null when that is nothing of the kind. */
+export const returned = ({ records, requires }: Links, returnData: Hex.Hex): Hex.Hex | null => {
+  if (records === null && requires === null) {
+    const only = WalletCalls.decodeExecuteResult(returnData)
+    return only._tag === "Right" ? only.right : null
+  }
+  const all = WalletCalls.decodeExecuteBatchResult(returnData)
+  return all._tag === "Right" ? (all.right[requires === null ? 0 : 1] ?? null) : null
+}
+
+/** What links a wallet's calldata by this ledger, wherever in its batch: every key that it records or requires. */
+export const linksOf = (
+  ledger: Address,
+  callData: Hex.Hex
+): { readonly records: ReadonlyArray<Hex.Bytes32>; readonly requires: ReadonlyArray<Requirement> } => {
+  const records: Array<Hex.Bytes32> = []
+  const requires: Array<Requirement> = []
+  for (const { data, target } of WalletCalls.read(callData)) {
+    if (target !== ledger) continue
+    const cursor = Words.read(Hex.unsafe(`0x${data.slice(10)}`))
+    if (data.startsWith(recordSelector)) records.push(Words.readBytes32(cursor, 0))
+    else if (data.startsWith(requireSelector))
+      requires.push({ wallet: Words.readAddress(cursor, 0), key: Words.readBytes32(cursor, 32) })
+  }
+  return { records, requires }
+}
+
+/** The key of which the ledger said that it was not recorded; null: the data are of another revert. */
+export const failedKey = (revertData: Hex.Hex): Hex.Bytes32 | null =>
+  revertData.startsWith(dependencyFailed) && Hex.size(revertData) === 36
+    ? Hex.unsafe32(`0x${revertData.slice(10)}`)
+    : null
