@@ -45,7 +45,8 @@ export const check = (
           { path: `${path}.validUnitl`, message: `the chain's time is ${timestamp} by now` }
         ])
       )
-    if (timestamp < validAfter)
+    // To EntryPoint v0.8 validAfter is the last second before the window.
+    if (validAfter !== 0 && timestamp <= validAfter)
       return Either.left(
         elementFailure("not_valid_yet", undefined, {
           validAfter: validAfter.toString(),
