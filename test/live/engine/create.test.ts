@@ -104,12 +104,8 @@ describe("create", () => {
   })
 
   it.each([
-    [{ salt: "a", walletCustody: 3 as const }, "walletCustody 3 is not available yet"],
-    [{ salt: "a", walletCustody: 1 as const, legacyWallet: true }, "legacyWallet is not available yet"],
-    [
-      { wallet: "0x000000000000000000000000000000000000dEaD", walletCustody: 1 as const },
-      "wallet without salt is not available yet"
-    ],
+    [{ salt: "a", walletCustody: 3 as const }, "invalid request"],
+    [{ wallet: "0x000000000000000000000000000000000000dEaD", walletCustody: 1 as const }, "salt is required"],
     [{ walletCustody: 1 as const }, "salt is required"],
     [{ salt: " a", walletCustody: 1 as const }, "invalid salt format"],
     [{ salt: "a", walletCustody: 1 as const, threshold: "1" }, "invalid request"]

@@ -302,46 +302,6 @@ describe("creation", () => {
     expect(details.map(({ path }) => path).join()).toContain("accounts[1]")
   })
 
-  it.each([2, 3, 4, 5])("of custody %d is not available yet", async (walletCustody) => {
-    const { code, error, details } = await createRefused(400, [account("later", { walletCustody })])
-    expect({ code, error }).toEqual({
-      code: "not_available_yet",
-      error: `walletCustody ${walletCustody} is not available yet`
-    })
-    expect(details.map(({ path }) => path)).toEqual(["accounts[0].walletCustody"])
-  })
-
-  it.each([6, -1, 256])("of custody %d is refused by its name", async (walletCustody) => {
-    const { details, error } = await createRefused(400, [account("odd", { walletCustody })])
-    expect(error).toBe("invalid wallet custody type")
-    expect(details.map(({ path }) => path)).toEqual(["accounts[0].walletCustody"])
-  })
-
-  it.each([
-    ["passkeyPubKey", { passkeyPubKey: ["AAAA"] }],
-    ["signers", { signers: ["0x000000000000000000000000000000000000dEaD"] }],
-    ["threshold", { threshold: "1" }]
-  ])("refuses %s, which custody 1 does not use", async (field, rest) => {
-    const { details } = await createRefused(400, [account("unused", rest)])
-    expect(details.map(({ path }) => path)).toEqual([`accounts[0].${field}`])
-  })
-
-  it.each([["legacyWallet", { legacyWallet: true }, "accounts[0].legacyWallet"]])(
-    "with %s is not available yet",
-    async (name, rest, path) => {
-      const { code, details, error } = await createRefused(400, [account("later", rest)])
-      expect({ code, error }).toEqual({ code: "not_available_yet", error: `${name} is not available yet` })
-      expect(details.map(({ path }) => path)).toEqual([path])
-    }
-  )
-
-  it("by wallet alone is not available yet", async () => {
-    const [wallet = ""] = await service.predict("alone")
-    const { code, error } = await createRefused(400, [{ wallet, walletCustody: 1 }])
-    expect(code).toBe("not_available_yet")
-    expect(error).toMatch(/ is not available yet$/)
-  })
-
   it("through a factory that is not this account's is refused before anything is signed", async () => {
     const { code, details } = await createRefused(400, [account("foreign")], {
       factory: "0x000000000000000000000000000000000000dEaD"
