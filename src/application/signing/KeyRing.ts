@@ -19,6 +19,7 @@ import {
   type Registry,
   referenceKey,
   referencesOf,
+  type SignerRecord,
   type SystemRole,
   systemRoles
 } from "./KeyRingRegistry.js"
@@ -53,31 +54,37 @@ const opened = ({ limits, open }: Provider) =>
 const place = ({ key, provider }: KeySource): string =>
   `key ${JSON.stringify(key)} of provider ${JSON.stringify(provider)}`
 
-/** Every key of the registry once, however many names it has; nobody is asked for any yet. */
-const ringOf = ({ providers, signers, system }: Registry) =>
+/** Every key once, however many names it has; nobody is asked for any yet. */
+const ringOf = ({ providers }: Registry) =>
   Effect.gen(function* () {
+    const scope = yield* Effect.scope
     const doors = new Map<string, Effect.Effect.Success<ReturnType<typeof opened>>>()
     for (const [name, provider] of Object.entries(providers)) doors.set(name, yield* opened(provider))
     const keys = new Map<string, RingKey.RingKey>()
     const idOf = ({ address, key, provider }: KeySource) => JSON.stringify([provider, key, address ?? null])
-    const sources = [...signers.map(({ source }) => source), ...systemRoles.map((role) => system[role])]
-    for (const source of sources) {
-      const door = source === undefined ? undefined : doors.get(source.provider)
-      if (source === undefined || door === undefined || keys.has(idOf(source))) continue
-      const options = {
-        label: place(source),
-        pinned: source.address ?? null,
-        limits: { ...RingKeyLimits.defaults, ...providers[source.provider]?.limits }
-      }
-      keys.set(
-        idOf(source),
-        yield* RingKey.make(
-          Effect.map(door, (provider) => provider.key(source.key)),
-          options
-        )
-      )
+    return {
+      /** Makes those keys that there are not yet. */
+      add: (sources: ReadonlyArray<KeySource>) =>
+        Effect.gen(function* () {
+          for (const source of sources) {
+            const door = doors.get(source.provider)
+            if (door === undefined || keys.has(idOf(source))) continue
+            const options = {
+              label: place(source),
+              pinned: source.address ?? null,
+              limits: { ...RingKeyLimits.defaults, ...providers[source.provider]?.limits }
+            }
+            keys.set(
+              idOf(source),
+              yield* RingKey.make(
+                Effect.map(door, (provider) => provider.key(source.key)),
+                options
+              )
+            )
+          }
+        }).pipe(Scope.extend(scope)),
+      get: (source: KeySource): RingKey.RingKey => keys.get(idOf(source)) ?? absent
     }
-    return (source: KeySource): RingKey.RingKey => keys.get(idOf(source)) ?? absent
   })
 
 const absent: RingKey.RingKey = {
@@ -139,41 +146,62 @@ const ask = <W extends Wanted>(wanted: ReadonlyArray<W>, ringKey: (source: KeySo
 export interface KeyRing {
   readonly signers: Signers["Type"]
   readonly systemSigners: SystemSigners["Type"]
+  /**
+   * Lets requests name these keys as well, in place of those that were admitted before. They are held against all
+   * others first; when anything is wrong with any of them nothing changes. One admission at a time.
+   */
+  readonly admit: (records: ReadonlyArray<SignerRecord>) => Effect.Effect<void, KeyRingError.KeyRingError>
+}
+
+/** Which keys requests may name. */
+interface Index {
+  readonly clients: ReadonlySet<string>
+  readonly keys: ReadonlyMap<string, RingKey.RingKey>
 }
 
 /** Both ports over any number of providers. Every key is asked for at once; all that is wrong is listed together. */
 export const make = (registry: Registry): Effect.Effect<KeyRing, KeyRingError.KeyRingError, Scope.Scope> =>
   Effect.gen(function* () {
-    const { signers, system } = registry
-    const misnamed = Rules.references(registry)
-    if (misnamed.length > 0) return yield* KeyRingError.of(misnamed)
-
-    const ringKey = yield* ringOf(registry)
-    const records = signers.map((record) => ({ name: nameOf(record), source: record.source, record }))
+    const { system } = registry
+    const ring = yield* ringOf(registry)
     const roles = systemRoles.flatMap((role) => {
       const source = system[role]
       return source === undefined ? [] : [{ name: nameOfRole(role), source, role }]
     })
-    const [ofAccounts, ofSystem] = yield* Effect.all([ask(records, ringKey), ask(roles, ringKey)], {
-      concurrency: 2
-    })
-    const problems = [
-      ...ofAccounts.problems,
-      ...ofSystem.problems,
-      ...Rules.reach(ofAccounts.found, ofSystem.found)
-    ]
-    if (problems.length > 0) return yield* KeyRingError.of(problems)
 
-    const clients = new Set<string>()
-    const keys = new Map<string, RingKey.RingKey>()
-    for (const record of signers)
-      for (const [account, reference] of referencesOf(record)) {
-        clients.add(clientKey(account, record.clientId))
-        keys.set(reference, ringKey(record.source))
-      }
+    const indexed = (
+      admitted: ReadonlyArray<SignerRecord>
+    ): Effect.Effect<Index, KeyRingError.KeyRingError> =>
+      Effect.gen(function* () {
+        const signers = [...registry.signers, ...admitted]
+        const misnamed = Rules.references({ ...registry, signers })
+        if (misnamed.length > 0) return yield* KeyRingError.of(misnamed)
+        yield* ring.add([...signers, ...roles].map(({ source }) => source))
+        const records = signers.map((record) => ({ name: nameOf(record), source: record.source, record }))
+        const [ofAccounts, ofSystem] = yield* Effect.all([ask(records, ring.get), ask(roles, ring.get)], {
+          concurrency: 2
+        })
+        const problems = [
+          ...ofAccounts.problems,
+          ...ofSystem.problems,
+          ...Rules.reach(ofAccounts.found, ofSystem.found)
+        ]
+        if (problems.length > 0) return yield* KeyRingError.of(problems)
+        const clients = new Set<string>()
+        const keys = new Map<string, RingKey.RingKey>()
+        for (const record of signers)
+          for (const [account, reference] of referencesOf(record)) {
+            clients.add(clientKey(account, record.clientId))
+            keys.set(reference, ring.get(record.source))
+          }
+        return { clients, keys }
+      })
+
+    let index = yield* indexed([])
 
     const find = (account: AccountId, ref: SignerRef): RingKey.RingKey | SignerError["reason"] => {
       const { assetId, clientId, versionId } = ref
+      const { clients, keys } = index
       if (!clients.has(clientKey(account, clientId))) return "clientIdIncorrect"
       if (assetId !== undefined && versionId === undefined)
         return keys.get(referenceKey(account, "asset", clientId, assetId)) ?? "assetNotSupported"
@@ -187,7 +215,7 @@ export const make = (registry: Registry): Effect.Effect<KeyRing, KeyRingError.Ke
         ? Effect.fail(
             new SignerError({ reason: "unavailable", message: `no system key ${role} is configured` })
           )
-        : ringKey(source).signer
+        : ring.get(source).signer
     }
 
     return {
@@ -202,7 +230,11 @@ export const make = (registry: Registry): Effect.Effect<KeyRing, KeyRingError.Ke
         deployer: systemSigner("deployer"),
         serviceEoa: systemSigner("serviceEoa"),
         sponsor: systemSigner("sponsor")
-      }
+      },
+      admit: (records) =>
+        Effect.map(indexed(records), (made) => {
+          index = made
+        })
     }
   })
 
