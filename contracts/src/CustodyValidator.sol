@@ -11,15 +11,16 @@ import {Config, PublicKey} from "./Types.sol";
 contract CustodyValidator {
     /// @notice Whether `proof` is by at least `config.threshold` distinct validators of `config` over `hash`.
     /// @dev Every part has to be valid and by a validator that no other part is by; one that is not makes the
-    /// proof worthless, whatever the others are. Reverts on a proof that is of neither form.
+    /// proof worthless, whatever the others are. All parts are looked at all the same, so that a dummy of the real
+    /// form measures what a real proof costs. Reverts on a proof that is of neither form.
     function verify(Config calldata config, bytes32 hash, bytes calldata proof) external view returns (bool) {
         if (Proofs.isEcdsa(proof))
             return _verifyOwners(config.owners, hash, proof) && _suffices(config, proof.length / Proofs.PART);
 
         MixedProof calldata mixed = Proofs.decodeMixed(proof);
-        return _verifyOwners(config.owners, hash, mixed.ecdsa)
-            && _verifyPasskeys(config.passkeys, hash, mixed.passkeys)
-            && _suffices(config, mixed.ecdsa.length / Proofs.PART + mixed.passkeys.length);
+        bool byOwners = _verifyOwners(config.owners, hash, mixed.ecdsa);
+        bool byPasskeys = _verifyPasskeys(config.passkeys, hash, mixed.passkeys);
+        return byOwners && byPasskeys && _suffices(config, mixed.ecdsa.length / Proofs.PART + mixed.passkeys.length);
     }
 
     /// @dev A configuration that was never installed has threshold zero, which no number of signers meets.
@@ -28,19 +29,23 @@ contract CustodyValidator {
     }
 
     /// @dev Whether `parts` is a concatenation of signatures by distinct owners; of none, if it is empty.
-    function _verifyOwners(address[] calldata owners, bytes32 hash, bytes calldata parts) private pure returns (bool) {
+    function _verifyOwners(address[] calldata owners, bytes32 hash, bytes calldata parts)
+        private
+        pure
+        returns (bool valid)
+    {
         if (parts.length == 0) return true;
         if (!Proofs.isEcdsa(parts)) return false;
+        valid = true;
         bytes32 personal = MessageHashUtils.toEthSignedMessageHash(hash);
         uint256 used;
         for (uint256 offset = 0; offset < parts.length; offset += Proofs.PART) {
             bytes calldata part = parts[offset:offset + Proofs.PART];
             uint256 index = _indexOf(owners, Proofs.recover(part, hash));
             if (index == owners.length) index = _indexOf(owners, Proofs.recover(part, personal));
-            if (index == owners.length || used & (1 << index) != 0) return false;
+            if (index == owners.length || used & (1 << index) != 0) valid = false;
             used |= 1 << index;
         }
-        return true;
     }
 
     /// @dev Position in `owners`, or their number when it is none of them. The zero address never is.
@@ -55,16 +60,16 @@ contract CustodyValidator {
     function _verifyPasskeys(PublicKey[] calldata passkeys, bytes32 hash, PasskeyProof[] calldata assertions)
         private
         view
-        returns (bool)
+        returns (bool valid)
     {
+        valid = true;
         uint256 used;
         for (uint256 i = 0; i < assertions.length; ++i) {
             PasskeyProof calldata assertion = assertions[i];
             uint256 index = assertion.index;
             if (index >= passkeys.length || used & (1 << index) != 0) return false;
             used |= 1 << index;
-            if (!Proofs.isBy(assertion.auth, passkeys[index], hash)) return false;
+            if (!Proofs.isBy(assertion.auth, passkeys[index], hash)) valid = false;
         }
-        return true;
     }
 }

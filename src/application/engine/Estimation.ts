@@ -7,6 +7,7 @@ import * as Uint from "../../domain/evm/Uint.js"
 import * as Gas from "../../domain/op/Gas.js"
 import * as GasLens from "../../domain/op/GasLens.js"
 import * as Nonce from "../../domain/op/Nonce.js"
+import * as Proof from "../../domain/op/Proof.js"
 import * as UserOperation from "../../domain/op/UserOperation.js"
 import { type Failure, unprocessable } from "../Failure.js"
 import type { StateOverride } from "../ports/ChainRpc.js"
@@ -133,20 +134,20 @@ const look = (
       beacon: formula.beacon,
       wallets,
       nonceKeys: [...new Set(trials.map(({ op }) => Nonce.keyOf(op.nonce)))],
-      probes: trials.map(({ callGas, op, prefund, verificationGas }) => ({
-        sender: op.sender,
-        nonce: op.nonce,
-        initCode: op.initCode,
-        validateCall: UserOperation.validateCall(
-          version,
-          op,
-          UserOperation.hash(version, entryPoint, chainId, op)
-        ),
-        callData: op.callData,
-        requiredPrefund: prefund,
-        verificationGas,
-        callGas
-      }))
+      probes: trials.map(({ callGas, op, prefund, verificationGas }) => {
+        const hash = UserOperation.hash(version, entryPoint, chainId, op)
+        const signature = Proof.challenged(op.signature, hash)
+        return {
+          sender: op.sender,
+          nonce: op.nonce,
+          initCode: op.initCode,
+          validateCall: UserOperation.validateCall(version, { ...op, signature }, hash),
+          callData: op.callData,
+          requiredPrefund: prefund,
+          verificationGas,
+          callGas
+        }
+      })
     }
     const { chain, trust } = connection
     const plainly = Effect.mapError(PlainLens.measure(chain, request), refusal(trust))
