@@ -3,6 +3,7 @@ import * as OpenApi from "@effect/platform/OpenApi"
 import * as Chain from "./chain/Api.js"
 import * as ErrorEnvelope from "./ErrorEnvelope.js"
 import * as Events from "./events/Api.js"
+import * as Network from "./network/Api.js"
 import * as Operations from "./operations/Api.js"
 import * as Registry from "./registry/Api.js"
 import * as Service from "./service/Api.js"
@@ -20,6 +21,7 @@ export const api = HttpApi.make("castellan")
   .add(Events.group)
   .add(Registry.group)
   .add(Signing.group)
+  .add(Network.group)
   .add(Service.group)
   .addError(ErrorEnvelope.schemas[400], { status: 400 })
   .addError(ErrorEnvelope.schemas[401], { status: 401 })

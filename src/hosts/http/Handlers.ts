@@ -5,6 +5,7 @@ import type { Caller } from "../../application/Caller.js"
 import type { Failure } from "../../application/Failure.js"
 import type * as Chain from "./chain/Api.js"
 import type * as Events from "./events/Api.js"
+import type * as Network from "./network/Api.js"
 import type * as Operations from "./operations/Api.js"
 import type * as Registry from "./registry/Api.js"
 import type * as Signing from "./signing/Api.js"
@@ -32,4 +33,5 @@ export type Handlers<R = unknown> = HandlersOf<typeof Wallets.group, R> &
   HandlersOf<typeof Chain.group, R> &
   HandlersOf<typeof Events.group, R> &
   HandlersOf<typeof Registry.group, R> &
-  HandlersOf<typeof Signing.group, R>
+  HandlersOf<typeof Signing.group, R> &
+  HandlersOf<typeof Network.group, R>

@@ -1,5 +1,6 @@
 import * as Chain from "./chain/Http.js"
 import * as Events from "./events/Http.js"
+import * as Network from "./network/Http.js"
 import * as Operations from "./operations/Http.js"
 import * as Registry from "./registry/Http.js"
 import * as Signing from "./signing/Http.js"
@@ -12,5 +13,6 @@ export const handlers = {
   ...Chain.handlers,
   ...Events.handlers,
   ...Registry.handlers,
-  ...Signing.handlers
+  ...Signing.handlers,
+  ...Network.handlers
 }

@@ -34,6 +34,7 @@ describe("the endpoints", () => {
       "POST /getSigner",
       "POST /getbundleraddress",
       "GET /getbundleraddress",
+      "GET /networks",
       "GET /health/live",
       "GET /health/ready",
       "GET /openapi.json",

@@ -151,7 +151,25 @@ export const handlers = {
     ]),
   getSigner: () => Effect.succeed({ address: "0x", publicKey: "04", type: "PRIVATE_KEY" as const }),
   getBundlerAddress: () => Effect.succeed({ address: "0x" }),
-  getBundlerAddressByGet: () => Effect.succeed({ address: "0x" })
+  getBundlerAddressByGet: () => Effect.succeed({ address: "0x" }),
+  listNetworks: () =>
+    Effect.succeed([
+      {
+        chainId: 137,
+        entryPoints: [{ address: "0x", version: "v0.7" as const }],
+        factory: "0x",
+        validator: null,
+        beaconAdminAddress: null,
+        beaconAdminCreationCode: null,
+        ledger: null,
+        paymaster: null,
+        bundler: "0x",
+        defaultCustody: 1,
+        confirmations: 1,
+        maxFeePerGas: "1",
+        maxPriorityFeePerGas: "1"
+      }
+    ])
 } satisfies Handlers<never>
 
 export interface Started extends Server.Listening {
@@ -169,7 +187,8 @@ export interface StartOptions {
 export const makeFront = (options: StartOptions = {}): Effect.Effect<Front.Front> => {
   const all: Handlers<never> = { ...handlers, ...options.handlers }
   const ports = Layer.merge(accounts, rateLimit(options.allowance ?? (() => unlimited)))
-  return Front.make(all, options.front).pipe(Effect.provide(ports))
+  // The tests of one file are one address, and many of them have no key.
+  return Front.make(all, { strangersPerMinute: 1_000_000, ...options.front }).pipe(Effect.provide(ports))
 }
 
 /** The front behind a real node server on a free port, until the scope closes. */
