@@ -351,7 +351,7 @@ export const catalogue = {
   rate_limited: entry(
     429,
     "rate limit exceeded",
-    "The account has used up its requests of this minute or hour.",
+    "The account has used up its requests of this minute or hour, or the address those that it has without a valid key.",
     "Wait for the seconds in Retry-After."
   ),
   request_not_found: entry(

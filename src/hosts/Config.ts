@@ -3,16 +3,17 @@ import { dirname, resolve } from "node:path"
 import * as Brand from "effect/Brand"
 import * as Data from "effect/Data"
 import * as Either from "effect/Either"
-import * as ParseResult from "effect/ParseResult"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import type { AccountId, Scope, Tier } from "../application/ports/Accounts.js"
 import type { NetworkProfile } from "../application/ports/Networks.js"
 import * as UseAbi from "../domain/abi/UseAbi.js"
 import { type AccountNetwork, ConfigFile } from "./ConfigFile.js"
+import * as EdgeFile from "./EdgeFile.js"
 import type { Problem, Secret } from "./FileFields.js"
 import * as KeysConfig from "./KeysConfig.js"
 import * as NetworkProfiles from "./NetworkProfiles.js"
+import * as SchemaProblems from "./SchemaProblems.js"
 import * as Secrets from "./Secrets.js"
 
 /** The configuration can not be used. `message` is for the operator: a line per problem, no secret in it. */
@@ -40,12 +41,22 @@ export interface Config {
   readonly keys: KeysConfig.KeysConfig
   readonly networks: ReadonlyArray<NetworkProfile>
   readonly accountNetworks: ReadonlyArray<NetworkProfiles.AccountProfile>
+  /** Chains whose factory all accounts use. */
+  readonly sharedFactories: ReadonlySet<bigint>
+  /** A secret that something beside the file refers to, under the file's rules. */
+  readonly readSecret: (path: string, reference: Secret) => Either.Either<Redacted.Redacted<string>, Problem>
+  /** What counts requests for all replicas; null: the database, or with SQLite the process. */
+  readonly rateLimit: { readonly redis: Redacted.Redacted<string> } | null
   /** Definitions for all accounts. */
   readonly abi: UseAbi.UseAbi
+  readonly edge: EdgeFile.Edge
   readonly limits: {
     readonly bodyBytes: number
     readonly arrayElements: number
     readonly concurrentRequests: number
+    readonly strangersPerMinute: number
+    readonly connections: number
+    readonly connectionsPerAddress: number
     readonly drainMillis: number
   }
 }
@@ -54,6 +65,9 @@ const defaultLimits: Config["limits"] = {
   bodyBytes: 1_048_576,
   arrayElements: 256,
   concurrentRequests: 512,
+  strangersPerMinute: 300,
+  connections: 4_096,
+  connectionsPerAddress: 1_024,
   drainMillis: 25_000
 }
 
@@ -66,37 +80,16 @@ const failure = (problems: ReadonlyArray<Problem>, where: string): ConfigError =
     problems,
     message: [
       `the configuration ${where} can not be used:`,
-      ...problems.map(({ message, path }) => `  ${path === "" ? message : `${path}: ${message}`}`)
+      ...SchemaProblems.lines(problems).map((line) => `  ${line}`)
     ].join("\n")
   })
-
-const pathOf = (path: ReadonlyArray<PropertyKey>): string =>
-  path.reduce<string>(
-    (text, part) =>
-      typeof part === "number" ? `${text}[${part}]` : text === "" ? String(part) : `${text}.${String(part)}`,
-    ""
-  )
-
-/** A schema's complaint without the value that it quotes: it may be a secret in the wrong place. */
-const plain = (issue: ParseResult.ArrayFormatterIssue): string => {
-  if (issue._tag === "Missing") return "is missing"
-  if (issue._tag === "Unexpected") return "is not a known field"
-  return issue.message.replace(/, actual .*$/s, "").replace(/^Expected/, "expected")
-}
 
 const parse = (text: string, where: string): Either.Either<ConfigFile, ConfigError> => {
   const json = Either.try({ try: (): unknown => JSON.parse(text), catch: () => null })
   if (Either.isLeft(json)) return Either.left(failure([{ path: "", message: "it is not JSON" }], where))
   return Either.mapLeft(
     Schema.decodeUnknownEither(ConfigFile)(json.right, { errors: "all", onExcessProperty: "error" }),
-    (error) =>
-      failure(
-        ParseResult.ArrayFormatter.formatErrorSync(error).map((issue) => ({
-          path: pathOf(issue.path),
-          message: plain(issue)
-        })),
-        where
-      )
+    (error) => failure(SchemaProblems.of(error), where)
   )
 }
 
@@ -137,6 +130,8 @@ export const fromText = (
       })
 
     const keyPepper = secret("keyPepper", file.keyPepper)
+    const rateLimit =
+      file.rateLimit === undefined ? null : { redis: secret("rateLimit.redis", file.rateLimit.redis) }
     const database =
       "url" in file.database
         ? { url: secret("database.url", file.database.url) }
@@ -193,7 +188,14 @@ export const fromText = (
       keys,
       networks: profiles.networks,
       accountNetworks: profiles.accountNetworks,
+      sharedFactories: new Set(
+        file.networks.filter(({ sharedFactory }) => sharedFactory).map(({ chainId }) => chainId)
+      ),
+      readSecret: (path, reference) =>
+        Either.mapLeft(Secrets.read(reference, sources), (message) => ({ path, message })),
+      rateLimit,
       abi,
+      edge: EdgeFile.read(file),
       limits: { ...defaultLimits, ...file.limits }
     })
   })

@@ -4,6 +4,7 @@ import * as Hex from "../domain/evm/Hex.js"
 import * as Uint from "../domain/evm/Uint.js"
 import * as EntryPoint from "../domain/op/EntryPoint.js"
 import * as Custody from "../domain/wallet/Custody.js"
+import { edgeFields } from "./EdgeFile.js"
 import { integer, Name, optional, Secret, says } from "./FileFields.js"
 import { keyFields } from "./KeysFile.js"
 
@@ -118,13 +119,20 @@ export const ConfigFile = Schema.Struct({
   keyPepper: Secret,
   accounts: Schema.Array(Account),
   ...keyFields,
+  ...edgeFields,
   networks: Schema.Array(Network),
+  rateLimit: optional(
+    Schema.Struct({ redis: Secret }).annotations(says('expected {"redis": Secret}'))
+  ),
   abi: optional(Schema.Array(Schema.Unknown)),
   limits: optional(
     Schema.Struct({
       bodyBytes: optional(integer(1_024, 8 * 1_024 * 1_024)),
       arrayElements: optional(integer(1, 65_536)),
       concurrentRequests: optional(integer(1, 65_536)),
+      strangersPerMinute: optional(integer(1, 1_000_000)),
+      connections: optional(integer(1, 1_000_000)),
+      connectionsPerAddress: optional(integer(1, 1_000_000)),
       drainMillis: optional(integer(0, 600_000))
     })
   )

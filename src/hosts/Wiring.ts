@@ -66,7 +66,9 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
     Layer.succeed(OperatorAbi, config.abi),
     BundlerRpc.layer(),
     Accounts.layer({ pepper: config.keyPepper, accounts: config.accounts }),
-    ChainRpc.layer({ egress: { allowLoopback: config.profile === "development" } }),
+    ChainRpc.layer({
+      egress: { allowLoopback: config.profile === "development", allow: config.edge.egress }
+    }),
     between === undefined
       ? journal
       : Layer.map(journal, (made) => Context.make(JournalPort, between(Context.get(made, JournalPort)))),

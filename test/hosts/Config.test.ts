@@ -91,8 +91,12 @@ describe("a configuration", () => {
       bodyBytes: 1_048_576,
       arrayElements: 256,
       concurrentRequests: 512,
+      strangersPerMinute: 300,
+      connections: 4_096,
+      connectionsPerAddress: 1_024,
       drainMillis: 25_000
     })
+    expect(config.edge).toEqual({ trustedProxies: [], corsOrigins: [], egress: [] })
     expect(config.keys.systemKeys).toEqual({
       serviceEoa: { provider: "configuration", key: "systemKeys.serviceEoa" }
     })
@@ -152,6 +156,39 @@ describe("a configuration", () => {
       expect.stringMatching(/^database\.url: /)
     ])
     expect(problems({ ...production, database: { url } }).join()).not.toContain("pw-of-db")
+  })
+
+  it("names proxies, web origins and networks of callers' nodes exactly, or says what is wrong with them", () => {
+    const { edge } = valid({
+      ...production,
+      trustedProxies: ["10.0.0.0/8", "::1"],
+      cors: { origins: ["https://app.example", "http://localhost:5173"] },
+      egress: { allow: ["10.20.0.0/16"] }
+    })
+    expect(edge.trustedProxies.map(({ bits }) => bits)).toEqual([32, 128])
+    expect(edge.corsOrigins).toEqual(["https://app.example", "http://localhost:5173"])
+    expect(edge.egress).toHaveLength(1)
+    for (const range of ["10.0.0.1/8", "localhost", "*", "10.0.0.0/33"]) {
+      expect(problems({ ...production, trustedProxies: [range] })).toEqual([
+        "trustedProxies[0]: expected an IP address or a range of them, 10.0.0.0/8 for example"
+      ])
+      expect(problems({ ...production, egress: { allow: [range] } })).toHaveLength(1)
+    }
+    for (const origin of [
+      "*",
+      "null",
+      "app.example",
+      "https://app.example/",
+      "https://app.example:443",
+      "https://APP.example",
+      "https://*.example",
+      "ftp://app.example",
+      ""
+    ])
+      expect([origin, problems({ ...production, cors: { origins: [origin] } })]).toEqual([
+        origin,
+        origin === "https://*.example" ? [] : [expect.stringContaining("cors")]
+      ])
   })
 
   it("keeps what a network says and fills in the rest", () => {

@@ -24,7 +24,7 @@ export interface Options {
 }
 
 export const defaults = {
-  egress: { allowLoopback: false, resolve: Egress.resolve },
+  egress: { allowLoopback: false, allow: [], resolve: Egress.resolve },
   http: {
     connectMillis: 5_000,
     firstByteMillis: 5_000,

@@ -12,6 +12,8 @@ export type Resolve = (hostname: string) => Promise<ReadonlyArray<string>>
 export interface Rules {
   /** Whether callers may reach this machine itself. For development. */
   readonly allowLoopback: boolean
+  /** Networks that are not public and that callers may reach all the same. */
+  readonly allow: ReadonlyArray<IpAddress.Range>
   /** How the names that callers use are resolved. */
   readonly resolve: Resolve
 }
@@ -43,7 +45,9 @@ const localhost = /(?:^|\.)localhost$/
 
 const admits = (rules: Rules, address: string): boolean => {
   const reach = IpAddress.reach(address)
-  return reach === "public" || (reach === "loopback" && rules.allowLoopback)
+  if (reach === "public" || (reach === "loopback" && rules.allowLoopback)) return true
+  const parsed = IpAddress.parse(address)
+  return parsed !== undefined && rules.allow.some((range) => IpAddress.contains(range, parsed))
 }
 
 /**

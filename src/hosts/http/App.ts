@@ -2,6 +2,7 @@ import type * as HttpApp from "@effect/platform/HttpApp"
 import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
 import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import * as Body from "./Body.js"
 import type { Front } from "./Front.js"
@@ -17,6 +18,7 @@ export const fromFront = (front: Front): HttpApp.Default =>
       method: request.method,
       target: request.url,
       headers: request.headers,
+      remoteAddress: Option.getOrNull(request.remoteAddress),
       readBody: (collector) => readBody(request, collector)
     })
     return HttpServerResponse.text(answer.body, { status: answer.status, headers: answer.headers })

@@ -11,6 +11,9 @@ export class Authentication extends HttpApiMiddleware.Tag<Authentication>()("cas
   security: { apiKey: HttpApiSecurity.apiKey({ in: "header", key: apiKeyHeader }) }
 }) {}
 
+/** The endpoint answers everybody, however often: what asks it decides about the life of the process. */
+export class Unlimited extends Context.Tag("castellan/Unlimited")<Unlimited, true>() {}
+
 /** Scope that the key must have; endpoints without this annotation take a key of any scope. */
 export class RequiredScope extends Context.Tag("castellan/RequiredScope")<RequiredScope, Scope>() {}
 

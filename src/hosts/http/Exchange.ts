@@ -12,6 +12,8 @@ export interface Incoming {
   readonly target: string
   /** Names in lower case; the values of a repeated header are joined. */
   readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
+  /** The address at the other end of the connection; null where the transport does not tell. */
+  readonly remoteAddress: string | null
   /** Reads the body into the collector, to its end or until the collector wants no more. */
   readonly readBody: (collector: Body.Collector) => Effect.Effect<void, Body.Broken>
 }

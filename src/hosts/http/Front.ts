@@ -11,10 +11,13 @@ import type { Caller } from "../../application/Caller.js"
 import type * as Failure from "../../application/Failure.js"
 import type { Accounts, Scope } from "../../application/ports/Accounts.js"
 import type { RateLimit } from "../../application/ports/RateLimit.js"
+import type * as IpAddress from "../../domain/net/IpAddress.js"
 import * as Access from "./Access.js"
 import { api } from "./Api.js"
 import type * as Body from "./Body.js"
+import * as ClientAddress from "./ClientAddress.js"
 import { idempotencyHeader } from "./Contract.js"
+import * as Cors from "./Cors.js"
 import * as ErrorEnvelope from "./ErrorEnvelope.js"
 import { type Problem, problem } from "./ErrorEnvelope.js"
 import { type Answer, header, type Incoming } from "./Exchange.js"
@@ -24,6 +27,7 @@ import { later } from "./Later.js"
 import * as Payload from "./Payload.js"
 import * as RequestLog from "./RequestLog.js"
 import * as Routes from "./Routes.js"
+import { Strangers } from "./Strangers.js"
 import * as Service from "./service/Http.js"
 
 /** What the operator may set. All have defaults. */
@@ -34,6 +38,12 @@ export interface Options {
   readonly maxElements?: number
   /** Most requests under way; more are answered 503. Default 512. */
   readonly maxConcurrent?: number
+  /** Most requests without a valid key of one address in a minute; more are answered 429. Default 300. */
+  readonly strangersPerMinute?: number
+  /** Proxies whose X-Forwarded-For is believed. Default none. */
+  readonly trustedProxies?: ReadonlyArray<IpAddress.Range>
+  /** Web origins whose pages may use the service. Default none. */
+  readonly corsOrigins?: ReadonlyArray<string>
   /** Runs when the drain time of a stop is over: tells waiters to answer with what they know. Default nothing. */
   readonly lastCall?: Effect.Effect<void>
 }
@@ -76,12 +86,26 @@ export const make = <H extends Handlers>(
         drainBytes: Math.max(maxBytes, 8 * MiB),
         maxElements: options.maxElements ?? 256,
         maxDepth
-      }
+      },
+      strangers: new Strangers({ perMinute: options.strangersPerMinute ?? 300 }),
+      trustedProxies: options.trustedProxies ?? [],
+      origins: new Set(options.corsOrigins)
     })
   })
 
+/** What every request has to do with. */
+interface Parts {
+  readonly gate: Gate
+  readonly bounds: Payload.Bounds
+  readonly strangers: Strangers
+  readonly trustedProxies: ReadonlyArray<IpAddress.Range>
+  readonly origins: Cors.Origins
+}
+
 /** What becomes known of a request on its way; for the log, and the headers of whatever the answer is. */
 interface Known extends RequestLog.Entry {
+  /** Where a request without a valid key is counted; null: it is not. */
+  stranger: string | null
   params: Readonly<Record<string, string>>
   headers: Readonly<Record<string, string>>
 }
@@ -98,7 +122,7 @@ const commonHeaders = {
 const driver = <H extends Handlers>(
   handlers: H,
   context: Context.Context<Accounts | RateLimit | Requirements<H>>,
-  { bounds, gate }: { readonly bounds: Payload.Bounds; readonly gate: Gate }
+  { bounds, gate, origins, strangers, trustedProxies }: Parts
 ): Front => {
   const table = Routes.make(api, later)
   const service = Service.handlers(gate)
@@ -108,7 +132,10 @@ const driver = <H extends Handlers>(
 
   const withKey = (incoming: Incoming, route: Routes.Route, scope: Scope, known: Known, ticket: Ticket) =>
     Effect.gen(function* () {
-      const principal = yield* Access.authenticate(header(incoming, "x-api-key"))
+      const apiKey = header(incoming, "x-api-key")
+      const principal = yield* Access.authenticate(apiKey)
+      strangers.recognise(apiKey)
+      known.stranger = null
       known.accountId = principal.accountId
       const allowance = yield* Access.count(principal)
       known.headers = Access.headers(allowance)
@@ -132,8 +159,11 @@ const driver = <H extends Handlers>(
     Effect.withFiberRuntime<unknown, Problem | Body.Broken, Accounts | RateLimit | Requirements<H>>(
       (fiber) => {
         const ticket = gate.enter(fiber)
-        if (typeof ticket === "string")
+        if (typeof ticket === "string") {
+          // Who he is was not asked.
+          known.stranger = null
           return Effect.fail(problem(ticket, [], { headers: ErrorEnvelope.retryAfter(1) }))
+        }
         return Effect.ensuring(
           withKey(incoming, route, scope, known, ticket),
           Effect.sync(() => gate.leave(ticket))
@@ -141,11 +171,24 @@ const driver = <H extends Handlers>(
       }
     )
 
-  const respond = (incoming: Incoming, known: Known): Effect.Effect<Answer, Problem | Body.Broken> =>
+  const respond = (
+    incoming: Incoming,
+    known: Known,
+    now: number
+  ): Effect.Effect<Answer, Problem | Body.Broken> =>
     Effect.suspend(() => {
-      const found = find(table, incoming)
-      if ("code" in found) return Effect.fail(found)
-      const { params, route } = found
+      const place = table.find(pathOf(incoming.target))
+      const route = place === undefined ? undefined : routeOf(place, incoming.method)
+      known.stranger = route?.unlimited === true ? null : ClientAddress.of(incoming, trustedProxies)
+      if (known.stranger !== null && strangers.refuses(known.stranger, header(incoming, "x-api-key"), now)) {
+        known.stranger = null
+        return Effect.fail(tooMany(strangers.resetSeconds(now)))
+      }
+      if (place === undefined) return Effect.fail(problem("not_found"))
+      const preflight = Cors.preflight(incoming, place.methods.keys(), origins)
+      if (preflight !== null) return Effect.succeed(preflight)
+      if (route === undefined) return Effect.fail(notAllowed(place))
+      const { params } = place
       known.params = params
       known.endpoint = `${incoming.method} ${route.path}`
       const success =
@@ -187,9 +230,11 @@ const driver = <H extends Handlers>(
         code: null,
         millis: 0,
         headers: {},
-        params: {}
+        params: {},
+        stranger: null
       }
-      const exit = yield* Effect.exit(Effect.interruptible(respond(incoming, known)))
+      const exit = yield* Effect.exit(Effect.interruptible(respond(incoming, known, began)))
+      if (known.stranger !== null) strangers.count(known.stranger, began)
       const problem = Exit.isSuccess(exit) ? null : yield* afterCause(exit.cause, known)
       const answer = Exit.isSuccess(exit)
         ? exit.value
@@ -200,7 +245,13 @@ const driver = <H extends Handlers>(
       yield* RequestLog.line(known)
       return {
         ...answer,
-        headers: { ...commonHeaders, "x-request-id": known.requestId, ...known.headers, ...answer.headers }
+        headers: {
+          ...commonHeaders,
+          ...Cors.headers(incoming, origins),
+          "x-request-id": known.requestId,
+          ...known.headers,
+          ...answer.headers
+        }
       }
     }).pipe(Effect.uninterruptible)
 
@@ -219,16 +270,20 @@ const interrupted: Effect.Effect<boolean> = Effect.map(
 /** Never seen by anyone, but a transport that is wrong about its client still has an answer to give. */
 const clientGone = problem("invalid_request", [{ path: "", message: "the request broke off" }])
 
-/** The route of a request, or why there is none. HEAD is GET without the body, which the transport leaves out. */
-const find = (
-  table: Routes.Table,
-  { method, target }: Incoming
-): { readonly route: Routes.Route; readonly params: Routes.Place["params"] } | Problem => {
-  const place = table.find(pathOf(target))
-  if (place === undefined) return problem("not_found")
-  const { methods, params } = place
-  const route = methods.get(method) ?? (method === "HEAD" ? methods.get("GET") : undefined)
-  if (route !== undefined) return { route, params }
+const tooMany = (seconds: number): Problem =>
+  problem(
+    "rate_limited",
+    [{ path: "", message: "too many requests without a valid key from this address" }],
+    {
+      headers: ErrorEnvelope.retryAfter(seconds)
+    }
+  )
+
+/** HEAD is GET without the body, which the transport leaves out. */
+const routeOf = ({ methods }: Routes.Place, method: string): Routes.Route | undefined =>
+  methods.get(method) ?? (method === "HEAD" ? methods.get("GET") : undefined)
+
+const notAllowed = ({ methods }: Routes.Place): Problem => {
   const allow = [...methods.keys(), ...(methods.has("GET") ? ["HEAD"] : [])].join(", ")
   return problem("method_not_allowed", [{ path: "", message: `expected ${allow}` }], { headers: { allow } })
 }

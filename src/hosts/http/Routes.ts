@@ -6,7 +6,7 @@ import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as ParseResult from "effect/ParseResult"
 import type { Scope } from "../../application/ports/Accounts.js"
-import { Authentication, BodyOptional, Idempotent, RequiredScope } from "./Contract.js"
+import { Authentication, BodyOptional, Idempotent, RequiredScope, Unlimited } from "./Contract.js"
 import * as Decode from "./Decode.js"
 import type { Problem } from "./ErrorEnvelope.js"
 import * as Json from "./Json.js"
@@ -18,6 +18,8 @@ export interface Route {
   readonly path: string
   /** Null: no key needed. */
   readonly scope: Scope | null
+  /** Strangers are not counted here. */
+  readonly unlimited: boolean
   /** Null: the method takes no body. */
   readonly decode: ((body: unknown) => Either.Either<unknown, Problem>) | null
   readonly bodyOptional: boolean
@@ -72,6 +74,7 @@ export const make = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup
         scope: [...middleware].some(({ key }) => key === Authentication.key)
           ? Option.getOrElse(Context.getOption(mergedAnnotations, RequiredScope), () => "read" as const)
           : null,
+        unlimited: Option.isSome(Context.getOption(mergedAnnotations, Unlimited)),
         decode: payload === null ? null : Decode.decoder(payload),
         bodyOptional: Option.isSome(Context.getOption(mergedAnnotations, BodyOptional)),
         idempotent: Option.isSome(Context.getOption(mergedAnnotations, Idempotent)),
@@ -90,6 +93,7 @@ export const make = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup
       name: path.slice(1),
       path,
       scope,
+      unlimited: false,
       decode: null,
       bodyOptional: false,
       idempotent: false,

@@ -4,10 +4,12 @@ import * as Effect from "effect/Effect"
 import * as FiberId from "effect/FiberId"
 import * as Runtime from "effect/Runtime"
 import type * as Scope from "effect/Scope"
+import type * as IpAddress from "../../domain/net/IpAddress.js"
 import * as Body from "../http/Body.js"
 import * as ErrorEnvelope from "../http/ErrorEnvelope.js"
 import type { Answer } from "../http/Exchange.js"
 import type { Front } from "../http/Front.js"
+import * as Connections from "./Connections.js"
 import * as RawAnswer from "./RawAnswer.js"
 
 /** Where and how the service listens. Times in milliseconds. */
@@ -25,6 +27,11 @@ export interface Options {
   readonly keepAliveTimeoutMillis?: number
   /** How long the rest of a request is read once it is answered; then its connection ends. Default 5 s. */
   readonly lingerMillis?: number
+  /** Most open connections. Default 4,096. */
+  readonly maxConnections?: number
+  /** Most open connections of one address, `trustedProxies` apart. Default 1,024. */
+  readonly maxConnectionsPerAddress?: number
+  readonly trustedProxies?: ReadonlyArray<IpAddress.Range>
   /** Most bytes of all headers of a request. Default 16 KiB. */
   readonly maxHeaderBytes?: number
 }
@@ -51,6 +58,11 @@ export const serve = (front: Front, options: Options): Effect.Effect<Listening, 
   Effect.gen(function* () {
     const fork = Runtime.runFork(yield* Effect.runtime())
     const server = create(options)
+    Connections.limit(server, {
+      most: options.maxConnections ?? 4_096,
+      mostPerAddress: options.maxConnectionsPerAddress ?? 1_024,
+      trustedProxies: options.trustedProxies ?? []
+    })
     const answers = new Answers()
     const onRequest = (request: http.IncomingMessage, response: http.ServerResponse): void => {
       answers.begin(response)
@@ -148,6 +160,7 @@ const handle = (front: Front, request: http.IncomingMessage): Effect.Effect<Answ
         method: request.method ?? "GET",
         target: request.url ?? "/",
         headers: request.headers,
+        remoteAddress: request.socket.remoteAddress ?? null,
         readBody: (collector) => readBody(request, collector)
       })
 

@@ -18,13 +18,22 @@ export const start = (
   seams: Wiring.Seams = {}
 ): Effect.Effect<Server.Listening, Server.ListenError | Wiring.StartError, Scope.Scope> =>
   Effect.gen(function* () {
-    const { limits, listen } = config
+    const { edge, limits, listen } = config
     const ports = yield* Layer.build(Wiring.layer(config, seams))
     const front = yield* Front.make(Http.handlers, {
       maxBodyBytes: limits.bodyBytes,
       maxElements: limits.arrayElements,
       maxConcurrent: limits.concurrentRequests,
+      strangersPerMinute: limits.strangersPerMinute,
+      trustedProxies: edge.trustedProxies,
+      corsOrigins: edge.corsOrigins,
       lastCall: Context.get(ports, Engine.Engine).stopWaiting
     }).pipe(Effect.provide(ports))
-    return yield* Server.serve(front, { ...listen, drainMillis: limits.drainMillis })
+    return yield* Server.serve(front, {
+      ...listen,
+      drainMillis: limits.drainMillis,
+      maxConnections: limits.connections,
+      maxConnectionsPerAddress: limits.connectionsPerAddress,
+      trustedProxies: edge.trustedProxies
+    })
   })

@@ -153,6 +153,7 @@ describe("the reach of an IP address", () => {
 
 const rules = (allowLoopback: boolean, answers: ReadonlyArray<string> = []): Egress.Rules => ({
   allowLoopback,
+  allow: [],
   resolve: () => Promise.resolve(answers)
 })
 const target = (url: string, trust: Egress.Trust, allowLoopback = false) =>

@@ -9,6 +9,7 @@ import * as Networks from "../../../src/adapters/memory/Networks.js"
 import type { Caller } from "../../../src/application/Caller.js"
 import * as Connection from "../../../src/application/engine/Connection.js"
 import type { AccountId } from "../../../src/application/ports/Accounts.js"
+import * as IpAddress from "../../../src/domain/net/IpAddress.js"
 import { acme } from "../../support/NamedBy.js"
 
 /** What the name servers of this test say of names; every other name is unknown to them. */
@@ -44,6 +45,7 @@ const names: Readonly<Record<string, ReadonlyArray<string>>> = {
 
 const rules: Egress.Rules = {
   allowLoopback: false,
+  allow: [],
   resolve: (hostname) => {
     const found = names[hostname]
     return found === undefined
@@ -378,6 +380,23 @@ describe("a URL that a caller names", () => {
         )
       )
   })
+
+  it.effect("may lead into a network that the operator allows, and into no other", () =>
+    Effect.gen(function* () {
+      const allow = ["10.20.0.0/16", "fd00:1::/32"].map((text) => Either.getOrThrow(IpAddress.range(text)))
+      const reached = (url: string) => Either.isRight(Egress.target(url, "caller", { ...rules, allow }))
+      expect(
+        ["10.20.0.1", "10.20.255.255", "[fd00:1::7]", "[::ffff:10.20.3.4]"].map((host) =>
+          reached(`http://${host}/`)
+        )
+      ).toEqual([true, true, true, true])
+      expect(
+        ["10.21.0.1", "127.0.0.1", "[fd00:2::7]", "[64:ff9b::10.20.0.1]", "[2002:a14:1::]"].map((host) =>
+          reached(`http://${host}/`)
+        )
+      ).toEqual([false, false, false, false, false])
+    })
+  )
 
   it.live("is refused in the same words whatever is there: nobody, somebody inside, or no such name", () =>
     Effect.gen(function* () {

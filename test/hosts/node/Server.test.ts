@@ -56,7 +56,13 @@ const stoppable = (options: StartOptions = {}) =>
 /** Until new requests are refused. */
 const stopping = (front: { readonly handle: ReturnType<typeof frontHandle> }) =>
   Effect.repeat(
-    front.handle({ method: "GET", target: "/health/ready", headers: {}, readBody: () => Effect.void }),
+    front.handle({
+      method: "GET",
+      target: "/health/ready",
+      headers: {},
+      remoteAddress: null,
+      readBody: () => Effect.void
+    }),
     {
       until: ({ status }) => status === 503
     }
@@ -295,6 +301,7 @@ describe("stopping", () => {
         method: "POST",
         target: "/predict",
         headers: { "x-api-key": key },
+        remoteAddress: null,
         readBody: () => Effect.void
       })
       expect([refused.status, JSON.parse(refused.body).code, refused.headers["retry-after"]]).toEqual([

@@ -13,7 +13,8 @@ import {
   Example,
   Idempotent,
   idempotencyHeader,
-  RequiredScope
+  RequiredScope,
+  Unlimited
 } from "../Contract.js"
 import * as ErrorEnvelope from "../ErrorEnvelope.js"
 import { type JsonSchema, JsonSchemas } from "./JsonSchemas.js"
@@ -101,7 +102,7 @@ const errorHeaders = (status: number): Record<string, Reference> => {
 const statuses = [400, 401, 404, 422, 429, 500, 503] as const
 
 /** Those that endpoints without a key answer with. */
-const statusesWithoutKey: ReadonlyArray<number> = [500, 503]
+const statusesWithoutKey: ReadonlyArray<number> = [429, 500, 503]
 
 const idempotencyKey: Parameter = {
   name: idempotencyHeader,
@@ -143,6 +144,7 @@ export const fromApi = <Id extends string, Groups extends HttpApiGroup.HttpApiGr
     onEndpoint: ({ endpoint, errors, group, mergedAnnotations, middleware }) => {
       const text = textOf(endpoint.annotations)
       const withKey = [...middleware].some(({ key }) => key === Authentication.key)
+      const unlimited = Option.isSome(Context.getOption(mergedAnnotations, Unlimited))
       const scope = Option.getOrNull(Context.getOption(mergedAnnotations, RequiredScope))
       const payload = Option.getOrNull(endpoint.payloadSchema)
       const example = Option.getOrUndefined(Context.getOption(endpoint.annotations, Example))
@@ -187,6 +189,7 @@ export const fromApi = <Id extends string, Groups extends HttpApiGroup.HttpApiGr
           ...Object.fromEntries(
             statuses
               .filter((status) => errors.has(status) && (withKey || statusesWithoutKey.includes(status)))
+              .filter((status) => status !== 429 || !unlimited)
               .map((status) => [
                 String(status),
                 { $ref: `#/components/responses/${ErrorEnvelope.names[status]}` }

@@ -3,6 +3,7 @@ import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import * as OpenApi from "@effect/platform/OpenApi"
 import * as Schema from "effect/Schema"
+import { Unlimited } from "../Contract.js"
 
 const Health = Schema.Struct({ status: Schema.Literal("live", "ready") }).annotations({
   identifier: "Health"
@@ -13,12 +14,14 @@ export const group = HttpApiGroup.make("service")
   .add(
     HttpApiEndpoint.get("live", "/health/live")
       .addSuccess(Health)
+      .annotate(Unlimited, true)
       .annotate(OpenApi.Summary, "Liveness")
       .annotate(OpenApi.Description, "Answers as long as the process does.")
   )
   .add(
     HttpApiEndpoint.get("ready", "/health/ready")
       .addSuccess(Health)
+      .annotate(Unlimited, true)
       .annotate(OpenApi.Summary, "Readiness")
       .annotate(OpenApi.Description, "200 while the service takes requests, 503 once it is about to stop.")
   )

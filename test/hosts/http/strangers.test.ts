@@ -1,0 +1,313 @@
+import { connect } from "node:net"
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as TestClock from "effect/TestClock"
+import * as fc from "fast-check"
+import * as IpAddress from "../../../src/domain/net/IpAddress.js"
+import * as ClientAddress from "../../../src/hosts/http/ClientAddress.js"
+import type { Incoming } from "../../../src/hosts/http/Exchange.js"
+import type { Front } from "../../../src/hosts/http/Front.js"
+import { Strangers } from "../../../src/hosts/http/Strangers.js"
+import { posts } from "../../support/http/Contract.js"
+import { envelope, head, key, makeFront, parseRaw, raw, start } from "../../support/http/Service.js"
+
+const quiet = Logger.remove(Logger.defaultLogger)
+const ranges = (...texts: ReadonlyArray<string>) =>
+  texts.map((text) => Either.getOrThrow(IpAddress.range(text)))
+
+const incoming = (change: Partial<Incoming>): Incoming => ({
+  method: "GET",
+  target: "/nope",
+  headers: {},
+  remoteAddress: "203.0.113.7",
+  readBody: () => Effect.dieMessage("the body was read"),
+  ...change
+})
+
+/** The status that a stranger gets, whose body nobody may read. */
+const ask = (front: Front, change: Partial<Incoming> = {}) =>
+  Effect.map(front.handle(incoming(change)), ({ status }) => status)
+
+const times = (count: number, front: Front, change: Partial<Incoming> = {}) =>
+  Effect.all(Array.from({ length: count }, () => ask(front, change)))
+
+const body = new TextEncoder().encode(JSON.stringify(posts.find(({ name }) => name === "predict")?.example))
+
+const withKey = (change: Partial<Incoming> = {}): Partial<Incoming> => ({
+  method: "POST",
+  target: "/predict",
+  headers: { "x-api-key": key, "content-type": "application/json" },
+  readBody: (collector) => Effect.sync(() => void collector.take(body)),
+  ...change
+})
+
+describe("requests without a valid key", () => {
+  it.effect("are answered up to the limit of their address, then 429 until the next minute", () =>
+    Effect.gen(function* () {
+      const front = yield* makeFront({ front: { strangersPerMinute: 3 } })
+      expect(yield* times(5, front)).toEqual([404, 404, 404, 429, 429])
+      expect(yield* ask(front, { remoteAddress: "203.0.113.8" })).toBe(404)
+      yield* TestClock.adjust("59 seconds")
+      const last = yield* front.handle(incoming({}))
+      expect(last.headers).toMatchObject({ "retry-after": "1", "content-type": "application/json" })
+      expect(JSON.parse(last.body)).toMatchObject({
+        error: "rate limit exceeded",
+        code: "rate_limited",
+        details: [{ message: "too many requests without a valid key from this address" }]
+      })
+      yield* TestClock.adjust("1 second")
+      expect(yield* times(4, front)).toEqual([404, 404, 404, 429])
+    }).pipe(Effect.provide(quiet))
+  )
+
+  it.effect("count whatever they ask for: unknown paths, wrong methods, pages, wrong keys", () =>
+    Effect.gen(function* () {
+      const front = yield* makeFront({ front: { strangersPerMinute: 5 } })
+      const asked: ReadonlyArray<readonly [Partial<Incoming>, number]> = [
+        [{}, 404],
+        [{ target: "/predict" }, 405],
+        [{ target: "/openapi.json" }, 200],
+        [{ method: "POST", target: "/predict" }, 401],
+        [{ method: "POST", target: "/predict", headers: { "x-api-key": "cst_wrong" } }, 401]
+      ]
+      for (const [change, status] of asked) expect(yield* ask(front, change)).toBe(status)
+      for (const [change] of asked) expect(yield* ask(front, change)).toBe(429)
+    }).pipe(Effect.provide(quiet))
+  )
+
+  it.effect("are refused before the key is looked at and the body is read", () =>
+    Effect.gen(function* () {
+      const front = yield* makeFront({ front: { strangersPerMinute: 1 } })
+      yield* ask(front)
+      // The key would be valid; reading the body would be a defect.
+      expect(yield* ask(front, { method: "POST", target: "/predict", headers: { "x-api-key": key } })).toBe(
+        429
+      )
+    }).pipe(Effect.provide(quiet))
+  )
+
+  it.effect("do not keep a key out that was valid before, nor do its own requests count", () =>
+    Effect.gen(function* () {
+      const front = yield* makeFront({ front: { strangersPerMinute: 2 } })
+      expect(yield* times(5, front, withKey())).toEqual([200, 200, 200, 200, 200])
+      expect(yield* times(3, front)).toEqual([404, 404, 429])
+      expect(yield* ask(front, withKey())).toBe(200)
+      expect(yield* ask(front, withKey({ remoteAddress: "203.0.113.9" }))).toBe(200)
+      // A key that begins alike is looked at, and is wrong all the same.
+      const alike = { headers: { ...withKey().headers, "x-api-key": `${key.slice(0, 20)}${"0".repeat(44)}` } }
+      expect(yield* ask(front, withKey(alike))).toBe(401)
+    }).pipe(Effect.provide(quiet))
+  )
+
+  it.effect("for the health of the service are always answered", () =>
+    Effect.gen(function* () {
+      const front = yield* makeFront({ front: { strangersPerMinute: 1 } })
+      yield* ask(front)
+      for (const target of ["/health/live", "/health/ready"])
+        expect(yield* times(3, front, { target })).toEqual([200, 200, 200])
+      expect(yield* ask(front)).toBe(429)
+    }).pipe(Effect.provide(quiet))
+  )
+
+  it.effect("are not counted against those that the service is too busy to look at", () =>
+    Effect.gen(function* () {
+      const front = yield* makeFront({ front: { strangersPerMinute: 2, maxConcurrent: 0 } })
+      expect(yield* times(5, front, withKey())).toEqual([503, 503, 503, 503, 503])
+    }).pipe(Effect.provide(quiet))
+  )
+
+  it.scopedLive("are limited over a real socket, whatever they say of themselves", () =>
+    Effect.gen(function* () {
+      const { port } = yield* start({ front: { strangersPerMinute: 4 } })
+      const statuses: Array<number> = []
+      for (const forwarded of ["1.1.1.1", "2.2.2.2", "3.3.3.3", "127.0.0.2", "::1", "4.4.4.4"]) {
+        const text = yield* raw(port, [
+          head("/predict", {
+            "x-forwarded-for": forwarded,
+            "x-real-ip": forwarded,
+            forwarded: `for=${forwarded}`,
+            "cf-connecting-ip": forwarded,
+            "x-api-key": "cst_no",
+            "content-length": "0",
+            connection: "close"
+          })
+        ])
+        const answer = parseRaw(text)
+        statuses.push(answer.status)
+        if (answer.status === 429) {
+          expect(envelope(answer).code).toBe("rate_limited")
+          expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0)
+        }
+      }
+      expect(statuses).toEqual([401, 401, 401, 401, 429, 429])
+    }).pipe(Effect.provide(quiet))
+  )
+})
+
+describe("what is remembered of strangers", () => {
+  it("is bounded: the address and the key not seen for longest are forgotten first", () => {
+    const strangers = new Strangers({ perMinute: 2, addresses: 100, keys: 10 })
+    for (let n = 0; n < 100_000; n++) {
+      strangers.count(`4 ${n}`, 0)
+      strangers.recognise(`cst_${String(n).padStart(40, "0")}`.replace(/^cst_0*/, "cst_"))
+    }
+    expect(strangers.size).toEqual({ addresses: 100, keys: 10 })
+    strangers.count("4 99999", 0)
+    expect(strangers.refuses("4 99999", "", 0)).toBe(true)
+    expect(strangers.refuses("4 99998", "", 0)).toBe(false)
+    expect(strangers.refuses("4 1", "", 0)).toBe(false)
+  })
+
+  it("is forgotten with the minute", () => {
+    const strangers = new Strangers({ perMinute: 1 })
+    strangers.count("4 1", 59_999)
+    expect([strangers.refuses("4 1", "", 59_999), strangers.resetSeconds(59_999)]).toEqual([true, 1])
+    expect([strangers.refuses("4 1", "", 60_000), strangers.resetSeconds(60_000)]).toEqual([false, 60])
+    expect(strangers.size.addresses).toBe(0)
+  })
+})
+
+const proxies = ranges("10.0.0.0/8", "192.0.2.1", "fd00::/8")
+const clientOf = (remoteAddress: string | null, forwarded?: string | ReadonlyArray<string>) =>
+  ClientAddress.of(
+    incoming({
+      remoteAddress,
+      headers: forwarded === undefined ? {} : { "x-forwarded-for": forwarded }
+    }),
+    proxies
+  )
+const four = (text: string) => `4 ${IpAddress.parse(text)?.value}`
+
+describe("the address of a client", () => {
+  const table: ReadonlyArray<readonly [string, string, string | undefined, string]> = [
+    ["the socket's, with no proxy", "198.51.100.1", undefined, "198.51.100.1"],
+    ["the socket's, whatever a stranger claims", "198.51.100.1", "203.0.113.1", "198.51.100.1"],
+    ["the socket's, when a stranger claims to be a proxy", "198.51.100.1", "10.0.0.1", "198.51.100.1"],
+    ["the proxy's own, when it says nothing", "10.0.0.1", undefined, "10.0.0.1"],
+    ["what the proxy says", "10.0.0.1", "203.0.113.1", "203.0.113.1"],
+    [
+      "the rightmost, the others are the client's own words",
+      "10.0.0.1",
+      "1.1.1.1, 203.0.113.1",
+      "203.0.113.1"
+    ],
+    [
+      "the rightmost beyond several proxies",
+      "10.0.0.1",
+      "1.1.1.1, 203.0.113.1, 192.0.2.1, 10.9.9.9",
+      "203.0.113.1"
+    ],
+    ["the farthest proxy, when all are", "10.0.0.1", "10.0.0.3, 10.0.0.2", "10.0.0.3"],
+    ["with a port", "10.0.0.1", "203.0.113.1:4711", "203.0.113.1"],
+    ["with odd white space", "10.0.0.1", " 1.1.1.1 ,\t203.0.113.1 ", "203.0.113.1"],
+    ["mapped into IPv6", "::ffff:10.0.0.1", "::ffff:203.0.113.1", "203.0.113.1"],
+    [
+      "of the proxy before a word that is no address",
+      "10.0.0.1",
+      "203.0.113.1, unknown, 10.0.0.2",
+      "10.0.0.2"
+    ],
+    ["of the proxy before an empty word", "10.0.0.1", "203.0.113.1, , 10.0.0.2", "10.0.0.2"],
+    ["of the proxy, behind nonsense", "10.0.0.1", "_hidden", "10.0.0.1"],
+    ["of the proxy, behind octal digits", "10.0.0.1", "0203.0.0113.1", "10.0.0.1"],
+    ["of the proxy, behind a quoted form", "10.0.0.1", 'for="203.0.113.1"', "10.0.0.1"],
+    ["of the proxy, behind a script", "10.0.0.1", "<script>", "10.0.0.1"]
+  ]
+
+  it.each(table)("is %s", (_, socket, forwarded, expected) => {
+    expect(clientOf(socket, forwarded)).toBe(four(expected))
+  })
+
+  it("is that of the network of 64 bits, in IPv6", () => {
+    const one = clientOf("2001:db8:1:2::1")
+    expect(clientOf("2001:db8:1:2:ffff::9")).toBe(one)
+    expect(clientOf("fd00::1", "[2001:db8:1:2:a:b:c:d]:443")).toBe(one)
+    expect(clientOf("fd00::1%eth0", "[2001:db8:1:2::5]")).toBe(one)
+    expect(clientOf("2001:db8:1:3::1")).not.toBe(one)
+    expect(clientOf("fe80::1%eth0")).toBe(clientOf("fe80::1%eth1"))
+    expect(clientOf("::1")).not.toBe(clientOf("0.0.0.1"))
+  })
+
+  it("is unknown where the transport does not tell it", () => {
+    for (const none of [null, "", "/run/castellan.sock"]) expect(clientOf(none, "203.0.113.1")).toBeNull()
+  })
+
+  it("is the last proxy's word, in a header that is given several times", () => {
+    expect(clientOf("10.0.0.1", ["1.1.1.1", "203.0.113.1"])).toBe(four("203.0.113.1"))
+  })
+
+  it("looks at no more than 32 entries", () => {
+    const chain = Array.from({ length: 5_000 }, () => "10.0.0.9").join(",")
+    expect(clientOf("10.0.0.1", `203.0.113.1,${chain}`)).toBe(four("10.0.0.9"))
+  })
+
+  it("is never what a client writes in front of an honest proxy's entry", () => {
+    fc.assert(
+      fc.property(
+        fc.string(),
+        fc.ipV4().filter((ip) => !ip.startsWith("10.") && ip !== "192.0.2.1"),
+        (lie, ip) => {
+          expect(clientOf("10.0.0.1", `${lie}, ${ip}`)).toBe(four(ip))
+        }
+      )
+    )
+  })
+})
+
+describe("the connections of one address", () => {
+  const open = (port: number, host: string) =>
+    Effect.acquireRelease(
+      Effect.async<{ readonly closed: Promise<void>; readonly end: () => void }>((resume) => {
+        const socket = connect(port, host, () =>
+          resume(
+            Effect.succeed({
+              closed: new Promise((done) => socket.once("close", done)),
+              end: () => socket.destroy()
+            })
+          )
+        )
+        socket.on("error", () => {})
+        socket.resume()
+      }),
+      ({ end }) => Effect.sync(end)
+    )
+
+  it.scopedLive("are bounded, and those of others go on", () =>
+    Effect.gen(function* () {
+      const { port } = yield* start({ server: { host: "::", maxConnectionsPerAddress: 2 } })
+      const first = yield* open(port, "127.0.0.1")
+      yield* open(port, "127.0.0.1")
+      const third = yield* open(port, "127.0.0.1")
+      yield* Effect.promise(() => third.closed)
+      const other = yield* Effect.promise(() => fetch(`http://[::1]:${port}/health/live`))
+      expect([other.status, JSON.parse(yield* Effect.promise(() => other.text())).status]).toEqual([
+        200,
+        "live"
+      ])
+      first.end()
+      const again = yield* Effect.retry(
+        Effect.tryPromise(() => fetch(`http://127.0.0.1:${port}/health/live`)),
+        { times: 200 }
+      )
+      expect(again.status).toBe(200)
+    }).pipe(Effect.provide(quiet))
+  )
+
+  it.scopedLive("are not bounded when it is the operator's proxy; all together are", () =>
+    Effect.gen(function* () {
+      const { port } = yield* start({
+        server: { maxConnectionsPerAddress: 1, maxConnections: 3, trustedProxies: ranges("127.0.0.1") }
+      })
+      yield* open(port, "127.0.0.1")
+      yield* open(port, "127.0.0.1")
+      const text = yield* raw(port, ["GET /health/live HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"])
+      expect(parseRaw(text).status).toBe(200)
+      yield* open(port, "127.0.0.1")
+      const fourth = yield* open(port, "127.0.0.1")
+      yield* Effect.promise(() => fourth.closed)
+    }).pipe(Effect.provide(Layer.merge(quiet, Layer.empty)))
+  )
+})
