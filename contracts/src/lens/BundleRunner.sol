@@ -12,23 +12,30 @@ abstract contract BundleRunner is OpValidator {
     /// in order. Only for the lens itself; always reverts, with the measures.
     function run(Probe[] calldata probes, address creator, uint256 cap) external internalOnly {
         Measure[] memory measures = new Measure[](probes.length);
+        bytes[] memory contexts = new bytes[](probes.length);
         uint256 reserve = Frames.reserveFor(probes.length);
         for (uint256 i = 0; i < probes.length; i++) {
-            uint256 limit = probes[i].verificationGas;
-            // Creation and validation are each given the limit.
-            bool affordable = Frames.affords(limit, reserve)
-                && (probes[i].initCode.length == 0 || Frames.affords(2 * limit, reserve));
-            if (!affordable) {
+            if (!_affordable(probes[i], reserve)) {
                 measures[i].stage = Stage.Starved;
                 continue;
             }
-            (, bytes memory result) = address(this).call(abi.encodeCall(this.validate, (i, probes[i], creator, cap)));
+            (bool passed, bytes memory result) =
+                address(this).call(abi.encodeCall(this.validate, (i, probes[i], creator, cap)));
             if (result.length == 0) measures[i].stage = Stage.Starved;
+            else if (passed) (measures[i], contexts[i]) = abi.decode(result, (Measure, bytes));
             else measures[i] = abi.decode(result, (Measure));
         }
         for (uint256 i = 0; i < probes.length; i++) {
             Measure memory m = measures[i];
-            if (m.stage != Stage.Done || probes[i].callData.length == 0) continue;
+            if (m.stage != Stage.Done) continue;
+            if (contexts[i].length != 0) {
+                (, bytes memory result) =
+                    address(this).call(abi.encodeCall(this.execute, (probes[i], m, contexts[i], cap)));
+                if (result.length == 0) m.stage = Stage.Starved;
+                else measures[i] = abi.decode(result, (Measure));
+                continue;
+            }
+            if (probes[i].callData.length == 0) continue;
             bytes memory callData = probes[i].callData;
             if (!Frames.affords(probes[i].callGas, reserve)) {
                 m.stage = Stage.Starved;
@@ -40,6 +47,14 @@ abstract contract BundleRunner is OpValidator {
             if (!ok) m.stage = Stage.Call;
         }
         Frames.revertWith(abi.encode(measures));
+    }
+
+    /// @dev Whether there is gas to give the op's creation, its validation and its paymaster's their limits each.
+    function _affordable(Probe calldata probe, uint256 reserve) private view returns (bool) {
+        uint256 limit = probe.verificationGas;
+        uint256 paymasterGas = probe.paymaster == address(0) ? 0 : probe.paymasterGas;
+        if (!Frames.affords(limit, reserve) || !Frames.affords(paymasterGas, reserve)) return false;
+        return Frames.affords((probe.initCode.length == 0 ? limit : 2 * limit) + paymasterGas, reserve);
     }
 
     /// @dev Calls `run` with `data` for `ops` ops; when that frame runs out of gas, every op is starved.

@@ -9,7 +9,7 @@ import {Chain, Measure, Probe, Stage, WalletState} from "./LensTypes.sol";
 /// @title Measures ERC-4337 ops inside one `eth_call`
 /// @notice Never deployed. A state override puts this code at the EntryPoint's address, the EntryPoint's own code at
 /// `SPARE`, and at the SenderCreator's address a proxy (EIP-1167) that runs this code. Works on the canonical v0.6,
-/// v0.7 and v0.8. Paymasters are not run.
+/// v0.7 and v0.8.
 contract GasLens is BundleRunner {
     /// @dev Bytes of return data kept for all probes together.
     uint256 private constant DATA_CAP_TOTAL = 524_288;
@@ -82,19 +82,24 @@ contract GasLens is BundleRunner {
         list = new Probe[](1);
         Probe memory only = list[0] = probe;
         only.requiredPrefund = claim;
-        only.verificationGas = Math.min(2 * (seen.creationGas + seen.validationGas) + 200_000, only.verificationGas);
+        // On v0.6 the paymaster has its gas of this limit too.
+        uint256 verified = seen.creationGas + seen.validationGas + seen.paymasterGas + seen.postOpGas;
+        only.verificationGas = Math.min(2 * verified + 200_000, only.verificationGas);
         only.callGas = Math.min(2 * seen.callGas + 200_000, only.callGas);
-        granted = 2 * only.verificationGas + only.callGas + Frames.reserveFor(1);
+        only.paymasterGas = Math.min(2 * seen.paymasterGas + 200_000, only.paymasterGas);
+        only.postOpGas = Math.min(2 * seen.postOpGas + 200_000, only.postOpGas);
+        granted = 2 * only.verificationGas + only.callGas + only.paymasterGas + only.postOpGas + Frames.reserveFor(1);
     }
 
     /// @dev What each op and the earlier ones of its wallet claim of the deposit: run alone, it must not count on what
-    /// is gone in their company, or later.
+    /// is gone in their company, or later. A paymaster is told what the op itself costs at most.
     function _claims(Probe[] calldata probes) private pure returns (uint256[] memory claims) {
         address[] memory senders = new address[](probes.length);
         claims = new uint256[](probes.length);
         for (uint256 i = 0; i < probes.length; i++) {
-            senders[i] = probes[i].sender;
             claims[i] = probes[i].requiredPrefund;
+            if (probes[i].paymaster != address(0)) continue;
+            senders[i] = probes[i].sender;
             for (uint256 k = i; k > 0; k--) {
                 if (senders[k - 1] != senders[i]) continue;
                 unchecked {
@@ -111,9 +116,11 @@ contract GasLens is BundleRunner {
         m.creationGas = Math.max(m.creationGas, alone.creationGas);
         m.validationGas = Math.max(m.validationGas, alone.validationGas);
         m.bookkeepingGas = Math.max(m.bookkeepingGas, alone.bookkeepingGas);
+        m.paymasterGas = Math.max(m.paymasterGas, alone.paymasterGas);
         m.coldValidation = true;
         if (alone.stage != Stage.Done) return;
         m.callGas = Math.max(m.callGas, alone.callGas);
+        m.postOpGas = Math.max(m.postOpGas, alone.postOpGas);
         m.coldCall = true;
     }
 }

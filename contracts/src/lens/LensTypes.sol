@@ -7,9 +7,14 @@ pragma solidity 0.8.37;
 /// @param initCode factory ++ calldata, or empty for a deployed wallet
 /// @param validateCall calldata of this EntryPoint version's `validateUserOp`; its third word, missingAccountFunds, is written here
 /// @param callData what the EntryPoint calls the wallet with; empty for no call
-/// @param requiredPrefund wei that the EntryPoint would demand of the wallet
-/// @param verificationGas gas for creation and validation together
+/// @param requiredPrefund wei that the EntryPoint would demand of the wallet, or of the paymaster
+/// @param verificationGas gas for creation and validation together; on v0.6 for the paymaster's validation too, which
+/// has what they leave, and as much once more for its postOp
 /// @param callGas gas for the call
+/// @param paymaster who pays, or zero: the wallet
+/// @param paymasterGas gas for the paymaster's validation; without meaning on v0.6
+/// @param postOpGas gas for its postOp; without meaning on v0.6
+/// @param feePerGas wei per gas unit with which postOp is told what the op has cost
 struct Probe {
     address sender;
     uint256 nonce;
@@ -19,17 +24,23 @@ struct Probe {
     uint256 requiredPrefund;
     uint256 verificationGas;
     uint256 callGas;
+    address paymaster;
+    uint256 paymasterGas;
+    uint256 postOpGas;
+    uint256 feePerGas;
 }
 
 /// @notice Where an op stopped: nowhere; its creation failed; its validation failed; its wallet did not pay; its call
-/// reverted; or too little gas was left to try.
+/// reverted; too little gas was left to try; its paymaster's validation failed; or the paymaster's postOp reverted.
 enum Stage {
     Done,
     Creation,
     Validation,
     Prefund,
     Call,
-    Starved
+    Starved,
+    Paymaster,
+    PostOp
 }
 
 /// @notice What happened to one op.
@@ -41,8 +52,11 @@ enum Stage {
 /// @param validationGas gas of the call to `validateUserOp`
 /// @param bookkeepingGas gas of what the EntryPoint reads and writes around it: the wallet's deposit and nonce
 /// @param callGas gas of the call with `callData`
+/// @param paymasterGas gas of the call to `validatePaymasterUserOp`, and of charging the paymaster's deposit
+/// @param postOpGas gas of the call to `postOp`; 0 when the paymaster asked for none
 /// @param validationData what `validateUserOp` returned
-/// @param shortfall wei that deposit and balance together lack of `requiredPrefund`
+/// @param paymasterData what `validatePaymasterUserOp` returned beside its context
+/// @param shortfall wei that deposit and balance together, or a paymaster's deposit, lack of `requiredPrefund`
 /// @param data return data of the call when done, else the revert data; both cut to a bound
 struct Measure {
     Stage stage;
@@ -53,7 +67,10 @@ struct Measure {
     uint256 validationGas;
     uint256 bookkeepingGas;
     uint256 callGas;
+    uint256 paymasterGas;
+    uint256 postOpGas;
     uint256 validationData;
+    uint256 paymasterData;
     uint256 shortfall;
     bytes data;
 }

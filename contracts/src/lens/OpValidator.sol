@@ -3,25 +3,42 @@ pragma solidity 0.8.37;
 
 import {Frames} from "./Frames.sol";
 import {Measure, Probe, Stage} from "./LensTypes.sol";
-import {StateReader} from "./StateReader.sol";
+import {PaymasterRunner} from "./PaymasterRunner.sol";
 
 /// @title Creates, validates and charges one op as the EntryPoint would, and measures it
-/// @dev The canonical v0.6, v0.7 and v0.8 agree in the storage that is used here: slot 0 maps an account to its deposit
-/// (lowest 112 bits), slot 1 an account and a key to the next sequence.
-abstract contract OpValidator is StateReader {
-    /// @notice The EntryPoint's way to name a failing op.
-    error FailedOp(uint256 opIndex, string reason);
-
-    /// @notice Creates and validates one op as the EntryPoint would. Only for the lens itself. Returns the measure,
-    /// or reverts with it, and so undoes everything, when the op does not pass.
+abstract contract OpValidator is PaymasterRunner {
+    /// @notice Creates and validates one op as the EntryPoint would. Only for the lens itself. Returns the measure and
+    /// what the paymaster wants to be given in postOp, or reverts with the measure, and so undoes everything, when the
+    /// op does not pass.
     function validate(uint256 index, Probe calldata probe, address creator, uint256 cap)
         external
         internalOnly
-        returns (Measure memory m)
+        returns (Measure memory m, bytes memory context)
     {
         if (!Frames.affords(probe.verificationGas, Frames.RESERVE)) _stop(m, Stage.Starved, "");
         if (probe.initCode.length != 0) _create(m, index, probe, creator, cap);
+        uint256 sequence;
+        if (probe.paymaster == address(0)) {
+            sequence = _validatePaying(m, index, probe, cap);
+        } else {
+            _validate(m, index, probe, 0, cap);
+            uint256 before = gasleft();
+            sequence = _useNonce(probe.sender, probe.nonce);
+            m.bookkeepingGas = before - gasleft();
+        }
+        if (m.creationGas + m.validationGas + m.bookkeepingGas > probe.verificationGas) {
+            _fail(m, Stage.Validation, index, "AA26 over verificationGasLimit");
+        }
+        m.nonceAccepted = sequence == uint64(probe.nonce);
+        if (probe.paymaster != address(0)) context = _approve(m, index, probe, cap);
+    }
 
+    /// @dev The validation of a wallet that pays for itself.
+    /// @return the sequence that the EntryPoint would have accepted
+    function _validatePaying(Measure memory m, uint256 index, Probe calldata probe, uint256 cap)
+        private
+        returns (uint256)
+    {
         address sender = probe.sender;
         uint256 slot = uint256(keccak256(abi.encode(sender, 0)));
         uint256 demanded = probe.requiredPrefund;
@@ -43,12 +60,10 @@ abstract contract OpValidator is StateReader {
 
         before = gasleft();
         if (_deposit(slot) < demanded) _fail(m, Stage.Prefund, index, "AA21 didn't pay prefund");
-        uint256 sequence = _charge(slot, demanded, sender, probe.nonce);
+        _charge(slot, demanded);
+        uint256 sequence = _useNonce(sender, probe.nonce);
         m.bookkeepingGas += before - gasleft();
-        if (m.creationGas + m.validationGas + m.bookkeepingGas > probe.verificationGas) {
-            _fail(m, Stage.Validation, index, "AA26 over verificationGasLimit");
-        }
-        m.nonceAccepted = sequence == uint64(probe.nonce);
+        return sequence;
     }
 
     /// @notice At the SenderCreator's address: calls the factory in `initCode` and returns the word that it
@@ -91,34 +106,13 @@ abstract contract OpValidator is StateReader {
         }
     }
 
-    /// @dev Takes `demanded` from the deposit in `slot`, which holds as much, and uses up a nonce.
+    /// @dev Uses up a nonce.
     /// @return sequence the one that the EntryPoint would have accepted
-    function _charge(uint256 slot, uint256 demanded, address sender, uint256 nonce)
-        private
-        returns (uint256 sequence)
-    {
-        uint256 nonceSlot = uint256(keccak256(abi.encode(nonce >> 64, keccak256(abi.encode(sender, 1)))));
+    function _useNonce(address sender, uint256 nonce) private returns (uint256 sequence) {
+        uint256 slot = uint256(keccak256(abi.encode(nonce >> 64, keccak256(abi.encode(sender, 1)))));
         assembly ("memory-safe") {
-            sstore(slot, sub(sload(slot), demanded))
-            sequence := sload(nonceSlot)
-            sstore(nonceSlot, add(sequence, 1))
+            sequence := sload(slot)
+            sstore(slot, add(sequence, 1))
         }
-    }
-
-    function _deposit(uint256 slot) private view returns (uint256 deposit) {
-        assembly ("memory-safe") {
-            deposit := and(sload(slot), 0xffffffffffffffffffffffffffff)
-        }
-    }
-
-    function _fail(Measure memory m, Stage stage, uint256 index, string memory reason) private pure {
-        _stop(m, stage, abi.encodeWithSelector(FailedOp.selector, index, reason));
-    }
-
-    /// @dev Ends the frame and undoes it; the measure is its revert data.
-    function _stop(Measure memory m, Stage stage, bytes memory data) private pure {
-        m.stage = stage;
-        m.data = data;
-        Frames.revertWith(abi.encode(m));
     }
 }

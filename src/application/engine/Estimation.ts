@@ -145,7 +145,8 @@ const look = (
           callData: op.callData,
           requiredPrefund: prefund,
           verificationGas,
-          callGas
+          callGas,
+          paymaster: null
         }
       })
     }

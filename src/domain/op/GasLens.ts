@@ -23,12 +23,28 @@ export interface Probe {
   readonly validateCall: Hex.Hex
   /** What the EntryPoint calls the wallet with; may be empty. */
   readonly callData: Hex.Hex
-  /** Wei. What the EntryPoint would demand of deposit and balance for this op. */
+  /** Wei. What the EntryPoint would demand for this op: of the wallet's deposit and balance, or of the paymaster's deposit. */
   readonly requiredPrefund: bigint
-  /** Gas for creation and validation together: generous to measure, the declared limit to re-simulate. */
+  /**
+   * Gas for creation and validation together: generous to measure, the declared limit to re-simulate. On v0.6 the
+   * paymaster's validation has what they leave of it, and its postOp as much once more.
+   */
   readonly verificationGas: bigint
   /** Gas for the call: generous to measure, the declared limit to re-simulate. */
   readonly callGas: bigint
+  /** Null: the wallet pays. */
+  readonly paymaster: PaymasterProbe | null
+}
+
+/** The paymaster of an op to measure. Its data are in `validateCall`. */
+export interface PaymasterProbe {
+  readonly address: Address.Address
+  /** Gas for its validation: generous to measure, the declared limit to re-simulate. Without meaning on v0.6. */
+  readonly validationGas: bigint
+  /** Gas for its postOp, in the same way. */
+  readonly postOpGas: bigint
+  /** Wei per gas unit, with which postOp is told the op's cost; at most a uint128. */
+  readonly feePerGas: bigint
 }
 
 /** What one `eth_call` is to find out. */
@@ -36,7 +52,7 @@ export interface Request {
   readonly entryPoint: Address.Address
   /** In the order of the bundle: all are validated first, then all are executed. May be empty. */
   readonly probes: ReadonlyArray<Probe>
-  /** Wallets whose state before the probes is reported; repeats are allowed and answered each. */
+  /** Wallets and paymasters whose state before the probes is reported; repeats are allowed and answered each. */
   readonly wallets: ReadonlyArray<Address.Address>
   /** uint192 nonce keys whose sequences are reported for each wallet; absent: `defaultNonceKeys`. */
   readonly nonceKeys?: ReadonlyArray<bigint>
@@ -51,9 +67,11 @@ export const defaultNonceKeys: ReadonlyArray<bigint> = Array.from({ length: 16 }
  * Where an op stopped. `ok`: it ran to its end. `creation`, `validation`, `call`: that frame reverted, `data` is
  * its own revert data (or a `FailedOp(index, "AAxx ...")` where the EntryPoint itself would refuse). `prefund`:
  * the wallet did not pay what was demanded. `starved`: the `eth_call` had too little gas left to give the op's
- * frames what the probe grants; says nothing about the op: ask again with fewer probes or less gas each.
+ * frames what the probe grants; says nothing about the op: ask again with fewer probes or less gas each. `paymaster`:
+ * the paymaster's validation reverted, or the EntryPoint would refuse its answer; `postOp`: its postOp reverted, and the
+ * call is undone with it.
  */
-export type Stage = "ok" | "creation" | "validation" | "prefund" | "call" | "starved"
+export type Stage = "ok" | "creation" | "validation" | "prefund" | "call" | "starved" | "paymaster" | "postOp"
 
 /** What happened to one probe. Gas figures are those of the frames as the EntryPoint calls them. */
 export interface Measure {
@@ -73,15 +91,24 @@ export interface Measure {
   /** What the EntryPoint reads and writes around the validation: the wallet's deposit and nonce. */
   readonly bookkeepingGas: bigint
   readonly callGas: bigint
+  /** The paymaster's validation, and the charging of its deposit; 0 without one. */
+  readonly paymasterGas: bigint
+  /** 0 when there is no paymaster, or it wants no postOp. */
+  readonly postOpGas: bigint
   /** As the wallet returned it (ERC-4337): see `parseValidationData`. */
   readonly validationData: bigint
-  /** Wei that deposit and balance together lack of `requiredPrefund`; the wallet was asked for what it has. */
+  /** As the paymaster returned it. */
+  readonly paymasterData: bigint
+  /**
+   * Wei that deposit and balance together lack of `requiredPrefund`, or the paymaster's deposit alone; who pays was
+   * asked for what there is.
+   */
   readonly shortfall: bigint
   /** Return data of the call when `ok`, else the revert data; cut at 16 KiB (less when there are more than 32 probes). */
   readonly data: Hex.Hex
 }
 
-/** A wallet before the probes. */
+/** A wallet, or a paymaster, before the probes. */
 export interface WalletState {
   /** Wei at the EntryPoint. */
   readonly deposit: bigint
@@ -134,7 +161,7 @@ export const spare: Address.Address = Address.unsafe("0xFc2FE12c3c1D4992B9A04543
 
 const abi = new Interface([
   `function measure(
-    (address sender, uint256 nonce, bytes initCode, bytes validateCall, bytes callData, uint256 requiredPrefund, uint256 verificationGas, uint256 callGas)[] probes,
+    (address sender, uint256 nonce, bytes initCode, bytes validateCall, bytes callData, uint256 requiredPrefund, uint256 verificationGas, uint256 callGas, address paymaster, uint256 paymasterGas, uint256 postOpGas, uint256 feePerGas)[] probes,
     address[] wallets, uint192[] keys, address beacon, address creator
   )`
 ])
@@ -142,14 +169,20 @@ const abi = new Interface([
 /**
  * Calldata of the `eth_call` to the EntryPoint. `Left` for a number out of its range or text that is no hex. The call
  * comes from the EOA that will submit (tx.origin). It wants gas: beside what all ops really use, twice when there are
- * several, what one probe grants (verificationGas twice if it creates) and 100,000 + 30,000 per probe must be left.
+ * several, what one probe grants (verificationGas twice if it creates, the paymaster's two) and 100,000 + 30,000 per probe must be left.
  */
 export const encodeCall = (request: Request): Either.Either<Hex.Hex, GasLensError> =>
   Either.try({
     try: () =>
       Hex.unsafe(
         abi.encodeFunctionData("measure", [
-          request.probes,
+          request.probes.map(({ paymaster, ...probe }) => ({
+            ...probe,
+            paymaster: paymaster?.address ?? Address.zero,
+            paymasterGas: paymaster?.validationGas ?? 0n,
+            postOpGas: paymaster?.postOpGas ?? 0n,
+            feePerGas: paymaster?.feePerGas ?? 0n
+          })),
           request.wallets,
           request.nonceKeys ?? defaultNonceKeys,
           request.beacon ?? Address.zero,
@@ -162,7 +195,16 @@ export const encodeCall = (request: Request): Either.Either<Hex.Hex, GasLensErro
       })
   })
 
-const stages: ReadonlyArray<Stage> = ["ok", "creation", "validation", "prefund", "call", "starved"]
+const stages: ReadonlyArray<Stage> = [
+  "ok",
+  "creation",
+  "validation",
+  "prefund",
+  "call",
+  "starved",
+  "paymaster",
+  "postOp"
+]
 
 /** keccak256 of no bytes: the EXTCODEHASH of an account that has no code. */
 const emptyCodeHash = "0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470"
@@ -190,9 +232,12 @@ const measureAt = {
   validationGas: 160,
   bookkeepingGas: 192,
   callGas: 224,
-  validationData: 256,
-  shortfall: 288,
-  data: 320
+  paymasterGas: 256,
+  postOpGas: 288,
+  validationData: 320,
+  paymasterData: 352,
+  shortfall: 384,
+  data: 416
 }
 
 const rowsOf = (answer: Words.Cursor, at: number): Iterable<Words.Cursor> => {
@@ -212,7 +257,7 @@ const overlaps = (answer: Words.Cursor): boolean => {
     if (left < 0n) return true
   }
   for (const row of rowsOf(answer, measuresAt)) {
-    left -= 416n + Words.readUint(Words.readTail(row, measureAt.data), 0)
+    left -= 512n + Words.readUint(Words.readTail(row, measureAt.data), 0)
     if (left < 0n) return true
   }
   return false
@@ -250,7 +295,10 @@ const readMeasure = (row: Words.Cursor): Measure | null => {
     validationGas: Words.readUint(row, measureAt.validationGas),
     bookkeepingGas: Words.readUint(row, measureAt.bookkeepingGas),
     callGas: Words.readUint(row, measureAt.callGas),
+    paymasterGas: Words.readUint(row, measureAt.paymasterGas),
+    postOpGas: Words.readUint(row, measureAt.postOpGas),
     validationData: Words.readUint(row, measureAt.validationData),
+    paymasterData: Words.readUint(row, measureAt.paymasterData),
     shortfall: Words.readUint(row, measureAt.shortfall),
     data: Words.readBytes(row, measureAt.data)
   }
@@ -266,7 +314,10 @@ const writeMeasure = (measure: Measure): Words.Part =>
     Words.uint(measure.validationGas),
     Words.uint(measure.bookkeepingGas),
     Words.uint(measure.callGas),
+    Words.uint(measure.paymasterGas),
+    Words.uint(measure.postOpGas),
     Words.uint(measure.validationData),
+    Words.uint(measure.paymasterData),
     Words.uint(measure.shortfall),
     Words.bytes(measure.data)
   ])

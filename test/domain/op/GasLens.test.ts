@@ -8,6 +8,7 @@ import * as Hex from "../../../src/domain/evm/Hex.js"
 import * as EntryPoint from "../../../src/domain/op/EntryPoint.js"
 import { gasLensRuntime } from "../../../src/domain/op/GasLens.generated.js"
 import * as GasLens from "../../../src/domain/op/GasLens.js"
+import { toProbe } from "../../support/lens/Abis.js"
 
 const abi = new Interface(lens.abi)
 const entryPoint = EntryPoint.canonical["v0.7"]
@@ -27,7 +28,15 @@ const probes: fc.Arbitrary<GasLens.Probe> = fc.record({
   callData: bytes,
   requiredPrefund: uint(256n),
   verificationGas: uint(256n),
-  callGas: uint(256n)
+  callGas: uint(256n),
+  paymaster: fc.option(
+    fc.record({
+      address: addresses,
+      validationGas: uint(256n),
+      postOpGas: uint(256n),
+      feePerGas: uint(256n)
+    })
+  )
 })
 
 describe("a request to the lens", () => {
@@ -42,7 +51,9 @@ describe("a request to the lens", () => {
           const data = GasLens.encodeCall({ entryPoint, probes: list, wallets, nonceKeys, beacon })
           const creator = EntryPoint.senderCreator(entryPoint)
           expect(data).toEqual(
-            Either.right(abi.encodeFunctionData("measure", [list, wallets, nonceKeys, beacon, creator]))
+            Either.right(
+              abi.encodeFunctionData("measure", [list.map(toProbe), wallets, nonceKeys, beacon, creator])
+            )
           )
         }
       )
@@ -74,7 +85,7 @@ describe("a request to the lens", () => {
 
 describe("an answer of the lens", () => {
   const measures = fc.record({
-    stage: fc.nat(5),
+    stage: fc.nat(7),
     nonceAccepted: fc.boolean(),
     coldValidation: fc.boolean(),
     coldCall: fc.boolean(),
@@ -82,7 +93,10 @@ describe("an answer of the lens", () => {
     validationGas: uint(256n),
     bookkeepingGas: uint(256n),
     callGas: uint(256n),
+    paymasterGas: uint(256n),
+    postOpGas: uint(256n),
     validationData: uint(256n),
+    paymasterData: uint(256n),
     shortfall: uint(256n),
     data: bytes
   })
@@ -101,7 +115,7 @@ describe("an answer of the lens", () => {
     implementation: addresses,
     implementationHash: words
   })
-  const stages = ["ok", "creation", "validation", "prefund", "call", "starved"]
+  const stages = ["ok", "creation", "validation", "prefund", "call", "starved", "paymaster", "postOp"]
 
   it("is read as the contract's own ABI writes it", () => {
     fc.assert(
@@ -149,7 +163,7 @@ describe("an answer of the lens", () => {
     }
     for (const text of ["", "0x", "0x00", "zz", "null", `0x${"ff".repeat(1000)}`, whole.slice(0, 700)])
       refused(text)
-    refused(abi.encodeFunctionResult("measure", [chain, [], [{ ...measure, stage: 6 }]]))
+    refused(abi.encodeFunctionResult("measure", [chain, [], [{ ...measure, stage: 8 }]]))
     fc.assert(fc.property(bytes, (text) => refused(text)))
     fc.assert(
       fc.property(fc.nat(whole.length - 3), fc.nat(15), (at, digit) => {

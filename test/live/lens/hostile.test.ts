@@ -5,7 +5,7 @@ import * as Hex from "../../../src/domain/evm/Hex.js"
 import * as EntryPoint from "../../../src/domain/op/EntryPoint.js"
 import type * as GasLens from "../../../src/domain/op/GasLens.js"
 import { artifact } from "../../../src/hosts/cli/deploy/Artifacts.js"
-import { npmInterface, tokenAbi } from "../../support/lens/Abis.js"
+import { npmInterface, tokenAbi, toProbe } from "../../support/lens/Abis.js"
 import { compileBeside } from "../../support/lens/Solidity.js"
 import { created, ecdsaWallet, execute, opOf, type TestWallet } from "../../support/lens/Wallets.js"
 import { dummyEcdsa, type Op, World } from "../../support/lens/World.js"
@@ -147,13 +147,19 @@ describe.each(EntryPoint.versions)("beside a hostile wallet on %s", (version) =>
   it("the lens's own functions do not exist for wallets", async () => {
     const entryPoint = world.entryPoint(version)
     const creator = EntryPoint.senderCreator(entryPoint)
-    const measure = lensAbi.encodeFunctionData("measure", [[honest], [], [], zero, creator])
-    const run = lensAbi.encodeFunctionData("run", [[honest], creator, 10])
-    const validate = lensAbi.encodeFunctionData("validate", [0, honest, creator, 10])
+    const measure = lensAbi.encodeFunctionData("measure", [[toProbe(honest)], [], [], zero, creator])
+    const run = lensAbi.encodeFunctionData("run", [[toProbe(honest)], creator, 10])
+    const validate = lensAbi.encodeFunctionData("validate", [0, toProbe(honest), creator, 10])
+    const execute = lensAbi.encodeFunctionData("execute", [
+      toProbe(honest),
+      { ...undisturbed, stage: 0 },
+      "0x12",
+      10
+    ])
     const create = lensAbi.encodeFunctionData("createSender", [
       `${victim.address}${honest.callData.slice(2)}`
     ])
-    for (const data of [measure, run, validate, create]) {
+    for (const data of [measure, run, validate, execute, create]) {
       const act = { kind: 4, target: entryPoint, data }
       expect([...called(await beside(act, act))]).toEqual([false, "0x"])
     }
@@ -162,7 +168,11 @@ describe.each(EntryPoint.versions)("beside a hostile wallet on %s", (version) =>
   it("a wallet that acts as the EntryPoint through delegateAndRevert leaves no trace", async () => {
     if (version === "v0.6") return
     const entryPoint = world.entryPoint(version)
-    const run = lensAbi.encodeFunctionData("run", [[honest], EntryPoint.senderCreator(entryPoint), 10])
+    const run = lensAbi.encodeFunctionData("run", [
+      [toProbe(honest)],
+      EntryPoint.senderCreator(entryPoint),
+      10
+    ])
     const go = new Interface(compiled("Puppet").abi).encodeFunctionData("go", [entryPoint, run])
     const data = npmInterface(version, "EntryPoint").encodeFunctionData("delegateAndRevert", [puppet, go])
     const act = { kind: 4, target: entryPoint, data }

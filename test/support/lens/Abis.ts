@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { AbiCoder, Interface, toBeHex } from "ethers"
 import type { Version } from "../../../src/domain/op/EntryPoint.js"
+import type { Probe } from "../../../src/domain/op/GasLens.js"
 import type { UserOperation } from "../../../src/domain/op/UserOperation.js"
 import { artifact } from "../../../src/hosts/cli/deploy/Artifacts.js"
 
@@ -35,6 +36,15 @@ export const toTuple = (version: Version, op: UserOperation): ReadonlyArray<unkn
         op.paymasterAndData,
         op.signature
       ]
+
+/** A probe as the lens's ABI takes it. */
+export const toProbe = ({ paymaster, ...probe }: Probe) => ({
+  ...probe,
+  paymaster: paymaster?.address ?? `0x${"00".repeat(20)}`,
+  paymasterGas: paymaster?.validationGas ?? 0n,
+  postOpGas: paymaster?.postOpGas ?? 0n,
+  feePerGas: paymaster?.feePerGas ?? 0n
+})
 
 const npmArtifact = (version: Version, name: string): { abi: []; bytecode: string } =>
   JSON.parse(

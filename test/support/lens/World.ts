@@ -12,7 +12,9 @@ import {
 import * as Address from "../../../src/domain/evm/Address.js"
 import * as Hex from "../../../src/domain/evm/Hex.js"
 import type { Version } from "../../../src/domain/op/EntryPoint.js"
+import * as Gas from "../../../src/domain/op/Gas.js"
 import * as GasLens from "../../../src/domain/op/GasLens.js"
+import * as PaymasterData from "../../../src/domain/op/PaymasterData.js"
 import * as Proof from "../../../src/domain/op/Proof.js"
 import { hash, type UserOperation } from "../../../src/domain/op/UserOperation.js"
 import { type Anvil, startAnvil } from "../../../src/hosts/cli/Anvil.js"
@@ -28,6 +30,8 @@ export interface Given {
   readonly verificationGas?: bigint
   readonly callGas?: bigint
   readonly requiredPrefund?: bigint
+  readonly paymasterGas?: bigint
+  readonly postOpGas?: bigint
 }
 
 /** What the real EntryPoint made of a bundle. */
@@ -281,17 +285,25 @@ export class World {
 
   /** The op as the lens takes it. */
   async probe(version: Version, op: Op, given: Given = {}): Promise<GasLens.Probe> {
+    const paymaster = PaymasterData.read(version, op.paymasterAndData)
     return {
       sender: op.sender,
       nonce: op.nonce,
       initCode: op.initCode,
       validateCall: this.validateCall(version, op, await this.userOpHash(version, op)),
       callData: op.callData,
-      requiredPrefund:
-        given.requiredPrefund ??
-        (op.callGasLimit + op.verificationGasLimit + op.preVerificationGas) * op.maxFeePerGas,
+      requiredPrefund: given.requiredPrefund ?? Gas.requiredPrefund(version, op),
       verificationGas: given.verificationGas ?? 5_000_000n,
-      callGas: given.callGas ?? 10_000_000n
+      callGas: given.callGas ?? 10_000_000n,
+      paymaster:
+        paymaster === null
+          ? null
+          : {
+              address: paymaster.paymaster,
+              validationGas: given.paymasterGas ?? 3_000_000n,
+              postOpGas: given.postOpGas ?? 3_000_000n,
+              feePerGas: op.maxFeePerGas
+            }
     }
   }
   /** One look at these ops in order. */
