@@ -1,11 +1,10 @@
+import { pow } from "@noble/curves/abstract/modular"
 import { p256 } from "@noble/curves/p256"
 import * as Either from "effect/Either"
 import * as Hex from "./Hex.js"
 import * as Uint from "./Uint.js"
 
 /** The curve of passkeys, NIST P-256 (secp256r1). Nothing else in the project computes on it. */
-
-const Point = p256.ProjectivePoint
 
 /** A point of the curve in affine coordinates. */
 export interface PublicKey {
@@ -24,21 +23,26 @@ const field = 0xffffffff00000001000000000000000000000000ffffffffffffffffffffffff
 
 const b = 0x5ac635d8aa3a93e7b3ebbd55769886bc651d06b0cc53b0f63bce3c3e27d2604bn
 
+const cube = (x: bigint): bigint => (((x * x - 3n) * x + b) % field) + field
+
 /** Whether the coordinates are those of a point, y^2 = x^3 - 3x + b, both below the prime. */
 export const isPublicKey = ({ x, y }: PublicKey): boolean => {
   const [px, py] = [BigInt(x), BigInt(y)]
-  return px < field && py < field && (py * py - px * px * px + 3n * px - b) % field === 0n
+  return px < field && py < field && (py * py - cube(px)) % field === 0n
 }
 
 /** The point of these hex digits in the form of SEC 1: 04 || X || Y, or 02 or 03 || X; null when it is none. */
 export const fromPoint = (digits: string): PublicKey | null => {
-  if (/^04[0-9a-f]{128}$/.test(digits)) {
-    const key = { x: word(digits.slice(2, 66)), y: word(digits.slice(66)) }
-    return isPublicKey(key) ? key : null
-  }
-  if (!/^0[23][0-9a-f]{64}$/.test(digits)) return null
-  const whole = Either.getOrNull(Either.try(() => Point.fromHex(digits).toHex(false)))
-  return whole === null ? null : fromPoint(whole)
+  if (!/^(?:04[0-9a-f]{128}|0[23][0-9a-f]{64})$/.test(digits)) return null
+  const x = word(digits.slice(2, 66))
+  const y = digits.startsWith("04") ? word(digits.slice(66)) : yOf(BigInt(x), digits.startsWith("03"))
+  return isPublicKey({ x, y }) ? { x, y } : null
+}
+
+/** The y of this sign above x, if there is one: the prime is 3 modulo 4, so a power is the root. */
+const yOf = (x: bigint, odd: boolean): Hex.Bytes32 => {
+  const root = pow(cube(x), (field + 1n) / 4n, field)
+  return word(Uint.toWord((root % 2n === 1n) === odd ? root : field - root))
 }
 
 const word = (digits: string): Hex.Bytes32 => Hex.unsafe32(`0x${digits}`)

@@ -1,0 +1,176 @@
+import { createPublicKey, generateKeyPairSync } from "node:crypto"
+import { describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
+import * as fc from "fast-check"
+import * as Hex from "../../../src/domain/evm/Hex.js"
+import * as Passkey from "../../../src/domain/wallet/Passkey.js"
+import {
+  cose,
+  coseMembers,
+  encodings,
+  halves,
+  type Members,
+  spellings,
+  spki
+} from "../../support/passkeys/Encodings.js"
+import { newPasskey } from "../../support/suite/Keys.js"
+
+const passkeys = Array.from({ length: 4 }, newPasskey)
+const [first = newPasskey(), second = newPasskey()] = passkeys
+const keyOf = ({ publicKey }: typeof first) => ({
+  x: Hex.unsafe32(publicKey.x),
+  y: Hex.unsafe32(publicKey.y)
+})
+const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64")
+const whole = (passkey: typeof first) => base64(Buffer.concat([...halves(passkey)]))
+const refusal = (...entries: ReadonlyArray<string>) => Either.getOrThrow(Either.flip(Passkey.parse(entries)))
+
+describe("A passkey's public key", () => {
+  const encoded = passkeys.flatMap((passkey) =>
+    Object.entries(encodings(passkey, createPublicKey(passkey.privateKey))).map(
+      ([name, bytes]) => [name, bytes, keyOf(passkey)] as const
+    )
+  )
+
+  it.each(encoded)("is read from %s", (_, bytes, key) => {
+    for (const text of spellings(bytes)) expect(Passkey.parse([text])).toEqual(Either.right([key]))
+  })
+
+  it("is X and Y where these are the only two entries of 32 bytes", () => {
+    const [x, y] = halves(first).map(base64)
+    expect(Passkey.parse([x ?? "", y ?? ""])).toEqual(Either.right([keyOf(first)]))
+    const lone = "32 bytes are one coordinate: the only two entries are then X and Y"
+    expect(refusal(x ?? "")).toEqual({ index: 0, message: lone })
+    expect(refusal(whole(second), x ?? "")).toEqual({ index: 1, message: lone })
+    expect(refusal(x ?? "", y ?? "", whole(second))).toEqual({ index: 0, message: lone })
+    expect(refusal(y ?? "", x ?? "").message).toBe("the coordinates are of no point of the curve P-256")
+  })
+
+  it("is one of several, in the order given, whatever their encodings", () => {
+    fc.assert(
+      fc.property(fc.shuffledSubarray([0, 1, 2, 3]), fc.nat(), (order, choice) => {
+        const chosen = order.flatMap((index) => passkeys[index] ?? [])
+        const entries = chosen.map((passkey, at) => {
+          const all = Object.values(encodings(passkey, createPublicKey(passkey.privateKey)))
+          return base64(all[(choice + at) % all.length] ?? Buffer.alloc(0))
+        })
+        expect(Passkey.parse(entries)).toEqual(Either.right(chosen.map(keyOf)))
+      })
+    )
+  })
+
+  it("is refused when it comes twice, in whatever encodings", () => {
+    const spellingsOfFirst = Object.values(encodings(first, createPublicKey(first.privateKey))).map(base64)
+    for (const again of spellingsOfFirst)
+      expect(refusal(whole(first), whole(second), again)).toEqual({
+        index: 2,
+        message: "entry 0 is the same key"
+      })
+  })
+
+  const [x, y] = halves(first)
+  const off = Buffer.from(y)
+  off[31] = (off[31] ?? 0) ^ 1
+  const curve = (namedCurve: string) => spki(generateKeyPairSync("ec", { namedCurve }).publicKey)
+  const changed = (label: number, value: Members[number][1] | null) =>
+    cose(
+      coseMembers(first).flatMap(([each, is]) =>
+        each !== label ? [[each, is] as const] : value === null ? [] : [[each, value] as const]
+      )
+    )
+  const [offCurve, noSpki, otherDer, noCose, otherCose] = [
+    "the coordinates are of no point of the curve P-256",
+    "the DER is no SubjectPublicKeyInfo of a point of the curve P-256",
+    "the DER is a key of another algorithm or curve than P-256",
+    "the CBOR is no COSE_Key of a point of the curve P-256",
+    "the COSE_Key is of another type, curve or algorithm than ES256 on P-256"
+  ] as const
+
+  it.each([
+    ["off the curve", Buffer.concat([x, off]), offCurve],
+    ["off the curve, uncompressed", Buffer.concat([Buffer.from([4]), x, off]), offCurve],
+    ["zero", Buffer.alloc(64), offCurve],
+    ["no x of the curve", Buffer.concat([Buffer.from([2]), Buffer.alloc(32, 255)]), offCurve],
+    ["of secp256k1", curve("secp256k1"), otherDer],
+    ["of P-384", curve("P-384"), otherDer],
+    ["of Ed25519", spki(generateKeyPairSync("ed25519").publicKey), otherDer],
+    ["of RSA", spki(generateKeyPairSync("rsa", { modulusLength: 1024 }).publicKey), otherDer],
+    [
+      "DER with a byte behind it",
+      Buffer.concat([spki(createPublicKey(first.privateKey)), x.subarray(0, 1)]),
+      noSpki
+    ],
+    ["DER that ends early", spki(createPublicKey(first.privateKey)).subarray(0, -1), noSpki],
+    ["COSE of another type", changed(1, 1), otherCose],
+    ["COSE of another algorithm", changed(3, -35), otherCose],
+    ["COSE of another curve", changed(-1, 2), otherCose],
+    ["COSE without a curve", changed(-1, null), otherCose],
+    ["COSE without X", changed(-2, null), noCose],
+    ["COSE without Y", changed(-3, null), noCose],
+    ["COSE with a Y off the curve", changed(-3, new Uint8Array(off)), noCose],
+    ["COSE with a short X", changed(-2, new Uint8Array(x.subarray(1))), noCose],
+    ["COSE with a byte behind it", Buffer.concat([cose(coseMembers(first)), Buffer.alloc(1)]), noCose],
+    ["COSE that ends early", cose(coseMembers(first)).subarray(0, -1), noCose]
+  ])("is refused when it is %s", (_, bytes, message) => {
+    expect(refusal(base64(bytes))).toEqual({ index: 0, message })
+  })
+
+  it("is read from a COSE_Key without an algorithm, with other members, in any order", () => {
+    expect(Passkey.parse([base64(changed(3, null))])).toEqual(Either.right([keyOf(first)]))
+    const more = cose([[2, new Uint8Array(40)], ...coseMembers(first).toReversed(), [4, false]])
+    expect(Passkey.parse([base64(more)])).toEqual(Either.right([keyOf(first)]))
+  })
+
+  const map = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex")
+  const [xs, ys] = [x.toString("hex"), y.toString("hex")]
+  const rest = `20 01 21 5820 ${xs} 22 5820 ${ys}`
+  it.each([
+    ["a label twice", map(`a5 01 02 01 02 ${rest}`)],
+    ["an integer in a longer form", map(`a4 01 18 02 ${rest}`)],
+    ["a map of indefinite length", map(`bf 01 02 ${rest} ff`)],
+    ["a length beyond the end", map(`a4 01 02 20 01 21 5820 ${xs} 22 5a ffffffff ${ys}`)],
+    ["a member that is a list", map(`a5 01 02 04 80 ${rest}`)],
+    ["a label that is text", map(`a5 01 02 6161 00 ${rest}`)],
+    ["more members than it has", map(`b7 01 02 ${rest}`)]
+  ])("is refused as a COSE_Key with %s", (_, bytes) => {
+    expect(refusal(base64(bytes)).message).toBe(noCose)
+  })
+
+  it("is refused as anything else, with the entry and what was expected", () => {
+    expect(refusal(whole(first), "AQID").index).toBe(1)
+    expect(refusal("AQID").message).toBe(
+      "expected X || Y (64 bytes), 04 || X || Y (65), a compressed point (33), SubjectPublicKeyInfo in DER or a COSE_Key in CBOR, but the entry has 3 bytes"
+    )
+    expect(refusal("").message).toContain("but the entry has 0 bytes")
+    expect(refusal("a b").message).toBe("expected base64 or base64url, without white space")
+    expect(refusal("A".repeat(1025)).message).toBe("expected at most 1024 characters")
+  })
+
+  it("of any bytes is a key or a refusal", () => {
+    const start = fc.constantFrom("", "02", "04", "30", "3059", "a5", "a5010203", "bf")
+    fc.assert(
+      fc.property(start, fc.uint8Array({ maxLength: 120 }), (begin, bytes) => {
+        const text = base64(Buffer.concat([Buffer.from(begin, "hex"), bytes]))
+        const read = Passkey.parse([text])
+        if (Either.isLeft(read)) expect(read.left.index).toBe(0)
+      }),
+      { numRuns: 2_000 }
+    )
+    fc.assert(fc.property(fc.array(fc.string()), (entries) => Either.isEither(Passkey.parse(entries))))
+    expect(Passkey.parse([])).toEqual(Either.right([]))
+  })
+
+  it("is read from the COSE_Key of the WebAuthn specification's test vectors", () => {
+    // W3C Web Authentication Level 3, section 16, "ES256 Credential with No Attestation" (W3C Document License).
+    const published =
+      "a5010203262001215820afefa16f97ca9b2d23eb86ccb64098d20db90856062eb249c33a9b672f26df61225820930a56b87a2fca66334b03458abf879717c12cc68ed73290af2e2664796b9220"
+    expect(Passkey.parse([base64(Buffer.from(published, "hex"))])).toEqual(
+      Either.right([
+        {
+          x: "0xafefa16f97ca9b2d23eb86ccb64098d20db90856062eb249c33a9b672f26df61",
+          y: "0x930a56b87a2fca66334b03458abf879717c12cc68ed73290af2e2664796b9220"
+        }
+      ])
+    )
+  })
+})
