@@ -306,6 +306,12 @@ export const catalogue = {
     "The bundler of this chain does not take the operation. Nothing was sent.",
     "See details for its reason."
   ),
+  aggregator_refused: entry(
+    422,
+    "the aggregator refused the signature",
+    "settings.aggregator does not verify the operation's signature. Nothing was sent.",
+    "Name the aggregator of the wallet, and sign as it asks."
+  ),
   outcome_unknown: entry(
     422,
     "transaction not confirmed in time",

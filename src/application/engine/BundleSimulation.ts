@@ -6,7 +6,7 @@ import * as FailedOp from "../../domain/op/FailedOp.js"
 import * as Outcome from "../../domain/op/Outcome.js"
 import type * as Payback from "../../domain/op/Payback.js"
 import * as UserOperation from "../../domain/op/UserOperation.js"
-import type { SignedOp } from "../ports/Bundler.js"
+import type { Aggregate, SignedOp } from "../ports/Bundler.js"
 import {
   type Call,
   type CallResult,
@@ -15,7 +15,7 @@ import {
   type SimulatedCall
 } from "../ports/ChainRpc.js"
 
-/** A `handleOps` transaction as it would be sent now. */
+/** A bundle's transaction as it would be sent now. */
 export interface Simulation {
   readonly chain: ChainClient
   readonly version: Version
@@ -23,19 +23,28 @@ export interface Simulation {
   /** The submitting EOA, also the beneficiary. */
   readonly submitter: Address
   readonly ops: ReadonlyArray<SignedOp>
+  /** Null: each op has its own signature. */
+  readonly aggregate: Aggregate | null
   /** Gas limit of the transaction. */
   readonly gas: bigint
 }
 
-const callOf = ({ entryPoint, gas, submitter, version }: Simulation, ops: Simulation["ops"]): Call => ({
-  from: submitter,
-  to: entryPoint,
-  data: UserOperation.handleOps(
-    version,
-    ops.map(({ op }) => op),
-    submitter
-  ),
-  gas
+/** Calldata of the transaction: `handleOps`, or `handleAggregatedOps` with the ops as its one group. */
+export const dataOf = (
+  { aggregate, submitter, version }: Pick<Simulation, "aggregate" | "submitter" | "version">,
+  signed: Simulation["ops"]
+): Hex.Hex => {
+  const ops = signed.map(({ op }) => op)
+  return aggregate === null
+    ? UserOperation.handleOps(version, ops, submitter)
+    : UserOperation.handleAggregatedOps(version, [{ ...aggregate, ops }], submitter)
+}
+
+const callOf = (simulation: Simulation, ops: Simulation["ops"]): Call => ({
+  from: simulation.submitter,
+  to: simulation.entryPoint,
+  data: dataOf(simulation, ops),
+  gas: simulation.gas
 })
 
 /** What a simulation says of a bundle. */
@@ -104,6 +113,11 @@ export const run = (simulation: Simulation): Effect.Effect<Verdict, ChainRpcErro
     const whole = yield* simulateCall(chain, callOf(simulation, ops))
     const refused = refusedIn(simulation, ops, whole)
     if (whole.success || refused.size > 0) return { refused, gas: gasOf(simulation, whole) }
+    if (simulation.aggregate !== null) {
+      // One signature is that of all of them: it proves no part.
+      for (const { userOpHash } of ops) refused.set(userOpHash, whole.data)
+      return { refused, gas: null }
+    }
     let [passing, reverting, data] = [0, ops.length, whole.data]
     while (reverting - passing > 1) {
       const middle = (passing + reverting) >> 1

@@ -141,6 +141,8 @@ export const make = ({ bundlers, hands, journal }: Dependencies): Bundler["Type"
   return {
     submit: (bundle) =>
       Effect.gen(function* () {
+        if (bundle.aggregate !== null)
+          return yield* fail("refusedByBundler", "it takes no ops of aggregators")
         const client = yield* clientFor(bundle)
         const head = yield* Effect.mapError(bundle.chain.block("latest"), ofNode)
         if (head === null) return yield* fail("nodeFailed", "the node knows no latest block")

@@ -1,12 +1,14 @@
 import * as Effect from "effect/Effect"
 import * as Hex from "../../domain/evm/Hex.js"
+import type { Dependencies } from "../../domain/op/Dependencies.js"
 import * as Outcome from "../../domain/op/Outcome.js"
+import * as Ledger from "../../domain/wallet/Ledger.js"
 import type { Decoding } from "../Decoding.js"
 import type { Failure } from "../Failure.js"
 import type { Receipt } from "../ports/ChainRpc.js"
 import type { Executed, OperationResult } from "../TransactionResult.js"
 import { refuseAll } from "./Elements.js"
-import type { Outcomes } from "./Submission.js"
+import { dependencyFailed, type Outcomes } from "./Submission.js"
 
 /** The fields that every transaction result shares. All empty when nothing was sent. */
 export const transactionFields = (receipts: ReadonlyArray<Receipt>, decoding: Decoding) => {
@@ -25,7 +27,12 @@ export const transactionFields = (receipts: ReadonlyArray<Receipt>, decoding: De
 export type Decode = (index: number, returned: Hex.Hex) => unknown
 
 /** One element's result: what its call returned is of the last simulation before sending. */
-const element = (index: number, outcomes: Outcomes, decode: Decode, decoding: Decoding): OperationResult => {
+const element = (
+  index: number,
+  outcomes: Outcomes,
+  decode: Decode,
+  revert: (data: Hex.Hex) => string
+): OperationResult => {
   const landed = outcomes.landed.get(index)
   if (landed === undefined)
     return {
@@ -38,20 +45,33 @@ const element = (index: number, outcomes: Outcomes, decode: Decode, decoding: De
   return {
     userOpHash: landed.userOpHash,
     success: landed.success,
-    error: landed.success ? null : decoding.revert(landed.revertData ?? Hex.empty),
+    error: landed.success ? null : revert(landed.revertData ?? Hex.empty),
     result: landed.success && landed.returned !== null ? (decode(index, landed.returned) ?? null) : null,
     txHash: landed.txHash
   }
 }
+
+/** What an op of the element reverted with, readable: that of what it depends on comes first. */
+const reverted =
+  (index: number, { landed }: Outcomes, decoding: Decoding, dependencies: Dependencies) =>
+  (data: Hex.Hex): string => {
+    const on = dependencies[index] ?? null
+    return on !== null && Ledger.failedKey(data) !== null && landed.get(on)?.success !== true
+      ? dependencyFailed(on).message
+      : decoding.revert(data)
+  }
 
 /** The answer of the executing endpoints: a transaction result, or 422 when nothing was sent. */
 export const executed = (
   elements: ReadonlyArray<number>,
   outcomes: Outcomes,
   decode: Decode,
-  decoding: Decoding
+  decoding: Decoding,
+  dependencies: Dependencies = []
 ): Effect.Effect<Executed, Failure> => {
-  const results = elements.map((index) => element(index, outcomes, decode, decoding))
+  const results = elements.map((index) =>
+    element(index, outcomes, decode, reverted(index, outcomes, decoding, dependencies))
+  )
   const returnData = results.map((result, index) => ({ [String(index)]: result }))
   if (outcomes.receipts.length === 0 && outcomes.landed.size === 0)
     return Effect.fail(refuseAll("operations", outcomes.failed, { returnData }))

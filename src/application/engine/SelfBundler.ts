@@ -9,7 +9,6 @@ import type { FeePrices } from "../../domain/op/Fees.js"
 import * as Gas from "../../domain/op/Gas.js"
 import * as Payback from "../../domain/op/Payback.js"
 import type * as Percent from "../../domain/op/Percent.js"
-import * as UserOperation from "../../domain/op/UserOperation.js"
 import { type Bundle, type Bundler, BundlerError, ofNode } from "../ports/Bundler.js"
 import * as BundleSimulation from "./BundleSimulation.js"
 import type { Lanes } from "./Lanes.js"
@@ -67,10 +66,17 @@ const loadOf = ([first, ...others]: readonly [Parcel, ...ReadonlyArray<Parcel>])
   let ops = first.bundle.ops
   // Bundles are made to fit: one that does not is tried with all that there is.
   let gasLimit = Either.getOrElse(limitOf(ops, gasBound, gasOvershoot), () => gasBound)
+  const { aggregate } = first.bundle
+  // One signature is that of the ops of one bundle.
+  if (aggregate !== null) {
+    gasLimit = BigInts.min(gasLimit + Gas.overshoot(aggregate.gas, gasOvershoot), gasBound)
+    return { parcels: [first], prices, l1Fee: first.bundle.l1Fee, gasLimit }
+  }
   const parcels = [first]
   for (const parcel of others) {
     const { bundle } = parcel
     if (bundle.chain !== chain || bundle.entryPoint !== entryPoint) continue
+    if (bundle.aggregate !== null) continue
     // Accounts that share the service's EOA share no transaction: each is to bear what its own ops do.
     if (bundle.access.accountId !== first.bundle.access.accountId) continue
     if (bundle.prices.legacy !== prices.legacy) continue
@@ -114,7 +120,7 @@ export const make = ({ lanes, scope, watcher }: Dependencies): Bundler["Type"] =
       const [first, ...others] = queue.slice(0, most)
       if (first === undefined) return
       const load = loadOf([first, ...others])
-      const { access, chain, entryPoint, profile, submitter, version } = first.bundle
+      const { access, aggregate, chain, entryPoint, profile, submitter, version } = first.bundle
       const leave = (parcels: ReadonlyArray<Parcel>) => {
         for (const parcel of parcels) queue.splice(queue.indexOf(parcel), 1)
       }
@@ -126,11 +132,7 @@ export const make = ({ lanes, scope, watcher }: Dependencies): Bundler["Type"] =
       const call = {
         from: submitter.address,
         to: entryPoint,
-        data: UserOperation.handleOps(
-          version,
-          ops.map(({ op }) => op),
-          submitter.address
-        ),
+        data: BundleSimulation.dataOf({ aggregate, submitter: submitter.address, version }, ops),
         gas: load.gasLimit
       }
       const seen = yield* Effect.either(
@@ -142,6 +144,7 @@ export const make = ({ lanes, scope, watcher }: Dependencies): Bundler["Type"] =
               entryPoint,
               submitter: submitter.address,
               ops,
+              aggregate,
               gas: load.gasLimit
             }),
             chain.transactionCount(submitter.address, "latest"),

@@ -8,35 +8,26 @@ import * as Gas from "../../domain/op/Gas.js"
 import type { UserOperation } from "../../domain/op/UserOperation.js"
 import type { Caller } from "../Caller.js"
 import { catalogue } from "../Catalogue.js"
-import { Bundler, type BundlerError, type SignedOp } from "../ports/Bundler.js"
+import { Bundler, type BundlerError, ofNode } from "../ports/Bundler.js"
 import { Journal, type LaneAccess, type NonceSpace } from "../ports/Journal.js"
-import type { Signer, SignerError } from "../ports/Signers.js"
+import type { Signer } from "../ports/Signers.js"
 import { type ElementFailure, elementFailure } from "./Elements.js"
 import { Engine } from "./Engine.js"
 import type { Ground } from "./Preparation.js"
+import * as Signing from "./Signing.js"
 
 /** One op, estimated and simulated, ready to be accepted and then signed. */
-export interface Ready {
-  readonly index: number
+export interface Ready extends Signing.Unsigned {
   readonly op: UserOperation
   readonly space: NonceSpace
   readonly nonceKey: bigint
   readonly sequence: bigint
-  /** Prefund and value, wei. */
+  /** Wei that its wallet may have to pay at most. */
   readonly reserve: bigint
   /** Wei that layer 1 may ask of the submitter for the op's data. */
   readonly l1Fee: bigint
-  /** Null when the hash depends on a signature: then `complete` gives it. */
-  readonly userOpHash: Hex.Bytes32 | null
   /** What its call returned in the simulation. */
   readonly returned: Hex.Hex
-  /** The op with everything but its own signature. Runs after acceptance. */
-  readonly complete: Effect.Effect<
-    { readonly op: UserOperation; readonly userOpHash: Hex.Bytes32 },
-    SignerError
-  >
-  /** The op's signature. Runs after the hash is journalled. */
-  readonly sign: (userOpHash: Hex.Bytes32) => Effect.Effect<Hex.Hex, SignerError>
 }
 
 /** Whose ops these are, and who brings them where. */
@@ -168,6 +159,12 @@ const bundlerFailure = (error: BundlerError, submitter: string): ElementFailure 
   }
 }
 
+/** The node's part in it; null: it has done what it was asked. */
+const troubleOf = (error: BundlerError, submitter: string): Trouble | null =>
+  error.reason === "nodeUnreachable" || error.reason === "nodeFailed"
+    ? { failure: bundlerFailure(error, submitter), unreachable: error.reason === "nodeUnreachable" }
+    : null
+
 /**
  * Signs one bundle of accepted ops and hands it to the bundler. Afterwards each op is `sent` or given up, never in
  * between.
@@ -193,25 +190,22 @@ export const send = (
         )
         .pipe(Effect.orDie, Effect.zipRight(releases.signal))
 
-    const sign = (ready: Ready): Effect.Effect<SignedOp, SignerError> =>
-      Effect.gen(function* () {
-        const { op, userOpHash } = yield* ready.complete
-        if (ready.userOpHash === null)
-          yield* Effect.orDie(journal.identify(requestId, [{ index: ready.index, userOpHash }]))
-        const signature = yield* ready.sign(userOpHash)
-        return { index: ready.index, op: { ...op, signature }, userOpHash }
-      })
-
-    const signed = yield* Effect.either(Effect.forEach(bundle, sign, { concurrency: "unbounded" }))
-    if (Either.isLeft(signed)) {
+    const none = { failed, outdated, forAll: null, trouble: null }
+    const signing = yield* Effect.either(Signing.sign(requestId, ground, bundle, revert))
+    if (Either.isLeft(signing)) {
       yield* giveUp(bundle)
-      const failure = elementFailure("signer_unavailable", "signer unavailable", {
-        reason: signed.left.message
-      })
-      for (const { index } of bundle) failed.set(index, failure)
-      return { failed, outdated, forAll: failure, trouble: null }
+      const obstacle = signing.left
+      switch (obstacle._tag) {
+        case "elements":
+          return { ...none, failed: obstacle.failed }
+        case "all":
+          for (const { index } of bundle) failed.set(index, obstacle.failure)
+          return { ...none, forAll: obstacle.failure }
+        case "node":
+          return { ...none, trouble: troubleOf(ofNode(obstacle.error), submitter.address) }
+      }
     }
-    const ops = signed.right
+    const { aggregate, ops, release } = signing.right
     const outcome = yield* Effect.either(
       bundler.submit({
         requestId,
@@ -221,6 +215,7 @@ export const send = (
         version,
         entryPoint,
         ops,
+        aggregate,
         submitter,
         prices,
         l1Fee: bundle.reduce((sum, { l1Fee }) => sum + l1Fee, 0n),
@@ -230,24 +225,23 @@ export const send = (
     )
     if (Either.isRight(outcome)) {
       const refused = ops.filter(({ userOpHash }) => outcome.right.has(userOpHash))
-      if (refused.length > 0) yield* giveUp(refused)
+      if (refused.length > 0) yield* Effect.zipRight(giveUp(refused), release(refused))
       for (const { index, userOpHash } of refused) {
         const refusal = outcome.right.get(userOpHash)
         const kind = refusal?.passing === true ? outdated : failed
         kind.set(index, bundlerRefused(refusal?.message ?? ""))
       }
-      return { failed, outdated, forAll: null, trouble: null }
+      return none
     }
     yield* giveUp(bundle)
+    yield* release(ops)
     const error = outcome.left
     if (error.reason !== "rejected") {
+      const trouble = troubleOf(error, submitter.address)
+      if (trouble !== null) return { ...none, trouble }
       const failure = bundlerFailure(error, submitter.address)
-      if (error.reason === "nodeUnreachable" || error.reason === "nodeFailed") {
-        const trouble = { failure, unreachable: error.reason === "nodeUnreachable" }
-        return { failed, outdated, forAll: null, trouble }
-      }
       for (const { index } of bundle) failed.set(index, failure)
-      return { failed, outdated, forAll: failure, trouble: null }
+      return { ...none, forAll: failure }
     }
     for (const { index, userOpHash } of ops) {
       const data = error.dropped.get(userOpHash)
@@ -255,5 +249,5 @@ export const send = (
       const kind = FailedOp.isOutdated(data) ? outdated : failed
       kind.set(index, elementFailure("execution_failed", revert(data)))
     }
-    return { failed, outdated, forAll: null, trouble: null }
+    return none
   })

@@ -65,7 +65,7 @@ export interface Outcomes {
 }
 
 /** A failure of the whole request, as that of an element once others have been accepted. */
-const asElement = (failure: Failure): ElementFailure => {
+export const asElement = (failure: Failure): ElementFailure => {
   const [detail] = failure.details
   return elementFailure(
     failure._tag === "Unprocessable" ? failure.code : "execution_failed",

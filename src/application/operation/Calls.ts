@@ -3,20 +3,21 @@ import * as FunctionSignature from "../../domain/abi/FunctionSignature.js"
 import * as Parameters from "../../domain/abi/Parameters.js"
 import * as Values from "../../domain/abi/Values.js"
 import type * as Hex from "../../domain/evm/Hex.js"
-import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
-import * as Wallets from "../engine/Wallets.js"
-import { type Failure, invalid, notAvailable } from "../Failure.js"
+import type * as WalletCalls from "../../domain/wallet/WalletCalls.js"
+import type * as Wallets from "../engine/Wallets.js"
+import { type Failure, invalid } from "../Failure.js"
 import type { Operation } from "./Operation.js"
+import * as Windows from "./Windows.js"
 
 /** An operation whose call is encoded. */
 export interface EncodedCall {
   readonly index: number
   readonly selector: Wallets.Selector
-  /** The wallet's calldata: `execute` of the operation's call. */
-  readonly callData: Hex.Hex
-  /** Wei. */
-  readonly value: bigint
-  /** What the call returned, as JSON, out of the return data of the wallet. */
+  /** The call that the wallet shall make. */
+  readonly call: WalletCalls.Call
+  /** When it may be made, as far as the caller bounds that. */
+  readonly window: Windows.Window
+  /** What the call returned, as JSON, out of its own return data. */
   readonly decode: (returned: Hex.Hex) => unknown
 }
 
@@ -30,14 +31,6 @@ export const decodeReturned = (
   if (Either.isLeft(values)) return returned
   return values.right.length === 1 ? values.right[0] : values.right
 }
-
-const decoder =
-  (signature: FunctionSignature.FunctionSignature) =>
-  (returned: Hex.Hex): unknown =>
-    decodeReturned(
-      signature,
-      Either.getOrElse(WalletCalls.decodeExecuteResult(returned), () => returned)
-    )
 
 /** Calldata of a function, from its signature in words and its parameters; 400 for what is wrong with them. */
 export const encodeCall = (
@@ -68,24 +61,18 @@ export const encodeCall = (
     return { signature, data }
   })
 
-/** Encodes one operation; 400 for what it says wrongly, and for what this version does not offer. */
+/** Encodes one operation; 400 for what it says wrongly. */
 const encode = (operation: Operation, index: number): Either.Either<EncodedCall, Failure> =>
   Either.gen(function* () {
     const path = `operations[${index}]`
-    if (operation.dependsOn !== undefined) yield* Either.left(notAvailable("dependsOn", `${path}.dependsOn`))
-    if ((operation.validAfter ?? 0) !== 0)
-      yield* Either.left(notAvailable("validAfter", `${path}.validAfter`))
-    if ((operation.validUnitl ?? 0) !== 0)
-      yield* Either.left(notAvailable("validUnitl", `${path}.validUnitl`))
-    yield* Wallets.availableCustody(operation.walletCustody, `${path}.walletCustody`)
+    yield* Windows.bounds(operation, path)
     const { data, signature } = yield* encodeCall(operation.funcSignature, operation.funcParams ?? [], path)
-    const value = operation.value ?? 0n
     return {
       index,
       selector: operation,
-      callData: WalletCalls.execute(operation.to, value, data),
-      value,
-      decode: decoder(signature)
+      call: { target: operation.to, value: operation.value ?? 0n, data },
+      window: operation,
+      decode: (returned) => decodeReturned(signature, returned)
     }
   })
 

@@ -2,23 +2,19 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
 import type { Address } from "../../domain/evm/Address.js"
-import * as Hex from "../../domain/evm/Hex.js"
-import * as Conditions from "../../domain/op/Conditions.js"
+import * as Dependencies from "../../domain/op/Dependencies.js"
 import * as Nonce from "../../domain/op/Nonce.js"
-import * as Proof from "../../domain/op/Proof.js"
-import * as UserOperation from "../../domain/op/UserOperation.js"
 import type { Caller } from "../Caller.js"
 import * as Decoding from "../Decoding.js"
 import * as Connection from "../engine/Connection.js"
-import type { CurrentRequest } from "../engine/CurrentRequest.js"
+import * as Consent from "../engine/Consent.js"
+import { CurrentRequest } from "../engine/CurrentRequest.js"
 import type { ElementFailure } from "../engine/Elements.js"
 import { Engine } from "../engine/Engine.js"
 import * as Estimation from "../engine/Estimation.js"
-import * as Keys from "../engine/Keys.js"
 import * as Preparation from "../engine/Preparation.js"
 import type { AnsweredElsewhere } from "../engine/Requests.js"
 import * as Results from "../engine/Results.js"
-import type * as Sending from "../engine/Sending.js"
 import * as Submission from "../engine/Submission.js"
 import * as Submitter from "../engine/Submitter.js"
 import * as Wallets from "../engine/Wallets.js"
@@ -31,9 +27,12 @@ import type { Networks } from "../ports/Networks.js"
 import type { Signers } from "../ports/Signers.js"
 import * as Settings from "../Settings.js"
 import { Executed } from "../TransactionResult.js"
+import * as Assembly from "./Assembly.js"
 import * as Calls from "./Calls.js"
+import * as Links from "./Links.js"
 import { Operation } from "./Operation.js"
 import * as OwnedWallets from "./OwnedWallets.js"
+import * as Windows from "./Windows.js"
 
 export const Request = Schema.Struct({
   operations: Schema.Array(Operation),
@@ -44,40 +43,13 @@ export type Request = typeof Request.Type
 export const Response = Executed
 export type Response = Executed
 
-/** An op before it is measured: everything but its limits, with a dummy signature of the real shape. */
-export const draft = (
-  call: Calls.EncodedCall,
-  options: {
-    readonly wallet: Address
-    readonly nonce: bigint
-    readonly prices: Preparation.Look["prices"]
-    readonly conditions: Conditions.Conditions
-  }
-): Estimation.Draft => ({
-  index: call.index,
-  value: call.value,
-  op: {
-    sender: options.wallet,
-    nonce: options.nonce,
-    initCode: Hex.empty,
-    callData: call.callData,
-    callGasLimit: 0n,
-    verificationGasLimit: 0n,
-    preVerificationGas: 0n,
-    maxFeePerGas: options.prices.maxFeePerGas,
-    maxPriorityFeePerGas: options.prices.maxPriorityFeePerGas,
-    paymasterAndData: Hex.empty,
-    signature: Conditions.encodeSignature(options.conditions, Proof.dummyEcdsa(1))
-  }
-})
-
 /** What its requests need beside the caller. */
 export type Requirements = AbiStore | Bundler | ChainRpc | Engine | Journal | Networks | Signers
 
 export const kind = { endpoint: "/execute", Request, Response }
 
 /**
- * Encodes the operations as ERC-4337 ops, estimates, signs and executes them with the request's signer, and answers
+ * Encodes the operations as ERC-4337 ops, estimates, signs and executes them with the request's signers, and answers
  * with what became of each.
  */
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
@@ -91,21 +63,22 @@ const work = (
     const { settings } = request
     yield* Preparation.available(settings)
     const calls = yield* Calls.encodeAll(request.operations)
+    const dependencies = yield* Links.dependencies(request.operations)
     const decoding = yield* Decoding.load(caller, settings.useABI)
-    const signer = yield* Keys.resolve(caller, settings.signer)
-    const connection = yield* Connection.open(caller, settings.rpc)
+    const signers = yield* Consent.signersOf(caller, settings)
+    const [signer] = signers
+    if (signer === undefined) return yield* Effect.dieMessage("the request names no signer")
+    const connection = yield* Preparation.connect(caller, settings)
     const { profile } = connection
+    const ledger = yield* Links.ledger(dependencies, connection)
     const ground = yield* Preparation.ground(connection, settings, signer.address, caller)
-    const { chainId, entryPoint, formula, spaceOf, version } = ground
+    const { entryPoint, formula, spaceOf } = ground
     const wallets = yield* Either.all(
       calls.map(({ index, selector }) => Wallets.select(selector, formula, profile, `operations[${index}]`))
     )
-    const acting = calls.map(({ index, selector }, position) => ({
-      index,
-      wallet: wallets[position] ?? entryPoint,
-      walletCustody: selector.walletCustody
-    }))
+    const walletOf = (index: number) => wallets[index] ?? entryPoint
     const journal = yield* Journal
+    const current = yield* CurrentRequest
 
     /**
      * One key for each wallet, up to the first that has none left. In one order, so that of two requests for the
@@ -131,73 +104,78 @@ const work = (
         return { keys, busy: null }
       })
 
+    /** Who of these can be executed now, as far as wallets, windows and signers go. */
+    const willing = (elements: ReadonlyArray<number>, look: Preparation.Look) =>
+      Effect.gen(function* () {
+        const todo = calls.filter(({ index }) => elements.includes(index))
+        const found = yield* OwnedWallets.find(
+          todo.map(({ index, selector: { walletCustody } }) => ({
+            index,
+            wallet: walletOf(index),
+            walletCustody
+          })),
+          look.wallets
+        )
+        const failed = new Map<number, ElementFailure>(found.failed)
+        const ready = new Map<number, Omit<Assembly.Willing, "nonceKey">>()
+        for (const call of todo) {
+          const { index } = call
+          const config = found.configs.get(index)
+          if (config === undefined) continue
+          const bounds = Windows.check(call.window, `operations[${index}]`, look.block)
+          const consent = Consent.bySigners(config, signers)
+          if (Either.isLeft(bounds)) {
+            if (!("_tag" in bounds.left)) failed.set(index, bounds.left)
+            // Its time was up only after the request was accepted.
+            else if (current.accepted()) failed.set(index, Submission.asElement(bounds.left))
+            else return yield* Effect.fail(bounds.left)
+          } else if (Either.isLeft(consent)) failed.set(index, consent.left)
+          else {
+            const { validAfter, validUntil } = bounds.right
+            ready.set(index, {
+              call,
+              wallet: walletOf(index),
+              consent: consent.right,
+              conditions: {
+                validUntil: validUntil === 0 ? Preparation.validUntil(look.block) : validUntil,
+                validAfter,
+                bundler: Submitter.boundTo(profile, signer.address)
+              }
+            })
+          }
+        }
+        return { failed, ready }
+      })
+
     const prepare = (elements: ReadonlyArray<number>) =>
       Effect.gen(function* () {
-        const todo = acting.filter(({ index }) => elements.includes(index))
-        const distinct = [...new Set(todo.map(({ wallet }) => wallet))]
+        const distinct = [...new Set(elements.map(walletOf))]
         const { busy, keys } = yield* lease(distinct)
-        if (busy !== null)
-          return { busy: todo.filter(({ wallet }) => wallet === busy).map(({ index }) => index) }
+        if (busy !== null) return { busy: elements.filter((index) => walletOf(index) === busy) }
         const look = yield* Preparation.look(ground, distinct)
-        const failed = new Map<number, ElementFailure>(
-          yield* OwnedWallets.refuse(todo, look.wallets, signer.address)
-        )
-        const conditions = {
-          validUntil: Preparation.validUntil(look.block),
-          validAfter: 0,
-          bundler: Submitter.boundTo(profile, signer.address)
+        const { failed, ready: able } = yield* willing(elements, look)
+        for (const index of Dependencies.order(dependencies, elements)) {
+          const on = dependencies[index] ?? null
+          if (on === null || !failed.has(on)) continue
+          able.delete(index)
+          if (!failed.has(index)) failed.set(index, Submission.dependencyFailed(on))
         }
-        const estimate = yield* Estimation.estimate({
+        const assembled = yield* Assembly.assemble({
           ground,
-          entryPointCode: look.entryPointCode,
+          look,
+          ledger,
+          dependencies,
+          willing: new Map(
+            [...able].map(([index, own]) => [index, { ...own, nonceKey: keys.get(own.wallet) ?? 0n }])
+          ),
           from: signer.address,
-          drafts: todo
-            .filter(({ index }) => !failed.has(index))
-            .flatMap(({ index, wallet }) => {
-              const call = calls[index]
-              const nonce = Nonce.make(keys.get(wallet) ?? 0n, 0n)
-              return call === undefined
-                ? []
-                : [draft(call, { wallet, nonce, prices: look.prices, conditions })]
-            }),
-          declared: false,
-          verify: false,
+          validator: settings.validator,
           revert: decoding.revert
         })
-        yield* Preparation.checkImplementation(connection, estimate.implementation, settings.validator)
-        for (const [index, failure] of estimate.failed) failed.set(index, failure)
-
-        const used = new Map<Address, bigint>()
-        const ready = estimate.estimated.map((each): Sending.Ready => {
-          const { index, prefund, value } = each
-          const wallet = each.op.sender
-          const nonceKey = Nonce.keyOf(each.op.nonce)
-          const before = used.get(wallet) ?? 0n
-          used.set(wallet, before + 1n)
-          const nonce = Nonce.make(nonceKey, (estimate.sequences.get(index) ?? 0n) + before)
-          const op = { ...each.op, nonce }
-          const userOpHash = UserOperation.hash(version, entryPoint, chainId, op)
-          return {
-            index,
-            op,
-            space: spaceOf(wallet),
-            nonceKey,
-            sequence: Nonce.sequenceOf(nonce),
-            reserve: prefund + value,
-            l1Fee: each.l1Fee,
-            userOpHash,
-            returned: each.returned,
-            complete: Effect.succeed({ op, userOpHash }),
-            sign: (hash) =>
-              Effect.map(signer.sign(Conditions.signingHash(hash, conditions)), (proof) =>
-                Conditions.encodeSignature(conditions, proof)
-              )
-          }
-        })
         return {
-          ready,
-          failed,
-          funds: Estimation.fundsOf(ground, estimate),
+          ready: assembled.ready,
+          failed: new Map([...failed, ...assembled.failed]),
+          funds: Estimation.fundsOf(ground, assembled.estimate),
           deployments: [],
           prices: look.prices,
           gasBound: look.gasBound
@@ -214,6 +192,7 @@ const work = (
         access: Connection.access(caller, connection, settings.signer),
         elements,
         done: new Set(),
+        dependencies,
         prepare
       },
       decoding.revert
@@ -222,6 +201,7 @@ const work = (
       elements,
       outcomes,
       (index, returned) => calls[index]?.decode(returned),
-      decoding
+      decoding,
+      dependencies
     )
   }).pipe(Effect.withSpan("ExecuteOperations"))

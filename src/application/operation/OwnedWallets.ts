@@ -1,29 +1,33 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import type { Address } from "../../domain/evm/Address.js"
+import type { WalletConfig } from "../../domain/wallet/WalletConfig.js"
 import { type ElementFailure, elementFailure } from "../engine/Elements.js"
 import type { WalletState } from "../engine/Wallets.js"
-import * as Wallets from "../engine/Wallets.js"
 import { type Failure, invalid } from "../Failure.js"
 
 /** An element that acts for a wallet. */
 export interface Acting {
   readonly index: number
   readonly wallet: Address
+  /** 0: whatever the wallet's is. */
   readonly walletCustody: number
 }
 
-/**
- * Which elements cannot act for their wallets, and why. A custody that is not the wallet's is a 400 of the whole
- * request. `owner` is the signer at hand; null: nobody signs here.
- */
-export const refuse = (
+/** Which elements have a wallet that can act, and why the others have none. */
+export interface Found {
+  /** The configuration of each element's wallet, as the chain says. */
+  readonly configs: ReadonlyMap<number, WalletConfig>
+  readonly failed: ReadonlyMap<number, ElementFailure>
+}
+
+/** The wallets of the elements. A custody that is not the wallet's is a 400 of the whole request. */
+export const find = (
   elements: ReadonlyArray<Acting>,
-  states: ReadonlyMap<Address, WalletState>,
-  owner: Address | null
-): Effect.Effect<ReadonlyMap<number, ElementFailure>, Failure> =>
+  states: ReadonlyMap<Address, WalletState>
+): Effect.Effect<Found, Failure> =>
   Effect.gen(function* () {
     const failed = new Map<number, ElementFailure>()
+    const configs = new Map<number, WalletConfig>()
     for (const { index, wallet, walletCustody } of elements) {
       const state = states.get(wallet)
       if (state === undefined || state._tag === "absent") {
@@ -34,20 +38,25 @@ export const refuse = (
         failed.set(index, elementFailure("wallet_not_supported", undefined, { wallet }))
         continue
       }
-      const path = `operations[${index}].walletCustody`
-      const { custody, owners } = state.configuration.config
-      if (walletCustody !== 0 && walletCustody !== custody)
+      const { config } = state.configuration
+      if (walletCustody !== 0 && walletCustody !== config.custody)
         return yield* Effect.fail(
           invalid("custody_mismatch", [
-            { path, message: `wallet ${wallet} has custody ${custody}; send ${custody} or 0` }
+            {
+              path: `operations[${index}].walletCustody`,
+              message: `wallet ${wallet} has custody ${config.custody}; send ${config.custody} or 0`
+            }
           ])
         )
-      yield* Either.match(Wallets.availableCustody(custody, path), {
-        onLeft: Effect.fail,
-        onRight: () => Effect.void
-      })
-      if (owner !== null && !owners.includes(owner))
-        failed.set(index, elementFailure("threshold_not_met", "threshold not met: have 0 of 1", { wallet }))
+      configs.set(index, config)
     }
-    return failed
+    return { configs, failed }
   })
+
+/** Which elements cannot act for their wallets, and why. */
+export const refuse = (
+  elements: ReadonlyArray<Acting>,
+  states: ReadonlyMap<Address, WalletState>,
+  _owner: null
+): Effect.Effect<ReadonlyMap<number, ElementFailure>, Failure> =>
+  Effect.map(find(elements, states), ({ failed }) => failed)

@@ -20,6 +20,14 @@ export interface SignedOp {
   readonly userOpHash: Bytes32
 }
 
+/** One signature in the place of those of a bundle's ops. */
+export interface Aggregate {
+  readonly aggregator: Address
+  readonly signature: Hex
+  /** Gas that the aggregator takes to verify it, for which no op is charged. */
+  readonly gas: bigint
+}
+
 /** Ops of one request that shall land together, in this order. */
 export interface Bundle {
   readonly requestId: string
@@ -30,6 +38,8 @@ export interface Bundle {
   readonly version: Version
   readonly entryPoint: Address
   readonly ops: ReadonlyArray<SignedOp>
+  /** Null: each op has its own signature. */
+  readonly aggregate: Aggregate | null
   /** Its EOA submits, pays and is the beneficiary. */
   readonly submitter: Signer
   readonly prices: FeePrices

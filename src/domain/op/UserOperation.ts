@@ -69,8 +69,11 @@ const gasWords = (version: Version, op: UserOperation): ReadonlyArray<string> =>
         pair(op.maxPriorityFeePerGas, op.maxFeePerGas)
       ]
 
-/** The op's struct: UserOperation of v0.6, PackedUserOperation of v0.7 and v0.8. */
-const struct = (version: Version, op: UserOperation): Words.Part =>
+/** Its type, as it stands in the signatures of functions. */
+export const structOf = (version: Version): string => (version === "v0.6" ? structV06 : structPacked)
+
+/** The op's struct inside a tuple: UserOperation of v0.6, PackedUserOperation of v0.7 and v0.8. */
+export const part = (version: Version, op: UserOperation): Words.Part =>
   Words.dynamic([
     Words.address(op.sender),
     Words.uint(op.nonce),
@@ -85,7 +88,7 @@ const struct = (version: Version, op: UserOperation): Words.Part =>
  * Solidity's `abi.encode(userOp)` of that version's struct, so it begins with the offset 0x20. Integers wider than
  * their field are reduced to it: `fits` says beforehand whether they are.
  */
-export const encode = (version: Version, op: UserOperation): Hex.Hex => Words.encode([struct(version, op)])
+export const encode = (version: Version, op: UserOperation): Hex.Hex => Words.encode([part(version, op)])
 
 /**
  * The op in `abi.encode(userOp)` of that version's struct. Strict: only the canonical encoding, the one that
@@ -184,7 +187,7 @@ export const handleOps = (
   beneficiary: Address.Address
 ): Hex.Hex =>
   Words.call(selectorsOf(version).handleOps, [
-    Words.array(ops.map((op) => struct(version, op))),
+    Words.array(ops.map((op) => part(version, op))),
     Words.address(beneficiary)
   ])
 
@@ -207,7 +210,7 @@ export const handleAggregatedOps = (
     Words.array(
       groups.map(({ aggregator, ops, signature }) =>
         Words.dynamic([
-          Words.array(ops.map((op) => struct(version, op))),
+          Words.array(ops.map((op) => part(version, op))),
           Words.address(aggregator),
           Words.bytes(signature)
         ])
@@ -219,7 +222,7 @@ export const handleAggregatedOps = (
 /** Calldata of the wallet's `validateUserOp(op, userOpHash, 0)`, as an EntryPoint of that version calls it. */
 export const validateCall = (version: Version, op: UserOperation, userOpHash: Hex.Bytes32): Hex.Hex =>
   Words.call(selectorsOf(version).validateUserOp, [
-    struct(version, op),
+    part(version, op),
     Words.bytes32(userOpHash),
     Words.uint(0n)
   ])

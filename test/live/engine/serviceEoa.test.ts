@@ -112,6 +112,7 @@ describe("a bundle of the service's own EOA", () => {
           },
           l1Fee: 0n,
           gasBound: profile.caps.transactionGas,
+          aggregate: null,
           gasOvershoot: Percent.zero
         })
         return key.address

@@ -1,0 +1,192 @@
+import * as Effect from "effect/Effect"
+import type { Address } from "../../domain/evm/Address.js"
+import * as Hex from "../../domain/evm/Hex.js"
+import * as Conditions from "../../domain/op/Conditions.js"
+import * as Dependencies from "../../domain/op/Dependencies.js"
+import * as Nonce from "../../domain/op/Nonce.js"
+import * as UserOperation from "../../domain/op/UserOperation.js"
+import * as Ledger from "../../domain/wallet/Ledger.js"
+import type { Consent } from "../engine/Consent.js"
+import { type ElementFailure, elementFailure } from "../engine/Elements.js"
+import type { Engine } from "../engine/Engine.js"
+import * as Estimation from "../engine/Estimation.js"
+import * as Payer from "../engine/Payer.js"
+import * as Preparation from "../engine/Preparation.js"
+import * as Sending from "../engine/Sending.js"
+import * as Submission from "../engine/Submission.js"
+import type { Failure } from "../Failure.js"
+import type { EncodedCall } from "./Calls.js"
+import * as Drafts from "./Drafts.js"
+import * as Links from "./Links.js"
+
+/** A call that a wallet consents to, by the keys at hand. */
+export interface Willing {
+  readonly call: EncodedCall
+  readonly wallet: Address
+  readonly nonceKey: bigint
+  readonly consent: Consent
+  readonly conditions: Conditions.Conditions
+}
+
+export interface Input {
+  readonly ground: Preparation.Ground
+  readonly look: Preparation.Look
+  /** Holds the ops to their dependencies; null: nothing does, and none of them depends on another one of them. */
+  readonly ledger: Address | null
+  readonly dependencies: Dependencies.Dependencies
+  /** By element, in the order of the request. */
+  readonly willing: ReadonlyMap<number, Willing>
+  /** The EOA that will submit. */
+  readonly from: Address
+  /** The validator that the request expects. */
+  readonly validator: Address | undefined
+  readonly revert: (data: Hex.Hex) => string
+}
+
+/** The ops of the calls, measured in this order, each on the state after its predecessors. */
+const measure = (input: Input, order: ReadonlyArray<number>, links: (index: number) => Ledger.Links) =>
+  Effect.gen(function* () {
+    const { ground, ledger, look, willing } = input
+    const drafts = yield* Effect.forEach(
+      order.flatMap((index) => willing.get(index) ?? []),
+      ({ call: { call, index }, conditions, consent, nonceKey, wallet }) => {
+        const draft = Drafts.make({
+          index,
+          wallet,
+          nonce: Nonce.make(nonceKey, 0n),
+          callData: Links.callData(ledger, call, links(index)),
+          value: call.value,
+          prices: look.prices,
+          conditions,
+          dummy: consent.dummy
+        })
+        return Effect.map(ground.payer.draft(draft.op), (op) => ({ ...draft, op }))
+      }
+    )
+    const estimate = yield* Estimation.estimate({
+      ground,
+      entryPointCode: look.entryPointCode,
+      from: input.from,
+      drafts,
+      declared: false,
+      verify: false,
+      revert: input.revert
+    })
+    yield* Preparation.checkImplementation(ground.connection, estimate.implementation, input.validator)
+    return estimate
+  })
+
+/** The measured ops, one after the other, with the nonces and the names that this order gives them. */
+const finish = (
+  { dependencies, ground, ledger, willing }: Input,
+  { estimated, sequences }: Pick<Estimation.Estimate, "estimated" | "sequences">,
+  measured: (index: number) => Ledger.Links
+): ReadonlyArray<Sending.Ready> => {
+  const { chainId, entryPoint, payer, spaceOf, version } = ground
+  const used = new Map<Address, bigint>()
+  const nonces = new Map<number, bigint>()
+  for (const { index, op } of estimated) {
+    const before = used.get(op.sender) ?? 0n
+    used.set(op.sender, before + 1n)
+    nonces.set(index, Nonce.make(Nonce.keyOf(op.nonce), (sequences.get(index) ?? 0n) + before))
+  }
+  const links = Links.of(
+    dependencies,
+    estimated.map(({ index }) => index),
+    (index) => {
+      const wallet = willing.get(index)?.wallet ?? entryPoint
+      return { wallet, key: Ledger.key(entryPoint, wallet, nonces.get(index) ?? 0n) }
+    }
+  )
+  return estimated.flatMap((each): ReadonlyArray<Sending.Ready> => {
+    const { index } = each
+    const own = willing.get(index)
+    if (own === undefined) return []
+    const { call, conditions, consent, wallet } = own
+    const nonce = nonces.get(index) ?? each.op.nonce
+    const op: UserOperation.UserOperation = {
+      ...each.op,
+      nonce,
+      callData: Links.callData(ledger, call.call, links(index)),
+      signature: Hex.empty
+    }
+    const hash = (of: UserOperation.UserOperation) => UserOperation.hash(version, entryPoint, chainId, of)
+    return [
+      {
+        index,
+        op: { ...op, signature: each.op.signature },
+        space: spaceOf(wallet),
+        nonceKey: Nonce.keyOf(nonce),
+        sequence: Nonce.sequenceOf(nonce),
+        reserve: Payer.walletShare(payer, each),
+        l1Fee: each.l1Fee,
+        userOpHash: payer.paymaster === null ? hash(op) : null,
+        returned: Ledger.returned(measured(index), each.returned) ?? each.returned,
+        complete: Effect.map(payer.complete(op), (completed) => ({
+          op: completed,
+          userOpHash: hash(completed)
+        })),
+        sign: (userOpHash) =>
+          Effect.map(consent.sign(Conditions.signingHash(userOpHash, conditions)), (proof) =>
+            Conditions.encodeSignature(conditions, proof)
+          )
+      }
+    ]
+  })
+}
+
+/** What the ops of the calls are, as far as they can be executed, and why the others can not. */
+export interface Assembled {
+  readonly ready: ReadonlyArray<Sending.Ready>
+  readonly failed: ReadonlyMap<number, ElementFailure>
+  readonly estimate: Estimation.Estimate
+}
+
+/**
+ * Encodes, measures and orders the ops. What depends on each other is linked, and in the order of the request but
+ * for that; only when it does not fit into one transaction so, it is brought together.
+ */
+export const assemble = (input: Input): Effect.Effect<Assembled, Failure, Engine> =>
+  Effect.gen(function* () {
+    const { dependencies, ground, look, willing } = input
+    const attempt = (order: ReadonlyArray<number>) =>
+      Effect.gen(function* () {
+        // Under names that stand for those of their nonces, which are known once it is clear which of them go.
+        const measured = Links.of(dependencies, order, (index) => ({
+          wallet: willing.get(index)?.wallet ?? ground.entryPoint,
+          key: Ledger.placeholder(index)
+        }))
+        const estimate = yield* measure(input, order, measured)
+        const failed = new Map<number, ElementFailure>(estimate.failed)
+        for (const index of order) {
+          const on = dependencies[index] ?? null
+          if (on !== null && failed.has(on)) failed.set(index, Submission.dependencyFailed(on))
+        }
+        const of = (lost: ReadonlyMap<number, ElementFailure>) =>
+          finish(
+            input,
+            { ...estimate, estimated: estimate.estimated.filter(({ index }) => !lost.has(index)) },
+            measured
+          )
+        const ready = of(failed)
+        return { estimate, failed, of, ready, split: Sending.split({ ground }, look, ready, dependencies) }
+      })
+
+    let made = yield* attempt(Dependencies.order(dependencies, willing.keys()))
+    if (made.split.scattered) made = yield* attempt(Dependencies.gathered(dependencies, willing.keys()))
+    const { estimate, failed, split } = made
+    if (split.tooLarge.length === 0) return { ready: made.ready, failed, estimate }
+    const large = new Set(split.tooLarge)
+    for (const index of large)
+      failed.set(
+        index,
+        dependencies[index] != null || dependencies.some((on) => on === index)
+          ? elementFailure(
+              "too_large_to_bundle",
+              "the operations that depend on each other need more gas than one transaction may have"
+            )
+          : elementFailure("too_large_to_bundle")
+      )
+    // The nonces behind them move up.
+    return { ready: made.of(failed), failed, estimate }
+  })
