@@ -1,0 +1,53 @@
+import { createHash, sign } from "node:crypto"
+import { getBytes } from "ethers"
+import type { Passkey } from "../suite/Keys.js"
+
+/** What a browser hands a page for `navigator.credentials.get`, in bytes. */
+export interface Response {
+  readonly signature: Buffer
+  readonly authenticatorData: Buffer
+  readonly clientDataJSON: Buffer
+}
+
+export interface Answer {
+  readonly origin?: string
+  readonly type?: string
+  /** Further members, as JSON text that begins with a comma. */
+  readonly more?: string
+  /** User present and verified by default. */
+  readonly flags?: number
+  /** Bytes behind the counter. */
+  readonly extensions?: Uint8Array
+  /** The whole of clientDataJSON, in place of all of the above. */
+  readonly json?: string | Uint8Array
+}
+
+export const rpId = "wallet.example"
+export const origin = "https://wallet.example"
+
+/** A passkey in software answers the challenge `hash`; s is in either half, as authenticators have it. */
+export const respond = (hash: string, passkey: Passkey, answer: Answer = {}): Response => {
+  const challenge = Buffer.from(getBytes(hash)).toString("base64url")
+  const text =
+    answer.json ??
+    `{"type":"${answer.type ?? "webauthn.get"}","challenge":"${challenge}","origin":"${answer.origin ?? origin}","crossOrigin":false${answer.more ?? ""}}`
+  const clientDataJSON = Buffer.from(text)
+  const authenticatorData = Buffer.concat([
+    createHash("sha256").update(rpId).digest(),
+    Buffer.from([answer.flags ?? 0x05, 0, 0, 0, 1]),
+    answer.extensions ?? Buffer.alloc(0)
+  ])
+  const signed = Buffer.concat([authenticatorData, createHash("sha256").update(clientDataJSON).digest()])
+  return {
+    signature: sign("sha256", signed, { key: passkey.privateKey, dsaEncoding: "der" }),
+    authenticatorData,
+    clientDataJSON
+  }
+}
+
+/** The same in base64url, as `/executePasskey` takes it. */
+export const encoded = ({ authenticatorData, clientDataJSON, signature }: Response) => ({
+  signature: signature.toString("base64url"),
+  authenticatorData: authenticatorData.toString("base64url"),
+  clientDataJSON: clientDataJSON.toString("base64url")
+})
