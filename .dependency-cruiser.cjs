@@ -56,6 +56,7 @@ const sdks = {
   "json-rpc": [],
   memory: [pureEthers],
   pkcs11: [npm("pkcs11js/")],
+  redis: [npm("ioredis/")],
   "private-key": [pureEthers, npm("ethers/lib\\.esm/wallet/index\\.js$")],
   sql: [npm("@effect/(sql|sql-pg|sql-sqlite-node|experimental)/"), npm("better-sqlite3/")]
 }
@@ -140,9 +141,9 @@ module.exports = {
     ),
     forbid(
       "key-technologies-load-late",
-      "Their SDKs are large and optional: imported when a provider of the kind is configured.",
+      "Their SDKs are large and optional: imported when one of the kind is configured.",
       { path: "^src/hosts/" },
-      { path: "^src/adapters/(aws-kms|azure-kv|fireblocks|gcp-kms|pkcs11)/", dynamic: false }
+      { path: "^src/adapters/(aws-kms|azure-kv|fireblocks|gcp-kms|pkcs11|redis)/", dynamic: false }
     ),
     forbid(
       "wiring-serves-any-host",

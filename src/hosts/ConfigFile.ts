@@ -121,9 +121,7 @@ export const ConfigFile = Schema.Struct({
   ...keyFields,
   ...edgeFields,
   networks: Schema.Array(Network),
-  rateLimit: optional(
-    Schema.Struct({ redis: Secret }).annotations(says('expected {"redis": Secret}'))
-  ),
+  rateLimit: optional(Schema.Struct({ redis: Secret }).annotations(says('expected {"redis": Secret}'))),
   abi: optional(Schema.Array(Schema.Unknown)),
   limits: optional(
     Schema.Struct({

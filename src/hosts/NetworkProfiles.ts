@@ -91,7 +91,7 @@ const defaults = (chainId: bigint, development: boolean): NetworkProfile => ({
 })
 
 /** The configured fields over a base profile. */
-const overridden = (
+export const overridden = (
   base: NetworkProfile,
   { bundler, network, paymasters, rpc }: Omit<Located<AccountNetwork>, "path">
 ): NetworkProfile => {

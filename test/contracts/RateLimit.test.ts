@@ -1,5 +1,105 @@
+import * as SqlClient from "@effect/sql/SqlClient"
+import { afterAll, describe, expect, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as RateLimit from "../../src/adapters/memory/RateLimit.js"
+import * as Redacted from "effect/Redacted"
+import * as TestClock from "effect/TestClock"
+import { Redis } from "ioredis"
+import * as MemoryRateLimit from "../../src/adapters/memory/RateLimit.js"
+import * as RedisRateLimit from "../../src/adapters/redis/RateLimit.js"
+import * as Postgres from "../../src/adapters/sql/Postgres.js"
+import * as SqlRateLimit from "../../src/adapters/sql/RateLimit.js"
+import * as Sqlite from "../../src/adapters/sql/Sqlite.js"
+import { RateLimit } from "../../src/application/ports/RateLimit.js"
+import { alice } from "../support/journal/Make.js"
+import * as PostgresServer from "../support/postgres/Postgres.js"
+import * as RedisServer from "../support/redis/Redis.js"
 import { suite } from "./RateLimit.suite.js"
 
-suite("memory", Layer.fresh(RateLimit.layer))
+const databases = PostgresServer.perFile()
+const redis = await RedisServer.start()
+afterAll(() => redis.stop())
+
+/** A machine under load may take its time: that is no failure of the count. */
+const options = { url: Redacted.make(redis.url), commandTimeoutMillis: 20_000 }
+
+const emptied = Effect.promise(async () => {
+  const client = new Redis(redis.url)
+  await client.flushall()
+  client.disconnect()
+})
+
+const onSql = <E>(client: Layer.Layer<SqlClient.SqlClient, E>): Layer.Layer<RateLimit> =>
+  Layer.fresh(
+    Layer.tap(SqlRateLimit.layer, () =>
+      Effect.flatMap(SqlClient.SqlClient, (sql) => sql`delete from rate_counts`)
+    ).pipe(Layer.provide(client), Layer.orDie)
+  )
+
+suite("memory", Layer.fresh(MemoryRateLimit.layer))
+suite("SQLite", onSql(Sqlite.layer({ filename: ":memory:" })))
+
+const redisLayer = Layer.fresh(
+  Layer.unwrapEffect(Effect.map(emptied, () => Layer.orDie(RedisRateLimit.layer(options))))
+)
+suite("Redis", redisLayer)
+
+let database: Promise<Postgres.Options> | undefined
+const postgres = Layer.unwrapEffect(
+  Effect.promise(() => {
+    database ??= Effect.runPromise(databases.fresh)
+    return database
+  }).pipe(Effect.map((address) => onSql(Postgres.layer(address))))
+)
+suite("PostgreSQL", Layer.fresh(postgres))
+
+/** A full UTC hour. */
+const noon = Date.UTC(2026, 0, 2, 12)
+
+describe("several replicas", () => {
+  /** Each with a connection of its own. */
+  const replicas = <E>(count: number, layer: Layer.Layer<RateLimit, E>) =>
+    Effect.all(
+      Array.from({ length: count }, () =>
+        Effect.map(Layer.build(Layer.fresh(layer)), (context) => Context.get(context, RateLimit))
+      )
+    )
+
+  const together = <E>(layer: Layer.Layer<RateLimit, E>) =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(noon)
+      const services = yield* replicas(3, layer)
+      const answers = yield* Effect.all(
+        Array.from({ length: 200 }, (_, n) => services[n % 3]?.take(alice, "free") ?? Effect.never),
+        { concurrency: "unbounded" }
+      )
+      expect(answers.filter(({ allowed }) => allowed).length).toBe(60)
+      const left = answers.filter(({ allowed }) => allowed).map(({ remaining }) => remaining)
+      expect(left.sort((a, b) => a - b)).toEqual(Array.from({ length: 60 }, (_, n) => n))
+    }).pipe(Effect.scoped)
+
+  it.effect("with one Redis let through together what the tier has, and not one more", () =>
+    Effect.zipRight(emptied, together(RedisRateLimit.layer(options)))
+  )
+
+  it.effect("with one PostgreSQL let through together what the tier has, and not one more", () =>
+    Effect.flatMap(databases.fresh, (address) =>
+      together(SqlRateLimit.layer.pipe(Layer.provide(Layer.fresh(Postgres.layer(address)))))
+    )
+  )
+
+  it.effect("of which one has a clock that is behind open no window again", () =>
+    Effect.flatMap(databases.fresh, (address) =>
+      Effect.gen(function* () {
+        const limiter = yield* RateLimit
+        yield* TestClock.setTime(noon + 60_000)
+        for (let n = 0; n < 60; n++) yield* limiter.take(alice, "free")
+        yield* TestClock.setTime(noon + 59_000)
+        expect(yield* limiter.take(alice, "free")).toMatchObject({ allowed: false, remaining: 0 })
+        yield* TestClock.setTime(noon + 60_001)
+        expect(yield* limiter.take(alice, "free")).toMatchObject({ allowed: false, remaining: 0 })
+      }).pipe(Effect.provide(SqlRateLimit.layer.pipe(Layer.provide(Postgres.layer(address)))))
+    )
+  )
+})

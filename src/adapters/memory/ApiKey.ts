@@ -1,5 +1,6 @@
 import { createHmac, randomBytes } from "node:crypto"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
 
 /** What every key begins with, so that a leaked one is recognised (by people and by secret scanners). */
@@ -22,3 +23,13 @@ export const is = (text: string): boolean => shape.test(text)
  */
 export const hash = (pepper: Redacted.Redacted<string>, key: Redacted.Redacted<string>): string =>
   createHmac("sha256", Redacted.value(pepper)).update(Redacted.value(key), "utf8").digest("hex")
+
+const minimalPepperBytes = 16
+
+/** How a service with this pepper hashes what it is sent: null for text that is no key. `Left`: the pepper is too short. */
+export const hasher = (
+  pepper: Redacted.Redacted<string>
+): Either.Either<(key: Redacted.Redacted<string>) => string | null, string> =>
+  Buffer.byteLength(Redacted.value(pepper), "utf8") < minimalPepperBytes
+    ? Either.left(`the pepper of the API keys has less than ${minimalPepperBytes} bytes`)
+    : Either.right((key) => (is(Redacted.value(key)) ? hash(pepper, key) : null))

@@ -19,6 +19,31 @@ export interface Allowance {
   readonly resetSeconds: number
 }
 
+/** Windows begin at full UTC minutes and hours. Milliseconds. */
+export const windowMillis = { minute: 60_000, hour: 3_600_000 } as const
+
+/** When the window of that time began. */
+export const beginsAt = (window: keyof typeof windowMillis, now: number): number =>
+  now - (now % windowMillis[window])
+
+/** What becomes of a request that comes when so many have been counted in the current windows. */
+export const allowance = (
+  tier: Tier,
+  counted: { readonly minute: number; readonly hour: number },
+  now: number
+): Allowance => {
+  const left = { minute: limits[tier].minute - counted.minute, hour: limits[tier].hour - counted.hour }
+  // The hour binds when it leaves no more than the minute does: it stays closed for longer.
+  const binding = left.hour <= left.minute || left.hour <= 0 ? "hour" : "minute"
+  const allowed = left[binding] > 0
+  return {
+    allowed,
+    limit: limits[tier][binding],
+    remaining: allowed ? left[binding] - 1 : 0,
+    resetSeconds: Math.ceil((beginsAt(binding, now) + windowMillis[binding] - now) / 1_000)
+  }
+}
+
 export class RateLimitError extends Data.TaggedError("RateLimitError")<{ readonly message: string }> {}
 
 /** Counts the requests of accounts in fixed UTC windows. */

@@ -1,0 +1,100 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import { Redis } from "ioredis"
+import {
+  allowance,
+  beginsAt,
+  limits,
+  RateLimit,
+  RateLimitError,
+  windowMillis
+} from "../../application/ports/RateLimit.js"
+
+export interface Options {
+  /** `redis://user:password@host:port/database`, or `rediss:` for TLS. */
+  readonly url: Redacted.Redacted<string>
+  /** How long a count may take, milliseconds. Default 250. */
+  readonly commandTimeoutMillis?: number
+}
+
+/**
+ * Counts a request in both windows, or in none, and tells how many each had before. Of the server's time only the
+ * expiry of a window's count depends, a window's length after its end at the latest.
+ */
+const script = `
+local minute = tonumber(redis.call('GET', KEYS[1]) or '0')
+local hour = tonumber(redis.call('GET', KEYS[2]) or '0')
+if minute < tonumber(ARGV[1]) and hour < tonumber(ARGV[2]) then
+  redis.call('SET', KEYS[1], minute + 1, 'PX', ARGV[3])
+  redis.call('SET', KEYS[2], hour + 1, 'PX', ARGV[4])
+end
+return {minute, hour}`
+
+const failed = new RateLimitError({ message: "Redis does not count" })
+
+const connectMillis = 2_000
+
+/** Redis's answer: two counts. */
+const isCounts = (answer: unknown): answer is readonly [number, number] =>
+  Array.isArray(answer) && answer.length === 2 && answer.every((count) => Number.isSafeInteger(count))
+
+/**
+ * Counts for all processes that use the same Redis. Without a connection every count fails at once; the connection is
+ * looked for as long as the scope is open.
+ */
+export const make = (options: Options): Effect.Effect<RateLimit["Type"], RateLimitError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const url = Redacted.value(options.url)
+    if (!/^rediss?:\/\//.test(url) || !URL.canParse(url))
+      return yield* new RateLimitError({ message: "rateLimit.redis is no URL of a Redis server" })
+    const redis = yield* Effect.acquireRelease(
+      Effect.sync(
+        () =>
+          new Redis(url, {
+            lazyConnect: true,
+            enableOfflineQueue: false,
+            autoResendUnfulfilledCommands: false,
+            maxRetriesPerRequest: 0,
+            commandTimeout: options.commandTimeoutMillis ?? 250,
+            connectTimeout: connectMillis,
+            retryStrategy: (times) => Math.min(100 * times, 2_000)
+          })
+      ),
+      (client) => Effect.sync(() => client.disconnect())
+    )
+    // What fails is told to whoever counts; an event that nobody hears would end the process.
+    redis.on("error", () => {})
+    yield* Effect.promise(() => redis.connect().catch(() => {})).pipe(Effect.timeoutOption(connectMillis))
+    return {
+      take: (account, tier) =>
+        Effect.gen(function* () {
+          const now = yield* Clock.currentTimeMillis
+          const { hour, minute } = limits[tier]
+          // Braces: in a cluster both counts are in one place.
+          const key = (window: keyof typeof windowMillis) =>
+            `castellan:rate:{${JSON.stringify(account)}}:${window}:${beginsAt(window, now)}`
+          const answer = yield* Effect.tryPromise({
+            try: (): Promise<unknown> =>
+              redis.eval(
+                script,
+                2,
+                key("minute"),
+                key("hour"),
+                minute,
+                hour,
+                2 * windowMillis.minute,
+                2 * windowMillis.hour
+              ),
+            catch: () => failed
+          })
+          if (!isCounts(answer)) return yield* failed
+          return allowance(tier, { minute: answer[0], hour: answer[1] }, now)
+        })
+    }
+  })
+
+export const layer = (options: Options): Layer.Layer<RateLimit, RateLimitError> =>
+  Layer.scoped(RateLimit, make(options))

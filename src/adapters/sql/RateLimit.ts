@@ -1,0 +1,72 @@
+import * as SqlClient from "@effect/sql/SqlClient"
+import type { SqlError } from "@effect/sql/SqlError"
+import * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { allowance, beginsAt, limits, RateLimit, RateLimitError } from "../../application/ports/RateLimit.js"
+import * as ErrorCode from "./ErrorCode.js"
+import * as Migrations from "./Migrations.js"
+
+interface Row {
+  readonly minute: number
+  readonly in_minute: number
+  readonly hour: number
+  readonly in_hour: number
+}
+
+const failed = (error: SqlError): RateLimitError =>
+  new RateLimitError({ message: `the counts of requests failed${ErrorCode.suffix(error)}` })
+
+/**
+ * Counts for all processes of one database, in one statement. A process whose clock is behind counts in the newest
+ * window that another one has begun.
+ */
+export const make: Effect.Effect<
+  Context.Tag.Service<typeof RateLimit>,
+  Migrations.MigrationsError,
+  SqlClient.SqlClient
+> = Effect.gen(function* () {
+  yield* Migrations.run
+  const sql = yield* SqlClient.SqlClient
+  return {
+    take: (account, tier) =>
+      Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        const [minute, hour] = [beginsAt("minute", now), beginsAt("hour", now)]
+        const row = { account_id: account, minute, in_minute: 1, hour, in_hour: 1 }
+        const [counted] = yield* sql<Row>`
+          insert into rate_counts ${sql.insert(row)}
+          on conflict (account_id) do update set
+            minute = case when excluded.minute > rate_counts.minute then excluded.minute else rate_counts.minute end,
+            in_minute = case when excluded.minute > rate_counts.minute then 1 else rate_counts.in_minute + 1 end,
+            hour = case when excluded.hour > rate_counts.hour then excluded.hour else rate_counts.hour end,
+            in_hour = case when excluded.hour > rate_counts.hour then 1 else rate_counts.in_hour + 1 end
+          where (excluded.minute > rate_counts.minute or rate_counts.in_minute < ${limits[tier].minute})
+            and (excluded.hour > rate_counts.hour or rate_counts.in_hour < ${limits[tier].hour})
+          returning minute, in_minute, hour, in_hour`
+        if (counted !== undefined)
+          return allowance(tier, { minute: counted.in_minute - 1, hour: counted.in_hour - 1 }, now)
+        const [full] = yield* sql<Row>`
+          select minute, in_minute, hour, in_hour from rate_counts where account_id = ${account}`
+        const refused = allowance(
+          tier,
+          {
+            minute: full === undefined || full.minute < minute ? 0 : full.in_minute,
+            hour: full === undefined || full.hour < hour ? 0 : full.in_hour
+          },
+          now
+        )
+        // Another process may have begun a new window in between.
+        return { ...refused, allowed: false, remaining: 0 }
+      }).pipe(
+        Effect.mapError(failed),
+        Effect.withTracerEnabled(false)
+      )
+  }
+})
+
+export const layer: Layer.Layer<RateLimit, Migrations.MigrationsError, SqlClient.SqlClient> = Layer.effect(
+  RateLimit,
+  make
+)

@@ -1,0 +1,56 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { type RateLimit, RateLimitError } from "../ports/RateLimit.js"
+
+/** How long a count may take, milliseconds. */
+const patienceMillis = 2_000
+
+/** How long the second one counts before the first one is asked again, milliseconds. */
+const awayMillis = 5_000
+
+const silent = new RateLimitError({ message: "what counts the requests does not answer" })
+
+/** A count that takes too long fails. */
+export const bounded = ({ take }: RateLimit["Type"]): RateLimit["Type"] => ({
+  take: (account, tier) =>
+    Effect.timeoutFail(take(account, tier), { duration: patienceMillis, onTimeout: () => silent })
+})
+
+/**
+ * Counts by the first one; while that fails, by the second one, whose windows begin with none: in the minute and the
+ * hour of a change an account may have up to twice its requests. Null: what the first one does not count is refused.
+ */
+export const withFailover = (
+  first: RateLimit["Type"],
+  second: RateLimit["Type"] | null
+): RateLimit["Type"] => {
+  let awayUntil = 0
+  return {
+    take: (account, tier) =>
+      Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        const fallBack = second === null ? Effect.fail(silent) : second.take(account, tier)
+        if (now < awayUntil) return yield* fallBack
+        const wasAway = awayUntil > 0
+        // One request at a time finds out whether it is back.
+        if (wasAway) awayUntil = now + awayMillis
+        const counted = yield* Effect.either(first.take(account, tier))
+        if (counted._tag === "Right") {
+          awayUntil = 0
+          if (wasAway) yield* Effect.logInfo("requests are counted as usual again")
+          return counted.right
+        }
+        if (!wasAway && awayUntil === 0)
+          yield* Effect.annotateLogs(
+            Effect.logError(
+              second === null
+                ? "requests can not be counted, and are refused"
+                : "requests are counted in the database"
+            ),
+            { detail: counted.left.message }
+          )
+        awayUntil = now + awayMillis
+        return yield* fallBack
+      })
+  }
+}

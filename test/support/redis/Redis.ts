@@ -1,0 +1,79 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { randomBytes } from "node:crypto"
+import { once } from "node:events"
+import { mkdtempSync, rmSync } from "node:fs"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+
+/** A throw-away Redis on loopback with a password of its own. */
+export interface Server {
+  readonly url: string
+  /** Ends the process; what it knew is gone. */
+  readonly end: () => Promise<void>
+  /** Starts it again, empty, where it was. */
+  readonly begin: () => Promise<void>
+  /** Holds the process, so that it takes connections and answers nothing, or lets it go on. */
+  readonly hold: (held: boolean) => void
+  readonly stop: () => Promise<void>
+}
+
+const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, "127.0.0.1")
+  await once(server, "listening")
+  const address = server.address()
+  server.close()
+  await once(server, "close")
+  if (address === null || typeof address === "string") throw new Error("no free port")
+  return address.port
+}
+
+const ready = (child: ChildProcess): Promise<void> =>
+  new Promise((resolve, reject) => {
+    let said = ""
+    child.stdout?.on("data", (chunk: Buffer) => {
+      said = `${said}${chunk.toString()}`.slice(-10_000)
+      if (said.includes("Ready to accept connections")) resolve()
+    })
+    child.once("error", reject)
+    child.once("exit", (code) => reject(new Error(`redis-server ended with ${code}: ${said}`)))
+  })
+
+/** Starts a server; its caller stops it. */
+export const start = async (): Promise<Server> => {
+  const folder = mkdtempSync(join(tmpdir(), "castellan-redis-"))
+  const password = randomBytes(16).toString("hex")
+  const port = await freePort()
+  const settings = { bind: "127.0.0.1", port, dir: folder, requirepass: password, save: "", appendonly: "no" }
+  const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)])
+  const launch = async (): Promise<ChildProcess> => {
+    const child = spawn("redis-server", args, { stdio: ["ignore", "pipe", "ignore"] })
+    await ready(child)
+    return child
+  }
+  let child = await launch()
+  const end = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const exit = once(child, "exit")
+    child.kill("SIGKILL")
+    await exit
+  }
+  const atExit = () => child.kill("SIGKILL")
+  process.once("exit", atExit)
+  return {
+    url: `redis://:${password}@127.0.0.1:${port}/0`,
+    end,
+    begin: async () => {
+      await end()
+      child = await launch()
+    },
+    hold: (held) => {
+      child.kill(held ? "SIGSTOP" : "SIGCONT")
+    },
+    stop: async () => {
+      await end()
+      process.off("exit", atExit)
+      rmSync(folder, { recursive: true, force: true })
+    }
+  }
+}
