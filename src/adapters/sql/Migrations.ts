@@ -5,9 +5,11 @@ import * as Effect from "effect/Effect"
 import * as ErrorCode from "./ErrorCode.js"
 import { abi } from "./schema/Abi.js"
 import { accounts } from "./schema/Accounts.js"
+import { audit } from "./schema/Audit.js"
 import { budgets } from "./schema/Budgets.js"
 import { handovers } from "./schema/Handovers.js"
 import { journal } from "./schema/Journal.js"
+import { rateCounts } from "./schema/RateCounts.js"
 
 /** The schema cannot be brought to what this version of the program expects. */
 export class MigrationsError extends Data.TaggedError("MigrationsError")<{ readonly message: string }> {}
@@ -20,7 +22,9 @@ const migrations = {
   "0002_abi": abi,
   "0003_handovers": handovers,
   "0004_accounts": accounts,
-  "0005_budgets": budgets
+  "0005_budgets": budgets,
+  "0006_audit": audit,
+  "0007_rate_counts": rateCounts
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

@@ -1,0 +1,134 @@
+import * as SqlClient from "@effect/sql/SqlClient"
+import type { Fragment } from "@effect/sql/Statement"
+import * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as FiberId from "effect/FiberId"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import type { AccountId } from "../../application/ports/Accounts.js"
+import { type Act, AuditLog, AuditLogError, type Entry } from "../../application/ports/AuditLog.js"
+import type { Address } from "../../domain/evm/Address.js"
+import type { Bytes32 } from "../../domain/evm/Hex.js"
+import * as ErrorCode from "./ErrorCode.js"
+import * as Migrations from "./Migrations.js"
+import * as Store from "./Store.js"
+
+interface Row {
+  readonly entry_no: number | string
+  readonly at: number | string
+  readonly kind: Act["kind"]
+  readonly account_id: string | null
+  readonly request_id: string | null
+  readonly acted_by: string | null
+  readonly signer: string
+  readonly hash: string
+  readonly chain_id: string | null
+  readonly nonce: string | null
+}
+
+interface Job {
+  readonly act: Act
+  readonly at: number
+  readonly done: Deferred.Deferred<void, AuditLogError>
+}
+
+const entryOf = (row: Row): Entry => ({
+  number: BigInt(row.entry_no),
+  at: Number(row.at),
+  kind: row.kind,
+  accountId: row.account_id as AccountId | null,
+  requestId: row.request_id,
+  by: row.acted_by,
+  signer: row.signer as Address,
+  hash: row.hash as Bytes32,
+  chainId: row.chain_id === null ? null : BigInt(row.chain_id),
+  nonce: row.nonce === null ? null : BigInt(row.nonce)
+})
+
+const failed = (error: unknown): AuditLogError =>
+  new AuditLogError({ message: `the audit log's store failed${ErrorCode.suffix(error)}` })
+
+const stopped = new AuditLogError({ message: "the service stops" })
+
+/** Acts that come while others are written are written together: one commit for all of them. */
+export const make: Effect.Effect<
+  Context.Tag.Service<typeof AuditLog>,
+  Migrations.MigrationsError,
+  SqlClient.SqlClient | Scope.Scope
+> = Effect.gen(function* () {
+  yield* Migrations.run
+  const sql = yield* SqlClient.SqlClient
+  const scope = yield* Effect.scope
+  const waiting: Array<Job> = []
+  let writing = false
+
+  const rowOf = ({ act, at }: Job) => ({
+    at,
+    kind: act.kind,
+    account_id: act.accountId,
+    request_id: act.requestId,
+    acted_by: act.by,
+    signer: act.signer,
+    hash: act.hash,
+    chain_id: act.chainId === null ? null : act.chainId.toString(),
+    nonce: act.nonce === null ? null : act.nonce.toString()
+  })
+
+  const write = (jobs: ReadonlyArray<Job>) =>
+    Store.transaction(sql)(sql`insert into audit ${sql.insert(jobs.map(rowOf))}`).pipe(
+      Effect.mapError(failed),
+      Effect.matchEffect({
+        onFailure: (error) =>
+          Effect.forEach(jobs, ({ done }) => Deferred.fail(done, error), { discard: true }),
+        onSuccess: () =>
+          Effect.forEach(jobs, ({ done }) => Deferred.succeed(done, undefined), { discard: true })
+      }),
+      Effect.ensuring(Effect.forEach(jobs, ({ done }) => Deferred.fail(done, stopped), { discard: true }))
+    )
+
+  const drain: Effect.Effect<void> = Effect.suspend(() => {
+    const jobs = waiting.splice(0, 50)
+    if (jobs.length > 0) return Effect.zipRight(write(jobs), drain)
+    writing = false
+    return Effect.void
+  })
+
+  const when = (condition: Fragment | null): ReadonlyArray<Fragment> =>
+    condition === null ? [] : [condition]
+
+  return {
+    record: (act) =>
+      Effect.gen(function* () {
+        const done = Deferred.unsafeMake<void, AuditLogError>(FiberId.none)
+        waiting.push({ act, at: yield* Clock.currentTimeMillis, done })
+        if (!writing) {
+          writing = true
+          yield* Effect.forkIn(Effect.interruptible(drain), scope)
+        }
+        return yield* Deferred.await(done)
+      }),
+    find: ({ accountId, before, from, hash, limit, requestId, signer, to }) =>
+      sql<Row>`
+        select * from audit
+        where ${sql.and([
+          sql`entry_no < ${before === undefined ? Number.MAX_SAFE_INTEGER : before.toString()}`,
+          ...when(accountId === undefined ? null : sql`account_id = ${accountId}`),
+          ...when(signer === undefined ? null : sql`signer = ${signer}`),
+          ...when(hash === undefined ? null : sql`hash = ${hash}`),
+          ...when(requestId === undefined ? null : sql`request_id = ${requestId}`),
+          ...when(from === undefined ? null : sql`at >= ${from}`),
+          ...when(to === undefined ? null : sql`at <= ${to}`)
+        ])}
+        order by entry_no desc limit ${Math.min(Math.max(1, limit), 1_000)}`.pipe(
+        Effect.withTracerEnabled(false),
+        Effect.mapBoth({ onFailure: failed, onSuccess: (rows) => rows.map(entryOf) })
+      )
+  }
+})
+
+export const layer: Layer.Layer<AuditLog, Migrations.MigrationsError, SqlClient.SqlClient> = Layer.scoped(
+  AuditLog,
+  make
+)

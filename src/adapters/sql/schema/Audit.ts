@@ -1,0 +1,52 @@
+import * as SqlClient from "@effect/sql/SqlClient"
+import * as Effect from "effect/Effect"
+
+/**
+ * The database itself refuses to change or remove a row, whoever asks: only the owner of the table can take the triggers
+ * away. Chain ids are decimal text, nonces too; times are Unix milliseconds.
+ */
+export const audit = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const identity = sql.onDialectOrElse({
+    pg: () => sql.literal("bigint generated always as identity primary key"),
+    orElse: () => sql.literal("integer primary key autoincrement")
+  })
+  yield* sql`
+    create table audit (
+      entry_no ${identity},
+      at bigint not null,
+      kind text not null check (kind in ('signature', 'transaction')),
+      account_id text,
+      request_id text,
+      acted_by text,
+      signer text not null,
+      hash text not null,
+      chain_id text,
+      nonce text
+    )`
+  yield* sql`create index audit_account on audit (account_id, entry_no)`
+  yield* sql`create index audit_signer on audit (signer, entry_no)`
+  yield* sql`create index audit_hash on audit (hash)`
+  yield* sql`create index audit_request on audit (request_id)`
+  yield* sql`create index audit_at on audit (at)`
+  yield* sql.onDialectOrElse({
+    pg: () =>
+      Effect.zipRight(
+        sql`
+          create function audit_is_append_only() returns trigger language plpgsql as
+          'begin raise exception ''the audit log is append-only''; end'`,
+        sql`
+          create trigger audit_append_only before update or delete or truncate on audit
+          for each statement execute function audit_is_append_only()`
+      ),
+    orElse: () =>
+      Effect.zipRight(
+        sql`
+          create trigger audit_no_update before update on audit
+          begin select raise(abort, 'the audit log is append-only'); end`,
+        sql`
+          create trigger audit_no_delete before delete on audit
+          begin select raise(abort, 'the audit log is append-only'); end`
+      )
+  })
+})

@@ -1,0 +1,63 @@
+import * as Metric from "effect/Metric"
+import * as MetricBoundaries from "effect/MetricBoundaries"
+
+/**
+ * Everything that is measured, in the units of Prometheus: seconds, wei, counts. Labels are bounded: what a caller
+ * chooses (a URL, a salt) is never one.
+ */
+
+const counter = (name: string, description: string) =>
+  Metric.counter(`castellan_${name}`, { description, incremental: true })
+
+const gauge = (name: string, description: string) => Metric.gauge(`castellan_${name}`, { description })
+
+const histogram = (name: string, description: string, boundaries: ReadonlyArray<number>) =>
+  Metric.histogram(`castellan_${name}`, MetricBoundaries.fromIterable(boundaries), description)
+
+const latency = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120]
+
+/** Labels: endpoint (of the interface, or `other`), status (0: nobody was left to answer), code (empty on success). */
+export const requests = counter("requests_total", "Requests that were answered.")
+/** Labels: endpoint. */
+export const requestSeconds = histogram("request_seconds", "Time from a request to its answer.", latency)
+
+/** Labels: node (host of the operator's own; `caller` for every other), methods that travelled together count each. */
+export const rpcCalls = counter("rpc_calls_total", "JSON-RPC calls to nodes.")
+/** Labels: node, reason. */
+export const rpcErrors = counter("rpc_errors_total", "JSON-RPC calls that failed.")
+
+/** Labels: signer (address). */
+export const signatureSeconds = histogram(
+  "signature_seconds",
+  "Time from a digest to its signature.",
+  latency
+)
+/** Labels: signer (address), reason. */
+export const signatureErrors = counter("signature_errors_total", "Digests that were not signed.")
+
+/** Labels: chain. */
+export const transactionsSigned = counter(
+  "transactions_signed_total",
+  "Transactions that were signed, replacements included."
+)
+/** Labels: chain, outcome (`success`, `reverted`, `foreign`). */
+export const transactionsSettled = counter("transactions_settled_total", "Nonces that the chain has used up.")
+/** Labels: chain. */
+export const bundleOps = histogram(
+  "bundle_ops",
+  "Ops that a transaction carries.",
+  [1, 2, 4, 8, 16, 32, 64, 128, 256]
+)
+
+/** Labels: chain, signer (address). */
+export const lanePending = gauge("lane_pending", "Transactions of an EOA that are signed and not mined.")
+/** Labels: chain, signer (address). */
+export const laneOldestSeconds = gauge(
+  "lane_oldest_seconds",
+  "How long the oldest transaction of an EOA that is not mined has been waiting since it was last signed."
+)
+/** Labels: chain, signer (address). */
+export const eoaBalance = gauge("eoa_balance_wei", "Balance of an EOA that submits, when it was last read.")
+
+/** Labels: none. */
+export const journalErrors = counter("journal_errors_total", "Calls of the journal that failed.")
