@@ -10,6 +10,7 @@ import * as Counts from "./support/Counts.js"
 const root = fileURLToPath(new URL("..", import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), "castellan-test-"))
 const results = join(folder, "vitest.json")
+const exchanges = join(folder, "exchanges.jsonl")
 
 const npmRun = (script: string, ...args: ReadonlyArray<string>) => ["npm", "run", "--silent", script, ...args]
 
@@ -33,7 +34,11 @@ const chosen = Object.entries(steps).filter(([name]) => named.length === 0 || na
 const outcomes = chosen.map(([name, [command = "", ...args]]) => {
   console.log(`\n== ${name}`)
   const began = performance.now()
-  const { status } = spawnSync(command, args, { cwd: root, stdio: "inherit" })
+  const { status } = spawnSync(command, args, {
+    cwd: root,
+    stdio: "inherit",
+    env: { ...process.env, CASTELLAN_TEST_EXCHANGES: exchanges }
+  })
   return { name, seconds: (performance.now() - began) / 1_000, passed: status === 0 }
 })
 
@@ -43,13 +48,18 @@ for (const { name, passed, seconds } of outcomes)
 
 const ranTests = chosen.some(([name]) => name === "tests")
 const counts = ranTests ? Counts.read(() => readFileSync(results, "utf8")) : Counts.none
+const held = ranTests ? Counts.exchanges(() => readFileSync(exchanges, "utf8")) : null
 rmSync(folder, { recursive: true })
 for (const { name, reason } of counts.skipped) console.log(`skipped: ${name}: ${reason}`)
+if (held !== null)
+  console.log(`${held.requests} requests and ${held.answers} answers held against the OpenAPI document`)
 // A failed step that is no test counts as well; so does a test run that ended badly with every test passed.
 const failedSteps = outcomes.filter(
   ({ name, passed }) => !passed && (name !== "tests" || counts.failed === 0)
 ).length
-const failed = counts.failed + failedSteps
+// Tests that pass without a word to the service have not tested it.
+const unheld = held !== null && held.answers === 0 ? 1 : 0
+const failed = counts.failed + failedSteps + unheld
 const skipped = counts.skipped.length > 0 ? `, ${counts.skipped.length} skipped` : ""
 console.log(`${counts.passed} passed, ${failed} failed${skipped}`)
 process.exitCode = failed === 0 ? 0 : 1

@@ -26,6 +26,15 @@ describe("the counts of a test run", () => {
     expect(report({ name: "a", status: "failed", assertionResults: [] }).failed).toBe(1)
   })
 
+  it("tell how many exchanges with the service were held against its document", () => {
+    const lines = '{"requests":2,"answers":3}\n{"requests":0,"answers":0}\n{"requests":1,"answers":1}\n'
+    expect(Counts.exchanges(() => lines)).toEqual({ requests: 3, answers: 4 })
+    const absent = () => {
+      throw new Error("ENOENT")
+    }
+    expect(Counts.exchanges(absent)).toEqual({ requests: 0, answers: 0 })
+  })
+
   it("have a failure when there is no report", () => {
     const absent = () => {
       throw new Error("ENOENT")

@@ -19,6 +19,29 @@ interface Results {
   }>
 }
 
+/** What was held against the OpenAPI document, of the lines that the test files wrote. */
+export interface Exchanges {
+  readonly requests: number
+  readonly answers: number
+}
+
+export const exchanges = (read: () => string): Exchanges => {
+  let text = ""
+  try {
+    text = read()
+  } catch {
+    return { requests: 0, answers: 0 }
+  }
+  const lines: ReadonlyArray<Exchanges> = text
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line))
+  return {
+    requests: lines.reduce((sum, { requests }) => sum + requests, 0),
+    answers: lines.reduce((sum, { answers }) => sum + answers, 0)
+  }
+}
+
 export const none: Counts = { passed: 0, failed: 0, skipped: [] }
 
 /** The counts of a vitest JSON report. No report at all is one failure. A skipped test says why in `task.meta.reason`. */

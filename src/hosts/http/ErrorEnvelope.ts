@@ -47,6 +47,7 @@ export const answer = (problem: Problem, requestId: string): Answer & Pick<Entry
     status,
     headers: {
       "content-type": "application/json",
+      "x-request-id": requestId,
       ...(status === 401 ? { "www-authenticate": 'ApiKey realm="castellan"' } : {}),
       ...problem.headers
     },

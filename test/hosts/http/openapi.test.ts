@@ -9,7 +9,7 @@ import * as OpenApi from "../../../src/hosts/http/docs/OpenApi.js"
 import * as Reference from "../../../src/hosts/http/docs/Reference.js"
 import { later } from "../../../src/hosts/http/Later.js"
 import { endpoints, exampleOf } from "../../support/http/Contract.js"
-import { violations } from "../../support/http/JsonSchema.js"
+import { violations } from "../../support/http/OpenApiDocument.js"
 import { send, start } from "../../support/http/Service.js"
 
 const document = OpenApi.fromApi(api)
@@ -110,7 +110,7 @@ describe("the OpenAPI document", () => {
         expect(operation.requestBody.content["application/json"]).toHaveProperty("example")
       }
       const refusals = ["400", "401", ...(path === "/requests/{requestId}" ? ["404"] : []), "422", "429"]
-      const open = path.startsWith("/health/") ? [] : ["429"]
+      const open = path.startsWith("/health/") ? ["400"] : ["400", "429"]
       const statuses = ["200", ...(endpoint?.withKey ? refusals : open), "500", "503"]
       expect(Object.keys(operation.responses)).toEqual(statuses)
       for (const response of Object.values(operation.responses)) {
@@ -143,9 +143,7 @@ describe("the OpenAPI document", () => {
       for (const parameter of parameters) {
         expect(parameter.required).toBe(parameter.in === "path")
         expect(parameter.description).not.toBe("")
-        expect(violations(JSON.parse(JSON.stringify(document)), parameter.schema, parameter.example)).toEqual(
-          []
-        )
+        expect(violations(parameter.schema, parameter.example)).toEqual([])
       }
     }
   })

@@ -8,7 +8,7 @@ import {
   start,
   type TransactionResult
 } from "../../support/http/DevService.js"
-import { type Json, resolve, violations } from "../../support/http/JsonSchema.js"
+import { violations } from "../../support/http/OpenApiDocument.js"
 
 interface Receipts {
   readonly requestStatus: number
@@ -221,7 +221,6 @@ describe("what needs no key", () => {
   it("is the OpenAPI document, whose references all lead somewhere and whose examples are requests", async () => {
     const { headers, text } = await get("/openapi.json")
     expect(headers.get("content-type")).toContain("application/json")
-    const document: Json & Record<string, never> = JSON.parse(text)
     const known: {
       readonly openapi: string
       readonly info: { readonly title: string; readonly version: string }
@@ -233,7 +232,7 @@ describe("what needs no key", () => {
     expect(known.info.version).not.toBe("")
     const references = [...text.matchAll(/"\$ref":\s*"([^"]+)"/g)].map(([, pointer]) => String(pointer))
     expect(references.length).toBeGreaterThan(50)
-    for (const pointer of new Set(references)) expect(() => resolve(document, pointer)).not.toThrow()
+    for (const pointer of new Set(references)) expect(() => violations({ $ref: pointer }, {})).not.toThrow()
     const ids: Array<string> = []
     for (const [path, methods] of Object.entries(known.paths))
       for (const [method, operation] of Object.entries(methods)) {
@@ -241,8 +240,7 @@ describe("what needs no key", () => {
         expect(operation.responses, `${method} ${path}`).toHaveProperty("200")
         const media = operation.requestBody?.content["application/json"]
         if (method === "post") expect(media, path).toBeDefined()
-        if (media?.example !== undefined)
-          expect(violations(document, media.schema, media.example), path).toEqual([])
+        if (media?.example !== undefined) expect(violations(media.schema, media.example), path).toEqual([])
       }
     expect(new Set(ids).size).toBe(ids.length)
     expect(Object.keys(known.components.securitySchemes)).toEqual(["apiKey"])
@@ -286,6 +284,8 @@ interface Operation {
   readonly operationId: string
   readonly responses: Readonly<Record<string, unknown>>
   readonly requestBody?: {
-    readonly content: { readonly "application/json"?: { readonly schema: Json; readonly example?: Json } }
+    readonly content: {
+      readonly "application/json"?: { readonly schema: object; readonly example?: unknown }
+    }
   }
 }

@@ -11,6 +11,7 @@ import { type Allowance, RateLimit } from "../../../src/application/ports/RateLi
 import * as Front from "../../../src/hosts/http/Front.js"
 import type { Handlers } from "../../../src/hosts/http/Handlers.js"
 import * as Server from "../../../src/hosts/node/Server.js"
+import * as Conformance from "./Conformance.js"
 
 export const key = randomBytes(32).toString("hex")
 export const pausedKey = randomBytes(32).toString("hex")
@@ -256,9 +257,19 @@ export const raw = (port: number, parts: ReadonlyArray<string | Uint8Array>): Ef
       said += chunk.toString()
     })
     socket.on("error", () => {})
-    socket.on("close", () => resume(Effect.succeed(said)))
+    socket.on("close", () => resume(Effect.as(conform(parts, said), said)))
     return Effect.sync(() => socket.destroy())
   })
+
+/** Holds the answer to a raw request against the document, when there was one of each. */
+const conform = (parts: ReadonlyArray<string | Uint8Array>, said: string): Effect.Effect<void> => {
+  const [first = ""] = parts
+  const [, method, target] =
+    /^([A-Z]+) (?:http:\/\/[^/ ]*)?(\/\S*) HTTP\/1\.[01]\r\n/.exec(typeof first === "string" ? first : "") ??
+    []
+  if (method === undefined || target === undefined || said.split("HTTP/1.1 ").length !== 2) return Effect.void
+  return Effect.promise(() => Conformance.note({ method, target, sent: null, ...parseRaw(said) }))
+}
 
 /** The last answer in raw HTTP text. */
 export const parseRaw = (text: string): Answered => {

@@ -102,7 +102,7 @@ const errorHeaders = (status: number): Record<string, Reference> => {
 const statuses = [400, 401, 404, 422, 429, 500, 503] as const
 
 /** Those that endpoints without a key answer with. */
-const statusesWithoutKey: ReadonlyArray<number> = [429, 500, 503]
+const statusesWithoutKey: ReadonlyArray<number> = [400, 429, 500, 503]
 
 const idempotencyKey: Parameter = {
   name: idempotencyHeader,

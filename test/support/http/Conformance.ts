@@ -1,0 +1,66 @@
+import type { Exchange } from "./OpenApiDocument.js"
+
+type Fetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>
+
+/** What was held against the OpenAPI document, and what of it the document does not say. */
+export interface Conformance {
+  readonly counts: () => { readonly requests: number; readonly answers: number }
+  /** What was found since this was asked last. */
+  readonly take: () => ReadonlyArray<string>
+  readonly remove: () => void
+}
+
+let requests = 0
+let answers = 0
+const found: Array<string> = []
+
+/** Holds one exchange with the service against the document. */
+export const note = async (exchange: Exchange): Promise<void> => {
+  // Few test files speak to the service: the contract is loaded by those that do.
+  const { untruths } = await import("./OpenApiDocument.js")
+  answers++
+  if (exchange.sent !== null && exchange.sent !== "") requests++
+  found.push(...untruths(exchange))
+}
+
+/** No stand-in of this project's tests says all of this. */
+const isService = ({ headers }: Response): boolean =>
+  /^[0-9a-f-]{36}$/.test(headers.get("x-request-id") ?? "") &&
+  headers.get("referrer-policy") === "no-referrer"
+
+const textOf = (body: RequestInit["body"]): string | null => {
+  if (body === undefined || body === null) return ""
+  if (typeof body === "string") return body
+  return body instanceof Uint8Array ? new TextDecoder().decode(body) : null
+}
+
+/** From now on every answer of the service that is fetched is held against the document, its request too. */
+export const install = (voice: { fetch: Fetch }): Conformance => {
+  const plain = voice.fetch
+  voice.fetch = async (input, init) => {
+    const answer = await plain(input, init)
+    if (!isService(answer)) return answer
+    const url = new URL(input instanceof Request ? input.url : input)
+    const text = await answer
+      .clone()
+      .text()
+      .catch(() => null)
+    if (text !== null)
+      await note({
+        method: init?.method ?? (input instanceof Request ? input.method : "GET"),
+        target: `${url.pathname}${url.search}`,
+        sent: input instanceof Request ? null : textOf(init?.body),
+        status: answer.status,
+        headers: answer.headers,
+        text
+      })
+    return answer
+  }
+  return {
+    counts: () => ({ requests, answers }),
+    take: () => found.splice(0),
+    remove: () => {
+      voice.fetch = plain
+    }
+  }
+}

@@ -1,0 +1,126 @@
+import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js"
+import { catalogue } from "../../../src/application/Catalogue.js"
+import { api } from "../../../src/hosts/http/Api.js"
+import * as OpenApi from "../../../src/hosts/http/docs/OpenApi.js"
+
+/** One request and its answer, as they went over the wire. */
+export interface Exchange {
+  readonly method: string
+  /** Path and query. */
+  readonly target: string
+  /** Null: not known, it was a stream. */
+  readonly sent: string | null
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+}
+
+/** The document that this service serves. */
+export const document: OpenApi.Document = JSON.parse(JSON.stringify(OpenApi.fromApi(api)))
+
+const ajv = new Ajv2020({
+  strict: true,
+  strictTypes: false,
+  strictRequired: false,
+  allErrors: true,
+  strictNumbers: false
+})
+// Of the document only its schemas are schemas; nothing else of it is read as one.
+ajv.addSchema({ $id: "openapi", components: document.components } as object, "openapi", false, false)
+ajv.addVocabulary(["components", "example"])
+
+/** Schemas refer to each other from the root of the document. */
+const absolute = (schema: unknown): object =>
+  JSON.parse(JSON.stringify(schema).replaceAll('"$ref":"#/', '"$ref":"openapi#/'))
+
+const compiled = new WeakMap<object, ValidateFunction>()
+
+/** How a value breaks a schema of the document; empty when it holds. */
+export const violations = (schema: object, value: unknown): ReadonlyArray<string> => {
+  const validate = compiled.get(schema) ?? ajv.compile(absolute(schema))
+  compiled.set(schema, validate)
+  if (validate(value)) return []
+  return (validate.errors ?? []).map(
+    ({ instancePath, message, params }) => `${instancePath || "/"} ${message} ${JSON.stringify(params)}`
+  )
+}
+
+const places = Object.entries(document.paths).map(([template, operations]) => ({
+  shape: new RegExp(`^${template.replace(/\{[^}]+\}/g, "[^/]+")}$`),
+  operations
+}))
+
+const parsed = (text: string): { readonly value: unknown } | null => {
+  try {
+    return { value: JSON.parse(text) }
+  } catch {
+    return null
+  }
+}
+
+/** What is said to paths and methods that the document does not have. */
+const refusal = {
+  type: "object",
+  required: ["error", "code", "requestId", "details"],
+  properties: {
+    error: { type: "string", minLength: 1 },
+    code: { enum: Object.keys(catalogue) },
+    requestId: { type: "string" },
+    details: { type: "array" }
+  }
+}
+
+const answerViolations = (
+  { headers, status, text }: Exchange,
+  response: OpenApi.Response
+): ReadonlyArray<string> => {
+  if (headers.get("x-request-id") === null) return ["no X-Request-Id"]
+  if ("Retry-After" in (response.headers ?? {}) && headers.get("retry-after") === null)
+    return ["no Retry-After"]
+  const type = headers.get("content-type") ?? ""
+  const media = response.content[type]
+  if (media === undefined) return [`content type ${type} is not in the document`]
+  const value = type === "application/json" ? parsed(text) : { value: text }
+  if (value === null) return ["the body is not JSON"]
+  return violations(media.schema, value.value).map((broken) => `${status}: ${broken}`)
+}
+
+const resolve = (response: OpenApi.Response | OpenApi.Reference): OpenApi.Response | undefined =>
+  "$ref" in response ? document.components.responses[response.$ref.split("/").at(-1) ?? ""] : response
+
+const requestViolations = (
+  { sent, status, text }: Exchange,
+  operation: OpenApi.Operation
+): ReadonlyArray<string> => {
+  const schema = operation.requestBody?.content["application/json"]?.schema
+  if (schema === undefined || sent === null) return []
+  if (sent === "" && operation.requestBody?.required === false) return []
+  const value = parsed(sent)
+  const broken = value === null ? ["the body is not JSON"] : violations(schema, value.value)
+  if (status === 200 || status === 422)
+    return broken.map((each) => `${status} to a request that is none: ${each}`)
+  // What has an unknown field must not fit the document either.
+  const details: ReadonlyArray<{ readonly message: string }> = Object(parsed(text)?.value).details ?? []
+  const unknown = details.some(({ message }) => message.startsWith("unknown field"))
+  return unknown && broken.length === 0 ? ["an unknown field in a request that fits the document"] : []
+}
+
+/** What of an exchange the document does not say; empty when it tells the truth. */
+export const untruths = (exchange: Exchange): ReadonlyArray<string> => {
+  const { method, status, target, text } = exchange
+  const where = (broken: string) => `${method} ${target} ${broken}`
+  const path = target.replace(/\?.*$/s, "")
+  const operations = document.paths[path] ?? places.find(({ shape }) => shape.test(path))?.operations
+  const operation = operations?.[(method === "HEAD" ? "get" : method).toLowerCase()]
+  if (operation === undefined) {
+    // A preflight is the browser's, and has no operation.
+    if (method === "OPTIONS" && status === 200) return []
+    if (![400, 401, 404, 405, 429, 503].includes(status)) return [where(`${status}, and no such operation`)]
+    return method === "HEAD" ? [] : violations(refusal, parsed(text)?.value).map(where)
+  }
+  const described = operation.responses[String(status)]
+  const response = described === undefined ? undefined : resolve(described)
+  if (response === undefined) return [where(`${status} is not in the document`)]
+  const answer = method === "HEAD" ? [] : answerViolations(exchange, response)
+  return [...answer, ...requestViolations(exchange, operation)].map(where)
+}

@@ -1,0 +1,13 @@
+import { appendFileSync } from "node:fs"
+import { afterAll, expect } from "vitest"
+import * as Conformance from "./Conformance.js"
+
+/** In every test file: what the service is asked and answers is what its OpenAPI document says. */
+const conformance = Conformance.install(globalThis)
+
+afterAll(() => {
+  conformance.remove()
+  const file = process.env.CASTELLAN_TEST_EXCHANGES
+  if (file !== undefined) appendFileSync(file, `${JSON.stringify(conformance.counts())}\n`)
+  expect(conformance.take()).toEqual([])
+})
