@@ -4,6 +4,7 @@ import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as MemoryAbiStore from "../src/adapters/memory/AbiStore.js"
+import * as MemoryBudgets from "../src/adapters/memory/Budgets.js"
 import * as MemoryBundlers from "../src/adapters/memory/BundlerRpc.js"
 import * as MemoryChain from "../src/adapters/memory/ChainRpc.js"
 import * as MemoryJournal from "../src/adapters/memory/Journal.js"
@@ -70,6 +71,7 @@ const ports = (node: MemoryChain.Node) =>
     Layer.provideMerge(
       Layer.mergeAll(
         MemoryAbiStore.layer,
+        MemoryBudgets.layer,
         MemoryBundlers.layer(),
         MemoryChain.layer({ [url]: node }),
         MemoryJournal.layer,

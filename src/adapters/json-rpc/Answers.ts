@@ -101,6 +101,7 @@ const ReceiptAnswer = Schema.Struct({
   gasUsed: GasUsed,
   cumulativeGasUsed: GasUsed,
   effectiveGasPrice: Quantity,
+  l1Fee: absent(Quantity),
   from: Address.schema,
   logs: Schema.Array(ReceiptLog)
 })
@@ -118,6 +119,7 @@ export const toReceipt = (answer: typeof ReceiptAnswer.Type): Receipt => ({
   gasUsed: answer.gasUsed,
   cumulativeGasUsed: answer.cumulativeGasUsed,
   effectiveGasPrice: answer.effectiveGasPrice,
+  ...(typeof answer.l1Fee === "bigint" && { l1Fee: answer.l1Fee }),
   from: answer.from,
   logs: answer.logs
 })

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
 import * as Scope from "effect/Scope"
+import { Budgets } from "../ports/Budgets.js"
 import { Bundler } from "../ports/Bundler.js"
 import { BundlerRpc } from "../ports/BundlerRpc.js"
 import { Journal } from "../ports/Journal.js"
@@ -11,6 +12,7 @@ import { Signers, SystemSigners } from "../ports/Signers.js"
 import * as ChainFacts from "./ChainFacts.js"
 import * as LaneKeys from "./LaneKeys.js"
 import * as Lanes from "./Lanes.js"
+import * as Losses from "./Losses.js"
 import * as OtherHands from "./OtherHands.js"
 import * as Releases from "./Releases.js"
 import * as RemoteBundler from "./RemoteBundler.js"
@@ -30,6 +32,8 @@ export class Engine extends Context.Tag("castellan/Engine")<
     /** Ops that bundlers of somebody else were given. */
     readonly hands: OtherHands.OtherHands
     readonly bundlers: BundlerRpc["Type"]
+    /** What the operator pays or risks for accounts. */
+    readonly budgets: Budgets["Type"]
     readonly releases: Releases.Releases
     readonly requests: Requests.Requests
     readonly signerOf: LaneKeys.SignerOf
@@ -46,44 +50,48 @@ export class Engine extends Context.Tag("castellan/Engine")<
  * The engine with its bundlers, its own and those of somebody else: everything that the writing use cases need beside
  * the adapters.
  */
-export const layer: Layer.Layer<Engine | Bundler, never, BundlerRpc | Journal | Signers | SystemSigners> =
-  Layer.scopedContext(
-    Effect.gen(function* () {
-      const journal = yield* Journal
-      const bundlers = yield* BundlerRpc
-      const scope = yield* Scope.Scope
-      const signerOf = LaneKeys.resolver(yield* Signers, yield* SystemSigners)
-      const releases = yield* Releases.make
-      const lanes = Lanes.make(journal)
-      const reopened = yield* Queue.unbounded<string>()
-      const reopen = (requestIds: ReadonlyArray<string>) =>
-        Effect.asVoid(Queue.offerAll(reopened, requestIds))
-      const settlement = Settlement.make(journal, releases, reopen)
-      const attend = Upkeep.make({ lanes, settlement, signerOf, scope })
-      const watcher = yield* Watcher.make({ settlement, releases, attend })
-      const hands = yield* OtherHands.make({ journal, releases, reopened: reopen })
-      const facts = ChainFacts.make()
-      const stopping = yield* Deferred.make<void>()
-      const stopWaiting = Effect.asVoid(Deferred.succeed(stopping, undefined))
-      const requests = Requests.make({ journal, releases, stopping, scope })
-      const own = SelfBundler.make({ lanes, watcher, scope })
-      const remote = RemoteBundler.make({ journal, bundlers, hands })
-      return Context.make(Engine, {
-        facts,
-        lanes,
-        watcher,
-        hands,
-        bundlers,
-        releases,
-        requests,
-        signerOf,
-        reopened,
-        scope,
-        stopWaiting
-      }).pipe(
-        Context.add(Bundler, {
-          submit: (bundle) => (bundle.profile.remoteBundler === null ? own : remote).submit(bundle)
-        })
-      )
-    })
-  )
+export const layer: Layer.Layer<
+  Engine | Bundler,
+  never,
+  Budgets | BundlerRpc | Journal | Signers | SystemSigners
+> = Layer.scopedContext(
+  Effect.gen(function* () {
+    const journal = yield* Journal
+    const bundlers = yield* BundlerRpc
+    const budgets = yield* Budgets
+    const scope = yield* Scope.Scope
+    const signerOf = LaneKeys.resolver(yield* Signers, yield* SystemSigners)
+    const releases = yield* Releases.make
+    const lanes = Lanes.make(journal)
+    const reopened = yield* Queue.unbounded<string>()
+    const reopen = (requestIds: ReadonlyArray<string>) => Effect.asVoid(Queue.offerAll(reopened, requestIds))
+    const settlement = Settlement.make(journal, releases, Losses.make(budgets), reopen)
+    const attend = Upkeep.make({ lanes, settlement, signerOf, scope })
+    const watcher = yield* Watcher.make({ settlement, releases, attend })
+    const hands = yield* OtherHands.make({ journal, releases, reopened: reopen })
+    const facts = ChainFacts.make()
+    const stopping = yield* Deferred.make<void>()
+    const stopWaiting = Effect.asVoid(Deferred.succeed(stopping, undefined))
+    const requests = Requests.make({ journal, releases, stopping, scope })
+    const own = SelfBundler.make({ lanes, watcher, scope })
+    const remote = RemoteBundler.make({ journal, bundlers, hands })
+    return Context.make(Engine, {
+      facts,
+      lanes,
+      watcher,
+      hands,
+      bundlers,
+      budgets,
+      releases,
+      requests,
+      signerOf,
+      reopened,
+      scope,
+      stopWaiting
+    }).pipe(
+      Context.add(Bundler, {
+        submit: (bundle) => (bundle.profile.remoteBundler === null ? own : remote).submit(bundle)
+      })
+    )
+  })
+)

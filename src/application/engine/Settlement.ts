@@ -1,10 +1,12 @@
 import * as Effect from "effect/Effect"
 import type { Address } from "../../domain/evm/Address.js"
 import type { Bytes32 } from "../../domain/evm/Hex.js"
+import type { BudgetsError } from "../ports/Budgets.js"
 import type { OpOutcome } from "../ports/Bundler.js"
 import type { ChainClient, ChainRpcError, Receipt } from "../ports/ChainRpc.js"
-import type { Journal, JournalError, OpSettlement, TransactionRecord } from "../ports/Journal.js"
+import { type Journal, JournalError, type OpSettlement, type TransactionRecord } from "../ports/Journal.js"
 import * as Landings from "./Landings.js"
+import type { Losses } from "./Losses.js"
 import type { Releases } from "./Releases.js"
 
 type Ops = TransactionRecord["ops"]
@@ -73,16 +75,21 @@ export interface Settlement {
 export const make = (
   journal: Journal["Type"],
   releases: Releases,
+  losses: Losses,
   reopened: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
 ): Settlement => {
   const wake = (affected: ReadonlyArray<string>) =>
     Effect.zipRight(releases.notify(affected), releases.signal)
+
+  const booked = Effect.mapError(({ message }: BudgetsError) => new JournalError({ message }))
 
   return {
     mined: (chain, record, receipt, final) =>
       Effect.gen(function* () {
         const { chainId, nonce, signer } = record
         const { blockHash, blockNumber, success, txHash } = receipt
+        yield* booked(losses.mined(record, receipt))
+        if (final) yield* booked(losses.finalised(record))
         const outcomes = yield* outcomesOf(chain, record, receipt)
         const affected = yield* journal.settle(
           { chainId, signer, nonce, txHash, success, blockNumber, blockHash },
@@ -91,7 +98,11 @@ export const make = (
         )
         yield* wake(affected)
       }),
-    finalised: (record) => Effect.flatMap(journal.finalise(record, record.nonce), wake),
+    finalised: (record) =>
+      booked(losses.finalised(record)).pipe(
+        Effect.zipRight(journal.finalise(record, record.nonce)),
+        Effect.flatMap(wake)
+      ),
     vanished: (record) =>
       Effect.flatMap(journal.unsettle(record, record.nonce), (affected) =>
         Effect.zipRight(wake(affected), reopened(affected))

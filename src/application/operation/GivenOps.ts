@@ -1,123 +1,175 @@
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
-import type { Address } from "../../domain/evm/Address.js"
 import * as Hex from "../../domain/evm/Hex.js"
-import * as Conditions from "../../domain/op/Conditions.js"
-import * as Proof from "../../domain/op/Proof.js"
 import * as UserOperation from "../../domain/op/UserOperation.js"
+import * as WebAuthn from "../../domain/op/WebAuthn.js"
 import type { Ground } from "../engine/Preparation.js"
-import * as Wallets from "../engine/Wallets.js"
-import { type Failure, invalid, notAvailable } from "../Failure.js"
+import { type Failure, invalid } from "../Failure.js"
 import { Custody, optional, UnixSeconds } from "../Fields.js"
+import * as Windows from "./Windows.js"
+
+const opFields = {
+  encodedUserOp: Hex.schema.annotations({
+    description: "ABI encoding of the op, unchanged, as it was handed out: its own signature empty."
+  }),
+  userOpHash: Hex.schema32.annotations({
+    description: "The op's ERC-4337 hash; another one than the service computes is refused."
+  })
+}
+
+const windowFields = {
+  validAfter: optional(UnixSeconds).annotations({
+    description: "First second of the window under which it was signed; 0: no bound."
+  }),
+  validUnitl: optional(UnixSeconds).annotations({
+    description: "Last second of the window under which it was signed; 0: no bound."
+  })
+}
 
 export const EncodedOperation = Schema.Struct({
-  encodedUserOp: Hex.schema,
-  userOpHash: Hex.schema32,
+  ...opFields,
   walletCustody: Custody,
-  validAfter: optional(UnixSeconds),
-  validUnitl: optional(UnixSeconds),
+  ...windowFields,
   signature: optional(Hex.schema).annotations({
-    description: "r, s and v over userOpHash or signingHash. Absent: settings.signer signs."
+    description:
+      "The proof: signatures of 65 bytes (r, s, v) one behind the other, or the ABI form with passkeys. Without a window over userOpHash or signingHash, with one over signingHash. Absent: settings.signer and settings.cosigners sign."
   })
 }).annotations({ identifier: "EncodedOperation" })
 export type EncodedOperation = typeof EncodedOperation.Type
+
+export const PasskeyOperation = Schema.Struct({
+  ...opFields,
+  validationData: Schema.Struct({
+    signature: Schema.String.annotations({
+      description: "base64 or base64url: the assertion's signature, DER or r || s."
+    }),
+    authenticatorData: Schema.String.annotations({
+      description: "base64 or base64url, at most 512 bytes; user present and user verified are set."
+    }),
+    clientDataJSON: Schema.String.annotations({
+      description:
+        "base64 or base64url, at most 1024 bytes. Its challenge is base64url of signingHash, or of userOpHash when there is no window."
+    }),
+    ...windowFields
+  }).annotations({ identifier: "PasskeyValidationData" })
+}).annotations({ identifier: "PasskeyOperation" })
+export type PasskeyOperation = typeof PasskeyOperation.Type
+
+/** What a request brings along to prove a wallet's consent. */
+export type Evidence =
+  /** Nothing: the keys that the request names sign. */
+  | { readonly _tag: "keys" }
+  | { readonly _tag: "proof"; readonly proof: Hex.Hex }
+  /** One passkey's assertion, as a browser gave it. */
+  | { readonly _tag: "assertion"; readonly auth: WebAuthn.Auth }
 
 /** An op of the request, read and checked as far as that needs no chain. */
 export interface Given {
   readonly index: number
   readonly op: UserOperation.UserOperation
   readonly userOpHash: Hex.Bytes32
+  /** 0: whatever the wallet's is. */
   readonly walletCustody: number
-  /** The caller's proof; null: the service signs. */
-  readonly proof: Hex.Hex | null
+  readonly window: Windows.Window
+  /** Where the request says its window. */
+  readonly windowPath: string
+  readonly evidence: Evidence
 }
 
-/** One op of the request; 400 for what it says wrongly, and for what this version does not offer. */
-const readOne = (
-  operation: EncodedOperation,
-  index: number,
-  { chainId, entryPoint, version }: Pick<Ground, "chainId" | "entryPoint" | "version">
-): Either.Either<Given, Failure> =>
+/** Where the ops are to be executed. */
+export type Where = Pick<Ground, "chainId" | "entryPoint" | "version">
+
+const wrong = (path: string, message: string) => Either.left(invalid("invalid_request", [{ path, message }]))
+
+/** The op of one element; 400 for what it says wrongly. */
+const opOf = (
+  { encodedUserOp, userOpHash }: Pick<EncodedOperation, "encodedUserOp" | "userOpHash">,
+  path: string,
+  { chainId, entryPoint, version }: Where
+): Either.Either<Pick<Given, "op" | "userOpHash">, Failure> =>
   Either.gen(function* () {
-    const path = `operations[${index}]`
-    const wrong = (field: string, message: string) =>
-      Either.left(invalid("invalid_request", [{ path: `${path}.${field}`, message }]))
-    if ((operation.validAfter ?? 0) !== 0)
-      yield* Either.left(notAvailable("validAfter", `${path}.validAfter`))
-    if ((operation.validUnitl ?? 0) !== 0)
-      yield* Either.left(notAvailable("validUnitl", `${path}.validUnitl`))
-    yield* Wallets.availableCustody(operation.walletCustody, `${path}.walletCustody`)
-    const decoded = UserOperation.decode(version, operation.encodedUserOp)
-    if (Either.isLeft(decoded)) return yield* wrong("encodedUserOp", decoded.left)
+    const at = `${path}.encodedUserOp`
+    const decoded = UserOperation.decode(version, encodedUserOp)
+    if (Either.isLeft(decoded)) return yield* wrong(at, decoded.left)
     const op = decoded.right
     const fits = UserOperation.fits(version, op)
-    if (Either.isLeft(fits)) return yield* wrong("encodedUserOp", fits.left)
+    if (Either.isLeft(fits)) return yield* wrong(at, fits.left)
     if (op.initCode !== Hex.empty)
-      return yield* wrong("encodedUserOp", "initCode must be empty: wallets are deployed by /create")
-    if (op.paymasterAndData !== Hex.empty)
-      yield* Either.left(notAvailable("paymaster", `${path}.encodedUserOp`))
+      return yield* wrong(at, "initCode must be empty: wallets are deployed by /create")
     if (op.signature !== Hex.empty)
-      return yield* wrong("encodedUserOp", "the op's signature must be empty: send the proof as signature")
-    const userOpHash = UserOperation.hash(version, entryPoint, chainId, op)
-    if (userOpHash !== operation.userOpHash)
+      return yield* wrong(at, "the op's signature must be empty: the proof is a field of its own")
+    const computed = UserOperation.hash(version, entryPoint, chainId, op)
+    if (computed !== userOpHash)
       return yield* Either.left(
         invalid("hash_mismatch", [
           {
             path: `${path}.userOpHash`,
-            message: `the hash of encodedUserOp at this EntryPoint and chain is ${userOpHash}`
+            message: `the hash of encodedUserOp at this EntryPoint and chain is ${computed}`
           }
         ])
       )
-    return {
-      index,
-      op,
-      userOpHash,
-      walletCustody: operation.walletCustody,
-      proof: operation.signature ?? null
-    }
+    return { op, userOpHash: computed }
   })
 
 /** The same op twice would be one op that is done once. */
-const distinct = (given: ReadonlyArray<Given>): Either.Either<void, Failure> => {
+const distinct = (given: ReadonlyArray<Given>): Either.Either<ReadonlyArray<Given>, Failure> => {
   const first = new Map<Hex.Bytes32, number>()
   for (const { index, userOpHash } of given) {
     const before = first.get(userOpHash)
     if (before !== undefined)
-      return Either.left(
-        invalid("invalid_request", [
-          { path: `operations[${index}].userOpHash`, message: `operations[${before}] is the same op` }
-        ])
-      )
+      return wrong(`operations[${index}].userOpHash`, `operations[${before}] is the same op`)
     first.set(userOpHash, index)
   }
-  return Either.void
+  return Either.right(given)
 }
 
-/** All ops of the request, no two of them the same. */
-export const read = (
-  operations: ReadonlyArray<EncodedOperation>,
-  ground: Pick<Ground, "chainId" | "entryPoint" | "version">
+const all = <A>(
+  operations: ReadonlyArray<A>,
+  one: (operation: A, index: number, path: string) => Either.Either<Given, Failure>
 ): Either.Either<ReadonlyArray<Given>, Failure> =>
-  Either.gen(function* () {
-    const given = yield* Either.all(operations.map((operation, index) => readOne(operation, index, ground)))
-    yield* distinct(given)
-    return given
-  })
+  operations.length === 0
+    ? wrong("operations", "expected at least one operation")
+    : Either.flatMap(
+        Either.all(operations.map((operation, index) => one(operation, index, `operations[${index}]`))),
+        distinct
+      )
 
-/** Under which conditions the caller's proof is one of the wallet's owner; `Left` says what was expected. */
-export const conditionsOf = (
-  given: Given & { readonly proof: Hex.Hex },
-  owners: ReadonlyArray<Address>,
-  bundler: Address
-): Either.Either<{ readonly conditions: Conditions.Conditions; readonly proof: Hex.Hex }, string> =>
-  Either.flatMap(Proof.normalise(given.proof), (proof) => {
-    const bound = { validUntil: 0, validAfter: 0, bundler }
-    for (const conditions of [Conditions.none, bound]) {
-      const parts = Proof.ecdsaSigners(Conditions.signingHash(given.userOpHash, conditions), proof)
-      const [only] = parts
-      if (parts.length === 1 && only?.some((signer) => signer !== null && owners.includes(signer)))
-        return Either.right({ conditions, proof })
-    }
-    const expected = `userOpHash or signingHash ${Conditions.signingHash(given.userOpHash, bound)}`
-    return Either.left(`expected one signature by ${owners.join(" or ")} over ${expected}`)
-  })
+/** All ops of an `/executeEncoded` request, no two of them the same. */
+export const encoded = (
+  operations: ReadonlyArray<EncodedOperation>,
+  where: Where
+): Either.Either<ReadonlyArray<Given>, Failure> =>
+  all(operations, (operation, index, path) =>
+    Either.gen(function* () {
+      const { signature, walletCustody } = operation
+      yield* Windows.bounds(operation, path)
+      const evidence: Evidence =
+        signature === undefined ? { _tag: "keys" } : { _tag: "proof", proof: signature }
+      const op = yield* opOf(operation, path, where)
+      return { ...op, index, walletCustody, window: operation, windowPath: path, evidence }
+    })
+  )
+
+/** All ops of an `/executePasskey` request, no two of them the same. */
+export const asserted = (
+  operations: ReadonlyArray<PasskeyOperation>,
+  where: Where
+): Either.Either<ReadonlyArray<Given>, Failure> =>
+  all(operations, (operation, index, path) =>
+    Either.gen(function* () {
+      const { validationData } = operation
+      const windowPath = `${path}.validationData`
+      yield* Windows.bounds(validationData, windowPath)
+      const auth = WebAuthn.read(validationData)
+      if (Either.isLeft(auth)) return yield* wrong(`${windowPath}.${auth.left.field}`, auth.left.message)
+      const op = yield* opOf(operation, path, where)
+      return {
+        ...op,
+        index,
+        walletCustody: 0,
+        window: validationData,
+        windowPath,
+        evidence: { _tag: "assertion" as const, auth: auth.right }
+      }
+    })
+  )

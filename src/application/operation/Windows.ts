@@ -28,30 +28,34 @@ export const bounds = (
       )
     : Either.right({ validUntil: validUnitl, validAfter })
 
-/**
- * The bounds of a window that holds now, by the chain's latest block. One that is over is a 400 of the whole request, one
- * that has not begun the element's failure.
- */
-export const check = (
+/** The bounds of a window that is not over, by the chain's latest block; 400 of the whole request otherwise. */
+export const notOver = (
   window: Window,
   path: string,
   { timestamp }: Pick<Block, "timestamp">
+): Either.Either<Bounds, InvalidRequest> =>
+  Either.filterOrLeft(
+    bounds(window, path),
+    ({ validUntil }) => validUntil === 0 || timestamp <= validUntil,
+    () =>
+      invalid("window_over", [
+        { path: `${path}.validUnitl`, message: `the chain's time is ${timestamp} by now` }
+      ])
+  )
+
+/** The bounds of a window that holds now. One that has not begun is the element's failure. */
+export const check = (
+  window: Window,
+  path: string,
+  block: Pick<Block, "timestamp">
 ): Either.Either<Bounds, InvalidRequest | ElementFailure> =>
-  Either.flatMap(bounds(window, path), (wanted): Either.Either<Bounds, InvalidRequest | ElementFailure> => {
-    const { validAfter, validUntil } = wanted
-    if (validUntil !== 0 && timestamp > validUntil)
-      return Either.left(
-        invalid("window_over", [
-          { path: `${path}.validUnitl`, message: `the chain's time is ${timestamp} by now` }
-        ])
-      )
+  Either.filterOrLeft(
+    notOver(window, path, block),
     // To EntryPoint v0.8 validAfter is the last second before the window.
-    if (validAfter !== 0 && timestamp <= validAfter)
-      return Either.left(
-        elementFailure("not_valid_yet", undefined, {
-          validAfter: validAfter.toString(),
-          chainTime: timestamp.toString()
-        })
-      )
-    return Either.right(wanted)
-  })
+    ({ validAfter }) => validAfter === 0 || block.timestamp > validAfter,
+    ({ validAfter }) =>
+      elementFailure("not_valid_yet", undefined, {
+        validAfter: validAfter.toString(),
+        chainTime: block.timestamp.toString()
+      })
+  )

@@ -87,6 +87,8 @@ export interface Receipt {
   readonly gasUsed: bigint
   readonly cumulativeGasUsed: bigint
   readonly effectiveGasPrice: bigint
+  /** Wei that layer 1 took for the transaction's data beside that, on chains whose receipts tell it. */
+  readonly l1Fee?: bigint
   readonly from: Address
   readonly logs: ReadonlyArray<RawLog>
 }

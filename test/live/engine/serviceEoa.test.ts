@@ -104,6 +104,7 @@ describe("a bundle of the service's own EOA", () => {
           version: "v0.7",
           entryPoint,
           ops: [{ index: 0, op, userOpHash }],
+          aggregate: null,
           submitter: key,
           prices: {
             maxFeePerGas: op.maxFeePerGas,
@@ -112,7 +113,6 @@ describe("a bundle of the service's own EOA", () => {
           },
           l1Fee: 0n,
           gasBound: profile.caps.transactionGas,
-          aggregate: null,
           gasOvershoot: Percent.zero
         })
         return key.address

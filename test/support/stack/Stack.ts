@@ -12,6 +12,7 @@ import * as BundlerRpc from "../../../src/adapters/json-rpc/BundlerRpc.js"
 import * as ChainRpc from "../../../src/adapters/json-rpc/ChainRpc.js"
 import * as AbiStore from "../../../src/adapters/memory/AbiStore.js"
 import * as Networks from "../../../src/adapters/memory/Networks.js"
+import * as Budgets from "../../../src/adapters/sql/Budgets.js"
 import * as Journal from "../../../src/adapters/sql/Journal.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import type { Caller } from "../../../src/application/Caller.js"
@@ -19,6 +20,7 @@ import * as Engine from "../../../src/application/engine/Engine.js"
 import type { Failure } from "../../../src/application/Failure.js"
 import type { AbiStore as AbiStoreTag } from "../../../src/application/ports/AbiStore.js"
 import type { AccountId } from "../../../src/application/ports/Accounts.js"
+import type { Budgets as BudgetsTag } from "../../../src/application/ports/Budgets.js"
 import type { Bundler } from "../../../src/application/ports/Bundler.js"
 import type { BundlerRpc as BundlerRpcTag } from "../../../src/application/ports/BundlerRpc.js"
 import { ChainRpc as ChainRpcTag } from "../../../src/application/ports/ChainRpc.js"
@@ -45,6 +47,7 @@ import * as PrivateKeys from "../signing/PrivateKeys.js"
 /** Ports of the application over a real chain and a real database. */
 export type Ports =
   | AbiStoreTag
+  | BudgetsTag
   | Bundler
   | BundlerRpcTag
   | ChainRpcTag
@@ -155,13 +158,15 @@ const portsOf = (profile: NetworkProfile, options: LifeOptions) => {
     egress: { allowLoopback: true },
     onExchange: ({ methods }) => onExchange?.(methods)
   })
+  const sql = Sqlite.layer({ filename: database })
   const journal = Journal.layer({ sealingKey: Redacted.make("the journal of a stack") }).pipe(
-    Layer.provide(Sqlite.layer({ filename: database }))
+    Layer.provide(sql)
   )
   return Engine.layer.pipe(
     Layer.provideMerge(
       Layer.mergeAll(
         AbiStore.layer,
+        Budgets.layer.pipe(Layer.provide(sql)),
         BundlerRpc.layer(),
         wrapChain === undefined ? nodes : wrapped(ChainRpcTag, wrapChain, nodes),
         wrapJournal === undefined ? journal : wrapped(JournalTag, wrapJournal, journal),

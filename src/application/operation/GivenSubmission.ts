@@ -1,0 +1,330 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import type * as Hex from "../../domain/evm/Hex.js"
+import * as Conditions from "../../domain/op/Conditions.js"
+import * as Dependencies from "../../domain/op/Dependencies.js"
+import * as Nonce from "../../domain/op/Nonce.js"
+import * as Payback from "../../domain/op/Payback.js"
+import * as Percent from "../../domain/op/Percent.js"
+import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
+import type { Caller } from "../Caller.js"
+import * as Decoding from "../Decoding.js"
+import * as Connection from "../engine/Connection.js"
+import * as Consent from "../engine/Consent.js"
+import { CurrentRequest } from "../engine/CurrentRequest.js"
+import { type ElementFailure, elementFailure } from "../engine/Elements.js"
+import { Engine } from "../engine/Engine.js"
+import * as Estimation from "../engine/Estimation.js"
+import * as Landings from "../engine/Landings.js"
+import * as Preparation from "../engine/Preparation.js"
+import * as Prices from "../engine/Prices.js"
+import type { AnsweredElsewhere } from "../engine/Requests.js"
+import * as Results from "../engine/Results.js"
+import type * as Sending from "../engine/Sending.js"
+import * as ServiceSubmission from "../engine/ServiceSubmission.js"
+import * as Submission from "../engine/Submission.js"
+import * as Submitter from "../engine/Submitter.js"
+import type { Failure } from "../Failure.js"
+import type { AbiStore } from "../ports/AbiStore.js"
+import type { Bundler, OpOutcome } from "../ports/Bundler.js"
+import type { ChainRpc } from "../ports/ChainRpc.js"
+import type { Journal, LaneAccess } from "../ports/Journal.js"
+import type { Networks } from "../ports/Networks.js"
+import type { Signer, Signers, SystemSigners } from "../ports/Signers.js"
+import type { ForOps } from "../Settings.js"
+import type { Executed } from "../TransactionResult.js"
+import * as Evidence from "./Evidence.js"
+import * as GivenLinks from "./GivenLinks.js"
+import type * as GivenOps from "./GivenOps.js"
+import * as OwnedWallets from "./OwnedWallets.js"
+import * as PostedBefore from "./PostedBefore.js"
+import * as Windows from "./Windows.js"
+
+/** What submitting needs beside the caller. */
+export type Requirements =
+  | AbiStore
+  | Bundler
+  | ChainRpc
+  | Engine
+  | Journal
+  | Networks
+  | Signers
+  | SystemSigners
+
+/** A request whose ops were handed out before. */
+export interface Posted {
+  readonly endpoint: string
+  readonly settings: ForOps
+  readonly read: (ground: GivenOps.Where) => Either.Either<ReadonlyArray<GivenOps.Given>, Failure>
+}
+
+/** Who submits, through which node. */
+interface Course {
+  readonly connection: Connection.Connection
+  readonly settings: ForOps
+  readonly submitter: Signer
+  readonly key: LaneAccess["key"]
+  /** The keys that the request names, its signer first. */
+  readonly signers: ReadonlyArray<Signer>
+}
+
+/** The request's signer submits, through the caller's node. */
+const bySigner = (
+  caller: Caller,
+  settings: ForOps
+): Effect.Effect<Course, Failure, ChainRpc | Networks | Signers> =>
+  Effect.gen(function* () {
+    const signers = yield* Consent.signersOf(caller, settings)
+    const [submitter] = signers
+    if (submitter === undefined || settings.signer === undefined)
+      return yield* Effect.dieMessage("the request names a signer")
+    const connection = yield* Connection.open(caller, settings.rpc)
+    return { connection, settings, submitter, key: settings.signer, signers }
+  })
+
+/** The service's own EOA submits, through the operator's node. */
+const byService = (
+  caller: Caller,
+  settings: ForOps
+): Effect.Effect<Course, Failure, ChainRpc | Networks | Signers | SystemSigners> =>
+  Effect.gen(function* () {
+    const opened = yield* ServiceSubmission.open(caller, settings)
+    const signers = yield* Consent.signersOf(caller, settings)
+    return { ...opened, key: "serviceEoa" as const, signers }
+  })
+
+const submit = (
+  caller: Caller,
+  { endpoint, read }: Posted,
+  { connection, key, settings, signers, submitter }: Course,
+  decoding: Decoding.Decoding
+): Effect.Effect<Executed, Failure | AnsweredElsewhere, Requirements | CurrentRequest> =>
+  Effect.gen(function* () {
+    const { chain, profile, trust } = connection
+    const ground = yield* Preparation.ground(connection, settings, submitter.address, caller)
+    const { chainId, entryPoint, spaceOf, version } = ground
+    const bundler = Submitter.boundTo(profile, submitter.address)
+    const given = yield* read(ground)
+    const dependencies = yield* GivenLinks.dependencies(given, ground)
+    const deadline = (yield* Clock.currentTimeMillis) + profile.receiptTimeoutMillis
+    /** The EOA is the service's own, and nobody else's bundler pays. */
+    const guarded = key === "serviceEoa" && profile.remoteBundler === null
+    const engine = yield* Engine
+    const current = yield* CurrentRequest
+    const earlier = new Map<number, Submission.Landed>()
+    const done = new Set<number>()
+
+    const note = (index: number, userOpHash: Hex.Bytes32, outcome: OpOutcome) => {
+      earlier.set(index, { ...outcome, userOpHash, returned: null })
+      done.add(index)
+    }
+
+    /** The ops, of those with these indexes, that were not posted before. */
+    const unposted = (elements: ReadonlyArray<number>) =>
+      Effect.filter(
+        elements.flatMap((index) => given[index] ?? []),
+        ({ index, userOpHash }) =>
+          Effect.map(PostedBefore.outcome(caller, chainId, userOpHash, deadline), (outcome) => {
+            if (outcome !== null) note(index, userOpHash, outcome)
+            return outcome === null
+          })
+      )
+
+    const prepare = (elements: ReadonlyArray<number>) =>
+      Effect.gen(function* () {
+        // Also when it is tried again: another request may have posted the same op in the meantime.
+        const todo = yield* unposted(Dependencies.order(dependencies, elements))
+        const [look, least] = yield* Effect.all(
+          [
+            Preparation.look(ground, [...new Set(todo.map(({ op }) => op.sender))]),
+            guarded ? Prices.now(connection, Percent.zero) : Effect.succeed(null)
+          ],
+          { concurrency: "unbounded" }
+        )
+        const found = yield* OwnedWallets.find(
+          todo.map(({ index, op, walletCustody }) => ({ index, wallet: op.sender, walletCustody })),
+          look.wallets
+        )
+        const failed = new Map<number, ElementFailure>(found.failed)
+        const consents = new Map<number, Evidence.Consented>()
+        const lastSecond = Preparation.validUntil(look.block)
+        for (const each of todo) {
+          const config = found.configs.get(each.index)
+          if (config === undefined) continue
+          const bounds = Windows.check(each.window, each.windowPath, look.block)
+          if (Either.isLeft(bounds)) {
+            if (!("_tag" in bounds.left)) failed.set(each.index, bounds.left)
+            // Its time was up only after the request was accepted.
+            else if (current.accepted()) failed.set(each.index, Submission.asElement(bounds.left))
+            else return yield* Effect.fail(bounds.left)
+            continue
+          }
+          const terms = { bounds: bounds.right, bundler, lastSecond, signers }
+          const consent = Evidence.consent(each, config, terms)
+          if (Either.isLeft(consent)) failed.set(each.index, consent.left)
+          else consents.set(each.index, consent.right)
+          // Checking signatures takes long: others are served in between.
+          yield* Effect.yieldNow()
+        }
+        const drafts = todo.flatMap(({ index, op }): ReadonlyArray<Estimation.Draft> => {
+          const consent = consents.get(index)
+          if (consent === undefined) return []
+          const signature = Conditions.encodeSignature(consent.conditions, consent.proof)
+          const draft = { index, op: { ...op, signature }, value: 0n }
+          const objection =
+            least === null ? null : ServiceSubmission.objection(profile, version, draft.op, least)
+          if (objection === null) return [draft]
+          failed.set(index, objection)
+          return []
+        })
+        const estimate = yield* Estimation.estimate({
+          ground,
+          entryPointCode: look.entryPointCode,
+          from: submitter.address,
+          drafts,
+          declared: true,
+          verify: false,
+          revert: decoding.revert
+        })
+        yield* Preparation.checkImplementation(connection, estimate.implementation, settings.validator)
+        for (const [index, failure] of estimate.failed) failed.set(index, failure)
+        for (const index of Dependencies.order(dependencies, failed.keys())) {
+          const on = dependencies[index] ?? null
+          if (on !== null && failed.has(on)) failed.set(index, Submission.dependencyFailed(on))
+        }
+
+        // Ops of one key follow each other; one that the EntryPoint has consumed may have landed elsewhere.
+        const next = new Map<string, bigint>()
+        const consumed: Array<GivenOps.Given> = []
+        const misplaced = new Map<number, ElementFailure>()
+        for (const each of todo) {
+          const sequence = estimate.sequences.get(each.index)
+          if (sequence === undefined) continue
+          const nonceKey = `${each.op.sender}:${Nonce.keyOf(each.op.nonce)}`
+          const expected = next.get(nonceKey) ?? sequence
+          const own = Nonce.sequenceOf(each.op.nonce)
+          if (own < sequence) consumed.push(each)
+          else if (own === expected && !failed.has(each.index)) next.set(nonceKey, expected + 1n)
+          else if (!failed.has(each.index))
+            misplaced.set(
+              each.index,
+              elementFailure(
+                "invalid_nonce",
+                `op nonce out of order: the next sequence of its key is ${expected}`
+              )
+            )
+        }
+        const landed = yield* Effect.mapError(
+          Landings.find(
+            chain,
+            entryPoint,
+            consumed.map(({ userOpHash }) => userOpHash),
+            look.block.number
+          ),
+          Connection.refusal(trust)
+        )
+        for (const { index, userOpHash } of consumed) {
+          const outcome = landed.get(userOpHash)
+          if (outcome === undefined) misplaced.set(index, elementFailure("invalid_nonce"))
+          else note(index, userOpHash, outcome)
+        }
+        const { gasBound } = look
+        const prices = guarded
+          ? Payback.prices(
+              look.prices,
+              estimate.estimated.map(({ op }) => op)
+            )
+          : look.prices
+        const nothing = { ready: [], funds: [], deployments: [], prices, gasBound }
+        // The others were measured behind ops that will not run: they are looked at again without those.
+        if (consumed.length > 0 || misplaced.size > 0) return { ...nothing, failed: misplaced }
+        if (guarded)
+          for (const [index, failure] of yield* ServiceSubmission.reserve(
+            caller,
+            profile,
+            version,
+            estimate.estimated,
+            prices
+          ))
+            failed.set(index, failure)
+
+        const ready = estimate.estimated.flatMap((each): ReadonlyArray<Sending.Ready> => {
+          const own = given[each.index]
+          const consent = consents.get(each.index)
+          if (own === undefined || consent === undefined || failed.has(each.index) || done.has(each.index))
+            return []
+          const { op, userOpHash } = own
+          const { conditions, prove } = consent
+          const set = guarded ? ServiceSubmission.bind(caller, profile, each.index) : Effect.void
+          return [
+            {
+              index: each.index,
+              op: each.op,
+              space: spaceOf(op.sender),
+              nonceKey: Nonce.keyOf(op.nonce),
+              sequence: Nonce.sequenceOf(op.nonce),
+              reserve: each.prefund + WalletCalls.valueOf(op.callData),
+              l1Fee: each.l1Fee,
+              userOpHash,
+              returned: each.returned,
+              complete: Effect.as(Effect.provideService(set, Engine, engine), { op, userOpHash }),
+              sign: () => Effect.map(prove, (proof) => Conditions.encodeSignature(conditions, proof))
+            }
+          ]
+        })
+        return { ...nothing, ready, failed, funds: Estimation.fundsOf(ground, estimate) }
+      })
+
+    const elements = given.map(({ index }) => index)
+    const fresh = yield* unposted(elements)
+    const running = Submission.run(
+      {
+        caller,
+        endpoint,
+        ground,
+        submitter,
+        access: Connection.access(caller, connection, key),
+        elements: fresh.map(({ index }) => index),
+        done,
+        dependencies,
+        prepare
+      },
+      decoding.revert
+    )
+    const outcomes = yield* guarded ? ServiceSubmission.settling(caller, profile, elements)(running) : running
+    const hashes = [...new Set([...earlier.values()].map(({ txHash }) => txHash))]
+    const sent = outcomes.receipts.length > 0
+    const before = yield* Effect.forEach(hashes, chain.receipt, { concurrency: "unbounded" }).pipe(
+      Effect.map((receipts) => receipts.filter((receipt) => receipt !== null)),
+      // What this request has sent is answered in any case.
+      Effect.catchAll((error) => (sent ? Effect.succeed([]) : Effect.fail(Connection.refusal(trust)(error))))
+    )
+    return yield* Results.executed(
+      elements,
+      {
+        landed: new Map([...earlier, ...outcomes.landed]),
+        failed: outcomes.failed,
+        receipts: [...before, ...outcomes.receipts]
+      },
+      (index, data) => {
+        const own = given[index]
+        return own === undefined ? data : GivenLinks.returned(profile.ledger, own, data)
+      },
+      decoding,
+      dependencies
+    )
+  })
+
+/** Submits ops that were handed out: by the request's signer where it names one, else by the service's own EOA. */
+export const work = (
+  caller: Caller,
+  posted: Posted,
+  by: "signer" | "service"
+): Effect.Effect<Executed, Failure | AnsweredElsewhere, Requirements | CurrentRequest> =>
+  Effect.gen(function* () {
+    const { settings } = posted
+    const decoding = yield* Decoding.load(caller, settings.useABI)
+    const course = yield* by === "signer" ? bySigner(caller, settings) : byService(caller, settings)
+    return yield* submit(caller, posted, course, decoding)
+  })
