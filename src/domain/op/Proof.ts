@@ -3,7 +3,7 @@ import type * as Address from "../evm/Address.js"
 import * as Base64 from "../evm/Base64.js"
 import * as Hex from "../evm/Hex.js"
 import * as Keccak from "../evm/Keccak.js"
-import * as P256 from "../evm/P256.js"
+import type * as P256 from "../evm/P256.js"
 import { largestS, order, recoverAddress } from "../evm/Secp256k1.js"
 import * as Words from "../evm/Words.js"
 import type { WalletConfig } from "../wallet/WalletConfig.js"
@@ -71,7 +71,7 @@ export const signatures = (ecdsa: Hex.Hex): number => Math.floor(Hex.size(ecdsa)
 
 /** The proof of these parts: the ECDSA form when there are no passkeys. */
 export const encode = (parts: Parts): Hex.Hex =>
-  parts.passkeys.length === 0 ? parts.ecdsa : PasskeyProof.encode(parts)
+  parts.passkeys.length === 0 && parts.ecdsa !== Hex.empty ? parts.ecdsa : PasskeyProof.encode(parts)
 
 /** The parts of a proof of either form. Only the canonical encoding is one; what the parts say is not looked at. */
 export const decode = (proof: Hex.Hex): Either.Either<Parts, string> => {
@@ -158,10 +158,10 @@ const dummyJson = (() => {
   return begin.padEnd(dummyClientData - 2, "o").concat('"}')
 })()
 
-/** An r and an s in which no byte is zero; the x of P-256's generator is an r. */
+/** A valid r and a low s in which no byte is zero: the coordinates of P-256's generator. */
 const dummyP256: P256.Signature = {
   r: Hex.unsafe32("0x6b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296"),
-  s: Hex.unsafe32(`0x${(P256.largestS - 1n).toString(16)}`)
+  s: Hex.unsafe32("0x4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5")
 }
 
 const dummyPasskey = (index: number): PasskeyPart => ({

@@ -2,9 +2,11 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
 import { AbiCoder, keccak256 } from "ethers"
 import * as fc from "fast-check"
+import * as Address from "../../../src/domain/evm/Address.js"
 import * as Hex from "../../../src/domain/evm/Hex.js"
 import * as Words from "../../../src/domain/evm/Words.js"
 import * as WalletConfig from "../../../src/domain/wallet/WalletConfig.js"
+import { newPasskey } from "../../support/suite/Keys.js"
 import { address, config, hex, mutated, uint } from "../generators.js"
 
 const coder = AbiCoder.defaultAbiCoder()
@@ -86,5 +88,148 @@ describe("WalletConfig", () => {
         }
       )
     )
+  })
+
+  const owner = (digit: string) => Address.unsafe(`0x${digit.repeat(40)}`)
+  const owners = ["3", "1", "2"].map(owner)
+  const passkeys = Array.from({ length: 17 }, newPasskey).map(({ publicKey: { x, y } }) => ({
+    x: Hex.unsafe32(x),
+    y: Hex.unsafe32(y)
+  }))
+  const keys = (count: number) => passkeys.slice(0, count)
+  const byKey = (one: WalletConfig.PublicKey, two: WalletConfig.PublicKey) =>
+    one.x + one.y < two.x + two.y ? -1 : 1
+
+  it("is made of validators in any order, each list in its own", () => {
+    fc.assert(
+      fc.property(
+        fc.shuffledSubarray(owners, { minLength: 1 }),
+        fc.integer({ min: 1, max: 16 }),
+        (some, count) => {
+          const threshold = some.length + count
+          const made = WalletConfig.make({ custody: 4, owners: some, passkeys: keys(count), threshold })
+          const inOrder = { owners: some.toSorted(), passkeys: keys(count).toSorted(byKey) }
+          expect(made).toEqual(Either.right({ custody: 4, threshold, ...inOrder }))
+          expect(WalletConfig.validators(Either.getOrThrow(made))).toBe(threshold)
+        }
+      )
+    )
+    expect(WalletConfig.make({ custody: 1, owners: [owner("3")], passkeys: [], threshold: 1 })).toEqual(
+      Either.right(WalletConfig.ecdsa(owner("3")))
+    )
+  })
+
+  const many = Array.from({ length: 17 }, (_, index) =>
+    Address.fromWord((index + 1).toString(16).padStart(40, "0"))
+  )
+  const x = keys(1)[0] ?? { x: Hex.unsafe32(""), y: Hex.unsafe32("") }
+  it.each<readonly [WalletConfig.Named, WalletConfig.Problem["field"], string]>([
+    [
+      { custody: 1, owners: [], passkeys: [], threshold: 1 },
+      "signers",
+      "expected one signer, but there are 0"
+    ],
+    [
+      { custody: 2, owners, passkeys: keys(1), threshold: 1 },
+      "signers",
+      "expected one signer, but there are 3"
+    ],
+    [
+      { custody: 3, owners: [], passkeys: [], threshold: 1 },
+      "signers",
+      "expected 1 to 16 signers, but there are 0"
+    ],
+    [
+      { custody: 3, owners: many, passkeys: [], threshold: 1 },
+      "signers",
+      "expected 1 to 16 signers, but there are 17"
+    ],
+    [
+      { custody: 5, owners: [owner("1")], passkeys: keys(1), threshold: 1 },
+      "signers",
+      "expected no signer, but there are 1"
+    ],
+    [
+      { custody: 1, owners: [owner("1")], passkeys: keys(1), threshold: 1 },
+      "passkeyPubKey",
+      "expected no passkey, but there are 1"
+    ],
+    [
+      { custody: 3, owners, passkeys: keys(1), threshold: 1 },
+      "passkeyPubKey",
+      "expected no passkey, but there are 1"
+    ],
+    [
+      { custody: 2, owners: [owner("1")], passkeys: [], threshold: 1 },
+      "passkeyPubKey",
+      "expected 1 to 16 passkeys, but there are 0"
+    ],
+    [
+      { custody: 4, owners, passkeys: [], threshold: 1 },
+      "passkeyPubKey",
+      "expected 1 to 16 passkeys, but there are 0"
+    ],
+    [
+      { custody: 5, owners: [], passkeys: keys(17), threshold: 1 },
+      "passkeyPubKey",
+      "expected 1 to 16 passkeys, but there are 17"
+    ],
+    [
+      { custody: 3, owners: [owner("1"), Address.zero], passkeys: [], threshold: 1 },
+      "signers",
+      "the zero address cannot sign"
+    ],
+    [
+      { custody: 3, owners: [...owners, owner("2")], passkeys: [], threshold: 1 },
+      "signers",
+      `${owner("2")} is named twice`
+    ],
+    [
+      { custody: 5, owners: [], passkeys: [x, x], threshold: 1 },
+      "passkeyPubKey",
+      `the key (${x.x}, ${x.y}) is named twice`
+    ],
+    [
+      { custody: 5, owners: [], passkeys: [{ x: x.y, y: x.x }], threshold: 1 },
+      "passkeyPubKey",
+      "expected points of the curve P-256"
+    ],
+    [
+      { custody: 3, owners, passkeys: [], threshold: 0 },
+      "threshold",
+      "expected 1 to 3, the number of validators"
+    ],
+    [
+      { custody: 3, owners, passkeys: [], threshold: 4 },
+      "threshold",
+      "expected 1 to 3, the number of validators"
+    ],
+    [
+      { custody: 4, owners, passkeys: keys(2), threshold: 6 },
+      "threshold",
+      "expected 1 to 5, the number of validators"
+    ],
+    [
+      { custody: 4, owners, passkeys: keys(2), threshold: 1.5 },
+      "threshold",
+      "expected 1 to 5, the number of validators"
+    ],
+    [
+      { custody: 4, owners, passkeys: keys(2), threshold: Number.NaN },
+      "threshold",
+      "expected 1 to 5, the number of validators"
+    ],
+    [
+      { custody: 2, owners: [owner("1")], passkeys: keys(2), threshold: 2 },
+      "threshold",
+      "expected 1, which custody 2 has always"
+    ],
+    [
+      { custody: 5, owners: [], passkeys: keys(2), threshold: 2 },
+      "threshold",
+      "expected 1, which custody 5 has always"
+    ]
+  ])("is not made of %#: %s", (named, field, message) => {
+    expect(WalletConfig.make(named)).toEqual(Either.left({ field, message }))
   })
 })
