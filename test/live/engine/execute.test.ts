@@ -183,9 +183,7 @@ describe("execute", () => {
   it.each([
     [{ funcSignature: "transfer(address," }, "invalid function signature", "operations[0].funcSignature"],
     [{ funcParams: ["0x1", "2"] }, "invalid function parameter 0 (address): ", "operations[0].funcParams[0]"],
-    [{ dependsOn: 1 }, "dependsOn is not available yet", "operations[0].dependsOn"],
-    [{ validUnitl: 5 }, "validUnitl is not available yet", "operations[0].validUnitl"],
-    [{ walletCustody: 5 as const }, "walletCustody 5 is not available yet", "operations[0].walletCustody"]
+    [{ validAfter: 6, validUnitl: 5 }, "invalid request", "operations[0].validUnitl"]
   ])("%j is refused before the chain is asked", async (change, message, path) => {
     const failure = await stack.refused(
       execute([{ ...transfer("x", "1"), ...change }], { rpc: "http://127.0.0.1:1" })

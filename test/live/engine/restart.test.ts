@@ -77,6 +77,20 @@ const tasks: Readonly<Record<string, (name: string) => Promise<Task>>> = {
       transactions: 2
     }
   },
+  "/execute with dependencies": async (name) => {
+    const ids = Array.from({ length: 9 }, (_, n) => hashOf(`${name} ${n}`))
+    return {
+      // Three trees, each of which is to land in one transaction.
+      ...execute(
+        ...ids.map((id, n) => ({
+          ...hit(n % 2 === 0 ? "one" : "two", id),
+          ...(n >= 3 && { dependsOn: n - 3 })
+        }))
+      ),
+      done: () => Promise.all(ids.map(countOf)),
+      transactions: 2
+    }
+  },
   "/create": async (name) => {
     const salts = [`${name} x`, `${name} y`]
     for (const salt of salts) await stack.fund(stack.predict(salt), ether)
