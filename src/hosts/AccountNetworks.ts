@@ -29,6 +29,16 @@ const profileOf = (ground: Ground, chainId: bigint): NetworkProfile | null =>
 const withoutFactory = (ground: Ground, base: NetworkProfile): NetworkProfile =>
   ground.sharedFactories.has(base.chainId) ? base : { ...base, factory: null }
 
+/** Who of the file, or the chain itself, has this factory; null: nobody. */
+const ownerOf = (ground: Ground, chainId: bigint, factory: Address): string | null => {
+  if (ground.sharedFactories.has(chainId)) return null
+  const own = ground.accountNetworks.find(
+    (network) => network.chainId === chainId && network.profile.factory === factory
+  )
+  if (own !== undefined) return `account ${own.accountId}`
+  return profileOf(ground, chainId)?.factory === factory ? "the configuration's network" : null
+}
+
 /** The values of an account's own for a chain, from their JSON; or all that is wrong with them. */
 export const read = (
   ground: Ground,
@@ -52,6 +62,9 @@ export const read = (
         { path: "chainId", message: `the configuration has no chain ${network.chainId}` }
       ])
     const problems: Array<Problem> = []
+    const owner = network.factory === undefined ? null : ownerOf(ground, network.chainId, network.factory)
+    if (owner !== null)
+      problems.push({ path: "factory", message: `${owner} has it; each account needs its own` })
     const secret: Config["readSecret"] = (path, reference) =>
       Either.mapLeft(ground.readSecret(path, reference), (problem) => {
         problems.push(problem)
@@ -68,16 +81,6 @@ export const read = (
     const own = { network, rpc, bundler, paymasters }
     return { network, profile: NetworkProfiles.overridden(withoutFactory(ground, base), own) }
   })
-
-/** Who of the file, or the chain itself, has this factory; null: nobody. */
-export const ownerOf = (ground: Ground, chainId: bigint, factory: Address): string | null => {
-  if (ground.sharedFactories.has(chainId)) return null
-  const own = ground.accountNetworks.find(
-    (network) => network.chainId === chainId && network.profile.factory === factory
-  )
-  if (own !== undefined) return `account ${own.accountId}`
-  return profileOf(ground, chainId)?.factory === factory ? "the configuration's network" : null
-}
 
 const name = ({ accountId, chainId }: Pick<OwnNetwork, "accountId" | "chainId">) => `${chainId} ${accountId}`
 

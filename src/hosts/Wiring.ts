@@ -6,30 +6,36 @@ import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import * as BundlerRpc from "../adapters/json-rpc/BundlerRpc.js"
 import * as ChainRpc from "../adapters/json-rpc/ChainRpc.js"
-import * as Accounts from "../adapters/memory/Accounts.js"
 import * as ApiKey from "../adapters/memory/ApiKey.js"
 import * as Networks from "../adapters/memory/Networks.js"
-import * as RateLimit from "../adapters/memory/RateLimit.js"
+import * as ProcessRateLimit from "../adapters/memory/RateLimit.js"
 import * as PrivateKeys from "../adapters/private-key/KeyProvider.js"
 import * as AbiStore from "../adapters/sql/AbiStore.js"
+import * as AccountStore from "../adapters/sql/AccountStore.js"
+import * as Budgets from "../adapters/sql/Budgets.js"
 import * as Journal from "../adapters/sql/Journal.js"
 import * as Postgres from "../adapters/sql/Postgres.js"
+import * as SqlRateLimit from "../adapters/sql/RateLimit.js"
 import * as Sqlite from "../adapters/sql/Sqlite.js"
+import * as Counting from "../application/account/Counting.js"
+import * as Directory from "../application/account/Directory.js"
 import * as Engine from "../application/engine/Engine.js"
 import type { AbiStore as AbiStorePort } from "../application/ports/AbiStore.js"
-import type { Accounts as AccountsPort } from "../application/ports/Accounts.js"
+import type { AccountStore as AccountStorePort } from "../application/ports/AccountStore.js"
+import { AccountsError, type Accounts as AccountsPort } from "../application/ports/Accounts.js"
 import type { Bundler } from "../application/ports/Bundler.js"
 import type { ChainRpc as ChainRpcPort } from "../application/ports/ChainRpc.js"
 import { Journal as JournalPort } from "../application/ports/Journal.js"
 import { KeyProviderError } from "../application/ports/KeyProvider.js"
 import type { Networks as NetworksPort } from "../application/ports/Networks.js"
 import { OperatorAbi } from "../application/ports/OperatorAbi.js"
-import type { RateLimit as RateLimitPort } from "../application/ports/RateLimit.js"
+import { RateLimitError, RateLimit as RateLimitPort } from "../application/ports/RateLimit.js"
 import type { Signers as SignersPort, SystemSigners } from "../application/ports/Signers.js"
 import * as Recovery from "../application/Recovery.js"
-import * as KeyRing from "../application/signing/KeyRing.js"
 import type { Provider, Registry } from "../application/signing/KeyRingRegistry.js"
 import * as RingKeyLimits from "../application/signing/RingKeyLimits.js"
+import * as AccountNetworks from "./AccountNetworks.js"
+import * as AccountSigners from "./AccountSigners.js"
 import type { Config } from "./Config.js"
 import type { ProviderConfig } from "./KeysConfig.js"
 
@@ -57,6 +63,55 @@ export interface Seams {
 const client = ({ database }: Config): Layer.Layer<SqlClient, Postgres.PostgresError | Sqlite.SqliteError> =>
   "url" in database ? Postgres.layer(database) : Sqlite.layer({ filename: database.path })
 
+type Client = ReturnType<typeof client>
+
+const failed = ({ message }: { readonly message: string }) => new StartError({ message })
+
+/** What the command line says of accounts, in the configuration's database. */
+export const accountStore = (config: Config): Layer.Layer<AccountStorePort, StartError> =>
+  Layer.mapError(Layer.provide(AccountStore.layer, client(config)), failed)
+
+/** Who holds which key, what is paused, and what each account has of its own: of the file and of the database. */
+const tenants = (config: Config, sql: Client) => {
+  const directory = Layer.unwrapEffect(
+    Effect.map(
+      Effect.mapError(ApiKey.hasher(config.keyPepper), (message) => new AccountsError({ message })),
+      (hash) => Directory.layer({ hash, accounts: config.accounts })
+    )
+  ).pipe(Layer.provide(Layer.provide(AccountStore.layer, sql)))
+  const networks = Networks.layer({ profiles: config.networks, overrides: config.accountNetworks })
+  return Layer.merge(
+    AccountNetworks.layer(config, networks),
+    AccountSigners.layer(registry(config.keys))
+  ).pipe(Layer.provideMerge(directory))
+}
+
+/** What counts requests: Redis, else the database of all replicas, else this process. */
+const rateLimit = (config: Config, sql: Client) => {
+  const { rateLimit } = config
+  const shared =
+    "url" in config.database
+      ? Layer.map(Layer.provide(SqlRateLimit.layer, sql), (made) =>
+          Context.make(RateLimitPort, Counting.bounded(Context.get(made, RateLimitPort)))
+        )
+      : null
+  if (rateLimit === null) return shared ?? ProcessRateLimit.layer
+  const redis = Effect.flatMap(
+    Effect.tryPromise({
+      try: () => import("../adapters/redis/RateLimit.js"),
+      catch: () => new RateLimitError({ message: "the package for Redis is not installed" })
+    }),
+    ({ make }) => make({ url: rateLimit.redis })
+  )
+  const alone = Effect.map(redis, (first) => Counting.withFailover(first, null))
+  return shared === null
+    ? Layer.scoped(RateLimitPort, alone)
+    : Layer.scoped(
+        RateLimitPort,
+        Effect.zipWith(redis, RateLimitPort, (first, second) => Counting.withFailover(first, second))
+      ).pipe(Layer.provide(shared))
+}
+
 /** The one place where technologies are put behind the ports. */
 export const layer = (config: Config, { journal: between }: Seams = {}): Layer.Layer<Ports, StartError> => {
   const sql = client(config)
@@ -64,22 +119,21 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
   const adapters = Layer.mergeAll(
     Layer.provide(AbiStore.layer, sql),
     Layer.succeed(OperatorAbi, config.abi),
+    Layer.provide(Budgets.layer, sql),
     BundlerRpc.layer(),
-    Accounts.layer({ pepper: config.keyPepper, accounts: config.accounts }),
+    tenants(config, sql),
     ChainRpc.layer({
       egress: { allowLoopback: config.profile === "development", allow: config.edge.egress }
     }),
     between === undefined
       ? journal
       : Layer.map(journal, (made) => Context.make(JournalPort, between(Context.get(made, JournalPort)))),
-    Networks.layer({ profiles: config.networks, overrides: config.accountNetworks }),
-    RateLimit.layer,
-    KeyRing.layer(registry(config.keys))
+    rateLimit(config, sql)
   )
   return Layer.effectDiscard(Recovery.start).pipe(
     Layer.provideMerge(Engine.layer),
     Layer.provideMerge(adapters),
-    Layer.mapError(({ message }) => new StartError({ message }))
+    Layer.mapError(failed)
   )
 }
 
@@ -154,7 +208,7 @@ export const provider = (config: ProviderConfig): Provider => {
   }
 }
 
-const registry = ({ providers, signers, systemKeys }: Config["keys"]): Registry => ({
+export const registry = ({ providers, signers, systemKeys }: Config["keys"]): Registry => ({
   providers: Object.fromEntries(providers.map((config) => [config.name, provider(config)])),
   signers,
   system: systemKeys

@@ -2,45 +2,81 @@ import { createHmac } from "node:crypto"
 import { inspect } from "node:util"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import * as Accounts from "../../src/adapters/memory/Accounts.js"
+import * as MemoryAccountStore from "../../src/adapters/memory/AccountStore.js"
 import * as ApiKey from "../../src/adapters/memory/ApiKey.js"
+import * as SqlAccountStore from "../../src/adapters/sql/AccountStore.js"
+import * as Sqlite from "../../src/adapters/sql/Sqlite.js"
+import * as Directory from "../../src/application/account/Directory.js"
+import type { FileAccount } from "../../src/application/account/FileAccounts.js"
+import { AccountStore } from "../../src/application/ports/AccountStore.js"
 import type { Scope } from "../../src/application/ports/Accounts.js"
-import { alice, bob } from "../support/journal/Make.js"
+import { accountId, alice, bob } from "../support/journal/Make.js"
 import { type Held, suite } from "./Accounts.suite.js"
 
 const pepper = Redacted.make("a pepper of more than 16 bytes")
+const hash = Either.getOrThrow(ApiKey.hasher(pepper))
 const issue = () => Effect.runSync(ApiKey.issue)
+const hashOf = (key: Redacted.Redacted<string>) => hash(key) ?? ""
 const all: ReadonlySet<Scope> = new Set(["read", "write", "sign"])
+const carol = accountId("carol")
+
+const [first, second, third, fourth, fifth] = Array.from({ length: 5 }, issue)
+if (!first || !second || !third || !fourth || !fifth) throw new Error("there are five keys")
 
 const held: ReadonlyArray<Held> = [
-  { key: issue(), principal: { accountId: alice, name: "Alice", tier: "free", scopes: all, paused: false } },
+  { key: first, principal: { accountId: alice, name: "Alice", tier: "free", scopes: all, paused: false } },
   {
-    key: issue(),
-    principal: {
-      accountId: alice,
-      name: "Alice",
-      tier: "free",
-      scopes: new Set<Scope>(["read"]),
-      paused: false
-    }
+    key: second,
+    principal: { accountId: alice, name: "Alice", tier: "free", scopes: new Set(["read"]), paused: false }
   },
-  { key: issue(), principal: { accountId: bob, name: "Bob", tier: "pro", scopes: all, paused: true } }
+  { key: third, principal: { accountId: bob, name: "Bob", tier: "pro", scopes: all, paused: true } },
+  // Of the store: one for an account of the file, one for an account of its own.
+  {
+    key: fourth,
+    principal: { accountId: alice, name: "Alice", tier: "free", scopes: new Set(["sign"]), paused: false }
+  },
+  {
+    key: fifth,
+    principal: { accountId: carol, name: "Carol", tier: "enterprise", scopes: all, paused: false }
+  }
 ]
 
-const [first, second, third] = held.map(({ key }) => ApiKey.hash(pepper, key))
-const records: ReadonlyArray<Accounts.AccountRecord> = [
+const listed: ReadonlyArray<FileAccount> = [
   {
     accountId: alice,
     name: "Alice",
     tier: "free",
-    keys: [{ hash: first ?? "" }, { hash: second ?? "", scopes: ["read"] }]
+    keys: [{ hash: hashOf(first) }, { hash: hashOf(second), scopes: ["read"] }]
   },
-  { accountId: bob, name: "Bob", tier: "pro", paused: true, keys: [{ hash: third ?? "" }] }
+  { accountId: bob, name: "Bob", tier: "pro", paused: true, keys: [{ hash: hashOf(third) }] }
 ]
 
-suite("memory", Layer.orDie(Accounts.layer({ pepper, accounts: records })), held, issue())
+const fill = Effect.gen(function* () {
+  const store = yield* AccountStore
+  const key = { origin: "command", issuedAt: 1, endsAt: null } as const
+  yield* store.createAccount({ accountId: carol, name: "Carol", tier: "enterprise", createdAt: 1 })
+  yield* store.addKey({ ...key, hash: hashOf(fourth), accountId: alice, scopes: ["sign"] })
+  yield* store.addKey({ ...key, hash: hashOf(fifth), accountId: carol, scopes: [...all] })
+})
+
+const over = <E>(store: Layer.Layer<AccountStore, E>) =>
+  Layer.fresh(
+    Directory.layer({ hash, accounts: listed }).pipe(
+      Layer.provide(Layer.tap(store, (made) => Effect.provide(fill, made))),
+      Layer.orDie
+    )
+  )
+
+suite("memory", over(MemoryAccountStore.layer), held, issue())
+suite(
+  "SQLite",
+  over(Layer.provide(SqlAccountStore.layer, Sqlite.layer({ filename: ":memory:" }))),
+  held,
+  issue()
+)
 
 describe("API keys", () => {
   it("are 32 random bytes behind a prefix, and no two are the same", () => {
@@ -65,26 +101,32 @@ describe("API keys", () => {
     for (const text of [String(key), JSON.stringify({ key }), inspect({ key }, { depth: 10 })])
       expect(text).not.toContain(Redacted.value(key))
   })
+
+  it("are not hashed under a pepper that could be guessed", () => {
+    expect(ApiKey.hasher(Redacted.make("15 bytes long.."))).toEqual(
+      Either.left("the pepper of the API keys has less than 16 bytes")
+    )
+  })
 })
 
 describe("a list of accounts that cannot be right is refused at the start", () => {
-  const refused = (options: Accounts.Options) => Effect.runSync(Effect.flip(Accounts.make(options)))
-  const [one, other] = records
-
-  it("with a pepper that could be guessed", () => {
-    expect(refused({ pepper: Redacted.make("15 bytes long.."), accounts: [] }).message).toContain("pepper")
-  })
+  const refused = (accounts: ReadonlyArray<FileAccount>) =>
+    Directory.make({ hash, accounts }).pipe(
+      Effect.scoped,
+      Effect.provide(MemoryAccountStore.layer),
+      Effect.flip,
+      Effect.runSync
+    ).message
+  const [one, other] = listed
+  if (one === undefined || other === undefined) throw new Error("there are two accounts")
 
   it("with an account, or a key, that is listed twice", () => {
-    if (one === undefined || other === undefined) return expect.fail()
-    expect(refused({ pepper, accounts: [one, other, one] }).message).toContain("twice")
-    const stolen = { ...other, keys: one.keys }
-    expect(refused({ pepper, accounts: [one, stolen] }).message).toContain("twice")
+    expect(refused([one, other, one])).toContain("twice")
+    expect(refused([one, { ...other, keys: one.keys }])).toContain("twice")
   })
 
   it("with a hash that is none", () => {
-    if (one === undefined) return expect.fail()
-    for (const hash of ["", "ab", "A".repeat(64), `${"a".repeat(64)}\n`])
-      expect(refused({ pepper, accounts: [{ ...one, keys: [{ hash }] }] }).message).toContain("hash")
+    for (const wrong of ["", "ab", "A".repeat(64), `${"a".repeat(64)}\n`])
+      expect(refused([{ ...one, keys: [{ hash: wrong }] }])).toContain("hash")
   })
 })

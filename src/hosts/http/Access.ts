@@ -8,13 +8,20 @@ import { type Problem, problem, retryAfter } from "./ErrorEnvelope.js"
 /** Longest header that can be a key. */
 const maxKeyLength = 512
 
-/** The account behind a key. A store that fails is a defect: nobody gets in, and nobody is told why. */
+/** A store that does not answer: nobody gets in, and nobody but the log is told why. */
+const unavailable = ({ message }: { readonly message: string }): Effect.Effect<never, Problem> =>
+  Effect.zipRight(
+    Effect.annotateLogs(Effect.logError("requests can not be let in"), { detail: message }),
+    Effect.fail(problem("unavailable", [], { headers: retryAfter(1) }))
+  )
+
+/** The account behind a key. */
 export const authenticate = (key: string): Effect.Effect<Principal, Problem, Accounts> =>
   Effect.gen(function* () {
     if (key === "") return yield* Effect.fail(noKey("the header is missing"))
     if (key.length > maxKeyLength) return yield* Effect.fail(noKey("the key is unknown or revoked"))
     const accounts = yield* Accounts
-    const principal = yield* Effect.orDie(accounts.authenticate(Redacted.make(key)))
+    const principal = yield* Effect.catchAll(accounts.authenticate(Redacted.make(key)), unavailable)
     return principal ?? (yield* Effect.fail(noKey("the key is unknown or revoked")))
   })
 
@@ -24,8 +31,10 @@ const noKey = (message: string): Problem => problem("unauthorized", [{ path: api
  * Counts the request against the account's windows. Every authenticated request counts, whatever becomes of it;
  * one that is refused here does not.
  */
-export const count = (principal: Principal): Effect.Effect<Allowance, never, RateLimit> =>
-  Effect.flatMap(RateLimit, (limiter) => Effect.orDie(limiter.take(principal.accountId, principal.tier)))
+export const count = (principal: Principal): Effect.Effect<Allowance, Problem, RateLimit> =>
+  Effect.flatMap(RateLimit, (limiter) =>
+    Effect.catchAll(limiter.take(principal.accountId, principal.tier), unavailable)
+  )
 
 /** The account's allowance as headers of every authenticated answer. */
 export const headers = (allowance: Allowance): Readonly<Record<string, string>> => ({
