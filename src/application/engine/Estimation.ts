@@ -1,22 +1,20 @@
 import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import type { Address } from "../../domain/evm/Address.js"
-import * as Hex from "../../domain/evm/Hex.js"
-import * as Uint from "../../domain/evm/Uint.js"
+import type * as Hex from "../../domain/evm/Hex.js"
 import * as Gas from "../../domain/op/Gas.js"
-import * as GasLens from "../../domain/op/GasLens.js"
+import type * as GasLens from "../../domain/op/GasLens.js"
 import * as Nonce from "../../domain/op/Nonce.js"
-import * as Proof from "../../domain/op/Proof.js"
-import * as UserOperation from "../../domain/op/UserOperation.js"
-import { type Failure, unprocessable } from "../Failure.js"
-import type { StateOverride } from "../ports/ChainRpc.js"
+import * as PaymasterData from "../../domain/op/PaymasterData.js"
+import type * as UserOperation from "../../domain/op/UserOperation.js"
+import type { Failure } from "../Failure.js"
 import type { Acceptance } from "../ports/Journal.js"
-import { refusal } from "./Connection.js"
 import { type ElementFailure, elementFailure } from "./Elements.js"
-import { Engine } from "./Engine.js"
+import type { Engine } from "./Engine.js"
+import * as Funding from "./Funding.js"
 import * as L1Fees from "./L1Fees.js"
-import * as PlainLens from "./PlainLens.js"
+import * as LensLook from "./LensLook.js"
+import * as PaymasterFailure from "./PaymasterFailure.js"
 import type { Ground } from "./Preparation.js"
 import * as RemoteGas from "./RemoteGas.js"
 
@@ -28,161 +26,59 @@ export interface Draft {
   readonly value: bigint
 }
 
-export interface Input {
-  readonly ground: Ground
-  readonly entryPointCode: Hex.Hex
-  /** The EOA that will submit (tx.origin). */
-  readonly from: Address
+export interface Input extends LensLook.View {
   readonly drafts: ReadonlyArray<Draft>
   /** The ops carry their final limits: nothing is measured, they are only tried. */
   readonly declared: boolean
   /** Try once more under the limits that came out, and raise what proves too low. */
   readonly verify: boolean
   readonly revert: (data: Hex.Hex) => string
-  /** State as the simulation shall see it. */
-  readonly extra?: Readonly<Record<string, Omit<GasLens.AccountOverride, "code">>>
 }
 
 /** An op with its limits, and what its call returned in the last simulation. */
 export interface Estimated extends Draft {
   readonly returned: Hex.Hex
-  /** Wei that the EntryPoint demands before it runs the op. */
+  /** Wei that the EntryPoint demands before it runs the op, of its wallet or of its paymaster. */
   readonly prefund: bigint
   /** Wei that layer 1 may ask of the submitter for the op's data; the op's preVerificationGas pays it back. */
   readonly l1Fee: bigint
 }
 
-export interface Estimate {
+export interface Estimate extends Funding.Funds {
   readonly estimated: ReadonlyArray<Estimated>
   readonly failed: ReadonlyMap<number, ElementFailure>
-  /** Deposit and balance of every sender, wei. */
-  readonly available: ReadonlyMap<Address, bigint>
   /** Sequence of the nonce key of each draft, by index, before any of them. */
   readonly sequences: ReadonlyMap<number, bigint>
   readonly implementation: GasLens.Report["implementation"]
 }
 
 /** What the wallets of an estimate had, as `Journal.accept` wants it. */
-export const fundsOf = ({ spaceOf }: Ground, { available }: Estimate): Acceptance["funds"] =>
-  [...available].map(([wallet, wei]) => ({
-    space: spaceOf(wallet),
-    available: BigInts.min(wei, Uint.max(256))
-  }))
+export const fundsOf = (ground: Ground, estimate: Estimate): Acceptance["funds"] =>
+  Funding.forAcceptance(ground, estimate)
 
-/** What an op's frames are given while they are measured. */
-interface Grant {
-  readonly verification: bigint
-  readonly call: bigint
-}
+const grantOf = (verificationGas: bigint, callGas: bigint): LensLook.Grant => ({
+  verificationGas,
+  callGas,
+  paymaster: { verificationGasLimit: verificationGas, postOpGasLimit: verificationGas }
+})
 
 /** Enough for any validation; the call's share is bound by the operator. */
-const generous = (cap: bigint): Grant => ({ verification: 3_000_000n, call: cap })
+const generous = (cap: bigint): LensLook.Grant => grantOf(3_000_000n, cap)
 /** For bundles of which a node simulates too little at once under the generous one. */
-const modest = (cap: bigint): Grant => ({ verification: 1_000_000n, call: BigInts.min(2_000_000n, cap) })
-/** No node gives more gas than this to one call. */
-const lensGas = 400_000_000n
+const modest = (cap: bigint): LensLook.Grant => grantOf(1_000_000n, BigInts.min(2_000_000n, cap))
+/** What the op's own limits give. */
+const declaredIn = ({ version }: Ground, op: UserOperation.UserOperation): LensLook.Grant => ({
+  verificationGas: op.verificationGasLimit,
+  callGas: op.callGasLimit,
+  paymaster: PaymasterData.read(version, op.paymasterAndData)?.limits ?? PaymasterData.noLimits
+})
+
 /** Gas of a usual op, for which the prefund is first guessed: what the caller's buffer applies to, and the rest. */
 const guessedLimits = 120_000n
 const guessedPreVerification = 50_000n
 /** What a call that failed for lack of funds is granted beyond what it had used, while the right prefund is tried. */
 const retryCallGas = 200_000n
 const maxRaises = 3
-
-interface Trial extends Draft {
-  readonly prefund: bigint
-  readonly verificationGas: bigint
-  readonly callGas: bigint
-}
-
-const toOverrides = (
-  overrides: Readonly<Record<string, GasLens.AccountOverride>>
-): ReadonlyMap<Address, StateOverride> =>
-  new Map(
-    Object.entries(overrides).map(([address, { balance, code, stateDiff }]) => [
-      address as Address,
-      {
-        ...(balance !== undefined && { balance: BigInt(balance) }),
-        ...(code !== undefined && { code }),
-        ...(stateDiff !== undefined && { stateDiff: stateDiff as StateOverride["stateDiff"] & object })
-      }
-    ])
-  )
-
-const spentMoreThanGiven = (measure: GasLens.Measure): boolean =>
-  [measure.creationGas, measure.validationGas, measure.bookkeepingGas, measure.callGas].some(
-    (gas) => gas > lensGas
-  )
-
-const senseless = new GasLens.GasLensError({ reason: "its figures make no sense" })
-
-const look = (
-  input: Input,
-  trials: ReadonlyArray<Trial>,
-  balances: ReadonlyMap<Address, bigint>,
-  /** Wallets whose funds and nonces shall be reported: each once, since a row holds every key. */
-  wallets: ReadonlyArray<Address> = []
-): Effect.Effect<GasLens.Report, Failure, Engine> =>
-  Effect.gen(function* () {
-    const { facts } = yield* Engine
-    const { chainId, connection, entryPoint, formula, version } = input.ground
-    const unavailable = ({ reason }: GasLens.GasLensError) =>
-      unprocessable("node_refused", [
-        { path: "settings.rpc", message: `the node cannot simulate with state overrides: ${reason}` }
-      ])
-    const request = {
-      entryPoint,
-      beacon: formula.beacon,
-      wallets,
-      nonceKeys: [...new Set(trials.map(({ op }) => Nonce.keyOf(op.nonce)))],
-      probes: trials.map(({ callGas, op, prefund, verificationGas }) => {
-        const hash = UserOperation.hash(version, entryPoint, chainId, op)
-        const signature = Proof.challenged(op.signature, hash)
-        return {
-          sender: op.sender,
-          nonce: op.nonce,
-          initCode: op.initCode,
-          validateCall: UserOperation.validateCall(version, { ...op, signature }, hash),
-          callData: op.callData,
-          requiredPrefund: prefund,
-          verificationGas,
-          callGas,
-          paymaster: null
-        }
-      })
-    }
-    const { chain, trust } = connection
-    const plainly = Effect.mapError(PlainLens.measure(chain, request), refusal(trust))
-    if (facts.isPlain(chain)) return yield* plainly
-    const data = yield* Either.mapLeft(GasLens.encodeCall(request), unavailable)
-    const extra: Record<string, Omit<GasLens.AccountOverride, "code">> = { ...input.extra }
-    for (const [wallet, balance] of balances)
-      extra[wallet] = { ...extra[wallet], balance: Uint.toQuantity(balance) }
-    const answer = yield* Effect.either(
-      facts.generousCall(
-        chain,
-        { from: input.from, to: entryPoint, data },
-        toOverrides(GasLens.overrides({ entryPoint, entryPointCode: input.entryPointCode, extra }))
-      )
-    )
-    if (PlainLens.isWithoutOverrides(answer)) {
-      yield* facts.notePlain(chain)
-      return yield* plainly
-    }
-    const { data: told } = yield* Either.mapLeft(answer, refusal(trust))
-    const report = yield* Either.mapLeft(GasLens.decodeResult(told), unavailable)
-    if (report.chainId !== chainId)
-      return yield* Effect.fail(
-        unprocessable("node_refused", [
-          {
-            path: "settings.rpc",
-            message: `the node serves chain ${report.chainId} by now, no more ${chainId}`
-          }
-        ])
-      )
-    // More than there was to spend: limits made of it would fit no field.
-    if (report.measures.some(spentMoreThanGiven)) return yield* Effect.fail(unavailable(senseless))
-    return report
-  })
 
 /** The op under the limits that the measure asks for, the caller's buffer included. */
 const withLimits = (
@@ -194,16 +90,14 @@ const withLimits = (
 ): UserOperation.UserOperation => {
   if (input.declared) return draft.op
   const { buffers, version } = input.ground
-  const percent = buffers.op
-  const verificationGasLimit = Gas.overshoot(Gas.verificationGasLimit(measure, draft.op), percent)
-  const callGasLimit = Gas.overshoot(Gas.callGasLimit(measure, draft.op.callData), percent)
-  const own = Gas.preVerificationGas(draft.op, {
+  const op = { ...draft.op, ...Gas.meteredLimits(version, draft.op, measure, buffers.op) }
+  const { callGas, creationGas, paymasterGas, postOpGas, validationGas } = measure
+  const own = Gas.preVerificationGas(op, {
     version,
-    measuredGas: measure.creationGas + measure.validationGas + measure.callGas,
+    measuredGas: creationGas + validationGas + paymasterGas + callGas + postOpGas,
     l1Gas
   })
-  const preVerificationGas = BigInts.max(own, leastPreVerificationGas)
-  return { ...draft.op, verificationGasLimit, callGasLimit, preVerificationGas }
+  return { ...op, preVerificationGas: BigInts.max(own, leastPreVerificationGas) }
 }
 
 /** Whether a look says nothing of an op because there was too little gas for all of them. */
@@ -211,50 +105,81 @@ const isStarved = ({ stage }: GasLens.Measure): boolean => stage === "starved"
 
 /** A call that used up less than it may have when it is sent: its failure says as little as being starved. */
 const judged =
-  (grant: Grant, cap: bigint) =>
+  (grant: LensLook.Grant, cap: bigint) =>
   (measure: GasLens.Measure): GasLens.Measure =>
-    grant.call < cap && measure.stage === "call" && measure.callGas * 32n > grant.call * 31n
+    grant.callGas < cap && measure.stage === "call" && measure.callGas * 32n > grant.callGas * 31n
       ? { ...measure, stage: "starved" }
       : measure
 
-const stageFailure = (input: Input, measure: GasLens.Measure): ElementFailure =>
+const stageFailure = (input: Input, { op }: Draft, measure: GasLens.Measure): ElementFailure =>
   isStarved(measure)
     ? elementFailure(
         "too_large_to_bundle",
         "the operations of this request need more gas than the node simulates at once: split the request"
       )
-    : elementFailure("execution_failed", input.revert(measure.data))
+    : elementFailure(
+        "execution_failed",
+        PaymasterFailure.message(Funding.paymasterOf(input.ground.version, op), measure, input.revert)
+      )
 
-/** Wallets whose deposit and balance do not cover the prefunds of their ops in order, and how much each lacks. */
-const uncovered = (
-  trials: ReadonlyArray<{ readonly op: UserOperation.UserOperation; readonly prefund: bigint }>,
-  available: ReadonlyMap<Address, bigint>
-): ReadonlyArray<bigint> => {
-  const claimed = new Map<Address, bigint>()
-  return trials.map(({ op, prefund }) => {
-    const total = (claimed.get(op.sender) ?? 0n) + prefund
-    const has = available.get(op.sender) ?? 0n
-    if (total > has) return total - has
-    claimed.set(op.sender, total)
-    return 0n
+/** Twice the limit that proved too low at this stage. */
+const raised = (
+  { version }: Ground,
+  op: UserOperation.UserOperation,
+  stage: GasLens.Stage | undefined
+): UserOperation.UserOperation => {
+  const { limits } = PaymasterData.read(version, op.paymasterAndData) ?? { limits: PaymasterData.noLimits }
+  const withPaymaster = (others: Partial<PaymasterData.Limits>) => ({
+    ...op,
+    paymasterAndData: PaymasterData.withLimits(version, op.paymasterAndData, { ...limits, ...others })
   })
+  switch (stage) {
+    case "call":
+      return { ...op, callGasLimit: op.callGasLimit * 2n }
+    case "paymaster":
+      if (version !== "v0.6") return withPaymaster({ verificationGasLimit: limits.verificationGasLimit * 2n })
+      return { ...op, verificationGasLimit: op.verificationGasLimit * 2n }
+    case "postOp":
+      if (version !== "v0.6") return withPaymaster({ postOpGasLimit: limits.postOpGasLimit * 2n })
+      return { ...op, verificationGasLimit: op.verificationGasLimit * 2n }
+    case "validation":
+    case "creation":
+      return { ...op, verificationGasLimit: op.verificationGasLimit * 2n }
+    default:
+      return op
+  }
 }
 
-/**
- * Which ops make their wallet pay, because its deposit does not hold their prefund: paying costs gas, so that a
- * measure is good for a prefund on the same side of the deposit only.
- */
-const paying = (
-  ops: ReadonlyArray<{ readonly op: UserOperation.UserOperation; readonly prefund: bigint }>,
-  deposits: ReadonlyMap<Address, bigint>
-): ReadonlyArray<boolean> => {
-  const left = new Map(deposits)
-  return ops.map(({ op, prefund }) => {
-    const has = left.get(op.sender) ?? 0n
-    left.set(op.sender, has > prefund ? has - prefund : 0n)
-    return prefund > has
+/** Tries ops under their own limits, and raises what proves too low, until all pass or a limit was raised three times. */
+const verified = (
+  input: Input,
+  ops: ReadonlyArray<Estimated>
+): Effect.Effect<Pick<Estimate, "estimated" | "failed">, Failure, Engine> =>
+  Effect.gen(function* () {
+    const { ground } = input
+    const failed = new Map<number, ElementFailure>()
+    let estimated = ops
+    for (let raise = 0; estimated.length > 0; raise += 1) {
+      const { measures } = yield* LensLook.look(
+        input,
+        estimated.map((each) => ({ ...each, ...declaredIn(ground, each.op) }))
+      )
+      if (measures.every(({ stage }) => stage === "ok")) break
+      const kept: Array<Estimated> = []
+      for (const [position, each] of estimated.entries()) {
+        const measure = measures[position]
+        if (measure !== undefined && measure.stage !== "ok" && raise === maxRaises) {
+          failed.set(each.index, stageFailure(input, each, measure))
+          continue
+        }
+        const op = raised(ground, each.op, measure?.stage)
+        kept.push({ ...each, op, prefund: Gas.requiredPrefund(ground.version, op) })
+      }
+      estimated = kept
+      if (raise === maxRaises) break
+    }
+    return { estimated, failed }
   })
-}
 
 /**
  * Measures the ops in order, each on the state after its predecessors, and fills in their limits. Three looks at
@@ -264,8 +189,11 @@ const paying = (
  */
 export const estimate = (input: Input): Effect.Effect<Estimate, Failure, Engine> =>
   Effect.gen(function* () {
-    const { drafts } = input
-    const { buffers, connection, version } = input.ground
+    const { buffers, connection, payer, version } = input.ground
+    const drafts = yield* Effect.forEach(input.drafts, (draft) =>
+      Effect.map(payer.draft(draft.op), (op) => ({ ...draft, op }))
+    )
+    const ops = drafts.map(({ op }) => op)
     const cap = connection.profile.caps.transactionGas
     let grant = generous(cap)
     // The lowest guess finds the limits of an op that its deposit just pays; a usual one mostly spares a look.
@@ -273,38 +201,26 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure, Engine>
     const first = drafts.map((draft) => ({
       ...draft,
       prefund: input.declared ? Gas.requiredPrefund(version, draft.op) : guessedGas * draft.op.maxFeePerGas,
-      verificationGas: input.declared ? draft.op.verificationGasLimit : grant.verification,
-      callGas: input.declared ? draft.op.callGasLimit : grant.call
+      ...(input.declared ? declaredIn(input.ground, draft.op) : grant)
     }))
-    const wallets = [...new Set(drafts.map(({ op }) => op.sender))]
+    const accounts = Funding.payers(version, ops)
     const [looked, l1Fees] = yield* Effect.all(
-      [
-        look(input, first, new Map(), wallets),
-        L1Fees.ofOps(
-          input.ground,
-          input.from,
-          drafts.map(({ op }) => op)
-        )
-      ],
+      [LensLook.look(input, first, new Map(), accounts), L1Fees.ofOps(input.ground, input.from, ops)],
       { concurrency: "unbounded" }
     )
     let report = looked
     if (!input.declared && looked.measures.some(isStarved)) {
       grant = modest(cap)
-      const { call: callGas, verification: verificationGas } = grant
-      const again = first.map((each) => ({ ...each, verificationGas, callGas }))
-      report = yield* look(input, again, new Map(), wallets)
+      const again = first.map((each) => ({ ...each, ...grant }))
+      report = yield* LensLook.look(input, again, new Map(), accounts)
     }
-    const available = new Map<Address, bigint>()
-    const deposits = new Map<Address, bigint>()
+    const funds = Funding.found(ops, accounts, report.wallets)
     const sequences = new Map<number, bigint>()
-    const keys = [...new Set(drafts.map(({ op }) => Nonce.keyOf(op.nonce)))]
+    const keys = [...new Set(ops.map(({ nonce }) => Nonce.keyOf(nonce)))]
     for (const { index, op } of drafts) {
-      const state = report.wallets[wallets.indexOf(op.sender)]
-      if (state === undefined) continue
-      available.set(op.sender, state.deposit + state.balance)
-      deposits.set(op.sender, state.deposit)
-      sequences.set(index, state.sequences[keys.indexOf(Nonce.keyOf(op.nonce))] ?? 0n)
+      const state = report.wallets[accounts.indexOf(op.sender)]
+      if (state !== undefined)
+        sequences.set(index, state.sequences[keys.indexOf(Nonce.keyOf(op.nonce))] ?? 0n)
     }
 
     let leastPreVerification: ReadonlyArray<bigint> = []
@@ -332,13 +248,15 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure, Engine>
           ...op,
           nonce: Nonce.make(Nonce.keyOf(op.nonce), sequences.get(index) ?? 0n)
         })),
-        toOverrides(input.extra ?? {})
+        LensLook.toOverrides(input.extra ?? {})
       )
       current = applied(report.measures.map(judged(grant, cap)))
     }
-    let lacks = uncovered(current, available)
-    const guessed = paying(first, deposits)
-    const misguessed = paying(current, deposits).some((pays, position) => pays !== guessed[position])
+    const lacks = Funding.lacks(version, current, funds)
+    const guessed = Funding.paying(version, first, funds)
+    const misguessed = Funding.paying(version, current, funds).some(
+      (pays, position) => pays !== guessed[position]
+    )
     const forMoney = current.some(
       ({ measure, value }, position) =>
         (lacks[position] ?? 0n) > 0n ||
@@ -348,93 +266,44 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure, Engine>
     if (!input.declared && (misguessed || forMoney)) {
       const balances = new Map<Address, bigint>()
       for (const [position, { op, prefund, value }] of current.entries())
-        if ((lacks[position] ?? 0n) > 0n)
+        if ((lacks[position] ?? 0n) > 0n && Funding.paymasterOf(version, op) === null)
           balances.set(
             op.sender,
-            (balances.get(op.sender) ?? available.get(op.sender) ?? 0n) + prefund + value
+            (balances.get(op.sender) ?? funds.available.get(op.sender) ?? 0n) + prefund + value
           )
-      report = yield* look(
+      report = yield* LensLook.look(
         input,
         current.map((each, position) => {
           const call = each.measure?.stage === "call" ? retryCallGas : 0n
           return {
             ...each,
+            ...grant,
             op: drafts[position]?.op ?? each.op,
-            prefund: each.prefund + call * each.op.maxFeePerGas,
-            verificationGas: grant.verification,
-            callGas: grant.call
+            prefund: each.prefund + call * each.op.maxFeePerGas
           }
         }),
         balances
       )
       current = applied(report.measures.map(judged(grant, cap)))
-      lacks = uncovered(current, available)
     }
 
     const failed = new Map<number, ElementFailure>()
-    // A call that sends more than its wallet has reverts without a word: the sum says what it was.
-    const spent = new Map<Address, bigint>()
-    for (const [position, { index, measure, op, prefund, value }] of current.entries()) {
-      const before = spent.get(op.sender) ?? 0n
-      const overdraft = before + prefund + value - (available.get(op.sender) ?? 0n)
-      const unpaid = measure?.stage === "call" && measure.data === Hex.empty && value > 0n && overdraft > 0n
-      const lack = unpaid ? overdraft : (lacks[position] ?? 0n)
-      if (lack > 0n || measure?.stage === "prefund")
-        failed.set(
-          index,
-          elementFailure("insufficient_funds", `insufficient funds: wallet ${op.sender} lacks ${lack} wei`, {
-            wallet: op.sender,
-            required: (unpaid ? prefund + value : prefund).toString(),
-            available: (available.get(op.sender) ?? 0n).toString(),
-            missing: lack.toString()
-          })
-        )
-      else if (measure === undefined || measure.stage !== "ok")
-        failed.set(
-          index,
-          measure === undefined ? elementFailure("execution_failed") : stageFailure(input, measure)
-        )
-      else spent.set(op.sender, before + prefund + value)
-    }
-
-    let estimated = current
-      .filter(({ index }) => !failed.has(index))
-      .map(({ index, l1Fee, measure, op, prefund, value }) => ({
-        index,
-        op,
-        value,
-        prefund,
-        l1Fee,
-        returned: measure?.data ?? Hex.empty
-      }))
-    for (let raise = 0; input.verify && estimated.length > 0; raise += 1) {
-      const { measures } = yield* look(
-        input,
-        estimated.map((each) => ({
-          ...each,
-          verificationGas: each.op.verificationGasLimit,
-          callGas: each.op.callGasLimit
-        })),
-        new Map()
-      )
-      if (measures.every(({ stage }) => stage === "ok")) break
-      const kept: Array<Estimated> = []
-      for (const [position, each] of estimated.entries()) {
-        const measure = measures[position]
-        if (measure !== undefined && measure.stage !== "ok" && raise === maxRaises) {
-          failed.set(each.index, stageFailure(input, measure))
-          continue
-        }
-        const op =
-          measure?.stage === "call"
-            ? { ...each.op, callGasLimit: each.op.callGasLimit * 2n }
-            : measure?.stage === "validation" || measure?.stage === "creation"
-              ? { ...each.op, verificationGasLimit: each.op.verificationGasLimit * 2n }
-              : each.op
-        kept.push({ ...each, op, prefund: Gas.requiredPrefund(version, op) })
+    const unfunded = Funding.failures(version, current, funds)
+    const estimated: Array<Estimated> = []
+    for (const [position, { measure, ...each }] of current.entries()) {
+      const lack = unfunded.get(position)
+      if (lack !== undefined) failed.set(each.index, lack)
+      else if (measure === undefined) failed.set(each.index, elementFailure("execution_failed"))
+      else if (measure.stage !== "ok") failed.set(each.index, stageFailure(input, each, measure))
+      else {
+        const why = PaymasterFailure.objection(version, each.op, measure, report.block.timestamp)
+        if (why === null) estimated.push({ ...each, returned: measure.data })
+        else failed.set(each.index, elementFailure("execution_failed", why))
       }
-      estimated = kept
-      if (raise === maxRaises) break
     }
-    return { estimated, failed, available, sequences, implementation: report.implementation }
+    const { implementation } = report
+    if (!input.verify) return { ...funds, estimated, failed, sequences, implementation }
+    const tried = yield* verified(input, estimated)
+    for (const [index, failure] of tried.failed) failed.set(index, failure)
+    return { ...funds, estimated: tried.estimated, failed, sequences, implementation }
   })

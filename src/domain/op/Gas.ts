@@ -4,6 +4,7 @@ import * as Either from "effect/Either"
 import * as Hex from "../evm/Hex.js"
 import type { Version } from "./EntryPoint.js"
 import type { Measure } from "./GasLens.js"
+import * as PaymasterData from "./PaymasterData.js"
 import * as Percent from "./Percent.js"
 import type { UserOperation } from "./UserOperation.js"
 
@@ -75,6 +76,58 @@ const coldCallSlack = 20_000n
 /** callGasLimit before any overshoot: call * 1.1 + 5,000; 0 for empty callData, which the EntryPoint does not call. */
 export const callGasLimit = (measure: Pick<Measure, "callGas" | "coldCall">, callData: Hex.Hex): bigint =>
   callData.length <= 2 ? 0n : plusTenth(measure.callGas) + callSlack + (measure.coldCall ? 0n : coldCallSlack)
+
+/** What the EntryPoint spends within a paymaster's limit beside what the lens measures: the paymaster's first call, */
+const entryPointPaymaster = 1_800n
+/** and copying the op into it and the context out of it, per 32 bytes of the op's data. */
+const entryPointPaymasterPerWord = 4n
+
+/** Gas for the paymaster's validation before any overshoot: validation * 1.1 + the EntryPoint's own part. */
+export const paymasterVerificationGasLimit = (measure: Pick<Measure, "paymasterGas">, op: Dynamic): bigint =>
+  plusTenth(measure.paymasterGas) + entryPointPaymaster + entryPointPaymasterPerWord * words(op)
+
+/** Gas for the paymaster's postOp before any overshoot: postOp * 1.1 + 5,000; 0 when it has none. */
+export const postOpGasLimit = (measure: Pick<Measure, "postOpGas">): bigint =>
+  measure.postOpGas === 0n ? 0n : plusTenth(measure.postOpGas) + callSlack
+
+/** The fields of an op that hold gas limits of what the EntryPoint meters. */
+export type MeteredLimits = Pick<UserOperation, "callGasLimit" | "verificationGasLimit" | "paymasterAndData">
+
+/**
+ * The limits of what the EntryPoint meters, the caller's buffer included. On v0.6 the paymaster's validation shares
+ * verificationGasLimit, and its postOp is given as much once more; from v0.7 on paymasterAndData says its own, which are
+ * not lowered where it says some already.
+ */
+export const meteredLimits = (
+  version: Version,
+  op: OpData,
+  measure: Measure,
+  percent: Percent.Percent
+): MeteredLimits => {
+  const { callData, paymasterAndData } = op
+  const callGas = overshoot(callGasLimit(measure, callData), percent)
+  const verification = verificationGasLimit(measure, op)
+  const wanted = PaymasterData.read(version, paymasterAndData)?.limits ?? PaymasterData.noLimits
+  const paymaster =
+    paymasterAndData === Hex.empty
+      ? PaymasterData.noLimits
+      : {
+          verificationGasLimit: paymasterVerificationGasLimit(measure, op),
+          postOpGasLimit: postOpGasLimit(measure)
+        }
+  const shared = BigInts.max(verification + paymaster.verificationGasLimit, paymaster.postOpGasLimit)
+  return {
+    callGasLimit: callGas,
+    verificationGasLimit: overshoot(version === "v0.6" ? shared : verification, percent),
+    paymasterAndData: PaymasterData.withLimits(version, paymasterAndData, {
+      verificationGasLimit: BigInts.max(
+        overshoot(paymaster.verificationGasLimit, percent),
+        wanted.verificationGasLimit
+      ),
+      postOpGasLimit: BigInts.max(overshoot(paymaster.postOpGasLimit, percent), wanted.postOpGasLimit)
+    })
+  }
+}
 
 /** Intrinsic gas of transaction data (EIP-2028): 4 per zero byte, 16 per other byte. */
 interface DataCost {
@@ -187,10 +240,10 @@ const paymasterGas = (
   version: Version,
   { paymasterAndData, verificationGasLimit }: Pick<UserOperation, "paymasterAndData" | "verificationGasLimit">
 ): bigint => {
-  if (paymasterAndData.length <= 2) return 0n
+  const paymaster = PaymasterData.read(version, paymasterAndData)
+  if (paymaster === null) return 0n
   if (version === "v0.6") return 2n * verificationGasLimit
-  if (paymasterAndData.length < 2 + 2 * 52) return 0n
-  return BigInt(`0x${paymasterAndData.slice(42, 74)}`) + BigInt(`0x${paymasterAndData.slice(74, 106)}`)
+  return paymaster.limits.verificationGasLimit + paymaster.limits.postOpGasLimit
 }
 
 /** Wei that the EntryPoint demands before it runs the op (its `_getRequiredPrefund`). */

@@ -5,6 +5,7 @@ import * as Address from "../../../src/domain/evm/Address.js"
 import * as Hex from "../../../src/domain/evm/Hex.js"
 import { type Version, versions } from "../../../src/domain/op/EntryPoint.js"
 import * as Gas from "../../../src/domain/op/Gas.js"
+import * as PaymasterData from "../../../src/domain/op/PaymasterData.js"
 import * as Percent from "../../../src/domain/op/Percent.js"
 import * as UserOperation from "../../../src/domain/op/UserOperation.js"
 
@@ -67,7 +68,9 @@ describe("op gas limits", () => {
     bookkeepingGas: 10_000n,
     callGas: 17_000n,
     coldValidation: true,
-    coldCall: true
+    coldCall: true,
+    paymasterGas: 15_000n,
+    postOpGas: 0n
   }
   const data = { initCode: Hex.empty, callData: Hex.empty, paymasterAndData: Hex.empty, signature: Hex.empty }
 
@@ -92,6 +95,58 @@ describe("op gas limits", () => {
     expect(Gas.callGasLimit(measure, Hex.unsafe("0x01"))).toBe(23_700n)
     expect(Gas.callGasLimit({ ...measure, coldCall: false }, Hex.unsafe("0x01"))).toBe(43_700n)
     expect(Gas.callGasLimit(measure, Hex.empty)).toBe(0n)
+    expect(Gas.paymasterVerificationGasLimit(measure, data)).toBe(18_300n)
+    expect(Gas.paymasterVerificationGasLimit(measure, { ...data, signature: Hex.unsafe("0x01") })).toBe(
+      18_304n
+    )
+    expect(Gas.postOpGasLimit(measure)).toBe(0n)
+    expect(Gas.postOpGasLimit({ postOpGas: 20_000n })).toBe(27_000n)
+  })
+
+  it("of a paymaster are its own from v0.7 on, where they are not lowered, and shared on v0.6", () => {
+    const whole = {
+      ...measure,
+      stage: "ok" as const,
+      nonceAccepted: true,
+      validationData: 0n,
+      paymasterData: 0n,
+      shortfall: 0n,
+      data: Hex.empty
+    }
+    const gas = uint(30n)
+    const buffers = percents.map(({ percent }) => percent)
+    fc.assert(
+      fc.property(ops, gas, gas, buffers, uint(24n), (op, paymasterGas, postOpGas, percent, wanted) => {
+        const seen = { ...whole, paymasterGas, postOpGas }
+        for (const version of versions) {
+          const limits = { verificationGasLimit: wanted, postOpGasLimit: wanted }
+          const paymaster = { paymaster: op.sender, limits, data: Hex.unsafe("0x01") }
+          const own = Gas.meteredLimits(version, op, seen, percent)
+          expect(own.paymasterAndData).toBe(Hex.empty)
+          const sponsored = { ...op, paymasterAndData: PaymasterData.make(version, paymaster) }
+          const given = Gas.meteredLimits(version, sponsored, seen, percent)
+          expect(given.callGasLimit).toBe(own.callGasLimit)
+          const verification = Gas.paymasterVerificationGasLimit(seen, sponsored)
+          const postOp = Gas.postOpGasLimit(seen)
+          const wallet = Gas.verificationGasLimit(seen, sponsored)
+          if (version === "v0.6") {
+            expect(given.paymasterAndData).toBe(sponsored.paymasterAndData)
+            const shared = wallet + verification > postOp ? wallet + verification : postOp
+            expect(given.verificationGasLimit).toBe(Gas.overshoot(shared, percent))
+            continue
+          }
+          expect(given.verificationGasLimit).toBe(Gas.overshoot(wallet, percent))
+          const most = (measured: bigint) => {
+            const buffered = Gas.overshoot(measured, percent)
+            return buffered > wanted ? buffered : wanted
+          }
+          expect(PaymasterData.read(version, given.paymasterAndData)).toEqual({
+            ...paymaster,
+            limits: { verificationGasLimit: most(verification), postOpGasLimit: most(postOp) }
+          })
+        }
+      })
+    )
   })
 })
 

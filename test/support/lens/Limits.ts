@@ -1,5 +1,7 @@
+import type { Version } from "../../../src/domain/op/EntryPoint.js"
 import * as Gas from "../../../src/domain/op/Gas.js"
 import type { Measure } from "../../../src/domain/op/GasLens.js"
+import * as Percent from "../../../src/domain/op/Percent.js"
 import type { Op } from "./World.js"
 
 /** A measure of an op that ran to its end. */
@@ -9,8 +11,7 @@ export const completed = (measure: Measure | undefined, op = "op"): Measure => {
 }
 
 /** The op under the limits that the formulas give for its measure; its signature has the real length. */
-export const withLimits = (op: Op, measure: Measure | undefined): Op => ({
+export const withLimits = (op: Op, measure: Measure | undefined, version: Version = "v0.7"): Op => ({
   ...op,
-  verificationGasLimit: Gas.verificationGasLimit(completed(measure), op),
-  callGasLimit: Gas.callGasLimit(completed(measure), op.callData)
+  ...Gas.meteredLimits(version, op, completed(measure), Percent.zero)
 })

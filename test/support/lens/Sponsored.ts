@@ -1,0 +1,49 @@
+import * as Address from "../../../src/domain/evm/Address.js"
+import * as Hex from "../../../src/domain/evm/Hex.js"
+import type { Version } from "../../../src/domain/op/EntryPoint.js"
+import * as PaymasterData from "../../../src/domain/op/PaymasterData.js"
+import * as Sponsorship from "../../../src/domain/op/Sponsorship.js"
+import { hash } from "../../../src/domain/op/UserOperation.js"
+import type { Op, World } from "./World.js"
+
+/** Far away. */
+const until = 4_000_000_000
+
+/** Whose paymasterAndData: of these limits, and data behind them. */
+export interface Payer {
+  readonly data: (version: Version, limits: PaymasterData.Limits) => Hex.Hex
+  /** What it wants behind the wallet's signature. */
+  readonly seal: (version: Version, op: Op) => Hex.Hex
+}
+
+/** The suite's paymaster. */
+export const sponsor = (world: World): Payer => {
+  const paymaster = Address.unsafe(world.suite.paymaster)
+  return {
+    data: (version, limits) =>
+      Sponsorship.paymasterData(version, { paymaster, limits, validUntil: until, validAfter: 0 }),
+    seal: (version, op) => {
+      const userOpHash = hash(version, world.entryPoint(version), 31337n, op)
+      const digest = Sponsorship.digest({ chainId: 31337n, paymaster }, userOpHash)
+      return Hex.unsafe(world.sponsor.signingKey.sign(digest).serialized)
+    }
+  }
+}
+
+/** A paymaster that asks for no signature. */
+export const unsigned = (paymaster: Address.Address, data: string = "0x"): Payer => ({
+  data: (version, limits) => PaymasterData.make(version, { paymaster, limits, data: Hex.unsafe(data) }),
+  seal: () => Hex.empty
+})
+
+/** Signed by the wallet, and then by who pays. */
+export const sealed = async (
+  world: World,
+  version: Version,
+  op: Op,
+  prove: (hash: string) => string,
+  payer: Payer
+): Promise<Op> => {
+  const signed = await world.sign(version, op, prove)
+  return { ...signed, signature: Hex.concat(signed.signature, payer.seal(version, signed)) }
+}
