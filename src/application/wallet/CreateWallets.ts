@@ -16,6 +16,8 @@ import { elementFailure, refuseAll } from "../engine/Elements.js"
 import { Engine } from "../engine/Engine.js"
 import * as Estimation from "../engine/Estimation.js"
 import * as Keys from "../engine/Keys.js"
+import * as Pauses from "../engine/Pauses.js"
+import * as Payer from "../engine/Payer.js"
 import * as Preparation from "../engine/Preparation.js"
 import type { AnsweredElsewhere } from "../engine/Requests.js"
 import * as Results from "../engine/Results.js"
@@ -100,12 +102,13 @@ const work = (
     const connection = yield* Connection.openOperator(caller, settings.rpc)
     const { profile } = connection
     const ground = yield* Preparation.ground(connection, settings, signer.address, caller)
-    const { chainId, entryPoint, formula, spaceOf, version } = ground
+    const { chainId, entryPoint, formula, payer, spaceOf, version } = ground
     yield* WantedWallets.checkFactory(profile, settings)
     const wanted = yield* WantedWallets.read(resolved, signer.address, ground)
     const deployer = yield* Effect.flatMap(SystemSigners, ({ deployer }) =>
       Effect.mapBoth(deployer, { onFailure: Keys.refusal("settings.factory"), onSuccess: Keys.bounded })
     )
+    yield* Pauses.guard({ kind: "signer", address: deployer.address }, "settings.factory")
     const journal = yield* Journal
     const existing = new Set<number>()
 
@@ -178,17 +181,19 @@ const work = (
         })
         const digestOf = (each: Missing) =>
           Deployment.digest({ chainId, factory: formula.factory }, deploymentOf(each))
+        const draftOf = (each: Missing) =>
+          Effect.map(payer.draft(opOf(each, EstimationDeployer.sign(digestOf(each)))), (op) => {
+            const hash = UserOperation.hash(version, entryPoint, chainId, op)
+            const proof = EstimationDeployer.sign(Conditions.signingHash(hash, conditions))
+            // What the payer adds stands behind the op's own signature, of which there was none.
+            const signature = Hex.concat(Conditions.encodeSignature(conditions, proof), op.signature)
+            return { index: each.index, value: 0n, op: { ...op, signature } }
+          })
         const estimate = yield* Estimation.estimate({
           ground,
           entryPointCode: look.entryPointCode,
           from: signer.address,
-          drafts: missing.map((each) => {
-            const op = opOf(each, EstimationDeployer.sign(digestOf(each)))
-            const hash = UserOperation.hash(version, entryPoint, chainId, op)
-            const proof = EstimationDeployer.sign(Conditions.signingHash(hash, conditions))
-            const signature = Conditions.encodeSignature(conditions, proof)
-            return { index: each.index, value: 0n, op: { ...op, signature } }
-          }),
+          drafts: yield* Effect.forEach(missing, draftOf),
           declared: false,
           verify: false,
           revert: decoding.revert,
@@ -208,15 +213,20 @@ const work = (
               space: spaceOf(account.wallet),
               nonceKey: 0n,
               sequence: 0n,
-              reserve: each.prefund,
+              reserve: Payer.walletShare(payer, each),
               l1Fee: each.l1Fee,
               userOpHash: null,
               returned: Hex.empty,
-              complete: Effect.map(deployer.sign(digestOf(account)), (authorization) => {
-                const { initCode } = opOf(account, authorization)
-                const op = { ...each.op, initCode, signature: Hex.empty }
-                return { op, userOpHash: UserOperation.hash(version, entryPoint, chainId, op) }
-              }),
+              complete: deployer.sign(digestOf(account)).pipe(
+                Effect.flatMap((authorization) => {
+                  const { initCode } = opOf(account, authorization)
+                  return payer.complete({ ...each.op, initCode, signature: Hex.empty })
+                }),
+                Effect.map((op) => ({
+                  op,
+                  userOpHash: UserOperation.hash(version, entryPoint, chainId, op)
+                }))
+              ),
               sign: (hash) =>
                 Effect.map(deployer.sign(Conditions.signingHash(hash, conditions)), (proof) =>
                   Conditions.encodeSignature(conditions, proof)

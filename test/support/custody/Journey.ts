@@ -1,7 +1,14 @@
 import * as Effect from "effect/Effect"
-import { Contract } from "ethers"
+import { Contract, hexlify, randomBytes } from "ethers"
 import { expect } from "vitest"
 import * as GetReceipts from "../../../src/application/chain/GetReceipts.js"
+import * as EstimateGas from "../../../src/application/operation/EstimateGas.js"
+import * as ExecuteEncoded from "../../../src/application/operation/ExecuteEncoded.js"
+import * as ExecuteOperations from "../../../src/application/operation/ExecuteOperations.js"
+import * as ExecutePasskey from "../../../src/application/operation/ExecutePasskey.js"
+import type { Operation } from "../../../src/application/operation/Operation.js"
+import * as PasskeyHash from "../../../src/application/operation/PasskeyHash.js"
+import type { Executed } from "../../../src/application/TransactionResult.js"
 import * as CheckWallets from "../../../src/application/wallet/CheckWallets.js"
 import * as CreateWallets from "../../../src/application/wallet/CreateWallets.js"
 import * as Address from "../../../src/domain/evm/Address.js"
@@ -12,14 +19,27 @@ import type { Stack } from "../stack/Stack.js"
 import { at } from "../suite/Chain.js"
 import { type Config, saltHash } from "../suite/Layouts.js"
 import { configurationOf } from "../suite/Ops.js"
+import type { Assertion } from "./Authenticator.js"
 
 export type Account = CreateWallets.Request["accounts"][number]
+
+interface HandedOut {
+  readonly encodedUserOp: string
+  readonly userOpHash: string
+}
+
+/** The account's second signer. */
+export const second = { clientId: "dev", versionId: "2" }
+
+/** An address that nobody has sent anything to. */
+export const recipient = (): Address.Address => Address.unsafe(hexlify(randomBytes(20)))
 
 const ether = 10n ** 18n
 
 /** What a customer does with the service, through one EntryPoint, and what the chain says of it. */
 export const make = (stack: Stack, version: EntryPointVersion) => {
   const settings = { ...stack.settings, entryPoint: Address.unsafe(entryPoints[version]) }
+  const ownless = { rpc: settings.rpc, entryPoint: settings.entryPoint }
   const factory = new Contract(stack.suite.factory, artifact("WalletFactory").abi, stack.provider)
 
   /** Where the factory itself says that the wallet will stand. */
@@ -31,6 +51,15 @@ export const make = (stack: Stack, version: EntryPointVersion) => {
     )
   const create = (accounts: ReadonlyArray<Account>, more: object = {}) =>
     CreateWallets.run(stack.caller(), { accounts, settings: { ...settings, ...more } })
+
+  /** The one receipt of a transaction, which must have succeeded. */
+  const receiptOf = async (txHash: string) => {
+    const { receipts } = await stack.ask(
+      GetReceipts.run(stack.caller(), { txHashes: [Hex.unsafe32(txHash)], rpc: settings.rpc })
+    )
+    expect(receipts).toMatchObject([{ status: 1, txHash }])
+    return receipts[0]
+  }
 
   return {
     settings,
@@ -47,6 +76,65 @@ export const make = (stack: Stack, version: EntryPointVersion) => {
       })
       return wallet
     },
+    /** A transfer of one token to `to`, by the wallet. */
+    transfer: (wallet: string, to: string): Operation => ({
+      wallet,
+      walletCustody: 0,
+      to: Address.unsafe(String(stack.token.target)),
+      funcSignature: "transfer(address,uint256)",
+      funcParams: [to, "1"]
+    }),
+    execute: (operation: Operation, more: object = {}) =>
+      ExecuteOperations.run(stack.caller(), {
+        operations: [operation],
+        settings: { ...settings, ...more }
+      }),
+    /** The operation's op, of `/estimateGas`. */
+    estimated: async (operation: Operation, more: object = {}) => {
+      const { error, status, userOps } = await stack.ask(
+        EstimateGas.run(stack.caller(), { operations: [operation], settings: { ...settings, ...more } })
+      )
+      expect({ error, status }).toEqual({ error: null, status: 1 })
+      const [op] = userOps
+      if (op === undefined) throw new Error("no op")
+      return op
+    },
+    executeEncoded: (op: HandedOut, signature: string | undefined, more: object = {}) =>
+      ExecuteEncoded.run(stack.caller(), {
+        operations: [
+          {
+            encodedUserOp: Hex.unsafe(op.encodedUserOp),
+            userOpHash: Hex.unsafe32(op.userOpHash),
+            walletCustody: 0,
+            ...(signature !== undefined && { signature: Hex.unsafe(signature) })
+          }
+        ],
+        settings: { ...settings, ...more }
+      }),
+    /** The operation's op, of `/passkeyHash`. */
+    hashed: async (operation: Operation, more: object = {}) => {
+      const { results, status } = await stack.ask(
+        PasskeyHash.run(stack.caller(), { operations: [operation], settings: { ...ownless, ...more } })
+      )
+      const { encodedUserOp = "", error, signingHash = "", userOpHash = "" } = results[0] ?? {}
+      expect({ error, status }).toEqual({ error: null, status: 0 })
+      return {
+        encodedUserOp: String(encodedUserOp),
+        signingHash: String(signingHash),
+        userOpHash: String(userOpHash)
+      }
+    },
+    executePasskey: (op: HandedOut, validationData: Assertion, more: object = {}) =>
+      ExecutePasskey.run(stack.caller(), {
+        operations: [
+          {
+            encodedUserOp: Hex.unsafe(op.encodedUserOp),
+            userOpHash: Hex.unsafe32(op.userOpHash),
+            validationData
+          }
+        ],
+        settings: { ...ownless, ...more }
+      }),
     check: (account: CheckWallets.Request["accounts"][number]) =>
       stack.ask(
         Effect.map(
@@ -56,13 +144,14 @@ export const make = (stack: Stack, version: EntryPointVersion) => {
       ),
     configurationOf: async (wallet: string): Promise<Config> =>
       (await configurationOf(at("Wallet", wallet, stack))).config,
-    /** The one receipt of a transaction, which must have succeeded. */
-    receiptOf: async (txHash: string) => {
-      const { receipts } = await stack.ask(
-        GetReceipts.run(stack.caller(), { txHashes: [Hex.unsafe32(txHash)], rpc: settings.rpc })
+    receiptOf,
+    /** The answer, the chain and the receipt agree that the wallet has sent one token there. */
+    transferred: async (answer: Executed, wallet: string, to: string): Promise<void> => {
+      expect(answer).toMatchObject({ status: 1, returnData: [{ "0": { success: true, error: null } }] })
+      expect(await stack.balanceOf(to)).toBe(1n)
+      expect((await receiptOf(answer.txHash))?.logs).toContainEqual(
+        expect.objectContaining({ eventName: "Transfer", args: { from: wallet, to, value: "1" } })
       )
-      expect(receipts).toMatchObject([{ status: 1, txHash }])
-      return receipts[0]
     }
   }
 }
