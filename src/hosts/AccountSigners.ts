@@ -67,6 +67,20 @@ export const layer = (
             if (content !== seen) yield* follow(content)
             return yield* ring.signers.resolve(account, ref)
           })
-      }).pipe(Context.add(SystemSigners, ring.systemSigners))
+      }).pipe(
+        Context.add(SystemSigners, {
+          ...ring.systemSigners,
+          // It signs beside other keys and for no request of its own: paused, it signs nothing.
+          sponsor: Effect.tap(ring.systemSigners.sponsor, ({ address }) =>
+            Effect.flatMap(
+              Effect.orElseSucceed(directory.isPaused("signer", address), () => true),
+              (paused) =>
+                paused
+                  ? Effect.fail(new SignerError({ reason: "refused", message: "writes are paused" }))
+                  : Effect.void
+            )
+          )
+        })
+      )
     })
   )

@@ -1,20 +1,23 @@
 import * as Effect from "effect/Effect"
 import type { Caller } from "../Caller.js"
+import type { Failure } from "../Failure.js"
 import { Journal } from "../ports/Journal.js"
 import type { NetworkProfile } from "../ports/Networks.js"
 import { CurrentRequest } from "./CurrentRequest.js"
+import * as Pauses from "./Pauses.js"
 import { AnsweredElsewhere } from "./Requests.js"
 
-/** Accepts a request whose work is no ops, once: what was accepted before stays so. */
+/** Accepts a request whose work is no ops, once: what was accepted before stays so. Not while its key or chain is paused. */
 export const withoutOps = (
   { principal: { accountId }, requestId }: Caller,
   endpoint: string,
   { chainId, receiptTimeoutMillis }: NetworkProfile
-): Effect.Effect<void, AnsweredElsewhere, CurrentRequest | Journal> =>
+): Effect.Effect<void, AnsweredElsewhere | Failure, CurrentRequest | Journal> =>
   Effect.gen(function* () {
     const journal = yield* Journal
     const current = yield* CurrentRequest
     if (current.accepted()) return
+    yield* Pauses.recheck(current, null)
     const { body, idempotency } = current
     const result = yield* Effect.uninterruptible(
       Effect.tap(

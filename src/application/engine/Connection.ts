@@ -7,6 +7,7 @@ import { type Failure, invalid, unprocessable } from "../Failure.js"
 import { type ChainClient, ChainRpc, type ChainRpcError } from "../ports/ChainRpc.js"
 import type { LaneAccess } from "../ports/Journal.js"
 import { type NetworkProfile, Networks } from "../ports/Networks.js"
+import * as Pauses from "./Pauses.js"
 
 /** A chain that the service may work on, and the node through which this request does it. */
 export interface Connection {
@@ -76,7 +77,10 @@ export const refusal = (
   }
 }
 
-/** Connects to the caller's node: http(s), reachable, and of a chain that the operator supports. */
+/**
+ * Connects to the caller's node: http(s), reachable, and of a chain that the operator supports. A new write on one that
+ * is paused is refused.
+ */
 export const open = (
   caller: Caller,
   rpc: string,
@@ -105,6 +109,7 @@ export const open = (
           `unsupported chain id ${chainId}`
         )
       )
+    yield* Pauses.guard({ kind: "chain", chainId }, path)
     return { chain, profile, trust: "caller" as const, rpc: Redacted.make(rpc) }
   })
 

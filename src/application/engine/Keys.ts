@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import type { Caller } from "../Caller.js"
 import { type Failure, invalid, unauthorized, unprocessable } from "../Failure.js"
 import { type Signer, SignerError, type SignerRef, Signers } from "../ports/Signers.js"
+import * as Pauses from "./Pauses.js"
 
 /** What a failing signer means for the request, as long as nothing was sent. */
 export const refusal =
@@ -44,7 +45,7 @@ export const bounded = (signer: Signer): Signer => ({
     )
 })
 
-/** The key that a request names. */
+/** The key that a request names. A new write by one that is paused is refused. */
 export const resolve = (
   caller: Caller,
   ref: SignerRef,
@@ -58,6 +59,6 @@ export const resolve = (
     Effect.mapBoth(signers.resolve(caller.principal.accountId, ref), {
       onFailure: refusal(path),
       onSuccess: bounded
-    })
+    }).pipe(Effect.tap(({ address }) => Pauses.guard({ kind: "signer", address }, path)))
   )
 }

@@ -195,6 +195,7 @@ export const make = (options: {
                 idempotency: caller.idempotency ?? null,
                 resumed,
                 accepted: () => durable,
+                relies: [],
                 accept: (patienceMillis) =>
                   Effect.flatMap(Clock.currentTimeMillis, (now) => {
                     durable = true

@@ -20,6 +20,7 @@ import { CurrentRequest } from "./CurrentRequest.js"
 import { type ElementFailure, elementFailure } from "./Elements.js"
 import { Engine } from "./Engine.js"
 import * as Landings from "./Landings.js"
+import * as Pauses from "./Pauses.js"
 import { AnsweredElsewhere } from "./Requests.js"
 import * as Sending from "./Sending.js"
 
@@ -253,35 +254,38 @@ export const run = <R>(
       prepared: Prepared,
       deployments: Prepared["deployments"]
     ) =>
-      Effect.uninterruptible(
-        Effect.tap(
-          Effect.orDie(
-            journal.accept({
-              requestId,
-              accountId: plan.caller.principal.accountId,
-              endpoint: plan.endpoint,
-              chainId: profile.chainId,
-              body: current.body,
-              idempotency: current.idempotency,
-              ops: ready.map(({ index, nonceKey, reserve, returned, sequence, space, userOpHash }) => ({
-                index,
-                space,
-                nonceKey,
-                sequence,
-                userOpHash,
-                reserve: BigInts.min(reserve, Uint.max(256)),
-                returned: kept(returned)
-              })),
-              funds: prepared.funds,
-              deployments: deployments.map(({ intent }) => intent),
-              failed: failures()
-            })
-          ),
-          (result) => {
-            if (result._tag !== "accepted") return Effect.void
-            noted = failed.size
-            return current.accept(profile.receiptTimeoutMillis)
-          }
+      Effect.zipRight(
+        Pauses.recheck(current, plan.submitter.address),
+        Effect.uninterruptible(
+          Effect.tap(
+            Effect.orDie(
+              journal.accept({
+                requestId,
+                accountId: plan.caller.principal.accountId,
+                endpoint: plan.endpoint,
+                chainId: profile.chainId,
+                body: current.body,
+                idempotency: current.idempotency,
+                ops: ready.map(({ index, nonceKey, reserve, returned, sequence, space, userOpHash }) => ({
+                  index,
+                  space,
+                  nonceKey,
+                  sequence,
+                  userOpHash,
+                  reserve: BigInts.min(reserve, Uint.max(256)),
+                  returned: kept(returned)
+                })),
+                funds: prepared.funds,
+                deployments: deployments.map(({ intent }) => intent),
+                failed: failures()
+              })
+            ),
+            (result) => {
+              if (result._tag !== "accepted") return Effect.void
+              noted = failed.size
+              return current.accept(profile.receiptTimeoutMillis)
+            }
+          )
         )
       )
 
@@ -393,6 +397,7 @@ export const run = <R>(
       Effect.gen(function* () {
         const journal = yield* Journal
         const { releases } = yield* Engine
+        yield* plan.ground.payer.end
         yield* journal.release(plan.caller.requestId).pipe(Effect.ignoreLogged)
         yield* releases.signal
       })

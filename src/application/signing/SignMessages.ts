@@ -9,6 +9,7 @@ import * as SignatureFormat from "../../domain/sign/SignatureFormat.js"
 import * as TypedData from "../../domain/sign/TypedData.js"
 import type { Caller } from "../Caller.js"
 import * as Keys from "../engine/Keys.js"
+import * as Pauses from "../engine/Pauses.js"
 import { type Failure, invalid, unprocessable } from "../Failure.js"
 import { optional } from "../Fields.js"
 import type { Signer, Signers } from "../ports/Signers.js"
@@ -105,6 +106,7 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
         ])
       )
     const signer = yield* Keys.resolve(caller, request.signer, "signer")
+    yield* Pauses.check({ what: { kind: "signer", address: signer.address }, path: "signer" })
     const digest = digestOf(request)
     const sign = (message: string) =>
       Effect.gen(function* () {
