@@ -6,7 +6,9 @@ import * as Address from "../../src/domain/evm/Address.js"
 import * as Hex from "../../src/domain/evm/Hex.js"
 import * as Keccak from "../../src/domain/evm/Keccak.js"
 import * as Conditions from "../../src/domain/op/Conditions.js"
+import * as Consent from "../../src/domain/op/Consent.js"
 import * as Proof from "../../src/domain/op/Proof.js"
+import * as WebAuthn from "../../src/domain/op/WebAuthn.js"
 import * as Custody from "../../src/domain/wallet/Custody.js"
 import * as Deployment from "../../src/domain/wallet/Deployment.js"
 import * as Salt from "../../src/domain/wallet/Salt.js"
@@ -128,6 +130,52 @@ describe("The published test vectors hold in the domain:", () => {
       })
       const distinct = new Set(signers).size === signers.length && !signers.includes(undefined)
       expect(distinct && signers.length >= config.threshold).toBe(valid)
+    }
+  )
+
+  it.each(proofs)("a proof of custody $config.custody, as the validator judges it: $valid", (vector) => {
+    const { config, hash, proof, valid } = vector
+    expect(Either.isRight(Consent.verify(config, hash, proof))).toBe(valid)
+  })
+
+  it.each(
+    vectors(
+      "signatures",
+      Schema.Struct({
+        about: Schema.String,
+        config: Config,
+        userOpHash: Hex.schema32,
+        conditions: Bound,
+        signingHash: Hex.schema32,
+        ecdsa: Hex.schema,
+        passkeys: Schema.Array(
+          Schema.Struct({
+            index: Schema.Int,
+            response: Schema.Struct({
+              signature: Schema.String,
+              authenticatorData: Schema.String,
+              clientDataJSON: Schema.String
+            })
+          })
+        ),
+        proof: Hex.schema,
+        signature: Hex.schema,
+        valid: Schema.Boolean
+      })
+    )
+  )(
+    "op.signature of $about",
+    ({ config, conditions, ecdsa, passkeys, proof, signature, signingHash, ...vector }) => {
+      expect(Conditions.signingHash(vector.userOpHash, conditions)).toBe(signingHash)
+      const parts = passkeys.map(({ index, response }) => ({
+        index,
+        auth: Either.getOrThrow(WebAuthn.read(response))
+      }))
+      expect(Proof.encode({ ecdsa, passkeys: parts })).toBe(proof)
+      expect(Proof.normalise(proof)).toEqual(Either.right(proof))
+      expect(Conditions.encodeSignature(conditions, proof)).toBe(signature)
+      expect(Conditions.decodeSignature(signature)).toEqual(Either.right({ conditions, proof }))
+      expect(Either.isRight(Consent.verify(config, signingHash, proof))).toBe(vector.valid)
     }
   )
 })

@@ -1,4 +1,5 @@
 import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject, sign } from "node:crypto"
+import { p256 } from "@noble/curves/p256"
 import { type BaseWallet, concat, getBytes, hashMessage, hexlify } from "ethers"
 import { type Config, mixedProof, type PasskeyProof, type PublicKey } from "./Layouts.js"
 
@@ -52,6 +53,28 @@ export interface AssertionOptions {
   readonly flags?: number
   readonly highS?: boolean
   readonly index?: number
+}
+
+/** A browser's response in the words of a proof, with s in the low half. */
+export const assertionOf = ({
+  authenticatorData,
+  clientDataJSON,
+  signature
+}: {
+  readonly signature: Uint8Array
+  readonly authenticatorData: Uint8Array
+  readonly clientDataJSON: Uint8Array
+}): PasskeyProof["auth"] => {
+  const { r, s } = p256.Signature.fromDER(signature)
+  const json = Buffer.from(clientDataJSON).toString()
+  return {
+    r: word(r),
+    s: word(s > nP256 / 2n ? nP256 - s : s),
+    challengeIndex: json.indexOf('"challenge"'),
+    typeIndex: json.indexOf('"type"'),
+    authenticatorData: hexlify(authenticatorData),
+    clientDataJSON: json
+  }
 }
 
 /** What a browser returns for this challenge, with s in the low half unless asked otherwise. */
