@@ -7,14 +7,7 @@ import * as Salt from "../../domain/wallet/Salt.js"
 import * as WalletAddress from "../../domain/wallet/WalletAddress.js"
 import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
 import * as WalletConfig from "../../domain/wallet/WalletConfig.js"
-import {
-  type Detail,
-  type Failure,
-  type InvalidRequest,
-  invalid,
-  notAvailable,
-  unprocessable
-} from "../Failure.js"
+import { type Detail, type Failure, type InvalidRequest, invalid, unprocessable } from "../Failure.js"
 import type { ChainClient, ChainRpcError } from "../ports/ChainRpc.js"
 import type { NetworkProfile } from "../ports/Networks.js"
 import type { ChainFacts } from "./ChainFacts.js"
@@ -88,12 +81,6 @@ export interface Selector {
   /** The salt alone makes the address. */
   readonly legacyWallet?: boolean
 }
-
-/** A custody of which this version can do more than predict and check. */
-export const availableCustody = (custody: number, path: string): Either.Either<void, InvalidRequest> =>
-  custody <= 1
-    ? Either.void
-    : Either.left(notAvailable(`walletCustody ${custody}`, path, "use 1, or 0 for the default"))
 
 /** The address that a selector names. `path` is the element's. An empty text counts as absent. */
 export const select = (
