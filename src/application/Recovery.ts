@@ -13,12 +13,15 @@ import type { Caller } from "./Caller.js"
 import { Engine } from "./engine/Engine.js"
 import * as RemoteBundler from "./engine/RemoteBundler.js"
 import type { Kind } from "./engine/Requests.js"
+import * as Sponsorships from "./engine/Sponsorships.js"
 import type { Failure } from "./Failure.js"
 import * as ExecuteEncoded from "./operation/ExecuteEncoded.js"
 import * as ExecuteOperations from "./operation/ExecuteOperations.js"
+import * as ExecutePasskey from "./operation/ExecutePasskey.js"
 import * as TransactSigner from "./operation/TransactSigner.js"
 import * as Unstuck from "./operation/Unstuck.js"
 import type { AccountId } from "./ports/Accounts.js"
+import { Budgets, type BudgetsError } from "./ports/Budgets.js"
 import { ChainRpc, type NamedBy } from "./ports/ChainRpc.js"
 import {
   type Handover,
@@ -39,6 +42,7 @@ type Requirements =
   | CreateWallets.Requirements
   | ExecuteEncoded.Requirements
   | ExecuteOperations.Requirements
+  | ExecutePasskey.Requirements
   | TransactSigner.Requirements
   | Unstuck.Requirements
 
@@ -57,6 +61,7 @@ const endpoints: ReadonlyMap<string, Resume> = new Map([
   resumable(CreateWallets),
   resumable(ExecuteOperations),
   resumable(ExecuteEncoded),
+  resumable(ExecutePasskey),
   resumable(TransactSigner),
   resumable(Unstuck)
 ])
@@ -140,6 +145,27 @@ const watchHandover = (handover: Handover): Effect.Effect<void, never, ChainRpc 
     yield* hands.offered(entry, true)
   }).pipe(Effect.annotateLogs({ userOpHash: handover.userOpHash }))
 
+/** Sponsored ops that an earlier life, or a dead process, has left are followed to their end. */
+const followSponsored: Effect.Effect<void, BudgetsError, Budgets | ChainRpc | Engine | Networks> = Effect.gen(
+  function* () {
+    const budgets = yield* Budgets
+    const { sponsorships } = yield* Engine
+    const rpcs = yield* ChainRpc
+    const networks = yield* Networks
+    for (const chainId of yield* networks.chainIds)
+      for (const accountId of yield* Sponsorships.accountsOf(budgets, chainId)) {
+        const profile = yield* networks.profile(accountId, chainId)
+        const chain =
+          profile === null || profile.rpc === null
+            ? null
+            : yield* Effect.orElseSucceed(rpcs.connect(Redacted.value(profile.rpc), "operator"), () => null)
+        if (profile === null || chain === null)
+          yield* Effect.logError("sponsored operations can not be followed: the operator has no node there")
+        else yield* sponsorships.watch({ accountId, chain, profile })
+      }
+  }
+)
+
 const dayMillis = 86_400_000
 /** How long bodies, answers and idempotency keys are kept (decisions, 9). */
 const keepMillis = 30 * dayMillis
@@ -176,6 +202,7 @@ export const start: Effect.Effect<void, JournalError, Requirements | Journal | E
     yield* inBackground(
       Effect.forever(Effect.flatMap(Queue.take(reopened), (id) => inBackground(resume(id))))
     )
+    yield* inBackground(Effect.repeat(Effect.ignoreLogged(followSponsored), Schedule.spaced("1 minute")))
     yield* inBackground(
       Effect.repeat(
         Effect.flatMap(Clock.currentTimeMillis, (now) => journal.forget(now - keepMillis)),

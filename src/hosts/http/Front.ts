@@ -23,7 +23,6 @@ import { type Problem, problem } from "./ErrorEnvelope.js"
 import { type Answer, header, type Incoming } from "./Exchange.js"
 import { Gate, type Ticket } from "./Gate.js"
 import type { Handlers } from "./Handlers.js"
-import { later } from "./Later.js"
 import * as Payload from "./Payload.js"
 import * as RequestLog from "./RequestLog.js"
 import * as Routes from "./Routes.js"
@@ -124,7 +123,7 @@ const driver = <H extends Handlers>(
   context: Context.Context<Accounts | RateLimit | Requirements<H>>,
   { bounds, gate, origins, strangers, trustedProxies }: Parts
 ): Front => {
-  const table = Routes.make(api, later)
+  const table = Routes.make(api)
   const service = Service.handlers(gate)
 
   // The contract pairs each use case with the schema that decoded its request.
@@ -159,11 +158,8 @@ const driver = <H extends Handlers>(
     Effect.withFiberRuntime<unknown, Problem | Body.Broken, Accounts | RateLimit | Requirements<H>>(
       (fiber) => {
         const ticket = gate.enter(fiber)
-        if (typeof ticket === "string") {
-          // Who he is was not asked.
-          known.stranger = null
+        if (typeof ticket === "string")
           return Effect.fail(problem(ticket, [], { headers: ErrorEnvelope.retryAfter(1) }))
-        }
         return Effect.ensuring(
           withKey(incoming, route, scope, known, ticket),
           Effect.sync(() => gate.leave(ticket))
@@ -234,11 +230,12 @@ const driver = <H extends Handlers>(
         stranger: null
       }
       const exit = yield* Effect.exit(Effect.interruptible(respond(incoming, known, began)))
-      if (known.stranger !== null) strangers.count(known.stranger, began)
       const problem = Exit.isSuccess(exit) ? null : yield* afterCause(exit.cause, known)
       const answer = Exit.isSuccess(exit)
         ? exit.value
         : ErrorEnvelope.answer(problem ?? clientGone, known.requestId)
+      // Who could not be looked at may be no stranger.
+      if (known.stranger !== null && answer.status < 500) strangers.count(known.stranger, began)
       known.status = problem === null && Exit.isFailure(exit) ? null : answer.status
       known.code = problem?.code ?? null
       known.millis = (yield* Clock.currentTimeMillis) - began
@@ -302,7 +299,6 @@ const pathOf = (target: string): string => target.replace(/^https?:\/\/[^/?]*/i,
 
 /** What the endpoint does not take, though it may look as if it did: it is refused, never ignored. */
 const unsupported = (incoming: Incoming, route: Routes.Route): Problem | null => {
-  if (route.later) return problem("not_available_yet", [], { message: `${route.name} is not available yet` })
   if (incoming.headers[idempotencyHeader.toLowerCase()] !== undefined) {
     const refused = (message: string) => problem("invalid_request", [{ path: idempotencyHeader, message }])
     if (!route.idempotent) return refused("the endpoint takes no idempotency key; leave the header out")

@@ -13,7 +13,7 @@ import * as Json from "./Json.js"
 
 /** One method of one path, with all that the contract says of it made ready to run. */
 export interface Route {
-  /** The endpoint's name in the contract; for a path that comes later, the path without its slash. */
+  /** The endpoint's name in the contract. */
   readonly name: string
   readonly path: string
   /** Null: no key needed. */
@@ -28,8 +28,6 @@ export interface Route {
   /** Success as text. `Left`: it does not fit the contract, which is a defect; the text names the places only. */
   readonly encode: (success: unknown) => Either.Either<string, string>
   readonly contentType: string
-  /** The path belongs to the interface, and is not served yet. */
-  readonly later: boolean
 }
 
 /** Where a path leads: the methods there, and what the path itself says. */
@@ -52,10 +50,9 @@ const segment = (text: string): string | null =>
     ? null
     : Either.getOrNull(Either.try({ try: () => decodeURIComponent(text), catch: () => null }))
 
-/** The routes of the contract, and those of paths that come `later` (by POST). */
+/** The routes of the contract. */
 export const make = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup.Any, E, R>(
-  api: HttpApi.HttpApi<Id, Groups, E, R>,
-  later: Readonly<Record<string, Scope>>
+  api: HttpApi.HttpApi<Id, Groups, E, R>
 ): Table => {
   const table = new Map<string, Map<string, Route>>()
   const add = (method: string, route: Route): void => {
@@ -83,24 +80,10 @@ export const make = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup
             onLeft: Decode.places,
             onRight: (value) => (kind === "Text" ? String(value) : Json.print(value))
           }),
-        contentType,
-        later: false
+        contentType
       })
     }
   })
-  for (const [path, scope] of Object.entries(later))
-    add("POST", {
-      name: path.slice(1),
-      path,
-      scope,
-      unlimited: false,
-      decode: null,
-      bodyOptional: false,
-      idempotent: false,
-      encode: () => Either.left("not served"),
-      contentType: "application/json",
-      later: true
-    })
   const prefixes = [...table].flatMap(([path, methods]) => {
     const [, prefix, name] = parameter.exec(path) ?? []
     return prefix === undefined || name === undefined ? [] : [{ prefix, name, methods }]

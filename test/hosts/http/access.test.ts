@@ -2,7 +2,6 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { Caller } from "../../../src/application/Caller.js"
 import * as Keccak from "../../../src/domain/evm/Keccak.js"
-import { later } from "../../../src/hosts/http/Later.js"
 import { endpoints, exampleOf, posts } from "../../support/http/Contract.js"
 import {
   envelope,
@@ -26,8 +25,7 @@ const requests: ReadonlyArray<{ readonly path: string; readonly init: RequestIni
     .map((endpoint) => ({
       path: exampleOf(endpoint),
       init: { method: endpoint.method, ...(endpoint.method === "POST" && { body: "{}" }) }
-    })),
-  ...Object.keys(later).map((path) => ({ path, init: { body: "{}" } }))
+    }))
 ]
 const example = (name: string) => posts.find((endpoint) => endpoint.name === name)?.example
 
@@ -126,6 +124,7 @@ describe("access", () => {
       "/create",
       "/execute",
       "/executeEncoded",
+      "/executePasskey",
       "/transactSigner",
       "/unstuck"
     ])

@@ -6,7 +6,6 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { api } from "../../../src/hosts/http/Api.js"
-import { later } from "../../../src/hosts/http/Later.js"
 import { endpoints, exampleOf, posts } from "../../support/http/Contract.js"
 import { envelope, handlers, key, parseRaw, post, raw, send, start } from "../../support/http/Service.js"
 
@@ -21,6 +20,8 @@ describe("the endpoints", () => {
       "POST /execute",
       "POST /estimateGas",
       "POST /executeEncoded",
+      "POST /passkeyHash",
+      "POST /executePasskey",
       "POST /transactSigner",
       "POST /unstuck",
       "GET /requests/:requestId",
@@ -172,26 +173,6 @@ describe("the endpoints", () => {
           200,
           String(new TextEncoder().encode(text).byteLength)
         ])
-      }
-    })
-  )
-
-  it.scopedLive("that come later say so to whoever has a key, and to nobody else", () =>
-    Effect.gen(function* () {
-      const { url } = yield* start()
-      for (const path of Object.keys(later)) {
-        expect(endpoints.map((endpoint) => endpoint.path)).not.toContain(path)
-        const answer = envelope(yield* post(url, path, {}))
-        expect([answer.error, answer.code]).toEqual([
-          `${path.slice(1)} is not available yet`,
-          "not_available_yet"
-        ])
-        const without = envelope(yield* send(url, path, { headers: { "x-api-key": "" }, body: "{}" }))
-        expect(without.code).toBe("unauthorized")
-        const keyed = yield* send(url, path, { headers: { "idempotency-key": "k" }, body: "{}" })
-        expect(envelope(keyed).code).toBe("not_available_yet")
-        const get = yield* send(url, path, { method: "GET" })
-        expect([envelope(get).code, get.headers.get("allow")]).toEqual(["method_not_allowed", "POST"])
       }
     })
   )

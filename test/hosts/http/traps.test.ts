@@ -1,6 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { later } from "../../../src/hosts/http/Later.js"
 import { endpoints, posts } from "../../support/http/Contract.js"
 import { envelope, head, key, parseRaw, post, raw, send, start } from "../../support/http/Service.js"
 
@@ -287,8 +286,6 @@ describe("bodies", () => {
       const answer = yield* send(url, "/predict", { headers: { "x-api-key": "wrong" }, body })
       expect(envelope(answer).code).toBe("unauthorized")
       expect(envelope(yield* send(url, "/nope", { body })).code).toBe("not_found")
-      for (const path of Object.keys(later))
-        expect(envelope(yield* send(url, path, stream(body))).code).toBe("not_available_yet")
     })
   )
 })

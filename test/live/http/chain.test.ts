@@ -1,6 +1,5 @@
 import { id, SigningKey, ZeroAddress, zeroPadValue } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { later } from "../../../src/hosts/http/Later.js"
 import {
   anvilKey,
   type DevService,
@@ -257,7 +256,6 @@ describe("what needs no key", () => {
       "/getbundleraddress"
     ])
       expect(known.paths).toHaveProperty([path])
-    for (const path of Object.keys(later)) expect(known.paths).not.toHaveProperty([path])
   })
 
   it("is the documentation, which asks nobody else for anything", async () => {

@@ -117,6 +117,29 @@ export const handlers = {
       error: "operation 1: Panic(17)"
     }),
   executeEncoded: () => Effect.succeed(transaction),
+  executePasskey: () => Effect.succeed(transaction),
+  passkeyHash: () =>
+    Effect.succeed({
+      status: 1,
+      results: [
+        {
+          encodedUserOp: "0x",
+          userOpHash: "0x",
+          signingHash: "0x",
+          bundler: "0x",
+          aggrIndexes: [0],
+          error: null
+        },
+        {
+          encodedUserOp: null,
+          userOpHash: null,
+          signingHash: null,
+          bundler: null,
+          aggrIndexes: [1],
+          error: "Panic(17)"
+        }
+      ]
+    }),
   read: () =>
     Effect.succeed([
       { readIndex: 0, results: ["7", { name: "x" }, [true]], errors: null },

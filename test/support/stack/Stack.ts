@@ -7,9 +7,10 @@ import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
-import { Contract, HDNodeWallet, JsonRpcProvider, Mnemonic, NonceManager } from "ethers"
+import { Contract, HDNodeWallet, JsonRpcProvider, keccak256, Mnemonic, NonceManager } from "ethers"
 import * as BundlerRpc from "../../../src/adapters/json-rpc/BundlerRpc.js"
 import * as ChainRpc from "../../../src/adapters/json-rpc/ChainRpc.js"
+import * as PaymasterRpc from "../../../src/adapters/json-rpc/PaymasterRpc.js"
 import * as AbiStore from "../../../src/adapters/memory/AbiStore.js"
 import * as Networks from "../../../src/adapters/memory/Networks.js"
 import * as Budgets from "../../../src/adapters/sql/Budgets.js"
@@ -26,6 +27,7 @@ import type { BundlerRpc as BundlerRpcTag } from "../../../src/application/ports
 import { ChainRpc as ChainRpcTag } from "../../../src/application/ports/ChainRpc.js"
 import { Journal as JournalTag } from "../../../src/application/ports/Journal.js"
 import type { NetworkProfile, Networks as NetworksTag } from "../../../src/application/ports/Networks.js"
+import type { PaymasterRpc as PaymasterRpcTag } from "../../../src/application/ports/PaymasterRpc.js"
 import {
   type Signer,
   Signers as SignersTag,
@@ -54,6 +56,7 @@ export type Ports =
   | Engine.Engine
   | JournalTag
   | NetworksTag
+  | PaymasterRpcTag
   | SignersTag
   | SystemSigners
 
@@ -168,6 +171,7 @@ const portsOf = (profile: NetworkProfile, options: LifeOptions) => {
         AbiStore.layer,
         Budgets.layer.pipe(Layer.provide(sql)),
         BundlerRpc.layer(),
+        PaymasterRpc.layer(),
         wrapChain === undefined ? nodes : wrapped(ChainRpcTag, wrapChain, nodes),
         wrapJournal === undefined ? journal : wrapped(JournalTag, wrapJournal, journal),
         Networks.layer({ profiles: [profile] }),
@@ -209,7 +213,7 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
     validator: Address.unsafe(suite.validator),
     beacon: Address.unsafe(suite.beacon),
     creationCode: Hex.unsafe(walletProxyCreationCode),
-    implementationCodeHash: null,
+    implementationCodeHash: Hex.unsafe32(keccak256(await provider.getCode(suite.implementation))),
     defaultCustody: 1,
     caps: {
       maxFeePerGas: 500_000_000_000n,

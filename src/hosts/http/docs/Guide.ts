@@ -1,5 +1,3 @@
-import { later } from "../Later.js"
-
 /** Rules that no schema can tell. `code` is between backticks. */
 export interface Chapter {
   readonly title: string
@@ -38,7 +36,7 @@ export const chapters: ReadonlyArray<Chapter> = [
   {
     title: "Writing once",
     paragraphs: [
-      "`/create`, `/execute`, `/executeEncoded`, `/transactSigner` and `/unstuck` take a header `Idempotency-Key`, which you choose anew for each thing that shall happen once. A request that is repeated with the same key and the same body is the same request: it is never sent to the chain a second time, also when the first answer was lost, when both come at once, or when the service has been restarted in between. A repeat is answered with what has become of the request by then, final once it is settled.",
+      "`/create`, `/execute`, `/executeEncoded`, `/executePasskey`, `/transactSigner` and `/unstuck` take a header `Idempotency-Key`, which you choose anew for each thing that shall happen once. A request that is repeated with the same key and the same body is the same request: it is never sent to the chain a second time, also when the first answer was lost, when both come at once, or when the service has been restarted in between. A repeat is answered with what has become of the request by then, final once it is settled.",
       "`GET /requests/{requestId}` tells the same without the body at hand: `state` is `pending` until the outcome is final; then `httpStatus` and `answer` are what the endpoint answers."
     ],
     points: [
@@ -50,27 +48,34 @@ export const chapters: ReadonlyArray<Chapter> = [
   {
     title: "Signing ops yourself",
     paragraphs: [
-      "`/estimateGas` returns, for each op, `encodedUserOp`, `userOpHash`, `signingHash` and `bundler`. Sign one of the two hashes with a key that the wallet accepts and send `encodedUserOp`, `userOpHash` and your `signature` to `/executeEncoded`, with the same settings and the same signer.",
+      "`/estimateGas` returns, for each op, `encodedUserOp`, `userOpHash`, `signingHash` and `bundler`. Sign one of the two hashes with keys that the wallet accepts and send `encodedUserOp`, `userOpHash` and your `signature` to `/executeEncoded`, with the same settings, the same signer and the same window.",
+      "Whoever names `settings.signer` has its EOA submit and pay. Without one the service's own EOA submits, for wallets of the account's own profile whose ops pay for it; `/estimateGas` without a signer makes ops that do. An op that is refused as 422 `op does not pay for its submission` was changed, or has waited too long: estimate again.",
       "An op can be signed under conditions: the window `validAfter` to `validUnitl`, and the one address that may submit it. `signingHash` binds the op to the conditions of this request; its EIP-712 message is below. When all three conditions are zero, the signing hash is `userOpHash` itself.",
       "A signature over `userOpHash` is unbound: it is accepted when the request has no window, and whoever sees the op may submit it. Prefer `signingHash`."
     ],
     points: [
       "`userOpHash` is the hash of ERC-4337 for the EntryPoint's version; it binds the chain, the EntryPoint and the wallet.",
-      "`signature` is r, s and v, 65 bytes, s in the lower half of the order, over the 32 bytes of the hash or over their EIP-191 form (`personal_sign`). It is the proof only, not the op's whole signature.",
+      "`signature` is the proof only, not the op's whole signature: r, s and v, 65 bytes, s in the lower half of the order, over the 32 bytes of the hash or over their EIP-191 form (`personal_sign`); for a threshold several of them one behind the other, in any order. With passkeys it is `abi.encode(bytes ecdsa, PasskeyProof[] passkeys)`.",
       "The op's signature on the chain is `abi.encode(uint48 validUntil, uint48 validAfter, address bundler, bytes proof)`.",
+      "Operations that depend on each other come out linked: send their ops together, in one request.",
       "Every signature is verified before anything is spent; the error says which hash was expected."
     ],
     code: `domain  EIP712Domain(string name,string version)   name = "castellan", version = "1"
 message Conditions(bytes32 userOpHash,uint48 validUntil,uint48 validAfter,address bundler)`
   },
   {
-    title: "Not available yet",
+    title: "Signing with passkeys",
     paragraphs: [
-      `These paths belong to the interface and come later: ${Object.keys(later)
-        .map((path) => `\`${path}\``)
-        .join(
-          ", "
-        )}. They answer 400 \`<name> is not available yet\`, and so does every field or header of the interface that this version does not act upon: nothing is silently ignored.`
-    ]
+      "`/passkeyHash` returns the same for wallets with passkeys. In the browser, `signingHash` is the challenge; what the authenticator answers goes to `/executePasskey`, each part in base64 or base64url, with `encodedUserOp` and `userOpHash` unchanged. The service's own EOA submits: no signer is named."
+    ],
+    points: [
+      'User verification is demanded, by the wallet on the chain too: ask for `userVerification: "required"`.',
+      "The signature may be DER, as browsers give it, and its s in either half.",
+      "A wallet that needs more than one passkey takes its proofs together through `/executeEncoded`."
+    ],
+    code: `const { response } = await navigator.credentials.get({
+  publicKey: { challenge: bytesOf(signingHash), userVerification: "required", rpId }
+})
+// validationData: base64 of response.signature, response.authenticatorData, response.clientDataJSON`
   }
 ]

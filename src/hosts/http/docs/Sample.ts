@@ -12,3 +12,10 @@ export const signer = { clientId: "dev", versionId: "1" }
 export const hash = `0x${"ab".repeat(32)}`
 export const requestId = "6f0c1d2e-7a3b-4c5d-8e9f-0a1b2c3d4e5f"
 export const encodedUserOp = "0x0000000000000000000000000000000000000000000000000000000000000020"
+/** What an authenticator makes of `hash`, in base64url. */
+export const assertion = {
+  signature: "EREREREREREREREREREREREREREREREREREREREREREREREREREREREREREREREREREREREREREREREREREREQ",
+  authenticatorData: "IiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIFAAAAAQ",
+  clientDataJSON:
+    "eyJ0eXBlIjoid2ViYXV0aG4uZ2V0IiwiY2hhbGxlbmdlIjoicTZ1cnE2dXJxNnVycTZ1cnE2dXJxNnVycTZ1cnE2dXJxNnVycTZ1cnE2cyIsIm9yaWdpbiI6Imh0dHBzOi8vZXhhbXBsZS5jb20iLCJjcm9zc09yaWdpbiI6ZmFsc2V9"
+}

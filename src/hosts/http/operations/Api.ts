@@ -4,7 +4,9 @@ import * as OpenApi from "@effect/platform/OpenApi"
 import * as EstimateGas from "../../../application/operation/EstimateGas.js"
 import * as ExecuteEncoded from "../../../application/operation/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../application/operation/ExecuteOperations.js"
+import * as ExecutePasskey from "../../../application/operation/ExecutePasskey.js"
 import * as GetRequest from "../../../application/operation/GetRequest.js"
+import * as PasskeyHash from "../../../application/operation/PasskeyHash.js"
 import * as TransactSigner from "../../../application/operation/TransactSigner.js"
 import * as Unstuck from "../../../application/operation/Unstuck.js"
 import { Authentication, Example, Idempotent, RequiredScope } from "../Contract.js"
@@ -56,11 +58,52 @@ export const group = HttpApiGroup.make("operations")
       .annotate(OpenApi.Summary, "Execute encoded ops")
       .annotate(
         OpenApi.Description,
-        "Submits ops of /estimateGas, unchanged. Each is signed by the caller over its userOpHash or signingHash, or, without a signature, by settings.signer."
+        "Submits ops of /estimateGas, unchanged. Each comes with the proof of the wallet's owners or passkeys, or, without a signature, is signed by settings.signer and settings.cosigners. settings.signer submits and pays; without one the service's own EOA does, for ops that pay for it."
       )
       .annotate(Example, {
         operations: [{ encodedUserOp: Sample.encodedUserOp, userOpHash: Sample.hash, walletCustody: 1 }],
         settings
+      })
+  )
+  .add(
+    HttpApiEndpoint.post("passkeyHash", "/passkeyHash")
+      .setPayload(PasskeyHash.Request)
+      .addSuccess(PasskeyHash.Response)
+      .annotate(RequiredScope, "read")
+      .annotate(OpenApi.Summary, "Encode ops for passkeys")
+      .annotate(
+        OpenApi.Description,
+        "As /estimateGas, for wallets with passkeys and the service's own EOA as the submitter: signingHash is the challenge for navigator.credentials.get(). A well-formed request is always answered with 200; status 1 and an element's error say that an operation fails."
+      )
+      .annotate(Example, {
+        operations: [{ ...operation, walletCustody: 5 }],
+        settings: { rpc: Sample.rpc, entryPoint: Sample.entryPoint }
+      })
+  )
+  .add(
+    HttpApiEndpoint.post("executePasskey", "/executePasskey")
+      .setPayload(ExecutePasskey.Request)
+      .addSuccess(ExecutePasskey.Response)
+      .annotate(RequiredScope, "write")
+      .annotate(Idempotent, true)
+      .annotate(OpenApi.Summary, "Execute ops that a passkey has signed")
+      .annotate(
+        OpenApi.Description,
+        "Submits ops of /passkeyHash, unchanged, with what the browser's authenticator made of their challenges. Everything is verified before anything is spent. The service's own EOA submits, for ops that pay for it."
+      )
+      .annotate(Example, {
+        operations: [
+          {
+            encodedUserOp: Sample.encodedUserOp,
+            userOpHash: Sample.hash,
+            validationData: {
+              signature: Sample.assertion.signature,
+              authenticatorData: Sample.assertion.authenticatorData,
+              clientDataJSON: Sample.assertion.clientDataJSON
+            }
+          }
+        ],
+        settings: { rpc: Sample.rpc, entryPoint: Sample.entryPoint }
       })
   )
   .add(
