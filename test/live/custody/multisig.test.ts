@@ -59,8 +59,16 @@ describe.each(entryPointVersions)("a wallet of custody 3, 2 of 3, on EntryPoint 
 
   it.each([
     ["a stranger's", (hash: string) => ecdsa(hash, own, mallory), `${mallory.address}`],
-    ["one signer's twice", (hash: string) => ecdsa(hash, alice, alice), "twice"],
-    ["one over another hash", (hash: string) => ecdsa(hash, own) + ecdsa(id("x"), alice).slice(2), ""]
+    [
+      "one signer's twice",
+      (hash: string) => ecdsa(hash, alice, alice),
+      `signature 1 is by ${alice.address}, as signature 0 is already`
+    ],
+    [
+      "one over another hash",
+      (hash: string) => ecdsa(hash, own) + ecdsa(id("x"), alice).slice(2),
+      "signature 1 is by no owner of the wallet over 0x"
+    ]
   ])("refuses %s before anything is sent", async (_, proof, reason) => {
     const to = Journey.recipient()
     const op = await journey.estimated(journey.transfer(wallet, to))
