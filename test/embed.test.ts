@@ -9,6 +9,7 @@ import * as MemoryBundlers from "../src/adapters/memory/BundlerRpc.js"
 import * as MemoryChain from "../src/adapters/memory/ChainRpc.js"
 import * as MemoryJournal from "../src/adapters/memory/Journal.js"
 import * as MemoryNetworks from "../src/adapters/memory/Networks.js"
+import * as MemoryPaymasters from "../src/adapters/memory/PaymasterRpc.js"
 import * as PrivateKeys from "../src/adapters/private-key/KeyProvider.js"
 import type * as Accounts from "../src/application/ports/Accounts.js"
 import {
@@ -73,6 +74,7 @@ const ports = (node: MemoryChain.Node) =>
         MemoryAbiStore.layer,
         MemoryBudgets.layer,
         MemoryBundlers.layer(),
+        MemoryPaymasters.layer(),
         MemoryChain.layer({ [url]: node }),
         MemoryJournal.layer,
         MemoryNetworks.layer({ profiles: [profile] }),

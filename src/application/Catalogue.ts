@@ -264,6 +264,36 @@ export const catalogue = {
     "What the service's own EOA has lost by the account today, or has under way for it, leaves no room for this op. Nothing was sent.",
     "Wait until earlier ops are mined, or name settings.signer, whose EOA submits then."
   ),
+  paymaster_refused: entry(
+    422,
+    "paymaster refused the operation",
+    "The service of the paymaster that was named does not pay for the operation; the text has its own words.",
+    "Ask whoever runs the paymaster, or leave settings.paymaster out."
+  ),
+  paymaster_unavailable: entry(
+    422,
+    "paymaster service unavailable",
+    "The service of the paymaster that was named did not answer, or not as ERC-7677 has it. Nothing was sent.",
+    "Repeat the request later, or leave settings.paymaster out."
+  ),
+  sponsorship_exhausted: entry(
+    422,
+    "sponsorship budget exhausted",
+    "The operation may cost more than what is left of the account's sponsorship budget of the day on this chain.",
+    "Wait for operations under way or for the next UTC day, have the operator raise the budget, or let wallets pay."
+  ),
+  sponsorship_over: entry(
+    422,
+    "sponsorship is over",
+    "The operation was handed out more than ten minutes ago; the sponsor pays for it no more.",
+    "Estimate the operation again and send what comes out in time."
+  ),
+  not_sponsored: entry(
+    422,
+    "operation is not sponsored",
+    "The operation names the operator's paymaster and is not, byte for byte, one that the service built for this account.",
+    "Estimate the operation with settings.paymaster and send it back unchanged."
+  ),
   invalid_nonce: entry(
     422,
     "op nonce already used",

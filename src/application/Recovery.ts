@@ -21,7 +21,7 @@ import * as ExecutePasskey from "./operation/ExecutePasskey.js"
 import * as TransactSigner from "./operation/TransactSigner.js"
 import * as Unstuck from "./operation/Unstuck.js"
 import type { AccountId } from "./ports/Accounts.js"
-import { Budgets, type BudgetsError } from "./ports/Budgets.js"
+import type { BudgetsError } from "./ports/Budgets.js"
 import { ChainRpc, type NamedBy } from "./ports/ChainRpc.js"
 import {
   type Handover,
@@ -146,10 +146,9 @@ const watchHandover = (handover: Handover): Effect.Effect<void, never, ChainRpc 
   }).pipe(Effect.annotateLogs({ userOpHash: handover.userOpHash }))
 
 /** Sponsored ops that an earlier life, or a dead process, has left are followed to their end. */
-const followSponsored: Effect.Effect<void, BudgetsError, Budgets | ChainRpc | Engine | Networks> = Effect.gen(
+const followSponsored: Effect.Effect<void, BudgetsError, ChainRpc | Engine | Networks> = Effect.gen(
   function* () {
-    const budgets = yield* Budgets
-    const { sponsorships } = yield* Engine
+    const { budgets, sponsorships } = yield* Engine
     const rpcs = yield* ChainRpc
     const networks = yield* Networks
     for (const chainId of yield* networks.chainIds)

@@ -2,16 +2,19 @@ import type { SqlClient } from "@effect/sql/SqlClient"
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import * as BundlerRpc from "../adapters/json-rpc/BundlerRpc.js"
 import * as ChainRpc from "../adapters/json-rpc/ChainRpc.js"
+import * as PaymasterRpc from "../adapters/json-rpc/PaymasterRpc.js"
 import * as ApiKey from "../adapters/memory/ApiKey.js"
 import * as Networks from "../adapters/memory/Networks.js"
 import * as ProcessRateLimit from "../adapters/memory/RateLimit.js"
 import * as PrivateKeys from "../adapters/private-key/KeyProvider.js"
 import * as AbiStore from "../adapters/sql/AbiStore.js"
 import * as AccountStore from "../adapters/sql/AccountStore.js"
+import * as AuditLog from "../adapters/sql/AuditLog.js"
 import * as Budgets from "../adapters/sql/Budgets.js"
 import * as Journal from "../adapters/sql/Journal.js"
 import * as Postgres from "../adapters/sql/Postgres.js"
@@ -23,6 +26,7 @@ import * as Engine from "../application/engine/Engine.js"
 import type { AbiStore as AbiStorePort } from "../application/ports/AbiStore.js"
 import type { AccountStore as AccountStorePort } from "../application/ports/AccountStore.js"
 import { AccountsError, type Accounts as AccountsPort } from "../application/ports/Accounts.js"
+import type { AuditLog as AuditLogPort } from "../application/ports/AuditLog.js"
 import type { Bundler } from "../application/ports/Bundler.js"
 import type { ChainRpc as ChainRpcPort } from "../application/ports/ChainRpc.js"
 import { Journal as JournalPort } from "../application/ports/Journal.js"
@@ -38,11 +42,13 @@ import * as AccountNetworks from "./AccountNetworks.js"
 import * as AccountSigners from "./AccountSigners.js"
 import type { Config } from "./Config.js"
 import type { ProviderConfig } from "./KeysConfig.js"
+import * as Watching from "./Watching.js"
 
 /** Everything that the use cases and the HTTP front require. */
 export type Ports =
   | AbiStorePort
   | AccountsPort
+  | AuditLogPort
   | Bundler
   | ChainRpcPort
   | Engine.Engine
@@ -121,6 +127,8 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
     Layer.succeed(OperatorAbi, config.abi),
     Layer.provide(Budgets.layer, sql),
     BundlerRpc.layer(),
+    PaymasterRpc.layer(),
+    Layer.provide(AuditLog.layer, sql),
     tenants(config, sql),
     ChainRpc.layer({
       egress: { allowLoopback: config.profile === "development", allow: config.edge.egress }
@@ -132,6 +140,7 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
   )
   return Layer.effectDiscard(Recovery.start).pipe(
     Layer.provideMerge(Engine.layer),
+    Layer.provideMerge(Watching.layer(config)),
     Layer.provideMerge(adapters),
     Layer.mapError(failed)
   )
@@ -230,3 +239,7 @@ export const issueKey = (
   pepper: Redacted.Redacted<string>
 ): Effect.Effect<{ readonly key: Redacted.Redacted<string>; readonly hash: string }> =>
   Effect.map(ApiKey.issue, (key) => ({ key, hash: ApiKey.hash(pepper, key) }))
+
+/** The hash under which a key is kept; null for text that is no key. */
+export const hashOfKey = (pepper: Redacted.Redacted<string>, key: Redacted.Redacted<string>): string | null =>
+  Either.match(ApiKey.hasher(pepper), { onLeft: () => null, onRight: (hash) => hash(key) })

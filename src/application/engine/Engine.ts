@@ -8,17 +8,20 @@ import { Budgets } from "../ports/Budgets.js"
 import { Bundler } from "../ports/Bundler.js"
 import { BundlerRpc } from "../ports/BundlerRpc.js"
 import { Journal } from "../ports/Journal.js"
+import { PaymasterRpc } from "../ports/PaymasterRpc.js"
 import { Signers, SystemSigners } from "../ports/Signers.js"
 import * as ChainFacts from "./ChainFacts.js"
 import * as LaneKeys from "./LaneKeys.js"
 import * as Lanes from "./Lanes.js"
 import * as Losses from "./Losses.js"
 import * as OtherHands from "./OtherHands.js"
+import * as Payers from "./Payers.js"
 import * as Releases from "./Releases.js"
 import * as RemoteBundler from "./RemoteBundler.js"
 import * as Requests from "./Requests.js"
 import * as SelfBundler from "./SelfBundler.js"
 import * as Settlement from "./Settlement.js"
+import * as Sponsorships from "./Sponsorships.js"
 import * as Upkeep from "./Upkeep.js"
 import * as Watcher from "./Watcher.js"
 
@@ -34,6 +37,8 @@ export class Engine extends Context.Tag("castellan/Engine")<
     readonly bundlers: BundlerRpc["Type"]
     /** What the operator pays or risks for accounts. */
     readonly budgets: Budgets["Type"]
+    readonly payers: Payers.Payers
+    readonly sponsorships: Sponsorships.Sponsorships
     readonly releases: Releases.Releases
     readonly requests: Requests.Requests
     readonly signerOf: LaneKeys.SignerOf
@@ -53,14 +58,16 @@ export class Engine extends Context.Tag("castellan/Engine")<
 export const layer: Layer.Layer<
   Engine | Bundler,
   never,
-  Budgets | BundlerRpc | Journal | Signers | SystemSigners
+  Budgets | BundlerRpc | Journal | PaymasterRpc | Signers | SystemSigners
 > = Layer.scopedContext(
   Effect.gen(function* () {
     const journal = yield* Journal
     const bundlers = yield* BundlerRpc
     const budgets = yield* Budgets
     const scope = yield* Scope.Scope
-    const signerOf = LaneKeys.resolver(yield* Signers, yield* SystemSigners)
+    const services = yield* PaymasterRpc
+    const system = yield* SystemSigners
+    const signerOf = LaneKeys.resolver(yield* Signers, system)
     const releases = yield* Releases.make
     const lanes = Lanes.make(journal)
     const reopened = yield* Queue.unbounded<string>()
@@ -70,6 +77,8 @@ export const layer: Layer.Layer<
     const watcher = yield* Watcher.make({ settlement, releases, attend })
     const hands = yield* OtherHands.make({ journal, releases, reopened: reopen })
     const facts = ChainFacts.make()
+    const sponsorships = Sponsorships.make(budgets, scope)
+    const payers = Payers.make({ budgets, services, system, sponsorships })
     const stopping = yield* Deferred.make<void>()
     const stopWaiting = Effect.asVoid(Deferred.succeed(stopping, undefined))
     const requests = Requests.make({ journal, releases, stopping, scope })
@@ -82,6 +91,8 @@ export const layer: Layer.Layer<
       hands,
       bundlers,
       budgets,
+      payers,
+      sponsorships,
       releases,
       requests,
       signerOf,

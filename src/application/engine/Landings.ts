@@ -10,25 +10,30 @@ import type { ChainClient, ChainRpcError, Receipt } from "../ports/ChainRpc.js"
 /** How far back an op is looked for that is not in the transaction that should have carried it. */
 const lookBackBlocks = 1_024n
 
+/** An op's outcome, and what the EntryPoint took for it from its wallet or its paymaster, wei. */
+export interface Charged extends OpOutcome {
+  readonly cost: bigint
+}
+
 /** What a receipt's logs of the EntryPoint say of these ops. */
 export const inReceipt = (
   entryPoint: Address,
   receipt: Receipt,
   userOpHashes: ReadonlyArray<Bytes32>
-): ReadonlyMap<Bytes32, OpOutcome> => {
+): ReadonlyMap<Bytes32, Charged> => {
   const parsed = Outcome.parse(entryPoint, receipt.logs)
-  const outcomes = new Map<Bytes32, OpOutcome>()
+  const outcomes = new Map<Bytes32, Charged>()
   for (const hash of userOpHashes) {
     const outcome = parsed.get(hash)
     if (outcome === undefined) continue
-    const { revertData, success } = outcome
-    outcomes.set(hash, { success, revertData, txHash: receipt.txHash })
+    const { actualGasCost: cost, revertData, success } = outcome
+    outcomes.set(hash, { success, revertData, txHash: receipt.txHash, cost })
   }
   return outcomes
 }
 
 /** An op's outcome, and the block that it is in. */
-export interface Landing extends OpOutcome {
+export interface Landing extends Charged {
   readonly blockNumber: bigint
   readonly blockHash: Bytes32
 }
@@ -59,8 +64,8 @@ export const within = (
     const landings = new Map<Bytes32, Landing>()
     for (const { blockHash, blockNumber, txHash } of new Map(logs.map((log) => [log.txHash, log])).values()) {
       const own = logs.filter((log) => log.txHash === txHash)
-      for (const [hash, { revertData, success }] of Outcome.parse(entryPoint, own))
-        landings.set(hash, { success, revertData, txHash, blockNumber, blockHash })
+      for (const [hash, { actualGasCost: cost, revertData, success }] of Outcome.parse(entryPoint, own))
+        landings.set(hash, { success, revertData, txHash, blockNumber, blockHash, cost })
     }
     return landings
   })

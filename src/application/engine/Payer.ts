@@ -10,15 +10,17 @@ import type { ElementFailure } from "./Elements.js"
 /** Who should pay for an op does not. */
 export class PayerRefusal extends Data.TaggedError("PayerRefusal")<{ readonly failure: ElementFailure }> {}
 
-/** An op of a request, by the index of the element that it carries. */
+/** An op of a request, complete but for its signature, by the index of the element that it carries. */
 export interface Part {
   readonly index: number
   readonly op: UserOperation
+  readonly userOpHash: Hex.Bytes32
 }
 
 /**
- * Who pays for the ops of a request, in the order in which it is asked: `draft` before an op is measured, `complete`
- * when its limits are final, then (for what is handed out) `handOut`, or `reserve`, the wallet's own signature, `seal`.
+ * Who pays for the ops of one request, in the order in which it is asked: `draft` before an op is measured and `complete`
+ * when its limits are final; then `handOut` for what leaves unsigned, or `reserve`, the wallet's own signature and `seal`
+ * for what is sent. `end` when the request is through.
  */
 export interface Payer {
   /** Null: each wallet pays for itself. Else the prefunds come out of this one's deposit, and wallets pay values only. */
@@ -31,14 +33,16 @@ export interface Payer {
    */
   readonly draft: (op: UserOperation) => Effect.Effect<UserOperation, Failure>
   /** The op as it will be signed: its limits are final, its signature is not made. Changes paymasterAndData at most. */
-  readonly complete: (op: UserOperation) => Effect.Effect<UserOperation, SignerError | PayerRefusal>
+  readonly complete: (op: UserOperation) => Effect.Effect<UserOperation, PayerRefusal>
   /** Remembers a completed op that leaves unsigned, so that it is paid for when it comes back, the same to the last byte. */
-  readonly handOut: (op: UserOperation, userOpHash: Hex.Bytes32) => Effect.Effect<void, Failure>
+  readonly handOut: (op: UserOperation, userOpHash: Hex.Bytes32) => Effect.Effect<void>
   /** Keeps the money that the ops may cost; the failures of those for which there is none. */
   readonly reserve: (ops: ReadonlyArray<Part>) => Effect.Effect<ReadonlyMap<number, ElementFailure>, Failure>
-  /** Gives back what was kept for ops of which nothing has left the process. */
-  readonly release: (ops: ReadonlyArray<Part>) => Effect.Effect<void>
-  /** What comes behind the op's own signature. */
+  /** Gives back what was kept for ops of which nothing has left the process. What was sealed may be spent, and stays kept. */
+  readonly release: (ops: ReadonlyArray<Pick<Part, "op">>) => Effect.Effect<void>
+  /** Nothing of the request is on its way any more. */
+  readonly end: Effect.Effect<void>
+  /** What comes behind the op's own signature. From here on its money is kept until the chain has decided about it. */
   readonly seal: (
     op: UserOperation,
     userOpHash: Hex.Bytes32
@@ -54,11 +58,15 @@ export const wallet: Payer = {
   handOut: () => Effect.void,
   reserve: () => Effect.succeed(new Map()),
   release: () => Effect.void,
+  end: Effect.void,
   seal: () => Effect.succeed(Hex.empty)
 }
 
+/** The same for ops that come as they are: what they say of their paymaster is their wallets' own word. */
+export const given = (payer: Payer): Payer => ({ ...payer, complete: Effect.succeed })
+
 /** What of an op's cost its wallet has to have: `prefund` and the value that its call sends, or the value alone. */
 export const walletShare = (
-  { paymaster }: Payer,
+  { paymaster }: Pick<Payer, "paymaster">,
   { prefund, value }: { readonly prefund: bigint; readonly value: bigint }
 ): bigint => (paymaster === null ? prefund + value : value)

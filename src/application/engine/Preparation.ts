@@ -14,7 +14,7 @@ import type { Networks } from "../ports/Networks.js"
 import type { ForOps } from "../Settings.js"
 import { type Connection, entryPointVersion, open, openOperator, refusal } from "./Connection.js"
 import { Engine } from "./Engine.js"
-import * as Payer from "./Payer.js"
+import type * as Payer from "./Payer.js"
 import * as Prices from "./Prices.js"
 import * as Wallets from "./Wallets.js"
 
@@ -39,6 +39,22 @@ export const buffers = (
   transaction: settings.percentTxGasOvershoot ?? defaultGasOvershoot,
   price: settings.percentTxGasPriceOvershoot ?? defaultPriceOvershoot
 })
+
+/** What the operator pays for has at most so much of a buffer: what gas is left over goes to whoever submits. */
+const sponsoredMost = percentOf(100)
+
+const sponsoredBuffers = ["percentUserOpGasOvershoot", "percentTxGasPriceOvershoot"] as const
+
+const checkBuffers = (settings: ForOps): Effect.Effect<void, Failure> => {
+  const name = sponsoredBuffers.find((field) => (settings[field] ?? Percent.zero) > sponsoredMost)
+  return name === undefined
+    ? Effect.void
+    : Effect.fail(
+        invalid("invalid_request", [
+          { path: `settings.${name}`, message: "expected at most 100 with the operator's paymaster" }
+        ])
+      )
+}
 
 /** What every endpoint that builds ops settles before it looks at the chain. */
 export interface Ground {
@@ -71,13 +87,16 @@ export const ground = (
   connection: Connection,
   settings: ForOps,
   authority: Address.Address,
-  _caller: Caller
+  caller: Caller
 ): Effect.Effect<Ground, Failure, Engine> =>
   Effect.gen(function* () {
     const { chainId } = connection.profile
-    const { entryPoint } = settings
+    const { entryPoint, paymaster } = settings
+    const { payers } = yield* Engine
     const version = yield* entryPointVersion(connection.profile, entryPoint)
     const formula = yield* Wallets.formula(connection.profile, settings)
+    if (paymaster !== undefined && paymaster === connection.profile.sponsor?.paymaster)
+      yield* checkBuffers(settings)
     const spaceOf = (wallet: Address.Address) => ({ authority, chainId, entryPoint, wallet })
     return {
       connection,
@@ -87,7 +106,7 @@ export const ground = (
       formula,
       buffers: buffers(settings),
       spaceOf,
-      payer: Payer.wallet,
+      payer: yield* payers.of(caller, connection, { entryPoint, version, paymaster }),
       aggregator: settings.aggregator ?? null
     }
   })
