@@ -21,7 +21,7 @@ export const requests = counter("requests_total", "Requests that were answered."
 /** Labels: endpoint. */
 export const requestSeconds = histogram("request_seconds", "Time from a request to its answer.", latency)
 
-/** Labels: node (host of the operator's own; `caller` for every other), methods that travelled together count each. */
+/** Labels: node (host of the operator's own; `caller` for every other), every method counts. */
 export const rpcCalls = counter("rpc_calls_total", "JSON-RPC calls to nodes.")
 /** Labels: node, reason. */
 export const rpcErrors = counter("rpc_errors_total", "JSON-RPC calls that failed.")
@@ -41,7 +41,10 @@ export const transactionsSigned = counter(
   "Transactions that were signed, replacements included."
 )
 /** Labels: chain, outcome (`success`, `reverted`, `foreign`). */
-export const transactionsSettled = counter("transactions_settled_total", "Nonces that the chain has used up.")
+export const transactionsMined = counter(
+  "transactions_mined_total",
+  "Nonces that the chain has used up; one that a reorganisation takes back counts again."
+)
 /** Labels: chain. */
 export const bundleOps = histogram(
   "bundle_ops",

@@ -10,9 +10,11 @@ import type { NetworkProfile } from "../application/ports/Networks.js"
 import * as UseAbi from "../domain/abi/UseAbi.js"
 import { type AccountNetwork, ConfigFile } from "./ConfigFile.js"
 import * as EdgeFile from "./EdgeFile.js"
+import * as EnvOverrides from "./EnvOverrides.js"
 import type { Problem, Secret } from "./FileFields.js"
 import * as KeysConfig from "./KeysConfig.js"
 import * as NetworkProfiles from "./NetworkProfiles.js"
+import * as OperationsFile from "./OperationsFile.js"
 import * as SchemaProblems from "./SchemaProblems.js"
 import * as Secrets from "./Secrets.js"
 
@@ -50,6 +52,9 @@ export interface Config {
   /** Definitions for all accounts. */
   readonly abi: UseAbi.UseAbi
   readonly edge: EdgeFile.Edge
+  readonly operations: OperationsFile.Operations
+  /** Wei below which an EOA that submits is worth a word, by chain. */
+  readonly lowBalances: ReadonlyMap<bigint, bigint>
   readonly limits: {
     readonly bodyBytes: number
     readonly arrayElements: number
@@ -71,6 +76,9 @@ const defaultLimits: Config["limits"] = {
   drainMillis: 25_000
 }
 
+/** 0.05 of the chain's coin. */
+const usualLowBalance = 5n * 10n ** 16n
+
 const accountId = Brand.nominal<AccountId>()
 const allScopes: ReadonlyArray<Scope> = ["read", "write", "sign"]
 const loopback = new Set(["127.0.0.1", "::1", "localhost"])
@@ -84,11 +92,17 @@ const failure = (problems: ReadonlyArray<Problem>, where: string): ConfigError =
     ].join("\n")
   })
 
-const parse = (text: string, where: string): Either.Either<ConfigFile, ConfigError> => {
+const parse = (
+  text: string,
+  where: string,
+  env: Secrets.Sources["env"]
+): Either.Either<ConfigFile, ConfigError> => {
   const json = Either.try({ try: (): unknown => JSON.parse(text), catch: () => null })
   if (Either.isLeft(json)) return Either.left(failure([{ path: "", message: "it is not JSON" }], where))
+  const overridden = EnvOverrides.apply(json.right, env)
+  if (overridden.problems.length > 0) return Either.left(failure(overridden.problems, where))
   return Either.mapLeft(
-    Schema.decodeUnknownEither(ConfigFile)(json.right, { errors: "all", onExcessProperty: "error" }),
+    Schema.decodeUnknownEither(ConfigFile)(overridden.file, { errors: "all", onExcessProperty: "error" }),
     (error) => failure(SchemaProblems.of(error), where)
   )
 }
@@ -120,7 +134,7 @@ export const fromText = (
   env: Secrets.Sources["env"],
   folder: string
 ): Either.Either<Config, ConfigError> =>
-  Either.flatMap(parse(text, where), (file) => {
+  Either.flatMap(parse(text, where, env), (file) => {
     const sources: Secrets.Sources = { env, folder, allowInline: file.profile === "development" }
     const problems = [...contradictions(file, env)]
     const secret = (path: string, reference: Secret): Redacted.Redacted<string> =>
@@ -172,6 +186,7 @@ export const fromText = (
       problems.push({ path: `abi[${index}]`, message })
       return UseAbi.empty
     })
+    const operations = OperationsFile.read(file, secret)
     if (problems.length > 0) return Either.left(failure(problems, where))
     return Either.right({
       profile: file.profile,
@@ -196,6 +211,10 @@ export const fromText = (
       rateLimit,
       abi,
       edge: EdgeFile.read(file),
+      operations,
+      lowBalances: new Map(
+        file.networks.map(({ chainId, lowBalance }) => [chainId, lowBalance ?? usualLowBalance])
+      ),
       limits: { ...defaultLimits, ...file.limits }
     })
   })

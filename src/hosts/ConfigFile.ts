@@ -7,6 +7,7 @@ import * as Custody from "../domain/wallet/Custody.js"
 import { edgeFields } from "./EdgeFile.js"
 import { integer, Name, optional, Secret, says } from "./FileFields.js"
 import { keyFields } from "./KeysFile.js"
+import { operationsFields } from "./OperationsFile.js"
 
 /** An unsigned integer as text, or as a JSON number that is exact. */
 const Wei = Schema.Union(
@@ -65,6 +66,7 @@ const profileFields = {
   l1Fee: optional(Schema.NullOr(Schema.Literal("op-stack")).annotations(says('expected "op-stack" or null'))),
   confirmations: optional(integer(1, 10_000)),
   settledDepth: optional(integer(1, 10_000)),
+  lowBalance: optional(Wei),
   bumpAfterMillis: optional(integer(100, 3_600_000)),
   maxInFlight: optional(integer(1, 1_000)),
   receiptTimeoutMillis: optional(integer(1_000, 3_600_000)),
@@ -120,6 +122,7 @@ export const ConfigFile = Schema.Struct({
   accounts: Schema.Array(Account),
   ...keyFields,
   ...edgeFields,
+  ...operationsFields,
   networks: Schema.Array(Network),
   rateLimit: optional(Schema.Struct({ redis: Secret }).annotations(says('expected {"redis": Secret}'))),
   abi: optional(Schema.Array(Schema.Unknown)),

@@ -51,6 +51,8 @@ export interface Options {
   readonly nodeUrl?: (chainUrl: string) => Effect.Effect<string, never, Scope.Scope>
   /** Fields of the network's configuration, beside or in place of those of a development stack. */
   readonly network?: Readonly<Record<string, unknown>>
+  /** Fields of the configuration likewise. */
+  readonly config?: Readonly<Record<string, unknown>>
 }
 
 /** The development stack does not start; `message` says why. */
@@ -85,7 +87,7 @@ const pepper = "development only, known to everybody"
 const configFile = (
   dev: DevChain.DevChain,
   nodeUrl: string,
-  { network, port }: Options,
+  { config, network, port }: Options,
   folder: string,
   hashes: Readonly<Record<Tier, string>>
 ) => ({
@@ -124,7 +126,8 @@ const configFile = (
       pollIntervalMillis: 50,
       ...network
     }
-  ]
+  ],
+  ...config
 })
 
 /**

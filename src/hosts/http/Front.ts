@@ -23,6 +23,7 @@ import { type Problem, problem } from "./ErrorEnvelope.js"
 import { type Answer, header, type Incoming } from "./Exchange.js"
 import { Gate, type Ticket } from "./Gate.js"
 import type { Handlers } from "./Handlers.js"
+import * as Pages from "./Pages.js"
 import * as Payload from "./Payload.js"
 import * as RequestLog from "./RequestLog.js"
 import * as Routes from "./Routes.js"
@@ -43,6 +44,8 @@ export interface Options {
   readonly trustedProxies?: ReadonlyArray<IpAddress.Range>
   /** Web origins whose pages may use the service. Default none. */
   readonly corsOrigins?: ReadonlyArray<string>
+  /** What else is served, to everybody. Default nothing. */
+  readonly pages?: Pages.Pages
   /** Runs when the drain time of a stop is over: tells waiters to answer with what they know. Default nothing. */
   readonly lastCall?: Effect.Effect<void>
 }
@@ -88,7 +91,8 @@ export const make = <H extends Handlers>(
       },
       strangers: new Strangers({ perMinute: options.strangersPerMinute ?? 300 }),
       trustedProxies: options.trustedProxies ?? [],
-      origins: new Set(options.corsOrigins)
+      origins: new Set(options.corsOrigins),
+      pages: options.pages ?? new Map()
     })
   })
 
@@ -99,6 +103,7 @@ interface Parts {
   readonly strangers: Strangers
   readonly trustedProxies: ReadonlyArray<IpAddress.Range>
   readonly origins: Cors.Origins
+  readonly pages: Pages.Pages
 }
 
 /** What becomes known of a request on its way; for the log, and the headers of whatever the answer is. */
@@ -121,7 +126,7 @@ const commonHeaders = {
 const driver = <H extends Handlers>(
   handlers: H,
   context: Context.Context<Accounts | RateLimit | Requirements<H>>,
-  { bounds, gate, origins, strangers, trustedProxies }: Parts
+  { bounds, gate, origins, pages, strangers, trustedProxies }: Parts
 ): Front => {
   const table = Routes.make(api)
   const service = Service.handlers(gate)
@@ -150,6 +155,13 @@ const driver = <H extends Handlers>(
       const idempotency = key === null || bodyHash === null ? null : { key, bodyHash }
       const run = Effect.suspend(() =>
         useCase({ principal, requestId: known.requestId, idempotency }, request)
+      ).pipe(
+        Effect.annotateLogs({ requestId: known.requestId, endpoint: route.path }),
+        Effect.withSpan(`${incoming.method} ${route.path}`, {
+          kind: "server",
+          root: true,
+          attributes: { requestId: known.requestId, accountId: principal.accountId }
+        })
       )
       return yield* Effect.mapError(scope === "read" ? run : detached(run, ticket), ErrorEnvelope.fromFailure)
     })
@@ -180,7 +192,7 @@ const driver = <H extends Handlers>(
         known.stranger = null
         return Effect.fail(tooMany(strangers.resetSeconds(now)))
       }
-      if (place === undefined) return Effect.fail(problem("not_found"))
+      if (place === undefined) return Pages.answer(pages, pathOf(incoming.target), incoming.method)
       const preflight = Cors.preflight(incoming, place.methods.keys(), origins)
       if (preflight !== null) return Effect.succeed(preflight)
       if (route === undefined) return Effect.fail(notAllowed(place))

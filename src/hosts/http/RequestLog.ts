@@ -1,5 +1,7 @@
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
+import * as Metrics from "../../application/Metrics.js"
 
 /** What is logged of a request: nothing that a caller wrote, except the method and path of a known endpoint. */
 export interface Entry {
@@ -12,16 +14,34 @@ export interface Entry {
   millis: number
 }
 
-/** One line per request. */
+/** The figures of an answered request. */
+const measured = ({ code, endpoint, millis, status }: Entry): Effect.Effect<void> => {
+  const name = endpoint ?? "other"
+  return Effect.zipRight(
+    Metric.increment(
+      Metrics.requests.pipe(
+        Metric.tagged("endpoint", name),
+        Metric.tagged("status", String(status ?? 0)),
+        Metric.tagged("code", code ?? "")
+      )
+    ),
+    Metric.update(Metric.tagged(Metrics.requestSeconds, "endpoint", name), millis / 1_000)
+  )
+}
+
+/** One line per request, and its figures. */
 export const line = (entry: Entry): Effect.Effect<void> =>
-  harmless(Effect.logInfo("request"), {
-    requestId: entry.requestId,
-    accountId: entry.accountId,
-    endpoint: entry.endpoint,
-    status: entry.status,
-    code: entry.code,
-    ms: entry.millis
-  })
+  Effect.zipRight(
+    measured(entry),
+    harmless(Effect.logInfo("request"), {
+      requestId: entry.requestId,
+      accountId: entry.accountId,
+      endpoint: entry.endpoint,
+      status: entry.status,
+      code: entry.code,
+      ms: entry.millis
+    })
+  )
 
 /** The cause of an `internal error`, for the operator only. */
 export const defect = (entry: Entry, cause: Cause.Cause<unknown>): Effect.Effect<void> =>

@@ -44,8 +44,9 @@ describe("/networks", () => {
     const headers = { "x-api-key": service.info.apiKeys.pro, "content-type": "application/json" }
     const answer = await fetch(`${service.info.baseUrl}/networks`, { headers })
     const networks = (await answer.json()) as ReadonlyArray<Network>
-    const { beaconAdminAddress, beaconAdminCreationCode, factory } =
-      networks.find(({ chainId }) => chainId === service.info.chainId) ?? {}
+    const own = networks.find(({ chainId }) => chainId === service.info.chainId)
+    if (own === undefined) throw new Error("the development chain is not listed")
+    const { beaconAdminAddress, beaconAdminCreationCode, factory } = own
     const accounts = [{ salt: "out of the list", walletCustody: 1 }]
     const predict = async (settings: object) => {
       const predicted = await fetch(`${service.info.baseUrl}/predict`, {

@@ -1,0 +1,59 @@
+import * as Either from "effect/Either"
+import type { Problem } from "./FileFields.js"
+
+/** What every override begins with. */
+const prefix = "CASTELLAN__"
+
+type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [name: string]: Json }
+
+const isObject = (value: unknown): value is Readonly<Record<string, Json>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** JSON where it is JSON, else the text itself. */
+const valueOf = (text: string): Json =>
+  Either.getOrElse(Either.try({ try: () => JSON.parse(text) as Json, catch: () => null }), () => text)
+
+const put = (
+  tree: Json | undefined,
+  [first, ...rest]: ReadonlyArray<string>,
+  value: Json
+): Either.Either<Json, string> => {
+  if (first === undefined) return Either.right(value)
+  if (Array.isArray(tree)) {
+    const index = /^[0-9]{1,6}$/.test(first) ? Number(first) : -1
+    if (index < 0 || index > tree.length) return Either.left(`expected the index of a list of ${tree.length}`)
+    return Either.map(put(tree[index], rest, value), (own) => [
+      ...tree.slice(0, index),
+      own,
+      ...tree.slice(index + 1)
+    ])
+  }
+  if (tree !== undefined && !isObject(tree)) return Either.left("there is nothing below this field")
+  const own = isObject(tree) && Object.hasOwn(tree, first) ? tree[first] : undefined
+  // `fromEntries` makes own members of whatever the name is.
+  return Either.map(put(own, rest, value), (below) =>
+    Object.fromEntries([...Object.entries(tree ?? {}).filter(([name]) => name !== first), [first, below]])
+  )
+}
+
+/**
+ * The configuration file's content with the environment's overrides: `CASTELLAN__limits__bodyBytes=65536` and
+ * `CASTELLAN__networks__0__rpc={"env": "RPC"}`. Names are those of the file, in its case; values are JSON, or texts.
+ */
+export const apply = (
+  file: unknown,
+  env: Readonly<Record<string, string | undefined>>
+): { readonly file: unknown; readonly problems: ReadonlyArray<Problem> } => {
+  const problems: Array<Problem> = []
+  let result = file as Json
+  for (const [name, text] of Object.entries(env).sort(([a], [b]) => (a < b ? -1 : 1))) {
+    if (!name.startsWith(prefix) || text === undefined) continue
+    const path = name.slice(prefix.length).split("__")
+    const done = path.includes("")
+      ? Either.left("expected field names between __")
+      : put(result, path, valueOf(text))
+    if (Either.isLeft(done)) problems.push({ path: name, message: done.left })
+    else result = done.right
+  }
+  return { file: result, problems }
+}

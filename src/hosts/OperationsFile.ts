@@ -1,0 +1,84 @@
+import type * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import { integer, Name, optional, Secret, says } from "./FileFields.js"
+
+/** Fields of the configuration file about what the operator sees. */
+export const operationsFields = {
+  admin: optional(
+    Schema.Struct({
+      host: optional(Name),
+      port: integer(0, 65_535),
+      token: Secret,
+      hosts: optional(Schema.Array(Name))
+    }).annotations(says('expected {"port": 0 to 65535, "token": Secret} with or without "host" and "hosts"'))
+  ),
+  telemetry: optional(
+    Schema.Struct({
+      url: Secret,
+      authorization: optional(Secret),
+      intervalMillis: optional(integer(100, 600_000))
+    }).annotations(
+      says(
+        'expected {"url": Secret} of an OTLP collector, with or without "authorization" and "intervalMillis"'
+      )
+    )
+  )
+}
+
+export interface OperationsFile {
+  readonly admin?: {
+    readonly host?: string
+    readonly port: number
+    readonly token: Secret
+    readonly hosts?: ReadonlyArray<string>
+  }
+  readonly telemetry?: {
+    readonly url: Secret
+    readonly authorization?: Secret
+    readonly intervalMillis?: number
+  }
+}
+
+/** What the operator sees, and where. */
+export interface Operations {
+  /** The operator's own port; null: none. */
+  readonly admin: {
+    readonly host: string
+    readonly port: number
+    readonly token: Redacted.Redacted<string>
+    /** Names under which it may be asked for, beside loopback's. */
+    readonly hosts: ReadonlyArray<string>
+  } | null
+  /** A collector of OpenTelemetry; null: none. */
+  readonly telemetry: {
+    readonly url: Redacted.Redacted<string>
+    readonly authorization: Redacted.Redacted<string> | null
+    readonly intervalMillis: number
+  } | null
+}
+
+export const read = (
+  { admin, telemetry }: OperationsFile,
+  secret: (path: string, reference: Secret) => Redacted.Redacted<string>
+): Operations => ({
+  admin:
+    admin === undefined
+      ? null
+      : {
+          host: admin.host ?? "127.0.0.1",
+          port: admin.port,
+          token: secret("admin.token", admin.token),
+          hosts: admin.hosts ?? []
+        },
+  telemetry:
+    telemetry === undefined
+      ? null
+      : {
+          url: secret("telemetry.url", telemetry.url),
+          authorization:
+            telemetry.authorization === undefined
+              ? null
+              : secret("telemetry.authorization", telemetry.authorization),
+          intervalMillis: telemetry.intervalMillis ?? 10_000
+        }
+})

@@ -1,0 +1,28 @@
+import * as OtlpMetrics from "@effect/opentelemetry/OtlpMetrics"
+import * as OtlpSerialization from "@effect/opentelemetry/OtlpSerialization"
+import * as OtlpTracer from "@effect/opentelemetry/OtlpTracer"
+import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+
+export interface Options {
+  /** Of the collector; `/v1/traces` and `/v1/metrics` are put behind it. */
+  readonly url: Redacted.Redacted<string>
+  /** What the collector wants to see as `Authorization`; null: nothing. */
+  readonly authorization: Redacted.Redacted<string> | null
+  readonly intervalMillis: number
+}
+
+/** Sends traces and figures to a collector of OpenTelemetry, as JSON over HTTP. Logs stay on standard output. */
+export const layer = ({ authorization, intervalMillis, url }: Options): Layer.Layer<never> => {
+  const base = Redacted.value(url).replace(/\/+$/, "")
+  const common = {
+    resource: { serviceName: "castellan" },
+    exportInterval: intervalMillis,
+    ...(authorization !== null && { headers: { authorization: Redacted.value(authorization) } })
+  }
+  return Layer.mergeAll(
+    OtlpTracer.layer({ ...common, url: `${base}/v1/traces` }),
+    OtlpMetrics.layer({ ...common, url: `${base}/v1/metrics` })
+  ).pipe(Layer.provide([FetchHttpClient.layer, OtlpSerialization.layerJson]))
+}
