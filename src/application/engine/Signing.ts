@@ -78,9 +78,12 @@ const forEach = <A, B>(
     return made.flatMap((each) => (Either.isRight(each) ? [each.right] : []))
   })
 
+/** Longer ones would make transactions that no node takes. */
+const maxAggregated = 65_536
+
 /** The `bytes` that a call returned. */
 const bytesOf = ({ data, success }: CallResult): Hex.Hex | null => {
-  if (!success) return null
+  if (!success || Hex.size(data) > maxAggregated) return null
   const inner = Words.readBytes(Words.read(data), 0)
   return Words.encode([Words.bytes(inner)]) === data ? inner : null
 }
@@ -114,7 +117,7 @@ const aggregated = (
     const refusal = ({ data, success }: CallResult): ElementFailure =>
       elementFailure(
         "aggregator_refused",
-        `the aggregator refused the signature: ${success ? "its answer is no bytes" : revert(data)}`
+        `the aggregator refused the signature: ${success ? "its answer is no bytes, or too many" : revert(data)}`
       )
     const carried: Array<SignedOp> = []
     const refused: Array<readonly [number, ElementFailure]> = []

@@ -47,22 +47,23 @@ export interface Input {
 const measure = (input: Input, order: ReadonlyArray<number>, links: (index: number) => Ledger.Links) =>
   Effect.gen(function* () {
     const { ground, ledger, look, willing } = input
-    const drafts = yield* Effect.forEach(
-      order.flatMap((index) => willing.get(index) ?? []),
-      ({ call: { call, index }, conditions, consent, nonceKey, wallet }) => {
-        const draft = Drafts.make({
+    const drafts = order.flatMap((index) => {
+      const own = willing.get(index)
+      if (own === undefined) return []
+      const { call, conditions, consent, nonceKey, wallet } = own
+      return [
+        Drafts.make({
           index,
           wallet,
           nonce: Nonce.make(nonceKey, 0n),
-          callData: Links.callData(ledger, call, links(index)),
-          value: call.value,
+          callData: Links.callData(ledger, call.call, links(index)),
+          value: call.call.value,
           prices: look.prices,
           conditions,
           dummy: consent.dummy
         })
-        return Effect.map(ground.payer.draft(draft.op), (op) => ({ ...draft, op }))
-      }
-    )
+      ]
+    })
     const estimate = yield* Estimation.estimate({
       ground,
       entryPointCode: look.entryPointCode,

@@ -61,7 +61,6 @@ const work = (
 ): Effect.Effect<Response, Failure | AnsweredElsewhere, Requirements | CurrentRequest> =>
   Effect.gen(function* () {
     const { settings } = request
-    yield* Preparation.available(settings)
     const calls = yield* Calls.encodeAll(request.operations)
     const dependencies = yield* Links.dependencies(request.operations)
     const decoding = yield* Decoding.load(caller, settings.useABI)
