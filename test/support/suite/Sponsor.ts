@@ -1,0 +1,50 @@
+import { type BaseWallet, concat } from "ethers"
+import type { EntryPointVersion } from "../../../src/hosts/cli/deploy/EntryPoints.js"
+import type { Chain } from "./Chain.js"
+import { ecdsa } from "./Keys.js"
+import { type SponsorTerms, sponsorshipData, sponsorshipDigest } from "./Layouts.js"
+import { hashOf, type Op } from "./Ops.js"
+
+/** The terms of the suite's paymaster: without bounds, and with enough gas, unless said otherwise. */
+export const termsOf = (
+  chain: Chain,
+  version: EntryPointVersion,
+  terms: Partial<SponsorTerms> = {}
+): SponsorTerms => ({
+  paymaster: chain.suite.paymaster,
+  validUntil: 0,
+  validAfter: 0,
+  limits: version === "v0.6" ? null : { verificationGasLimit: 60_000n, postOpGasLimit: 0n },
+  ...terms
+})
+
+/** The op with the paymaster's data, before anybody signs. */
+export const withPaymaster = (
+  chain: Chain,
+  version: EntryPointVersion,
+  op: Op,
+  terms: Partial<SponsorTerms> = {}
+): Op => ({ ...op, paymasterAndData: sponsorshipData(termsOf(chain, version, terms)) })
+
+/** The sponsor's 65 bytes for this op. */
+export const sponsorship = async (
+  chain: Chain,
+  version: EntryPointVersion,
+  op: Op,
+  by: BaseWallet = chain.sponsor,
+  domain: { readonly chainId?: bigint; readonly paymaster?: string } = {}
+): Promise<string> =>
+  ecdsa(
+    sponsorshipDigest(
+      domain.chainId ?? chain.chainId,
+      domain.paymaster ?? chain.suite.paymaster,
+      await hashOf(chain, version, op)
+    ),
+    by
+  )
+
+/** The signed op with a sponsor's signature behind the wallet's. */
+export const sponsored = async (chain: Chain, version: EntryPointVersion, op: Op): Promise<Op> => ({
+  ...op,
+  signature: concat([op.signature, await sponsorship(chain, version, op)])
+})
