@@ -52,11 +52,3 @@ export const find = (
     }
     return { configs, failed }
   })
-
-/** Which elements cannot act for their wallets, and why. */
-export const refuse = (
-  elements: ReadonlyArray<Acting>,
-  states: ReadonlyMap<Address, WalletState>,
-  _owner: null
-): Effect.Effect<ReadonlyMap<number, ElementFailure>, Failure> =>
-  Effect.map(find(elements, states), ({ failed }) => failed)
