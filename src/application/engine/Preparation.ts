@@ -7,7 +7,7 @@ import type { Version } from "../../domain/op/EntryPoint.js"
 import type * as Fees from "../../domain/op/Fees.js"
 import * as Percent from "../../domain/op/Percent.js"
 import type { Caller } from "../Caller.js"
-import { type Failure, invalid, notAvailable, unprocessable } from "../Failure.js"
+import { type Failure, invalid, unprocessable } from "../Failure.js"
 import type { Block, ChainRpc } from "../ports/ChainRpc.js"
 import type { NonceSpace } from "../ports/Journal.js"
 import type { Networks } from "../ports/Networks.js"
@@ -17,15 +17,6 @@ import { Engine } from "./Engine.js"
 import type * as Payer from "./Payer.js"
 import * as Prices from "./Prices.js"
 import * as Wallets from "./Wallets.js"
-
-/** 400 for the settings that this version does not offer. */
-export const available = (
-  settings: Pick<ForOps, "paymaster" | "aggregator">
-): Effect.Effect<void, Failure> => {
-  if (settings.paymaster !== undefined) return Effect.fail(notAvailable("paymaster", "settings.paymaster"))
-  if (settings.aggregator !== undefined) return Effect.fail(notAvailable("aggregator", "settings.aggregator"))
-  return Effect.void
-}
 
 const percentOf = (text: number): Percent.Percent => Either.getOrElse(Percent.from(text), () => Percent.zero)
 const defaultGasOvershoot = percentOf(50)
