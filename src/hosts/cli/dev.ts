@@ -5,6 +5,7 @@ import * as Logger from "effect/Logger"
 import * as Process from "../node/Process.js"
 import * as DevFile from "./DevFile.js"
 import * as DevStack from "./DevStack.js"
+import * as PlaygroundLink from "./PlaygroundLink.js"
 import * as Tour from "./Tour.js"
 
 const usage = `npm run dev -- [--port 8080] [--rpc-port 8545] [--block-time seconds] [--chain-id 31337]
@@ -55,6 +56,7 @@ Process.run(
     const file = yield* DevFile.publish(process.cwd(), info)
     yield* say(`\n# Paste these first:\n${Tour.preamble(info, file)}`)
     for (const { command, title } of Tour.stops(info)) yield* say(`\n# ${title}\n${command}`)
+    yield* say(`\n# Passkeys in the browser\n${PlaygroundLink.of(info)}`)
     yield* say(
       `\ncastellan (development) listens at ${info.baseUrl}, chain ${info.chainId} at ${info.rpc}; keys and addresses in ${file}. Ctrl-C stops both.`
     )
