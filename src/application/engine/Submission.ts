@@ -345,8 +345,10 @@ export const run = <R>(
 
     if (current.resumed) {
       const before = yield* record
+      // What failed with another one is judged again: that one may have vanished from the chain, and done better since.
       for (const { index, ...failure } of before.failed)
-        failed.set(index, { ...failure, code: failure.code as CodeOf<422> })
+        if (failure.code !== "dependency_failed")
+          failed.set(index, { ...failure, code: failure.code as CodeOf<422> })
       noted = failed.size
       const unsent = before.ops.filter(({ state }) => state === "accepted")
       const left = new Set(unsent.map(({ index }) => index))

@@ -151,7 +151,10 @@ const work = (
         const distinct = [...new Set(elements.map(walletOf))]
         const { busy, keys } = yield* lease(distinct)
         if (busy !== null) return { busy: elements.filter((index) => walletOf(index) === busy) }
-        const look = yield* Preparation.look(ground, distinct)
+        const [look] = yield* Effect.all(
+          [Preparation.look(ground, distinct), Links.present(ledger, dependencies, connection)],
+          { concurrency: "unbounded" }
+        )
         const { failed, ready: able } = yield* willing(elements, look)
         for (const index of Dependencies.order(dependencies, elements)) {
           const on = dependencies[index] ?? null

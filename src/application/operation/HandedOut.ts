@@ -164,6 +164,7 @@ export const make = (caller: Caller, handing: Handing): Effect.Effect<HandedOut,
     const { chainId, entryPoint, formula, payer, spaceOf, version } = ground
     const on = yield* Links.dependencies(operations)
     const ledger = yield* Links.ledger(on, connection)
+    yield* Links.present(ledger, on, connection)
     const wallets = yield* Either.all(
       calls.map(({ index, selector }) => Wallets.select(selector, formula, profile, `operations[${index}]`))
     )

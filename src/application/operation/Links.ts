@@ -1,9 +1,11 @@
+import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type { Address } from "../../domain/evm/Address.js"
 import type * as Hex from "../../domain/evm/Hex.js"
 import * as Dependencies from "../../domain/op/Dependencies.js"
 import * as Ledger from "../../domain/wallet/Ledger.js"
-import type { Connection } from "../engine/Connection.js"
+import { type Connection, refusal } from "../engine/Connection.js"
+import { Engine } from "../engine/Engine.js"
 import { type Failure, invalid } from "../Failure.js"
 import type { Operation } from "./Operation.js"
 
@@ -38,6 +40,22 @@ export const ledger = (
       )
     : Either.right(profile.ledger)
 }
+
+/** 400 unless there is a contract at the ledger's address: calls of an empty one succeed, and hold nothing to anything. */
+export const present = (
+  ledger: Address | null,
+  on: Dependencies.Dependencies,
+  { chain, trust }: Pick<Connection, "chain" | "trust">
+): Effect.Effect<void, Failure, Engine> =>
+  ledger === null
+    ? Effect.void
+    : Effect.gen(function* () {
+        const { facts } = yield* Engine
+        const code = yield* Effect.mapError(facts.code(chain, ledger), refusal(trust))
+        if (code !== null) return
+        const first = on.findIndex((each) => each !== null)
+        yield* wrong(first, `there is no ledger at ${ledger} on this chain: ask the operator`)
+      })
 
 /** By what an op is told from any other one, so that another may depend on it. */
 export interface Name {

@@ -219,15 +219,18 @@ describe("operations that depend on others", () => {
     expect(failure.details).toEqual([{ path: `operations[${index}].dependsOn`, message }])
   })
 
-  it("are 400 with what to do, where the operator names no ledger", async () => {
-    const other = stack.begin({ profile: { ledger: null } })
+  it.each([
+    ["names no ledger", null, "the network profile names no ledger"],
+    ["names one that is not there", Address.unsafe(`0x${"1e".repeat(20)}`), "there is no ledger at 0x1e"]
+  ])("are 400 with what to do, where the operator %s", async (_, ledger, message) => {
+    const other = stack.begin({ profile: { ledger } })
     try {
       const failure = await other.runPromise(
         Effect.flip(execute([hit("one", hashOf("x")), hit("one", hashOf("x"), 0)]))
       )
       expect(failure).toMatchObject({
         _tag: "InvalidRequest",
-        details: [{ path: "operations[1].dependsOn", message: expect.stringContaining("ledger") }]
+        details: [{ path: "operations[1].dependsOn", message: expect.stringContaining(message) }]
       })
       const id = fresh("alone")
       expect((await other.runPromise(execute([hit("one", id)]))).status).toBe(1)
