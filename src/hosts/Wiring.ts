@@ -77,6 +77,10 @@ const failed = ({ message }: { readonly message: string }) => new StartError({ m
 export const accountStore = (config: Config): Layer.Layer<AccountStorePort, StartError> =>
   Layer.mapError(Layer.provide(AccountStore.layer, client(config)), failed)
 
+/** What the command line reads of the audit log, in the configuration's database. */
+export const auditLog = (config: Config): Layer.Layer<AuditLogPort, StartError> =>
+  Layer.mapError(Layer.provide(AuditLog.layer, client(config)), failed)
+
 /** Who holds which key, what is paused, and what each account has of its own: of the file and of the database. */
 const tenants = (config: Config, sql: Client) => {
   const directory = Layer.unwrapEffect(

@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname } from "node:path"
 import { fileURLToPath } from "node:url"
+import * as ConfigSchema from "../ConfigSchema.js"
 import { api } from "../http/Api.js"
 import * as Markdown from "../http/docs/Markdown.js"
 import * as OpenApi from "../http/docs/OpenApi.js"
@@ -27,7 +28,11 @@ export const exchanges = (): ReadonlyMap<string, Reference.Exchange> => {
 /** The generated pages of the documentation, by their path in the repository. */
 export const pages = (): Readonly<Record<string, string>> => {
   const source = Reference.fromDocument(OpenApi.fromApi(api), exchanges())
-  return { "docs/errors.md": Markdown.errors(source), "docs/reference.md": Markdown.reference(source) }
+  return {
+    "docs/config.schema.json": `${ConfigSchema.text}\n`,
+    "docs/errors.md": Markdown.errors(source),
+    "docs/reference.md": Markdown.reference(source)
+  }
 }
 
 /** The pages whose file differs from what the contract and the catalogue say now. */
