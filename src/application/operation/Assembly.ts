@@ -169,25 +169,30 @@ export const assemble = (input: Input): Effect.Effect<Assembled, Failure, Engine
             { ...estimate, estimated: estimate.estimated.filter(({ index }) => !lost.has(index)) },
             measured
           )
-        const ready = of(failed)
-        return { estimate, failed, of, ready, split: Sending.split({ ground }, look, ready, dependencies) }
+        return { estimate, failed, of, ready: of(failed) }
       })
 
-    let made = yield* attempt(Dependencies.order(dependencies, willing.keys()))
-    if (made.split.scattered) made = yield* attempt(Dependencies.gathered(dependencies, willing.keys()))
-    const { estimate, failed, split } = made
-    if (split.tooLarge.length === 0) return { ready: made.ready, failed, estimate }
-    const large = new Set(split.tooLarge)
-    for (const index of large)
+    const made = yield* attempt(Dependencies.order(dependencies, willing.keys()))
+    // What hangs on nothing is parted where it is sent.
+    if (!Dependencies.any(dependencies)) return made
+    const split = (ready: ReadonlyArray<Sending.Ready>) =>
+      Sending.split({ ground }, look, ready, dependencies)
+    const parted = split(made.ready)
+    if (parted.tooLarge.length === 0) return made
+    const again = parted.scattered
+      ? yield* attempt(Dependencies.gathered(dependencies, willing.keys()))
+      : made
+    const { estimate, failed } = again
+    for (const index of split(again.ready).tooLarge)
       failed.set(
         index,
-        dependencies[index] != null || dependencies.some((on) => on === index)
-          ? elementFailure(
-              "too_large_to_bundle",
-              "the operations that depend on each other need more gas than one transaction may have"
-            )
-          : elementFailure("too_large_to_bundle")
+        elementFailure(
+          "too_large_to_bundle",
+          dependencies.some((on, each) => (each === index && on !== null) || on === index)
+            ? "the operations that depend on each other need more gas than one transaction may have"
+            : undefined
+        )
       )
     // The nonces behind them move up.
-    return { ready: made.of(failed), failed, estimate }
+    return { ready: again.of(failed), failed, estimate }
   })
