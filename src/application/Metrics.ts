@@ -21,9 +21,7 @@ export const requests = counter("requests_total", "Requests that were answered."
 /** Labels: endpoint. */
 export const requestSeconds = histogram("request_seconds", "Time from a request to its answer.", latency)
 
-/** Labels: node (host of the operator's own; `caller` for every other), every method counts. */
-export const rpcCalls = counter("rpc_calls_total", "JSON-RPC calls to nodes.")
-/** Labels: node, reason. */
+/** Labels: node (host of the operator's own, `caller` for every other), reason. */
 export const rpcErrors = counter("rpc_errors_total", "JSON-RPC calls that failed.")
 
 /** Labels: signer (address). */
