@@ -4,6 +4,7 @@ import * as Address from "../../domain/evm/Address.js"
 import * as Hex from "../../domain/evm/Hex.js"
 import * as Conditions from "../../domain/op/Conditions.js"
 import * as Outcome from "../../domain/op/Outcome.js"
+import * as Proof from "../../domain/op/Proof.js"
 import * as UserOperation from "../../domain/op/UserOperation.js"
 import * as Deployment from "../../domain/wallet/Deployment.js"
 import * as EstimationDeployer from "../../domain/wallet/EstimationDeployer.js"
@@ -87,7 +88,6 @@ const work = (
 ): Effect.Effect<Response, Failure | AnsweredElsewhere, Requirements | CurrentRequest> =>
   Effect.gen(function* () {
     const { accounts, settings } = request
-    yield* Preparation.available(settings)
     if (accounts.length === 0)
       yield* Effect.fail(
         invalid("invalid_request", [{ path: "accounts", message: "expected at least one account" }])
@@ -181,14 +181,19 @@ const work = (
         })
         const digestOf = (each: Missing) =>
           Deployment.digest({ chainId, factory: formula.factory }, deploymentOf(each))
+        const signatureOf = (proof: Hex.Hex) => Conditions.encodeSignature(conditions, proof)
+        const dummy = signatureOf(Proof.dummyEcdsa(1))
         const draftOf = (each: Missing) =>
-          Effect.map(payer.draft(opOf(each, EstimationDeployer.sign(digestOf(each)))), (op) => {
-            const hash = UserOperation.hash(version, entryPoint, chainId, op)
-            const proof = EstimationDeployer.sign(Conditions.signingHash(hash, conditions))
-            // What the payer adds stands behind the op's own signature, of which there was none.
-            const signature = Hex.concat(Conditions.encodeSignature(conditions, proof), op.signature)
-            return { index: each.index, value: 0n, op: { ...op, signature } }
-          })
+          Effect.map(
+            payer.draft({ ...opOf(each, EstimationDeployer.sign(digestOf(each))), signature: dummy }),
+            (op) => {
+              const hash = UserOperation.hash(version, entryPoint, chainId, op)
+              const own = signatureOf(EstimationDeployer.sign(Conditions.signingHash(hash, conditions)))
+              // What the payer adds stands behind the op's own signature.
+              const added = Hex.unsafe(`0x${op.signature.slice(dummy.length)}`)
+              return { index: each.index, value: 0n, op: { ...op, signature: Hex.concat(own, added) } }
+            }
+          )
         const estimate = yield* Estimation.estimate({
           ground,
           entryPointCode: look.entryPointCode,
@@ -227,10 +232,7 @@ const work = (
                   userOpHash: UserOperation.hash(version, entryPoint, chainId, op)
                 }))
               ),
-              sign: (hash) =>
-                Effect.map(deployer.sign(Conditions.signingHash(hash, conditions)), (proof) =>
-                  Conditions.encodeSignature(conditions, proof)
-                )
+              sign: (hash) => Effect.map(deployer.sign(Conditions.signingHash(hash, conditions)), signatureOf)
             }
           ]
         })

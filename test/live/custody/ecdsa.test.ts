@@ -51,4 +51,16 @@ describe.each(entryPointVersions)("a wallet of custody 1 on EntryPoint %s", (ver
     const answer = await stack.ask(journey.executeEncoded(op, personal(op.userOpHash, own)))
     await journey.transferred(answer, wallet, to)
   })
+
+  it("is created and executes with no balance where the operator's paymaster pays", async () => {
+    const poor = await journey.createdPoor({ salt: `poor ecdsa ${version}`, walletCustody: 1 })
+    const to = Journey.recipient()
+    const answer = await stack.ask(journey.execute(journey.transfer(poor, to), journey.sponsored))
+    await journey.transferred(answer, poor, to)
+    const next = Journey.recipient()
+    const op = await journey.estimated(journey.transfer(poor, next), journey.sponsored)
+    const signed = journey.executeEncoded(op, ecdsa(op.signingHash, own), journey.sponsored)
+    await journey.transferred(await stack.ask(signed), poor, next)
+    expect(await stack.provider.getBalance(poor)).toBe(0n)
+  })
 })

@@ -40,6 +40,7 @@ const ether = 10n ** 18n
 export const make = (stack: Stack, version: EntryPointVersion) => {
   const settings = { ...stack.settings, entryPoint: Address.unsafe(entryPoints[version]) }
   const ownless = { rpc: settings.rpc, entryPoint: settings.entryPoint }
+  const sponsored = { paymaster: Address.unsafe(stack.suite.paymaster) }
   const factory = new Contract(stack.suite.factory, artifact("WalletFactory").abi, stack.provider)
 
   /** Where the factory itself says that the wallet will stand. */
@@ -74,6 +75,21 @@ export const make = (stack: Stack, version: EntryPointVersion) => {
         status: 1,
         returnData: [{ "0": { salt: account.salt, wallet } }]
       })
+      return wallet
+    },
+    /** Names the operator's own paymaster in settings. */
+    sponsored,
+    /** A wallet of this account with a thousand tokens, and nothing that it could pay for gas with. */
+    createdPoor: async (account: Account & { readonly salt: string }): Promise<Address.Address> => {
+      const wallet = await addressOf(account.salt, account.walletCustody, account.legacyWallet)
+      await stack.mint(wallet, 1_000n)
+      const failure = await stack.refused(create([account]))
+      expect(failure.message).toBe("insufficient funds")
+      expect(await stack.ask(create([account], sponsored))).toMatchObject({
+        status: 1,
+        returnData: [{ "0": { salt: account.salt, wallet } }]
+      })
+      expect(await stack.provider.getBalance(wallet)).toBe(0n)
       return wallet
     },
     /** A transfer of one token to `to`, by the wallet. */
