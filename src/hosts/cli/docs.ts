@@ -6,6 +6,7 @@ import { api } from "../http/Api.js"
 import * as Markdown from "../http/docs/Markdown.js"
 import * as OpenApi from "../http/docs/OpenApi.js"
 import * as Reference from "../http/docs/Reference.js"
+import * as Licences from "./Licences.js"
 
 const root = new URL("../../../", import.meta.url)
 
@@ -30,6 +31,9 @@ export const pages = (): Readonly<Record<string, string>> => {
   const source = Reference.fromDocument(OpenApi.fromApi(api), exchanges())
   return {
     "docs/config.schema.json": `${ConfigSchema.text}\n`,
+    "docs/licences.md": Licences.page(
+      JSON.parse(readFileSync(new URL("package-lock.json", root), "utf8")).packages
+    ),
     "docs/errors.md": Markdown.errors(source),
     "docs/reference.md": Markdown.reference(source)
   }

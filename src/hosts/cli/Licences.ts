@@ -1,0 +1,44 @@
+/** What a lockfile says of one package. */
+export interface Locked {
+  readonly version?: string
+  readonly license?: string
+  readonly dev?: boolean
+}
+
+export interface Licensed {
+  readonly name: string
+  readonly version: string
+  readonly licence: string
+}
+
+/** The packages that are installed to run the service, optional ones included, by name. */
+export const ofRunTime = (packages: Readonly<Record<string, Locked>>): ReadonlyArray<Licensed> =>
+  Object.entries(packages)
+    .filter(([path, { dev }]) => path !== "" && dev !== true)
+    .map(([path, { license, version }]) => ({
+      name: path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length),
+      version: version ?? "",
+      licence: license ?? "unknown"
+    }))
+    .sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.version < b.version ? -1 : 1))
+
+/** The page of the documentation. */
+export const page = (packages: Readonly<Record<string, Locked>>): string => {
+  const byLicence = new Map<string, Array<Licensed>>()
+  for (const each of ofRunTime(packages))
+    byLicence.set(each.licence, [...(byLicence.get(each.licence) ?? []), each])
+  return [
+    "# Licences of what runs",
+    "",
+    "castellan is under the MIT licence. Packages that are installed with it, out of package-lock.json (generated: `npm run docs`):",
+    "",
+    ...[...byLicence]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .flatMap(([licence, own]) => [
+        `## ${licence}`,
+        "",
+        own.map(({ name, version }) => `${name} ${version}`).join(", "),
+        ""
+      ])
+  ].join("\n")
+}
