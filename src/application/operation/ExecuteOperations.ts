@@ -119,16 +119,16 @@ const work = (
         const ready = new Map<number, Omit<Assembly.Willing, "nonceKey">>()
         for (const call of todo) {
           const { index } = call
+          const bounds = Windows.check(call.window, `operations[${index}]`, look.block)
+          // Once the request is accepted, a window that has ended is the operation's own affair.
+          if (Either.isLeft(bounds) && "_tag" in bounds.left && !current.accepted())
+            return yield* Effect.fail(bounds.left)
           const config = found.configs.get(index)
           if (config === undefined) continue
-          const bounds = Windows.check(call.window, `operations[${index}]`, look.block)
           const consent = Consent.bySigners(config, signers)
-          if (Either.isLeft(bounds)) {
-            if (!("_tag" in bounds.left)) failed.set(index, bounds.left)
-            // Its time was up only after the request was accepted.
-            else if (current.accepted()) failed.set(index, Submission.asElement(bounds.left))
-            else return yield* Effect.fail(bounds.left)
-          } else if (Either.isLeft(consent)) failed.set(index, consent.left)
+          if (Either.isLeft(bounds))
+            failed.set(index, "_tag" in bounds.left ? Submission.asElement(bounds.left) : bounds.left)
+          else if (Either.isLeft(consent)) failed.set(index, consent.left)
           else {
             const { validAfter, validUntil } = bounds.right
             ready.set(index, {

@@ -492,44 +492,41 @@ describe("what the endpoint does not need", () => {
   })
 })
 
-describe("not available yet", () => {
+describe("what operations say of each other, of time and of keys", () => {
   it.each([
-    ["dependsOn", ["operations", 0, "dependsOn"], 0],
-    ["validAfter", ["operations", 0, "validAfter"], 1],
-    ["validUnitl", ["operations", 0, "validUnitl"], 4_102_444_800],
-    ["paymaster", ["settings", "paymaster"], "0x000000000000000000000000000000000000dEaD"],
-    ["aggregator", ["settings", "aggregator"], "0x000000000000000000000000000000000000dEaD"]
-  ] as const)("is %s, of execute and estimateGas", async (name, steps, value) => {
+    ["dependsOn", 0, "an operation can not depend on itself"],
+    ["dependsOn", 7, "expected the index of another operation, 0 to 0"],
+    ["dependsOn", -1, "expected the index of another operation, 0 to 0"]
+  ])("%s %d of execute and estimateGas is refused", async (name, value, message) => {
     for (const endpoint of ["/execute", "/estimateGas"]) {
-      const { code, details, error } = await refuses(endpoint, steps, value)
-      expect({ code, error }).toEqual({ code: "not_available_yet", error: `${name} is not available yet` })
-      expect(details.map(({ path }) => path)).toEqual([pathOf(steps)])
+      const { code, details } = await refuses(endpoint, ["operations", 0, name], value)
+      expect(code).toBe("invalid_request")
+      expect(details).toEqual([{ path: `operations[0].${name}`, message }])
     }
   })
 
-  it.each([2, 3, 4, 5])(
-    "is walletCustody %d, of execute, estimateGas and executeEncoded",
-    async (custody) => {
-      for (const endpoint of ["/execute", "/estimateGas", "/executeEncoded"]) {
-        const { code, error } = await refuses(endpoint, ["operations", 0, "walletCustody"], custody)
-        expect({ code, error }).toEqual({
-          code: "not_available_yet",
-          error: `walletCustody ${custody} is not available yet`
-        })
-      }
-    }
-  )
+  it.each([0.5, "0", null, [0]])("dependsOn %j is no index", async (value) => {
+    const { code, details } = await refuses("/execute", ["operations", 0, "dependsOn"], value)
+    expect(code).toBe("invalid_request")
+    expect(details.map(({ path }) => path)).toEqual(["operations[0].dependsOn"])
+  })
 
-  it.each(["paymaster", "aggregator"])("is %s, of create and executeEncoded", async (name) => {
-    for (const endpoint of ["/create", "/executeEncoded"]) {
-      const { code, error } = await refuses(endpoint, ["settings", name], service.info.token)
-      expect({ code, error }).toEqual({ code: "not_available_yet", error: `${name} is not available yet` })
+  it("a window that ended long ago is refused by execute and estimateGas", async () => {
+    for (const endpoint of ["/execute", "/estimateGas"]) {
+      const { code, details, error } = await refuses(endpoint, ["operations", 0, "validUnitl"], 1)
+      expect({ code, error }).toEqual({ code: "window_over", error: "validity window over" })
+      expect(details.map(({ path }) => path)).toEqual(["operations[0].validUnitl"])
     }
   })
 
-  it.each(["passkeyHash", "executePasskey"])("is %s, and it wants a key", async (name) => {
-    const { code, error } = await service.refused(400, `/${name}`, {})
-    expect({ code, error }).toEqual({ code: "not_available_yet", error: `${name} is not available yet` })
-    expect((await service.refused(401, `/${name}`, {}, { key: null })).code).toBe("unauthorized")
+  it.each([
+    [{ clientId: "dev" }, "settings.cosigners"],
+    [["dev"], "settings.cosigners[0]"],
+    [[{ clientId: 1 }], "settings.cosigners[0].clientId"],
+    [[{}], "settings.cosigners[0].clientId"]
+  ])("cosigners %j are no signers", async (value, path) => {
+    const { code, details } = await refuses("/execute", ["settings", "cosigners"], value)
+    expect(code).toBe("invalid_request")
+    expect(details[0]?.path).toBe(path)
   })
 })
