@@ -62,9 +62,6 @@ export const wallet: Payer = {
   seal: () => Effect.succeed(Hex.empty)
 }
 
-/** The same for ops that come as they are: what they say of their paymaster is their wallets' own word. */
-export const given = (payer: Payer): Payer => ({ ...payer, complete: Effect.succeed })
-
 /** What of an op's cost its wallet has to have: `prefund` and the value that its call sends, or the value alone. */
 export const walletShare = (
   { paymaster }: Pick<Payer, "paymaster">,

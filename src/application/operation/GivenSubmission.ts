@@ -1,9 +1,11 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import type { Address } from "../../domain/evm/Address.js"
 import type * as Hex from "../../domain/evm/Hex.js"
 import * as Conditions from "../../domain/op/Conditions.js"
 import * as Dependencies from "../../domain/op/Dependencies.js"
+import type { Version } from "../../domain/op/EntryPoint.js"
 import * as Nonce from "../../domain/op/Nonce.js"
 import * as Payback from "../../domain/op/Payback.js"
 import * as Percent from "../../domain/op/Percent.js"
@@ -16,7 +18,9 @@ import { CurrentRequest } from "../engine/CurrentRequest.js"
 import { type ElementFailure, elementFailure } from "../engine/Elements.js"
 import { Engine } from "../engine/Engine.js"
 import * as Estimation from "../engine/Estimation.js"
+import * as Funding from "../engine/Funding.js"
 import * as Landings from "../engine/Landings.js"
+import * as Payer from "../engine/Payer.js"
 import * as Preparation from "../engine/Preparation.js"
 import * as Prices from "../engine/Prices.js"
 import type { AnsweredElsewhere } from "../engine/Requests.js"
@@ -25,7 +29,7 @@ import type * as Sending from "../engine/Sending.js"
 import * as ServiceSubmission from "../engine/ServiceSubmission.js"
 import * as Submission from "../engine/Submission.js"
 import * as Submitter from "../engine/Submitter.js"
-import type { Failure } from "../Failure.js"
+import { type Failure, invalid } from "../Failure.js"
 import type { AbiStore } from "../ports/AbiStore.js"
 import type { Bundler, OpOutcome } from "../ports/Bundler.js"
 import type { ChainRpc } from "../ports/ChainRpc.js"
@@ -69,17 +73,25 @@ interface Course {
   readonly signers: ReadonlyArray<Signer>
 }
 
-/** The request's signer submits, through the caller's node. */
+/** The request's signer submits, through the caller's node, or the operator's when it pays for one of the ops. */
 const bySigner = (
   caller: Caller,
-  settings: ForOps
+  { read, settings }: Posted
 ): Effect.Effect<Course, Failure, ChainRpc | Networks | Signers> =>
   Effect.gen(function* () {
     const signers = yield* Consent.signersOf(caller, settings)
     const [submitter] = signers
     if (submitter === undefined || settings.signer === undefined)
       return yield* Effect.dieMessage("the request names a signer")
-    const connection = yield* Connection.open(caller, settings.rpc)
+    const opened = yield* Connection.open(caller, settings.rpc)
+    const { chainId, sponsor } = opened.profile
+    const { entryPoint } = settings
+    const version = yield* Connection.entryPointVersion(opened.profile, entryPoint)
+    const given = yield* read({ chainId, entryPoint, version })
+    const sponsored = given.some(
+      ({ op }) => sponsor !== null && Funding.paymasterOf(version, op) === sponsor.paymaster
+    )
+    const connection = sponsored ? yield* Connection.openOperator(caller, settings.rpc) : opened
     return { connection, settings, submitter, key: settings.signer, signers }
   })
 
@@ -94,6 +106,27 @@ const byService = (
     return { ...opened, key: "serviceEoa" as const, signers }
   })
 
+/** 400 for ops that name another paymaster than the request does. */
+const agree = (
+  version: Version,
+  paymaster: Address | undefined,
+  given: ReadonlyArray<GivenOps.Given>
+): Effect.Effect<void, Failure> => {
+  const other = given.find(
+    ({ op }) => paymaster !== undefined && Funding.paymasterOf(version, op) !== paymaster
+  )
+  return other === undefined
+    ? Effect.void
+    : Effect.fail(
+        invalid("invalid_request", [
+          {
+            path: `operations[${other.index}].encodedUserOp`,
+            message: "the op does not name the paymaster of settings.paymaster"
+          }
+        ])
+      )
+}
+
 const submit = (
   caller: Caller,
   { endpoint, read }: Posted,
@@ -102,15 +135,19 @@ const submit = (
 ): Effect.Effect<Executed, Failure | AnsweredElsewhere, Requirements | CurrentRequest> =>
   Effect.gen(function* () {
     const { chain, profile, trust } = connection
-    const ground = yield* Preparation.ground(connection, settings, submitter.address, caller)
-    const { chainId, entryPoint, spaceOf, version } = ground
+    const engine = yield* Engine
+    const { paymaster, ...others } = settings
+    const bare = yield* Preparation.ground(connection, others, submitter.address, caller)
+    const { chainId, entryPoint, spaceOf, version } = bare
     const bundler = Submitter.boundTo(profile, submitter.address)
-    const given = yield* read(ground)
+    const given = yield* read(bare)
+    yield* agree(version, paymaster, given)
+    const ops = given.map(({ op }) => op)
+    const ground = { ...bare, payer: yield* engine.payers.ofGiven(caller, connection, bare, ops) }
     const dependencies = yield* GivenLinks.dependencies(given, ground)
     const deadline = (yield* Clock.currentTimeMillis) + profile.receiptTimeoutMillis
     /** The EOA is the service's own, and nobody else's bundler pays. */
     const guarded = key === "serviceEoa" && profile.remoteBundler === null
-    const engine = yield* Engine
     const current = yield* CurrentRequest
     const earlier = new Map<number, Submission.Landed>()
     const done = new Set<number>()
@@ -264,7 +301,10 @@ const submit = (
               space: spaceOf(op.sender),
               nonceKey: Nonce.keyOf(op.nonce),
               sequence: Nonce.sequenceOf(op.nonce),
-              reserve: each.prefund + WalletCalls.valueOf(op.callData),
+              reserve: Payer.walletShare(
+                { paymaster: Funding.paymasterOf(version, op) },
+                { prefund: each.prefund, value: WalletCalls.valueOf(op.callData) }
+              ),
               l1Fee: each.l1Fee,
               userOpHash,
               returned: each.returned,
@@ -325,6 +365,6 @@ export const work = (
   Effect.gen(function* () {
     const { settings } = posted
     const decoding = yield* Decoding.load(caller, settings.useABI)
-    const course = yield* by === "signer" ? bySigner(caller, settings) : byService(caller, settings)
+    const course = yield* by === "signer" ? bySigner(caller, posted) : byService(caller, settings)
     return yield* submit(caller, posted, course, decoding)
   })
