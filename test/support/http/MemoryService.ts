@@ -1,0 +1,152 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import * as AbiStore from "../../../src/adapters/memory/AbiStore.js"
+import * as Budgets from "../../../src/adapters/memory/Budgets.js"
+import * as BundlerRpc from "../../../src/adapters/memory/BundlerRpc.js"
+import * as ChainRpc from "../../../src/adapters/memory/ChainRpc.js"
+import * as Journal from "../../../src/adapters/memory/Journal.js"
+import * as Networks from "../../../src/adapters/memory/Networks.js"
+import * as PaymasterRpc from "../../../src/adapters/memory/PaymasterRpc.js"
+import * as PrivateKeys from "../../../src/adapters/private-key/KeyProvider.js"
+import * as Engine from "../../../src/application/engine/Engine.js"
+import type { AccountId } from "../../../src/application/ports/Accounts.js"
+import type { NetworkProfile } from "../../../src/application/ports/Networks.js"
+import * as KeyRing from "../../../src/application/signing/KeyRing.js"
+import * as Address from "../../../src/domain/evm/Address.js"
+import * as Hex from "../../../src/domain/evm/Hex.js"
+import * as Keccak from "../../../src/domain/evm/Keccak.js"
+import * as Secp256k1 from "../../../src/domain/evm/Secp256k1.js"
+import * as EntryPoint from "../../../src/domain/op/EntryPoint.js"
+import { walletProxyCreationCode } from "../../../src/domain/wallet/WalletProxy.generated.js"
+import * as Front from "../../../src/hosts/http/Front.js"
+import * as Http from "../../../src/hosts/http/Http.js"
+import { accounts, rateLimit, unlimited } from "./Service.js"
+
+/** The service with its real use cases and engine, all of its ports in memory: for many requests in little time. */
+
+export const rpc = "http://node.test"
+export const factory = Address.unsafe(`0x${"fa".repeat(20)}`)
+export const beacon = Address.unsafe(`0x${"be".repeat(20)}`)
+/** There is code here, of a wallet as far as a look tells. */
+export const wallet = Address.unsafe(`0x${"ca".repeat(20)}`)
+export const signer = { clientId: "test", versionId: "1" }
+
+const keys = {
+  signer: `0x${"11".repeat(32)}`,
+  deployer: `0x${"22".repeat(32)}`,
+  serviceEoa: `0x${"33".repeat(32)}`,
+  sponsor: `0x${"44".repeat(32)}`
+}
+
+const addressOf = (key: string) =>
+  Secp256k1.addressOf(Either.getOrThrow(Secp256k1.privateKey(Hex.unsafe32(key))).publicKey)
+
+const profile: NetworkProfile = {
+  chainId: 31_337n,
+  rpc: Redacted.make(rpc),
+  entryPoints: Object.values(EntryPoint.canonical),
+  factory,
+  validator: null,
+  beacon,
+  creationCode: Hex.unsafe(walletProxyCreationCode),
+  implementationCodeHash: null,
+  defaultCustody: 1,
+  caps: { maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 10n, transactionGas: 16_777_216n },
+  minPriorityFeePerGas: 0n,
+  l1Fee: null,
+  confirmations: 1,
+  settledDepth: 1,
+  bumpAfterMillis: 30_000,
+  maxInFlight: 16,
+  ledger: Address.unsafe(`0x${"1e".repeat(20)}`),
+  sponsor: null,
+  paymasterServices: [],
+  serviceSubmission: { dailyLoss: 10n ** 16n, maxInFlight: 16 },
+  remoteBundler: null,
+  receiptTimeoutMillis: 1_000,
+  pollIntervalMillis: 10
+}
+
+const deployed = Hex.unsafe("0x6001600155")
+
+/** What a contract may answer: nothing, a word, many words, text, a revert of either kind; by what it was asked. */
+const answers: ReadonlyArray<Hex.Hex> = [
+  Hex.empty,
+  Hex.unsafe(`0x${"00".repeat(32)}`),
+  Hex.unsafe(`0x${"00".repeat(31)}01`),
+  Hex.unsafe(`0x${"ff".repeat(32)}`),
+  Hex.unsafe(`0x${"00".repeat(31)}20${"00".repeat(31)}02${"6869".padEnd(64, "0")}`),
+  Hex.unsafe(`0x${"00".repeat(31)}20${"ff".repeat(32)}`),
+  Hex.unsafe(`0x08c379a0${"00".repeat(31)}20${"00".repeat(31)}02${"6e6f".padEnd(64, "0")}`),
+  Hex.unsafe(`0x4e487b71${"00".repeat(31)}11`),
+  Hex.unsafe(`0x${"ab".repeat(1_000)}`),
+  Hex.unsafe("0x12345678")
+]
+
+/** A chain whose contracts say whatever comes to their mind, but the same at the same question. */
+const execute: ChainRpc.Execute = ({ data, to }) =>
+  Effect.sync(() => {
+    if (to === undefined) return { success: true, data: deployed, gasUsed: 21_000n, logs: [] }
+    const chosen = Number.parseInt(Keccak.hash(data).slice(2, 8), 16)
+    const answer = answers[chosen % answers.length] ?? Hex.empty
+    return { success: chosen % 4 !== 0, data: answer, gasUsed: 30_000n, logs: [] }
+  })
+
+export const make: Effect.Effect<Front.Front, never, Scope.Scope> = Effect.gen(function* () {
+  const rich = [keys.signer, keys.deployer, keys.serviceEoa].map(addressOf)
+  const node = yield* ChainRpc.make({
+    chainId: profile.chainId,
+    execute,
+    balances: new Map([...rich, wallet].map((address) => [address, 10n ** 24n])),
+    codes: new Map(
+      [wallet, factory, beacon, ...Object.values(EntryPoint.canonical)].map((address) => [address, deployed])
+    )
+  })
+  const ports = Engine.layer.pipe(
+    Layer.provideMerge(
+      Layer.mergeAll(
+        AbiStore.layer,
+        Budgets.layer,
+        BundlerRpc.layer(),
+        ChainRpc.layer({ [rpc]: node }),
+        Journal.layer,
+        PaymasterRpc.layer(),
+        Networks.layer({ profiles: [profile], overrides: [] }),
+        KeyRing.layer({
+          providers: {
+            memory: {
+              open: PrivateKeys.make({
+                keys: Object.fromEntries(
+                  Object.entries(keys).map(([name, key]) => [name, Redacted.make(key)])
+                )
+              })
+            }
+          },
+          signers: [
+            {
+              accountIds: ["acme" as AccountId],
+              ...signer,
+              source: { provider: "memory", key: "signer" }
+            }
+          ],
+          system: {
+            deployer: { provider: "memory", key: "deployer" },
+            serviceEoa: { provider: "memory", key: "serviceEoa" },
+            sponsor: { provider: "memory", key: "sponsor" }
+          }
+        })
+      )
+    ),
+    Layer.provideMerge(
+      Layer.merge(
+        accounts,
+        rateLimit(() => unlimited)
+      )
+    )
+  )
+  const context = yield* Effect.orDie(Layer.build(ports))
+  return yield* Effect.provide(Front.make(Http.handlers, { strangersPerMinute: 1_000_000_000 }), context)
+})
