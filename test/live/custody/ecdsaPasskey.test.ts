@@ -63,4 +63,20 @@ describe.each(entryPointVersions)("a wallet of custody 2 on EntryPoint %s", (ver
     )
     expect(failure.message).toBe("threshold not met: have 0 of 1")
   })
+
+  it("is created and executes with no balance where the operator's paymaster pays", async () => {
+    const poor = await journey.createdPoor({
+      salt: `poor ecdsa or passkey ${version}`,
+      walletCustody: 2,
+      passkeyPubKey: [phone.spki.toString("base64")]
+    })
+    const to = Journey.recipient()
+    const answer = await stack.ask(journey.execute(journey.transfer(poor, to), journey.sponsored))
+    await journey.transferred(answer, poor, to)
+    const next = Journey.recipient()
+    const op = await journey.hashed(journey.transfer(poor, next), journey.sponsored)
+    const signed = journey.executePasskey(op, phone.get(op.signingHash), journey.sponsored)
+    await journey.transferred(await stack.ask(signed), poor, next)
+    expect(await stack.provider.getBalance(poor)).toBe(0n)
+  })
 })

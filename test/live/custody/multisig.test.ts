@@ -83,4 +83,22 @@ describe.each(entryPointVersions)("a wallet of custody 3, 2 of 3, on EntryPoint 
     const failure = await stack.refused(journey.executeEncoded(op, ecdsa(op.signingHash, alice)))
     expect(failure.message).toBe("threshold not met: have 1 of 2")
   })
+
+  it("is created and executes with no balance where the operator's paymaster pays", async () => {
+    const poor = await journey.createdPoor({
+      salt: `poor multisig ${version}`,
+      walletCustody: 3,
+      signers: [alice.address, { clientId: "dev", versionId: "1" }, Journey.second],
+      threshold: "2"
+    })
+    const to = Journey.recipient()
+    const together = { cosigners: [Journey.second], ...journey.sponsored }
+    const answer = await stack.ask(journey.execute(journey.transfer(poor, to), together))
+    await journey.transferred(answer, poor, to)
+    const next = Journey.recipient()
+    const op = await journey.estimated(journey.transfer(poor, next), journey.sponsored)
+    const signed = journey.executeEncoded(op, ecdsa(op.signingHash, own, alice), journey.sponsored)
+    await journey.transferred(await stack.ask(signed), poor, next)
+    expect(await stack.provider.getBalance(poor)).toBe(0n)
+  })
 })

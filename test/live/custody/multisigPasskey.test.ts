@@ -71,4 +71,21 @@ describe.each(entryPointVersions)("a wallet of custody 4, 3 of 4, on EntryPoint 
     expect(failure.code).toBe("invalid_signature")
     expect(await stack.balanceOf(to)).toBe(0n)
   })
+
+  it("is created and executes with no balance where the operator's paymaster pays", async () => {
+    const poor = await journey.createdPoor({
+      salt: `poor multisig with passkeys ${version}`,
+      walletCustody: 4,
+      signers: [alice.address, { clientId: "dev", versionId: "1" }],
+      passkeyPubKey: [phone, tablet].map(({ spki }) => spki.toString("base64")),
+      threshold: "3"
+    })
+    const to = Journey.recipient()
+    const op = await journey.estimated(journey.transfer(poor, to), journey.sponsored)
+    const hash = op.signingHash
+    const proof = mixedProof(ecdsa(hash, own), [passkeyPart(hash, phone), passkeyPart(hash, tablet)])
+    const answer = await stack.ask(journey.executeEncoded(op, proof, journey.sponsored))
+    await journey.transferred(answer, poor, to)
+    expect(await stack.provider.getBalance(poor)).toBe(0n)
+  })
 })

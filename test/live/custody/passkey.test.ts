@@ -62,4 +62,17 @@ describe.each(entryPointVersions)("a wallet of custody 5 on EntryPoint %s", (ver
     const failure = await stack.refused(journey.executePasskey(op, stranger.get(op.signingHash)))
     expect(failure.code).toBe("invalid_signature")
   })
+
+  it("is created and executes with no balance where the operator's paymaster pays", async () => {
+    const poor = await journey.createdPoor({
+      salt: `poor passkey ${version}`,
+      walletCustody: 5,
+      passkeyPubKey: [phone.spki.toString("base64")]
+    })
+    const to = Journey.recipient()
+    const op = await journey.hashed(journey.transfer(poor, to), journey.sponsored)
+    const signed = journey.executePasskey(op, phone.get(op.signingHash), journey.sponsored)
+    await journey.transferred(await stack.ask(signed), poor, to)
+    expect(await stack.provider.getBalance(poor)).toBe(0n)
+  })
 })
