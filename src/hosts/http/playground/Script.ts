@@ -23,7 +23,9 @@ const ask = async (path, body) => {
   const answer = await response.json()
   entry(response.status, JSON.stringify(answer, null, 2))
   if (response.ok) return answer
-  const details = (answer.details ?? []).map(({ path, message }) => (path === "" ? message : path + ": " + message))
+  const details = (answer.details ?? [])
+    .filter(({ message }) => message !== answer.error)
+    .map(({ path, message }) => (path === "" ? message : path + ": " + message))
   throw new Refused([answer.error, ...details].join("; "))
 }
 
@@ -264,6 +266,7 @@ const fill = () => {
 }
 
 fill()
+addEventListener("hashchange", fill)
 byId("salt").value = "playground " + toBase64(crypto.getRandomValues(new Uint8Array(6)))
 if (passkey() !== null) byId("publicKey").textContent = passkey().publicKey
 if (!isSecureContext || /^[0-9.]+$|:/.test(location.hostname))
