@@ -151,7 +151,7 @@ const kills = (random: Random.Random, seed: number, steps: ReadonlyArray<string>
   const first: Kill =
     step === null
       ? { at: "send", moment: at, nth }
-      : { at: "journal", step, moment: at, nth, atLatest: random.int(800, 2_500) }
+      : { at: "journal", step, moment: at, nth, atLatest: random.int(1_500, 4_000) }
   return [first, ...Array.from({ length: random.int(0, 3) }, any)]
 }
 

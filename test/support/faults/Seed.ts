@@ -30,7 +30,7 @@ export interface Report {
 }
 
 /** Longest that everything may take to settle once nobody disturbs it any more. */
-const quietMillis = 40_000
+const quietMillis = 120_000
 
 /** How long the storm goes on at most when not all clients have their answers. */
 const overtimeMillis = 6_000
