@@ -10,4 +10,6 @@ export interface Caller {
   readonly idempotency?: Idempotency | null
   /** The request was accepted before, and goes on after a restart or a reorganisation of the chain. */
   readonly resumed?: boolean
+  /** Told of the chain that the request turns out to be about. */
+  readonly onChain?: (chainId: bigint) => void
 }

@@ -109,6 +109,7 @@ export const open = (
           `unsupported chain id ${chainId}`
         )
       )
+    caller.onChain?.(chainId)
     yield* Pauses.guard({ kind: "chain", chainId }, path)
     return { chain, profile, trust: "caller" as const, rpc: Redacted.make(rpc) }
   })

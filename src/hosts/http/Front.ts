@@ -153,8 +153,11 @@ const driver = <H extends Handlers>(
           : yield* Payload.read(incoming, bounds, route)
       const key = idempotencyKey(incoming)
       const idempotency = key === null || bodyHash === null ? null : { key, bodyHash }
+      const onChain = (chainId: bigint) => {
+        known.chainId = chainId
+      }
       const run = Effect.suspend(() =>
-        useCase({ principal, requestId: known.requestId, idempotency }, request)
+        useCase({ principal, requestId: known.requestId, idempotency, onChain }, request)
       ).pipe(
         Effect.annotateLogs({ requestId: known.requestId, endpoint: route.path }),
         Effect.withSpan(`${incoming.method} ${route.path}`, {
@@ -234,6 +237,7 @@ const driver = <H extends Handlers>(
         requestId: globalThis.crypto.randomUUID(),
         accountId: null,
         endpoint: null,
+        chainId: null,
         status: null,
         code: null,
         millis: 0,

@@ -8,6 +8,8 @@ export interface Entry {
   readonly requestId: string
   accountId: string | null
   endpoint: string | null
+  /** The chain that it was about, as far as that came out. */
+  chainId: bigint | null
   /** Null: nobody was left to answer. */
   status: number | null
   code: string | null
@@ -37,6 +39,7 @@ export const line = (entry: Entry): Effect.Effect<void> =>
       requestId: entry.requestId,
       accountId: entry.accountId,
       endpoint: entry.endpoint,
+      chainId: entry.chainId?.toString() ?? null,
       status: entry.status,
       code: entry.code,
       ms: entry.millis

@@ -258,7 +258,14 @@ describe("the log", () => {
       Effect.gen(function* () {
         const { layer, lines } = logged()
         yield* Effect.gen(function* () {
-          const { url } = yield* start()
+          const { url } = yield* start({
+            handlers: {
+              execute: (caller, request) => {
+                caller.onChain?.(137n)
+                return handlers.execute(caller, request)
+              }
+            }
+          })
           const secret = "https://node.example/v2/0123456789abcdef"
           const body = { ...Object(example("execute")), settings: { rpc: secret, entryPoint: secret } }
           const refused = yield* post(url, "/execute", body)
@@ -274,6 +281,7 @@ describe("the log", () => {
               requestId: id(refused),
               accountId: "acme",
               endpoint: "POST /execute",
+              chainId: null,
               status: 400,
               code: "invalid_request",
               ms
@@ -283,6 +291,7 @@ describe("the log", () => {
               requestId: id(done),
               accountId: "acme",
               endpoint: "POST /execute",
+              chainId: "137",
               status: 200,
               code: null,
               ms
@@ -292,6 +301,7 @@ describe("the log", () => {
               requestId: id(unknown),
               accountId: null,
               endpoint: null,
+              chainId: null,
               status: 404,
               code: "not_found",
               ms
@@ -301,6 +311,7 @@ describe("the log", () => {
               requestId: id(outside),
               accountId: null,
               endpoint: "POST /predict",
+              chainId: null,
               status: 401,
               code: "unauthorized",
               ms
