@@ -87,7 +87,7 @@ export type AccountNetwork = typeof AccountNetwork.Type
 
 export const KeyHash = Schema.String.pipe(
   Schema.pattern(/^[0-9a-f]{64}$/, {
-    message: () => "expected the 64 hex digits that the key command prints"
+    message: () => 'expected the 64 hex digits that "castellan keys hash" prints'
   })
 )
 

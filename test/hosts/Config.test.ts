@@ -272,7 +272,7 @@ describe("a configuration that can not be used", () => {
         "listen.host: expected 1 to 128 characters without outer white space",
         "listen.port: expected an integer from 0 to 65535",
         'accounts[0].tier: expected "free", "pro" or "enterprise"',
-        "accounts[0].keys[0].hash: expected the 64 hex digits that the key command prints",
+        'accounts[0].keys[0].hash: expected the 64 hex digits that "castellan keys hash" prints',
         "accounts[0].colour: is not a known field",
         "networks[0].chainId: expected an integer from 1 to 9007199254740991",
         "networks[0].defaultCustody: invalid wallet custody type",

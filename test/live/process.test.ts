@@ -160,10 +160,12 @@ export const complete: Effect.Effect<ExecuteOperations.Response, unknown, never>
   })
 })
 
-describe("the key command", () => {
+describe("the command that makes a key for the configuration", () => {
   const key = (...args: ReadonlyArray<string>) =>
     started(
-      runSource("src/hosts/cli/castellan.ts", ["key", ...args], { env: { PEPPER: "a pepper of many bytes" } })
+      runSource("src/hosts/cli/castellan.ts", ["keys", "hash", ...args], {
+        env: { PEPPER: "a pepper of many bytes" }
+      })
     )
 
   it("issues a key that the service takes once its hash is in the configuration", async () => {
@@ -205,7 +207,7 @@ describe("the key command", () => {
   it("explains itself when the pepper is not named or not there", async () => {
     const unnamed = key()
     expect(await unnamed.ended).toBe(1)
-    expect(unnamed.stderr()).toContain("--pepper-env NAME")
+    expect(unnamed.stderr()).toContain("either --pepper-env or --pepper-file")
     const absent = key("--pepper-env", "NOWHERE")
     expect(await absent.ended).toBe(1)
     expect(absent.stderr()).toBe("no pepper: the environment variable NOWHERE is not set\n")

@@ -1,29 +1,44 @@
 import * as Effect from "effect/Effect"
+import * as Accounts from "./accounts.js"
+import * as Audit from "./audit.js"
+import type * as Command from "./Command.js"
+import * as Chains from "./chains.js"
+import * as Configuration from "./config.js"
 import * as Keys from "./keys.js"
 import * as Signers from "./signers.js"
+import * as Table from "./Table.js"
+
+const commands = new Map<string, { readonly about: string; readonly run: Command.Run }>([
+  ["accounts", { about: Accounts.group.about, run: Accounts.run }],
+  ["keys", { about: Keys.group.about, run: Keys.run }],
+  ["chains", { about: Chains.group.about, run: Chains.run }],
+  ["audit", { about: Audit.group.about, run: Audit.run }],
+  ["config", { about: Configuration.group.about, run: Configuration.run }],
+  [
+    "signers",
+    { about: "list the keys that sign, create one in an HSM, pause and resume one", run: Signers.run }
+  ]
+])
 
 const usage = `castellan <command>
 
-  key      issue an API key
-  signers  list the keys that sign, create one in an HSM
+${Table.aligned([...commands].map(([name, { about }]) => [`  ${name}`, about]))}
 
-${Keys.usage}
-
-${Signers.usage}`
-
-const commands = new Map([
-  ["key", Keys.issue],
-  ["signers", Signers.run]
-])
+"castellan <command> --help" tells more.`
 
 const [command = "", ...args] = process.argv.slice(2)
 
+const asked = ["help", "--help", ""].includes(command)
+
 /** `npm run castellan -- <command>`: the operator's command line. */
 Effect.runPromise(
-  Effect.match(commands.get(command)?.(args, process.env) ?? Effect.fail(usage), {
-    onFailure: (text) => ({ code: 1, text }),
-    onSuccess: (text) => ({ code: 0, text })
-  })
+  Effect.match(
+    commands.get(command)?.run(args, process.env) ?? (asked ? Effect.succeed(usage) : Effect.fail(usage)),
+    {
+      onFailure: (text) => ({ code: 1, text }),
+      onSuccess: (text) => ({ code: 0, text })
+    }
+  )
 ).then(({ code, text }) => {
   const out = code === 0 ? process.stdout : process.stderr
   out.write(`${text}\n`)

@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Scope from "effect/Scope"
 import type { KeyProvider, KeyProviderError, ProviderKey } from "../../application/ports/KeyProvider.js"
 import {
@@ -11,11 +12,15 @@ import {
 } from "../../application/signing/KeyRingRegistry.js"
 import * as Call from "../../application/signing/RingKeyCall.js"
 import * as RingKeyLimits from "../../application/signing/RingKeyLimits.js"
+import * as Address from "../../domain/evm/Address.js"
 import * as Secp256k1 from "../../domain/evm/Secp256k1.js"
 import * as Config from "../Config.js"
 import type { ProviderConfig } from "../KeysConfig.js"
 import type * as Secrets from "../Secrets.js"
 import * as Wiring from "../Wiring.js"
+import * as Command from "./Command.js"
+import * as Switch from "./Switch.js"
+import * as Table from "./Table.js"
 
 export const usage = `castellan signers list
 
@@ -26,7 +31,28 @@ castellan signers create --provider NAME --key LABEL [--account ID] [--client-id
 Makes a key that can not be extracted on the token of a provider of kind pkcs11. Prints its address, its public key and
 what goes into the configuration's "signers".
 
-Both read the configuration that CASTELLAN_CONFIG names; PINs and other secrets come from where it says.`
+Both read the configuration that CASTELLAN_CONFIG names; PINs and other secrets come from where it says.
+
+castellan signers pause ADDRESS
+castellan signers resume ADDRESS
+castellan signers paused
+
+Stop and let go on new writes by a key, within a second: "castellan signers pause --help" tells more.`
+
+const switches = Command.run({
+  name: "signers",
+  about: "pause and resume writes by a key",
+  commands: Switch.commands({
+    kind: "signer",
+    operand: "ADDRESS",
+    what: "by",
+    subjectOf: (text) => Either.mapLeft(Address.from(text), (why) => `${text}: ${why}`)
+  }),
+  notes: [
+    "A key is named by its address: one of an account, or one of the operator's own (systemKeys).",
+    "Takes effect within a second, on all replicas, without a restart. /sign is refused as well; reading goes on."
+  ]
+})
 
 type Keys = Config.Config["keys"]
 type Limits = Provider["limits"]
@@ -123,21 +149,6 @@ const listed = ({ signers, systemKeys }: Keys): ReadonlyArray<Listed> => [
   })
 ]
 
-const aligned = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
-  const widths = rows.reduce<ReadonlyArray<number>>(
-    (most, row) => row.map((cell, column) => Math.max(cell.length, most[column] ?? 0)),
-    []
-  )
-  return rows
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join("  ")
-        .trimEnd()
-    )
-    .join("\n")
-}
-
 /** The provider's key: its address, or why there is none. */
 const ask = (open: Effect.Effect<KeyProvider, string>, { key, address: pinned }: SignerRecord["source"]) =>
   Effect.gen(function* () {
@@ -181,7 +192,7 @@ const list = ({ keys }: Config.Config) =>
       },
       { concurrency: 16 }
     )
-    return rows.length === 0 ? "the configuration has no signers" : aligned(rows)
+    return rows.length === 0 ? "the configuration has no signers" : Table.aligned(rows)
   }).pipe(Effect.scoped)
 
 /** The lines that the command prints, or why it can not. */
@@ -190,7 +201,8 @@ export const run = (
   env: Secrets.Sources["env"]
 ): Effect.Effect<string, string> =>
   Effect.gen(function* () {
-    const [command, ...rest] = args
+    const [command = "", ...rest] = args
+    if (["pause", "resume", "paused"].includes(command)) return yield* switches(args, env)
     const known = command === "create" || (command === "list" && rest.length === 0)
     if (!known) return yield* Effect.fail(usage)
     const config = yield* Effect.mapError(Config.load(env), ({ message }) => message)

@@ -1,0 +1,97 @@
+import { randomBytes } from "node:crypto"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Exit from "effect/Exit"
+import * as Logger from "effect/Logger"
+import * as LogLevel from "effect/LogLevel"
+import * as Scope from "effect/Scope"
+import * as Config from "../../../src/hosts/Config.js"
+import * as Service from "../../../src/hosts/node/Service.js"
+import { runSource } from "../process/Program.js"
+
+export interface Ran {
+  readonly code: number | string
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** A configuration file, the service and the command line on it. */
+export interface Castellan {
+  readonly env: Readonly<Record<string, string>>
+  /** Runs the command as an operator does, in a process of its own. */
+  readonly command: (...args: ReadonlyArray<string>) => Promise<Ran>
+  /** What a command that must succeed prints with --json. */
+  readonly said: <A>(...args: ReadonlyArray<string>) => Promise<A>
+  /** The service in this process, and its address; the caller stops it. */
+  readonly serve: () => Promise<{ readonly url: string; readonly stop: () => Promise<void> }>
+}
+
+const pepper = randomBytes(24).toString("hex")
+
+/** Over a folder that the caller removes. */
+export const make = (
+  folder: string,
+  file: Readonly<Record<string, unknown>>,
+  variables: Readonly<Record<string, string>> = {}
+): Castellan => {
+  const path = join(folder, `castellan-${randomBytes(4).toString("hex")}.json`)
+  const text = JSON.stringify({
+    profile: "production",
+    listen: { host: "127.0.0.1", port: 0 },
+    database: { path: "castellan.sqlite" },
+    keyPepper: { env: "PEPPER" },
+    accounts: [],
+    networks: [],
+    ...file
+  })
+  writeFileSync(path, text)
+  const env = { ...variables, PEPPER: pepper, CASTELLAN_CONFIG: path }
+  const command = async (...args: ReadonlyArray<string>): Promise<Ran> => {
+    const program = runSource("src/hosts/cli/castellan.ts", args, { env })
+    const code = await program.ended
+    return { code, stdout: program.stdout(), stderr: program.stderr() }
+  }
+  return {
+    env,
+    command,
+    said: async <A>(...args: ReadonlyArray<string>): Promise<A> => {
+      const { code, stderr, stdout } = await command(...args, "--json")
+      if (code !== 0) throw new Error(`castellan ${args.join(" ")} ended with ${code}: ${stderr}`)
+      return JSON.parse(stdout)
+    },
+    serve: async () => {
+      const scope = Effect.runSync(Scope.make())
+      const config = Either.getOrThrow(Config.fromText(text, path, env, folder))
+      const { url } = await Effect.runPromise(
+        Service.start(config).pipe(Scope.extend(scope), Logger.withMinimumLogLevel(LogLevel.None))
+      )
+      return { url, stop: () => Effect.runPromise(Scope.close(scope, Exit.void)) }
+    }
+  }
+}
+
+/** Asks an endpoint that needs nothing but a key. */
+export const ask = async (url: string, key: string, path = "/predict", body: unknown = {}) => {
+  const answer = await fetch(`${url}${path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-api-key": key },
+    body: JSON.stringify(body)
+  })
+  const json: { readonly code?: string } = JSON.parse(await answer.text())
+  return { status: answer.status, code: json.code ?? null, headers: answer.headers }
+}
+
+/** How long after this the answers have the code, milliseconds; rejects when they have it not after five seconds. */
+export const until = async (code: string, again: () => Promise<{ readonly code: string | null }>) => {
+  const began = performance.now()
+  for (;;) {
+    const answer = await again()
+    const millis = performance.now() - began
+    if (answer.code === code) return millis
+    if (millis > 5_000) throw new Error(`still ${answer.code}, not ${code}`)
+    await sleep(25)
+  }
+}
