@@ -8,13 +8,14 @@ import * as Gas from "../../domain/op/Gas.js"
 import type { UserOperation } from "../../domain/op/UserOperation.js"
 import type { Caller } from "../Caller.js"
 import { catalogue } from "../Catalogue.js"
-import { Bundler, type BundlerError, ofNode } from "../ports/Bundler.js"
+import { Bundler, type BundlerError } from "../ports/Bundler.js"
 import { Journal, type LaneAccess, type NonceSpace } from "../ports/Journal.js"
 import type { Signer } from "../ports/Signers.js"
 import { type ElementFailure, elementFailure } from "./Elements.js"
 import { Engine } from "./Engine.js"
 import type { Ground } from "./Preparation.js"
 import * as Signing from "./Signing.js"
+import type { Trouble } from "./Trouble.js"
 
 /** One op, estimated and simulated, ready to be accepted and then signed. */
 export interface Ready extends Signing.Unsigned {
@@ -54,13 +55,6 @@ export interface Try {
   readonly forAll: ElementFailure | null
   /** The node failed before anything was sent: all of it is worth another try. */
   readonly trouble: Trouble | null
-}
-
-/** A node did not do what it was asked, and may do it the next time. */
-export interface Trouble {
-  readonly failure: ElementFailure
-  /** It could not be asked at all. One that answers with errors is asked a few times only. */
-  readonly unreachable: boolean
 }
 
 /** A run of ops that stays together, and whether it is of one component only. */
@@ -159,12 +153,6 @@ const bundlerFailure = (error: BundlerError, submitter: string): ElementFailure 
   }
 }
 
-/** The node's part in it; null: it has done what it was asked. */
-const troubleOf = (error: BundlerError, submitter: string): Trouble | null =>
-  error.reason === "nodeUnreachable" || error.reason === "nodeFailed"
-    ? { failure: bundlerFailure(error, submitter), unreachable: error.reason === "nodeUnreachable" }
-    : null
-
 /**
  * Signs one bundle of accepted ops and hands it to the bundler. Afterwards each op is `sent` or given up, never in
  * between.
@@ -202,7 +190,7 @@ export const send = (
           for (const { index } of bundle) failed.set(index, obstacle.failure)
           return { ...none, forAll: obstacle.failure }
         case "node":
-          return { ...none, trouble: troubleOf(ofNode(obstacle.error), submitter.address) }
+          return { ...none, trouble: obstacle.trouble }
       }
     }
     const { aggregate, ops, release } = signing.right
@@ -236,9 +224,11 @@ export const send = (
     yield* giveUp(bundle)
     yield* release(ops)
     const error = outcome.left
+    if (error.reason === "nodeUnreachable" || error.reason === "nodeFailed") {
+      const failure = bundlerFailure(error, submitter.address)
+      return { ...none, trouble: { failure, unreachable: error.reason === "nodeUnreachable" } }
+    }
     if (error.reason !== "rejected") {
-      const trouble = troubleOf(error, submitter.address)
-      if (trouble !== null) return { ...none, trouble }
       const failure = bundlerFailure(error, submitter.address)
       for (const { index } of bundle) failed.set(index, failure)
       return { ...none, forAll: failure }

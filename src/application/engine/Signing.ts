@@ -12,6 +12,7 @@ import type { SignerError } from "../ports/Signers.js"
 import { type ElementFailure, elementFailure } from "./Elements.js"
 import type { PayerRefusal } from "./Payer.js"
 import type { Ground } from "./Preparation.js"
+import * as Trouble from "./Trouble.js"
 
 /** An op of which only signatures are missing, and who makes them. */
 export interface Unsigned {
@@ -41,7 +42,7 @@ export type Obstacle =
   /** Stands in the way of all of them. */
   | { readonly _tag: "all"; readonly failure: ElementFailure }
   /** The node failed. */
-  | { readonly _tag: "node"; readonly error: ChainRpcError }
+  | { readonly _tag: "node"; readonly trouble: Trouble.Trouble }
 
 const elements = (failed: ReadonlyArray<readonly [number, ElementFailure]>): Obstacle => ({
   _tag: "elements",
@@ -53,7 +54,10 @@ const all = (failure: ElementFailure): Obstacle => ({ _tag: "all", failure })
 const unavailable = ({ message }: SignerError): Obstacle =>
   all(elementFailure("signer_unavailable", "signer unavailable", { reason: message }))
 
-const unkept = ({ message }: Failure): Obstacle => all(elementFailure("execution_failed", message))
+const unkept = (failure: Failure): Obstacle => {
+  const trouble = Trouble.ofFailure(failure)
+  return trouble === null ? all(Trouble.asElement(failure)) : { _tag: "node", trouble }
+}
 
 /** The same for every op: the first failing signer ends it, what payers refuse is gathered. */
 const forEach = <A, B>(
@@ -97,7 +101,9 @@ const aggregated = (
   Effect.gen(function* () {
     if (aggregator === null) return { ops, aggregate: null }
     const ask = (data: Hex.Hex) => chain.call({ from: entryPoint, to: aggregator, data })
-    const node = Effect.mapError((error: ChainRpcError): Obstacle => ({ _tag: "node", error }))
+    const node = Effect.mapError(
+      (error: ChainRpcError): Obstacle => ({ _tag: "node", trouble: Trouble.ofNode(error) })
+    )
     const [each, together] = yield* node(
       Effect.all(
         [

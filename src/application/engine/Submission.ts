@@ -23,6 +23,7 @@ import * as Landings from "./Landings.js"
 import * as Pauses from "./Pauses.js"
 import { AnsweredElsewhere } from "./Requests.js"
 import * as Sending from "./Sending.js"
+import * as Trouble from "./Trouble.js"
 
 /** What a look at the chain made of the elements that are still to be done. */
 export interface Prepared extends Sending.Bounds {
@@ -65,24 +66,9 @@ export interface Outcomes {
   readonly receipts: ReadonlyArray<Receipt>
 }
 
-/** A failure of the whole request, as that of an element once others have been accepted. */
-export const asElement = (failure: Failure): ElementFailure => {
-  const [detail] = failure.details
-  return elementFailure(
-    failure._tag === "Unprocessable" ? failure.code : "execution_failed",
-    detail === undefined ? failure.message : `${failure.message}: ${detail.message}`
-  )
-}
-
 /** The failure of an element because of the one that it depends on. */
 export const dependencyFailed = (on: number): ElementFailure =>
   elementFailure("dependency_failed", `dependency failed: operation ${on}`)
-
-/** The node's failure, if it is one, in the look at the chain that `prepare` takes. */
-const troubleOf = (failure: Failure): Sending.Trouble | null =>
-  failure.code === "invalid_rpc" || failure.code === "node_refused"
-    ? { failure: asElement(failure), unreachable: failure.code === "invalid_rpc" }
-    : null
 
 /** A node that answers with errors is asked so often before a request that was accepted is given up. */
 const maxRefusals = 3
@@ -139,7 +125,7 @@ export const run = <R>(
     let noted = 0
     const calm = { trouble: null, pause: firstPause, refusals: 0 }
     /** What the node did, as long as it does it. */
-    let node: { trouble: Sending.Trouble | null; pause: number; refusals: number } = { ...calm }
+    let node: { trouble: Trouble.Trouble | null; pause: number; refusals: number } = { ...calm }
 
     const fail = (failures: Iterable<readonly [number, ElementFailure]>) => {
       for (const [index, failure] of failures) failed.set(index, failure)
@@ -229,7 +215,7 @@ export const run = <R>(
      * The node failed, and nothing is on its way: the same again after a pause, until the request's time is over. It ends
      * with all open elements given up at the latest.
      */
-    const endure = (met: Sending.Trouble) =>
+    const endure = (met: Trouble.Trouble) =>
       Effect.gen(function* () {
         const left = deadline - (yield* Clock.currentTimeMillis)
         node.trouble = met
@@ -243,9 +229,9 @@ export const run = <R>(
     const prepare = (elements: ReadonlyArray<number>) =>
       Effect.catchAll(plan.prepare(elements), (failure) => {
         if (!current.accepted()) return Effect.fail(failure)
-        const met = troubleOf(failure)
+        const met = Trouble.ofFailure(failure)
         if (met !== null) return Effect.as(endure(met), null)
-        failLike(elements, asElement(failure))
+        failLike(elements, Trouble.asElement(failure))
         return Effect.as(release, null)
       })
 

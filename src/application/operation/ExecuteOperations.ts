@@ -17,6 +17,7 @@ import type { AnsweredElsewhere } from "../engine/Requests.js"
 import * as Results from "../engine/Results.js"
 import * as Submission from "../engine/Submission.js"
 import * as Submitter from "../engine/Submitter.js"
+import * as Trouble from "../engine/Trouble.js"
 import * as Wallets from "../engine/Wallets.js"
 import type { Failure } from "../Failure.js"
 import type { AbiStore } from "../ports/AbiStore.js"
@@ -127,7 +128,7 @@ const work = (
           if (config === undefined) continue
           const consent = Consent.bySigners(config, signers)
           if (Either.isLeft(bounds))
-            failed.set(index, "_tag" in bounds.left ? Submission.asElement(bounds.left) : bounds.left)
+            failed.set(index, "_tag" in bounds.left ? Trouble.asElement(bounds.left) : bounds.left)
           else if (Either.isLeft(consent)) failed.set(index, consent.left)
           else {
             const { validAfter, validUntil } = bounds.right

@@ -29,6 +29,7 @@ import type * as Sending from "../engine/Sending.js"
 import * as ServiceSubmission from "../engine/ServiceSubmission.js"
 import * as Submission from "../engine/Submission.js"
 import * as Submitter from "../engine/Submitter.js"
+import * as Trouble from "../engine/Trouble.js"
 import { type Failure, invalid } from "../Failure.js"
 import type { AbiStore } from "../ports/AbiStore.js"
 import type { Bundler, OpOutcome } from "../ports/Bundler.js"
@@ -193,7 +194,7 @@ const submit = (
           if (Either.isLeft(bounds)) {
             if (!("_tag" in bounds.left)) failed.set(each.index, bounds.left)
             // Its time was up only after the request was accepted.
-            else if (current.accepted()) failed.set(each.index, Submission.asElement(bounds.left))
+            else if (current.accepted()) failed.set(each.index, Trouble.asElement(bounds.left))
             else return yield* Effect.fail(bounds.left)
             continue
           }
