@@ -1,6 +1,7 @@
 import { Contract, dataSlice } from "ethers"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import * as PlaygroundLink from "../../../src/hosts/cli/PlaygroundLink.js"
+import * as Accessibility from "../../support/browser/Accessibility.js"
 import * as Browser from "../../support/browser/Browser.js"
 import * as DevService from "../../support/http/DevService.js"
 
@@ -108,12 +109,66 @@ describe("A passkey in a browser", () => {
       .locator("summary")
       .click()
     await picture("3-transfer")
-    await page.emulateMedia({ colorScheme: "dark" })
-    await picture("4-dark")
-    await page.setViewportSize({ width: 360, height: 740 })
-    await picture("5-narrow")
+  })
+
+  test("is used on a page that is for everybody: named, labelled, in contrast, in both schemes and on a phone", async () => {
+    const { page, picture } = browser
+    for (const colorScheme of ["light", "dark"] as const)
+      for (const width of [1024, 360]) {
+        await page.emulateMedia({ colorScheme })
+        await page.setViewportSize({ width, height: 800 })
+        expect(await Accessibility.breaches(page)).toEqual([])
+        await picture(`4-${colorScheme}-${width}`)
+      }
     await page.emulateMedia({ colorScheme: "light" })
     await page.setViewportSize({ width: 1024, height: 900 })
+  })
+
+  test("would not be, and the check would tell", async () => {
+    const { page } = browser
+    const spoilt = await page.context().newPage()
+    await spoilt.goto(PlaygroundLink.of(service.info))
+    await spoilt.evaluate(`
+      document.querySelector('label[for="rpc"]').remove()
+      document.querySelector("button").textContent = ""
+      document.querySelector("h2").style.color = "#999"
+      document.querySelector("main").append(document.createElement("h4"))
+      document.querySelector("h4").textContent = "deep"
+    `)
+    const found = (await Accessibility.breaches(spoilt)).map((breach) => breach.replace(/:.*$/s, ""))
+    expect(found.sort()).toEqual([
+      "contrast 2.8",
+      "heading skips a level",
+      "no label",
+      "no name",
+      "smaller than 24 pixels"
+    ])
+    await spoilt.close()
+  })
+
+  test("is used by keyboard alone, from top to bottom, and the focus shows", async () => {
+    const path = await Accessibility.walk(browser.page, 18)
+    expect(path.map(({ name }) => name)).toEqual([
+      "Skip to the content",
+      "The script",
+      "All endpoints",
+      "apiKey",
+      "rpc",
+      "settings",
+      "name",
+      "Create a passkey",
+      "salt",
+      "Predict the address",
+      "Create the wallet",
+      "token",
+      "recipient",
+      "amount",
+      "Mint the amount to the wallet",
+      "Transfer",
+      "Decoded logs",
+      "POST /read: 200"
+    ])
+    expect(path.filter(({ inView, outlined }) => !(inView && outlined))).toEqual([])
   })
 
   test("signs nothing for a user who is not verified, and the page says so", async () => {

@@ -86,8 +86,7 @@ export const page = `<!DOCTYPE html>
 
 <section aria-labelledby="result-title">
 <h2 id="result-title">Result</h2>
-<p id="status" role="status">Nothing has been asked for yet.</p>
-<div id="result"></div>
+<div id="result"><p>Nothing has been asked for yet.</p></div>
 </section>
 
 <section aria-labelledby="exchange-title">
@@ -95,6 +94,7 @@ export const page = `<!DOCTYPE html>
 <p>The newest comes first. The API key goes in the header <code>X-API-Key</code>.</p>
 <div id="exchange"></div>
 </section>
+<p id="status" role="status">Ready.</p>
 </main>
 </body>
 </html>

@@ -206,7 +206,7 @@ const showResult = ({ gasUsed, logs, returnData, status, txHash }, texts) => {
     [texts[status] ?? "Status " + status + ".", ...errors].join(" "),
     [
       list([
-        ["Status", String(status)],
+        ["Status", status + (status === 0 ? " (failed)" : status === 1 ? " (success)" : "")],
         ["Transaction", txHash === "" ? "none" : txHash],
         ["Gas used", String(gasUsed)]
       ]),

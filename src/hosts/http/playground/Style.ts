@@ -13,7 +13,7 @@ label { display: block; margin: .7rem 0 .2rem; font-weight: 600; }
 .hint { margin: .2rem 0 0; font-size: .9rem; }
 input, textarea { width: 100%; padding: .45rem .6rem; color: inherit; background: var(--back); border: 1px solid var(--line); border-radius: .25rem; font: inherit; }
 textarea, .mono, code, pre, td.args { font-family: ui-monospace, monospace; font-size: .9rem; }
-textarea { min-height: 8rem; resize: vertical; }
+textarea { min-height: 12rem; resize: vertical; }
 .actions { display: flex; flex-wrap: wrap; gap: .7rem; margin: 1rem 0 .4rem; }
 button { padding: .5rem 1.1rem; color: var(--on-link); background: var(--link); border: 1px solid var(--link); border-radius: .25rem; font: inherit; font-weight: 600; cursor: pointer; }
 button.second { color: var(--link); background: var(--back); }
@@ -24,13 +24,16 @@ button[aria-disabled="true"] { cursor: progress; opacity: .75; }
 dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .3rem 1rem; margin: .8rem 0 0; }
 dt { font-weight: 600; }
 dd { margin: 0; overflow-wrap: anywhere; }
-[role="status"] { min-height: 1.6rem; font-weight: 600; }
+html { scroll-padding-bottom: 5rem; }
+[role="status"] { position: sticky; bottom: 0; margin: 1.6rem 0 0; padding: .7rem 1.2rem; font-weight: 600; background: var(--back); border: 1px solid var(--line); border-radius: .4rem; overflow-wrap: anywhere; }
 .good { color: var(--good); }
 .bad { color: var(--bad); }
 .scroll { overflow-x: auto; margin-top: 1rem; }
 table { border-collapse: collapse; width: 100%; }
 caption { text-align: left; font-weight: 600; padding: .3rem 0; }
-th, td { text-align: left; vertical-align: top; padding: .35rem .6rem; border: 1px solid var(--line); overflow-wrap: anywhere; }
+th, td { text-align: left; vertical-align: top; padding: .35rem .6rem; border: 1px solid var(--line); }
+td.args { min-width: 18rem; overflow-wrap: anywhere; }
+tbody th { font-weight: normal; }
 thead th { background: var(--soft); }
 pre { margin: .4rem 0; padding: .7rem .9rem; max-height: 24rem; overflow: auto; white-space: pre-wrap; overflow-wrap: anywhere; background: var(--soft); border: 1px solid var(--line); }
 details { margin: .5rem 0; }
