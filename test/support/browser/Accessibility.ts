@@ -97,6 +97,9 @@ interface Focus {
 export const walk = async (page: Page, steps: number): Promise<ReadonlyArray<Focus>> => {
   const path: Array<Focus> = []
   await page.evaluate("document.querySelector('body > :first-child').focus()")
+  // Browsers show a focus that the keyboard has moved.
+  await page.keyboard.press("Tab")
+  await page.keyboard.press("Shift+Tab")
   for (let step = 0; step < steps; step++) {
     path.push(await page.evaluate<Focus>(focused))
     await page.keyboard.press("Tab")
