@@ -2,8 +2,14 @@ import * as Schema from "effect/Schema"
 import * as WalletCustody from "../domain/wallet/Custody.js"
 import { codeAnnotation } from "./Catalogue.js"
 
-/** A field that may be left out; `null` and `undefined` are no values of it. */
-export const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+/**
+ * A field that may be left out; `null` and `undefined` are no values of it. Left out it means `byDefault`, which the
+ * documentation shows; the use case puts it in.
+ */
+export const optional = <A, I>(schema: Schema.Schema<A, I>, byDefault?: NoInfer<A>) =>
+  Schema.optionalWith(schema, { exact: true }).annotations(
+    byDefault === undefined ? {} : { default: byDefault }
+  )
 
 /** Custody values 0 to 5. */
 export const Custody = WalletCustody.schema.annotations({

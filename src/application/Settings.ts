@@ -14,7 +14,10 @@ export const SignerRef = Schema.Struct({
   })
 }).annotations({ identifier: "Signer" })
 
-const percent = (description: string) => optional(Percent.schema).annotations({ description })
+const percent = (byDefault: number, description: string) =>
+  optional(Percent.schema, Schema.decodeSync(Percent.schema)(byDefault)).annotations({
+    description: `${description} Default ${byDefault}.`
+  })
 
 const address = (description: string) => Address.schema.annotations({ description })
 
@@ -33,9 +36,9 @@ const known = {
   }),
   paymaster: address("Paymaster; used only when named."),
   aggregator: address("Signature aggregator; used only when named."),
-  percentUserOpGasOvershoot: percent("Percent added to call and verification gas. Default 50."),
-  percentTxGasOvershoot: percent("Percent added to the transaction's gas limit. Default 50."),
-  percentTxGasPriceOvershoot: percent("Percent added to the gas price. Default 20."),
+  percentUserOpGasOvershoot: percent(50, "Percent added to call and verification gas."),
+  percentTxGasOvershoot: percent(50, "Percent added to the transaction's gas limit."),
+  percentTxGasPriceOvershoot: percent(20, "Percent added to the gas price."),
   useABI: Schema.Array(Schema.Unknown).annotations({
     description: "Events and errors for decoding, as JSON fragments or human-readable text."
   })
@@ -45,7 +48,7 @@ const fields = {
   rpc: optional(known.rpc),
   entryPoint: optional(known.entryPoint),
   signer: optional(known.signer),
-  cosigners: optional(known.cosigners),
+  cosigners: optional(known.cosigners, []),
   factory: optional(known.factory),
   validator: optional(known.validator),
   beaconAdminAddress: optional(known.beaconAdminAddress),
@@ -55,7 +58,7 @@ const fields = {
   percentUserOpGasOvershoot: known.percentUserOpGasOvershoot,
   percentTxGasOvershoot: known.percentTxGasOvershoot,
   percentTxGasPriceOvershoot: known.percentTxGasPriceOvershoot,
-  useABI: optional(known.useABI)
+  useABI: optional(known.useABI, [])
 }
 
 /** Settings of `/predict`: everything that the formula needs, and no network. */

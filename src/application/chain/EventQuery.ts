@@ -29,7 +29,8 @@ export const Request = Schema.Struct({
   contracts: optional(
     Schema.Array(Address.schema).annotations({
       description: `Contracts whose events are looked for, at most ${maxContracts}. An empty list means every contract.`
-    })
+    }),
+    []
   ),
   eventName: optional(
     Schema.String.annotations({
@@ -47,12 +48,13 @@ export const Request = Schema.Struct({
     Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
       description:
         "By the name of an event's field the value that it must have, or an array of values of which it must have one. One value of an array type is JSON text, or an array inside of the array."
-    })
+    }),
+    {}
   ),
-  fromBlock: optional(BlockText),
-  toBlock: optional(BlockText),
+  fromBlock: optional(BlockText, "latest"),
+  toBlock: optional(BlockText, "latest"),
   rpc: RpcUrl,
-  useABI: optional(Schema.Array(Schema.Unknown))
+  useABI: optional(Schema.Array(Schema.Unknown), [])
 }).annotations({ identifier: "EventQuery" })
 export type Request = typeof Request.Type
 

@@ -21,7 +21,8 @@ export const Request = Schema.Struct({
   useABI: optional(
     Schema.Array(Schema.Unknown).annotations({
       description: "Events and errors for decoding, as JSON fragments or human-readable text."
-    })
+    }),
+    []
   )
 }).annotations({ identifier: "ReceiptRequest" })
 export type Request = typeof Request.Type

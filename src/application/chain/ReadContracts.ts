@@ -26,7 +26,8 @@ const Read = Schema.Struct({
   funcParams: optional(
     Schema.Array(Schema.Unknown).annotations({
       description: "Strings; arrays and tuples as JSON text or JSON arrays. Default []."
-    })
+    }),
+    []
   ),
   returnSignature: Schema.String.annotations({
     description:
@@ -46,7 +47,8 @@ export const Request = Schema.Struct({
   useABI: optional(
     Schema.Array(Schema.Unknown).annotations({
       description: "Errors for decoding, as JSON fragments or human-readable text."
-    })
+    }),
+    []
   )
 }).annotations({ identifier: "ReadRequest" })
 export type Request = typeof Request.Type

@@ -18,10 +18,10 @@ const opFields = {
 }
 
 const windowFields = {
-  validAfter: optional(UnixSeconds).annotations({
+  validAfter: optional(UnixSeconds, 0).annotations({
     description: "First second of the window under which it was signed; 0: no bound."
   }),
-  validUnitl: optional(UnixSeconds).annotations({
+  validUnitl: optional(UnixSeconds, 0).annotations({
     description: "Last second of the window under which it was signed; 0: no bound."
   })
 }

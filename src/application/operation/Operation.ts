@@ -12,12 +12,14 @@ export const Operation = Schema.Struct({
   walletCustody: Custody,
   to: Address.schema.annotations({ description: "Target contract." }),
   funcSignature: FunctionText,
-  funcParams: optional(Schema.Array(Schema.Unknown)).annotations({
+  funcParams: optional(Schema.Array(Schema.Unknown), []).annotations({
     description: "Parameters as strings; arrays and tuples as JSON text or JSON arrays."
   }),
-  value: optional(Uint.schema).annotations({ description: "Wei sent with the call, decimal or 0x hex." }),
-  validAfter: optional(UnixSeconds),
-  validUnitl: optional(UnixSeconds),
+  value: optional(Uint.schema, 0n).annotations({
+    description: "Wei sent with the call, decimal or 0x hex."
+  }),
+  validAfter: optional(UnixSeconds, 0),
+  validUnitl: optional(UnixSeconds, 0),
   dependsOn: optional(Schema.Int)
 }).annotations({ identifier: "Operation" })
 export type Operation = typeof Operation.Type

@@ -33,10 +33,10 @@ export const Request = Schema.Struct({
   funcSignature: optional(FunctionText).annotations({
     description: "Function to call; absent: a plain transfer of value."
   }),
-  funcParams: optional(Schema.Array(Schema.Unknown)).annotations({
+  funcParams: optional(Schema.Array(Schema.Unknown), []).annotations({
     description: "Parameters as strings; arrays and tuples as JSON text or JSON arrays."
   }),
-  value: optional(Uint.schema).annotations({
+  value: optional(Uint.schema, 0n).annotations({
     description: "Wei sent with the transaction, decimal or 0x hex."
   }),
   settings: Settings.ForSigner

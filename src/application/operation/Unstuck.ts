@@ -27,10 +27,10 @@ import { Executed } from "../TransactionResult.js"
 
 export const Request = Schema.Struct({
   settings: Settings.ForSigner,
-  dryRun: optional(Schema.Boolean).annotations({
+  dryRun: optional(Schema.Boolean, false).annotations({
     description: "Only tell what would be replaced, by what, at which price."
   }),
-  fillUnknown: optional(Schema.Boolean).annotations({
+  fillUnknown: optional(Schema.Boolean, false).annotations({
     description:
       "Also replace waiting transactions that the service did not send, by a transfer of nothing to the signer itself. What they pay is not known: where the node finds the transfer too cheap, raise percentTxGasPriceOvershoot."
   })

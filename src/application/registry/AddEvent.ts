@@ -9,7 +9,10 @@ import * as Definition from "./Definition.js"
 
 const Input = Schema.Struct({
   ...Definition.inputFields,
-  indexed: optional(Schema.Boolean.annotations({ description: "Whether it is a topic. Default false." }))
+  indexed: optional(
+    Schema.Boolean.annotations({ description: "Whether it is a topic. Default false." }),
+    false
+  )
 }).annotations({ identifier: "EventInput" })
 
 export const Request = Schema.Struct({
@@ -17,7 +20,7 @@ export const Request = Schema.Struct({
     type: Schema.Literal("event"),
     name: Schema.String,
     inputs: Schema.Array(Input),
-    anonymous: optional(Schema.Boolean)
+    anonymous: optional(Schema.Boolean, false)
   }).annotations({ identifier: "EventAbi" })
 }).annotations({ identifier: "AddEventRequest" })
 export type Request = typeof Request.Type

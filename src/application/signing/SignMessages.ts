@@ -17,11 +17,11 @@ import { SignerRef } from "../Settings.js"
 
 export const Request = Schema.Struct({
   messages: Schema.Array(Schema.String).annotations({ description: "One signature each." }),
-  format: optional(Schema.Literal("rsv", "hex", "compact", "der")).annotations({
+  format: optional(Schema.Literal("rsv", "hex", "compact", "der"), "rsv").annotations({
     description:
       "rsv: an object. hex: r, s and v, 65 bytes. compact: 64 bytes (EIP-2098). der: ASN.1, without v. Default rsv."
   }),
-  hashed: optional(Schema.Boolean).annotations({
+  hashed: optional(Schema.Boolean, false).annotations({
     description: "True: the messages are 32 bytes in hex, signed as they are. Default false."
   }),
   signer: SignerRef,

@@ -36,7 +36,7 @@ export const schema = Schema.Struct({
     description:
       "How many of signers and passkeys together must sign, decimal. Required when custody is 3 or 4; no other custody takes it."
   }),
-  legacyWallet: optional(Schema.Boolean).annotations({
+  legacyWallet: optional(Schema.Boolean, false).annotations({
     description:
       "The address is of the salt alone, without the custody. Afterwards such a wallet is addressed by wallet."
   })

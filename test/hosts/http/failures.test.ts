@@ -204,7 +204,7 @@ describe("a crash", () => {
       )
       const { url } = yield* Effect.orDie(Server.serve(front, { host: "127.0.0.1", port: 0 }))
       const answer = yield* post(url, "/predict", example("predict"))
-      expect(envelope(answer).code).toBe("internal_error")
+      expect(envelope(answer).code).toBe("unavailable")
       expect(answer.text).not.toContain("locked")
     }).pipe(Effect.provide(logged().layer))
   )

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, describe, expect, it } from "vitest"
+import { type Code, catalogue } from "../../../src/application/Catalogue.js"
 import * as Conformance from "../../support/http/Conformance.js"
 import { document, type Exchange, untruths } from "../../support/http/OpenApiDocument.js"
 
@@ -83,8 +84,8 @@ const exchange = (change: Partial<Exchange>): Exchange => ({
   ...change
 })
 
-const error = (code: string, message = "m") =>
-  JSON.stringify({ error: "e", code, requestId: "r", details: [{ path: "", message }] })
+const error = (code: Code, message = "m", text: string = catalogue[code].text) =>
+  JSON.stringify({ error: text, code, requestId: "r", details: [{ path: "", message }] })
 
 describe("an exchange", () => {
   const lies: ReadonlyArray<readonly [string, Partial<Exchange>]> = [
@@ -95,6 +96,7 @@ describe("an exchange", () => {
     ["another content type", { headers: new Headers({ "content-type": "text/plain", "x-request-id": "r" }) }],
     ["a status that is not listed", { status: 418 }],
     ["a code of another status", { status: 400, text: error("internal_error") }],
+    ["a text of its own", { status: 400, text: error("invalid_request", "m", "bad request") }],
     ["an error that is no envelope", { status: 400, text: '{"message":"no"}' }],
     ["429 without Retry-After", { status: 429, text: error("rate_limited") }],
     ["success to a body with a field too many", { sent: '{"accounts":[],"settings":{},"more":1}' }],

@@ -54,6 +54,7 @@ describe("the OpenAPI document", () => {
       type: (value) =>
         ["string", "number", "integer", "boolean", "object", "array", "null"].includes(String(value)),
       description: (value) => typeof value === "string",
+      default: (value) => value !== null,
       properties: (value) => typeof value === "object",
       required: Array.isArray,
       additionalProperties: (value) => typeof value === "boolean" || typeof value === "object",
@@ -144,6 +145,39 @@ describe("the OpenAPI document", () => {
         expect(violations(parameter.schema, parameter.example)).toEqual([])
       }
     }
+  })
+
+  it("tells the defaults of the interface", () => {
+    const defaults = (name: string) =>
+      Object.fromEntries(
+        Object.entries(document.components.schemas[name]?.properties ?? {}).flatMap(([field, schema]) =>
+          "default" in schema ? [[field, schema.default]] : []
+        )
+      )
+    expect(defaults("Settings")).toEqual({
+      cosigners: [],
+      percentUserOpGasOvershoot: "50",
+      percentTxGasOvershoot: "50",
+      percentTxGasPriceOvershoot: "20",
+      useABI: []
+    })
+    expect(defaults("Operation")).toEqual({ funcParams: [], value: "0", validAfter: 0, validUnitl: 0 })
+    expect(defaults("EventQuery")).toEqual({
+      contracts: [],
+      fields: {},
+      fromBlock: "latest",
+      toBlock: "latest",
+      useABI: []
+    })
+    expect(defaults("SignRequest")).toEqual({ format: "rsv", hashed: false })
+    expect(defaults("UnstuckRequest")).toEqual({ dryRun: false, fillUnknown: false })
+    expect(defaults("Account")).toEqual({ legacyWallet: false })
+    const required = (name: string) => document.components.schemas[name]?.required
+    expect(required("Settings")).toEqual(["rpc", "entryPoint"])
+    expect(required("Operation")).toEqual(["walletCustody", "to", "funcSignature"])
+    expect(required("EventQuery")).toEqual(["rpc"])
+    expect(required("SignRequest")).toEqual(["messages", "signer"])
+    expect(required("EncodedOperation")).toEqual(["encodedUserOp", "userOpHash", "walletCustody"])
   })
 
   it("lists for each status exactly the codes that the catalogue has for it", () => {

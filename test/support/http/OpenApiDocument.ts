@@ -2,6 +2,7 @@ import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js"
 import { catalogue } from "../../../src/application/Catalogue.js"
 import { api } from "../../../src/hosts/http/Api.js"
 import * as OpenApi from "../../../src/hosts/http/docs/OpenApi.js"
+import * as Playground from "../../../src/hosts/http/playground/Playground.js"
 
 /** One request and its answer, as they went over the wire. */
 export interface Exchange {
@@ -70,6 +71,16 @@ const refusal = {
   }
 }
 
+/** The text of a refusal begins as the catalogue has it; what one op failed with is in the chain's words. */
+const misworded = (status: number, body: unknown): ReadonlyArray<string> => {
+  const { code, error } = Object(body)
+  if (status === 200 || status === 422 || code === "not_available_yet") return []
+  const { text } = Object(new Map<string, object>(Object.entries(catalogue)).get(code))
+  return String(error).startsWith(text)
+    ? []
+    : [`${status}: the text of ${code} is not the catalogue's: ${error}`]
+}
+
 const answerViolations = (
   { headers, status, text }: Exchange,
   response: OpenApi.Response
@@ -82,7 +93,10 @@ const answerViolations = (
   if (media === undefined) return [`content type ${type} is not in the document`]
   const value = type === "application/json" ? parsed(text) : { value: text }
   if (value === null) return ["the body is not JSON"]
-  return violations(media.schema, value.value).map((broken) => `${status}: ${broken}`)
+  return [
+    ...violations(media.schema, value.value).map((broken) => `${status}: ${broken}`),
+    ...misworded(status, value.value)
+  ]
 }
 
 const resolve = (response: OpenApi.Response | OpenApi.Reference): OpenApi.Response | undefined =>
@@ -125,6 +139,8 @@ export const untruths = (exchange: Exchange): ReadonlyArray<string> => {
   if (operation === undefined) {
     // A preflight is the browser's, and has no operation.
     if (method === "OPTIONS" && status === 200) return []
+    // The playground is no part of the interface.
+    if (Playground.pages.has(path) && status === 200) return []
     if (![400, 401, 404, 405, 429, 503].includes(status)) return [where(`${status}, and no such operation`)]
     return method === "HEAD" ? [] : violations(refusal, parsed(text)?.value).map(where)
   }

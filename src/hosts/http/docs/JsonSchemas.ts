@@ -7,6 +7,7 @@ export interface JsonSchema {
   readonly $ref?: string
   readonly type?: string
   readonly description?: string
+  readonly default?: unknown
   readonly properties?: Readonly<Record<string, JsonSchema>>
   readonly required?: ReadonlyArray<string>
   readonly additionalProperties?: boolean | JsonSchema
