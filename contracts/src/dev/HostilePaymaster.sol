@@ -5,7 +5,7 @@ import {PackedUserOperation} from "@openzeppelin/contracts/interfaces/IERC4337.s
 import {UserOperationV06} from "../Types.sol";
 
 /// @title A paymaster that does its worst, for development chains and tests
-/// @notice The byte behind the fixed fields of paymasterAndData says how.
+/// @notice In one way each, whatever data it is given.
 contract HostilePaymaster {
     /// @notice What it does: nothing bad; revert with a reason; use up all gas; answer much; answer little; refuse the
     /// signature; pay for a time that is over; hand out a huge context; fail in postOp; use up all gas there; pay once for
@@ -27,14 +27,21 @@ contract HostilePaymaster {
     /// @notice A custom error, as paymasters have.
     error NotToday(address wallet);
 
+    Vice private immutable VICE;
+
     mapping(address wallet => bool) private _seen;
+
+    /// @param vice What this one does.
+    constructor(Vice vice) {
+        VICE = vice;
+    }
 
     /// @notice For operations of v0.7 and v0.8.
     function validatePaymasterUserOp(PackedUserOperation calldata userOp, bytes32, uint256)
         external
         returns (bytes memory, uint256)
     {
-        return _validate(userOp.sender, userOp.paymasterAndData, 52);
+        return _validate(userOp.sender);
     }
 
     /// @notice For operations of v0.6.
@@ -42,14 +49,11 @@ contract HostilePaymaster {
         external
         returns (bytes memory, uint256)
     {
-        return _validate(userOp.sender, userOp.paymasterAndData, 20);
+        return _validate(userOp.sender);
     }
 
-    function _validate(address wallet, bytes calldata data, uint256 fixedBytes)
-        private
-        returns (bytes memory context, uint256 validationData)
-    {
-        Vice vice = data.length > fixedBytes ? Vice(uint8(data[fixedBytes])) : Vice.None;
+    function _validate(address wallet) private returns (bytes memory context, uint256 validationData) {
+        Vice vice = VICE;
         if (vice == Vice.Revert) revert NotToday(wallet);
         if (vice == Vice.BurnGas) _burn();
         if (vice == Vice.ReturnMuch) {
