@@ -18,7 +18,7 @@ afterAll(() => stack.stop())
 
 const configType = "(uint8,uint8,address[],(bytes32,bytes32)[])"
 const parametersOf = ({ custody, owners, passkeys, threshold }: Config) => [
-  JSON.stringify([custody, threshold, owners, passkeys.map(({ x, y }) => [x, y])])
+  [String(custody), String(threshold), owners, passkeys.map(({ x, y }) => [x, y])]
 ]
 
 /** The wallet tells itself to be configured so. */
