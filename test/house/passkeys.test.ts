@@ -1,0 +1,16 @@
+import { readFileSync } from "node:fs"
+import { describe, expect, it } from "@effect/vitest"
+import { script } from "../../src/hosts/http/playground/Script.js"
+
+const guide = readFileSync(new URL("../../docs/passkeys.md", import.meta.url), "utf8")
+const blocks = [...guide.matchAll(/```js\n([\s\S]*?)```/g)].map(([, code]) => code ?? "")
+
+describe("the guide to passkeys", () => {
+  it("shows code", () => {
+    expect(blocks.length).toBeGreaterThan(3)
+  })
+
+  it.each(blocks)("shows code that is the playground's, which a test runs in a browser: %#", (code) => {
+    expect(script).toContain(code)
+  })
+})
