@@ -6,6 +6,7 @@ import {
   entryPoints,
   entryPointVersions
 } from "../../../src/hosts/cli/deploy/EntryPoints.js"
+import { fundPaymaster } from "../../../src/hosts/cli/deploy/Suite.js"
 import { type Chain, devKey, startChain } from "../../support/suite/Chain.js"
 import { assertion, configOf, ecdsa, indexIn, newPasskey, passkeyProof } from "../../support/suite/Keys.js"
 import { type Conditions, type Config, ledgerKey, mixedProof } from "../../support/suite/Layouts.js"
@@ -20,6 +21,7 @@ import {
   signOp,
   walletAbi
 } from "../../support/suite/Ops.js"
+import { sponsored, withPaymaster } from "../../support/suite/Sponsor.js"
 
 /**
  * Gas of whole handleOps transactions against contracts/gas-snapshot.json. `GAS_SNAPSHOT=write` rewrites the file.
@@ -201,6 +203,31 @@ test("batches, bundles, dependencies and rotation cost what the snapshot says", 
   )
   const rotated = walletAbi.encodeFunctionData("setConfig", [configOf(1, owners.slice(1, 2))])
   measured["v0.7 setConfig ECDSA"] = await wallet.send(execute(wallet.address, rotated))
+})
+
+test("sponsored creations and transfers of wallets without money cost what the snapshot says", async () => {
+  const { chain, conditions } = ground
+  await fundPaymaster(chain.stranger, chain.suite.paymaster, 10n ** 18n)
+  const config = configOf(1, owners.slice(0, 1))
+  const until = { validUntil: conditions.validUntil }
+  for (const version of entryPointVersions) {
+    const pay = async (op: Op, prove: Prove): Promise<number> => {
+      const signed = await signOp(chain, version, withPaymaster(chain, version, op, until), prove, conditions)
+      return gasOf(ground, version, [await sponsored(chain, version, signed)])
+    }
+    const made = await creationOp(chain, version, `gas sponsored ${version}`, config, conditions)
+    measured[`${version} create ECDSA, sponsored`] = await pay(made, (hash) => ecdsa(hash, chain.deployer))
+    await chain.token
+      .connect(chain.stranger)
+      .getFunction("mint")
+      .send(made.sender, 10n ** 18n)
+    const once = async () => {
+      const nonce = await nonceOf(chain, version, made.sender)
+      return pay(newOp(made.sender, { nonce, callData: await transfer(ground) }), single)
+    }
+    await once()
+    measured[`${version} ERC-20 transfer ECDSA, sponsored`] = await once()
+  }
 })
 
 /** How far from the snapshot: what a verification in software costs depends on the signature's bits. */
