@@ -299,8 +299,8 @@ const recordSigned =
   (state: State.State): Service["recordSigned"] =>
   (signed) =>
     step((now) => {
-      const { chainId, maxFeePerGas, maxPriorityFeePerGas, raw, txHash } = signed
-      if (!fits(256, [maxFeePerGas, maxPriorityFeePerGas])) return refuse(outOfRange)
+      const { addedCost, chainId, maxFeePerGas, maxPriorityFeePerGas, raw, txHash } = signed
+      if (!fits(256, [addedCost, maxFeePerGas, maxPriorityFeePerGas])) return refuse(outOfRange)
       const transaction = State.find(state, signed, signed.nonce)
       if (transaction?.state !== "allocated" && transaction?.state !== "signed")
         return refuse("only for a nonce that is handed out and open can bytes be stored")
@@ -312,6 +312,7 @@ const recordSigned =
       }
       if (transaction.versions.has(txHash)) return done
       transaction.versions.set(txHash, { txHash, raw, maxFeePerGas, maxPriorityFeePerGas })
+      transaction.maxCost += addedCost
       transaction.signedAt = now
       const name = State.hashName(chainId, txHash)
       state.byTxHash.set(name, [...(state.byTxHash.get(name) ?? []), transaction])

@@ -60,7 +60,7 @@ export interface Transaction extends Lane {
   /** `free`: handed back; the lane's next work takes it. */
   state: "free" | "allocated" | TransactionRecord["state"]
   readonly access: LaneAccess
-  readonly maxCost: bigint
+  maxCost: bigint
   ops: ReadonlyArray<Op>
   direct: string | null
   readonly versions: Map<Bytes32, TransactionVersion>

@@ -28,6 +28,7 @@ export const sealName = ({ chainId, signer }: Lane, nonce: bigint): string =>
 export interface State {
   readonly state: "free" | "allocated" | TransactionRecord["state"]
   readonly direct: string | null
+  readonly max_cost: string
   readonly tx_hash: string | null
   readonly block_hash: string | null
 }
@@ -39,7 +40,7 @@ export const find = (store: Store.Store, lane: Lane, nonce: bigint) =>
     yield* Store.fits(64, [nonce])
     yield* lockLane(store, lane)
     const [row] = yield* sql<State>`
-      select state, direct, tx_hash, block_hash from transactions where ${at(store, lane, nonce)}`
+      select state, direct, max_cost, tx_hash, block_hash from transactions where ${at(store, lane, nonce)}`
     if (row === undefined) return null
     const ids = yield* sql<{ readonly op_id: Ops.Id }>`
       select op_id from transaction_ops where ${at(store, lane, nonce)}`
@@ -203,7 +204,7 @@ export const recordSigned =
     store.transaction(
       Effect.gen(function* () {
         const { sql } = store
-        yield* Store.fits(256, [signed.maxFeePerGas, signed.maxPriorityFeePerGas])
+        yield* Store.fits(256, [signed.addedCost, signed.maxFeePerGas, signed.maxPriorityFeePerGas])
         const found = yield* find(store, signed, signed.nonce)
         if (found?.row.state !== "allocated" && found?.row.state !== "signed")
           return yield* Store.refuse("only for a nonce that is handed out and open can bytes be stored")
@@ -231,12 +232,16 @@ export const recordSigned =
           })}
           on conflict (chain_id, signer, nonce, tx_hash) do nothing
           returning tx_hash`
-        if (added.length > 0)
-          yield* Ops.move(
-            store,
-            ops.filter((op) => op.state === "accepted" || op.state === "sent"),
-            "sent",
-            signed.txHash
-          )
+        if (added.length === 0) return
+        if (signed.addedCost > 0n)
+          yield* sql`
+            update transactions set max_cost = ${(BigInt(row.max_cost) + signed.addedCost).toString()}
+            where ${at(store, signed, signed.nonce)}`
+        yield* Ops.move(
+          store,
+          ops.filter((op) => op.state === "accepted" || op.state === "sent"),
+          "sent",
+          signed.txHash
+        )
       })
     )

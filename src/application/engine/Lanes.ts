@@ -125,15 +125,17 @@ export const make = (journal: Journal["Type"]): Lanes => {
     })
 
   /** A store that fails may have stored: then the nonce is used, and its bytes must leave. */
-  const store = (record: TransactionRecord, signed: TransactionVersion) =>
-    Effect.catchAll(journal.recordSigned({ ...laneOf(record), nonce: record.nonce, ...signed }), (error) =>
-      Effect.flatMap(
-        Effect.retry(current(record), patience),
-        (stored): Effect.Effect<void, JournalError> =>
-          stored?.versions.some(({ txHash }) => txHash === signed.txHash) === true
-            ? Effect.void
-            : Effect.fail(error)
-      )
+  const store = (record: TransactionRecord, signed: TransactionVersion, addedCost: bigint) =>
+    Effect.catchAll(
+      journal.recordSigned({ ...laneOf(record), nonce: record.nonce, addedCost, ...signed }),
+      (error) =>
+        Effect.flatMap(
+          Effect.retry(current(record), patience),
+          (stored): Effect.Effect<void, JournalError> =>
+            stored?.versions.some(({ txHash }) => txHash === signed.txHash) === true
+              ? Effect.void
+              : Effect.fail(error)
+        )
     )
 
   const sign = (payload: Payload) =>
@@ -177,7 +179,7 @@ export const make = (journal: Journal["Type"]): Lanes => {
         direct,
         mined: null
       }
-      yield* store(record, signed)
+      yield* store(record, signed, 0n)
       return record
     })
 
@@ -193,7 +195,9 @@ export const make = (journal: Journal["Type"]): Lanes => {
         return yield* new LaneDamaged({ message: "the stored bytes are of another nonce" })
       const signature = yield* signer.sign(Transaction.signingDigest(transaction))
       const signed = version(transaction, signature)
-      yield* store(record, signed)
+      const { highest } = standing(record.versions)
+      const raised = BigInts.max(transaction.maxFeePerGas - highest.maxFeePerGas, 0n)
+      yield* store(record, signed, transaction.gasLimit * raised)
       const replaced: TransactionRecord = {
         ...record,
         versions: [...record.versions, signed],

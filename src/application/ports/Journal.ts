@@ -154,6 +154,8 @@ export interface TransactionVersion {
 
 export interface SignedTransaction extends Lane, TransactionVersion {
   readonly nonce: bigint
+  /** Wei by which it may cost more than what was allocated, or than the version before it. */
+  readonly addedCost: bigint
 }
 
 /** What the chain said of one op. */
@@ -348,7 +350,7 @@ export class Journal extends Context.Tag("castellan/Journal")<
     readonly unallocate: (lane: Lane, nonce: bigint) => Effect.Effect<void, JournalError>
     /**
      * Stores signed bytes of an allocated or signed nonce. From here on the transaction counts as perhaps sent, and so do
-     * its ops. A nonce may have several versions; once it is mined, or while it is nobody's, it takes none. The first
+     * its ops. A nonce may have several versions, of which each adds to what it may cost; once it is mined, or while it is nobody's, it takes none. The first
      * one fails also when one of the ops has no hash, was given up since the allocation, or is sent some other way by
      * now, and when the direct request is final or has another signed transaction by now.
      */

@@ -36,12 +36,12 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         }))
         for (const version of versions) {
           yield* TestClock.adjust("1 seconds")
-          yield* journal.recordSigned({ ...Make.lane, nonce, ...version })
+          yield* journal.recordSigned({ ...Make.lane, nonce, addedCost: 0n, ...version })
         }
         yield* TestClock.adjust("1 seconds")
         // Known bytes again are no new version.
         for (const version of versions.slice(0, 1))
-          yield* journal.recordSigned({ ...Make.lane, nonce, ...version })
+          yield* journal.recordSigned({ ...Make.lane, nonce, addedCost: 0n, ...version })
         const record = {
           ...Make.lane,
           nonce,

@@ -187,6 +187,25 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     )
 
     fact(
+      "a replacement holds what it may cost more, once",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const allocate = (maxCost: bigint) =>
+          journal.allocate(Make.allocation("r1", { maxCost, balance: 2n * cost }))
+        yield* allocate(cost)
+        yield* journal.recordSigned(Make.signed(0n))
+        const replacement = Make.signed(0n, { txHash: Make.word(0x2000), addedCost: 7n })
+        yield* journal.recordSigned(replacement)
+        yield* journal.recordSigned(replacement)
+        expect(yield* allocate(cost)).toEqual({ _tag: "insufficientFunds", reserved: cost + 7n })
+        expect(yield* allocate(cost - 7n)).toEqual(allocated(1n))
+        yield* journal.settle(Make.mined(0n), [], true)
+        expect(yield* allocate(2n * cost)).toEqual(allocated(1n))
+        yield* refused(journal.recordSigned(Make.signed(1n, { addedCost: -1n })))
+      })
+    )
+
+    fact(
       "the transaction whose nonce is taken over costs nothing any more",
       Effect.gen(function* () {
         const journal = yield* Journal

@@ -195,20 +195,26 @@ const unallocate = fc.record({ lane, rank }).map(
     }
 )
 
-const recordSigned = fc.record({ lane, rank, version: fc.constantFrom(0n, 0x100n), late: often }).map(
-  ({ lane, late, rank, version }): Command =>
-    (model) => {
-      const out = model.handedOut(lane.signer)
-      const nonce = (late ? out.at(-1) : pick(out, rank))?.nonce ?? BigInt(rank)
-      const transaction = Make.signed(nonce, { ...lane, txHash: Make.word(0x1000n + version + nonce) })
-      return {
-        name: "recordSigned",
-        request: transaction,
-        journal: (journal) => journal.recordSigned(transaction),
-        expected: () => model.recordSigned(transaction)
+const recordSigned = fc
+  .record({ lane, rank, version: fc.constantFrom(0n, 0x100n), late: often, addedCost: wei })
+  .map(
+    ({ addedCost, lane, late, rank, version }): Command =>
+      (model) => {
+        const out = model.handedOut(lane.signer)
+        const nonce = (late ? out.at(-1) : pick(out, rank))?.nonce ?? BigInt(rank)
+        const transaction = Make.signed(nonce, {
+          ...lane,
+          addedCost,
+          txHash: Make.word(0x1000n + version + nonce)
+        })
+        return {
+          name: "recordSigned",
+          request: transaction,
+          journal: (journal) => journal.recordSigned(transaction),
+          expected: () => model.recordSigned(transaction)
+        }
       }
-    }
-)
+  )
 
 const settle = fc
   .record({

@@ -141,6 +141,7 @@ export const signed = (nonce: bigint, over: Partial<SignedTransaction> = {}): Si
   raw: Hex.unsafe("0x02aabb"),
   maxFeePerGas: 30n * 10n ** 9n,
   maxPriorityFeePerGas: 10n ** 9n,
+  addedCost: 0n,
   ...over
 })
 

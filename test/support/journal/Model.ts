@@ -319,6 +319,7 @@ export class Model {
     row.state = "signed"
     if (row.versions.includes(signed.txHash)) return
     row.versions = [...row.versions, signed.txHash]
+    row.cost += signed.addedCost
     for (const op of row.ops.filter((it) => it.state !== "settled"))
       Object.assign(op, { state: "sent", tx: signed.txHash })
   }
