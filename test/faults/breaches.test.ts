@@ -6,7 +6,7 @@ import type { Scenario } from "../support/faults/Scenario.js"
 import * as Seed from "../support/faults/Seed.js"
 import * as World from "../support/faults/World.js"
 
-/** Three executions in calm weather: nothing can go wrong but what the test breaks. */
+/** Executions in calm weather: nothing can go wrong but what the test breaks. */
 const scenario: Scenario = {
   seed: 0,
   signers: 1,
@@ -16,14 +16,15 @@ const scenario: Scenario = {
   settledDepth: 1,
   bumpAfterMillis: 30_000,
   receiptTimeoutMillis: 20_000,
-  requests: (["hit", "hit", "hitAndRevert"] as const).map((deed) => ({
-    at: 0,
-    endpoint: "execute",
-    signer: 0,
-    ops: [{ wallet: 0, deed }],
-    patience: 20_000,
-    twin: false
-  })),
+  requests: [
+    [{ wallet: 0, deed: "hit" as const }],
+    [{ wallet: 0, deed: "hit" as const }],
+    [{ wallet: 0, deed: "hitAndRevert" as const }],
+    [
+      { wallet: 0, deed: "hit" as const },
+      { wallet: 0, deed: "hit" as const, dependsOn: 0 }
+    ]
+  ].map((ops) => ({ at: 0, endpoint: "execute" as const, signer: 0, ops, patience: 20_000, twin: false })),
   script: Fault.none,
   kills: [],
   events: [],
@@ -42,20 +43,23 @@ describe("a judgement", () => {
     build.remove()
   })
 
-  it("finds what was lost, doubled and misreported, and nothing else", async () => {
+  it("finds what was lost, doubled, misreported and orphaned, and nothing else", async () => {
     const ids: Array<string> = []
     const { verdict, works } = await Seed.run(world, build, scenario, async (works) => {
       ids.push(...works.map(({ id }) => id))
-      const [lost, doubled, failed] = ids
-      const slot = keccak256(AbiCoder.defaultAbiCoder().encode(["bytes32", "uint256"], [lost, 0]))
-      await world.send("anvil_setStorageAt", await world.counter.getAddress(), slot, `0x${"00".repeat(32)}`)
+      const [lost, doubled, failed, first] = ids
+      for (const id of [lost, first]) {
+        const slot = keccak256(AbiCoder.defaultAbiCoder().encode(["bytes32", "uint256"], [id, 0]))
+        await world.send("anvil_setStorageAt", await world.counter.getAddress(), slot, `0x${"00".repeat(32)}`)
+      }
       for (const id of [doubled, failed]) await (await world.counter.getFunction("hit")(id)).wait()
     })
-    expect(works).toEqual({ success: 2, failure: 1, nothing: 0 })
+    expect(works).toEqual({ success: 4, failure: 1, nothing: 0 })
     expect(verdict).toEqual({
-      lost: [expect.stringContaining(ids[0] ?? "")],
+      lost: [expect.stringContaining(ids[0] ?? ""), expect.stringContaining(ids[3] ?? "")],
       duplicated: [expect.stringContaining(ids[1] ?? "")],
       misreported: [expect.stringContaining(ids[2] ?? "")],
+      orphaned: [expect.stringContaining(ids[4] ?? "")],
       gaps: [],
       stuck: [],
       breaches: []

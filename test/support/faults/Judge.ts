@@ -12,6 +12,8 @@ export interface Verdict {
   readonly duplicated: ReadonlyArray<string>
   /** Said to have failed, and on the chain all the same: its caller would do it again. */
   readonly misreported: ReadonlyArray<string>
+  /** On the chain, and what it depends on is not. */
+  readonly orphaned: ReadonlyArray<string>
   /** Nonces that nothing fills, on the chain or in the journal. */
   readonly gaps: ReadonlyArray<string>
   /** Requests without an end, and lanes that do not work any more. */
@@ -20,12 +22,13 @@ export interface Verdict {
   readonly breaches: ReadonlyArray<string>
 }
 
-export const kinds = ["lost", "duplicated", "misreported", "gaps", "stuck", "breaches"] as const
+export const kinds = ["lost", "duplicated", "misreported", "orphaned", "gaps", "stuck", "breaches"] as const
 
 export const flawless: Verdict = {
   lost: [],
   duplicated: [],
   misreported: [],
+  orphaned: [],
   gaps: [],
   stuck: [],
   breaches: []
@@ -145,6 +148,7 @@ export const judge = async (
   const repeated = await repeats(setting, asked)
   const all = [...works, ...lanes]
   const counts = await countsOf(setting, all)
+  const countOf = (id: string) => counts[all.findIndex((work) => work.id === id)] ?? 0
   const where = (wrong: (work: Work, count: number) => boolean): ReadonlyArray<string> =>
     all.flatMap((work, index) => {
       const count = counts[index] ?? 0
@@ -154,6 +158,7 @@ export const judge = async (
     lost: where(({ said }, count) => said === "success" && count === 0),
     duplicated: where((_, count) => count > 1),
     misreported: where(({ said }, count) => said === "failure" && count > 0),
+    orphaned: where(({ after }, count) => count > 0 && after !== null && countOf(after) === 0),
     gaps: gaps.flat(),
     stuck: [
       ...where(({ said }) => said === "nothing"),

@@ -28,6 +28,8 @@ export type Deed = "hit" | "hitAndRevert" | "hitIfOpen"
 export interface OpPlan {
   readonly wallet: number
   readonly deed: Deed
+  /** Place in the request of the operation that has to succeed before; none when left out. */
+  readonly dependsOn?: number | null
 }
 
 export interface RequestPlan {
@@ -96,8 +98,17 @@ const ops = (random: Random.Random, signers: number, wallets: number, signer: nu
     return { wallet: signer + signers * random.int(0, own - 1), deed }
   })
 
+/** A third of the operations depend on their neighbour: all of a request look the same way, so that none comes back to itself. */
+const linked = (random: Random.Random, plans: ReadonlyArray<OpPlan>): ReadonlyArray<OpPlan> => {
+  const way = random.pick([-1, 1])
+  return plans.map((plan, place) => {
+    const on = place + way
+    return { ...plan, dependsOn: random.chance(1 / 3) && plans[on] !== undefined ? on : null }
+  })
+}
+
 const requests = (random: Random.Random, signers: number, wallets: number, stormMillis: number) =>
-  Array.from({ length: random.int(4, 10) }, (): RequestPlan => {
+  Array.from({ length: random.int(4, 10) }, (_, index): RequestPlan => {
     const endpoint = random.pick([
       "execute",
       "execute",
@@ -112,7 +123,13 @@ const requests = (random: Random.Random, signers: number, wallets: number, storm
       at: random.int(0, Math.floor(stormMillis / 2)),
       endpoint,
       signer,
-      ops: ops(random, signers, wallets, signer, random.int(1, most)),
+      ops:
+        endpoint === "create"
+          ? ops(random, signers, wallets, signer, random.int(1, most))
+          : linked(
+              random.fork(`dependencies ${index}`),
+              ops(random, signers, wallets, signer, random.int(1, most))
+            ),
       patience: random.chance(0.25) ? random.int(200, 1_500) : 20_000,
       twin: random.chance(0.2)
     }

@@ -151,7 +151,9 @@ export const run = async (
       scenario,
       verdict,
       works: { success: said("success"), failure: said("failure"), nothing: said("nothing") },
-      refused: works.filter((work) => work.said === "failure" && work.deed === "hit").map(({ why }) => why),
+      refused: works
+        .filter((work) => work.said === "failure" && work.deed === "hit" && work.after === null)
+        .map(({ why }) => why),
       faults: node.faults(),
       events: actors.done(),
       deaths: supervisor.deaths(),

@@ -14,6 +14,8 @@ export interface Work {
   readonly kind: "count" | "wallet"
   readonly deed: Deed
   readonly request: number
+  /** Id of the work that has to be done before it; null: none. */
+  readonly after: string | null
   said: Said
   why: string
 }
@@ -80,12 +82,14 @@ export const run = async (setting: Setting, plan: RequestPlan, index: number): P
   const apiKey = tenants[plan.signer]?.key ?? ""
   const settings = settingsOf(setting, plan.signer)
   const to = await world.counter.getAddress()
-  const works = plan.ops.map(({ deed }, place): Work => {
+  const nameOf = (place: number) => hashOf(`${scenario.seed} ${index} ${place}`)
+  const works = plan.ops.map(({ deed, dependsOn = null }, place): Work => {
     const salt = saltsOf(scenario, plan, index)[place]
     const wallet = salt === undefined ? undefined : newcomers.get(salt)
     return {
-      id: wallet ?? hashOf(`${scenario.seed} ${index} ${place}`),
+      id: wallet ?? nameOf(place),
       kind: wallet === undefined ? "count" : "wallet",
+      after: dependsOn === null ? null : nameOf(dependsOn),
       deed,
       request: index,
       said: "nothing",
@@ -116,12 +120,16 @@ export const run = async (setting: Setting, plan: RequestPlan, index: number): P
         )
     return answer
   }
-  const operations = works.map(({ deed, id }, place) => ({
-    salt: salts[plan.ops[place]?.wallet ?? 0],
-    walletCustody: 1,
-    to,
-    ...callOf(deed, gate, id)
-  }))
+  const operations = works.map(({ deed, id }, place) => {
+    const { dependsOn = null, wallet = 0 } = plan.ops[place] ?? {}
+    return {
+      salt: salts[wallet],
+      walletCustody: 1,
+      to,
+      ...callOf(deed, gate, id),
+      ...(dependsOn !== null && { dependsOn })
+    }
+  })
 
   /** The ops of an estimate: it sends nothing, so one without any is asked for again while nodes fail. */
   const estimated = async (body: unknown): Promise<ReadonlyArray<EstimatedOp> | null> => {

@@ -96,6 +96,7 @@ export const configFile = ({ chain }: World, profile: Profile): string =>
         factory: chain.suite.factory,
         sharedFactory: true,
         validator: chain.suite.validator,
+        ledger: chain.suite.ledger,
         beaconAdminAddress: chain.suite.beacon,
         beaconAdminCreationCode: walletProxyCreationCode,
         implementationCodeHash: chain.implementationCodeHash,
