@@ -110,6 +110,8 @@ interface Parts {
 interface Known extends RequestLog.Entry {
   /** Where a request without a valid key is counted; null: it is not. */
   stranger: string | null
+  /** One of many that are alike: it leaves no line in the log. */
+  quiet: boolean
   params: Readonly<Record<string, string>>
   headers: Readonly<Record<string, string>>
 }
@@ -192,6 +194,7 @@ const driver = <H extends Handlers>(
       const route = place === undefined ? undefined : routeOf(place, incoming.method)
       known.stranger = route?.unlimited === true ? null : ClientAddress.of(incoming, trustedProxies)
       if (known.stranger !== null && strangers.refuses(known.stranger, header(incoming, "x-api-key"), now)) {
+        known.quiet = !strangers.firstRefusal(known.stranger)
         known.stranger = null
         return Effect.fail(tooMany(strangers.resetSeconds(now)))
       }
@@ -243,7 +246,8 @@ const driver = <H extends Handlers>(
         millis: 0,
         headers: {},
         params: {},
-        stranger: null
+        stranger: null,
+        quiet: false
       }
       const exit = yield* Effect.exit(Effect.interruptible(respond(incoming, known, began)))
       const problem = Exit.isSuccess(exit) ? null : yield* afterCause(exit.cause, known)
@@ -255,7 +259,7 @@ const driver = <H extends Handlers>(
       known.status = problem === null && Exit.isFailure(exit) ? null : answer.status
       known.code = problem?.code ?? null
       known.millis = (yield* Clock.currentTimeMillis) - began
-      yield* RequestLog.line(known)
+      yield* known.quiet ? RequestLog.figures(known) : RequestLog.line(known)
       return {
         ...answer,
         headers: {

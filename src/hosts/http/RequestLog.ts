@@ -17,7 +17,7 @@ export interface Entry {
 }
 
 /** The figures of an answered request. */
-const measured = ({ code, endpoint, millis, status }: Entry): Effect.Effect<void> => {
+export const figures = ({ code, endpoint, millis, status }: Entry): Effect.Effect<void> => {
   const name = endpoint ?? "other"
   return Effect.zipRight(
     Metric.increment(
@@ -34,7 +34,7 @@ const measured = ({ code, endpoint, millis, status }: Entry): Effect.Effect<void
 /** One line per request, and its figures. */
 export const line = (entry: Entry): Effect.Effect<void> =>
   Effect.zipRight(
-    measured(entry),
+    figures(entry),
     harmless(Effect.logInfo("request"), {
       requestId: entry.requestId,
       accountId: entry.accountId,

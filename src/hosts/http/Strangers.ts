@@ -31,6 +31,7 @@ const touch = <V>(map: Map<string, V>, key: string, value: V, most: number): voi
 export class Strangers {
   private begins = Number.NaN
   private counts = new Map<string, number>()
+  private refused = new Set<string>()
   private readonly known = new Map<string, true>()
 
   constructor(private readonly limits: Limits) {}
@@ -40,6 +41,13 @@ export class Strangers {
     this.enter(now)
     if ((this.counts.get(address) ?? 0) < this.limits.perMinute) return false
     return !this.known.has(beginning(key))
+  }
+
+  /** Whether this is the first refusal of the address in this minute: the only one that is worth a line in a log. */
+  firstRefusal(address: string): boolean {
+    const before = this.refused.has(address)
+    this.refused.add(address)
+    return !before
   }
 
   /** One more request of this address without a valid key. */
@@ -68,5 +76,6 @@ export class Strangers {
     if (begins === this.begins) return
     this.begins = begins
     this.counts = new Map()
+    this.refused = new Set()
   }
 }

@@ -260,9 +260,9 @@ describe("the log", () => {
         yield* Effect.gen(function* () {
           const { url } = yield* start({
             handlers: {
-              execute: (caller, request) => {
+              execute: (caller) => {
                 caller.onChain?.(137n)
-                return handlers.execute(caller, request)
+                return handlers.execute()
               }
             }
           })

@@ -96,7 +96,7 @@ describe("an exchange", () => {
     ["another content type", { headers: new Headers({ "content-type": "text/plain", "x-request-id": "r" }) }],
     ["a status that is not listed", { status: 418 }],
     ["a code of another status", { status: 400, text: error("internal_error") }],
-    ["a text of its own", { status: 400, text: error("invalid_request", "m", "bad request") }],
+    ["a text of its own", { status: 400, text: error("invalid_rpc", "m", "bad request") }],
     ["an error that is no envelope", { status: 400, text: '{"message":"no"}' }],
     ["429 without Retry-After", { status: 429, text: error("rate_limited") }],
     ["success to a body with a field too many", { sent: '{"accounts":[],"settings":{},"more":1}' }],

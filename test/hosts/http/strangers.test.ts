@@ -13,6 +13,7 @@ import type { Front } from "../../../src/hosts/http/Front.js"
 import { Strangers } from "../../../src/hosts/http/Strangers.js"
 import { posts } from "../../support/http/Contract.js"
 import { envelope, head, key, makeFront, parseRaw, raw, start } from "../../support/http/Service.js"
+import * as Log from "../../support/Log.js"
 
 const quiet = Logger.remove(Logger.defaultLogger)
 const ranges = (...texts: ReadonlyArray<string>) =>
@@ -101,6 +102,17 @@ describe("requests without a valid key", () => {
       expect(yield* ask(front, withKey(alike))).toBe(401)
     }).pipe(Effect.provide(quiet))
   )
+
+  it.effect("that are refused leave one line in the log, however many they are", () => {
+    const log = Log.make()
+    return Effect.gen(function* () {
+      const front = yield* makeFront({ front: { strangersPerMinute: 2 } })
+      yield* times(50, front)
+      yield* ask(front, { remoteAddress: "203.0.113.8" })
+      const codes = log.lines.map(({ annotations }) => annotations.code)
+      expect(codes).toEqual(["not_found", "not_found", "rate_limited", "not_found"])
+    }).pipe(Effect.provide(log.layer))
+  })
 
   it.effect("for the health of the service are always answered", () =>
     Effect.gen(function* () {

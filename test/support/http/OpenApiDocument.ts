@@ -71,10 +71,13 @@ const refusal = {
   }
 }
 
+/** Codes of refusals that are worded by case. */
+const worded = new Set(["invalid_request", "not_available_yet"])
+
 /** The text of a refusal begins as the catalogue has it; what one op failed with is in the chain's words. */
 const misworded = (status: number, body: unknown): ReadonlyArray<string> => {
   const { code, error } = Object(body)
-  if (status === 200 || status === 422 || code === "not_available_yet") return []
+  if (status === 200 || status === 422 || worded.has(code)) return []
   const { text } = Object(new Map<string, object>(Object.entries(catalogue)).get(code))
   return String(error).startsWith(text)
     ? []

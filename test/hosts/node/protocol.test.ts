@@ -1,0 +1,148 @@
+import { connect } from "node:net"
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
+import { posts } from "../../support/http/Contract.js"
+import { envelope, head, key, parseRaw, raw, start } from "../../support/http/Service.js"
+
+const quiet = Logger.remove(Logger.defaultLogger)
+const body = JSON.stringify(posts.find(({ name }) => name === "predict")?.example)
+
+/** What a server says to bytes that come one by one, every few milliseconds, until it has had enough. */
+const trickle = (port: number, first: string, bytes: string) =>
+  Effect.async<{ readonly said: string; readonly sent: number }>((resume) => {
+    let said = ""
+    let sent = 0
+    const socket = connect(port, "127.0.0.1", () => socket.write(first))
+    const timer = setInterval(() => {
+      if (socket.writable) socket.write(bytes[sent++ % bytes.length] ?? "x")
+    }, 10)
+    socket.on("data", (chunk) => {
+      said += chunk.toString()
+    })
+    socket.on("error", () => {})
+    socket.on("close", () => {
+      clearInterval(timer)
+      resume(Effect.succeed({ said, sent }))
+    })
+    return Effect.sync(() => {
+      clearInterval(timer)
+      socket.destroy()
+    })
+  })
+
+describe("forms of requests", () => {
+  it.scopedLive("HTTP/1.0 is answered, without a host, and the connection ends unless it is to be kept", () =>
+    Effect.gen(function* () {
+      const { port } = yield* start()
+      const plain = parseRaw(yield* raw(port, ["GET /health/live HTTP/1.0\r\n\r\n"]))
+      expect([plain.status, plain.text, plain.headers.get("connection")]).toEqual([
+        200,
+        '{"status":"live"}',
+        "close"
+      ])
+      const kept = yield* raw(port, [
+        "GET /health/live HTTP/1.0\r\nconnection: keep-alive\r\n\r\n",
+        "GET /nope HTTP/1.0\r\n\r\n"
+      ])
+      expect([...kept.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(["200", "404"])
+      const posted = parseRaw(
+        yield* raw(port, [
+          `POST /predict HTTP/1.0\r\nx-api-key: ${key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+        ])
+      )
+      expect(posted.status).toBe(200)
+    }).pipe(Effect.provide(quiet))
+  )
+
+  it.scopedLive.each([
+    ["GET http://any.host/health/live", 200],
+    ["GET HTTP://ANY.HOST:81/health/live?probe=1", 200],
+    ["GET https://any.host/health/live", 200],
+    ["GET http://any.host", 404],
+    ["GET http://any.host/nope", 404],
+    ["OPTIONS *", 404],
+    ["GET //health/live", 404],
+    ["GET /health/live#part", 404],
+    ["GET /health/%6cive", 404],
+    ["GET /health/./live", 404],
+    ["GET /requests/%", 404],
+    ["GET /requests/a%2fb", 401],
+    ["TRACE /health/live", 405],
+    ["PROPFIND /predict", 405],
+    ["DELETE /predict", 405]
+  ] as const)("%s is answered %i, with a body in the envelope unless it is 200", ([line, status]) =>
+    Effect.gen(function* () {
+      const { port } = yield* start()
+      const answer = parseRaw(yield* raw(port, [`${line} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`]))
+      expect(answer.status).toBe(status)
+      if (status !== 200) expect(envelope(answer).requestId).toBe(answer.headers.get("x-request-id"))
+    }).pipe(Effect.provide(quiet))
+  )
+
+  it.scopedLive("one that wants another protocol gets its answer in this one", () =>
+    Effect.gen(function* () {
+      const { port } = yield* start()
+      for (const upgrade of ["websocket", "h2c"]) {
+        const answer = parseRaw(
+          yield* raw(port, [
+            `GET /health/live HTTP/1.1\r\nhost: x\r\nconnection: close, upgrade\r\nupgrade: ${upgrade}\r\n\r\n`
+          ])
+        )
+        expect([upgrade, answer.status]).toEqual([upgrade, 200])
+      }
+    }).pipe(Effect.provide(quiet))
+  )
+
+  it.scopedLive("HEAD of every page says what GET says, but for the body", () =>
+    Effect.gen(function* () {
+      const { port } = yield* start()
+      const ask = (method: string, path: string) =>
+        Effect.map(
+          raw(port, [`${method} ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`]),
+          parseRaw
+        )
+      for (const path of ["/health/live", "/health/ready", "/openapi.json", "/docs"]) {
+        const [get, bare] = [yield* ask("GET", path), yield* ask("HEAD", path)]
+        expect([path, bare.status, bare.text]).toEqual([path, 200, ""])
+        for (const name of ["content-length", "content-type"])
+          expect(bare.headers.get(name)).toBe(get.headers.get(name))
+      }
+    }).pipe(Effect.provide(quiet))
+  )
+})
+
+describe("connections that waste time", () => {
+  const patience = { headersTimeoutMillis: 300, requestTimeoutMillis: 300 }
+
+  it.scopedLive("one that says nothing is ended", () =>
+    Effect.gen(function* () {
+      const { port } = yield* start({ server: patience })
+      yield* Effect.timeout(raw(port, []), "10 seconds")
+    }).pipe(Effect.provide(quiet))
+  )
+
+  it.scopedLive("one that is idle after its answer is ended", () =>
+    Effect.gen(function* () {
+      const { port } = yield* start({ server: { keepAliveTimeoutMillis: 100 } })
+      const text = yield* Effect.timeout(
+        raw(port, ["GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n"]),
+        "10 seconds"
+      )
+      expect(parseRaw(text).headers.get("connection")).toBe("keep-alive")
+    }).pipe(Effect.provide(quiet))
+  )
+
+  it.scopedLive.each([
+    ["headers", "POST /predict HTTP/1.1\r\nhost: x\r\n", "x-slow: a\r\n"],
+    ["a body", head("/predict", { "content-length": "100000" }), " "],
+    ["chunks", head("/predict", { "transfer-encoding": "chunked" }), "1\r\n \r\n"]
+  ] as const)("one whose %s come byte by byte, without an end, is answered and ended", ([_, first, bytes]) =>
+    Effect.gen(function* () {
+      const { port } = yield* start({ server: patience })
+      const { said, sent } = yield* Effect.timeout(trickle(port, first, bytes), "10 seconds")
+      expect(sent).toBeGreaterThan(5)
+      expect(envelope(parseRaw(said)).details[0]?.message).toBe("the request did not arrive in time")
+    }).pipe(Effect.provide(quiet))
+  )
+})
