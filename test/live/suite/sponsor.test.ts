@@ -1,4 +1,4 @@
-import { concat, Interface, toBeHex } from "ethers"
+import { AbiCoder, concat, Interface, toBeHex } from "ethers"
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { artifact } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import {
@@ -34,6 +34,9 @@ import {
   signOp
 } from "../../support/suite/Ops.js"
 import { sponsored, sponsorship, termsOf, withPaymaster } from "../../support/suite/Sponsor.js"
+import vectors from "../../vectors/sponsorship.json" with { type: "json" }
+
+const published = vectors.vectors
 
 let chain: Chain
 const abi = new Interface(artifact("SponsorPaymaster").abi)
@@ -72,6 +75,11 @@ const sponsoredCreation = async (version: EntryPointVersion, salt: string, confi
   const op = withPaymaster(chain, version, { ...creation, signature: "0x" })
   return sponsored(chain, version, await signOp(chain, version, op, deployerProof))
 }
+
+const structOf = (version: EntryPointVersion): string =>
+  version === "v0.6"
+    ? "(address,uint256,bytes,bytes,uint256,uint256,uint256,uint256,uint256,bytes,bytes)"
+    : "(address,uint256,bytes,bytes,bytes32,uint256,bytes32,bytes,bytes)"
 
 describe.each(entryPointVersions)("the sponsor paymaster on EntryPoint %s", (version) => {
   test.each(custodies)(
@@ -262,11 +270,7 @@ describe.each(entryPointVersions)("the sponsor paymaster on EntryPoint %s", (ver
     })
 
     test("callers that are not the EntryPoint of the version", async () => {
-      const struct =
-        version === "v0.6"
-          ? "(address,uint256,bytes,bytes,uint256,uint256,uint256,uint256,uint256,bytes,bytes)"
-          : "(address,uint256,bytes,bytes,bytes32,uint256,bytes32,bytes,bytes)"
-      const data = abi.encodeFunctionData(`validatePaymasterUserOp(${struct},bytes32,uint256)`, [
+      const data = abi.encodeFunctionData(`validatePaymasterUserOp(${structOf(version)},bytes32,uint256)`, [
         pack(version, await sponsored(chain, version, signed)),
         await hashOf(chain, version, draft),
         0n
@@ -282,6 +286,49 @@ describe.each(entryPointVersions)("the sponsor paymaster on EntryPoint %s", (ver
       )
     })
   })
+})
+
+test("the published vectors are what the sponsor paymaster verifies", async () => {
+  const [
+    {
+      sponsor = "",
+      terms: { paymaster }
+    } = { terms: { paymaster: "" } }
+  ] = published
+  const made = await create(
+    "SponsorPaymaster",
+    [sponsor, chain.factoryOwner.address, ...Object.values(entryPoints)],
+    chain.stranger
+  )
+  const from = await made.getAddress()
+  await chain.provider.send("anvil_setCode", [paymaster, await chain.provider.getCode(from)])
+  for (let slot = 0; slot < 8; slot += 1)
+    await chain.provider.send("anvil_setStorageAt", [
+      paymaster,
+      toBeHex(slot, 32),
+      await chain.provider.getStorage(from, slot)
+    ])
+  const verdictOf = async (each: (typeof published)[number], signature: string): Promise<bigint> => {
+    const version = each.version as EntryPointVersion
+    const op = newOp(chain.stranger.address, { paymasterAndData: each.paymasterAndData, signature })
+    const data = abi.encodeFunctionData(`validatePaymasterUserOp(${structOf(version)},bytes32,uint256)`, [
+      pack(version, op),
+      each.userOpHash,
+      0n
+    ])
+    const answer = await chain.provider.call({ to: paymaster, data, from: entryPoints[version] })
+    const [context, validation] = AbiCoder.defaultAbiCoder().decode(["bytes", "uint256"], answer)
+    expect(context).toBe("0x")
+    return validation
+  }
+  const here = published.filter(({ chainId }) => BigInt(chainId) === chain.chainId)
+  expect(here.map(({ version }) => version)).toEqual(entryPointVersions)
+  for (const each of here) {
+    const window = (BigInt(each.terms.validAfter) << 208n) | (BigInt(each.terms.validUntil) << 160n)
+    expect(await verdictOf(each, each.signature)).toBe(window)
+    expect(await verdictOf(each, each.sponsorSignature)).toBe(window)
+    expect(await verdictOf(each, each.walletSignature)).toBe(window | 1n)
+  }
 })
 
 describe("the sponsor paymaster's owner", () => {
