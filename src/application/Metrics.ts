@@ -1,3 +1,4 @@
+import type * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as MetricBoundaries from "effect/MetricBoundaries"
 
@@ -13,6 +14,15 @@ const gauge = (name: string, description: string) => Metric.gauge(`castellan_${n
 
 const histogram = (name: string, description: string, boundaries: ReadonlyArray<number>) =>
   Metric.histogram(`castellan_${name}`, MetricBoundaries.fromIterable(boundaries), description)
+
+/** One more of a counter with these labels. */
+export const count = (
+  metric: Metric.Metric.Counter<number>,
+  labels: Readonly<Record<string, string>>
+): Effect.Effect<void> =>
+  Metric.increment(
+    Object.entries(labels).reduce((tagged, [name, value]) => Metric.tagged(tagged, name, value), metric)
+  )
 
 const latency = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120]
 

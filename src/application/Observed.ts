@@ -17,11 +17,6 @@ import { type Signer, SignerError, type Signers, type SystemSigners } from "./po
  * transaction in the audit log. A host puts them around its adapters.
  */
 
-const count = (metric: typeof Metrics.requests, labels: Readonly<Record<string, string>>) =>
-  Metric.increment(
-    Object.entries(labels).reduce((tagged, [name, value]) => Metric.tagged(tagged, name, value), metric)
-  )
-
 const inLane = (
   metric: typeof Metrics.lanePending,
   chainId: bigint,
@@ -63,7 +58,7 @@ const signer = (own: Signer, accountId: AccountId | null, record: Recording): Si
         () => new SignerError({ reason: "unavailable", message: "the audit log can not be written" })
       )
       const signature = yield* Effect.tapError(own.sign(digest), ({ reason }) =>
-        count(Metrics.signatureErrors, { signer: own.address, reason })
+        Metrics.count(Metrics.signatureErrors, { signer: own.address, reason })
       )
       const millis = (yield* Clock.currentTimeMillis) - began
       yield* Metric.update(Metric.tagged(Metrics.signatureSeconds, "signer", own.address), millis / 1_000)
@@ -96,7 +91,7 @@ export const chainRpc = (port: ChainRpc["Type"], isOwn: (address: Address) => bo
     if (known !== undefined) return known
     const called = <A, E extends { readonly reason: string }>(method: string, call: Effect.Effect<A, E>) =>
       call.pipe(
-        Effect.tapError(({ reason }) => count(Metrics.rpcErrors, { node, reason })),
+        Effect.tapError(({ reason }) => Metrics.count(Metrics.rpcErrors, { node, reason })),
         Effect.withSpan(`ChainRpc.${method}`, { kind: "client", attributes: { node } })
       )
     const made: ChainClient = {
@@ -190,12 +185,12 @@ export const journal = (port: Journal["Type"], record: Recording): Journal["Type
           ({ message }) => new JournalError({ message: `not stored: ${message}` })
         )
         yield* methods.recordSigned(signed)
-        yield* count(Metrics.transactionsSigned, { chain: signed.chainId.toString() })
+        yield* Metrics.count(Metrics.transactionsSigned, { chain: signed.chainId.toString() })
       }),
     settle: (mined, ops, final) =>
       Effect.tap(methods.settle(mined, ops, final), () =>
         Effect.zipRight(
-          count(Metrics.transactionsMined, {
+          Metrics.count(Metrics.transactionsMined, {
             chain: mined.chainId.toString(),
             outcome: mined.success ? "success" : "reverted"
           }),
@@ -204,7 +199,7 @@ export const journal = (port: Journal["Type"], record: Recording): Journal["Type
       ),
     strand: (lane, nonce) =>
       Effect.tap(methods.strand(lane, nonce), () =>
-        count(Metrics.transactionsMined, { chain: lane.chainId.toString(), outcome: "foreign" })
+        Metrics.count(Metrics.transactionsMined, { chain: lane.chainId.toString(), outcome: "foreign" })
       )
   }
 }

@@ -14,17 +14,14 @@ import type { ChainRpcError } from "../../application/ports/ChainRpc.js"
 import * as Address from "../../domain/evm/Address.js"
 import * as Hex from "../../domain/evm/Hex.js"
 import * as Answers from "./Answers.js"
-import * as Background from "./Background.js"
-import * as Batches from "./Batches.js"
-import * as ChainRpc from "./ChainRpc.js"
+import type * as Batches from "./Batches.js"
 import * as Client from "./Client.js"
-import * as Egress from "./Egress.js"
-import * as Http from "./Http.js"
 import type { RpcError } from "./JsonRpc.js"
+import * as OperatorServices from "./OperatorServices.js"
 import * as Refusal from "./Refusal.js"
 import * as UserOperations from "./UserOperations.js"
 
-export type Options = Pick<ChainRpc.Options, "http" | "retry" | "onExchange">
+export type Options = OperatorServices.Options
 
 type Reason = BundlerRpcError["reason"]
 
@@ -133,40 +130,13 @@ const clientOf = (origin: string, batches: Batches.Batches): BundlerClient => {
 /** The bundlers behind URLs, over HTTP. */
 export const make = (options: Options = {}): Effect.Effect<BundlerRpc["Type"], never, Scope.Scope> =>
   Effect.gen(function* () {
-    const { defaults } = ChainRpc
-    const retry = { ...defaults.retry, ...options.retry }
-    const onExchange = options.onExchange ?? (() => undefined)
-    const http = yield* Http.make(defaults.egress, { ...defaults.http, ...patience, ...options.http })
-    const background = yield* Background.make
-    const clients = new Map<string, BundlerClient>()
-
+    const connect = yield* OperatorServices.make(options, patience, clientOf)
     return {
       connect: (url) =>
-        Either.match(Egress.target(url, "operator", defaults.egress), {
-          onLeft: (reason) =>
-            Effect.fail(
-              new BundlerRpcError({ reason, origin: "", message: "expected an http or https URL" })
-            ),
-          onRight: (target) =>
-            Effect.sync(() => {
-              const client =
-                clients.get(target.href) ??
-                clientOf(
-                  target.origin,
-                  // Bundlers need not understand batches: each call goes alone.
-                  Batches.make({
-                    background,
-                    http,
-                    limits: { ...defaults.batches, batchCalls: 1 },
-                    onExchange,
-                    retry,
-                    target
-                  })
-                )
-              clients.set(target.href, client)
-              return client
-            })
-        })
+        Either.mapLeft(
+          connect(url),
+          (reason) => new BundlerRpcError({ reason, origin: "", message: "expected an http or https URL" })
+        )
     }
   })
 

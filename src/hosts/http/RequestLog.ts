@@ -20,13 +20,7 @@ export interface Entry {
 export const figures = ({ code, endpoint, millis, status }: Entry): Effect.Effect<void> => {
   const name = endpoint ?? "other"
   return Effect.zipRight(
-    Metric.increment(
-      Metrics.requests.pipe(
-        Metric.tagged("endpoint", name),
-        Metric.tagged("status", String(status ?? 0)),
-        Metric.tagged("code", code ?? "")
-      )
-    ),
+    Metrics.count(Metrics.requests, { endpoint: name, status: String(status ?? 0), code: code ?? "" }),
     Metric.update(Metric.tagged(Metrics.requestSeconds, "endpoint", name), millis / 1_000)
   )
 }
