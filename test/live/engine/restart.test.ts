@@ -5,20 +5,34 @@ import * as Effect from "effect/Effect"
 import { id as hashOf } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { Caller } from "../../../src/application/Caller.js"
+import { Engine } from "../../../src/application/engine/Engine.js"
 import type { Failure } from "../../../src/application/Failure.js"
 import * as EstimateGas from "../../../src/application/operation/EstimateGas.js"
 import * as ExecuteEncoded from "../../../src/application/operation/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../src/application/operation/ExecuteOperations.js"
+import * as ExecutePasskey from "../../../src/application/operation/ExecutePasskey.js"
 import type { Operation } from "../../../src/application/operation/Operation.js"
+import * as PasskeyHash from "../../../src/application/operation/PasskeyHash.js"
 import * as TransactSigner from "../../../src/application/operation/TransactSigner.js"
 import { Journal, type RequestRecord } from "../../../src/application/ports/Journal.js"
 import * as Recovery from "../../../src/application/Recovery.js"
 import * as CreateWallets from "../../../src/application/wallet/CreateWallets.js"
 import * as Hex from "../../../src/domain/evm/Hex.js"
+import * as Authenticator from "../../support/custody/Authenticator.js"
+import * as Journey from "../../support/custody/Journey.js"
 import * as Power from "../../support/stack/Power.js"
-import { Address, type LifeOptions, type Ports, type Stack, startStack } from "../../support/stack/Stack.js"
+import {
+  Address,
+  keyOf,
+  type LifeOptions,
+  type Ports,
+  type Stack,
+  startStack
+} from "../../support/stack/Stack.js"
 
 const ether = 10n ** 18n
+
+const phone = Authenticator.make()
 
 let stack: Stack
 let folder: string
@@ -29,6 +43,11 @@ beforeAll(async () => {
   stack = await startStack({ profile: { caps: { ...caps, transactionGas: 1_200_000n } } })
   counter = Address.unsafe(await stack.counter.getAddress())
   await stack.create("one", "two")
+  await Journey.make(stack, "v0.7").created({
+    salt: "phone",
+    walletCustody: 5,
+    passkeyPubKey: [phone.spki.toString("base64")]
+  })
 })
 afterAll(async () => {
   await stack.stop()
@@ -55,6 +74,8 @@ interface Task {
   readonly done: () => Promise<ReadonlyArray<number>>
   /** Fewest transactions that it takes. */
   readonly transactions?: number
+  /** The EOA that sends them; left out: the signer's. */
+  readonly sender?: string
 }
 
 const execute = (...operations: ReadonlyArray<Operation>) => ({
@@ -119,6 +140,46 @@ const tasks: Readonly<Record<string, (name: string) => Promise<Task>>> = {
       done: async () => [await countOf(id)]
     }
   },
+  "/executeEncoded by the service's own EOA": async (name) => {
+    const id = hashOf(name)
+    const { rpc, entryPoint } = stack.settings
+    const settings = { rpc, entryPoint }
+    const { userOps } = await stack.ask(
+      EstimateGas.run(stack.caller(), { operations: [hit("two", id)], settings })
+    )
+    const operations = userOps.map((op) => ({
+      encodedUserOp: Hex.unsafe(op.encodedUserOp),
+      userOpHash: Hex.unsafe32(op.userOpHash),
+      walletCustody: 1 as const,
+      signature: Hex.unsafe(stack.signer.signingKey.sign(op.signingHash).serialized)
+    }))
+    return {
+      run: (caller) => ExecuteEncoded.run(caller, { operations, settings }),
+      done: async () => [await countOf(id)],
+      sender: keyOf(2).address
+    }
+  },
+  "/executePasskey": async (name) => {
+    const id = hashOf(name)
+    const { rpc, entryPoint } = stack.settings
+    const settings = { rpc, entryPoint }
+    const { results } = await stack.ask(
+      PasskeyHash.run(stack.caller(), {
+        operations: [{ ...hit("phone", id), walletCustody: 5 }],
+        settings
+      })
+    )
+    const operations = results.map((op) => ({
+      encodedUserOp: Hex.unsafe(String(op.encodedUserOp)),
+      userOpHash: Hex.unsafe32(String(op.userOpHash)),
+      validationData: phone.get(String(op.signingHash))
+    }))
+    return {
+      run: (caller) => ExecutePasskey.run(caller, { operations, settings }),
+      done: async () => [await countOf(id)],
+      sender: keyOf(2).address
+    }
+  },
   "/transactSigner": async (name) => {
     const id = hashOf(name)
     const { rpc, signer } = stack.settings
@@ -134,6 +195,12 @@ const tasks: Readonly<Record<string, (name: string) => Promise<Task>>> = {
     }
   }
 }
+
+const sentBy = ({ sender = stack.signer.address }: Task): Promise<number> =>
+  stack.provider.getTransactionCount(sender)
+
+/** What is set aside of the account's money. */
+const held = Effect.flatMap(Engine, ({ budgets }) => Effect.orDie(budgets.open(BigInt(stack.anvil.chainId))))
 
 const pending = async (): Promise<number> => Number((await stack.provider.send("txpool_status", [])).pending)
 
@@ -159,11 +226,12 @@ const secondLife = async (task: Task, requestId: string, life: LifeOptions, befo
     expect(stored.answer.status).toBe(1)
     expect(await task.done()).toEqual((await task.done()).map(() => 1))
     expect(await pending()).toBe(0)
-    const mined = await stack.provider.getTransactionCount(stack.signer.address)
+    const mined = await sentBy(task)
     expect(mined - before).toBe(stored.answer.txHashes.length)
     expect(stored.answer.txHashes.length).toBeGreaterThanOrEqual(task.transactions ?? 1)
     expect(record?.ops.every(({ state }) => state === "settled")).toBe(true)
     expect(await runtime.runPromise(Effect.flatMap(Journal, (journal) => journal.open))).toEqual([])
+    await expect.poll(() => runtime.runPromise(held), { timeout: 5_000 }).toEqual([])
     const next = hashOf(`next of ${requestId}`)
     await runtime.runPromise(execute(hit("one", next)).run(stack.caller()))
     expect(await countOf(next)).toBe(1)
@@ -192,7 +260,7 @@ describe.each(Object.keys(tasks))("%s", (endpoint) => {
   it.each(spots)("goes on to its answer, done once, when the power fails once it %s", async (_, spot) => {
     const caller = stack.caller()
     const task = await taskOf(`${endpoint} ${spot.step} ${spot.moment}`)
-    const before = await stack.provider.getTransactionCount(stack.signer.address)
+    const before = await sentBy(task)
     const database = freshDatabase()
     const power = Power.make(spot)
     const first = stack.begin({ database, ...power.life })
@@ -205,7 +273,7 @@ describe.each(Object.keys(tasks))("%s", (endpoint) => {
   it("goes on to its answer, done once, when the power fails while its transaction waits", async () => {
     const caller = stack.caller()
     const task = await taskOf(`${endpoint} waiting`)
-    const before = await stack.provider.getTransactionCount(stack.signer.address)
+    const before = await sentBy(task)
     const database = freshDatabase()
     const power = Power.make()
     const first = stack.begin({ database, ...power.life })
@@ -222,7 +290,7 @@ describe.each(Object.keys(tasks))("%s", (endpoint) => {
   it("has the answer that was stored when the power fails behind it", async () => {
     const caller = stack.caller()
     const task = await taskOf(`${endpoint} finished`)
-    const before = await stack.provider.getTransactionCount(stack.signer.address)
+    const before = await sentBy(task)
     const database = freshDatabase()
     const power = Power.make({ step: "finish", moment: "after" })
     const first = stack.begin({ database, ...power.life })
@@ -239,7 +307,7 @@ describe("a power cut during the recovery", () => {
     const caller = stack.caller()
     const id = hashOf("again and again")
     const task: Task = { ...execute(hit("one", id)), done: async () => [await countOf(id)] }
-    const before = await stack.provider.getTransactionCount(stack.signer.address)
+    const before = await sentBy(task)
     const database = freshDatabase()
     const cuts: ReadonlyArray<Power.Spot> = [
       { step: "accept", moment: "after" },
