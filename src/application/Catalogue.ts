@@ -65,6 +65,12 @@ export const catalogue = {
     "A salt is not 1 to 256 UTF-8 bytes of well-formed NFC text without control characters or outer white space.",
     "Normalise the salt to NFC and remove what does not belong."
   ),
+  salt_required: entry(
+    400,
+    "salt is required",
+    "An account of /create has neither salt nor wallet, or its wallet alone, which is not deployed.",
+    "Send the wallet's salt: it tells how to make the wallet, the address does not."
+  ),
   invalid_wallet_custody_type: entry(
     400,
     "invalid wallet custody type",

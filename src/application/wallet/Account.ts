@@ -129,11 +129,7 @@ export const parse = (account: Account, index: number): Either.Either<Parsed, In
     const { walletCustody } = account
     if (salt === "" && wallet === "")
       return yield* Either.left(
-        invalid(
-          "invalid_request",
-          [{ path: `${path}.salt`, message: "salt is required" }],
-          "salt is required"
-        )
+        invalid("salt_required", [{ path: `${path}.salt`, message: "salt is required" }])
       )
     const given = {
       passkeys: passkeyPubKey !== undefined,

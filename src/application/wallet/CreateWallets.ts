@@ -66,11 +66,9 @@ interface Missing {
 
 /** A wallet that is named by its address alone has to exist: its address does not tell how to make it. */
 const saltRequired = ({ index, wallet }: WantedWallets.Wanted): InvalidRequest =>
-  invalid(
-    "invalid_request",
-    [{ path: `accounts[${index}].salt`, message: "salt is required: the wallet is not deployed", wallet }],
-    "salt is required"
-  )
+  invalid("salt_required", [
+    { path: `accounts[${index}].salt`, message: "salt is required: the wallet is not deployed", wallet }
+  ])
 
 export const kind = { endpoint: "/create", Request, Response }
 

@@ -252,7 +252,7 @@ describe("a wallet without a salt", () => {
 
   it.each([0, 1, 2, 3, 4, 5])("of custody %d that is not deployed wants its salt", async (walletCustody) => {
     expect(problems(await create({ wallet, walletCustody }))).toEqual({
-      code: "invalid_request",
+      code: "salt_required",
       error: "salt is required",
       details: ["accounts[0].salt: salt is required: the wallet is not deployed"]
     })
@@ -281,7 +281,7 @@ describe("a wallet without a salt", () => {
 
   it("and without a wallet is nothing", async () => {
     expect(problems(await create({ walletCustody: 1 }))).toEqual({
-      code: "invalid_request",
+      code: "salt_required",
       error: "salt is required",
       details: ["accounts[0].salt: salt is required"]
     })
