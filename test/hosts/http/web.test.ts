@@ -2,6 +2,7 @@ import * as HttpApp from "@effect/platform/HttpApp"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as App from "../../../src/hosts/http/App.js"
+import * as Conformance from "../../support/http/Conformance.js"
 import { posts } from "../../support/http/Contract.js"
 import {
   type Answered,
@@ -21,8 +22,12 @@ const make = (options: StartOptions = {}) =>
     return (path: string, init: RequestInit = {}): Effect.Effect<Answered> =>
       Effect.promise(async () => {
         const headers = { "content-type": "application/json", "x-api-key": key }
-        const response = await handler(new Request(`http://x${path}`, { method: "POST", headers, ...init }))
-        return { status: response.status, headers: response.headers, text: await response.text() }
+        const request = new Request(`http://x${path}`, { method: "POST", headers, ...init })
+        const response = await handler(request)
+        const answer = { status: response.status, headers: response.headers, text: await response.text() }
+        const sent = typeof init.body === "string" ? init.body : null
+        await Conformance.note({ method: request.method, target: path, sent, ...answer })
+        return answer
       })
   })
 
