@@ -221,15 +221,15 @@ describe("operations that depend on others", () => {
 
   it.each([
     ["names no ledger", null, "the network profile names no ledger"],
-    ["names one that is not there", Address.unsafe(`0x${"1e".repeat(20)}`), "there is no ledger at 0x1e"]
+    ["names one that is not there", Address.unsafe(`0x${"1e".repeat(20)}`), "there is no ledger at 0x1E"]
   ])("are 400 with what to do, where the operator %s", async (_, ledger, message) => {
     const other = stack.begin({ profile: { ledger } })
     try {
       const failure = await other.runPromise(
         Effect.flip(execute([hit("one", hashOf("x")), hit("one", hashOf("x"), 0)]))
       )
-      expect(failure).toMatchObject({
-        _tag: "InvalidRequest",
+      expect({ tag: failure._tag, details: "details" in failure ? failure.details : [] }).toEqual({
+        tag: "InvalidRequest",
         details: [{ path: "operations[1].dependsOn", message: expect.stringContaining(message) }]
       })
       const id = fresh("alone")
