@@ -48,7 +48,7 @@ const bobsKeys = { ...suiteKeys, owner: anvilKey(9).address }
  * A service on a chain with two accounts that have everything of their own: a key, a factory, a signer. Both may call
  * a client by the same name.
  */
-export const begin = async (): Promise<TwoTenants> => {
+export const begin = async (config: Readonly<Record<string, unknown>> = {}): Promise<TwoTenants> => {
   const keys = { alice: await issue(), bob: await issue() }
   const eoas = { alice: anvilKey(7), bob: anvilKey(8) }
   const factories = { alice: suiteOf(suiteKeys).factory, bob: suiteOf(bobsKeys).factory }
@@ -57,6 +57,7 @@ export const begin = async (): Promise<TwoTenants> => {
   const service = await start({
     network: { sharedFactory: false, factory: undefined },
     config: {
+      ...config,
       keyPepper: pepper,
       accounts: names.map((id) => ({
         id,
