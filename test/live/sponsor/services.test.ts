@@ -1,4 +1,4 @@
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { Contract, dataSlice, Interface, toQuantity } from "ethers"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
