@@ -104,6 +104,8 @@ export interface Stack {
 export interface Options extends LifeOptions {
   readonly entryPoint?: "v0.6" | "v0.7" | "v0.8"
   readonly blockTime?: number
+  /** Further arguments of the chain. */
+  readonly anvil?: ReadonlyArray<string>
 }
 
 /** What is particular to one life of the service. */
@@ -185,7 +187,7 @@ let requests = 0
 
 /** Anvil with everything deployed, and the application's ports over it; one stack per test file. */
 export const startStack = async (options: Options = {}): Promise<Stack> => {
-  const anvil = await startAnvil()
+  const anvil = await startAnvil({ args: options.anvil ?? [] })
   const provider = new JsonRpcProvider(anvil.url, anvil.chainId, { staticNetwork: true, cacheTimeout: -1 })
   provider.pollingInterval = 20
   const faucet = new NonceManager(keyOf(0).connect(provider))

@@ -1,0 +1,51 @@
+import { id, Wallet } from "ethers"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { entryPointVersions } from "../../../src/hosts/cli/deploy/EntryPoints.js"
+import * as Authenticator from "../../support/custody/Authenticator.js"
+import * as Journey from "../../support/custody/Journey.js"
+import { type Stack, startStack } from "../../support/stack/Stack.js"
+import { assertion, configOf, ecdsa, indexIn } from "../../support/suite/Keys.js"
+import { mixedProof } from "../../support/suite/Layouts.js"
+
+/** Before Osaka there is nothing at 0x100: wallets verify P-256 in Solidity. */
+let stack: Stack
+beforeAll(async () => {
+  stack = await startStack({ anvil: ["--hardfork", "prague"] })
+})
+afterAll(() => stack.stop())
+
+const alice = new Wallet(id("alice"))
+const [phone, tablet] = [Authenticator.make(), Authenticator.make()]
+const passkeyPubKey = [phone, tablet].map(({ spki }) => spki.toString("base64"))
+
+describe.each(entryPointVersions)("on a chain without the P-256 precompile, on EntryPoint %s", (version) => {
+  it("a passkey wallet with no balance executes, and its gas was foreseen", async () => {
+    const journey = Journey.make(stack, version)
+    const wallet = await journey.createdPoor({ salt: `plain ${version}`, walletCustody: 5, passkeyPubKey })
+    const to = Journey.recipient()
+    const op = await journey.hashed(journey.transfer(wallet, to), journey.sponsored)
+    const answer = await stack.ask(journey.executePasskey(op, tablet.get(op.signingHash), journey.sponsored))
+    await journey.transferred(answer, wallet, to)
+    expect(answer.gasUsed).toBeGreaterThan(300_000)
+  })
+
+  it("signers and passkeys together execute", async () => {
+    const journey = Journey.make(stack, version)
+    const config = configOf(4, [alice], [phone.passkey, tablet.passkey], 3)
+    const wallet = await journey.created({
+      salt: `plain mix ${version}`,
+      walletCustody: 4,
+      signers: [alice.address],
+      passkeyPubKey,
+      threshold: "3"
+    })
+    const to = Journey.recipient()
+    const op = await journey.estimated(journey.transfer(wallet, to))
+    const hash = op.signingHash
+    const parts = [phone, tablet].map(({ passkey }) =>
+      assertion(hash, passkey, { index: indexIn(config, passkey) })
+    )
+    const answer = await stack.ask(journey.executeEncoded(op, mixedProof(ecdsa(hash, alice), parts)))
+    await journey.transferred(answer, wallet, to)
+  })
+})
