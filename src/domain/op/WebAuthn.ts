@@ -199,9 +199,12 @@ export const check = (auth: Auth, signingHash: Hex.Bytes32): Either.Either<void,
 export const digest = (auth: Pick<Auth, "authenticatorData" | "clientDataJSON">): Hex.Bytes32 =>
   Hex.unsafe32(sha256(Hex.concat(auth.authenticatorData, Hex.unsafe32(sha256(clientDataOf(auth))))))
 
-/** The position of the key that has made the assertion; null when it is none of these. About 2 ms per key. */
+/** The position of the key that has made the assertion; null when it is none of these. 3 to 6 ms, however many they are. */
 export const signedBy = (auth: Auth, keys: ReadonlyArray<PublicKey>): number | null => {
   const signed = digest(auth)
-  const index = keys.findIndex((key) => P256.verify(key, signed, auth))
+  const [only] = keys
+  if (only !== undefined && keys.length === 1) return P256.verify(only, signed, auth) ? 0 : null
+  const signers = P256.signers(signed, auth)
+  const index = keys.findIndex(({ x, y }) => signers.some((signer) => signer.x === x && signer.y === y))
   return index < 0 ? null : index
 }

@@ -97,6 +97,13 @@ describe("P-256", () => {
         expect(P256.toLow(flipped)).toEqual(P256.toLow(signature))
         if (other !== digest) expect(P256.verify({ x, y }, other, signature)).toBe(false)
         expect(P256.verify({ x, y }, digest, { r: signature.s, s: signature.r })).toBe(false)
+        for (const each of [signature, flipped]) {
+          const signers = P256.signers(digest, each)
+          expect(signers).toContainEqual({ x, y })
+          expect(signers).toHaveLength(2)
+          for (const signer of signers) expect(P256.verify(signer, digest, each)).toBe(true)
+        }
+        expect(P256.signers(other, signature)).not.toContainEqual(other === digest ? null : { x, y })
       }),
       few
     )
@@ -119,6 +126,19 @@ describe("P-256", () => {
           r > 0n && r < P256.order && s > 0n && s < P256.order
         )
       }
+  })
+
+  it("knows the signers of an r so small that their point may lie beyond the order, and none of what is no signature", () => {
+    const digest = word(42n)
+    const has = (x: bigint) => P256.fromPoint(`02${word(x).slice(2)}`) !== null
+    const r =
+      Array.from({ length: 64 }, (_, at) => BigInt(at + 1)).find((each) => has(P256.order + each)) ?? 0n
+    const beyond = { r: word(r), s: word(7n) }
+    const signers = P256.signers(digest, beyond)
+    expect(signers).toHaveLength(has(r) ? 4 : 2)
+    for (const signer of signers) expect(P256.verify(signer, digest, beyond)).toBe(true)
+    for (const none of [0n, P256.order])
+      expect(P256.signers(digest, { r: word(none), s: word(7n) })).toEqual([])
   })
 
   it("takes no signature by what is no key", () => {

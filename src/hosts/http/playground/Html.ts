@@ -17,6 +17,7 @@ export const page = `<!DOCTYPE html>
 <p>A wallet that only your passkey can move, step by step, through the same endpoints as every client. Served in development only. <a href="/playground/script.js">The script</a> uses no library: take from it what you need. <a href="/docs">All endpoints</a>.</p>
 </header>
 <main id="main">
+<noscript><p class="bad">This page does nothing without its script.</p></noscript>
 <p id="notice" class="bad" role="alert"></p>
 
 <section aria-labelledby="service-title">
