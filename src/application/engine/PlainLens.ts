@@ -8,8 +8,10 @@ import * as Words from "../../domain/evm/Words.js"
 import * as Gas from "../../domain/op/Gas.js"
 import type * as GasLens from "../../domain/op/GasLens.js"
 import * as Nonce from "../../domain/op/Nonce.js"
+import * as PaymasterCalls from "../../domain/op/PaymasterCalls.js"
 import * as Deployment from "../../domain/wallet/Deployment.js"
 import type { CallResult, ChainClient, ChainRpcError } from "../ports/ChainRpc.js"
+import * as PlainPaymaster from "./PlainPaymaster.js"
 
 /**
  * What the gas lens tells, from nodes that take no state overrides: `eth_estimateGas` and `eth_call` in the name of the
@@ -29,10 +31,6 @@ const creationValidation = 30_000n
 
 const balanceOf = Keccak.selector("balanceOf(address)")
 const implementationOf = Keccak.selector("implementation()")
-
-/** The calldata of `validateUserOp` with another `missingAccountFunds`, its third word. */
-const withMissing = (validateCall: Hex.Hex, missing: bigint): Hex.Hex =>
-  Hex.unsafe(`${validateCall.slice(0, 138)}${Words.uint(missing)}${validateCall.slice(202)}`)
 
 const word = (data: Hex.Hex): bigint => Words.readUint(Words.read(data), 0)
 
@@ -82,7 +80,12 @@ export const measure = (
 ): Effect.Effect<GasLens.Report, ChainRpcError> =>
   Effect.gen(function* () {
     const { beacon, entryPoint, nonceKeys, probes } = request
-    const senders = [...new Set([...request.wallets, ...probes.map(({ sender }) => sender)])]
+    const senders = [
+      ...new Set([
+        ...request.wallets,
+        ...probes.flatMap(({ paymaster, sender }) => [sender, paymaster?.address ?? sender])
+      ])
+    ]
     const ask = (data: Hex.Hex) => Effect.map(chain.call({ to: entryPoint, data }), ({ data }) => word(data))
     const stateOf = (wallet: Address.Address): Effect.Effect<GasLens.WalletState, ChainRpcError> =>
       Effect.map(
@@ -124,12 +127,13 @@ export const measure = (
     )
     const known = new Map(senders.map((sender, position) => [sender, states[position]]))
 
-    const measureOne = (probe: GasLens.Probe): Effect.Effect<GasLens.Measure, ChainRpcError> =>
+    const measureWallet = (probe: GasLens.Probe): Effect.Effect<GasLens.Measure, ChainRpcError> =>
       Effect.gen(function* () {
-        const { callData, callGas, initCode, nonce, requiredPrefund, sender, verificationGas } = probe
+        const { callData, callGas, initCode, nonce, paymaster, requiredPrefund, sender, verificationGas } =
+          probe
         const { balance = 0n, deposit = 0n, sequences = [] } = known.get(sender) ?? {}
         const sequence = sequences[nonceKeys.indexOf(Nonce.keyOf(nonce))]
-        const owed = BigInts.max(0n, requiredPrefund - deposit)
+        const owed = paymaster === null ? BigInts.max(0n, requiredPrefund - deposit) : 0n
         const creationGas = initCode === Hex.empty ? 0n : creationGasOf(initCode)
         const found = {
           ...nothing,
@@ -140,7 +144,7 @@ export const measure = (
         }
         if (creationGas === null) return { ...found, stage: "creation" as const }
         if (creationGas > 0n) return { ...found, stage: "ok" as const, validationGas: creationValidation }
-        const validate = withMissing(probe.validateCall, owed <= balance ? owed : 0n)
+        const validate = PaymasterCalls.withMissing(probe.validateCall, owed <= balance ? owed : 0n)
         const inName = { from: entryPoint, to: sender }
         const [validated, verdict, called, returned] = yield* Effect.all(
           [
@@ -168,6 +172,24 @@ export const measure = (
           data: returned.data
         }
       })
+
+    const measureOne = (probe: GasLens.Probe): Effect.Effect<GasLens.Measure, ChainRpcError> => {
+      const { paymaster } = probe
+      if (paymaster === null) return measureWallet(probe)
+      const deposit = known.get(paymaster.address)?.deposit ?? 0n
+      return Effect.map(
+        Effect.all(
+          [measureWallet(probe), PlainPaymaster.measure(chain, entryPoint, probe, paymaster, deposit)],
+          {
+            concurrency: "unbounded"
+          }
+        ),
+        ([own, { data, stage, ...approval }]) =>
+          own.stage !== "ok" || stage === "ok"
+            ? { ...own, ...approval }
+            : { ...own, ...approval, stage, data }
+      )
+    }
 
     const [measures, code] = yield* Effect.all(
       [

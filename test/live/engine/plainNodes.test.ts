@@ -63,6 +63,34 @@ describe.each(nodes)("a node without state overrides, which %s", (name, behaviou
     funcParams: [dead, amount]
   })
 
+  it.each(["v0.6", "v0.7", "v0.8"] as const)(
+    "creates and executes for wallets without a coin with a sponsor, on %s",
+    async (version) => {
+      const life = stack.begin({ profile: { rpc: Redacted.make(node.url) } })
+      try {
+        const salt = `sponsored, ${name} ${version}`
+        const paymaster = Address.unsafe(stack.suite.paymaster)
+        await life.runPromise(
+          CreateWallets.run(stack.caller(), {
+            accounts: [{ salt, walletCustody: 1 }],
+            settings: { ...settings(version), paymaster }
+          })
+        )
+        await stack.mint(stack.predict(salt), 10n)
+        const executed = await life.runPromise(
+          ExecuteOperations.run(stack.caller(), {
+            operations: [transfer(salt, "3")],
+            settings: { ...settings(version), paymaster }
+          })
+        )
+        expect(executed).toMatchObject({ status: 1 })
+        expect(await stack.provider.getBalance(stack.predict(salt))).toBe(0n)
+      } finally {
+        await life.dispose()
+      }
+    }
+  )
+
   it.each(["v0.6", "v0.7", "v0.8"] as const)("creates and executes on %s", async (version) => {
     const life = stack.begin({ profile: { rpc: Redacted.make(node.url) } })
     try {
