@@ -91,7 +91,13 @@ describe.each(versions)("limits of sponsored ops on %s", (version) => {
       }
       const measure = completed((await world.measure(version, [await signed(each, draft)]))[0], each.name)
       const bare: Op = { ...draft, paymasterAndData: each.payer.data(version, none) }
-      const op: Op = { ...draft, ...Gas.meteredLimits(version, bare, measure, Percent.zero) }
+      const limited: Op = { ...draft, ...Gas.meteredLimits(version, bare, measure, Percent.zero) }
+      const { callGas, creationGas, paymasterGas, postOpGas, validationGas } = measure
+      const preVerificationGas = Gas.preVerificationGas(await signed(each, limited), {
+        version,
+        measuredGas: creationGas + validationGas + paymasterGas + callGas + postOpGas
+      })
+      const op: Op = { ...limited, preVerificationGas }
       const withPaymaster = (limits: Partial<PaymasterData.Limits>): Op => ({
         ...draft,
         paymasterAndData: each.payer.data(version, { ...ample, ...limits })
@@ -112,6 +118,8 @@ describe.each(versions)("limits of sponsored ops on %s", (version) => {
               withPaymaster({ postOpGasLimit })
             )
       const given = version === "v0.6" ? op.verificationGasLimit : limitsIn(version, op).verificationGasLimit
+      const outcome = await world.submit(version, [await signed(each, op)])
+      expect(outcome.success, each.name).toBe(true)
       rows.push({
         version,
         op: each.name,
@@ -121,15 +129,15 @@ describe.each(versions)("limits of sponsored ops on %s", (version) => {
         "least beside the measure": Number(verification - measure.paymasterGas),
         postOp: Number(measure.postOpGas),
         "true least postOp": Number(postOp),
-        "given postOp": Number(limitsIn(version, op).postOpGasLimit)
+        "given postOp": Number(limitsIn(version, op).postOpGasLimit),
+        "paid beyond the transaction": Number(outcome.paidGas - outcome.usedGas)
       })
-      const outcome = await world.submit(version, [await signed(each, op)])
-      expect(outcome.success, each.name).toBe(true)
     }
     console.table(rows)
     for (const row of rows) {
       expect(row.given, row.op).toBeGreaterThanOrEqual(row["true least"])
       expect(row.given, row.op).toBeLessThanOrEqual(row["true least"] * 1.15)
+      expect(row["paid beyond the transaction"], row.op).toBeGreaterThanOrEqual(0)
       expect(row["given postOp"], row.op).toBeGreaterThanOrEqual(row["true least postOp"])
     }
   })
