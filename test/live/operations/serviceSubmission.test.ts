@@ -10,6 +10,8 @@ import { walletProxyCreationCode } from "../../../src/domain/wallet/WalletProxy.
 import { artifact, initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { deploy } from "../../../src/hosts/cli/deploy/DeterministicDeployer.js"
 import { entryPoints, entryPointVersions } from "../../../src/hosts/cli/deploy/EntryPoints.js"
+import * as Authenticator from "../../support/custody/Authenticator.js"
+import * as Journey from "../../support/custody/Journey.js"
 import { startFaultyNode } from "../../support/stack/FaultyNode.js"
 import * as Handed from "../../support/stack/Handed.js"
 import {
@@ -70,7 +72,7 @@ describe.each(entryPointVersions)("an op of the service's own EOA on EntryPoint 
     async (which) => {
       const handed = Handed.make(stack, Address.unsafe(entryPoints[version]))
       const to = recipient()
-      const [op] = await handed.out(handed.transfer("payer", to))
+      const [op] = await handed.out([handed.transfer("payer", to)])
       if (op === undefined) throw new Error("an op was expected")
       expect(op.bundler).toBe(eoa)
       const [before, count] = [await wei(), await sent()]
@@ -87,10 +89,45 @@ describe.each(entryPointVersions)("an op of the service's own EOA on EntryPoint 
   )
 })
 
+describe.each(entryPointVersions)("a sponsored op of the service's own EOA on EntryPoint %s", (version) => {
+  const phone = Authenticator.make()
+
+  it("lands for a wallet without a wei, and the EOA is no poorer", async () => {
+    const journey = Journey.make(stack, version)
+    const poor = await journey.createdPoor({
+      salt: `poor ${version}`,
+      walletCustody: 5,
+      passkeyPubKey: [phone.spki.toString("base64")]
+    })
+    const to = recipient()
+    const op = await journey.hashed(journey.transfer(poor, to), journey.sponsored)
+    const before = await wei()
+    const answer = await stack.ask(journey.executePasskey(op, phone.get(op.signingHash)))
+    await journey.transferred(answer, poor, to)
+    expect(await wei()).toBeGreaterThanOrEqual(before)
+    expect(await stack.provider.getBalance(poor)).toBe(0n)
+    expect(await figures()).toEqual({ held: 0n, booked: 0n })
+  })
+
+  it("that was changed is not sponsored", async () => {
+    const journey = Journey.make(stack, version)
+    const entryPoint = Address.unsafe(entryPoints[version])
+    const handed = Handed.make(stack, entryPoint)
+    const [op] = await handed.out([handed.transfer("payer", recipient())], journey.sponsored)
+    if (op === undefined) throw new Error("an op was expected")
+    const [before, count] = [await wei(), await sent()]
+    const changed = { op: { ...op.op, callGasLimit: op.op.callGasLimit + 1n } }
+    const failure = await stack.refused(handed.post(changed))
+    expect(failure.code).toBe("not_sponsored")
+    expect([await wei(), await sent()]).toEqual([before, count])
+    expect((await stack.ask(handed.post(op))).status).toBe(1)
+  })
+})
+
 describe("the service's own EOA loses nothing by", () => {
   const handed = () => Handed.make(stack)
   const fresh = async () => {
-    const [op] = await handed().out(handed().transfer("payer", recipient()))
+    const [op] = await handed().out([handed().transfer("payer", recipient())])
     if (op === undefined) throw new Error("an op was expected")
     return op
   }
@@ -245,7 +282,7 @@ describe("the service's own EOA", () => {
 
   it("has no more ops of one account under way than the profile says", async () => {
     const ops = await handed().out(
-      ...["1", "2", "3"].map((amount) => handed().transfer("payer", recipient(), amount))
+      ["1", "2", "3"].map((amount) => handed().transfer("payer", recipient(), amount))
     )
     const before = await wei()
     await during({ profile: { serviceSubmission: { dailyLoss: ether, maxInFlight: 2 } } }, async (other) => {
@@ -288,7 +325,7 @@ describe("the service's own EOA", () => {
     })
     try {
       const to = recipient()
-      const [op] = await handed().out(handed().transfer("payer", to))
+      const [op] = await handed().out([handed().transfer("payer", to)])
       if (op === undefined) throw new Error("an op was expected")
       const before = await wei()
       expect((await stack.ask(handed().post(op, { settings: { rpc: node.url } }))).status).toBe(1)
@@ -316,7 +353,7 @@ describe("the service's own EOA", () => {
     })
     const drained = async (other: Stack) => {
       await stack.fund(String(poor), ether)
-      const [op] = await handed().out(handed().transfer("poor", recipient()))
+      const [op] = await handed().out([handed().transfer("poor", recipient())])
       if (op === undefined) throw new Error("an op was expected")
       return other.ask(Effect.either(handed().post(op)))
     }

@@ -55,8 +55,10 @@ export const make = (stack: Stack, entryPoint: Address.Address = stack.settings.
       funcSignature: "transfer(address,uint256)",
       funcParams: [to, amount]
     }),
-    out: async (...operations: ReadonlyArray<Operation>): Promise<ReadonlyArray<Handed>> => {
-      const { error, userOps } = await stack.ask(EstimateGas.run(stack.caller(), { operations, settings }))
+    out: async (operations: ReadonlyArray<Operation>, more: object = {}): Promise<ReadonlyArray<Handed>> => {
+      const { error, userOps } = await stack.ask(
+        EstimateGas.run(stack.caller(), { operations, settings: { ...settings, ...more } })
+      )
       if (error !== null) throw new Error(error)
       return userOps.map(({ bundler, encodedUserOp, signingHash, userOpHash }) => ({
         op: Either.getOrThrow(UserOperation.decode(version, Hex.unsafe(encodedUserOp))),
