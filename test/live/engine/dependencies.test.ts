@@ -3,7 +3,9 @@ import { id as hashOf, Interface } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as ExecuteOperations from "../../../src/application/operation/ExecuteOperations.js"
 import type { Operation } from "../../../src/application/operation/Operation.js"
+import * as CreateWallets from "../../../src/application/wallet/CreateWallets.js"
 import { entryPoints, entryPointVersions } from "../../../src/hosts/cli/deploy/EntryPoints.js"
+import { sponsored } from "../../support/stack/Sponsored.js"
 import { Address, keyOf, type Stack, startStack } from "../../support/stack/Stack.js"
 
 const ether = 10n ** 18n
@@ -180,6 +182,20 @@ describe("operations that depend on others", () => {
     const result = await stack.ask(execute([hit("one", a), fail("two", 0), hit("one", b, 1)]))
     expect(errors(result)).toEqual([null, "no", "dependency failed: operation 1"])
     expect(await counted(result.txHash)).toEqual([a])
+  })
+
+  it("may be paid for by the operator, each for itself", async () => {
+    const sponsor = await sponsored(stack)
+    const accounts = ["poor", "poorer"].map((salt) => ({ salt, walletCustody: 1 as const }))
+    const { settings } = sponsor
+    await stack.ask(CreateWallets.run(stack.caller(), { accounts, settings }))
+    const [a, b, c] = [fresh("a"), fresh("b"), fresh("c")]
+    const result = await stack.ask(
+      execute([hit("poorer", b, 1), hit("poor", a), fail("poor"), hit("poorer", c, 2)], settings)
+    )
+    expect(errors(result)).toEqual([null, null, "no", "dependency failed: operation 2"])
+    expect(await counted(result.txHash)).toEqual([a, b])
+    expect(await stack.provider.getBalance(stack.predict("poorer"))).toBe(0n)
   })
 
   it("fail with one whose wallet can not act, and with one that it has no money for", async () => {
