@@ -23,6 +23,10 @@ export interface JsonOp {
   readonly preVerificationGas: string
   readonly maxFeePerGas: string
   readonly maxPriorityFeePerGas: string
+  readonly paymaster?: string
+  readonly paymasterVerificationGasLimit?: string
+  readonly paymasterPostOpGasLimit?: string
+  readonly paymasterData?: string
   readonly signature: string
 }
 
@@ -75,7 +79,15 @@ const pack = (op: JsonOp) => ({
   initCode: op.factory === undefined ? "0x" : concat([op.factory, op.factoryData ?? "0x"]),
   accountGasLimits: concat([half(op.verificationGasLimit), half(op.callGasLimit)]),
   gasFees: concat([half(op.maxPriorityFeePerGas), half(op.maxFeePerGas)]),
-  paymasterAndData: "0x"
+  paymasterAndData:
+    op.paymaster === undefined
+      ? "0x"
+      : concat([
+          op.paymaster,
+          half(op.paymasterVerificationGasLimit ?? "0x0"),
+          half(op.paymasterPostOpGasLimit ?? "0x0"),
+          op.paymasterData ?? "0x"
+        ])
 })
 
 class Refused extends Error {

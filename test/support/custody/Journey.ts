@@ -132,9 +132,10 @@ export const make = (stack: Stack, version: EntryPointVersion) => {
       const { results, status } = await stack.ask(
         PasskeyHash.run(stack.caller(), { operations: [operation], settings: { ...ownless, ...more } })
       )
-      const { encodedUserOp = "", error, signingHash = "", userOpHash = "" } = results[0] ?? {}
+      const { bundler, encodedUserOp, error, signingHash, userOpHash } = results[0] ?? {}
       expect({ error, status }).toEqual({ error: null, status: 0 })
       return {
+        bundler,
         encodedUserOp: String(encodedUserOp),
         signingHash: String(signingHash),
         userOpHash: String(userOpHash)
