@@ -15,6 +15,7 @@ import * as Salt from "../../src/domain/wallet/Salt.js"
 import * as WalletAddress from "../../src/domain/wallet/WalletAddress.js"
 import * as WalletConfig from "../../src/domain/wallet/WalletConfig.js"
 import { walletProxyCreationCode } from "../../src/domain/wallet/WalletProxy.generated.js"
+import { ecdsaSigners } from "../support/suite/Signers.js"
 
 const Config = Schema.Struct({
   custody: Custody.storedSchema,
@@ -91,7 +92,7 @@ describe("The published test vectors hold in the domain:", () => {
   )("Deploy digest $digest", ({ chainId, factory, deploy, config, digest, deployer, authorization }) => {
     expect(WalletConfig.configHash(config)).toBe(deploy.configHash)
     expect(Deployment.digest({ chainId: BigInt(chainId), factory }, { ...deploy, config })).toBe(digest)
-    expect(Proof.ecdsaSigners(digest, authorization)[0]?.[0]).toBe(deployer)
+    expect(ecdsaSigners(digest, authorization)[0]?.[0]).toBe(deployer)
   })
 
   it.each(
@@ -126,7 +127,7 @@ describe("The published test vectors hold in the domain:", () => {
       const signers = Either.match(Proof.normalise(proof), {
         onLeft: (): ReadonlyArray<Address.Address | undefined> => [],
         onRight: (normal) =>
-          Proof.ecdsaSigners(hash, normal).map((pair) => config.owners.find((owner) => pair.includes(owner)))
+          ecdsaSigners(hash, normal).map((pair) => config.owners.find((owner) => pair.includes(owner)))
       })
       const distinct = new Set(signers).size === signers.length && !signers.includes(undefined)
       expect(distinct && signers.length >= config.threshold).toBe(valid)

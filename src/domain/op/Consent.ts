@@ -24,8 +24,12 @@ const verifyEcdsa = (
   ecdsa: Hex.Hex
 ): Either.Either<void, Refusal> => {
   const first = new Map<Address, number>()
-  for (const [index, [raw, personal]] of Proof.ecdsaSigners(signingHash, ecdsa).entries()) {
-    const owner = owners.find((each) => each === raw) ?? owners.find((each) => each === personal)
+  const eip191 = Proof.eip191(signingHash)
+  for (let index = 0; index < Proof.signatures(ecdsa); index++) {
+    const raw = Proof.signer(signingHash, ecdsa, index)
+    const byHash = owners.find((each) => each === raw)
+    const personal = byHash === undefined ? Proof.signer(eip191, ecdsa, index) : null
+    const owner = byHash ?? owners.find((each) => each === personal)
     if (owner === undefined)
       return Either.left(
         invalid(

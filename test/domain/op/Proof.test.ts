@@ -4,6 +4,7 @@ import { concat, getBytes, hashMessage, recoverAddress, SigningKey, Wallet } fro
 import * as fc from "fast-check"
 import * as Hex from "../../../src/domain/evm/Hex.js"
 import * as Proof from "../../../src/domain/op/Proof.js"
+import { ecdsaSigners } from "../../support/suite/Signers.js"
 import { bytes32, hex } from "../generators.js"
 
 const n = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
@@ -50,7 +51,7 @@ describe("Proof", () => {
         expect(message(Proof.normalise(Hex.concat(...parts)))).toBe(
           `signature ${place}: s is in the upper half: only the low form of a signature is accepted`
         )
-        expect(Proof.ecdsaSigners(hash, high)).toEqual([[null, null]])
+        expect(ecdsaSigners(hash, high)).toEqual([[null, null]])
       }),
       few
     )
@@ -93,7 +94,7 @@ describe("Proof", () => {
         const personal = hashMessage(getBytes(hash))
         expect(Proof.eip191(hash)).toBe(personal)
         const proof = Hex.concat(sign(hash, first), sign(personal, second))
-        const [a, b] = Proof.ecdsaSigners(hash, proof)
+        const [a, b] = ecdsaSigners(hash, proof)
         expect(a).toEqual([first.address, recoverAddress(personal, sign(hash, first))])
         expect(b).toEqual([recoverAddress(hash, sign(personal, second)), second.address])
       }),
@@ -102,10 +103,10 @@ describe("Proof", () => {
   })
 
   it("names nobody where a signature recovers to nothing, and fails on no bytes at all", () => {
-    expect(Proof.ecdsaSigners(Hex.unsafe32(`0x${"11".repeat(32)}`), rsv(5n, 1n, 27))).toEqual([[null, null]])
+    expect(ecdsaSigners(Hex.unsafe32(`0x${"11".repeat(32)}`), rsv(5n, 1n, 27))).toEqual([[null, null]])
     fc.assert(
       fc.property(bytes32, hex(200), (hash, proof) => {
-        expect(Proof.ecdsaSigners(hash, proof)).toHaveLength(Math.floor(Hex.size(proof) / 65))
+        expect(ecdsaSigners(hash, proof)).toHaveLength(Math.floor(Hex.size(proof) / 65))
       })
     )
   })
@@ -117,7 +118,7 @@ describe("Proof", () => {
         expect(Proof.normalise(dummy)).toEqual(Either.right(dummy))
         expect(Hex.size(dummy)).toBe(65 * count)
         expect(dummy.slice(2).match(/../g)).not.toContain("00")
-        const signers = Proof.ecdsaSigners(hash, dummy).flat()
+        const signers = ecdsaSigners(hash, dummy).flat()
         expect(signers).not.toContain(null)
         expect(new Set(signers).size).toBe(2 * count)
       }),

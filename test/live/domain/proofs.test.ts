@@ -8,6 +8,7 @@ import * as Keccak from "../../../src/domain/evm/Keccak.js"
 import * as Proof from "../../../src/domain/op/Proof.js"
 import type * as WalletConfig from "../../../src/domain/wallet/WalletConfig.js"
 import { type Chain, devKey, startChain } from "../../support/suite/Chain.js"
+import { ecdsaSigners } from "../../support/suite/Signers.js"
 
 let chain: Chain
 
@@ -87,7 +88,7 @@ describe("A proof", () => {
           const signers = Either.match(normal, {
             onLeft: (): ReadonlyArray<Address.Address | undefined> => [],
             onRight: (proof) =>
-              Proof.ecdsaSigners(hash, proof).map((pair) => owners.find((each) => pair.includes(each)))
+              ecdsaSigners(hash, proof).map((pair) => owners.find((each) => pair.includes(each)))
           })
           const good =
             signers.length >= threshold &&

@@ -1,0 +1,13 @@
+import type * as Address from "../../../src/domain/evm/Address.js"
+import type * as Hex from "../../../src/domain/evm/Hex.js"
+import * as Proof from "../../../src/domain/op/Proof.js"
+
+/** For every signature of a proof, in order, who would have signed the hash itself and who its EIP-191 form. */
+export const ecdsaSigners = (
+  hash: Hex.Bytes32,
+  proof: Hex.Hex
+): ReadonlyArray<readonly [raw: Address.Address | null, personal: Address.Address | null]> =>
+  Array.from({ length: Proof.signatures(proof) }, (_, index) => [
+    Proof.signer(hash, proof, index),
+    Proof.signer(Proof.eip191(hash), proof, index)
+  ])
