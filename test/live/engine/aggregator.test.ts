@@ -1,7 +1,10 @@
 import { type Contract, Interface } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import * as EstimateGas from "../../../src/application/operation/EstimateGas.js"
+import * as ExecuteEncoded from "../../../src/application/operation/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../src/application/operation/ExecuteOperations.js"
 import type { Operation } from "../../../src/application/operation/Operation.js"
+import * as Hex from "../../../src/domain/evm/Hex.js"
 import { entryPoints, entryPointVersions } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { Address, keyOf, type Stack, startStack } from "../../support/stack/Stack.js"
 import { create } from "../../support/suite/Chain.js"
@@ -82,6 +85,34 @@ describe.each(entryPointVersions)("operations of one aggregator, on EntryPoint %
     expect(groups.length).toBe(1)
     expect(groups[0].aggregator).toBe(aggregator)
     expect(groups[0].ops.length).toBe(3)
+  })
+
+  it("that were handed out and signed elsewhere go the same way", async () => {
+    const before = await stack.balanceOf(to)
+    const named = { ...settings(), aggregator }
+    const { error, userOps } = await stack.ask(
+      EstimateGas.run(stack.caller(), {
+        operations: [transfer(first(), "1"), transfer(second(), "1")],
+        settings: named
+      })
+    )
+    expect(error).toBeNull()
+    const result = await stack.ask(
+      ExecuteEncoded.run(stack.caller(), {
+        operations: userOps.map(({ encodedUserOp, signingHash, userOpHash }) => ({
+          encodedUserOp: Hex.unsafe(encodedUserOp),
+          userOpHash: Hex.unsafe32(userOpHash),
+          walletCustody: 1,
+          signature: Hex.unsafe(stack.signer.signingKey.sign(signingHash).serialized)
+        })),
+        settings: named
+      })
+    )
+    expect(result).toMatchObject({ status: 1, txHashes: [result.txHash] })
+    expect((await stack.balanceOf(to)) - before).toBe(2n)
+    const transaction = await stack.provider.getTransaction(result.txHash)
+    const [groups] = handling.decodeFunctionData("handleAggregatedOps", transaction?.data ?? "0x")
+    expect([groups.length, groups[0].aggregator, groups[0].ops.length]).toEqual([1, aggregator, 2])
   })
 
   it("of requests at once never share a transaction with others", async () => {
