@@ -139,7 +139,7 @@ const watchHandover = (handover: Handover): Effect.Effect<void, never, ChainRpc 
       bundler,
       handover,
       offer: { version, entryPoint: space.entryPoint, op: op.right },
-      validUntil: RemoteBundler.validUntilOf(op.right)
+      validUntil: RemoteBundler.validUntilOf(version, op.right)
     })
     // Not at once: the process that gave it away may be waiting for the answer.
     yield* hands.offered(entry, true)

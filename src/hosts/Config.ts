@@ -179,7 +179,8 @@ export const fromText = (
           located(network, `accounts[${account}].networks[${index}]`)
         )
       })),
-      development: file.profile === "development"
+      development: file.profile === "development",
+      sponsors: file.systemKeys?.sponsor !== undefined
     })
     problems.push(...profiles.problems)
     const abi = Either.getOrElse(UseAbi.parse(file.abi ?? []), ({ index, message }) => {

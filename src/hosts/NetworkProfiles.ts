@@ -1,4 +1,4 @@
-import type * as Redacted from "effect/Redacted"
+import * as Redacted from "effect/Redacted"
 import type { AccountId } from "../application/ports/Accounts.js"
 import type { NetworkProfile } from "../application/ports/Networks.js"
 import type { Address } from "../domain/evm/Address.js"
@@ -34,6 +34,8 @@ export interface Input {
     readonly networks: ReadonlyArray<Located<AccountNetwork>>
   }>
   readonly development: boolean
+  /** Whether a key signs for the operator's own paymasters. */
+  readonly sponsors: boolean
 }
 
 export interface Output {
@@ -149,12 +151,38 @@ export const overridden = (
   }
 }
 
+/** What is wrong with who shall pay for ops: a key or a node that is missing, or two words about one paymaster. */
+const paymentProblems = (
+  { network, path, paymasters }: Located<AccountNetwork>,
+  { paymasterServices, rpc, sponsor }: NetworkProfile,
+  sponsors: boolean
+): ReadonlyArray<Problem> => {
+  const problems: Array<Problem> = []
+  if (network.sponsor != null && !sponsors)
+    problems.push({ path: `${path}.sponsor`, message: "systemKeys.sponsor is missing: nobody signs for it" })
+  if (network.sponsor != null && rpc === null)
+    problems.push({ path: `${path}.sponsor`, message: "the chain has no rpc of the operator's own" })
+  for (const [index, { address }] of (network.paymasters ?? []).entries()) {
+    const at = `${path}.paymasters[${index}]`
+    if (paymasterServices.findIndex(({ paymaster }) => paymaster === address) !== index)
+      problems.push({ path: `${at}.address`, message: `${address} is listed twice` })
+    if (address === sponsor?.paymaster)
+      problems.push({ path: `${at}.address`, message: `${address} is the sponsor's, which needs no service` })
+    const url = paymasters[index]
+    // One that could not be read is a problem already.
+    const text = url === undefined ? "" : Redacted.value(url)
+    if (text !== "" && !/^https?:\/\//i.test(text))
+      problems.push({ path: `${at}.url`, message: "expected an http or https URL" })
+  }
+  return problems
+}
+
 /**
  * The network profiles of a configuration. A wallet's address does not bind its owner, so whoever deploys through a
  * factory may take any funded, undeployed address of it: two accounts with one factory are a problem, unless the
  * factory is shared by name (development).
  */
-export const make = ({ accounts, development, networks }: Input): Output => {
+export const make = ({ accounts, development, networks, sponsors }: Input): Output => {
   const problems: Array<Problem> = []
   const profiles = new Map<bigint, NetworkProfile>(
     interfaceChains.map((chainId) => [chainId, defaults(chainId, development)])
@@ -168,12 +196,14 @@ export const make = ({ accounts, development, networks }: Input): Output => {
       problems.push({ path: `${path}.chainId`, message: `chain ${chainId} is listed twice` })
     named.add(chainId)
     if (network.sharedFactory === true) shared.add(chainId)
-    profiles.set(chainId, overridden(profiles.get(chainId) ?? defaults(chainId, development), located))
+    const profile = overridden(profiles.get(chainId) ?? defaults(chainId, development), located)
+    problems.push(...paymentProblems(located, profile, sponsors))
+    profiles.set(chainId, profile)
   }
 
   const accountNetworks: Array<AccountProfile> = []
-  for (const { accountId, networks: own } of accounts)
-    for (const located of own) {
+  for (const { accountId, networks: ownNetworks } of accounts)
+    for (const located of ownNetworks) {
       const { network, path } = located
       const { chainId } = network
       const base = profiles.get(chainId)
@@ -182,7 +212,9 @@ export const make = ({ accounts, development, networks }: Input): Output => {
       else if (accountNetworks.some((other) => other.accountId === accountId && other.chainId === chainId))
         problems.push({ path: `${path}.chainId`, message: `chain ${chainId} is listed twice` })
       else {
-        const { chainId: _, ...profile } = overridden(base, located)
+        const own = overridden(base, located)
+        problems.push(...paymentProblems(located, own, sponsors))
+        const { chainId: _, ...profile } = own
         accountNetworks.push({ accountId, chainId, profile })
       }
     }

@@ -191,6 +191,66 @@ describe("a configuration", () => {
       ])
   })
 
+  it("names a sponsor only with its key and a node of the operator's own", () => {
+    const paymaster = `0x${"5a".repeat(20)}`
+    const sponsor = { paymaster, dailyBudget: "1000000000000000000" }
+    const chain = { chainId: 10, rpc: "http://127.0.0.1:8545", sponsor }
+    const systemKeys = { sponsor: `0x${"77".repeat(32)}` }
+    const named = { ...development, systemKeys, networks: [chain] }
+    expect(valid(named).networks.find(({ chainId }) => chainId === 10n)?.sponsor?.dailyBudget).toBe(
+      10n ** 18n
+    )
+    expect(problems({ ...named, systemKeys: {} })).toEqual([
+      "networks[0].sponsor: systemKeys.sponsor is missing: nobody signs for it"
+    ])
+    expect(problems({ ...named, networks: [{ chainId: 10, sponsor }] })).toEqual([
+      "networks[0].sponsor: the chain has no rpc of the operator's own"
+    ])
+    const own = {
+      id: "own",
+      name: "Own",
+      tier: "free",
+      keys: [],
+      networks: [{ chainId: 10, sponsor: { paymaster, dailyBudget: "5" } }]
+    }
+    expect(valid({ ...named, accounts: [own] }).accountNetworks).toMatchObject([
+      { chainId: 10n, profile: { sponsor: { dailyBudget: 5n } } }
+    ])
+    for (const dailyBudget of [5, "-5", "0.1", "0x"])
+      expect(
+        problems({ ...named, networks: [{ ...chain, sponsor: { paymaster, dailyBudget } }] })
+      ).toHaveLength(1)
+  })
+
+  it("names each paymaster's service once, by an http(s) URL", () => {
+    const [first, second] = [`0x${"11".repeat(20)}`, `0x${"22".repeat(20)}`]
+    const url = "https://paymaster.example/v2/very-secret"
+    const of = (paymasters: ReadonlyArray<object>, rest: object = {}) => ({
+      ...development,
+      networks: [{ chainId: 10, paymasters, ...rest }]
+    })
+    const found = valid(
+      of([
+        { address: first, url },
+        { address: second, url }
+      ])
+    )
+    const services = found.networks.find(({ chainId }) => chainId === 10n)?.paymasterServices
+    expect(services?.map(({ paymaster }) => paymaster)).toEqual([first, second])
+    expect(JSON.stringify(found.networks.map((each) => each.paymasterServices))).not.toContain("very-secret")
+    expect(
+      problems(
+        of([
+          { address: first, url },
+          { address: first, url }
+        ])
+      )
+    ).toEqual([`networks[0].paymasters[1].address: ${first} is listed twice`])
+    expect(problems(of([{ address: first, url: "ftp://paymaster.example" }]))).toEqual([
+      "networks[0].paymasters[0].url: expected an http or https URL"
+    ])
+  })
+
   it("keeps what a network says and fills in the rest", () => {
     const polygon = valid(production).networks.find(({ chainId }) => chainId === 137n)
     expect(polygon?.caps.maxFeePerGas).toBe(500_000_000_000n)

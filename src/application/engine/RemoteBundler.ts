@@ -5,7 +5,9 @@ import * as Schedule from "effect/Schedule"
 import type { Address } from "../../domain/evm/Address.js"
 import type { Bytes32 } from "../../domain/evm/Hex.js"
 import * as Conditions from "../../domain/op/Conditions.js"
+import type { Version } from "../../domain/op/EntryPoint.js"
 import * as Nonce from "../../domain/op/Nonce.js"
+import * as Sponsorship from "../../domain/op/Sponsorship.js"
 import * as UserOperation from "../../domain/op/UserOperation.js"
 import {
   type Bundle,
@@ -29,11 +31,19 @@ const fail = (reason: BundlerError["reason"], message: string) =>
   new BundlerError({ reason, message, missing: 0n, dropped: new Map() })
 
 /** Last second at which the op may land, as its signature says; 0: no bound, or not to be told. */
-export const validUntilOf = (op: UserOperation.UserOperation): number =>
-  Either.match(Conditions.decodeSignature(op.signature), {
-    onLeft: () => 0,
-    onRight: ({ conditions }) => conditions.validUntil
+export const validUntilOf = (version: Version, op: UserOperation.UserOperation): number => {
+  const own = Conditions.decodeSignature(op.signature)
+  if (Either.isRight(own)) return own.right.conditions.validUntil
+  // A sponsor's signature stands behind the wallet's, and has a bound of its own.
+  const bounds = Either.gen(function* () {
+    const { signature } = yield* Sponsorship.split(op.signature)
+    const { conditions } = yield* Conditions.decodeSignature(signature)
+    const terms = yield* Sponsorship.read(version, op.paymasterAndData)
+    return [conditions.validUntil, terms.validUntil]
   })
+  const least = Math.min(...Either.getOrElse(bounds, () => []).filter((bound) => bound !== 0))
+  return Number.isFinite(least) ? least : 0
+}
 
 /** AA10 and AA25: the chain, or the bundler's pool, is not as it was when the op was made. */
 const outdated = /\bAA(?:10|25)\b/
@@ -103,7 +113,7 @@ export const make = ({ bundlers, hands, journal }: Dependencies): Bundler["Type"
           profile,
           bundler: client,
           offer,
-          validUntil: validUntilOf(op),
+          validUntil: validUntilOf(version, op),
           handover: {
             requestId,
             index,

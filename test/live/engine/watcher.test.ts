@@ -33,7 +33,12 @@ const receiptOf = (txHash: Hex.Bytes32): Receipt => ({
   logs: []
 })
 
-const [development] = NetworkProfiles.make({ networks: [], accounts: [], development: true }).networks
+const [development] = NetworkProfiles.make({
+  networks: [],
+  accounts: [],
+  development: true,
+  sponsors: false
+}).networks
 
 const profile: NetworkProfile = Object.assign({}, development, { pollIntervalMillis: 1 })
 
