@@ -4,182 +4,15 @@ import * as AST from "effect/SchemaAST"
 import * as fc from "fast-check"
 import * as EntryPoint from "../../../src/domain/op/EntryPoint.js"
 import type { Endpoint } from "./Contract.js"
-import * as Memory from "./MemoryService.js"
 
-const address = fc.constantFrom<string>(
-  Memory.wallet,
-  Memory.factory,
-  Memory.beacon,
-  `0x${"33".repeat(20)}`,
-  `0x${"00".repeat(20)}`
-)
 const hash = fc.constantFrom("ab", "00", "ff").map((byte) => `0x${byte.repeat(32)}`)
 const percent = fc.constantFrom<unknown>(0, 50, "20", "0.0001", 1000, "1000.0", 12.5)
 const words = fc.constantFrom("customer-1", "a", "é", "x".repeat(256), "😀", "0", "Transfer")
-
-/** A function with parameters that fit it. */
-const calls: ReadonlyArray<readonly [string, ReadonlyArray<unknown>]> = [
-  ["transfer(address,uint256)", [Memory.wallet, "1"]],
-  ["approve(address spender, uint amount)", [Memory.wallet, "0xff"]],
-  ["f()", []],
-  ["receive()", []],
-  ["set((uint256,string)[],bool)", ['[["1","x"]]', "true"]],
-  ["put(bytes,bytes32,int8[2])", ["0x00", `0x${"ab".repeat(32)}`, ["1", "-1"]]]
-]
-
-/** Values that mean something, by the name of the field: without them few requests get past the first look. */
-const meaningful: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
-  rpc: fc.oneof(
-    { weight: 20, arbitrary: fc.constant(Memory.rpc) },
-    { weight: 1, arbitrary: fc.constantFrom("http://elsewhere.test", "ftp://node.test", "") }
-  ),
-  entryPoint: fc.constantFrom(...Object.values(EntryPoint.canonical)),
-  signer: fc.constant(Memory.signer),
-  cosigners: fc.constantFrom([], [], [], [Memory.signer]),
-  factory: fc.constant(Memory.factory),
-  beaconAdminAddress: fc.constant(Memory.beacon),
-  beaconAdminCreationCode: fc.constantFrom("0x60806040", "0x60806040", "0x60806040", "60806040", "0x", ""),
-  wallet: address,
-  to: address,
-  from: address,
-  contracts: fc.array(address, { maxLength: 3 }),
-  salt: words,
-  walletCustody: fc.constantFrom(0, 1, 1, 1, 2, 3, 4, 5),
-  threshold: fc.constantFrom("1", "2", "0", "17"),
-  funcSignature: fc.constantFrom(...calls.map(([signature]) => signature)),
-  funcParams: fc.constantFrom(...calls.map(([, params]) => params)),
-  returnSignature: fc.constantFrom("uint256", "(uint256,string)", "returns (bool a)", "((a,b))", "bytes[]"),
-  value: fc.constantFrom("0", "1", "0x10", (2n ** 256n - 1n).toString()),
-  txHashes: fc.array(hash, { maxLength: 3 }),
-  userOpHash: hash,
-  eventName: fc.constantFrom("Transfer", "Approval", "Paid", "Nothing"),
-  eventDef: fc.constantFrom("event Transfer(address indexed from, address indexed to, uint256 value)"),
-  fromBlock: fc.constantFrom("0", "0x0", "latest", "earliest", "18446744073709551616", "-1"),
-  toBlock: fc.constantFrom("latest", "0x10", "safe", "pending", "0"),
-  fields: fc.constantFrom({}, { to: Memory.wallet }, { value: ["1", "2"] }, { nothing: "1" }),
-  useABI: fc.constantFrom<ReadonlyArray<unknown>>([], ["event Paid(address indexed payer, uint256 amount)"]),
-  messages: fc.array(fc.oneof(fc.string(), hash), { maxLength: 3 }),
-  type: fc.constantFrom("uint256", "address[2][]", "tuple", "event", "error", "bytes33"),
-  name: fc.constantFrom("Paid", "NotPaid", "a", ""),
-  validAfter: fc.constantFrom(0, 1, 4_000_000_000),
-  validUnitl: fc.constantFrom(0, 1, 4_000_000_000),
-  dependsOn: fc.constantFrom(0, 1, -1),
-  validator: address,
-  address,
-  chainId: fc.constantFrom("1", "137", "0x7a69"),
-  paymaster: address,
-  aggregator: address,
-  percentUserOpGasOvershoot: percent,
-  percentTxGasOvershoot: percent,
-  percentTxGasPriceOvershoot: percent
-}
 
 const text = fc.oneof(fc.string({ maxLength: 40 }), words, hash)
 
 const described = (ast: AST.AST): Readonly<Record<string, unknown>> =>
   Object(Option.getOrUndefined(AST.getJSONSchemaAnnotation(ast)))
-
-/** Members that contradict each other are no schema's matter; nine of ten bodies have none of them. */
-const sensible = (
-  { propertySignatures }: AST.TypeLiteral,
-  body: Readonly<Record<string, unknown>>,
-  [funcSignature, funcParams]: (typeof calls)[number]
-): Readonly<Record<string, unknown>> => {
-  const has = (name: string) => propertySignatures.some((property) => property.name === name)
-  const { dependsOn: _, passkeyPubKey: __, signers: ___, threshold: ____, ...rest } = body
-  return {
-    ...(has("threshold") ? { ...rest, walletCustody: 1 } : has("dependsOn") ? rest : body),
-    ...(has("salt") && body.salt === undefined && body.wallet === undefined ? { salt: "customer-1" } : {}),
-    ...("funcSignature" in body ? { funcSignature, funcParams } : {})
-  }
-}
-
-/** What is on the wire, made from the schema alone; `depth` bounds what refers to itself. */
-const structural = (ast: AST.AST, depth: number): fc.Arbitrary<unknown> => {
-  const { maximum, minimum, pattern } = described(ast)
-  if (typeof pattern === "string") return fc.stringMatching(new RegExp(pattern))
-  switch (ast._tag) {
-    case "StringKeyword":
-      return text
-    case "NumberKeyword":
-      return fc.oneof(fc.integer(), fc.double({ noNaN: true, noDefaultInfinity: true }))
-    case "BooleanKeyword":
-      return fc.boolean()
-    case "UnknownKeyword":
-    case "AnyKeyword":
-      return fc.jsonValue({ maxDepth: 3 })
-    case "Literal":
-      return fc.constant(ast.literal)
-    case "Union":
-      return fc.oneof(
-        ...ast.types.filter((type) => !AST.isUndefinedKeyword(type)).map((type) => structural(type, depth))
-      )
-    case "Refinement": {
-      const { from } = ast
-      if (typeof minimum === "number" || typeof maximum === "number")
-        return fc.integer({
-          min: typeof minimum === "number" ? minimum : Number.MIN_SAFE_INTEGER,
-          max: typeof maximum === "number" ? maximum : Number.MAX_SAFE_INTEGER
-        })
-      return described(ast).type === "integer" ? fc.integer() : structural(from, depth)
-    }
-    case "Transformation":
-      return structural(ast.from, depth)
-    case "Suspend":
-      return depth > 4 ? fc.constant(null) : structural(ast.f(), depth + 1)
-    case "TupleType": {
-      const elements = ast.elements.map(({ type }) => structural(type, depth))
-      const rest = ast.rest[0]?.type
-      return rest === undefined
-        ? fc.tuple(...elements)
-        : fc
-            .tuple(
-              fc.tuple(...elements),
-              fc.oneof(
-                { weight: 9, arbitrary: fc.array(structural(rest, depth), { minLength: 1, maxLength: 3 }) },
-                { weight: 1, arbitrary: fc.constant([]) }
-              )
-            )
-            .map(([head, tail]) => [...head, ...tail])
-    }
-    case "TypeLiteral": {
-      const members = ast.propertySignatures.map(({ isOptional, name, type }) => {
-        const value = field(String(name), type, depth).map((given) => [[String(name), given]] as const)
-        return isOptional
-          ? fc.oneof({ weight: 2, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: value })
-          : value
-      })
-      const known = fc
-        .tuple(fc.tuple(...members), fc.constantFrom(...calls), fc.nat(9))
-        .map(([given, call, chance]): Readonly<Record<string, unknown>> => {
-          const body = Object.fromEntries(given.flat())
-          return chance === 0 ? body : sensible(ast, body, call)
-        })
-      const index = ast.indexSignatures[0]
-      return index === undefined
-        ? known
-        : fc
-            .tuple(
-              known,
-              fc.dictionary(fc.string({ maxLength: 8 }), structural(index.type, depth), { maxKeys: 3 })
-            )
-            .map(([fixed, more]) => ({ ...more, ...fixed }))
-    }
-    default:
-      throw new Error(`the generator of bodies does not know ${ast._tag}`)
-  }
-}
-
-const field = (name: string, ast: AST.AST, depth: number): fc.Arbitrary<unknown> => {
-  const values = meaningful[name]
-  return values === undefined || AST.isLiteral(ast)
-    ? structural(ast, depth)
-    : fc.oneof({ weight: 40, arbitrary: values }, { weight: 1, arbitrary: structural(ast, depth) })
-}
-
-/** Requests of an endpoint: what its schema says, with values that mean something to this service. */
-export const valid = (schema: Schema.Schema<unknown, unknown>): fc.Arbitrary<unknown> =>
-  structural(schema.ast, 0)
 
 /** A value that fits nowhere in particular. */
 const junk: fc.Arbitrary<unknown> = fc.oneof(
@@ -280,13 +113,6 @@ const mutations: ReadonlyArray<Mutation> = [
   (body, path) => changed(body, path, () => null)
 ]
 
-/** Requests with one thing wrong with them, or perhaps nothing. */
-export const nearlyValid = (schema: Schema.Schema<unknown, unknown>): fc.Arbitrary<unknown> =>
-  fc.tuple(valid(schema), fc.nat(), fc.constantFrom(...mutations), junk).map(([body, nth, mutate, other]) => {
-    const paths = pathsOf(body)
-    return mutate(body, paths[nth % paths.length] ?? [], other)
-  })
-
 const bytes = (...parts: ReadonlyArray<string | ReadonlyArray<number>>): Buffer =>
   Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(part) : Buffer.from(part))))
 
@@ -303,32 +129,6 @@ const odd = fc.constantFrom(
   bytes("9".repeat(100_000)),
   bytes(`{${Array.from({ length: 2_000 }, (_, at) => `"k${at}":1`).join(",")}}`)
 )
-
-/** Bodies that are no JSON, or JSON that nobody sends in good faith. */
-export const hostile = (schema: Schema.Schema<unknown, unknown>): fc.Arbitrary<Buffer> => {
-  const good = valid(schema).map((body) => JSON.stringify(body))
-  return fc.oneof(
-    fc.uint8Array({ maxLength: 200 }).map((raw) => Buffer.from(raw)),
-    fc.string().map((raw) => Buffer.from(raw)),
-    fc.tuple(good, fc.nat(), fc.nat(255)).map(([json, at, byte]) => {
-      const raw = Buffer.from(json)
-      raw[at % raw.length] = byte
-      return raw
-    }),
-    fc.tuple(good, fc.nat()).map(([json, at]) => Buffer.from(json).subarray(0, at % json.length)),
-    fc.tuple(good, good).map(([one, other]) => bytes(one, other)),
-    good.map((json) => bytes([0xef, 0xbb, 0xbf], json)),
-    good.map((json) => Buffer.from(json, "utf16le")),
-    good.map((json) => bytes(json.replace(/:(\d+)/g, ":1e400"))),
-    good.map((json) => bytes(json.replace(/"/, '"\\ud800'))),
-    good.map((json) => bytes(json.replace(/^\{/, '{"__proto__":{"admin":true},'))),
-    good.map((json) => bytes(json.replace(/^\{("[^"]*":)/, "{$1null,$1"))),
-    good.map((json) => bytes(json.replace(/"/, '"\\u0000'))),
-    good.map((json) => bytes(json.replace(/:"/, ':"\xff'), [0xff])),
-    odd,
-    junk.map((value) => Buffer.from(JSON.stringify(value) ?? ""))
-  )
-}
 
 /** One request: method, target, headers and body. */
 export interface Sent {
@@ -356,40 +156,281 @@ const idempotency = fc.oneof(
   }
 )
 
-/** Two of five as its schema has them, two of five nearly, the rest hostile. */
-const requestsTo = ({ idempotent, method, path, payload }: Endpoint, key: string): fc.Arbitrary<Sent> => {
-  const body =
-    payload === null
-      ? fc.constant(Buffer.alloc(0))
-      : fc.oneof(
-          { weight: 2, arbitrary: valid(payload).map((value) => Buffer.from(JSON.stringify(value))) },
-          {
-            weight: 2,
-            arbitrary: nearlyValid(payload).map((value) => Buffer.from(JSON.stringify(value) ?? ""))
-          },
-          { weight: 1, arbitrary: hostile(payload) }
-        )
-  const parameter = fc.oneof(
-    fc.uuid(),
-    fc.string({ maxLength: 20 }).map(encodeURIComponent),
-    fc.constantFrom("%", "%ff", "..", "a/b", "", "%00", "%2e%2e%2f", "x".repeat(4_000))
-  )
-  const target = path.includes(":")
-    ? parameter.map((value) => path.replace(/:[A-Za-z]+/, () => value))
-    : fc.oneof(
-        { weight: 30, arbitrary: fc.constant(path) },
-        { weight: 1, arbitrary: fc.constant(`${path}?a=1`) }
-      )
-  return fc
-    .record({ body, target, type: types, extra: idempotent ? idempotency : fc.constant({}) })
-    .map(({ body, extra, target, type }) => ({
-      method,
-      target,
-      headers: { "x-api-key": key, ...(payload === null ? {} : { "content-type": type }), ...extra },
-      body
-    }))
+/** What there is where the requests go: good values for fields that need one. */
+export interface Place {
+  readonly rpc: string
+  /** An http URL where nobody answers. */
+  readonly noRpc: string
+  readonly signer: object
+  /** A wallet of custody 1, and its salt. */
+  readonly wallet: string
+  readonly salt: string
+  readonly factory: string
+  readonly beacon: string
+  readonly validator: string
+  readonly creationCode: string
+  readonly token: string
 }
 
-/** Requests to these endpoints, each as often as any other: two of five valid, two of five nearly, the rest hostile. */
-export const requests = (endpoints: ReadonlyArray<Endpoint>, key: string): fc.Arbitrary<Sent> =>
-  fc.oneof(...endpoints.map((endpoint) => requestsTo(endpoint, key)))
+export interface Bodies {
+  /** Requests of a schema: what it says, with values that mean something at this place. */
+  readonly valid: (schema: Schema.Schema<unknown, unknown>) => fc.Arbitrary<unknown>
+  /** Requests to these endpoints, each as often as any other: two of five valid, two of five nearly, the rest hostile. */
+  readonly requests: (endpoints: ReadonlyArray<Endpoint>, key: string) => fc.Arbitrary<Sent>
+}
+
+export const at = (place: Place): Bodies => {
+  const address = fc.constantFrom<string>(
+    place.wallet,
+    place.token,
+    place.factory,
+    place.beacon,
+    `0x${"33".repeat(20)}`,
+    `0x${"00".repeat(20)}`
+  )
+  /** A function with parameters that fit it. */
+  const calls: ReadonlyArray<readonly [string, ReadonlyArray<unknown>]> = [
+    ["transfer(address,uint256)", [place.wallet, "1"]],
+    ["approve(address spender, uint amount)", [place.wallet, "0xff"]],
+    ["f()", []],
+    ["receive()", []],
+    ["set((uint256,string)[],bool)", ['[["1","x"]]', "true"]],
+    ["put(bytes,bytes32,int8[2])", ["0x00", `0x${"ab".repeat(32)}`, ["1", "-1"]]]
+  ]
+
+  /** Values that mean something, by the name of the field: without them few requests get past the first look. */
+  const meaningful: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
+    rpc: fc.oneof(
+      { weight: 20, arbitrary: fc.constant(place.rpc) },
+      { weight: 1, arbitrary: fc.constantFrom(place.noRpc, "ftp://node.test", "") }
+    ),
+    entryPoint: fc.constantFrom(...Object.values(EntryPoint.canonical)),
+    signer: fc.constant(place.signer),
+    cosigners: fc.constantFrom([], [], [], [place.signer]),
+    factory: fc.constant(place.factory),
+    beaconAdminAddress: fc.constant(place.beacon),
+    beaconAdminCreationCode: fc.constantFrom(
+      place.creationCode,
+      place.creationCode,
+      place.creationCode,
+      "60806040",
+      "0x",
+      ""
+    ),
+    wallet: address,
+    to: fc.oneof({ weight: 2, arbitrary: fc.constant(place.token) }, { weight: 1, arbitrary: address }),
+    from: address,
+    contracts: fc.array(address, { maxLength: 3 }),
+    salt: fc.oneof({ weight: 2, arbitrary: fc.constant(place.salt) }, { weight: 1, arbitrary: words }),
+    walletCustody: fc.constantFrom(0, 1, 1, 1, 2, 3, 4, 5),
+    threshold: fc.constantFrom("1", "2", "0", "17"),
+    funcSignature: fc.constantFrom(...calls.map(([signature]) => signature)),
+    funcParams: fc.constantFrom(...calls.map(([, params]) => params)),
+    returnSignature: fc.constantFrom("uint256", "(uint256,string)", "returns (bool a)", "((a,b))", "bytes[]"),
+    value: fc.constantFrom("0", "1", "0x10", (2n ** 256n - 1n).toString()),
+    txHashes: fc.array(hash, { maxLength: 3 }),
+    userOpHash: hash,
+    eventName: fc.constantFrom("Transfer", "Approval", "Paid", "Nothing"),
+    eventDef: fc.constantFrom("event Transfer(address indexed from, address indexed to, uint256 value)"),
+    fromBlock: fc.constantFrom("0", "0x0", "latest", "earliest", "18446744073709551616", "-1"),
+    toBlock: fc.constantFrom("latest", "0x10", "safe", "pending", "0"),
+    fields: fc.constantFrom({}, { to: place.wallet }, { value: ["1", "2"] }, { nothing: "1" }),
+    useABI: fc.constantFrom<ReadonlyArray<unknown>>(
+      [],
+      ["event Paid(address indexed payer, uint256 amount)"]
+    ),
+    messages: fc.array(fc.oneof(fc.string(), hash), { maxLength: 3 }),
+    type: fc.constantFrom("uint256", "address[2][]", "tuple", "event", "error", "bytes33"),
+    name: fc.constantFrom("Paid", "NotPaid", "a", ""),
+    validAfter: fc.constantFrom(0, 1, 4_000_000_000),
+    validUnitl: fc.constantFrom(0, 1, 4_000_000_000),
+    dependsOn: fc.constantFrom(0, 1, -1),
+    validator: fc.oneof(
+      { weight: 9, arbitrary: fc.constant(place.validator) },
+      { weight: 1, arbitrary: address }
+    ),
+    address,
+    chainId: fc.constantFrom("1", "137", "0x7a69"),
+    paymaster: address,
+    aggregator: address,
+    percentUserOpGasOvershoot: percent,
+    percentTxGasOvershoot: percent,
+    percentTxGasPriceOvershoot: percent
+  }
+
+  /** Members that contradict each other are no schema's matter; nine of ten bodies have none of them. */
+  const sensible = (
+    { propertySignatures }: AST.TypeLiteral,
+    body: Readonly<Record<string, unknown>>,
+    [funcSignature, funcParams]: (typeof calls)[number]
+  ): Readonly<Record<string, unknown>> => {
+    const has = (name: string) => propertySignatures.some((property) => property.name === name)
+    const { dependsOn: _, passkeyPubKey: __, signers: ___, threshold: ____, ...rest } = body
+    return {
+      ...(has("threshold") ? { ...rest, walletCustody: 1 } : has("dependsOn") ? rest : body),
+      ...(has("salt") && body.salt === undefined && body.wallet === undefined ? { salt: place.salt } : {}),
+      ...("funcSignature" in body ? { funcSignature, funcParams } : {})
+    }
+  }
+
+  /** What is on the wire, made from the schema alone; `depth` bounds what refers to itself. */
+  const structural = (ast: AST.AST, depth: number): fc.Arbitrary<unknown> => {
+    const { maximum, minimum, pattern } = described(ast)
+    if (typeof pattern === "string") return fc.stringMatching(new RegExp(pattern))
+    switch (ast._tag) {
+      case "StringKeyword":
+        return text
+      case "NumberKeyword":
+        return fc.oneof(fc.integer(), fc.double({ noNaN: true, noDefaultInfinity: true }))
+      case "BooleanKeyword":
+        return fc.boolean()
+      case "UnknownKeyword":
+      case "AnyKeyword":
+        return fc.jsonValue({ maxDepth: 3 })
+      case "Literal":
+        return fc.constant(ast.literal)
+      case "Union":
+        return fc.oneof(
+          ...ast.types.filter((type) => !AST.isUndefinedKeyword(type)).map((type) => structural(type, depth))
+        )
+      case "Refinement": {
+        const { from } = ast
+        if (typeof minimum === "number" || typeof maximum === "number")
+          return fc.integer({
+            min: typeof minimum === "number" ? minimum : Number.MIN_SAFE_INTEGER,
+            max: typeof maximum === "number" ? maximum : Number.MAX_SAFE_INTEGER
+          })
+        return described(ast).type === "integer" ? fc.integer() : structural(from, depth)
+      }
+      case "Transformation":
+        return structural(ast.from, depth)
+      case "Suspend":
+        return depth > 4 ? fc.constant(null) : structural(ast.f(), depth + 1)
+      case "TupleType": {
+        const elements = ast.elements.map(({ type }) => structural(type, depth))
+        const rest = ast.rest[0]?.type
+        return rest === undefined
+          ? fc.tuple(...elements)
+          : fc
+              .tuple(
+                fc.tuple(...elements),
+                fc.oneof(
+                  { weight: 9, arbitrary: fc.array(structural(rest, depth), { minLength: 1, maxLength: 3 }) },
+                  { weight: 1, arbitrary: fc.constant([]) }
+                )
+              )
+              .map(([head, tail]) => [...head, ...tail])
+      }
+      case "TypeLiteral": {
+        const members = ast.propertySignatures.map(({ isOptional, name, type }) => {
+          const value = field(String(name), type, depth).map((given) => [[String(name), given]] as const)
+          return isOptional
+            ? fc.oneof({ weight: 2, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: value })
+            : value
+        })
+        const known = fc
+          .tuple(fc.tuple(...members), fc.constantFrom(...calls), fc.nat(9))
+          .map(([given, call, chance]): Readonly<Record<string, unknown>> => {
+            const body = Object.fromEntries(given.flat())
+            return chance === 0 ? body : sensible(ast, body, call)
+          })
+        const index = ast.indexSignatures[0]
+        return index === undefined
+          ? known
+          : fc
+              .tuple(
+                known,
+                fc.dictionary(fc.string({ maxLength: 8 }), structural(index.type, depth), { maxKeys: 3 })
+              )
+              .map(([fixed, more]) => ({ ...more, ...fixed }))
+      }
+      default:
+        throw new Error(`the generator of bodies does not know ${ast._tag}`)
+    }
+  }
+
+  const field = (name: string, ast: AST.AST, depth: number): fc.Arbitrary<unknown> => {
+    const values = meaningful[name]
+    return values === undefined || AST.isLiteral(ast)
+      ? structural(ast, depth)
+      : fc.oneof({ weight: 40, arbitrary: values }, { weight: 1, arbitrary: structural(ast, depth) })
+  }
+
+  /** Requests of an endpoint: what its schema says, with values that mean something to this service. */
+  const valid = (schema: Schema.Schema<unknown, unknown>): fc.Arbitrary<unknown> => structural(schema.ast, 0)
+
+  /** Requests with one thing wrong with them, or perhaps nothing. */
+  const nearlyValid = (schema: Schema.Schema<unknown, unknown>): fc.Arbitrary<unknown> =>
+    fc
+      .tuple(valid(schema), fc.nat(), fc.constantFrom(...mutations), junk)
+      .map(([body, nth, mutate, other]) => {
+        const paths = pathsOf(body)
+        return mutate(body, paths[nth % paths.length] ?? [], other)
+      })
+
+  /** Bodies that are no JSON, or JSON that nobody sends in good faith. */
+  const hostile = (schema: Schema.Schema<unknown, unknown>): fc.Arbitrary<Buffer> => {
+    const good = valid(schema).map((body) => JSON.stringify(body))
+    return fc.oneof(
+      fc.uint8Array({ maxLength: 200 }).map((raw) => Buffer.from(raw)),
+      fc.string().map((raw) => Buffer.from(raw)),
+      fc.tuple(good, fc.nat(), fc.nat(255)).map(([json, at, byte]) => {
+        const raw = Buffer.from(json)
+        raw[at % raw.length] = byte
+        return raw
+      }),
+      fc.tuple(good, fc.nat()).map(([json, at]) => Buffer.from(json).subarray(0, at % json.length)),
+      fc.tuple(good, good).map(([one, other]) => bytes(one, other)),
+      good.map((json) => bytes([0xef, 0xbb, 0xbf], json)),
+      good.map((json) => Buffer.from(json, "utf16le")),
+      good.map((json) => bytes(json.replace(/:(\d+)/g, ":1e400"))),
+      good.map((json) => bytes(json.replace(/"/, '"\\ud800'))),
+      good.map((json) => bytes(json.replace(/^\{/, '{"__proto__":{"admin":true},'))),
+      good.map((json) => bytes(json.replace(/^\{("[^"]*":)/, "{$1null,$1"))),
+      good.map((json) => bytes(json.replace(/"/, '"\\u0000'))),
+      good.map((json) => bytes(json.replace(/:"/, ':"\xff'), [0xff])),
+      odd,
+      junk.map((value) => Buffer.from(JSON.stringify(value) ?? ""))
+    )
+  }
+
+  /** Two of five as its schema has them, two of five nearly, the rest hostile. */
+  const requestsTo = ({ idempotent, method, path, payload }: Endpoint, key: string): fc.Arbitrary<Sent> => {
+    const body =
+      payload === null
+        ? fc.constant(Buffer.alloc(0))
+        : fc.oneof(
+            { weight: 2, arbitrary: valid(payload).map((value) => Buffer.from(JSON.stringify(value))) },
+            {
+              weight: 2,
+              arbitrary: nearlyValid(payload).map((value) => Buffer.from(JSON.stringify(value) ?? ""))
+            },
+            { weight: 1, arbitrary: hostile(payload) }
+          )
+    const parameter = fc.oneof(
+      fc.uuid(),
+      fc.string({ maxLength: 20 }).map(encodeURIComponent),
+      fc.constantFrom("%", "%ff", "..", "a/b", "", "%00", "%2e%2e%2f", "x".repeat(4_000))
+    )
+    const target = path.includes(":")
+      ? parameter.map((value) => path.replace(/:[A-Za-z]+/, () => value))
+      : fc.oneof(
+          { weight: 30, arbitrary: fc.constant(path) },
+          { weight: 1, arbitrary: fc.constant(`${path}?a=1`) }
+        )
+    return fc
+      .record({ body, target, type: types, extra: idempotent ? idempotency : fc.constant({}) })
+      .map(({ body, extra, target, type }) => ({
+        method,
+        target,
+        headers: { "x-api-key": key, ...(payload === null ? {} : { "content-type": type }), ...extra },
+        body
+      }))
+  }
+
+  /** Requests to these endpoints, each as often as any other: two of five valid, two of five nearly, the rest hostile. */
+  const requests = (endpoints: ReadonlyArray<Endpoint>, key: string): fc.Arbitrary<Sent> =>
+    fc.oneof(...endpoints.map((endpoint) => requestsTo(endpoint, key)))
+
+  return { valid, requests }
+}

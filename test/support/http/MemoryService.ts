@@ -23,16 +23,31 @@ import * as EntryPoint from "../../../src/domain/op/EntryPoint.js"
 import { walletProxyCreationCode } from "../../../src/domain/wallet/WalletProxy.generated.js"
 import * as Front from "../../../src/hosts/http/Front.js"
 import * as Http from "../../../src/hosts/http/Http.js"
+import type { Place } from "./Bodies.js"
 import { accounts, rateLimit, unlimited } from "./Service.js"
 
 /** The service with its real use cases and engine, all of its ports in memory: for many requests in little time. */
 
-export const rpc = "http://node.test"
-export const factory = Address.unsafe(`0x${"fa".repeat(20)}`)
-export const beacon = Address.unsafe(`0x${"be".repeat(20)}`)
+const rpc = "http://node.test"
+const factory = Address.unsafe(`0x${"fa".repeat(20)}`)
+const beacon = Address.unsafe(`0x${"be".repeat(20)}`)
 /** There is code here, of a wallet as far as a look tells. */
-export const wallet = Address.unsafe(`0x${"ca".repeat(20)}`)
-export const signer = { clientId: "test", versionId: "1" }
+const wallet = Address.unsafe(`0x${"ca".repeat(20)}`)
+const signer = { clientId: "test", versionId: "1" }
+
+/** Good values for requests. */
+export const place: Place = {
+  rpc,
+  noRpc: "http://elsewhere.test",
+  signer,
+  wallet,
+  salt: "customer-1",
+  factory,
+  beacon,
+  validator: `0x${"00".repeat(20)}`,
+  creationCode: walletProxyCreationCode,
+  token: `0x${"33".repeat(20)}`
+}
 
 const keys = {
   signer: `0x${"11".repeat(32)}`,
