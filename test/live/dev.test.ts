@@ -102,7 +102,6 @@ describe("npm run dev", () => {
       beaconAdminCreationCode: expect.stringMatching(/^0x60/),
       signer: { clientId: "dev", versionId: "1" }
     })
-    expect(stack.paymaster).toBeNull()
     expect(stack.chainId).toBe(80_002)
     expect(await rpc(stack.rpc, "eth_chainId")).toBe("0x13882")
     const contracts = [
@@ -110,6 +109,7 @@ describe("npm run dev", () => {
       stack.settings.factory,
       stack.settings.validator,
       stack.settings.beaconAdminAddress,
+      stack.paymaster,
       stack.token,
       stack.reverter
     ]
