@@ -7,6 +7,7 @@ import type * as Scope from "effect/Scope"
 import type { Bytes32, Hex } from "../../domain/evm/Hex.js"
 import type { FeePrices } from "../../domain/op/Fees.js"
 import * as Gas from "../../domain/op/Gas.js"
+import * as L1Fee from "../../domain/op/L1Fee.js"
 import * as Payback from "../../domain/op/Payback.js"
 import type * as Percent from "../../domain/op/Percent.js"
 import { type Bundle, type Bundler, BundlerError, ofNode } from "../ports/Bundler.js"
@@ -179,7 +180,7 @@ export const make = ({ lanes, scope, watcher }: Dependencies): Bundler["Type"] =
           maxFeePerGas,
           (block?.baseFeePerGas ?? maxFeePerGas) + maxPriorityFeePerGas
         )
-        if (gas === null || !Payback.covers(gas, { gasPrice, l1Fee: load.l1Fee })) {
+        if (gas === null || !Payback.covers(gas, { gasPrice, l1Fee: L1Fee.unbound(load.l1Fee) })) {
           // The others shall not suffer from one that is paid for by them.
           if (load.parcels.length > 1) return yield* transact(queue, 1)
           return yield* refuseAll(

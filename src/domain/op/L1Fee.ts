@@ -24,6 +24,9 @@ export const answer = (data: Hex.Hex): bigint | null =>
 /** ceil(fee * 1.2): what it may have become when the transaction is included. */
 export const bound = (fee: bigint): bigint => (fee * 6n + 4n) / 5n
 
+/** The fees that so much is the bound of, rounded up. */
+export const unbound = (bounds: bigint): bigint => (bounds * 5n + 5n) / 6n
+
 /** Bytes that no compression makes less of, always the same for a seed. */
 const noise = (seed: Hex.Hex, size: number): Hex.Hex => {
   let block: Hex.Hex = Keccak.hash(seed)

@@ -12,7 +12,7 @@ export const marginPercent = 1n
 
 /**
  * Whether the ops of a transaction give its cost back, and a hundredth more, when none of them pays less for a gas unit than
- * the transaction. Then it holds at every base fee, what layer 1 asks (`l1Fee`, wei) apart, which is judged at `gasPrice`.
+ * the transaction. Then it holds at every base fee, what layer 1 asks now (`l1Fee`, wei) apart, which is judged at `gasPrice`.
  */
 export const covers = (
   { charged, used }: BundleGas,

@@ -2,6 +2,7 @@ import * as Either from "effect/Either"
 import { Contract, Interface } from "ethers"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import * as EstimateGas from "../../../src/application/operation/EstimateGas.js"
+import * as ExecuteEncoded from "../../../src/application/operation/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../src/application/operation/ExecuteOperations.js"
 import type { Operation } from "../../../src/application/operation/Operation.js"
 import * as CreateWallets from "../../../src/application/wallet/CreateWallets.js"
@@ -89,6 +90,34 @@ describe.each(versions)("the layer 1 fee of an OP-stack chain on EntryPoint %s",
     expect(paid).toBeGreaterThanOrEqual(l2Fee + l1Fee)
     // A fifth of margin, the base fee's fall by an eighth; the frame of a transaction for each op of a bundle.
     expect(paid - l2Fee).toBeLessThanOrEqual((l1Fee * (count === 1 ? 14n : 22n)) / 10n + l2Fee / 4n)
+  })
+
+  it("is paid back to the service's own EOA, which submits nothing that was estimated when it was cheap", async () => {
+    const { entryPoint, rpc } = stack.settings
+    const handed = async () => {
+      const { userOps } = await stack.ask(
+        EstimateGas.run(stack.caller(), { operations: [transfer("one")], settings: { rpc, entryPoint } })
+      )
+      return ExecuteEncoded.run(stack.caller(), {
+        operations: userOps.map(({ encodedUserOp, signingHash, userOpHash }) => ({
+          encodedUserOp: Hex.unsafe(encodedUserOp),
+          userOpHash: Hex.unsafe32(userOpHash),
+          walletCustody: 1,
+          signature: Hex.unsafe(stack.signer.signingKey.sign(signingHash).serialized)
+        })),
+        settings: { rpc, entryPoint }
+      })
+    }
+    const { txHash } = await stack.ask(await handed())
+    const { l1Fee, l2Fee, paid } = await account(txHash)
+    expect(l1Fee).toBeGreaterThan(0n)
+    expect(paid).toBeGreaterThanOrEqual(l1Fee + l2Fee)
+    const cheap = await handed()
+    await setPrice(40n * gwei)
+    expect(await stack.refused(cheap)).toMatchObject({
+      code: "submission_unpaid",
+      message: "op does not pay for its submission"
+    })
   })
 
   it("creations pay it too", async () => {
