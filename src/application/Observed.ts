@@ -150,18 +150,12 @@ export const journal = (port: Journal["Type"], record: Recording): Journal["Type
       Effect.tapError(() => Metric.increment(Metrics.journalErrors)),
       Effect.withSpan(`Journal.${name}`)
     )
-  const methods = Object.fromEntries(
-    Object.entries(port).map(([name, method]) => [
-      name,
-      typeof method === "function"
-        ? (...args: ReadonlyArray<never>) =>
-            watched(
-              name,
-              (method as (...args: ReadonlyArray<never>) => Effect.Effect<unknown, unknown>)(...args)
-            )
-        : watched(name, method as Effect.Effect<unknown, unknown>)
-    ])
-  ) as unknown as Journal["Type"]
+  const named = Object.entries(port).map(([name, member]: [string, unknown]): ReadonlyArray<unknown> => {
+    if (Effect.isEffect(member)) return [name, watched(name, member as Effect.Effect<unknown, unknown>)]
+    if (typeof member !== "function") return [name, member]
+    return [name, (...args: ReadonlyArray<unknown>) => watched(name, member(...args))]
+  })
+  const methods: Journal["Type"] = Object.fromEntries(named)
   return {
     ...methods,
     open: Effect.tap(methods.open, noteAll),

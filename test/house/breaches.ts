@@ -65,6 +65,7 @@ export const breaches: ReadonlyArray<Breach> = [
   breach("adapter-looks-down", "src/adapters/sql/KnowsHost.ts", typesOf("../../hosts/Config.js")),
   breach("adapter-json-rpc-own-sdk", "src/adapters/json-rpc/Queries.ts", importing("@effect/sql/SqlClient")),
   breach("adapter-memory-own-sdk", "src/adapters/memory/Queries.ts", typesOf("@effect/sql/SqlClient")),
+  breach("adapter-redis-own-sdk", "src/adapters/redis/Calls.ts", importing("pkcs11js")),
   breach("adapter-pkcs11-own-sdk", "src/adapters/pkcs11/Calls.ts", importing("@aws-sdk/client-kms")),
   breach("adapter-aws-kms-own-sdk", "src/adapters/aws-kms/Calls.ts", importing("@google-cloud/kms")),
   breach("adapter-gcp-kms-own-sdk", "src/adapters/gcp-kms/Calls.ts", importing("@azure/keyvault-keys")),

@@ -6,9 +6,8 @@ import type { Version } from "../../domain/op/EntryPoint.js"
 import type * as GasLens from "../../domain/op/GasLens.js"
 import * as PaymasterData from "../../domain/op/PaymasterData.js"
 import type { UserOperation } from "../../domain/op/UserOperation.js"
-import type { Acceptance } from "../ports/Journal.js"
+import type { Acceptance, NonceSpace } from "../ports/Journal.js"
 import { type ElementFailure, elementFailure } from "./Elements.js"
-import type { Ground } from "./Preparation.js"
 
 /**
  * Who pays for the ops of a list, and whether there is enough, counted in their order. A wallet pays for itself out of
@@ -157,7 +156,10 @@ const depositTooLow = (
   )
 
 /** What the wallets had, as `Journal.accept` wants it. */
-export const forAcceptance = ({ spaceOf }: Ground, { available }: Funds): Acceptance["funds"] =>
+export const forAcceptance = (
+  { spaceOf }: { readonly spaceOf: (wallet: Address) => NonceSpace },
+  { available }: Funds
+): Acceptance["funds"] =>
   [...available].map(([wallet, wei]) => ({
     space: spaceOf(wallet),
     available: BigInts.min(wei, Uint.max(256))
