@@ -58,6 +58,12 @@ const leastTips: ReadonlyMap<bigint, bigint> = new Map([
   [80_002n, 25n * gwei]
 ])
 
+/** Wei of Polygon's coins that buy about as much as 0.01 ether does of transactions on other chains. */
+const dailyLosses: ReadonlyMap<bigint, bigint> = new Map([
+  [137n, 10n ** 19n],
+  [80_002n, 10n ** 19n]
+])
+
 /** Chains that also charge for a transaction's data on layer 1, by OP-stack's rules. */
 const opStackChains: ReadonlySet<bigint> = new Set([84_532n, 8_453n])
 
@@ -73,7 +79,7 @@ const defaults = (chainId: bigint, development: boolean): NetworkProfile => ({
   ledger: null,
   sponsor: null,
   paymasterServices: [],
-  serviceSubmission: { dailyLoss: 10n ** 16n, maxInFlight: 16 },
+  serviceSubmission: { dailyLoss: dailyLosses.get(chainId) ?? 10n ** 16n, maxInFlight: 16 },
   defaultCustody: 1,
   caps: {
     maxFeePerGas: cheapChains.has(chainId) ? 100n * gwei : 1_000n * gwei,
