@@ -10,7 +10,6 @@ import * as MemoryRateLimit from "../../src/adapters/memory/RateLimit.js"
 import * as RedisRateLimit from "../../src/adapters/redis/RateLimit.js"
 import * as Postgres from "../../src/adapters/sql/Postgres.js"
 import * as SqlRateLimit from "../../src/adapters/sql/RateLimit.js"
-import * as Sqlite from "../../src/adapters/sql/Sqlite.js"
 import { RateLimit } from "../../src/application/ports/RateLimit.js"
 import { alice } from "../support/journal/Make.js"
 import * as PostgresServer from "../support/postgres/Postgres.js"
@@ -38,7 +37,6 @@ const onSql = <E>(client: Layer.Layer<SqlClient.SqlClient, E>): Layer.Layer<Rate
   )
 
 suite("memory", Layer.fresh(MemoryRateLimit.layer))
-suite("SQLite", onSql(Sqlite.layer({ filename: ":memory:" })))
 
 const redisLayer = Layer.fresh(
   Layer.unwrapEffect(Effect.map(emptied, () => Layer.orDie(RedisRateLimit.layer(options))))

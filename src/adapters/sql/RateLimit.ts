@@ -19,7 +19,7 @@ const failed = (error: SqlError): RateLimitError =>
   new RateLimitError({ message: `the counts of requests failed${ErrorCode.suffix(error)}` })
 
 /**
- * Counts for all processes of one database, in one statement. A process whose clock is behind counts in the newest
+ * Counts for all processes of one PostgreSQL database, in one statement; one on SQLite costs a write to the disk. A process whose clock is behind counts in the newest
  * window that another one has begun.
  */
 export const make: Effect.Effect<
@@ -59,10 +59,7 @@ export const make: Effect.Effect<
         )
         // Another process may have begun a new window in between.
         return { ...refused, allowed: false, remaining: 0 }
-      }).pipe(
-        Effect.mapError(failed),
-        Effect.withTracerEnabled(false)
-      )
+      }).pipe(Effect.mapError(failed), Effect.withTracerEnabled(false))
   }
 })
 
