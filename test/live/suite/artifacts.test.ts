@@ -5,7 +5,7 @@ import { differences } from "../../../contracts/compile.js"
 
 test("artifacts are reproducible: what is committed is what the sources compile to", () => {
   expect(differences()).toEqual([])
-}, 240_000)
+}, 480_000)
 
 test("every contract fits into the code size limit of 24,576 bytes", () => {
   const folder = fileURLToPath(new URL("../../../contracts/artifacts/", import.meta.url))
