@@ -217,7 +217,7 @@ export const at = (place: Place): Bodies => {
       "0x",
       ""
     ),
-    wallet: address,
+    wallet: fc.oneof({ weight: 3, arbitrary: fc.constant(place.wallet) }, { weight: 1, arbitrary: address }),
     to: fc.oneof({ weight: 2, arbitrary: fc.constant(place.token) }, { weight: 1, arbitrary: address }),
     from: address,
     contracts: fc.array(address, { maxLength: 3 }),
@@ -266,8 +266,16 @@ export const at = (place: Place): Bodies => {
   ): Readonly<Record<string, unknown>> => {
     const has = (name: string) => propertySignatures.some((property) => property.name === name)
     const { dependsOn: _, passkeyPubKey: __, signers: ___, threshold: ____, ...rest } = body
+    const { aggregator: _a, paymaster: _p, cosigners: _c, ...settings } = body
+    const { wallet: _w, ...bySalt } = rest
     return {
-      ...(has("threshold") ? { ...rest, walletCustody: 1 } : has("dependsOn") ? rest : body),
+      ...(has("threshold")
+        ? { ...bySalt, walletCustody: 1 }
+        : has("dependsOn")
+          ? { ...("salt" in body ? bySalt : rest), walletCustody: 1 }
+          : has("aggregator")
+            ? settings
+            : body),
       ...(has("salt") && body.salt === undefined && body.wallet === undefined ? { salt: place.salt } : {}),
       ...("funcSignature" in body ? { funcSignature, funcParams } : {})
     }
