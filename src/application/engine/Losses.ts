@@ -17,6 +17,8 @@ export interface Losses {
   readonly mined: (record: TransactionRecord, receipt: Receipt) => Effect.Effect<void, BudgetsError>
   /** It is at settled depth. */
   readonly finalised: (record: TransactionRecord) => Effect.Effect<void, BudgetsError>
+  /** Another transaction has its nonce for good. */
+  readonly stranded: (record: TransactionRecord) => Effect.Effect<void, BudgetsError>
 }
 
 const isService = ({ access }: TransactionRecord): boolean => access.key === "serviceEoa"
@@ -61,5 +63,6 @@ export const make = (budgets: Budgets["Type"]): Losses => ({
       yield* budgets.land(chainId, id, wei)
     }),
   finalised: (record) =>
-    isService(record) ? budgets.settle(record.chainId, idOf(record), null) : Effect.void
+    isService(record) ? budgets.settle(record.chainId, idOf(record), null) : Effect.void,
+  stranded: (record) => (isService(record) ? budgets.settle(record.chainId, idOf(record), 0n) : Effect.void)
 })

@@ -111,6 +111,7 @@ export const make = (
       Effect.gen(function* () {
         const landed = yield* landedOf(chain, record.ops, block)
         yield* wake(yield* journal.land(record.signer, record.chainId, landed))
+        yield* booked(losses.stranded(record))
         yield* wake(yield* journal.strand(record, record.nonce))
       })
   }

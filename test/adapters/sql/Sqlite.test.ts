@@ -121,7 +121,11 @@ describe("the schema", () => {
       expect(yield* sql`select migration_id, name from castellan_migrations order by 1`).toEqual([
         { migration_id: 1, name: "journal" },
         { migration_id: 2, name: "abi" },
-        { migration_id: 3, name: "handovers" }
+        { migration_id: 3, name: "handovers" },
+        { migration_id: 4, name: "accounts" },
+        { migration_id: 5, name: "budgets" },
+        { migration_id: 6, name: "audit" },
+        { migration_id: 7, name: "rate_counts" }
       ])
     }).pipe(Effect.provide(inMemory))
   )
