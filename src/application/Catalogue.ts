@@ -53,12 +53,6 @@ export const catalogue = {
     "The Idempotency-Key was used before with another body.",
     "Take a new key for a new request; send the same bytes to repeat one."
   ),
-  not_available_yet: entry(
-    400,
-    "<name> is not available yet",
-    "The request uses a part of the interface that this version does not offer.",
-    "Leave the named field or header out."
-  ),
   invalid_salt_format: entry(
     400,
     "invalid salt format",

@@ -65,7 +65,3 @@ export const unprocessable = (
     details,
     extra: options.extra ?? {}
   })
-
-/** A part of the interface that this version does not offer; `name` is the field or header. */
-export const notAvailable = (name: string, path: string = name, remedy = "leave it out"): InvalidRequest =>
-  invalid("not_available_yet", [{ path, message: remedy }], `${name} is not available yet`)

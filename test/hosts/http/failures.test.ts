@@ -8,7 +8,6 @@ import { type Code, catalogue } from "../../../src/application/Catalogue.js"
 import {
   type Failure,
   invalid,
-  notAvailable,
   TooManyRequests,
   Unavailable,
   unauthorized,
@@ -117,8 +116,8 @@ describe("a use case's failure", () => {
 
   it.scopedLive("words itself where the rule of its code says so, and never overwrites the envelope", () =>
     Effect.gen(function* () {
-      const missing = envelope(yield* failing(notAvailable("dependsOn", "operations[0].dependsOn")))
-      expect(missing).toMatchObject({ error: "dependsOn is not available yet", code: "not_available_yet" })
+      const chain = envelope(yield* failing(invalid("unsupported_chain", [], "unsupported chain id 7")))
+      expect(chain).toMatchObject({ error: "unsupported chain id 7", code: "unsupported_chain" })
       const extra = { error: "x", code: "y", requestId: "z", details: "no", wallet: "0x1" }
       const body = envelope(yield* failing(unprocessable("wallet_busy", [], { extra })))
       expect(body).toMatchObject({ error: "wallet busy", code: "wallet_busy", details: [], wallet: "0x1" })

@@ -134,29 +134,4 @@ describe("a node that simulates little", () => {
       details: [{ message: expect.stringMatching(/answered: gas too high$/) }]
     })
   })
-
-  it("and ignores state overrides is 422, and the words say that it needs them", async () => {
-    node.behave(async ({ method, params }, ask) => {
-      if (isCall(method)) (params as Array<unknown>).length = Math.min(params.length, 2)
-      return ask()
-    })
-    expect(await stack.refused(execute(1))).toMatchObject({
-      code: "node_refused",
-      details: [
-        { path: "settings.rpc", message: expect.stringMatching(/cannot simulate with state overrides/) }
-      ]
-    })
-  })
-
-  it("and refuses state overrides is 422 with its own words", async () => {
-    node.behave(({ method, params }, ask) =>
-      isCall(method) && params.length > 2
-        ? Promise.resolve(refusal(-32602, "too many arguments, want at most 2"))
-        : ask()
-    )
-    expect(await stack.refused(execute(1))).toMatchObject({
-      code: "node_refused",
-      details: [{ message: expect.stringMatching(/answered: too many arguments, want at most 2$/) }]
-    })
-  })
 })

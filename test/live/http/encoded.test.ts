@@ -490,17 +490,10 @@ describe("an encoded op", () => {
     expect(code).toBe("invalid_nonce")
   })
 
-  it.each([
-    ["without settings.signer", { signer: undefined }, {}],
-    ["with a window's beginning", {}, { validAfter: 1 }],
-    ["with a window's end", {}, { validUnitl: 4_102_444_800 }],
-    ["of custody 2", {}, { walletCustody: 2 }],
-    ["of custody 5", {}, { walletCustody: 5 }]
-  ])("%s is not available yet", async (_, more, rest) => {
+  it.each([2, 5])("said to be of custody %i is not this wallet's", async (walletCustody) => {
     const userOp = await estimateOne(mint(1n))
-    const { code, error } = await refused(400, [encoded(userOp, rest)], more)
-    expect(code).toBe("not_available_yet")
-    expect(error).toMatch(/ is not available yet$/)
+    const { code } = await refused(400, [encoded(userOp, { walletCustody })])
+    expect(code).toBe("custody_mismatch")
   })
 
   it("with a window of zeros has no window", async () => {

@@ -72,7 +72,7 @@ const refusal = {
 }
 
 /** Codes of refusals that are worded by case. */
-const worded = new Set(["invalid_request", "not_available_yet"])
+const worded = new Set(["invalid_request"])
 
 /** The text of a refusal begins as the catalogue has it; what one op failed with is in the chain's words. */
 const misworded = (status: number, body: unknown): ReadonlyArray<string> => {
