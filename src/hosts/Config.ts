@@ -227,7 +227,7 @@ export const load = (env: Secrets.Sources["env"]): Either.Either<Config, ConfigE
     return Either.left(
       new ConfigError({
         problems: [],
-        message: "CASTELLAN_CONFIG is not set: it names the configuration file (see docs/operating.md)"
+        message: "CASTELLAN_CONFIG is not set: it names the configuration file (see docs/operations.md)"
       })
     )
   const path = resolve(named)

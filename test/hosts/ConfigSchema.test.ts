@@ -6,16 +6,7 @@ import * as ConfigSchema from "../../src/hosts/ConfigSchema.js"
 const schema = JSON.parse(ConfigSchema.text)
 const valid = new Ajv2020({ strict: false, allErrors: true }).compile(schema)
 const root = new URL("../..", import.meta.url)
-const page = ["docs/operations.md", "docs/operating.md"]
-  .map((path) => new URL(path, root))
-  .flatMap((url) => {
-    try {
-      return [readFileSync(url, "utf8")]
-    } catch {
-      return []
-    }
-  })
-  .join("\n")
+const page = readFileSync(new URL("docs/operations.md", root), "utf8")
 const example = JSON.parse(/```json\n([\s\S]*?)```/.exec(page)?.[1] ?? "null")
 
 describe("the JSON Schema of the configuration", () => {

@@ -7,7 +7,7 @@ import * as Config from "../../src/hosts/Config.js"
 import { ConfigFile } from "../../src/hosts/ConfigFile.js"
 
 const root = new URL("../..", import.meta.url)
-const operating = readFileSync(new URL("docs/operating.md", root), "utf8")
+const operating = readFileSync(new URL("docs/operations.md", root), "utf8")
 const signers = readFileSync(new URL("docs/signers.md", root), "utf8")
 
 /** Names of all fields of a schema's encoded side, at every depth. */
@@ -33,7 +33,7 @@ const env = {
   POLYGON_RPC: "https://node.example"
 }
 
-describe("docs/operating.md", () => {
+describe("docs/operations.md", () => {
   it("names every field of the configuration, together with docs/signers.md", () => {
     const fields = new Set(fieldsOf(SchemaAST.encodedAST(ConfigFile.ast)))
     expect(fields.size).toBeGreaterThan(40)
@@ -45,7 +45,7 @@ describe("docs/operating.md", () => {
     const pepper = JSON.stringify(fileURLToPath(new URL("package.json", root)))
     const read = Config.fromText(
       example.replace('"/run/secrets/castellan-pepper"', pepper),
-      "docs/operating.md",
+      "docs/operations.md",
       env,
       "/nowhere"
     )

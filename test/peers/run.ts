@@ -39,7 +39,7 @@ const startAlto = (port: number, rpc: string) => {
       ...["--utility-private-key", DevService.anvilKey(9).privateKey],
       ...["--rpc-url", rpc],
       ...["--port", String(port)],
-      // Wallets behind a beacon read the beacon's storage while they validate: see docs/operating.md.
+      // Wallets behind a beacon read the beacon's storage while they validate: see docs/operations.md.
       ...["--safe-mode", "false"],
       ...["--log-level", "warn"]
     ],

@@ -1,0 +1,35 @@
+import { readFileSync } from "node:fs"
+import { describe, expect, it } from "@effect/vitest"
+import * as Metrics from "../../src/application/Metrics.js"
+
+const root = new URL("../..", import.meta.url)
+const text = (path: string) => readFileSync(new URL(path, root), "utf8")
+
+const names = Object.keys(Metrics)
+
+/** Names of all families that are measured, out of the module's own text. */
+const measured = new Set(
+  [...text("src/application/Metrics.ts").matchAll(/= (?:counter|gauge|histogram)\(\s*"([a-z_]+)"/g)].map(
+    ([, name]) => `castellan_${name}`
+  )
+)
+
+const mentioned = (page: string): ReadonlySet<string> =>
+  new Set(
+    [...text(page).matchAll(/castellan_[a-z_]+/g)].map(([name]) => name.replace(/_(bucket|sum|count)$/, ""))
+  )
+
+describe("the figures", () => {
+  it("are all in the module", () => {
+    expect(measured.size).toBe(names.filter((name) => name !== "count").length)
+    expect(measured.size).toBeGreaterThan(10)
+  })
+
+  it("are all explained to the operator, and no others", () => {
+    expect([...mentioned("docs/operations.md")].sort()).toEqual([...measured].sort())
+  })
+
+  it("are those that the dashboard shows", () => {
+    expect([...mentioned("docs/grafana/castellan.json")].filter((name) => !measured.has(name))).toEqual([])
+  })
+})
