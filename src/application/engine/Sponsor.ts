@@ -20,6 +20,9 @@ import * as Sponsorships from "./Sponsorships.js"
 /** How long a sponsorship is good, seconds, by the chain's clock. */
 export const lifeSeconds = 600
 
+/** Seconds by which a node behind a balancer may lag behind the one that told the time when the op was built. */
+const lagSeconds = 60
+
 /** A block is taken for the latest one for so long. */
 const blockLife = "5 seconds"
 
@@ -94,7 +97,7 @@ export const make = (
         return elementFailure("fees_above_cap")
       if (op.callGasLimit + op.verificationGasLimit + op.preVerificationGas > transactionGas)
         return elementFailure("not_sponsored", "the operation's gas limits are above the operator's bound")
-      if (terms.validUntil === 0 || terms.validUntil > block.timestamp + lifeSeconds)
+      if (terms.validUntil === 0 || terms.validUntil > block.timestamp + lifeSeconds + lagSeconds)
         return elementFailure("not_sponsored", "the sponsorship is of another length than the operator's")
       return terms.validUntil <= block.timestamp ? elementFailure("sponsorship_over") : null
     }
