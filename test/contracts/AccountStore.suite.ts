@@ -55,7 +55,7 @@ export const suite = (name: string, layer: Layer.Layer<AccountStore>): void => {
   const refused = (
     reason: AccountStoreError["reason"],
     change: Effect.Effect<void, AccountStoreError>
-  ): Effect.Effect<void, AccountStoreError, AccountStore> =>
+  ): Effect.Effect<void, unknown, AccountStore> =>
     Effect.gen(function* () {
       const store = yield* AccountStore
       const before = [yield* store.version, yield* store.content]
