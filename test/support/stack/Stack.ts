@@ -45,6 +45,7 @@ import { deploy } from "../../../src/hosts/cli/deploy/DeterministicDeployer.js"
 import { deployEntryPoints, entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { deploySuite, fundPaymaster, type Suite } from "../../../src/hosts/cli/deploy/Suite.js"
 import * as PrivateKeys from "../signing/PrivateKeys.js"
+import { mined } from "../suite/Receipt.js"
 
 /** Ports of the application over a real chain and a real database. */
 export type Ports =
@@ -296,7 +297,7 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
       return salts.map(predict)
     },
     mint: async (to, amount) => {
-      await (await token.getFunction("mint")(to, amount)).wait()
+      await mined(await token.getFunction("mint").send(to, amount))
     },
     balanceOf: (holder) => token.getFunction("balanceOf")(holder),
     runtime,

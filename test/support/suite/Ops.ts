@@ -21,6 +21,7 @@ import {
   signingHash,
   unbound
 } from "./Layouts.js"
+import { mined } from "./Receipt.js"
 
 /** A user operation, unpacked; `pack` gives it the shape of a version. */
 export interface Op {
@@ -196,8 +197,7 @@ export const handleOps = async (
     from.address,
     { gasLimit: 20_000_000n }
   )
-  const receipt = await sent.wait()
-  if (receipt === null) throw new Error("no receipt")
+  const receipt = await mined(sent)
   const events = receipt.logs.flatMap((log) => {
     const parsed = log.address === entryPoints[version] ? entryPoint.interface.parseLog(log) : null
     return parsed === null ? [] : [parsed]
