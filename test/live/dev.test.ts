@@ -161,6 +161,9 @@ describe("npm run dev", () => {
     expect(by("estimate").userOps).toHaveLength(2)
     expect(by("encoded").status).toBe(1)
     expect(by("receipt").receipts[0].txHash).toBe(by("mint").txHash)
+    expect(by("networks").map((network: { readonly chainId: number }) => network.chainId)).toContain(
+      info().chainId
+    )
     expect(by("who signs").type).toBe("PRIVATE_KEY")
     expect(by("who submits").address).toMatch(/^0x/)
     const transfer = by("receipt").receipts[0].logs.find(

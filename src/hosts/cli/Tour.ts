@@ -78,6 +78,7 @@ export const stops = (info: DevInfo): ReadonlyArray<Stop> => {
       title: "receipt of the transaction, with decoded logs",
       command: post("/receipt", `'{"txHashes":["'$TX'"],"rpc":"'$RPC'"}'`)
     },
+    { title: "the networks that this key may use", command: `curl -s $BASE/networks -H "X-API-Key: $KEY"` },
     { title: "who signs", command: post("/getSigner", `'${json({ signer: info.settings.signer })}'`) },
     {
       title: "who submits for the service",

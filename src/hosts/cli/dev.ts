@@ -56,7 +56,7 @@ Process.run(
     const file = yield* DevFile.publish(process.cwd(), info)
     yield* say(`\n# Paste these first:\n${Tour.preamble(info, file)}`)
     for (const { command, title } of Tour.stops(info)) yield* say(`\n# ${title}\n${command}`)
-    yield* say(`\n# Passkeys in the browser\n${PlaygroundLink.of(info)}`)
+    yield* say(`\n# Passkeys in the browser: open\n# ${PlaygroundLink.of(info)}`)
     yield* say(
       `\ncastellan (development) listens at ${info.baseUrl}, chain ${info.chainId} at ${info.rpc}; keys and addresses in ${file}. Ctrl-C stops both.`
     )
