@@ -10,6 +10,7 @@ import {
   zeroPadValue
 } from "ethers"
 import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
+import { mined } from "../suite/Receipt.js"
 
 /** A UserOperation of v0.7 as bundlers take it. */
 export interface JsonOp {
@@ -140,7 +141,7 @@ export const startStandIn = async (): Promise<StandIn> => {
         throw new Refused(codeOf(reason), reason)
       }
       const transaction = await handleOps([pack(op)], beneficiary, { gasLimit: 5_000_000 })
-      await transaction.wait()
+      await mined(transaction)
     })
     turnOf = turn.catch(() => undefined)
     return turn

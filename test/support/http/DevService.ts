@@ -5,6 +5,7 @@ import * as Scope from "effect/Scope"
 import { Contract, HDNodeWallet, type JsonRpcProvider, Mnemonic, NonceManager, Wallet } from "ethers"
 import * as DevStack from "../../../src/hosts/cli/DevStack.js"
 import * as Provider from "../../../src/hosts/cli/Provider.js"
+import { mined } from "../suite/Receipt.js"
 
 /** Body of every answer that is not 200. */
 export interface Envelope {
@@ -199,7 +200,7 @@ export const start = async (options: Partial<DevStack.Options> = {}): Promise<De
     return predictions.map(({ wallet }) => wallet)
   }
   const fund = async (address: string, wei = 10n ** 18n) => {
-    await (await faucet.sendTransaction({ to: address, value: wei })).wait()
+    await mined(await faucet.sendTransaction({ to: address, value: wei }))
   }
   return {
     info,

@@ -21,6 +21,7 @@ import { type Anvil, startAnvil } from "../../../src/hosts/cli/Anvil.js"
 import { initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { deployEntryPoints, entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { deploySuite, type Suite } from "../../../src/hosts/cli/deploy/Suite.js"
+import { mined } from "../suite/Receipt.js"
 import { npmInterface, tokenAbi, toTuple } from "./Abis.js"
 
 export type Op = UserOperation
@@ -67,8 +68,8 @@ const conditionTypes = {
 
 const deployed = async (payer: NonceManager, code: string): Promise<Address.Address> => {
   const sent = await payer.sendTransaction({ data: code })
-  const receipt = await sent.wait()
-  if (receipt?.contractAddress == null) throw new Error("nothing was deployed")
+  const receipt = await mined(sent)
+  if (receipt.contractAddress === null) throw new Error("nothing was deployed")
   return Address.unsafe(receipt.contractAddress)
 }
 
@@ -137,9 +138,7 @@ export class World {
 
   async send(to: string, data = "0x", value = 0n): Promise<TransactionReceipt> {
     const sent = await this.payer.sendTransaction({ to, data, value })
-    const receipt = await sent.wait()
-    if (receipt === null) throw new Error("not mined")
-    return receipt
+    return mined(sent)
   }
 
   setBalance(account: string, wei: bigint): Promise<unknown> {
@@ -237,8 +236,7 @@ export class World {
       data: this.handleOps(version, ops, options.beneficiary ?? this.submitter.address),
       gasLimit: options.gasLimit ?? 20_000_000n
     })
-    const receipt = await sent.wait()
-    if (receipt === null) throw new Error("not mined")
+    const receipt = await mined(sent)
     return { ...this.outcome(version, receipt.logs), usedGas: receipt.gasUsed, reverted: null }
   }
 
