@@ -1,3 +1,4 @@
+import * as BigInts from "effect/BigInt"
 import * as Either from "effect/Either"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
@@ -131,14 +132,14 @@ describe("op gas limits", () => {
           const wallet = Gas.verificationGasLimit(seen, sponsored)
           if (version === "v0.6") {
             expect(given.paymasterAndData).toBe(sponsored.paymasterAndData)
-            const shared = wallet + verification > postOp ? wallet + verification : postOp
+            const shared = BigInts.max(wallet + verification, postOp)
             expect(given.verificationGasLimit).toBe(Gas.overshoot(shared, percent))
             continue
           }
           expect(given.verificationGasLimit).toBe(Gas.overshoot(wallet, percent))
           const most = (measured: bigint) => {
             const buffered = Gas.overshoot(measured, percent)
-            return buffered > wanted ? buffered : wanted
+            return BigInts.max(buffered, wanted)
           }
           expect(PaymasterData.read(version, given.paymasterAndData)).toEqual({
             ...paymaster,
