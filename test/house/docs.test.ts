@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
@@ -32,6 +32,15 @@ const env = {
   SERVICE_EOA: `0x${"33".repeat(32)}`,
   POLYGON_RPC: "https://node.example"
 }
+
+describe("docs/security.md", () => {
+  it("names tests that there are", () => {
+    const page = readFileSync(new URL("docs/security.md", root), "utf8")
+    const named = [...page.matchAll(/\[(test\/[^\]]+)\]/g)].flatMap(([, list = ""]) => list.split(", "))
+    expect(named.length).toBeGreaterThan(10)
+    expect(named.filter((path) => !existsSync(new URL(path, root)))).toEqual([])
+  })
+})
 
 describe("docs/operations.md", () => {
   it("names every field of the configuration, together with docs/signers.md", () => {

@@ -163,6 +163,7 @@ export const make = (caller: Caller, handing: Handing): Effect.Effect<HandedOut,
     const ground = yield* Preparation.ground(connection, settings, submitter, caller)
     const { chainId, entryPoint, formula, payer, spaceOf, version } = ground
     const on = yield* Links.dependencies(operations)
+    yield* Links.held(on, connection)
     const ledger = yield* Links.ledger(on, connection)
     yield* Links.present(ledger, on, connection)
     const wallets = yield* Either.all(

@@ -41,6 +41,20 @@ export const ledger = (
     : Either.right(profile.ledger)
 }
 
+/** 400 for dependencies of ops that are handed out where a bundler of somebody else parts them: nothing would hold them. */
+export const held = (
+  on: Dependencies.Dependencies,
+  { profile }: Pick<Connection, "profile">
+): Either.Either<void, Failure> => {
+  const first = on.findIndex((each) => each !== null)
+  return first < 0 || profile.remoteBundler === null
+    ? Either.void
+    : wrong(
+        first,
+        "this chain's bundler keeps no ops together: use /execute, or send this operation once the other has succeeded"
+      )
+}
+
 /** 400 unless there is a contract at the ledger's address: calls of an empty one succeed, and hold nothing to anything. */
 export const present = (
   ledger: Address | null,

@@ -6,6 +6,7 @@ import { id as hashOf, Interface } from "ethers"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import type { Caller } from "../../../src/application/Caller.js"
 import * as Engine from "../../../src/application/engine/Engine.js"
+import * as EstimateGas from "../../../src/application/operation/EstimateGas.js"
 import * as ExecuteOperations from "../../../src/application/operation/ExecuteOperations.js"
 import * as GetRequest from "../../../src/application/operation/GetRequest.js"
 import type { Operation } from "../../../src/application/operation/Operation.js"
@@ -103,6 +104,23 @@ describe("operations that depend on others, through a bundler of somebody else",
       "dependency failed: operation 0"
     ])
     expect(given()).toEqual([a])
+  })
+
+  it("are not handed out for signatures made elsewhere: nothing would hold one to the other", async () => {
+    const operations = [hit("one", hashOf("first")), hit("two", hashOf("second"), 0)]
+    expect(
+      await stack.refused(EstimateGas.run(stack.caller(), { operations, settings: stack.settings }))
+    ).toMatchObject({
+      code: "invalid_request",
+      details: [
+        {
+          path: "operations[1].dependsOn",
+          message:
+            "this chain's bundler keeps no ops together: use /execute, or send this operation once the other has succeeded"
+        }
+      ]
+    })
+    expect(bundler.sent.length).toBe(sent)
   })
 
   it("go on after a restart in between, each once", async () => {
