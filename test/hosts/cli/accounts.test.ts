@@ -20,6 +20,12 @@ const fileHash = "ab".repeat(32)
 const factory = "0x35a7E9496DfDaC5D3dc40D76AAa677d6a76ac106"
 const other = "0x7842e753F6A682A7907939a0855E0c72eD0c6cB9"
 const privateKey = `0x${"4d".repeat(32)}`
+const variables = {
+  KEY: privateKey,
+  SPONSOR: `0x${"5e".repeat(32)}`,
+  // Nobody listens there.
+  NODE: "http://127.0.0.1:9"
+}
 
 const file = {
   allowPrivateKeys: true,
@@ -32,8 +38,18 @@ const file = {
       networks: [{ chainId: 137, factory }]
     }
   ],
-  providers: [{ kind: "private-key", name: "vault", keys: [{ name: "one", privateKey: { env: "KEY" } }] }],
-  networks: [{ chainId: 137, sponsor: { paymaster: other } }]
+  providers: [
+    {
+      kind: "private-key",
+      name: "vault",
+      keys: [
+        { name: "one", privateKey: { env: "KEY" } },
+        { name: "two", privateKey: { env: "SPONSOR" } }
+      ]
+    }
+  ],
+  systemKeys: { sponsor: { provider: "vault", key: "two" } },
+  networks: [{ chainId: 137, rpc: { env: "NODE" }, sponsor: { paymaster: other } }]
 }
 
 interface Issued {
@@ -75,7 +91,7 @@ const takenAndRefused = async (
   place: Effect.Effect<{ readonly database: unknown; readonly url: string }>
 ) => {
   const { database, url: databaseUrl } = await Effect.runPromise(place)
-  const castellan = make(folder, { ...file, database }, { KEY: privateKey, DATABASE: databaseUrl })
+  const castellan = make(folder, { ...file, database }, { ...variables, DATABASE: databaseUrl })
   const json = async <A>(line: string): Promise<A> =>
     JSON.parse(await Effect.runPromise(inProcess(castellan.env)(`${line} --json`)))
   const { stop, url } = await castellan.serve()
@@ -137,7 +153,7 @@ describe("accounts and keys of the command line are soon taken, and soon refused
 })
 
 describe("the commands", () => {
-  const { env } = make(folder, { ...file, database: { path: "commands.sqlite" } }, { KEY: privateKey })
+  const { env } = make(folder, { ...file, database: { path: "commands.sqlite" } }, variables)
   const run = inProcess(env)
   const ok = (line: string) => Effect.runPromise(run(line))
   const json = async <A = unknown>(line: string): Promise<A> => JSON.parse(await ok(`${line} --json`))
