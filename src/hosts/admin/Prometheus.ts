@@ -79,7 +79,7 @@ export const text: Effect.Effect<string> = Effect.map(Metric.snapshot, (pairs) =
       [
         `# HELP ${name} ${help.replaceAll("\\", "\\\\").replaceAll("\n", "\\n")}`,
         `# TYPE ${name} ${type}`,
-        ...lines.sort(),
+        ...lines,
         ""
       ].join("\n")
     )

@@ -166,6 +166,9 @@ const handle = (front: Front, request: http.IncomingMessage): Effect.Effect<Answ
 
 const noHost = ErrorEnvelope.problem("invalid_request", [{ path: "Host", message: "the header is required" }])
 
+/** Requests of which too much is left to be read: nothing behind them on their connection can be understood. */
+const abandoned = new WeakSet<http.IncomingMessage>()
+
 const readBody = (
   request: http.IncomingMessage,
   collector: Body.Collector
@@ -178,7 +181,9 @@ const readBody = (
     const onEnd = () => end(Effect.void)
     const onClose = () => end(new Body.Broken())
     const onData = (chunk: Buffer) => {
-      if (!collector.take(chunk)) onEnd()
+      if (collector.take(chunk)) return
+      abandoned.add(request)
+      onEnd()
     }
     if (request.destroyed) return resume(new Body.Broken())
     request
@@ -197,7 +202,7 @@ const write = (
 ): void => {
   if (response.destroyed || response.headersSent) return
   const length = { "content-length": Buffer.byteLength(answer.body) }
-  const closing = server.listening ? {} : { connection: "close" }
+  const closing = server.listening && !abandoned.has(request) ? {} : { connection: "close" }
   response.writeHead(answer.status, { ...answer.headers, ...length, ...closing })
   response.end(request.method === "HEAD" ? undefined : answer.body)
   // node goes on reading a request that was answered before its end, without any bound.

@@ -249,6 +249,7 @@ describe("bodies", () => {
         ])
       )
       expect(envelope(answer).code).toBe("body_too_large")
+      expect(answer.headers.get("connection")).toBe("close")
     })
   )
 

@@ -232,6 +232,24 @@ describe("the operator's port", () => {
       expect(line).toMatch(/^castellan_[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [-+0-9.eInf]+$/)
   })
 
+  it("gives the buckets of a histogram in their order, each holding those below it", async () => {
+    const text = await (await get("/metrics")).text()
+    const buckets = new Map<string, ReadonlyArray<readonly [le: number, count: number]>>()
+    for (const [, name = "", le = "", count = ""] of text.matchAll(
+      /^(castellan_[a-z_]+_bucket\{.*?),?le="([^"]+)"\} ([0-9]+)$/gm
+    ))
+      buckets.set(name, [
+        ...(buckets.get(name) ?? []),
+        [le === "+Inf" ? Infinity : Number(le), Number(count)]
+      ])
+    expect(buckets.size).toBeGreaterThan(1)
+    for (const list of buckets.values()) {
+      expect(list).toEqual([...list].sort(([a], [b]) => a - b))
+      expect(list.map(([, count]) => count)).toEqual(list.map(([, count]) => count).sort((a, b) => a - b))
+      expect(list.at(-1)?.[0]).toBe(Infinity)
+    }
+  })
+
   it("sends figures and traces to the collector, and no secret with them", async () => {
     await collector.until(() => collector.bodies.some(({ path }) => path === "/otlp/v1/metrics"))
     expect(new Set(collector.bodies.map(({ authorization }) => authorization))).toEqual(
