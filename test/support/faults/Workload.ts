@@ -192,7 +192,8 @@ export const run = async (setting: Setting, plan: RequestPlan, index: number): P
       ;[work.said, work.why] = place < 0 ? ["failure", "not estimated"] : saidOf(said, place)
     })
   }
-  hear(answer)
+  // A refusal is not kept: of two clients with one key the later one may be served all the same, and the word is his.
+  hear(answer.status !== 200 && twin?.status === 200 ? twin : answer)
   asked.push({ question: write, answer, hear })
   if (twin !== null) asked.push({ question: write, answer: twin, hear })
   return { works, asked, violations, met }
