@@ -76,6 +76,8 @@ const defaultLimits: Config["limits"] = {
   drainMillis: 25_000
 }
 
+const leastPepperBytes = 16
+
 /** 0.05 of the chain's coin. */
 const usualLowBalance = 5n * 10n ** 16n
 
@@ -120,6 +122,16 @@ const contradictions = (file: ConfigFile, env: Secrets.Sources["env"]): Readonly
     if (file.accounts.findIndex((other) => other.id === id) < index)
       say(`accounts[${index}].id`, `another account is called ${id}`)
   })
+  file.networks.forEach(({ confirmations, maxFeePerGas, maxPriorityFeePerGas, settledDepth }, index) => {
+    if (confirmations !== undefined && settledDepth !== undefined && settledDepth < confirmations)
+      say(`networks[${index}].settledDepth`, "expected at least the confirmations")
+    if (
+      maxFeePerGas !== undefined &&
+      maxPriorityFeePerGas !== undefined &&
+      maxPriorityFeePerGas > maxFeePerGas
+    )
+      say(`networks[${index}].maxPriorityFeePerGas`, "expected at most maxFeePerGas")
+  })
   file.networks.forEach(({ sharedFactory }, index) => {
     if (sharedFactory === true && !development)
       say(`networks[${index}].sharedFactory`, "a shared factory is possible in the development profile only")
@@ -144,6 +156,10 @@ export const fromText = (
       })
 
     const keyPepper = secret("keyPepper", file.keyPepper)
+    const pepperBytes = Buffer.byteLength(Redacted.value(keyPepper), "utf8")
+    // One that could not be read is a problem already.
+    if (pepperBytes > 0 && pepperBytes < leastPepperBytes)
+      problems.push({ path: "keyPepper", message: `expected at least ${leastPepperBytes} bytes` })
     const rateLimit =
       file.rateLimit === undefined ? null : { redis: secret("rateLimit.redis", file.rateLimit.redis) }
     const database =

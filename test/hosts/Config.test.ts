@@ -343,6 +343,31 @@ describe("a configuration that can not be used", () => {
     )
   })
 
+  it("names figures that contradict each other, and a pepper that is too short", () => {
+    expect(
+      problems(
+        {
+          ...production,
+          keyPepper: { env: "SHORT" },
+          networks: [
+            {
+              chainId: 137,
+              confirmations: 5,
+              settledDepth: 2,
+              maxFeePerGas: "1",
+              maxPriorityFeePerGas: "5"
+            }
+          ]
+        },
+        { ...env, SHORT: "abc" }
+      )
+    ).toEqual([
+      "networks[0].settledDepth: expected at least the confirmations",
+      "networks[0].maxPriorityFeePerGas: expected at most maxFeePerGas",
+      "keyPepper: expected at least 16 bytes"
+    ])
+  })
+
   it("says where the file is and that it is not JSON", () => {
     const error = Either.getOrThrow(Either.flip(Config.fromText("{", "/etc/castellan.json", {}, folder)))
     expect(error.message).toBe("the configuration /etc/castellan.json can not be used:\n  it is not JSON")

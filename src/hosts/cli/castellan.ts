@@ -33,7 +33,8 @@ const asked = ["help", "--help", ""].includes(command)
 /** `npm run castellan -- <command>`: the operator's command line. */
 Effect.runPromise(
   Effect.match(
-    commands.get(command)?.run(args, process.env) ?? (asked ? Effect.succeed(usage) : Effect.fail(usage)),
+    commands.get(command)?.run(args, process.env) ??
+      (asked ? Effect.succeed(usage) : Effect.fail(`there is no command ${command}\n\n${usage}`)),
     {
       onFailure: (text) => ({ code: 1, text }),
       onSuccess: (text) => ({ code: 0, text })

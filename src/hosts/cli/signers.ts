@@ -204,6 +204,7 @@ export const run = (
     const [command = "", ...rest] = args
     if (["pause", "resume", "paused"].includes(command)) return yield* switches(args, env)
     const known = command === "create" || (command === "list" && rest.length === 0)
+    if (args.includes("--help") || args[0] === "help") return usage
     if (!known) return yield* Effect.fail(usage)
     const config = yield* Effect.mapError(Config.load(env), ({ message }) => message)
     return yield* command === "create" ? create(rest, config) : list(config)
