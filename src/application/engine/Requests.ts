@@ -116,7 +116,7 @@ export const make = (options: {
       const txHashes = [...(record?.txHashes ?? []), ...sent]
       return Effect.fail(
         unprocessable("outcome_unknown", [], {
-          extra: { txHash: txHashes.at(-1) ?? null, txHashes, requestId }
+          extra: { txHash: txHashes.at(-1) ?? "", txHashes, requestId }
         })
       )
     })

@@ -26,7 +26,7 @@ export const outcome = (
       if (state === "settled" && txHash !== null) return { success: success === true, txHash, revertData }
       if (!(yield* releases.wait(deadline)))
         return yield* Effect.fail(
-          unprocessable("outcome_unknown", [], { extra: { txHash, requestId: other } })
+          unprocessable("outcome_unknown", [], { extra: { txHash: txHash ?? "", requestId: other } })
         )
     }
   })

@@ -109,7 +109,7 @@ export const schemas = {
   422: Schema.Struct({
     ...members(422),
     txHash: optional(Schema.String).annotations({
-      description: "With outcome_unknown: the transaction that was sent."
+      description: "With outcome_unknown: the transaction that was sent; empty when none is known yet."
     }),
     returnData: optional(Schema.Array(Schema.Unknown)).annotations({
       description: "With a refused write: why, for each element of the request."
