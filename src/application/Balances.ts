@@ -11,7 +11,10 @@ import type { NetworkProfile } from "./ports/Networks.js"
  */
 export interface Balances {
   readonly isOwn: (address: Address) => boolean
+  /** It may submit; where it does, `submits` tells. */
   readonly meet: (address: Address) => Effect.Effect<void>
+  /** It submits on this chain: its balance there is looked at from now on. */
+  readonly submits: (chainId: bigint, address: Address) => Effect.Effect<void>
   /** Reads the balances through the operator's own nodes; says in the log who fell below the network's bound. */
   readonly look: Effect.Effect<void, never, ChainRpc>
 }
@@ -51,14 +54,23 @@ const lookAt = (
 /** Nobody is met yet. */
 export const make = (networks: ReadonlyArray<Bounded>): Balances => {
   const own = new Set<Address>()
+  const submitting = new Map<bigint, Set<Address>>()
   const low = new Set<string>()
   return {
     isOwn: (address) => own.has(address),
     meet: (address) => Effect.sync(() => void own.add(address)),
+    submits: (chainId, address) =>
+      Effect.sync(() => {
+        own.add(address)
+        submitting.set(chainId, (submitting.get(chainId) ?? new Set()).add(address))
+      }),
     look: Effect.suspend(() =>
       Effect.forEach(
         networks,
-        (network) => Effect.forEach([...own], (address) => lookAt(network, address, low)),
+        (network) =>
+          Effect.forEach([...(submitting.get(network.profile.chainId) ?? [])], (address) =>
+            lookAt(network, address, low)
+          ),
         {
           concurrency: "unbounded",
           discard: true

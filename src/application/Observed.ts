@@ -5,6 +5,7 @@ import * as HashMap from "effect/HashMap"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import type { Address } from "../domain/evm/Address.js"
+import type { Balances } from "./Balances.js"
 import * as Metrics from "./Metrics.js"
 import type { AccountId } from "./ports/Accounts.js"
 import type { Act, AuditLog } from "./ports/AuditLog.js"
@@ -82,9 +83,12 @@ export const systemSigners = (port: SystemSigners["Type"], record: Recording): S
 
 /**
  * The nodes. Of the operator's own the host is a label, of every other one not: callers choose those. Balances that
- * are read of `isOwn` addresses are noted.
+ * are read of addresses that are `own` are noted.
  */
-export const chainRpc = (port: ChainRpc["Type"], isOwn: (address: Address) => boolean): ChainRpc["Type"] => {
+export const chainRpc = (
+  port: ChainRpc["Type"],
+  own: Pick<Balances, "isOwn" | "submits">
+): ChainRpc["Type"] => {
   const watched = new WeakMap<ChainClient, ChainClient>()
   const watch = (client: ChainClient, node: string): ChainClient => {
     const known = watched.get(client)
@@ -101,9 +105,12 @@ export const chainRpc = (port: ChainRpc["Type"], isOwn: (address: Address) => bo
       block: (tag) => called("block", client.block(tag)),
       balance: (address) =>
         Effect.tap(called("balance", client.balance(address)), (wei) =>
-          isOwn(address)
+          own.isOwn(address)
             ? Effect.flatMap(client.chainId, (chainId) =>
-                Metric.set(inLane(Metrics.eoaBalance, chainId, address), Number(wei))
+                Effect.zipRight(
+                  own.submits(chainId, address),
+                  Metric.set(inLane(Metrics.eoaBalance, chainId, address), Number(wei))
+                )
               ).pipe(Effect.ignore)
             : Effect.void
         ),

@@ -22,9 +22,13 @@ export const layer = (config: Pick<Config, "networks" | "lowBalances">) =>
       const balances = Balances.make(
         config.networks.map((profile) => ({ profile, least: config.lowBalances.get(profile.chainId) ?? 0n }))
       )
-      const nodes = Observed.chainRpc(yield* ChainRpc, balances.isOwn)
+      const nodes = Observed.chainRpc(yield* ChainRpc, balances)
       const signers = Observed.signers(yield* Signers, record)
-      yield* Effect.ignore(Effect.flatMap(system.serviceEoa, ({ address }) => balances.meet(address)))
+      yield* Effect.ignore(
+        Effect.flatMap(system.serviceEoa, ({ address }) =>
+          Effect.forEach(config.networks, ({ chainId }) => balances.submits(chainId, address))
+        )
+      )
       yield* balances.look.pipe(
         Effect.provideService(ChainRpc, nodes),
         Effect.repeat(Schedule.spaced(balanceInterval)),
