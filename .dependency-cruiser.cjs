@@ -64,7 +64,7 @@ const sdks = {
 const forbid = (name, comment, from, to) => ({ name, comment, severity: "error", from, to })
 
 /** Entry points: nothing imports them. */
-const roots = "^src/(index|hosts/(node/main|cli/[^/]+))\\.ts$"
+const roots = "^src/(index|hosts/(node/main|cli/castellan))\\.ts$"
 
 module.exports = {
   forbidden: [
@@ -72,7 +72,7 @@ module.exports = {
       "domain-looks-down",
       "The domain knows no other storey.",
       { path: "^src/domain/" },
-      { path: "^(src|test|contracts|bench)/", pathNot: "^src/domain/" }
+      { path: "^(src|tools|test|contracts|bench)/", pathNot: "^src/domain/" }
     ),
     forbid(
       "domain-is-pure",
@@ -90,7 +90,7 @@ module.exports = {
       "application-looks-down",
       "Use cases and engine know the domain and the ports, never an adapter or a host.",
       { path: "^src/application/" },
-      { path: "^(src|test|contracts|bench)/", pathNot: "^src/(application|domain)/" }
+      { path: "^(src|tools|test|contracts|bench)/", pathNot: "^src/(application|domain)/" }
     ),
     forbid(
       "application-is-effect-only",
@@ -115,7 +115,7 @@ module.exports = {
       "An adapter knows the ports and the domain: no use case, no engine, no other adapter, no host.",
       { path: "^src/adapters/([^/]+)/" },
       {
-        path: "^(src|test|contracts|bench)/",
+        path: "^(src|tools|test|contracts|bench)/",
         pathNot: ["^src/(domain|application/ports)/", "^src/adapters/$1/"]
       }
     ),
@@ -148,7 +148,7 @@ module.exports = {
     forbid(
       "wiring-serves-any-host",
       "Configuration and wiring know no particular host.",
-      { path: "^src/hosts/[^/]+\\.ts$" },
+      { path: "^src/hosts/([^/]+\\.ts$|config/)" },
       { path: "^src/hosts/(node|web|cli|http)/" }
     ),
     forbid(
@@ -173,7 +173,7 @@ module.exports = {
       "source-knows-no-test",
       "What ships does not lean on tests or build scripts.",
       { path: "^src/" },
-      { path: "^(test|bench|contracts)/" }
+      { path: "^(tools|test|bench|contracts)/" }
     ),
     forbid(
       "no-barrels",
@@ -196,11 +196,20 @@ module.exports = {
     forbid(
       "declared-packages-only",
       "A package that is not in package.json is there by accident.",
-      { path: "^(src|test|contracts|bench)/" },
+      { path: "^(src|tools|test|contracts|bench)/" },
       { dependencyTypes: ["npm-no-pkg", "npm-unknown"] }
     ),
     forbid("resolvable", "An import that leads nowhere.", {}, { couldNotResolve: true }),
     forbid("no-cycles", "A circle has no bottom storey.", {}, { circular: true }),
+    {
+      ...forbid(
+        "no-folder-cycles",
+        "Folders are read from top to bottom, too.",
+        { path: "^src/" },
+        { circular: true }
+      ),
+      scope: "folder"
+    },
     forbid(
       "no-orphans",
       "A module that nothing leads to and that leads nowhere.",

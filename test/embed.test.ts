@@ -7,11 +7,11 @@ import * as MemoryAbiStore from "../src/adapters/memory/AbiStore.js"
 import * as MemoryBudgets from "../src/adapters/memory/Budgets.js"
 import * as MemoryBundlers from "../src/adapters/memory/BundlerRpc.js"
 import * as MemoryChain from "../src/adapters/memory/ChainRpc.js"
-import * as MemoryJournal from "../src/adapters/memory/Journal.js"
+import * as MemoryJournal from "../src/adapters/memory/journal/Journal.js"
 import * as MemoryNetworks from "../src/adapters/memory/Networks.js"
 import * as MemoryPaymasters from "../src/adapters/memory/PaymasterRpc.js"
 import * as PrivateKeys from "../src/adapters/private-key/KeyProvider.js"
-import type * as Accounts from "../src/application/ports/Accounts.js"
+import type * as Tenants from "../src/application/ports/Tenants.js"
 import {
   Address,
   type Caller,
@@ -34,7 +34,7 @@ const chainId = 31_337n
 const url = "http://node.test"
 const factory = Address.unsafe(`0x${"fa".repeat(20)}`)
 const beacon = Address.unsafe(`0x${"be".repeat(20)}`)
-const accountId = "mine" as Accounts.AccountId
+const accountId = "mine" as Tenants.AccountId
 
 const caller: Caller = {
   requestId: "request-1",

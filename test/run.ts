@@ -10,6 +10,7 @@ import * as Counts from "./support/Counts.js"
 const root = fileURLToPath(new URL("..", import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), "castellan-test-"))
 const results = join(folder, "vitest.json")
+const solidity = join(folder, "solidity.json")
 const exchanges = join(folder, "exchanges.jsonl")
 
 const npmRun = (script: string, ...args: ReadonlyArray<string>) => ["npm", "run", "--silent", script, ...args]
@@ -20,7 +21,9 @@ const steps: Readonly<Record<string, ReadonlyArray<string>>> = {
   imports: npmRun("depcruise"),
   contracts: npmRun("contracts", "--", "--check"),
   tests: ["npx", "vitest", "run", "--reporter=default", "--reporter=json", `--outputFile.json=${results}`],
-  demo: npmRun("demo")
+  solidity: npmRun("test:solidity"),
+  demo: npmRun("demo"),
+  bench: npmRun("bench", "--", "--quick")
 }
 
 const named = process.argv.slice(2)
@@ -37,7 +40,7 @@ const outcomes = chosen.map(([name, [command = "", ...args]]) => {
   const { status } = spawnSync(command, args, {
     cwd: root,
     stdio: "inherit",
-    env: { ...process.env, CASTELLAN_TEST_EXCHANGES: exchanges }
+    env: { ...process.env, CASTELLAN_TEST_EXCHANGES: exchanges, CASTELLAN_SOLIDITY_RESULTS: solidity }
   })
   return { name, seconds: (performance.now() - began) / 1_000, passed: status === 0 }
 })
@@ -46,8 +49,12 @@ console.log("\n== summary")
 for (const { name, passed, seconds } of outcomes)
   console.log(`${passed ? "ok    " : "FAILED"} ${name.padEnd(10)} ${seconds.toFixed(1).padStart(6)} s`)
 
-const ranTests = chosen.some(([name]) => name === "tests")
-const counts = ranTests ? Counts.read(() => readFileSync(results, "utf8")) : Counts.none
+const ran = (step: string) => chosen.some(([name]) => name === step)
+const ranTests = ran("tests")
+const counts = Counts.add(
+  ranTests ? Counts.read(() => readFileSync(results, "utf8")) : Counts.none,
+  ran("solidity") ? Counts.readSolidity(() => readFileSync(solidity, "utf8")) : Counts.none
+)
 const held = ranTests ? Counts.exchanges(() => readFileSync(exchanges, "utf8")) : null
 rmSync(folder, { recursive: true })
 for (const { name, reason } of counts.skipped) console.log(`skipped: ${name}: ${reason}`)
@@ -55,7 +62,7 @@ if (held !== null)
   console.log(`${held.requests} requests and ${held.answers} answers held against the OpenAPI document`)
 // A failed step that is no test counts as well; so does a test run that ended badly with every test passed.
 const failedSteps = outcomes.filter(
-  ({ name, passed }) => !passed && (name !== "tests" || counts.failed === 0)
+  ({ name, passed }) => !passed && (!["tests", "solidity"].includes(name) || counts.failed === 0)
 ).length
 // Tests that pass without a word to the service have not tested it.
 const unheld = held !== null && held.answers === 0 ? 1 : 0

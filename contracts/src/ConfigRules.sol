@@ -17,16 +17,23 @@ library ConfigRules {
     uint256 internal constant MAX_VALIDATORS = 16;
 
     /// @notice The custody is none of 1 to 5.
+    /// @param custody The custody that was given.
     error InvalidCustody(uint8 custody);
-    /// @notice A custody with this number of owners does not exist.
+    /// @notice The custody does not have this number of owners.
+    /// @param count The number of owners that was given.
     error InvalidOwnerCount(uint256 count);
-    /// @notice A custody with this number of passkeys does not exist.
+    /// @notice The custody does not have this number of passkeys.
+    /// @param count The number of passkeys that was given.
     error InvalidPasskeyCount(uint256 count);
     /// @notice The threshold is zero, above the number of validators, or not 1 where the custody demands 1.
+    /// @param threshold The threshold that was given.
     error InvalidThreshold(uint8 threshold);
     /// @notice The owner is the zero address, or not greater than its predecessor.
+    /// @param owner The first owner of which this is true.
     error InvalidOwner(address owner);
     /// @notice The passkey is no point of P-256, or not greater than its predecessor.
+    /// @param x Its first coordinate, 32 bytes, big-endian.
+    /// @param y Its second one.
     error InvalidPasskey(bytes32 x, bytes32 y);
 
     /// @notice Reverts unless `config` obeys every rule.

@@ -24,18 +24,41 @@ library ConfigStorage {
     bytes32 internal constant LOCATION = 0x31197fd748762ba58ff2e3af1170aadf2237cbf9f2f07097cae29c2008864300;
 
     /// @notice The wallet's configuration in storage.
+    /// @return stored The layout at {LOCATION}.
     function get() internal pure returns (Layout storage stored) {
         assembly {
             stored.slot := LOCATION
         }
     }
 
+    /// @notice Slot 0 as it is, for validation: every field that decides about one signature, in a single read.
+    /// @param stored The wallet's configuration.
+    /// @return word The fields in the order of {Layout}, the first one in the lowest byte.
+    function head(Layout storage stored) internal view returns (uint256 word) {
+        assembly ("memory-safe") {
+            word := sload(stored.slot)
+        }
+    }
+
+    /// @notice How many configurations the wallet has had before this one: what the top 64 bits of every nonce name, and
+    /// the version of its messages' domain.
+    /// @param stored The wallet's configuration.
+    /// @return configNonce - 1; 0 before the first configuration too.
+    function epoch(Layout storage stored) internal view returns (uint64) {
+        uint64 configNonce = stored.configNonce;
+        return configNonce == 0 ? 0 : configNonce - 1;
+    }
+
     /// @notice Makes `initialize` impossible; there is no way back.
+    /// @param stored The configuration of the implementation itself.
     function lock(Layout storage stored) internal {
         stored.configNonce = type(uint64).max;
     }
 
     /// @notice Replaces the whole configuration. Its rules and the custody are the caller's to check.
+    /// @param stored The wallet's configuration.
+    /// @param config The one that replaces it.
+    /// @return configNonce How many have been installed, this one included.
     function install(Layout storage stored, Config calldata config) internal returns (uint64 configNonce) {
         uint256 owners = config.owners.length;
         uint256 passkeys = config.passkeys.length;
@@ -51,6 +74,8 @@ library ConfigStorage {
     }
 
     /// @notice The configuration as it was installed.
+    /// @param stored The wallet's configuration.
+    /// @return config The same in memory; all zero before the first.
     function load(Layout storage stored) internal view returns (Config memory config) {
         config.custody = stored.custody;
         config.threshold = stored.threshold;

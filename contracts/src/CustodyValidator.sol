@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import {MessageHashUtils} from "@openzeppelin/contracts/utils/cryptography/MessageHashUtils.sol";
+import {ConfigRules} from "./ConfigRules.sol";
 import {MixedProof, PasskeyProof, Proofs} from "./Proofs.sol";
 import {Config, PublicKey} from "./Types.sol";
 
@@ -12,20 +13,43 @@ contract CustodyValidator {
     /// @notice Whether `proof` is by at least `config.threshold` distinct validators of `config` over `hash`.
     /// @dev Every part has to be valid and by a validator that no other part is by; one that is not makes the
     /// proof worthless, whatever the others are. All parts are looked at all the same, so that a dummy of the real
-    /// form measures what a real proof costs. Reverts on a proof that is of neither form.
+    /// form measures what a real proof costs. Anybody may call it.
+    /// @param config Who may sign. One of more owners or passkeys than a wallet can have proves nothing.
+    /// @param hash What was signed.
+    /// @param proof Who has signed, in one of the forms of {Proofs}. Reverts with {Malformed} when it is of neither.
+    /// @return Whether the threshold is met.
     function verify(Config calldata config, bytes32 hash, bytes calldata proof) external view returns (bool) {
-        if (Proofs.isEcdsa(proof))
-            return _verifyOwners(config.owners, hash, proof) && _suffices(config, proof.length / Proofs.PART);
+        address[] calldata owners = config.owners;
+        PublicKey[] calldata passkeys = config.passkeys;
+        // Who has signed is noted in one bit each: a bit that does not exist would note nothing.
+        if (owners.length > ConfigRules.MAX_VALIDATORS || passkeys.length > ConfigRules.MAX_VALIDATORS) return false;
 
-        MixedProof calldata mixed = Proofs.decodeMixed(proof);
-        bool byOwners = _verifyOwners(config.owners, hash, mixed.ecdsa);
-        bool byPasskeys = _verifyPasskeys(config.passkeys, hash, mixed.passkeys);
-        return byOwners && byPasskeys && _suffices(config, mixed.ecdsa.length / Proofs.PART + mixed.passkeys.length);
+        uint256 signers;
+        if (Proofs.isEcdsa(proof)) {
+            if (!_verifyOwners(owners, hash, proof)) return false;
+            signers = proof.length / Proofs.PART;
+        } else {
+            bool valid;
+            (valid, signers) = _verifyMixed(owners, passkeys, hash, Proofs.decodeMixed(proof));
+            if (!valid) return false;
+        }
+        // A configuration that was never installed has threshold zero, which no number of signers meets.
+        uint256 threshold = config.threshold;
+        return threshold > 0 && signers >= threshold;
     }
 
-    /// @dev A configuration that was never installed has threshold zero, which no number of signers meets.
-    function _suffices(Config calldata config, uint256 signers) private pure returns (bool) {
-        return config.threshold > 0 && signers >= config.threshold;
+    /// @dev Whether every part is by a validator that no other part is by, and how many parts there are.
+    function _verifyMixed(
+        address[] calldata owners,
+        PublicKey[] calldata passkeys,
+        bytes32 hash,
+        MixedProof calldata mixed
+    ) private view returns (bool valid, uint256 signers) {
+        bytes calldata ecdsa = mixed.ecdsa;
+        PasskeyProof[] calldata assertions = mixed.passkeys;
+        valid = _verifyOwners(owners, hash, ecdsa);
+        if (!_verifyPasskeys(passkeys, hash, assertions)) valid = false;
+        signers = ecdsa.length / Proofs.PART + assertions.length;
     }
 
     /// @dev Whether `parts` is a concatenation of signatures by distinct owners; of none, if it is empty.

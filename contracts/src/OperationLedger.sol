@@ -14,14 +14,19 @@ contract OperationLedger {
     using TransientSlot for TransientSlot.BooleanSlot;
 
     /// @notice The operation of that key has not succeeded earlier in this transaction.
+    /// @param key The key that was asked for.
     error DependencyFailed(bytes32 key);
 
-    /// @notice Notes for the rest of this transaction that the caller's operation of this key has succeeded.
+    /// @notice Notes for the rest of this transaction that the caller's operation of this key has succeeded. Anybody may
+    /// call, and notes for himself alone.
+    /// @param key The operation: keccak256(abi.encode(entryPoint, wallet, nonce)).
     function record(bytes32 key) external {
         _slot(msg.sender, key).asBoolean().tstore(true);
     }
 
-    /// @notice Reverts unless `wallet` has recorded `key` in this transaction.
+    /// @notice Reverts with {DependencyFailed} unless a wallet has recorded a key in this transaction. Anybody may ask.
+    /// @param wallet Who should have recorded it.
+    /// @param key The operation: keccak256(abi.encode(entryPoint, wallet, nonce)).
     function requireRecorded(address wallet, bytes32 key) external view {
         if (!_slot(wallet, key).asBoolean().tload()) revert DependencyFailed(key);
     }

@@ -4,6 +4,7 @@ pragma solidity 0.8.37;
 import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 import {MessageHashUtils} from "@openzeppelin/contracts/utils/cryptography/MessageHashUtils.sol";
 import {WebAuthn} from "@openzeppelin/contracts/utils/cryptography/WebAuthn.sol";
+import {ClientData} from "./ClientData.sol";
 import {PublicKey} from "./Types.sol";
 
 /// @notice What an operation carries as its signature: abi.encode of these four.
@@ -50,7 +51,9 @@ library Proofs {
     /// @notice The bytes are too short to be what they should be.
     error Malformed();
 
-    /// @notice An operation's signature.
+    /// @notice An operation's signature, decoded in place.
+    /// @param signature The bytes of the operation's field. What stands behind the encoding is not looked at.
+    /// @return decoded The four fields. Reverts with {Malformed} on less than their heads.
     function decodeSignature(bytes calldata signature) internal pure returns (OpSignature calldata decoded) {
         if (signature.length < 128) revert Malformed();
         assembly ("memory-safe") {
@@ -58,7 +61,9 @@ library Proofs {
         }
     }
 
-    /// @notice A proof of the ABI form.
+    /// @notice A proof of the ABI form, decoded in place.
+    /// @param proof The bytes of a proof that {isEcdsa} says no to.
+    /// @return decoded The parts. Reverts with {Malformed} on less than their heads.
     function decodeMixed(bytes calldata proof) internal pure returns (MixedProof calldata decoded) {
         if (proof.length < 64) revert Malformed();
         assembly ("memory-safe") {
@@ -67,30 +72,43 @@ library Proofs {
     }
 
     /// @notice Whether the proof is a concatenation of ECDSA parts, by its length.
+    /// @param proof Bytes of a proof.
+    /// @return Whether there are 65 * k of them, 1 <= k <= 16.
     function isEcdsa(bytes calldata proof) internal pure returns (bool) {
         return proof.length != 0 && proof.length <= PART * MAX_PARTS && proof.length % PART == 0;
     }
 
     /// @notice Whether `part` is r || s || v of `signer` over `hash` or its EIP-191 form.
+    /// @param part 65 bytes; of another length they are nobody's.
+    /// @param signer Whose signature it should be. The zero address has none.
+    /// @param hash What was signed.
+    /// @return Whether it is.
     function isBy(bytes calldata part, address signer, bytes32 hash) internal pure returns (bool) {
         return signer != address(0)
             && (recover(part, hash) == signer || recover(part, MessageHashUtils.toEthSignedMessageHash(hash)) == signer);
     }
 
-    /// @notice The signer of `hash`, the zero address if there is none. A signature has 65 bytes, low s and v 27 or 28:
-    /// the library refuses the first two otherwise, the precompile the last.
+    /// @notice The signer of `hash`. A signature has 65 bytes, low s and v 27 or 28: the library refuses the first two
+    /// otherwise, the precompile the last.
+    /// @param part r || s || v.
+    /// @param hash What was signed.
+    /// @return signer Who has signed; the zero address if nobody has.
     function recover(bytes calldata part, bytes32 hash) internal pure returns (address signer) {
         (signer, , ) = ECDSA.tryRecoverCalldata(hash, part);
     }
 
     /// @notice Whether the assertion is of `key` over `hash`: type webauthn.get, user present and verified, low s.
+    /// @param auth The assertion, as hostile as calldata can be.
+    /// @param key The passkey, a point of P-256.
+    /// @param hash What was signed: the challenge.
+    /// @return Whether it is. Type and challenge are members of the client data's object itself, see {ClientData}.
     function isBy(WebAuthn.WebAuthnAuth calldata auth, PublicKey memory key, bytes32 hash)
         internal
         view
         returns (bool)
     {
-        // The library reads memory at this index before it compares it with the length: out of gas, not wrong.
-        if (auth.typeIndex >= bytes(auth.clientDataJSON).length) return false;
-        return WebAuthn.verify(abi.encodePacked(hash), auth, key.x, key.y);
+        // In front: the library reads memory at an index before it compares it with the length, and runs out of gas.
+        return ClientData.areMembers(auth.clientDataJSON, auth.typeIndex, auth.challengeIndex)
+            && WebAuthn.verify(abi.encodePacked(hash), auth, key.x, key.y);
     }
 }

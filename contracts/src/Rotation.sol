@@ -23,31 +23,44 @@ abstract contract Rotation {
     /// @dev keccak256(abi.encode(uint256(keccak256("castellan.wallet.recovery")) - 1)) & ~bytes32(uint256(0xff))
     bytes32 private constant RECOVERY_LOCATION = 0x0895ac6ea5c4767fb3a9cf58b3a3718b508682c9731abf2b1d94cde604eddd00;
 
-    /// @notice Least number of seconds between the start of a recovery and its end.
+    /// @notice Least time between the start of a recovery and its end. Anybody may ask.
+    /// @return Seconds.
     uint48 public constant MIN_RECOVERY_DELAY = 48 hours;
 
     /// @notice A configuration replaced another one.
     /// @param configHash keccak256(abi.encode(config)) of the new one.
     /// @param configNonce How many have been installed, the first one included.
     event ConfigChanged(bytes32 configHash, uint64 configNonce);
-    /// @notice The wallet named, replaced or (zero address) removed its recovery address.
+    /// @notice The wallet named, replaced or removed its recovery address.
+    /// @param recovery Who may start a recovery from now on; the zero address is nobody.
+    /// @param delay Seconds between the start of a recovery and its end.
     event RecoveryChanged(address indexed recovery, uint48 delay);
-    /// @notice The recovery address announced a configuration that may be installed from `readyAt` (Unix seconds) on.
+    /// @notice The recovery address announced a configuration.
+    /// @param configHash keccak256(abi.encode(config)) of the announced one.
+    /// @param readyAt First second (Unix) at which it may be installed.
     event RecoveryStarted(bytes32 configHash, uint48 readyAt);
-    /// @notice The pending recovery is off: cancelled, or overtaken by the wallet's own {setConfig} or {setRecovery}.
+    /// @notice The pending recovery is off: cancelled, replaced by a later one, or overtaken by the wallet's own
+    /// {setConfig} or {setRecovery}.
+    /// @param configHash keccak256(abi.encode(config)) of the configuration that was announced.
     event RecoveryCancelled(bytes32 configHash);
 
     /// @notice The caller is not the wallet itself.
+    /// @param caller Who has called.
     error OnlySelf(address caller);
-    /// @notice The caller is not the recovery address.
+    /// @notice The caller is not the recovery address, or the wallet has named none.
+    /// @param caller Who has called.
     error OnlyRecovery(address caller);
     /// @notice The custody of a wallet is part of its address and never changes.
+    /// @param custody That of the refused configuration.
     error CustodyIsFixed(uint8 custody);
     /// @notice The delay is below {MIN_RECOVERY_DELAY}, or a delay was given without an address.
+    /// @param delay The delay that was given, in seconds.
     error InvalidRecoveryDelay(uint48 delay);
     /// @notice No recovery to this configuration is pending.
+    /// @param configHash keccak256(abi.encode(config)) of the configuration that was given.
     error NoSuchRecovery(bytes32 configHash);
-    /// @notice The pending recovery may not end before `readyAt`.
+    /// @notice The pending recovery may not end yet.
+    /// @param readyAt First second (Unix) at which it may.
     error RecoveryNotReady(uint48 readyAt);
 
     /// @dev Rotation is never called by an EntryPoint directly: an operation executes a call of the wallet to itself.
@@ -62,7 +75,8 @@ abstract contract Rotation {
         _;
     }
 
-    /// @notice Replaces the whole configuration at once, under the rules of creation. Ends a pending recovery.
+    /// @notice Replaces the whole configuration at once, under the rules of creation. Ends a pending recovery. Only for
+    /// the wallet itself.
     /// @param config The new one, of the same custody.
     function setConfig(Config calldata config) external onlySelf {
         _dropPending();
@@ -70,6 +84,7 @@ abstract contract Rotation {
     }
 
     /// @notice Names the address that may start a recovery; the zero address with delay 0 removes it. Ends a pending one.
+    /// Only for the wallet itself.
     /// @param recovery An address of the wallet holder's choice, e.g. a second device, a multisig, a notary.
     /// @param delay Seconds between start and end, at least {MIN_RECOVERY_DELAY}.
     function setRecovery(address recovery, uint48 delay) external onlySelf {
@@ -81,7 +96,8 @@ abstract contract Rotation {
         emit RecoveryChanged(recovery, delay);
     }
 
-    /// @notice Announces a configuration. Only the recovery address; replaces an earlier announcement and its time.
+    /// @notice Announces a configuration. Replaces an earlier announcement and its time. Only for the recovery address.
+    /// @param config The one to be installed, of the same custody, under the rules of creation.
     function startRecovery(Config calldata config) external onlyRecovery {
         _checkReplacement(config);
         _dropPending();
@@ -93,7 +109,8 @@ abstract contract Rotation {
         emit RecoveryStarted(configHash, readyAt);
     }
 
-    /// @notice Installs the announced configuration once its time has come. Only the recovery address.
+    /// @notice Installs the announced configuration once its time has come. Only for the recovery address.
+    /// @param config The one that was announced.
     function finishRecovery(Config calldata config) external onlyRecovery {
         RecoveryLayout storage stored = _recovery();
         bytes32 configHash = keccak256(abi.encode(config));
@@ -105,12 +122,16 @@ abstract contract Rotation {
         _replace(config);
     }
 
-    /// @notice Calls off the pending recovery, if there is one.
+    /// @notice Calls off the pending recovery, if there is one. Only for the wallet itself.
     function cancelRecovery() external onlySelf {
         _dropPending();
     }
 
-    /// @notice The recovery address with its delay, and the pending recovery; zeros where there is none.
+    /// @notice The recovery address with its delay, and the pending recovery; zeros where there is none. Anybody may ask.
+    /// @return recovery Who may start a recovery.
+    /// @return delay Seconds between the start of a recovery and its end.
+    /// @return pendingConfigHash keccak256(abi.encode(config)) of the announced configuration.
+    /// @return readyAt First second (Unix) at which it may be installed.
     function recoveryState()
         external
         view

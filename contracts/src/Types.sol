@@ -2,6 +2,8 @@
 pragma solidity 0.8.37;
 
 /// @notice A P-256 public key in affine coordinates.
+/// @param x First coordinate, 32 bytes, big-endian.
+/// @param y Second one.
 struct PublicKey {
     bytes32 x;
     bytes32 y;
@@ -20,6 +22,9 @@ struct Config {
 }
 
 /// @notice One call of a batch.
+/// @param target Whom to call.
+/// @param value Wei that go with the call.
+/// @param data Calldata.
 struct Call {
     address target;
     uint256 value;
@@ -27,6 +32,17 @@ struct Call {
 }
 
 /// @notice The unpacked user operation of EntryPoint v0.6 (ERC-4337, version 0.6).
+/// @param sender The wallet.
+/// @param nonce Key (192 bits), of which the top 64 name the configuration, and sequence (64).
+/// @param initCode Factory (20 bytes) and its calldata when the operation creates the wallet, else nothing.
+/// @param callData What the wallet is called with; nothing is no call.
+/// @param callGasLimit Gas of that call.
+/// @param verificationGasLimit Gas of creation and validation; with a paymaster that of its functions, each, too.
+/// @param preVerificationGas Gas that is paid for what the EntryPoint does not measure.
+/// @param maxFeePerGas Most wei for a unit of gas.
+/// @param maxPriorityFeePerGas Most wei for a unit of gas above the base fee.
+/// @param paymasterAndData Paymaster (20 bytes) and its data, or nothing.
+/// @param signature An {OpSignature}.
 struct UserOperationV06 {
     address sender;
     uint256 nonce;
@@ -43,9 +59,14 @@ struct UserOperationV06 {
 
 /// @notice What the factory needs of a wallet.
 interface IWallet {
-    /// @notice Installs the first configuration and notes who may sign the operation that created the wallet.
+    /// @notice Installs the first configuration and notes who may sign the operation that created the wallet. Anybody
+    /// may call it, once: the factory does in the transaction that deploys the proxy.
+    /// @param config The first configuration; reverts unless it obeys the rules of {ConfigRules}.
+    /// @param deployer Who may sign the one operation that is validated next in this transaction, if it calls nothing.
     function initialize(Config calldata config, address deployer) external;
 
     /// @notice The configuration in force, and how many have been installed so far.
+    /// @return config The configuration, as it was installed; all zero before the first.
+    /// @return configNonce Their number: 1 after the creation, one more with every rotation and recovery.
     function configuration() external view returns (Config memory config, uint64 configNonce);
 }

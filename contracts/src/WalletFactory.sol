@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 pragma solidity 0.8.37;
 
-import {Ownable, Ownable2Step} from "@openzeppelin/contracts/access/Ownable2Step.sol";
+import {Ownable} from "@openzeppelin/contracts/access/Ownable.sol";
 import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
+import {OwnedInTwoSteps} from "./OwnedInTwoSteps.sol";
 import {Config, IWallet} from "./Types.sol";
 import {WalletProxy} from "./WalletProxy.sol";
 
@@ -17,16 +18,34 @@ abstract contract DeployerSlot {
 /// authorisation of the tenant's deployer.
 /// @dev The address does not bind the configuration, so the deployer decides who gets an address that is funded but
 /// not deployed: it is a custody key. It can be replaced by the owner, because a lost one would lock all those addresses.
-contract WalletFactory is DeployerSlot, Ownable2Step, EIP712 {
-    bytes32 private constant DEPLOY_TYPE_HASH =
-        keccak256("Deploy(bytes32 saltHash,uint256 custody,bool legacy,bytes32 configHash,uint48 deadline)");
+///
+/// An authorisation names the EOA whose transaction may use it (tx.origin): the SenderCreators of EntryPoint v0.6 and
+/// v0.7 do what anybody asks, so that whoever copied an authorisation out of a pending bundle could deploy the wallet
+/// first and make the bundle revert with AA10. An unbound authorisation, one byte longer, may be used by everybody and
+/// does not read tx.origin: it is for bundlers that submit from EOAs of their own, and for verifiers of ERC-6492.
+///
+/// Anybody may call {createWallet}. Only behind a SenderCreator does the wallet take note of the deployer, whose
+/// signature then stands for the first operation; a direct caller gets the authorised wallet deployed, and nothing else.
+contract WalletFactory is DeployerSlot, OwnedInTwoSteps, EIP712 {
+    bytes32 private constant DEPLOY_TYPE_HASH = keccak256(
+        "Deploy(bytes32 saltHash,uint256 custody,bool legacy,bytes32 configHash,uint48 deadline,address bundler)"
+    );
 
-    /// @notice Longest life of an authorisation.
+    /// @dev Bytes of an authorisation in front of the mark of an unbound one.
+    uint256 private constant SIGNATURE = 65;
+
+    /// @dev The last byte of an unbound authorisation.
+    bytes1 private constant UNBOUND = 0x01;
+
+    /// @notice Longest life of an authorisation. Anybody may ask.
+    /// @return Seconds.
     uint256 public constant MAX_AUTHORIZATION_LIFE = 1 hours;
 
-    /// @notice The beacon of every wallet of this factory.
+    /// @notice The beacon of every wallet of this factory. Anybody may ask.
+    /// @return Its address, which never changes.
     address public immutable beacon;
-    /// @notice keccak256 of the proxy's creation code with its arguments (beacon, no data).
+    /// @notice What the address of a wallet depends on besides its salt. Anybody may ask.
+    /// @return keccak256 of the proxy's creation code with its arguments (beacon, no data).
     bytes32 public immutable initCodeHash;
 
     address private immutable SENDER_CREATOR_V06;
@@ -34,20 +53,27 @@ contract WalletFactory is DeployerSlot, Ownable2Step, EIP712 {
     address private immutable SENDER_CREATOR_V08;
 
     /// @notice A wallet was deployed and initialised.
+    /// @param wallet Its address.
+    /// @param create2Salt The salt of its CREATE2.
     /// @param configHash keccak256(abi.encode(config)).
     event WalletCreated(address indexed wallet, bytes32 indexed create2Salt, bytes32 configHash);
     /// @notice Deployments are authorised by another key from now on.
+    /// @param previous Who authorised them before; the zero address in the constructor.
+    /// @param current Who does now.
     event DeployerChanged(address indexed previous, address indexed current);
 
-    /// @notice The caller is not the SenderCreator of an accepted EntryPoint.
-    error OnlySenderCreator(address caller);
     /// @notice The authorisation has expired, or is valid for longer than {MAX_AUTHORIZATION_LIFE}.
+    /// @param deadline Last second (Unix) of the authorisation.
     error InvalidDeadline(uint48 deadline);
-    /// @notice The authorisation is not the deployer's over exactly these arguments.
+    /// @notice The authorisation is not the deployer's over exactly these arguments, or names another submitter.
     error InvalidAuthorization();
     /// @notice The configuration is of another custody than the address.
+    /// @param custody The custody of the address.
+    /// @param configCustody That of the configuration.
     error CustodyMismatch(uint256 custody, uint8 configCustody);
-    /// @notice The wallet exists with another configuration, `configHash`.
+    /// @notice The wallet exists with another configuration.
+    /// @param wallet Its address.
+    /// @param configHash keccak256(abi.encode(config)) of the configuration that it has.
     error WalletExists(address wallet, bytes32 configHash);
     /// @notice CREATE2 failed.
     error DeploymentFailed();
@@ -57,7 +83,9 @@ contract WalletFactory is DeployerSlot, Ownable2Step, EIP712 {
     /// @param beacon_ The beacon of all wallets.
     /// @param deployer_ First signer of authorisations.
     /// @param owner_ May replace the deployer, and nothing else.
-    /// @param entryPointV06 EntryPoints whose SenderCreators may deploy.
+    /// @param entryPointV06 EntryPoint v0.6, behind whose SenderCreator the deployer signs for the new wallet.
+    /// @param entryPointV07 The same of v0.7.
+    /// @param entryPointV08 The same of v0.8.
     constructor(
         address beacon_,
         address deployer_,
@@ -75,13 +103,15 @@ contract WalletFactory is DeployerSlot, Ownable2Step, EIP712 {
     }
 
     /// @notice Deploys and initialises a wallet. A wallet that exists with this configuration is returned as it is.
+    /// Anybody may call it, in a transaction of the EOA that the authorisation names.
     /// @param saltHash keccak256 of the salt's UTF-8 bytes.
     /// @param custody Part of the address unless `legacy`, and always the custody of `config`.
     /// @param legacy The address is of `saltHash` alone.
     /// @param config Who may act for the wallet.
     /// @param deadline Last second (Unix) at which the authorisation holds.
     /// @param authorization The deployer's r || s || v over the EIP-712 digest of
-    /// Deploy(saltHash, custody, legacy, configHash, deadline) in the domain ("castellan", "1", chain id, this factory).
+    /// Deploy(saltHash, custody, legacy, configHash, deadline, bundler) in the domain ("castellan", "1", chain id, this
+    /// factory), where `bundler` is tx.origin; or the same with the zero address as the bundler, and 0x01 behind it.
     /// @return wallet Its address.
     function createWallet(
         bytes32 saltHash,
@@ -91,8 +121,6 @@ contract WalletFactory is DeployerSlot, Ownable2Step, EIP712 {
         uint48 deadline,
         bytes calldata authorization
     ) external returns (address wallet) {
-        if (msg.sender != SENDER_CREATOR_V07 && msg.sender != SENDER_CREATOR_V08 && msg.sender != SENDER_CREATOR_V06)
-            revert OnlySenderCreator(msg.sender);
         if (config.custody != custody) revert CustodyMismatch(custody, config.custody);
 
         bytes32 configHash = keccak256(abi.encode(config));
@@ -107,11 +135,16 @@ contract WalletFactory is DeployerSlot, Ownable2Step, EIP712 {
 
         if (deadline < block.timestamp || deadline > block.timestamp + MAX_AUTHORIZATION_LIFE)
             revert InvalidDeadline(deadline);
+        address bundler;
+        if (authorization.length == SIGNATURE) bundler = tx.origin;
+        else if (authorization.length != SIGNATURE + 1 || authorization[SIGNATURE] != UNBOUND)
+            revert InvalidAuthorization();
         address authorizer = _deployer;
         bytes32 digest = _hashTypedDataV4(
-            keccak256(abi.encode(DEPLOY_TYPE_HASH, saltHash, custody, legacy, configHash, deadline))
+            keccak256(abi.encode(DEPLOY_TYPE_HASH, saltHash, custody, legacy, configHash, deadline, bundler))
         );
-        (address signer, ECDSA.RecoverError failure, ) = ECDSA.tryRecoverCalldata(digest, authorization);
+        (address signer, ECDSA.RecoverError failure, ) =
+            ECDSA.tryRecoverCalldata(digest, authorization[:SIGNATURE]);
         if (failure != ECDSA.RecoverError.NoError || signer != authorizer) revert InvalidAuthorization();
 
         bytes memory initCode = _initCode(beacon);
@@ -120,21 +153,27 @@ contract WalletFactory is DeployerSlot, Ownable2Step, EIP712 {
             created := create2(0, add(initCode, 32), mload(initCode), salt)
         }
         if (created != wallet) revert DeploymentFailed();
-        IWallet(wallet).initialize(config, authorizer);
+        IWallet(wallet).initialize(config, _isSenderCreator(msg.sender) ? authorizer : address(0));
         emit WalletCreated(wallet, salt, configHash);
     }
 
     /// @notice The address of a wallet, deployed or not.
+    /// @param saltHash keccak256 of the salt's UTF-8 bytes.
+    /// @param custody Part of the address unless `legacy`.
+    /// @param legacy The address is of `saltHash` alone.
+    /// @return The address at which {createWallet} deploys it.
     function getAddress(bytes32 saltHash, uint256 custody, bool legacy) external view returns (address) {
         return _addressOf(_create2Salt(saltHash, custody, legacy));
     }
 
     /// @notice Who authorises deployments. Storage slot 0.
+    /// @return The address whose signature {createWallet} asks for.
     function deployer() external view returns (address) {
         return _deployer;
     }
 
-    /// @notice Replaces the deployer. What the previous one has authorised is void at once.
+    /// @notice Replaces the deployer. What the previous one has authorised is void at once. Only for the owner.
+    /// @param deployer_ Who authorises deployments from now on; not the zero address.
     function setDeployer(address deployer_) external onlyOwner {
         _setDeployer(deployer_);
     }
@@ -143,6 +182,11 @@ contract WalletFactory is DeployerSlot, Ownable2Step, EIP712 {
         if (deployer_ == address(0)) revert InvalidDeployer();
         emit DeployerChanged(_deployer, deployer_);
         _deployer = deployer_;
+    }
+
+    /// @dev Whether `caller` creates wallets for operations of an accepted EntryPoint.
+    function _isSenderCreator(address caller) private view returns (bool) {
+        return caller == SENDER_CREATOR_V07 || caller == SENDER_CREATOR_V08 || caller == SENDER_CREATOR_V06;
     }
 
     function _create2Salt(bytes32 saltHash, uint256 custody, bool legacy) private pure returns (bytes32) {

@@ -7,31 +7,32 @@ import * as Queue from "effect/Queue"
 import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
-import * as EntryPoint from "../domain/op/EntryPoint.js"
-import * as UserOperation from "../domain/op/UserOperation.js"
-import type { Caller } from "./Caller.js"
-import { Engine } from "./engine/Engine.js"
-import * as RemoteBundler from "./engine/RemoteBundler.js"
-import type { Kind } from "./engine/Requests.js"
-import * as Sponsorships from "./engine/Sponsorships.js"
-import type { Failure } from "./Failure.js"
-import * as ExecuteEncoded from "./operation/ExecuteEncoded.js"
-import * as ExecuteOperations from "./operation/ExecuteOperations.js"
-import * as ExecutePasskey from "./operation/ExecutePasskey.js"
-import * as TransactSigner from "./operation/TransactSigner.js"
-import * as Unstuck from "./operation/Unstuck.js"
-import type { AccountId } from "./ports/Accounts.js"
-import type { BudgetsError } from "./ports/Budgets.js"
-import { ChainRpc, type NamedBy } from "./ports/ChainRpc.js"
-import {
-  type Handover,
-  Journal,
-  type JournalError,
-  type RequestRecord,
-  type TransactionRecord
-} from "./ports/Journal.js"
+import * as EntryPoint from "../domain/erc4337/EntryPoint.js"
+import * as UserOperation from "../domain/erc4337/UserOperation.js"
+import type { Engine } from "./lanes/Engine.js"
+import * as RemoteBundler from "./lanes/RemoteBundler.js"
+import { RemoteOps } from "./lanes/RemoteOps.js"
+import { type Kind, Requests } from "./lanes/Requests.js"
+import { TransactionMonitor } from "./lanes/TransactionMonitor.js"
+import * as Sponsorships from "./pay/Sponsorships.js"
+import { Budgets, type BudgetsError } from "./ports/Budgets.js"
+import { BundlerRpc } from "./ports/chain/BundlerRpc.js"
+import { ChainRpc, type NamedBy } from "./ports/chain/ChainRpc.js"
+import { Journal, type JournalError } from "./ports/journal/Journal.js"
+import type { TransactionRecord } from "./ports/journal/Lanes.js"
+import type { RemoteSubmission } from "./ports/journal/RemoteSubmissions.js"
+import type { RequestRecord } from "./ports/journal/Requests.js"
 import { Networks } from "./ports/Networks.js"
-import * as CreateWallets from "./wallet/CreateWallets.js"
+import type { AccountId } from "./ports/Tenants.js"
+import type { Caller } from "./request/Caller.js"
+import type { Failure } from "./request/Failure.js"
+import { Lifetime } from "./runtime/Lifetime.js"
+import * as ExecuteEncoded from "./usecases/operations/ExecuteEncoded.js"
+import * as ExecuteOperations from "./usecases/operations/ExecuteOperations.js"
+import * as ExecutePasskey from "./usecases/operations/ExecutePasskey.js"
+import * as TransactSigner from "./usecases/operations/TransactSigner.js"
+import * as Unstuck from "./usecases/operations/Unstuck.js"
+import * as CreateWallets from "./usecases/wallets/CreateWallets.js"
 
 interface UseCase<A, I, B, J, R> {
   readonly kind: Kind<A, I, B, J>
@@ -75,7 +76,7 @@ const callerOf = ({ accountId, requestId }: RequestRecord): Caller => ({
 /** An accepted request goes on where the journal says that it was. Its caller hears of it when he asks again. */
 const resume = (requestId: string): Effect.Effect<void, JournalError, Requirements | Journal | Engine> =>
   Effect.gen(function* () {
-    const { requests } = yield* Engine
+    const requests = yield* Requests
     // What works on it may have answered before the chain undid that.
     yield* requests.idle(requestId)
     const journal = yield* Journal
@@ -99,7 +100,7 @@ const namedBy = (trust: "caller" | "operator", account: AccountId): NamedBy =>
 /** A transaction that may have left is given to its node again, and watched. */
 const watch = (record: TransactionRecord): Effect.Effect<void, never, ChainRpc | Engine | Networks> =>
   Effect.gen(function* () {
-    const { watcher } = yield* Engine
+    const monitor = yield* TransactionMonitor
     const rpcs = yield* ChainRpc
     const networks = yield* Networks
     const { accountId, rpc, trust } = record.access
@@ -109,13 +110,16 @@ const watch = (record: TransactionRecord): Effect.Effect<void, never, ChainRpc |
       return yield* Effect.logError(
         "a transaction can not be watched: its network or node is not allowed any more"
       )
-    yield* watcher.watch({ chain: chain.right, profile, record })
+    yield* monitor.watch({ chain: chain.right, profile, record })
   }).pipe(Effect.annotateLogs({ nonce: record.nonce.toString(), signer: record.signer }))
 
 /** An op that a bundler was given is watched, and offered again if need be. */
-const watchHandover = (handover: Handover): Effect.Effect<void, never, ChainRpc | Engine | Networks> =>
+const watchHandover = (
+  handover: RemoteSubmission
+): Effect.Effect<void, never, ChainRpc | Engine | Networks> =>
   Effect.gen(function* () {
-    const { bundlers, hands } = yield* Engine
+    const bundlers = yield* BundlerRpc
+    const remoteOps = yield* RemoteOps
     const rpcs = yield* ChainRpc
     const networks = yield* Networks
     const { accountId, node, signed, space } = handover
@@ -133,7 +137,7 @@ const watchHandover = (handover: Handover): Effect.Effect<void, never, ChainRpc 
       remoteBundler === null
         ? null
         : yield* Effect.orElseSucceed(bundlers.connect(Redacted.value(remoteBundler)), () => null)
-    const entry = yield* hands.watch({
+    const entry = yield* remoteOps.watch({
       chain: chain.right,
       profile,
       bundler,
@@ -142,13 +146,14 @@ const watchHandover = (handover: Handover): Effect.Effect<void, never, ChainRpc 
       validUntil: RemoteBundler.validUntilOf(version, op.right)
     })
     // Not at once: the process that gave it away may be waiting for the answer.
-    yield* hands.offered(entry, true)
+    yield* remoteOps.offered(entry, true)
   }).pipe(Effect.annotateLogs({ userOpHash: handover.userOpHash }))
 
 /** Sponsored ops that an earlier life, or a dead process, has left are followed to their end. */
 const followSponsored: Effect.Effect<void, BudgetsError, ChainRpc | Engine | Networks> = Effect.gen(
   function* () {
-    const { budgets, sponsorships } = yield* Engine
+    const budgets = yield* Budgets
+    const sponsorships = yield* Sponsorships.Sponsorships
     const rpcs = yield* ChainRpc
     const networks = yield* Networks
     for (const chainId of yield* networks.chainIds)
@@ -171,13 +176,13 @@ const keepMillis = 30 * dayMillis
 
 /**
  * Takes up what an earlier life of the process left: watches every transaction that may be on its way, in nonce order,
- * and every op in other hands, then goes on with every accepted request. Later it does the same for requests that a reorganisation has
+ * and every op at a remote bundler, then goes on with every accepted request. Later it does the same for requests that a reorganisation has
  * reopened, and forgets old ones. Returns when all of it is under way.
  */
 export const start: Effect.Effect<void, JournalError, Requirements | Journal | Engine | ChainRpc | Networks> =
   Effect.gen(function* () {
     const journal = yield* Journal
-    const { reopened, scope } = yield* Engine
+    const { reopened, scope } = yield* Lifetime
     const lanes = Array.groupBy(yield* journal.open, ({ chainId, signer }) => `${chainId}:${signer}`)
     // A node that is silent holds up its own lanes only.
     yield* Effect.forEach(
@@ -185,7 +190,7 @@ export const start: Effect.Effect<void, JournalError, Requirements | Journal | E
       (transactions) => Effect.forEach(transactions, watch, { discard: true }),
       { concurrency: "unbounded", discard: true }
     )
-    yield* Effect.forEach(yield* journal.handedOver, watchHandover, { discard: true })
+    yield* Effect.forEach(yield* journal.remoteSubmissions, watchHandover, { discard: true })
     const inBackground = <R>(effect: Effect.Effect<unknown, JournalError, R>) =>
       Effect.forkIn(
         Effect.catchAllCause(effect, (cause) =>

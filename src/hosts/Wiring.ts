@@ -5,44 +5,43 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
-import * as BundlerRpc from "../adapters/json-rpc/BundlerRpc.js"
-import * as ChainRpc from "../adapters/json-rpc/ChainRpc.js"
-import * as PaymasterRpc from "../adapters/json-rpc/PaymasterRpc.js"
+import * as ChainRpc from "../adapters/json-rpc/node/ChainRpc.js"
+import * as BundlerRpc from "../adapters/json-rpc/services/BundlerRpc.js"
+import * as PaymasterRpc from "../adapters/json-rpc/services/PaymasterRpc.js"
 import * as ApiKey from "../adapters/memory/ApiKey.js"
 import * as Networks from "../adapters/memory/Networks.js"
 import * as ProcessRateLimit from "../adapters/memory/RateLimit.js"
 import * as PrivateKeys from "../adapters/private-key/KeyProvider.js"
 import * as AbiStore from "../adapters/sql/AbiStore.js"
-import * as AccountStore from "../adapters/sql/AccountStore.js"
 import * as AuditLog from "../adapters/sql/AuditLog.js"
 import * as Budgets from "../adapters/sql/Budgets.js"
-import * as Journal from "../adapters/sql/Journal.js"
+import * as Journal from "../adapters/sql/journal/Journal.js"
 import * as Postgres from "../adapters/sql/Postgres.js"
 import * as SqlRateLimit from "../adapters/sql/RateLimit.js"
 import * as Sqlite from "../adapters/sql/Sqlite.js"
-import * as Counting from "../application/account/Counting.js"
-import * as Directory from "../application/account/Directory.js"
-import * as Engine from "../application/engine/Engine.js"
-import type { AbiStore as AbiStorePort } from "../application/ports/AbiStore.js"
-import type { AccountStore as AccountStorePort } from "../application/ports/AccountStore.js"
-import { AccountsError, type Accounts as AccountsPort } from "../application/ports/Accounts.js"
+import * as TenantStore from "../adapters/sql/TenantStore.js"
+import type { Provider, Registry } from "../application/keys/KeyRingRegistry.js"
+import * as RingKeyLimits from "../application/keys/RingKeyLimits.js"
+import * as Engine from "../application/lanes/Engine.js"
+import { type AbiStore as AbiStorePort, OperatorAbi } from "../application/ports/AbiStore.js"
 import type { AuditLog as AuditLogPort } from "../application/ports/AuditLog.js"
-import type { Bundler } from "../application/ports/Bundler.js"
-import type { ChainRpc as ChainRpcPort } from "../application/ports/ChainRpc.js"
-import { Journal as JournalPort } from "../application/ports/Journal.js"
+import type { Bundler } from "../application/ports/chain/Bundler.js"
+import type { ChainRpc as ChainRpcPort } from "../application/ports/chain/ChainRpc.js"
+import { Journal as JournalPort } from "../application/ports/journal/Journal.js"
 import { KeyProviderError } from "../application/ports/KeyProvider.js"
 import type { Networks as NetworksPort } from "../application/ports/Networks.js"
-import { OperatorAbi } from "../application/ports/OperatorAbi.js"
 import { RateLimitError, RateLimit as RateLimitPort } from "../application/ports/RateLimit.js"
 import type { Signers as SignersPort, SystemSigners } from "../application/ports/Signers.js"
+import type { TenantStore as AccountStorePort } from "../application/ports/TenantStore.js"
+import { type Tenants as AccountsPort, TenantsError } from "../application/ports/Tenants.js"
 import * as Recovery from "../application/Recovery.js"
-import type { Provider, Registry } from "../application/signing/KeyRingRegistry.js"
-import * as RingKeyLimits from "../application/signing/RingKeyLimits.js"
-import * as AccountNetworks from "./AccountNetworks.js"
-import * as AccountSigners from "./AccountSigners.js"
-import type { Config } from "./Config.js"
-import type { ProviderConfig } from "./KeysConfig.js"
-import * as Watching from "./Watching.js"
+import * as Counting from "../application/tenants/Counting.js"
+import * as Directory from "../application/tenants/Directory.js"
+import * as ConfigWatch from "./ConfigWatch.js"
+import * as AccountNetworks from "./config/AccountNetworks.js"
+import * as AccountSigners from "./config/AccountSigners.js"
+import type { Config } from "./config/Config.js"
+import type { ProviderConfig } from "./config/KeysConfig.js"
 
 /** Everything that the use cases and the HTTP front require. */
 export type Ports =
@@ -75,7 +74,7 @@ const failed = ({ message }: { readonly message: string }) => new StartError({ m
 
 /** What the command line says of accounts, in the configuration's database. */
 export const accountStore = (config: Config): Layer.Layer<AccountStorePort, StartError> =>
-  Layer.mapError(Layer.provide(AccountStore.layer, client(config)), failed)
+  Layer.mapError(Layer.provide(TenantStore.layer, client(config)), failed)
 
 /** What the command line reads of the audit log, in the configuration's database. */
 export const auditLog = (config: Config): Layer.Layer<AuditLogPort, StartError> =>
@@ -85,10 +84,10 @@ export const auditLog = (config: Config): Layer.Layer<AuditLogPort, StartError> 
 const tenants = (config: Config, sql: Client) => {
   const directory = Layer.unwrapEffect(
     Effect.map(
-      Effect.mapError(ApiKey.hasher(config.keyPepper), (message) => new AccountsError({ message })),
+      Effect.mapError(ApiKey.hasher(config.keyPepper), (message) => new TenantsError({ message })),
       (hash) => Directory.layer({ hash, accounts: config.accounts })
     )
-  ).pipe(Layer.provide(Layer.provide(AccountStore.layer, sql)))
+  ).pipe(Layer.provide(Layer.provide(TenantStore.layer, sql)))
   const networks = Networks.layer({ profiles: config.networks, overrides: config.accountNetworks })
   return Layer.merge(
     AccountNetworks.layer(config, networks),
@@ -144,7 +143,7 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
   )
   return Layer.effectDiscard(Recovery.start).pipe(
     Layer.provideMerge(Engine.layer),
-    Layer.provideMerge(Watching.layer(config)),
+    Layer.provideMerge(ConfigWatch.layer(config)),
     Layer.provideMerge(adapters),
     Layer.mapError(failed)
   )

@@ -2,13 +2,14 @@ import { readFileSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
-import * as Address from "../../src/domain/evm/Address.js"
-import * as Hex from "../../src/domain/evm/Hex.js"
-import * as Keccak from "../../src/domain/evm/Keccak.js"
-import * as Conditions from "../../src/domain/op/Conditions.js"
-import * as Consent from "../../src/domain/op/Consent.js"
-import * as Proof from "../../src/domain/op/Proof.js"
-import * as WebAuthn from "../../src/domain/op/WebAuthn.js"
+import * as Nonce from "../../src/domain/erc4337/Nonce.js"
+import * as Address from "../../src/domain/primitives/Address.js"
+import * as Hex from "../../src/domain/primitives/Hex.js"
+import * as Keccak from "../../src/domain/primitives/Keccak.js"
+import * as Conditions from "../../src/domain/signature/Conditions.js"
+import * as Proof from "../../src/domain/signature/Proof.js"
+import * as ProofVerification from "../../src/domain/signature/ProofVerification.js"
+import * as WebAuthn from "../../src/domain/signature/WebAuthn.js"
 import * as Custody from "../../src/domain/wallet/Custody.js"
 import * as Deployment from "../../src/domain/wallet/Deployment.js"
 import * as Salt from "../../src/domain/wallet/Salt.js"
@@ -42,6 +43,25 @@ describe("The published test vectors hold in the domain:", () => {
   )("configHash $configHash", ({ config, encoded, configHash }) => {
     expect(WalletConfig.encode(config)).toBe(encoded)
     expect(WalletConfig.configHash(config)).toBe(configHash)
+  })
+
+  it.each(
+    vectors(
+      "nonce",
+      Schema.Struct({
+        configNonce: Schema.BigInt,
+        epoch: Schema.BigInt,
+        key: Schema.BigInt,
+        sequence: Schema.BigInt,
+        entryPointKey: Schema.BigInt,
+        nonce: Hex.schema32
+      })
+    )
+  )("nonce $nonce", ({ configNonce, entryPointKey, epoch, key, nonce, sequence }) => {
+    expect(WalletConfig.epochOf({ configNonce })).toBe(epoch)
+    expect(Nonce.inEpoch({ from: key, to: key }, epoch)).toEqual({ from: entryPointKey, to: entryPointKey })
+    expect(Nonce.make(entryPointKey, sequence)).toBe(BigInt(nonce))
+    expect([Nonce.epochOf(BigInt(nonce)), Nonce.keyOf(BigInt(nonce))]).toEqual([epoch, entryPointKey])
   })
 
   it.each(
@@ -81,7 +101,8 @@ describe("The published test vectors hold in the domain:", () => {
           custody: Custody.storedSchema,
           legacy: Schema.Boolean,
           configHash: Hex.schema32,
-          deadline: Schema.Int
+          deadline: Schema.Int,
+          bundler: Address.schema
         }),
         config: Config,
         digest: Hex.schema32,
@@ -91,8 +112,11 @@ describe("The published test vectors hold in the domain:", () => {
     )
   )("Deploy digest $digest", ({ chainId, factory, deploy, config, digest, deployer, authorization }) => {
     expect(WalletConfig.configHash(config)).toBe(deploy.configHash)
-    expect(Deployment.digest({ chainId: BigInt(chainId), factory }, { ...deploy, config })).toBe(digest)
-    expect(ecdsaSigners(digest, authorization)[0]?.[0]).toBe(deployer)
+    const domain = { chainId: BigInt(chainId), factory }
+    expect(Deployment.digest(domain, { ...deploy, config }, deploy.bundler)).toBe(digest)
+    const signature = Hex.unsafe(authorization.slice(0, 2 + 2 * 65))
+    expect(ecdsaSigners(digest, signature)[0]?.[0]).toBe(deployer)
+    expect(Deployment.authorization(signature, deploy.bundler)).toBe(authorization)
   })
 
   it.each(
@@ -136,7 +160,7 @@ describe("The published test vectors hold in the domain:", () => {
 
   it.each(proofs)("a proof of custody $config.custody, as the validator judges it: $valid", (vector) => {
     const { config, hash, proof, valid } = vector
-    expect(Either.isRight(Consent.verify(config, hash, proof))).toBe(valid)
+    expect(Either.isRight(ProofVerification.verify(config, hash, proof))).toBe(valid)
   })
 
   it.each(
@@ -176,7 +200,7 @@ describe("The published test vectors hold in the domain:", () => {
       expect(Proof.normalise(proof)).toEqual(Either.right(proof))
       expect(Conditions.encodeSignature(conditions, proof)).toBe(signature)
       expect(Conditions.decodeSignature(signature)).toEqual(Either.right({ conditions, proof }))
-      expect(Either.isRight(Consent.verify(config, signingHash, proof))).toBe(vector.valid)
+      expect(Either.isRight(ProofVerification.verify(config, signingHash, proof))).toBe(vector.valid)
     }
   )
 })

@@ -4,6 +4,8 @@ export type Planted = readonly [path: string, text: string]
 /** The first file of a breach is the one that breaks the rule; the others are there for it. */
 export interface Breach {
   readonly rule: string
+  /** What breaks it, when that is a folder. */
+  readonly folder?: string
   readonly files: readonly [Planted, ...ReadonlyArray<Planted>]
 }
 
@@ -95,5 +97,15 @@ export const breaches: ReadonlyArray<Breach> = [
   breach("declared-packages-only", "src/hosts/http/Borrows.ts", importing("esbuild")),
   breach("resolvable", "src/hosts/http/Dangles.ts", importing("./Nowhere.js")),
   breach("no-cycles", "src/domain/Egg.ts", importing("./Hen.js"), ["src/domain/Hen.ts", typesOf("./Egg.js")]),
+  {
+    rule: "no-folder-cycles",
+    folder: "src/domain/under",
+    files: [
+      ["src/domain/under/Floor.ts", importing("../over/Stairs.js")],
+      ["src/domain/over/Roof.ts", importing("../under/Cellar.js")],
+      ["src/domain/over/Stairs.ts", "export const stairs = 1\n"],
+      ["src/domain/under/Cellar.ts", "export const cellar = 1\n"]
+    ]
+  },
   breach("no-orphans", "src/hosts/http/Alone.ts", "export const alone = 1\n")
 ]

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
-import { type Code, catalogue } from "../../src/application/Catalogue.js"
+import { type Code, catalogue } from "../../src/application/request/Catalogue.js"
 
 const root = fileURLToPath(new URL("../../src", import.meta.url))
 

@@ -42,4 +42,14 @@ describe("the counts of a test run", () => {
     expect(Counts.read(absent)).toEqual({ passed: 0, failed: 1, skipped: [] })
     expect(Counts.read(() => "{").failed).toBe(1)
   })
+
+  it("add up over the engines, and a run in Solidity that left no counts is a failure", () => {
+    const solidity = Counts.readSolidity(() => '{"passed":3,"failed":1}')
+    expect(Counts.add(solidity, { passed: 2, failed: 0, skipped: [] })).toEqual({
+      passed: 5,
+      failed: 1,
+      skipped: []
+    })
+    expect(Counts.readSolidity(() => "{").failed).toBe(1)
+  })
 })

@@ -3,8 +3,8 @@ import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
 import * as SchemaAST from "effect/SchemaAST"
-import * as Config from "../../src/hosts/Config.js"
-import { ConfigFile } from "../../src/hosts/ConfigFile.js"
+import * as Config from "../../src/hosts/config/Config.js"
+import { ConfigFile } from "../../src/hosts/config/ConfigFile.js"
 
 const root = new URL("../..", import.meta.url)
 const operating = readFileSync(new URL("docs/operations.md", root), "utf8")
@@ -39,6 +39,24 @@ describe("docs/security.md", () => {
     const named = [...page.matchAll(/\[(test\/[^\]]+)\]/g)].flatMap(([, list = ""]) => list.split(", "))
     expect(named.length).toBeGreaterThan(10)
     expect(named.filter((path) => !existsSync(new URL(path, root)))).toEqual([])
+  })
+})
+
+describe("docs/architecture.md", () => {
+  it("names folders and files that there are", () => {
+    const page = readFileSync(new URL("docs/architecture.md", root), "utf8")
+    const files = [...page.matchAll(/\b(?:hosts|usecases|lanes|intake|application)\/[\w/]+\.ts/g)].map(
+      ([path]) =>
+        path.startsWith("hosts/") || path.startsWith("application/")
+          ? `src/${path}`
+          : `src/application/${path}`
+    )
+    const folders = [...page.matchAll(/^\| `([a-z]+\/)`/gm)].map(
+      ([, folder = ""]) => `src/application/${folder}`
+    )
+    expect(files.length).toBeGreaterThan(15)
+    expect(folders.length).toBeGreaterThan(8)
+    expect([...files, ...folders].filter((path) => !existsSync(new URL(path, root)))).toEqual([])
   })
 })
 

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
-import * as Licences from "../../src/hosts/cli/Licences.js"
+import * as Licences from "../../tools/Licences.js"
 
 const packages = JSON.parse(readFileSync(new URL("../../package-lock.json", import.meta.url), "utf8"))
   .packages as Readonly<Record<string, Licences.Locked>>

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
-import * as Metrics from "../../src/application/Metrics.js"
+import * as Metrics from "../../src/application/observe/Metrics.js"
 
 const root = new URL("../..", import.meta.url)
 const text = (path: string) => readFileSync(new URL(path, root), "utf8")
@@ -9,9 +9,9 @@ const names = Object.keys(Metrics)
 
 /** Names of all families that are measured, out of the module's own text. */
 const measured = new Set(
-  [...text("src/application/Metrics.ts").matchAll(/= (?:counter|gauge|histogram)\(\s*"([a-z_]+)"/g)].map(
-    ([, name]) => `castellan_${name}`
-  )
+  [
+    ...text("src/application/observe/Metrics.ts").matchAll(/= (?:counter|gauge|histogram)\(\s*"([a-z_]+)"/g)
+  ].map(([, name]) => `castellan_${name}`)
 )
 
 const mentioned = (page: string): ReadonlySet<string> =>

@@ -2,10 +2,10 @@ import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { SigningKey } from "ethers"
 import type { Execute } from "../../src/adapters/memory/ChainRpc.js"
-import type { ChainClient, ChainRpcError, Receipt } from "../../src/application/ports/ChainRpc.js"
-import * as Address from "../../src/domain/evm/Address.js"
-import * as Hex from "../../src/domain/evm/Hex.js"
+import type { ChainClient, ChainRpcError, Receipt } from "../../src/application/ports/chain/ChainRpc.js"
 import * as Transaction from "../../src/domain/evm/Transaction.js"
+import * as Address from "../../src/domain/primitives/Address.js"
+import * as Hex from "../../src/domain/primitives/Hex.js"
 
 /**
  * A contract that says back what it is told: reverts with its calldata when the first word of that is zero, else

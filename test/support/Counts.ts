@@ -66,3 +66,19 @@ export const read = (report: () => string): Counts => {
       .map(({ fullName, meta }) => ({ name: fullName, reason: meta?.reason ?? "no reason given" }))
   }
 }
+
+/** The counts that `npm run test:solidity` wrote. Nothing written is one failure. */
+export const readSolidity = (report: () => string): Counts => {
+  try {
+    const { failed, passed }: { readonly failed: number; readonly passed: number } = JSON.parse(report())
+    return { passed, failed, skipped: [] }
+  } catch {
+    return { ...none, failed: 1 }
+  }
+}
+
+export const add = (a: Counts, b: Counts): Counts => ({
+  passed: a.passed + b.passed,
+  failed: a.failed + b.failed,
+  skipped: [...a.skipped, ...b.skipped]
+})

@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import {Conditions} from "../Conditions.sol";
+import {ConfigStorage} from "../ConfigStorage.sol";
 import {OpSignature, Proofs} from "../Proofs.sol";
 import {Wallet} from "../Wallet.sol";
 
@@ -9,6 +10,8 @@ import {Wallet} from "../Wallet.sol";
 /// @notice A {Wallet} in everything else, so that it can stand behind a beacon in its place. The operation that creates
 /// it names no aggregator; every other one does, and is refused outside of its group in `handleAggregatedOps`.
 contract AggregatedWallet is Wallet {
+    using ConfigStorage for ConfigStorage.Layout;
+
     /// @notice Verifies the proofs.
     address public immutable aggregator;
 
@@ -25,16 +28,17 @@ contract AggregatedWallet is Wallet {
 
     /// @notice Whether `proof` is by enough of this wallet's validators over `hash`.
     function isProof(bytes32 hash, bytes calldata proof) external view returns (bool) {
-        return _isByValidators(hash, proof);
+        return _isByValidators(ConfigStorage.get().head(), hash, proof);
     }
 
     /// @dev The signature is the same blob with an empty proof, which the aggregator has verified already.
-    function _validate(bytes calldata signature, bytes32 userOpHash, bool callsNothing)
+    function _validate(bytes calldata signature, bytes32 userOpHash, uint256 nonce, bool callsNothing)
         internal
         override
         returns (uint256)
     {
-        if (callsNothing) return super._validate(signature, userOpHash, callsNothing);
+        if (callsNothing) return super._validate(signature, userOpHash, nonce, callsNothing);
+        if (!_isOfConfiguration(ConfigStorage.get().head(), nonce)) return Conditions.FAILED;
         OpSignature calldata signed = Proofs.decodeSignature(signature);
         if (signed.bundler != address(0) && signed.bundler != tx.origin) return Conditions.FAILED;
         return Conditions.window(signed.validUntil, signed.validAfter) | uint160(aggregator);

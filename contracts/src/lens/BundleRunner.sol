@@ -3,6 +3,7 @@ pragma solidity 0.8.37;
 
 import {Frames} from "./Frames.sol";
 import {Measure, Probe, Stage} from "./LensTypes.sol";
+import {Outcome} from "./LimitSearch.sol";
 import {OpValidator} from "./OpValidator.sol";
 
 /// @title Runs a list of ops as `handleOps` would, in a frame whose effects are all undone
@@ -36,15 +37,17 @@ abstract contract BundleRunner is OpValidator {
                 continue;
             }
             if (probes[i].callData.length == 0) continue;
-            bytes memory callData = probes[i].callData;
             if (!Frames.affords(probes[i].callGas, reserve)) {
                 m.stage = Stage.Starved;
                 continue;
             }
-            (bool ok, uint256 used,) = Frames.call(probes[i].sender, probes[i].callGas, callData);
-            m.callGas = used;
-            m.data = Frames.returned(cap);
-            if (!ok) m.stage = Stage.Call;
+            uint256 free = _free();
+            bytes memory callData = probes[i].callData;
+            Outcome memory seen = _runLeast(probes[i].sender, probes[i].callGas, callData, cap);
+            (m.callGas, m.callLimit) = (seen.used, seen.limit);
+            if (seen.starved) m.stage = Stage.Starved;
+            else if (!seen.ok) m.stage = Stage.Call;
+            m.data = _last(seen.data, free);
         }
         Frames.revertWith(abi.encode(measures));
     }

@@ -26,6 +26,9 @@ contract GasLens is BundleRunner {
     /// @param keys nonce keys whose sequences are reported for each wallet
     /// @param beacon a beacon whose implementation is reported, or zero
     /// @param creator the EntryPoint's SenderCreator
+    /// @param limitsDeclared whether the probes say final limits, which are tried as they are; else the least limits are
+    /// searched with which the calls, the paymasters' validations and their postOps do the same as with what the probes
+    /// grant, and later ops find the state that the earlier ones left under those
     /// @return chain the block environment and the beacon's implementation
     /// @return states of the wallets before any probe
     /// @return measures one per probe
@@ -34,10 +37,12 @@ contract GasLens is BundleRunner {
         address[] calldata wallets,
         uint192[] calldata keys,
         address beacon,
-        address creator
+        address creator,
+        bool limitsDeclared
     ) external returns (Chain memory chain, WalletState[] memory states, Measure[] memory measures) {
         if (running) _runEntryPoint();
         running = true;
+        declared = limitsDeclared;
         (, bytes memory seen) = address(this).call(abi.encodeCall(this.look, (wallets, keys, beacon)));
         (chain, states) = abi.decode(seen, (Chain, WalletState[]));
         // This also warms the account: delegating to it is the lens's own detour and must not be measured as cold.
@@ -83,11 +88,11 @@ contract GasLens is BundleRunner {
         Probe memory only = list[0] = probe;
         only.requiredPrefund = claim;
         // On v0.6 the paymaster has its gas of this limit too.
-        uint256 verified = seen.creationGas + seen.validationGas + seen.paymasterGas + seen.postOpGas;
+        uint256 verified = seen.creationGas + seen.validationGas + seen.paymasterLimit + seen.postOpLimit;
         only.verificationGas = Math.min(2 * verified + 200_000, only.verificationGas);
-        only.callGas = Math.min(2 * seen.callGas + 200_000, only.callGas);
-        only.paymasterGas = Math.min(2 * seen.paymasterGas + 200_000, only.paymasterGas);
-        only.postOpGas = Math.min(2 * seen.postOpGas + 200_000, only.postOpGas);
+        only.callGas = Math.min(2 * seen.callLimit + 200_000, only.callGas);
+        only.paymasterGas = Math.min(2 * seen.paymasterLimit + 200_000, only.paymasterGas);
+        only.postOpGas = Math.min(2 * seen.postOpLimit + 200_000, only.postOpGas);
         granted = 2 * only.verificationGas + only.callGas + only.paymasterGas + only.postOpGas + Frames.reserveFor(1);
     }
 
@@ -117,10 +122,13 @@ contract GasLens is BundleRunner {
         m.validationGas = Math.max(m.validationGas, alone.validationGas);
         m.bookkeepingGas = Math.max(m.bookkeepingGas, alone.bookkeepingGas);
         m.paymasterGas = Math.max(m.paymasterGas, alone.paymasterGas);
+        m.paymasterLimit = Math.max(m.paymasterLimit, alone.paymasterLimit);
         m.coldValidation = true;
         if (alone.stage != Stage.Done) return;
         m.callGas = Math.max(m.callGas, alone.callGas);
         m.postOpGas = Math.max(m.postOpGas, alone.postOpGas);
+        m.callLimit = Math.max(m.callLimit, alone.callLimit);
+        m.postOpLimit = Math.max(m.postOpLimit, alone.postOpLimit);
         m.coldCall = true;
     }
 }

@@ -54,6 +54,9 @@ enum Stage {
 /// @param callGas gas of the call with `callData`
 /// @param paymasterGas gas of the call to `validatePaymasterUserOp`, and of charging the paymaster's deposit
 /// @param postOpGas gas of the call to `postOp`; 0 when the paymaster asked for none
+/// @param callLimit least gas found with which the call does the same; the limit itself where limits are declared
+/// @param paymasterLimit the same of the paymaster's validation, the charging of its deposit with it
+/// @param postOpLimit the same of `postOp`
 /// @param validationData what `validateUserOp` returned
 /// @param paymasterData what `validatePaymasterUserOp` returned beside its context
 /// @param shortfall wei that deposit and balance together, or a paymaster's deposit, lack of `requiredPrefund`
@@ -69,6 +72,9 @@ struct Measure {
     uint256 callGas;
     uint256 paymasterGas;
     uint256 postOpGas;
+    uint256 callLimit;
+    uint256 paymasterLimit;
+    uint256 postOpLimit;
     uint256 validationData;
     uint256 paymasterData;
     uint256 shortfall;

@@ -3,12 +3,12 @@ pragma solidity 0.8.37;
 
 import {Frames} from "./Frames.sol";
 import {Measure, Probe, Stage} from "./LensTypes.sol";
-import {StateReader} from "./StateReader.sol";
+import {LimitSearch, Outcome} from "./LimitSearch.sol";
 
 /// @title Asks and charges the paymaster of one op as the EntryPoint would, and measures it
 /// @dev The canonical v0.6, v0.7 and v0.8 agree in the storage that is used here: slot 0 maps an account to its deposit
 /// (lowest 112 bits), slot 1 an account and a key to the next sequence.
-abstract contract PaymasterRunner is StateReader {
+abstract contract PaymasterRunner is LimitSearch {
     /// @notice The EntryPoint's way to name a failing op.
     error FailedOp(uint256 opIndex, string reason);
 
@@ -36,12 +36,14 @@ abstract contract PaymasterRunner is StateReader {
         if (!Frames.affords(limit, Frames.RESERVE)) _stop(m, Stage.Starved, "");
         if (!_chargePaymaster(m, probe)) _fail(m, Stage.Paymaster, index, "AA30 paymaster not deployed");
 
-        (bool ok, uint256 used,) = Frames.call(probe.paymaster, limit, _approveCall(probe));
-        m.paymasterGas += used;
-        bytes memory answer = Frames.returned(cap);
-        if (!ok) _stop(m, Stage.Paymaster, answer);
+        Outcome memory seen = _runLeast(probe.paymaster, limit, _approveCall(probe), cap);
+        if (seen.starved) _stop(m, Stage.Starved, "");
+        m.paymasterLimit = m.paymasterGas + seen.limit;
+        m.paymasterGas += seen.used;
+        if (!seen.ok) _stop(m, Stage.Paymaster, seen.data);
         if (m.paymasterGas > limit) _fail(m, Stage.Paymaster, index, _overLimit(probe));
-        (ok, context, m.paymasterData) = _split(answer);
+        bool ok;
+        (ok, context, m.paymasterData) = _split(seen.data);
         if (!ok) _fail(m, Stage.Paymaster, index, "AA33 reverted");
     }
 
@@ -100,16 +102,17 @@ abstract contract PaymasterRunner is StateReader {
         if (probe.callData.length != 0) {
             bytes memory callData = probe.callData;
             if (!Frames.affords(probe.callGas, Frames.RESERVE)) _stop(m, Stage.Starved, "");
-            (bool ok, uint256 used,) = Frames.call(probe.sender, probe.callGas, callData);
-            m.callGas = used;
-            m.data = Frames.returned(cap);
-            if (!ok) _stop(m, Stage.Call, m.data);
+            Outcome memory called = _runLeast(probe.sender, probe.callGas, callData, cap);
+            if (called.starved) _stop(m, Stage.Starved, "");
+            (m.callGas, m.callLimit, m.data) = (called.used, called.limit, called.data);
+            if (!called.ok) _stop(m, Stage.Call, m.data);
         }
         uint256 limit = _isV06(probe) ? probe.verificationGas : probe.postOpGas;
         if (!Frames.affords(limit, Frames.RESERVE)) _stop(m, Stage.Starved, "");
-        bool done;
-        (done, m.postOpGas,) = Frames.call(probe.paymaster, limit, _postOpCall(probe, m, context));
-        if (!done) _stop(m, Stage.PostOp, Frames.returned(cap));
+        Outcome memory settled = _runLeast(probe.paymaster, limit, _postOpCall(probe, m, context), cap);
+        if (settled.starved) _stop(m, Stage.Starved, "");
+        (m.postOpGas, m.postOpLimit) = (settled.used, settled.limit);
+        if (!settled.ok) _stop(m, Stage.PostOp, settled.data);
         return m;
     }
 

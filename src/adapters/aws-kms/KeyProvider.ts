@@ -9,8 +9,8 @@ import {
   type ProviderKey,
   type RawSignature
 } from "../../application/ports/KeyProvider.js"
-import * as Der from "../../domain/evm/Der.js"
-import * as Hex from "../../domain/evm/Hex.js"
+import * as Der from "../../domain/crypto/Der.js"
+import * as Hex from "../../domain/primitives/Hex.js"
 import * as Failure from "./Failure.js"
 
 export interface Credentials {

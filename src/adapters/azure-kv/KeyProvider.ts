@@ -8,8 +8,8 @@ import type {
   ProviderKey,
   RawSignature
 } from "../../application/ports/KeyProvider.js"
-import type { Bytes32 } from "../../domain/evm/Hex.js"
-import * as Secp256k1 from "../../domain/evm/Secp256k1.js"
+import * as Secp256k1 from "../../domain/crypto/Secp256k1.js"
+import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import * as Connections from "./Connections.js"
 import * as Credentials from "./Credentials.js"
 import * as Failure from "./Failure.js"

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { KeyProvider, KeyProviderError, ProviderKey } from "../../application/ports/KeyProvider.js"
-import * as Secp256k1 from "../../domain/evm/Secp256k1.js"
+import * as Secp256k1 from "../../domain/crypto/Secp256k1.js"
 import * as Connection from "./Connection.js"
 import * as Failure from "./Failure.js"
 import * as Requests from "./Requests.js"

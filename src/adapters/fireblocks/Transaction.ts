@@ -1,7 +1,7 @@
 import type { Fireblocks } from "@fireblocks/ts-sdk"
 import * as Effect from "effect/Effect"
 import type { KeyProviderError, RawSignature } from "../../application/ports/KeyProvider.js"
-import * as Hex from "../../domain/evm/Hex.js"
+import * as Hex from "../../domain/primitives/Hex.js"
 import type { Call } from "./Connection.js"
 import * as Failure from "./Failure.js"
 

@@ -8,8 +8,8 @@ import type {
   ProviderKey,
   RawSignature
 } from "../../application/ports/KeyProvider.js"
-import * as Der from "../../domain/evm/Der.js"
-import * as Hex from "../../domain/evm/Hex.js"
+import * as Der from "../../domain/crypto/Der.js"
+import * as Hex from "../../domain/primitives/Hex.js"
 import * as Crc32c from "./Crc32c.js"
 import * as Credentials from "./Credentials.js"
 import * as Failure from "./Failure.js"

@@ -2,7 +2,7 @@ import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { AbiStore, type AbiStoreError, refusal } from "../../application/ports/AbiStore.js"
-import type { AccountId } from "../../application/ports/Accounts.js"
+import type { AccountId } from "../../application/ports/Tenants.js"
 import type { ErrorDefinition } from "../../domain/abi/ErrorDefinition.js"
 import type { EventDefinition } from "../../domain/abi/Event.js"
 

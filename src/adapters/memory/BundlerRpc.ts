@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { type BundlerClient, BundlerRpc, BundlerRpcError } from "../../application/ports/BundlerRpc.js"
+import { type BundlerClient, BundlerRpc, BundlerRpcError } from "../../application/ports/chain/BundlerRpc.js"
 
 /** These bundlers by their URLs, and no others: for tests, and for embedders whose profiles name none. */
 export const layer = (clients: Readonly<Record<string, BundlerClient>> = {}): Layer.Layer<BundlerRpc> =>

@@ -16,12 +16,12 @@ import {
   type Receipt,
   type SimulatedCall,
   type StateOverride
-} from "../../application/ports/ChainRpc.js"
-import type { Address } from "../../domain/evm/Address.js"
-import * as Hex from "../../domain/evm/Hex.js"
-import * as Keccak from "../../domain/evm/Keccak.js"
+} from "../../application/ports/chain/ChainRpc.js"
 import type { RawLog } from "../../domain/evm/RawLog.js"
 import * as Transaction from "../../domain/evm/Transaction.js"
+import type { Address } from "../../domain/primitives/Address.js"
+import * as Hex from "../../domain/primitives/Hex.js"
+import * as Keccak from "../../domain/primitives/Keccak.js"
 
 /** What a transaction or call does when it runs. */
 export interface Execution extends CallResult {

@@ -2,8 +2,8 @@ import type * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type { AccountId } from "../../application/ports/Accounts.js"
 import { type NetworkProfile, Networks } from "../../application/ports/Networks.js"
+import type { AccountId } from "../../application/ports/Tenants.js"
 
 /** The profiles contradict themselves or each other. */
 export class NetworksError extends Data.TaggedError("NetworksError")<{ readonly message: string }> {}

@@ -4,7 +4,7 @@ import {
   type PaymasterClient,
   PaymasterRpc,
   PaymasterRpcError
-} from "../../application/ports/PaymasterRpc.js"
+} from "../../application/ports/chain/PaymasterRpc.js"
 
 /** These services by their URLs, and no others: for tests, and for embedders whose profiles name none. */
 export const layer = (clients: Readonly<Record<string, PaymasterClient>> = {}): Layer.Layer<PaymasterRpc> =>

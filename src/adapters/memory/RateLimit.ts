@@ -2,8 +2,8 @@ import * as Clock from "effect/Clock"
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type { AccountId } from "../../application/ports/Accounts.js"
 import { allowance, beginsAt, RateLimit, type windowMillis } from "../../application/ports/RateLimit.js"
+import type { AccountId } from "../../application/ports/Tenants.js"
 
 /** The counts of the current window. All accounts share its bounds, so that one replacement evicts all old counts. */
 class Window {

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import pkcs11 from "pkcs11js"
 import type { KeyProviderError } from "../../application/ports/KeyProvider.js"
-import * as Secp256k1 from "../../domain/evm/Secp256k1.js"
+import * as Secp256k1 from "../../domain/crypto/Secp256k1.js"
 import * as Failure from "./Failure.js"
 import type { Attribute, Handle } from "./Library.js"
 import * as Token from "./Token.js"

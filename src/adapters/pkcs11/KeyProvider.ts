@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { KeyProvider, KeyProviderError, ProviderKey } from "../../application/ports/KeyProvider.js"
-import type { Bytes32 } from "../../domain/evm/Hex.js"
+import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import * as KeyPair from "./KeyPair.js"
 import * as Token from "./Token.js"
 

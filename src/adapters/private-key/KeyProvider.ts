@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { type KeyProvider, KeyProviderError, type ProviderKey } from "../../application/ports/KeyProvider.js"
-import * as Hex from "../../domain/evm/Hex.js"
-import { type PrivateKey, privateKey } from "../../domain/evm/Secp256k1.js"
+import { type PrivateKey, privateKey } from "../../domain/crypto/Secp256k1.js"
+import * as Hex from "../../domain/primitives/Hex.js"
 import * as Keystore from "./Keystore.js"
 
 /** Keys by name: 32 bytes in hex with or without 0x, or an encrypted keystore. */

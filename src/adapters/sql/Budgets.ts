@@ -4,7 +4,6 @@ import * as Clock from "effect/Clock"
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type { AccountId } from "../../application/ports/Accounts.js"
 import {
   Budgets,
   BudgetsError,
@@ -15,6 +14,7 @@ import {
   type Pot,
   type Reservation
 } from "../../application/ports/Budgets.js"
+import type { AccountId } from "../../application/ports/Tenants.js"
 import * as ErrorCode from "./ErrorCode.js"
 import * as Migrations from "./Migrations.js"
 import * as Store from "./Store.js"

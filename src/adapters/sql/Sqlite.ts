@@ -6,6 +6,7 @@ import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Scheduler from "effect/Scheduler"
 import * as Scope from "effect/Scope"
 import * as ErrorCode from "./ErrorCode.js"
 
@@ -35,10 +36,13 @@ const createFile = (filename: string) =>
  * connection is never left inside a transaction.
  */
 const withTransaction = (reserve: SqlClient.SqlClient["reserve"]): SqlClient.SqlClient["withTransaction"] => {
+  // Statements are synchronous: another connection of this process that waits for the lock would hold the very thread that
+  // has to end the transaction, if the event loop turned in between.
+  const inOneTurn = Effect.withScheduler(Scheduler.defaultScheduler)
   const run = (sql: string) => (connection: Connection) =>
     Effect.asVoid(connection.executeUnprepared(sql, [], undefined))
   const rollback = (connection: Connection) => Effect.ignore(run("rollback")(connection))
-  return SqlClient.makeWithTransaction({
+  const within = SqlClient.makeWithTransaction({
     transactionTag: SqlClient.TransactionConnection,
     spanAttributes: [],
     acquireConnection: Effect.flatMap(Scope.make(), (scope) =>
@@ -50,6 +54,7 @@ const withTransaction = (reserve: SqlClient.SqlClient["reserve"]): SqlClient.Sql
     rollback,
     rollbackSavepoint: (connection, id) => run(`rollback to savepoint s${id}`)(connection)
   })
+  return (effect) => inOneTurn(within(effect))
 }
 
 /**

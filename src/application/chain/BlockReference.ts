@@ -1,5 +1,5 @@
 import * as Either from "effect/Either"
-import * as Uint from "../../domain/evm/Uint.js"
+import * as Uint from "../../domain/primitives/Uint.js"
 
 /** A block as a request names it: by its number, or by what is to be resolved on the chain. */
 export type BlockReference = bigint | "latest" | "safe" | "finalized"

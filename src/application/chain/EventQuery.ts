@@ -6,12 +6,12 @@ import * as Event from "../../domain/abi/Event.js"
 import * as EventFilter from "../../domain/abi/EventFilter.js"
 import * as Log from "../../domain/abi/Log.js"
 import * as UseAbi from "../../domain/abi/UseAbi.js"
-import * as Address from "../../domain/evm/Address.js"
-import type { Caller } from "../Caller.js"
-import { type InvalidRequest, invalid } from "../Failure.js"
-import { optional, RpcUrl } from "../Fields.js"
-import { AbiStore } from "../ports/AbiStore.js"
-import { OperatorAbi } from "../ports/OperatorAbi.js"
+import * as Address from "../../domain/primitives/Address.js"
+import { AbiStore, OperatorAbi } from "../ports/AbiStore.js"
+import type { Caller } from "../request/Caller.js"
+import { type InvalidRequest, invalid } from "../request/Failure.js"
+import { optional, RpcUrl } from "../request/Fields.js"
+import * as EventLoop from "../runtime/EventLoop.js"
 
 /** Contracts that one request may name. */
 export const maxContracts = 256
@@ -23,6 +23,9 @@ const BlockText = Schema.String.annotations({
   description:
     "A block number, hex (0x10) or decimal, or one of the tags earliest, latest, safe, finalized, pending. Default: latest. pending means latest: what is not mined has no events."
 })
+
+/** Fields of an event that one request may give values: no event of a contract has so many. */
+export const maxFields = 256
 
 /** The request of `/filterEvent` and `/getEvents`. */
 export const Request = Schema.Struct({
@@ -47,7 +50,7 @@ export const Request = Schema.Struct({
   fields: optional(
     Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
       description:
-        "By the name of an event's field the value that it must have, or an array of values of which it must have one. One value of an array type is JSON text, or an array inside of the array."
+        "By the name of an event's field the value that it must have, or an array of values of which it must have one. One value of an array type is JSON text, or an array inside of the array. At most 256 fields."
     }),
     {}
   ),
@@ -63,8 +66,9 @@ const known = (
   useABI: ReadonlyArray<unknown>
 ): Effect.Effect<ReadonlyArray<Event.EventDefinition>, InvalidRequest, AbiStore> =>
   Effect.gen(function* () {
-    const own = yield* Either.mapLeft(UseAbi.parse(useABI), ({ index, message }) =>
-      invalid("invalid_request", [{ path: `useABI[${index}]`, message }])
+    const own = yield* Either.mapLeft(
+      yield* EventLoop.drive(() => UseAbi.parseSteps(useABI)),
+      ({ index, message }) => invalid("invalid_request", [{ path: `useABI[${index}]`, message }])
     )
     const store = yield* AbiStore
     const registered = yield* Effect.orDie(store.events(caller.principal.accountId))
@@ -118,15 +122,18 @@ const misfit = (problem: EventFilter.UnknownField | EventFilter.InvalidValue): I
 const unlessNamed = (
   filters: ReadonlyArray<EventFilter.EventFilter>,
   all: ReadonlyArray<Event.EventDefinition>
-): ReadonlyArray<EventFilter.EventFilter> => {
-  if (!filters.some(({ definition }) => definition.anonymous)) return filters
-  const named = Log.decoder(all.filter(({ anonymous }) => !anonymous))
-  return filters.map((filter) =>
-    filter.definition.anonymous
-      ? { ...filter, match: (log) => (named(log).eventDef === null ? filter.match(log) : null) }
-      : filter
-  )
-}
+): Effect.Effect<ReadonlyArray<EventFilter.EventFilter>> =>
+  Effect.gen(function* () {
+    if (!filters.some(({ definition }) => definition.anonymous)) return filters
+    const topical = all.filter(({ anonymous }) => !anonymous)
+    const index = yield* EventLoop.drive(() => Log.indexSteps(topical))
+    const named = Log.layered([index], { left: Number.POSITIVE_INFINITY })
+    return filters.map((filter) =>
+      filter.definition.anonymous
+        ? { ...filter, match: (log) => (named(log).eventDef === null ? filter.match(log) : null) }
+        : filter
+    )
+  })
 
 /**
  * The filters of the events that the request means. A definition that lacks a field, or whose type a value does not
@@ -139,11 +146,16 @@ export const filters = (
   Effect.gen(function* () {
     if ((request.contracts ?? []).length > maxContracts)
       return yield* Effect.fail(wrong("contracts", `expected at most ${maxContracts} addresses`))
+    const { fields = {} } = request
+    if (Object.keys(fields).length > maxFields)
+      return yield* Effect.fail(wrong("fields", `expected at most ${maxFields} fields`))
     const all = yield* known(caller, request.useABI ?? [])
     const definitions = yield* meant(request, all)
-    const made = definitions.map((definition) => EventFilter.make(definition, request.fields ?? {}))
+    const made = yield* Effect.forEach(definitions, (definition) =>
+      EventLoop.drive(() => EventFilter.makeSteps(definition, fields))
+    )
     const fitting = made.flatMap((one) => (Either.isRight(one) ? [one.right] : []))
-    if (fitting.length > 0) return unlessNamed(fitting, all)
+    if (fitting.length > 0) return yield* unlessNamed(fitting, all)
     // A wrong value of a field that exists is nearer to what was meant than a field that does not.
     const problems = made.flatMap((one) => (Either.isLeft(one) ? [one.left] : []))
     const nearest = problems.find(({ _tag }) => _tag === "InvalidValue") ?? problems[0]

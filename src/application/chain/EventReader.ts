@@ -2,13 +2,11 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type { EventDefinition } from "../../domain/abi/Event.js"
-import type { EventFilter } from "../../domain/abi/EventFilter.js"
+import { type EventFilter, maxValuesInAll } from "../../domain/abi/EventFilter.js"
 import type { DecodedLog } from "../../domain/abi/Log.js"
-import type { Address } from "../../domain/evm/Address.js"
-import type { Bytes32 } from "../../domain/evm/Hex.js"
-import type { Caller } from "../Caller.js"
-import * as Connection from "../engine/Connection.js"
-import { type Failure, type InvalidRequest, invalid, unprocessable } from "../Failure.js"
+import { maxValuesAtOnce } from "../../domain/abi/Values.js"
+import type { Address } from "../../domain/primitives/Address.js"
+import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import type { AbiStore } from "../ports/AbiStore.js"
 import {
   type Block,
@@ -17,9 +15,13 @@ import {
   ChainRpcError,
   type FoundLog,
   type LogFilter
-} from "../ports/ChainRpc.js"
+} from "../ports/chain/ChainRpc.js"
 import type { Networks } from "../ports/Networks.js"
+import type { Caller } from "../request/Caller.js"
+import { type Failure, type InvalidRequest, invalid, unprocessable } from "../request/Failure.js"
+import * as EventLoop from "../runtime/EventLoop.js"
 import * as BlockReference from "./BlockReference.js"
+import * as Connection from "./Connection.js"
 import * as EventQuery from "./EventQuery.js"
 import * as LogRanges from "./LogRanges.js"
 import { type BlockRange, sizeOf } from "./LogRefusal.js"
@@ -141,18 +143,35 @@ const asker = (
       Effect.forEach(asked, (query) => chain.logs({ ...query, fromBlock: from, toBlock: to }), {
         concurrency: "unbounded"
       }),
-      (answers) => {
+      (answers) => answers.flat()
+    ).pipe(
+      Effect.flatMap((logs) => {
         const found = new Map<string, FoundEvent>()
-        for (const log of answers.flat()) {
-          if (log.blockNumber < from || log.blockNumber > to) continue
-          if (contracts.size > 0 && !contracts.has(log.address)) continue
+        const look = (log: FoundLog): void => {
+          if (log.blockNumber < from || log.blockNumber > to) return
+          if (contracts.size > 0 && !contracts.has(log.address)) return
           const place = `${log.blockNumber} ${log.logIndex}`
           const one = found.has(place) ? null : event(log)
           if (one !== null) found.set(place, one)
         }
-        return [...found.values()].sort(inChainOrder)
-      }
+        return Effect.map(EventLoop.map(logs, look), () => [...found.values()].sort(inChainOrder))
+      })
     )
+}
+
+/** Fails when an event holds more values than are decoded: it is neither shown in part nor left out. */
+const decodable = (events: ReadonlyArray<FoundEvent>): Effect.Effect<ReadonlyArray<FoundEvent>, Failure> => {
+  const tooLarge = events.find(({ decoded }) => decoded.eventDef === null)
+  return tooLarge === undefined
+    ? Effect.succeed(events)
+    : Effect.fail(
+        unprocessable("too_many_events", [
+          {
+            path: "fromBlock",
+            message: `the event at log ${tooLarge.log.logIndex} of block ${tooLarge.log.blockNumber} holds more than ${maxValuesAtOnce} values, or all up to there more than ${maxValuesInAll}: ask for fewer blocks, or name contracts or fields`
+          }
+        ])
+      )
 }
 
 /**
@@ -238,6 +257,7 @@ export const read = (
             ])
           )
       }),
+      Effect.flatMap(decodable),
       Effect.timeoutFail({
         duration: patienceMillis,
         onTimeout: () =>

@@ -1,6 +1,6 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import type { ChainRpcError } from "../ports/ChainRpc.js"
+import type { ChainRpcError } from "../ports/chain/ChainRpc.js"
 import { type BlockRange, cure, sizeOf } from "./LogRefusal.js"
 
 /** What reading one range may cost, and how much it may bring. */

@@ -1,4 +1,4 @@
-import type { ChainRpcError } from "../ports/ChainRpc.js"
+import type { ChainRpcError } from "../ports/chain/ChainRpc.js"
 
 /** Blocks, both ends included. */
 export interface BlockRange {

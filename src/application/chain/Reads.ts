@@ -2,8 +2,8 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Multicall from "../../domain/evm/Multicall.js"
-import type { ChainFacts } from "../engine/ChainFacts.js"
-import type { BlockTag, Call, CallResult, ChainClient, ChainRpcError } from "../ports/ChainRpc.js"
+import type { BlockTag, Call, CallResult, ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
+import type { ChainFacts } from "./ChainFacts.js"
 
 /** What a call came to, or why the node gave no result of it. */
 export type Outcome = Either.Either<CallResult, ChainRpcError>

@@ -3,7 +3,8 @@ import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
 import type { ErrorDefinition } from "../../domain/abi/ErrorDefinition.js"
 import type { EventDefinition } from "../../domain/abi/Event.js"
-import type { AccountId } from "./Accounts.js"
+import * as UseAbi from "../../domain/abi/UseAbi.js"
+import type { AccountId } from "./Tenants.js"
 
 /** Events and errors that one account may register together. */
 export const maxDefinitions = 10_000
@@ -41,3 +42,8 @@ export class AbiStore extends Context.Tag("castellan/AbiStore")<
     readonly addError: (account: AccountId, error: ErrorDefinition) => Effect.Effect<void, AbiStoreError>
   }
 >() {}
+
+/** Definitions of the operator, for all accounts alike: they count as registered. None unless something else is provided. */
+export class OperatorAbi extends Context.Reference<OperatorAbi>()("castellan/OperatorAbi", {
+  defaultValue: (): UseAbi.UseAbi => UseAbi.empty
+}) {}

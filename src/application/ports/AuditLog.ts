@@ -1,9 +1,9 @@
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
-import type { Address } from "../../domain/evm/Address.js"
-import type { Bytes32 } from "../../domain/evm/Hex.js"
-import type { AccountId } from "./Accounts.js"
+import type { Address } from "../../domain/primitives/Address.js"
+import type { Bytes32 } from "../../domain/primitives/Hex.js"
+import type { AccountId } from "./Tenants.js"
 
 export class AuditLogError extends Data.TaggedError("AuditLogError")<{ readonly message: string }> {}
 

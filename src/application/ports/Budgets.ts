@@ -1,8 +1,8 @@
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
-import type { Bytes32 } from "../../domain/evm/Hex.js"
-import type { AccountId } from "./Accounts.js"
+import type { Bytes32 } from "../../domain/primitives/Hex.js"
+import type { AccountId } from "./Tenants.js"
 
 /** The store failed; nothing of the call is durable. */
 export class BudgetsError extends Data.TaggedError("BudgetsError")<{ readonly message: string }> {}

@@ -1,6 +1,6 @@
 import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
-import type { Bytes32 } from "../../domain/evm/Hex.js"
+import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import type { Signer } from "./Signers.js"
 
 /**

@@ -1,9 +1,9 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
-import type { Address } from "../../domain/evm/Address.js"
-import type { Bytes32, Hex } from "../../domain/evm/Hex.js"
-import type { AccountId } from "./Accounts.js"
+import type { Address } from "../../domain/primitives/Address.js"
+import type { Bytes32, Hex } from "../../domain/primitives/Hex.js"
+import type { AccountId } from "./Tenants.js"
 
 /** What the operator says of one chain, with the overrides of one account already applied. */
 export interface NetworkProfile {

@@ -1,7 +1,7 @@
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
-import type { AccountId, Tier } from "./Accounts.js"
+import type { AccountId, Tier } from "./Tenants.js"
 
 /** Requests per UTC minute and per UTC hour. */
 export const limits: Readonly<Record<Tier, { readonly minute: number; readonly hour: number }>> = {

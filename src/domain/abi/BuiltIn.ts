@@ -39,9 +39,10 @@ export const eventTexts: ReadonlyArray<string> = [
   "event StakeLocked(address indexed account, uint256 totalStaked, uint256 unstakeDelaySec)",
   "event StakeUnlocked(address indexed account, uint256 withdrawTime)",
   "event StakeWithdrawn(address indexed account, address withdrawAddress, uint256 amount)",
-  // ERC-5267, UpgradeableBeacon, Ownable, Initializable
+  // ERC-5267, ERC-1967, Ownable, Initializable
   "event EIP712DomainChanged()",
   "event Upgraded(address indexed implementation)",
+  "event BeaconUpgraded(address indexed beacon)",
   "event OwnershipTransferred(address indexed previousOwner, address indexed newOwner)",
   "event OwnershipTransferStarted(address indexed previousOwner, address indexed newOwner)",
   "event Initialized(uint64 version)",
@@ -78,10 +79,10 @@ export const errorTexts: ReadonlyArray<string> = [
   "error InvalidDeadline(uint48 deadline)",
   "error InvalidDeployer()",
   "error DeploymentFailed()",
-  "error OnlySenderCreator(address caller)",
   "error WalletExists(address wallet, bytes32 configHash)",
   "error CustodyMismatch(uint256 custody, uint8 configCustody)",
   "error AlreadyInitialized()",
+  "error DelegatedAccount()",
   "error OnlySelf(address caller)",
   "error Malformed()",
   "error UnknownEntryPoint(address entryPoint)",
@@ -99,6 +100,7 @@ export const errorTexts: ReadonlyArray<string> = [
   "error RecoveryNotReady(uint48 readyAt)",
   "error DependencyFailed(bytes32 key)",
   "error BeaconInvalidImplementation(address implementation)",
+  "error OwnershipCannotBeRenounced()",
   "error OwnableInvalidOwner(address owner)",
   "error OwnableUnauthorizedAccount(address account)",
   // ERC-6093

@@ -1,8 +1,9 @@
 import * as Data from "effect/Data"
 import * as Either from "effect/Either"
-import * as Hex from "../evm/Hex.js"
-import * as Keccak from "../evm/Keccak.js"
 import type { RawLog } from "../evm/RawLog.js"
+import * as Hex from "../primitives/Hex.js"
+import * as Keccak from "../primitives/Keccak.js"
+import { finish, type Steps } from "../primitives/Steps.js"
 import type { EventDefinition } from "./Event.js"
 import * as Log from "./Log.js"
 import * as Parameter from "./Parameter.js"
@@ -19,12 +20,18 @@ export interface EventFilter {
   readonly definition: EventDefinition
   /** By position, for `eth_getLogs`; null matches anything. Conditions that no topic can tell are not in it. */
   readonly topics: ReadonlyArray<null | ReadonlyArray<Hex.Bytes32>>
-  /** The log decoded when it is this event, by topics, layout and data, and meets all conditions; else null. */
+  /**
+   * The log decoded when it is this event, by topics, layout and data, and meets all conditions; else null. A log that
+   * holds more values than are decoded, alone or with all those before it, comes back raw: it may be one.
+   */
   readonly match: (log: RawLog) => Log.DecodedLog | null
 }
 
 /** Values that one parameter may be given. */
 export const maxValues = 256
+
+/** Values that all logs of one query are decoded to. */
+export const maxValuesInAll = 262_144
 
 const isReference = (type: Parameter.Type): boolean =>
   type.kind === "array" || type.kind === "tuple" || type.dynamic
@@ -81,17 +88,19 @@ const encode = (
   const plain = typeof value === "number" || typeof value === "boolean"
   const wrapper = plain ? Parameter.arrayOf(parameter.base, 1) : ""
   return typeof wrapper === "string"
-    ? Parameters.encode([parameter], [value])
-    : Parameters.encode([Parameter.make("", wrapper)], [[value]])
+    ? Parameters.encode([parameter], [value], Parameters.maxValues)
+    : Parameters.encode([Parameter.make("", wrapper)], [[value]], Parameters.maxValues)
 }
 
 /** The topic of an ABI-encoded value. */
-const topicOf = ({ base }: Parameter.Parameter, encoded: Hex.Hex): Hex.Bytes32 => {
+function* topicOf({ base }: Parameter.Parameter, encoded: Hex.Hex): Steps<Hex.Bytes32> {
   if (!isReference(base)) return Hex.unsafe32(encoded)
   const digits = encoded.slice(2)
   const at = base.dynamic ? 32 : 0
   const elementary = base.kind === "bytes" || base.kind === "string"
-  return Keccak.hash(Hex.unsafe(`0x${elementary ? contents(digits, at) : inPlace(base, digits, at)}`))
+  const hashed = Hex.unsafe(`0x${elementary ? contents(digits, at) : inPlace(base, digits, at)}`)
+  yield
+  return yield* Keccak.hashSteps(hashed)
 }
 
 /** What a decoded value and a wanted one have in common when they are the same. */
@@ -108,11 +117,11 @@ interface Condition {
   readonly encoded: ReadonlyArray<Hex.Hex>
 }
 
-const condition = (
+function* condition(
   { inputs, name: eventName }: EventDefinition,
   name: string,
   given: unknown
-): Either.Either<Condition, UnknownField | InvalidValue> => {
+): Steps<Either.Either<Condition, UnknownField | InvalidValue>> {
   const index = inputs.findIndex((input) => input.name === name)
   const parameter = inputs[index]
   if (parameter === undefined || name === "") return Either.left(new UnknownField({ name, eventName }))
@@ -128,6 +137,7 @@ const condition = (
     const one = encode(parameter, value)
     if (Either.isLeft(one)) return refuse(whyOf(one.left, value), Array.isArray(given) ? place : null)
     encoded.push(one.right)
+    yield
   }
   return Either.right({ index, parameter, encoded })
 }
@@ -137,63 +147,91 @@ const withoutTrailingNulls = <A>(list: ReadonlyArray<A | null>): ReadonlyArray<A
 
 const unique = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> => [...new Set(list)]
 
+/** The topics of the conditions on indexed parameters. */
+function* topicsOf(
+  { anonymous, inputs, topic }: EventDefinition,
+  conditions: ReadonlyArray<Condition>
+): Steps<EventFilter["topics"]> {
+  const wanted = new Map<Parameter.Parameter, ReadonlyArray<Hex.Bytes32>>()
+  for (const { encoded, parameter } of conditions) {
+    if (parameter.indexed !== true) continue
+    const topics: Array<Hex.Bytes32> = []
+    for (const value of encoded) {
+      topics.push(yield* topicOf(parameter, value))
+      yield
+    }
+    wanted.set(parameter, unique(topics))
+  }
+  const indexed = inputs.filter((input) => input.indexed === true)
+  return withoutTrailingNulls<ReadonlyArray<Hex.Bytes32>>([
+    ...(anonymous ? [] : [[topic]]),
+    ...indexed.map((parameter) => wanted.get(parameter) ?? null)
+  ])
+}
+
+/** Of one parameter that is not indexed: its place in the decoded log, and what may stand there. */
+interface Wanted {
+  readonly place: string
+  readonly keys: ReadonlySet<string>
+}
+
+function* plainOf(
+  { inputs }: EventDefinition,
+  conditions: ReadonlyArray<Condition>
+): Steps<ReadonlyArray<Wanted>> {
+  const named = Parameter.allNamed(inputs)
+  const plain: Array<Wanted> = []
+  for (const { encoded, index, parameter } of conditions) {
+    if (parameter.indexed === true) continue
+    const keys = new Set<string>()
+    for (const value of encoded) {
+      const decoded = Values.decode([parameter], value)
+      if (Either.isRight(decoded)) keys.add(keyOf(decoded.right[0] ?? null))
+      yield
+    }
+    plain.push({ place: named ? parameter.name : String(index), keys })
+  }
+  return plain
+}
+
 /**
  * The filter of one event. Of non-indexed parameters of type `string`, parts of a log that are no UTF-8 count as
- * U+FFFD, as they are shown.
+ * U+FFFD, as they are shown. It stops now and then: conditions may have thousands of values.
  */
-export const make = (
+export function* makeSteps(
   definition: EventDefinition,
   fields: Readonly<Record<string, unknown>>
-): Either.Either<EventFilter, UnknownField | InvalidValue> => {
+): Steps<Either.Either<EventFilter, UnknownField | InvalidValue>> {
   const conditions: Array<Condition> = []
   for (const [name, given] of Object.entries(fields)) {
-    const one = condition(definition, name, given)
+    const one = yield* condition(definition, name, given)
     if (Either.isLeft(one)) return Either.left(one.left)
     conditions.push(one.right)
   }
-
-  const indexed = definition.inputs.filter((input) => input.indexed === true)
-  const wanted = new Map(
-    conditions.map(({ encoded, parameter }) => [
-      parameter,
-      unique(encoded.map((value) => topicOf(parameter, value)))
-    ])
-  )
-  const topics = withoutTrailingNulls<ReadonlyArray<Hex.Bytes32>>([
-    ...(definition.anonymous ? [] : [[definition.topic]]),
-    ...indexed.map((parameter) => wanted.get(parameter) ?? null)
-  ])
+  const topics = yield* topicsOf(definition, conditions)
   const topicSets = topics.map((list) => (list === null ? null : new Set<string>(list)))
-
-  const named = Parameter.allNamed(definition.inputs)
-  const plain = conditions
-    .filter(({ parameter }) => parameter.indexed !== true)
-    .map(({ encoded, index, parameter }) => ({
-      place: named ? parameter.name : String(index),
-      keys: new Set(
-        encoded.flatMap((value) =>
-          Either.match(Values.decode([parameter], value), {
-            onLeft: () => [],
-            onRight: ([decoded = null]) => [keyOf(decoded)]
-          })
-        )
-      )
-    }))
-
-  const decode = Log.decoder([definition])
+  const plain = yield* plainOf(definition, conditions)
+  const allowance: Values.Allowance = { left: maxValuesInAll }
   return Either.right({
     definition,
     topics,
     match: (log) => {
       if (!topicSets.every((set, place) => set === null || set.has(log.topics[place] ?? ""))) return null
-      const decoded = decode(log)
-      if (decoded.eventDef === null) return null
+      const decoded = Log.read(definition, log, allowance)
+      if (decoded === "tooMuch") return Log.raw(log)
+      if (decoded === null) return null
       if (plain.length === 0) return decoded
       const args = new Map<string, Values.Json>(Object.entries(Object(decoded.args)))
       return plain.every(({ keys, place }) => keys.has(keyOf(args.get(place) ?? null))) ? decoded : null
     }
   })
 }
+
+/** `makeSteps` without a pause. */
+export const make = (
+  definition: EventDefinition,
+  fields: Readonly<Record<string, unknown>>
+): Either.Either<EventFilter, UnknownField | InvalidValue> => finish(makeSteps(definition, fields))
 
 /** A name in the conditions that no parameter of the event has. */
 export class UnknownField extends Data.TaggedError("UnknownField")<{

@@ -1,6 +1,6 @@
 import * as Data from "effect/Data"
 import * as Either from "effect/Either"
-import type { Hex } from "../evm/Hex.js"
+import type { Hex } from "../primitives/Hex.js"
 import * as Fragment from "./Fragment.js"
 import * as Grammar from "./Grammar.js"
 import * as Parameter from "./Parameter.js"

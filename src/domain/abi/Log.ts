@@ -1,6 +1,7 @@
 import * as Either from "effect/Either"
-import * as Hex from "../evm/Hex.js"
 import type { RawLog } from "../evm/RawLog.js"
+import * as Hex from "../primitives/Hex.js"
+import * as Steps from "../primitives/Steps.js"
 import type { EventDefinition } from "./Event.js"
 import * as Parameter from "./Parameter.js"
 import * as Parameters from "./Parameters.js"
@@ -27,15 +28,23 @@ const maxCandidates = 32
 const isHashed = ({ base }: Parameter.Parameter): boolean =>
   base.dynamic || base.kind === "array" || base.kind === "tuple"
 
-/** The arguments in order of declaration, null when the log does not fit. Topics of reference types are hashes. */
-const values = (definition: EventDefinition, log: RawLog): ReadonlyArray<Values.Json> | null => {
+/**
+ * The arguments in order of declaration, null when the log does not fit, `tooMuch` when it holds more values than are
+ * decoded. Topics of reference types are hashes.
+ */
+const values = (
+  definition: EventDefinition,
+  log: RawLog,
+  allowance: Values.Allowance
+): ReadonlyArray<Values.Json> | "tooMuch" | null => {
   const topics = definition.anonymous ? log.topics : log.topics.slice(1)
   if (definition.inputs.filter(({ indexed }) => indexed === true).length !== topics.length) return null
   const plain = Values.decode(
     definition.inputs.filter(({ indexed }) => indexed !== true),
-    log.data
+    log.data,
+    { maxValues: Values.maxValuesAtOnce, allowance }
   )
-  if (Either.isLeft(plain)) return null
+  if (Either.isLeft(plain)) return plain.left.tooMuch ? "tooMuch" : null
   const merged: Array<Values.Json> = []
   let topic = 0
   let value = 0
@@ -68,7 +77,8 @@ const isExact = (definition: EventDefinition, log: RawLog, args: ReadonlyArray<V
   return base.dynamic ? encoded.right.slice(66) === log.data.slice(2) : encoded.right === log.data
 }
 
-const raw = (log: RawLog): DecodedLog => ({
+/** The log as it is. */
+export const raw = (log: RawLog): DecodedLog => ({
   address: log.address,
   logIndex: log.logIndex,
   eventName: null,
@@ -85,55 +95,90 @@ const decoded = (definition: EventDefinition, log: RawLog, args: ReadonlyArray<V
   args: Values.byName(definition.inputs, args)
 })
 
+/**
+ * The log as this event, or null when it is not. Of an anonymous event the data must be exactly what an encoder
+ * writes. `tooMuch`: it holds more than 4,096 values, or more than the allowance.
+ */
+export const read = (
+  definition: EventDefinition,
+  log: RawLog,
+  allowance: Values.Allowance
+): DecodedLog | "tooMuch" | null => {
+  if (!definition.anonymous && log.topics[0] !== definition.topic) return null
+  const args = values(definition, log, allowance)
+  if (args === null || args === "tooMuch") return args
+  return definition.anonymous && !isExact(definition, log, args) ? null : decoded(definition, log, args)
+}
+
 /** What decides whether a log fits: definitions that agree in it differ in names only. */
 const shape = ({ anonymous, inputs, topic }: EventDefinition): string =>
   `${topic}${anonymous ? Parameter.canonicalList(inputs) : ""} ${inputs.map(({ indexed }) => (indexed === true ? 1 : 0)).join("")}`
 
+/** Values to which the logs of one answer are decoded, attempts included; logs beyond stay raw. */
+export const maxValuesInAll = 65_536
+
 /** Definitions in order of precedence, by topic; anonymous ones under the empty text. May be kept. */
 export type Index = ReadonlyMap<string, ReadonlyArray<EventDefinition>>
 
-/** Indexes definitions, given in order of precedence: of each topic the first 32 that differ in shape. */
-export const index = (definitions: ReadonlyArray<EventDefinition>): Index => {
-  const byTopic = new Map<string, Array<EventDefinition>>()
+/**
+ * Indexes definitions, given in order of precedence: of each topic the first 32 that differ in shape. Stops now and
+ * then: an account may have registered thousands.
+ */
+export function* indexSteps(definitions: ReadonlyArray<EventDefinition>): Steps.Steps<Index> {
+  const byTopic = new Map<string, Candidates>()
   for (const definition of definitions) {
     const key = definition.anonymous ? "" : definition.topic
-    const same = byTopic.get(key)
-    if (same === undefined) byTopic.set(key, [definition])
-    else add(same, definition)
+    const same = byTopic.get(key) ?? new Candidates()
+    same.add(definition)
+    byTopic.set(key, same)
+    yield
   }
-  return byTopic
+  return new Map([...byTopic].map(([key, { list }]) => [key, list]))
 }
 
-const add = (candidates: Array<EventDefinition>, definition: EventDefinition): void => {
-  if (candidates.length === maxCandidates) return
-  const form = shape(definition)
-  if (candidates.every((one) => shape(one) !== form)) candidates.push(definition)
+/** `indexSteps` in one go. */
+export const index = (definitions: ReadonlyArray<EventDefinition>): Index =>
+  Steps.finish(indexSteps(definitions))
+
+/** The first 32 definitions that differ in shape. */
+class Candidates {
+  readonly list: Array<EventDefinition> = []
+  private readonly shapes = new Set<string>()
+
+  add(definition: EventDefinition): void {
+    if (this.list.length === maxCandidates) return
+    const form = shape(definition)
+    if (this.shapes.has(form)) return
+    this.shapes.add(form)
+    this.list.push(definition)
+  }
 }
 
 /**
  * Decodes logs with several indexes, given in order of precedence. The first definition that has the log's topic
  * and fits its topics and data decodes it; anonymous events are tried last. A log that fits none of the first 32
- * of a topic stays raw. Never throws.
+ * of a topic stays raw, and so does one of more than 4,096 values, and whatever comes when the allowance of
+ * all logs together is used up. Never throws.
  */
-export const layered = (indexes: ReadonlyArray<Index>): ((log: RawLog) => DecodedLog) => {
+export const layered = (
+  indexes: ReadonlyArray<Index>,
+  allowance: Values.Allowance = { left: maxValuesInAll }
+): ((log: RawLog) => DecodedLog) => {
   const merged = new Map<string, ReadonlyArray<EventDefinition>>()
   const candidates = (key: string): ReadonlyArray<EventDefinition> => {
     const known = merged.get(key)
     if (known !== undefined) return known
-    const found: Array<EventDefinition> = []
-    for (const one of indexes) for (const definition of one.get(key) ?? []) add(found, definition)
-    if (found.length > 0) merged.set(key, found)
-    return found
+    const found = new Candidates()
+    for (const one of indexes) for (const definition of one.get(key) ?? []) found.add(definition)
+    if (found.list.length > 0) merged.set(key, found.list)
+    return found.list
   }
   return (log) => {
-    for (const definition of candidates(log.topics[0] ?? "none")) {
-      const args = values(definition, log)
-      if (args !== null) return decoded(definition, log, args)
-    }
-    for (const definition of candidates("")) {
-      const args = values(definition, log)
-      if (args !== null && isExact(definition, log, args)) return decoded(definition, log, args)
-    }
+    for (const key of [log.topics[0] ?? "none", ""])
+      for (const definition of candidates(key)) {
+        const found = read(definition, log, allowance)
+        if (found !== null && found !== "tooMuch") return found
+      }
     return raw(log)
   }
 }

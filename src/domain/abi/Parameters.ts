@@ -1,8 +1,9 @@
 import * as Data from "effect/Data"
 import * as Either from "effect/Either"
-import * as Address from "../evm/Address.js"
-import * as Hex from "../evm/Hex.js"
-import * as Uint from "../evm/Uint.js"
+import * as Json from "../json/Json.js"
+import * as Address from "../primitives/Address.js"
+import * as Hex from "../primitives/Hex.js"
+import * as Uint from "../primitives/Uint.js"
 import type { FunctionSignature } from "./FunctionSignature.js"
 import * as Parameter from "./Parameter.js"
 
@@ -21,6 +22,18 @@ import * as Parameter from "./Parameter.js"
  * number beyond 2^53 is refused because it has lost digits before anyone could see them.
  */
 
+/**
+ * Values that one call may be given, arrays, tuples and their members alike: as words they are 128 KiB, more than nodes
+ * take of a transaction.
+ */
+export const maxValues = 4_096
+
+/** Values that may still be encoded, of so many in all. */
+interface Room {
+  left: number
+  readonly most: number
+}
+
 /** The hex digits of a value, or why it does not fit its type. */
 type Encoded = Either.Either<string, string>
 
@@ -31,7 +44,6 @@ const negative = /^-[1-9][0-9]{0,77}$/
 
 const wordSpace = 1n << 256n
 const utf8 = new TextEncoder()
-const byteDigits = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"))
 
 const describe = (value: unknown): string => {
   if (value === undefined) return "nothing"
@@ -80,9 +92,7 @@ const fixedBytes = (text: string, size: number): Encoded =>
 const string = (text: string): Encoded => {
   if (loneSurrogate.test(text)) return Either.left("the text is not well-formed Unicode")
   const encoded = utf8.encode(text)
-  let digits = ""
-  for (const byte of encoded) digits += byteDigits[byte]
-  return Either.right(Uint.toWord(BigInt(encoded.length)) + padRight(digits))
+  return Either.right(Uint.toWord(BigInt(encoded.length)) + padRight(Hex.fromBytes(encoded).slice(2)))
 }
 
 const elementary = (
@@ -140,20 +150,20 @@ const components = (
   return Either.left(`there is no component ${JSON.stringify(stray.slice(0, 64))}`)
 }
 
-const tuple = (type: Parameter.TupleType, value: unknown): Encoded =>
+const tuple = (type: Parameter.TupleType, value: unknown, room: Room): Encoded =>
   Either.flatMap(components(type, value), (values) =>
     Either.mapLeft(
-      sequence((index) => type.components[index]?.base, values, encodeValue),
+      sequence((index) => type.components[index]?.base, values, encodeValue, room),
       ({ index, why }) => `${type.components[index]?.name || `component ${index}`}: ${why}`
     )
   )
 
-const array = (type: Parameter.ArrayType, value: unknown): Encoded => {
+const array = (type: Parameter.ArrayType, value: unknown, room: Room): Encoded => {
   if (!Array.isArray(value)) return Either.left(`expected a JSON array, got ${describe(value)}`)
   if (type.length !== null && value.length !== type.length)
     return Either.left(`expected ${type.length} elements, got ${value.length}`)
   return Either.mapBoth(
-    sequence(() => type.element, value, encodeValue),
+    sequence(() => type.element, value, encodeValue, room),
     {
       onLeft: ({ index, why }) => `element ${index}: ${why}`,
       onRight: (digits) => (type.length === null ? Uint.toWord(BigInt(value.length)) + digits : digits)
@@ -161,9 +171,11 @@ const array = (type: Parameter.ArrayType, value: unknown): Encoded => {
   )
 }
 
-const encodeValue = (type: Parameter.Type, value: unknown): Encoded => {
-  if (type.kind === "tuple") return tuple(type, value)
-  if (type.kind === "array") return array(type, value)
+const encodeValue = (type: Parameter.Type, value: unknown, room: Room): Encoded => {
+  room.left -= 1
+  if (room.left < 0) return Either.left(`the call has more than ${room.most} values`)
+  if (type.kind === "tuple") return tuple(type, value, room)
+  if (type.kind === "array") return array(type, value, room)
   return Either.flatMap(plainly(type, value), (text) => elementary(type, text))
 }
 
@@ -171,7 +183,8 @@ const encodeValue = (type: Parameter.Type, value: unknown): Encoded => {
 const sequence = (
   typeAt: (index: number) => Parameter.Type | undefined,
   values: ReadonlyArray<unknown>,
-  encodeOne: (type: Parameter.Type, value: unknown) => Encoded
+  encodeOne: (type: Parameter.Type, value: unknown, room: Room) => Encoded,
+  room: Room
 ): Either.Either<string, { readonly index: number; readonly why: string }> => {
   let offset = 0
   for (let index = 0; index < values.length; index++) offset += 32 * (typeAt(index)?.words ?? 0)
@@ -180,7 +193,7 @@ const sequence = (
   for (let index = 0; index < values.length; index++) {
     const type = typeAt(index)
     if (type === undefined) return Either.left({ index, why: "there is no such value" })
-    const encoded = encodeOne(type, values[index])
+    const encoded = encodeOne(type, values[index], room)
     if (Either.isLeft(encoded)) return Either.left({ index, why: encoded.left })
     if (type.dynamic) {
       heads.push(Uint.toWord(BigInt(offset)))
@@ -208,7 +221,9 @@ const countNames = (value: unknown): number => {
 }
 
 /** Numbers that lose digits, and all but the last value of a name, are gone once the text is parsed. */
-const fromText = (text: string): Either.Either<unknown, string> => {
+const fromText = (text: string, { most }: Room): Either.Either<unknown, string> => {
+  // Twice: an empty array begins a value and holds none.
+  if (Json.holdsMore(text, 2 * most)) return Either.left(`the call has more than ${most} values`)
   const structure = outsideStrings(text)
   if (inexactNumber.test(structure))
     return Either.left("a JSON number must be an integer below 2^53: write it as a string")
@@ -222,20 +237,21 @@ const fromText = (text: string): Either.Either<unknown, string> => {
 }
 
 /** A top-level value: only arrays and tuples may be anything but a string. */
-const encodeParameter = (type: Parameter.Type, value: unknown): Encoded => {
+const encodeParameter = (type: Parameter.Type, value: unknown, room: Room): Encoded => {
   if (type.kind === "array" || type.kind === "tuple")
     return typeof value === "string"
-      ? Either.flatMap(fromText(value), (parsed) => encodeValue(type, parsed))
-      : encodeValue(type, value)
+      ? Either.flatMap(fromText(value, room), (parsed) => encodeValue(type, parsed, room))
+      : encodeValue(type, value, room)
   return typeof value === "string"
     ? elementary(type, value)
     : Either.left(`expected a string, got ${describe(value)}`)
 }
 
-/** ABI-encodes one value per input. The result has no selector. */
+/** ABI-encodes one value per input, at most `most` values in all. The result has no selector. */
 export const encode = (
   inputs: ReadonlyArray<Parameter.Parameter>,
-  values: ReadonlyArray<unknown>
+  values: ReadonlyArray<unknown>,
+  most = Number.POSITIVE_INFINITY
 ): Either.Either<Hex.Hex, InvalidParameters> => {
   if (values.length !== inputs.length)
     return Either.left(
@@ -245,7 +261,7 @@ export const encode = (
       })
     )
   return Either.mapBoth(
-    sequence((index) => inputs[index]?.base, values, encodeParameter),
+    sequence((index) => inputs[index]?.base, values, encodeParameter, { left: most, most }),
     {
       onLeft: ({ index, why }) =>
         new InvalidParameters({
@@ -260,9 +276,10 @@ export const encode = (
 /** Calldata: the selector and the encoded values; empty for `receive()`. */
 export const encodeCall = (
   signature: FunctionSignature,
-  values: ReadonlyArray<unknown>
+  values: ReadonlyArray<unknown>,
+  most = Number.POSITIVE_INFINITY
 ): Either.Either<Hex.Hex, InvalidParameters> =>
-  Either.map(encode(signature.inputs, values), (data) =>
+  Either.map(encode(signature.inputs, values, most), (data) =>
     signature.selector === null ? Hex.empty : Hex.concat(signature.selector, data)
   )
 

@@ -1,6 +1,7 @@
 import * as Either from "effect/Either"
-import * as Hex from "../evm/Hex.js"
-import * as EntryPointReason from "./EntryPointReason.js"
+import * as EntryPointReason from "../erc4337/EntryPointReason.js"
+import * as Hex from "../primitives/Hex.js"
+import * as Steps from "../primitives/Steps.js"
 import * as ErrorDefinition from "./ErrorDefinition.js"
 import { canonicalList, type Parameter } from "./Parameter.js"
 import * as Values from "./Values.js"
@@ -182,7 +183,7 @@ const decodeWith = (decoding: Decoding, data: Hex.Hex): Revert => {
   const mayBeCut = decoding.cut || data.length >= 2 + 2 * cutFrom
   for (const cut of mayBeCut ? [false, true] : [false])
     for (const definition of candidates) {
-      const values = Values.decode(definition.inputs, body, { cut })
+      const values = Values.decode(definition.inputs, body, { cut, maxValues: Values.maxValuesAtOnce })
       if (Either.isLeft(values)) continue
       const outer = decoding.cut
       decoding.cut = outer || cut
@@ -203,25 +204,35 @@ const decodeWith = (decoding: Decoding, data: Hex.Hex): Revert => {
 /** Errors by selector, in order of precedence. It may be kept. */
 export type Index = ReadonlyMap<string, ReadonlyArray<ErrorDefinition.ErrorDefinition>>
 
-/** Equal types fit the same data, so that only the first could ever decode. */
-const add = (
-  candidates: Array<ErrorDefinition.ErrorDefinition>,
-  definition: ErrorDefinition.ErrorDefinition
-): void => {
-  const types = canonicalList(definition.inputs)
-  if (candidates.every(({ inputs }) => canonicalList(inputs) !== types)) candidates.push(definition)
+/** The first 8 errors that differ in types: equal types fit the same data, so that only the first could ever decode. */
+class Candidates {
+  readonly list: Array<ErrorDefinition.ErrorDefinition> = []
+  private readonly types = new Set<string>()
+
+  add(definition: ErrorDefinition.ErrorDefinition, most = maxCandidates): void {
+    if (this.list.length >= most) return
+    const types = canonicalList(definition.inputs)
+    if (this.types.has(types)) return
+    this.types.add(types)
+    this.list.push(definition)
+  }
 }
 
-/** Of errors in order of precedence, the first 8 of each selector that differ in types. */
-export const index = (errors: ReadonlyArray<ErrorDefinition.ErrorDefinition>): Index => {
-  const bySelector = new Map<string, Array<ErrorDefinition.ErrorDefinition>>()
+/** Of errors in order of precedence, the first 8 of each selector that differ in types. Stops now and then. */
+export function* indexSteps(errors: ReadonlyArray<ErrorDefinition.ErrorDefinition>): Steps.Steps<Index> {
+  const bySelector = new Map<string, Candidates>()
   for (const definition of errors) {
-    const same = bySelector.get(definition.selector)
-    if (same === undefined) bySelector.set(definition.selector, [definition])
-    else if (same.length < maxCandidates) add(same, definition)
+    const same = bySelector.get(definition.selector) ?? new Candidates()
+    same.add(definition)
+    bySelector.set(definition.selector, same)
+    yield
   }
-  return bySelector
+  return new Map([...bySelector].map(([selector, { list }]) => [selector, list]))
 }
+
+/** `indexSteps` in one go. */
+export const index = (errors: ReadonlyArray<ErrorDefinition.ErrorDefinition>): Index =>
+  Steps.finish(indexSteps(errors))
 
 const standardIndex = index(standard)
 
@@ -237,11 +248,11 @@ const standardIndex = index(standard)
  */
 export const layered = (indexes: ReadonlyArray<Index>): ((data: Hex.Hex) => Revert) => {
   const candidates = (selector: string): ReadonlyArray<ErrorDefinition.ErrorDefinition> => {
-    const found: Array<ErrorDefinition.ErrorDefinition> = []
-    for (const definition of indexes.flatMap((one) => one.get(selector) ?? []))
-      if (found.length < maxCandidates) add(found, definition)
-    for (const definition of standardIndex.get(selector) ?? []) add(found, definition)
-    return found
+    const found = new Candidates()
+    for (const definition of indexes.flatMap((one) => one.get(selector) ?? [])) found.add(definition)
+    for (const definition of standardIndex.get(selector) ?? [])
+      found.add(definition, Number.POSITIVE_INFINITY)
+    return found.list
   }
   return (data) => decodeWith({ candidates, cut: false, innerLeft: maxInner }, data)
 }

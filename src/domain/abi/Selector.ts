@@ -1,5 +1,5 @@
-import type * as Hex from "../evm/Hex.js"
-import * as Keccak from "../evm/Keccak.js"
+import type * as Hex from "../primitives/Hex.js"
+import * as Keccak from "../primitives/Keccak.js"
 
 /** The event topic: keccak256 of the canonical text `Name(type,type)`. */
 export const topic: (canonical: string) => Hex.Bytes32 = Keccak.hashText

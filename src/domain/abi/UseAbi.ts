@@ -1,5 +1,6 @@
 import * as Data from "effect/Data"
 import * as Either from "effect/Either"
+import * as Steps from "../primitives/Steps.js"
 import * as ErrorDefinition from "./ErrorDefinition.js"
 import * as Event from "./Event.js"
 import * as Fragment from "./Fragment.js"
@@ -74,9 +75,9 @@ const fromJson = (fragment: Readonly<Record<string, unknown>>): Read => {
 
 /**
  * A list of JSON fragments and human-readable definitions, mixed as the caller likes. Constructors, `fallback`
- * and `receive` decode nothing and are passed over. `Left` names the first entry that is neither.
+ * and `receive` decode nothing and are passed over. `Left` names the first entry that is neither. Stops after each.
  */
-export const parse = (list: ReadonlyArray<unknown>): Either.Either<UseAbi, InvalidAbi> => {
+export function* parseSteps(list: ReadonlyArray<unknown>): Steps.Steps<Either.Either<UseAbi, InvalidAbi>> {
   const events: Array<Event.EventDefinition> = []
   const errors: Array<ErrorDefinition.ErrorDefinition> = []
   const functions: Array<FunctionSignature.FunctionSignature> = []
@@ -88,9 +89,14 @@ export const parse = (list: ReadonlyArray<unknown>): Either.Either<UseAbi, Inval
     if (read.right.kind === "event") events.push(read.right.definition)
     if (read.right.kind === "error") errors.push(read.right.definition)
     if (read.right.kind === "function") functions.push(read.right.definition)
+    yield
   }
   return Either.right({ events, errors, functions })
 }
+
+/** `parseSteps` in one go. */
+export const parse = (list: ReadonlyArray<unknown>): Either.Either<UseAbi, InvalidAbi> =>
+  Steps.finish(parseSteps(list))
 
 /** An entry that is no ABI definition; `index` is its place in the list. */
 export class InvalidAbi extends Data.TaggedError("InvalidAbi")<{

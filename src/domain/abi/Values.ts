@@ -1,7 +1,8 @@
 import * as Data from "effect/Data"
 import * as Either from "effect/Either"
-import * as Address from "../evm/Address.js"
-import type { Hex } from "../evm/Hex.js"
+import * as Address from "../primitives/Address.js"
+import * as Hex from "../primitives/Hex.js"
+import * as Steps from "../primitives/Steps.js"
 import * as Parameter from "./Parameter.js"
 
 /**
@@ -11,7 +12,10 @@ import * as Parameter from "./Parameter.js"
  *
  * Bytes that Solidity's own decoder would refuse are refused: bits outside of the type, offsets and lengths
  * that lead out of the data. Missing padding at the very end and bytes behind the values are accepted, since
- * contracts emit both. The work is bounded by the size of the data, however its offsets point.
+ * contracts emit both.
+ *
+ * The work is bounded by the size of the data, however its offsets point, and by `maxValues` where it is given: whoever
+ * chooses the node chooses the data. `decodeSteps` stops now and then, for who has others to serve in between.
  */
 
 /** A JSON value. */
@@ -23,13 +27,35 @@ export type Json = string | number | boolean | null | ReadonlyArray<Json> | { re
  */
 const maxReadsPerWord = 4
 
+/**
+ * Values that are decoded of one piece of data, arrays, tuples and their members alike; 256 bytes of a text or of bytes
+ * count as one.
+ */
+export const maxValues = 16_384
+
+/** The same where the data are decoded in one go: logs and reasons of reverts. */
+export const maxValuesAtOnce = 4_096
+
+const bytesPerValue = 256
+
+/** Values between two stops of `decodeSteps`. */
+const stride = 256
+
+/** What several pieces of data may still be decoded to, together. */
+export interface Allowance {
+  left: number
+}
+
 const zeros = "0".repeat(64)
 const indexDigits = 12
 const utf8 = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true })
 
 /** Never leaves this module: `decode` turns it into a `Left`. */
 class Refusal {
-  constructor(readonly why: string) {}
+  constructor(
+    readonly why: string,
+    readonly tooMuch = false
+  ) {}
 }
 
 const refuse = (why: string): never => {
@@ -41,9 +67,18 @@ interface Source {
   readonly digits: string
   readonly size: number
   readonly addresses: Map<string, string>
+  readonly bound: string
   /** Whether the last text or bytes may end with the data instead of where their length says. */
   readonly cut: boolean
   readsLeft: number
+  valuesLeft: number
+  untilStop: number
+}
+
+const count = (source: Source, values: number): void => {
+  source.valuesLeft -= values
+  source.untilStop -= values
+  if (source.valuesLeft < 0) throw new Refusal(source.bound, true)
 }
 
 const spend = (source: Source, words: number): void => {
@@ -69,14 +104,11 @@ const span = (source: Source, at: number, size: number): string => {
   const end = source.cut ? Math.min(at + size, source.size) : at + size
   if (at > source.size || end > source.size) return refuse("an offset or a length leads out of the data")
   spend(source, Math.ceil((end - at) / 32))
+  count(source, Math.floor((end - at) / bytesPerValue))
   return source.digits.slice(2 * at, 2 * end)
 }
 
-const text = (digits: string): string => {
-  const bytes = new Uint8Array(digits.length / 2)
-  for (let i = 0; i < bytes.length; i++) bytes[i] = Number.parseInt(digits.slice(2 * i, 2 * i + 2), 16)
-  return utf8.decode(bytes)
-}
+const text = (digits: string): string => utf8.decode(Hex.toBytes(Hex.unsafe(`0x${digits}`)))
 
 const integer = (type: Parameter.IntegerType, digits: string): string => {
   const raw = BigInt(`0x${digits}`)
@@ -105,19 +137,22 @@ const fixedBytes = (digits: string, size: number): string =>
     ? `0x${digits.slice(0, 2 * size)}`
     : refuse(`bytes${size} is followed by other bytes`)
 
-const array = (source: Source, type: Parameter.ArrayType, at: number): Json => {
+function* array(source: Source, type: Parameter.ArrayType, at: number): Steps.Steps<Json> {
   const length = type.length ?? index(source, at)
   const start = type.length === null ? at + 32 : at
   const step = 32 * type.element.words
   if (start + length * step > source.size) return refuse("an offset or a length leads out of the data")
   const elements: Array<Json> = []
-  for (let i = 0; i < length; i++) elements.push(valueAt(source, type.element, start, start + i * step))
+  for (let i = 0; i < length; i++)
+    elements.push(yield* valueAt(source, type.element, start, start + i * step))
   return elements
 }
 
-/** The value whose head is at `head`, in a sequence whose offsets count from `start`. */
-const valueAt = (source: Source, type: Parameter.Type, start: number, head: number): Json => {
-  const at = type.dynamic ? start + index(source, head) : head
+const elementary = (
+  source: Source,
+  type: Exclude<Parameter.Type, Parameter.ArrayType | Parameter.TupleType>,
+  at: number
+): Json => {
   switch (type.kind) {
     case "uint":
     case "int":
@@ -132,24 +167,35 @@ const valueAt = (source: Source, type: Parameter.Type, start: number, head: numb
       return `0x${span(source, at + 32, index(source, at))}`
     case "string":
       return text(span(source, at + 32, index(source, at)))
-    case "array":
-      return array(source, type, at)
-    case "tuple":
-      return keyed(type.components, type.named, sequence(source, type.components, at))
   }
 }
 
-const sequence = (
+/** The value whose head is at `head`, in a sequence whose offsets count from `start`. */
+function* valueAt(source: Source, type: Parameter.Type, start: number, head: number): Steps.Steps<Json> {
+  count(source, 1)
+  if (source.untilStop <= 0) {
+    source.untilStop = stride
+    yield
+  }
+  const at = type.dynamic ? start + index(source, head) : head
+  if (type.kind === "array") return yield* array(source, type, at)
+  if (type.kind === "tuple")
+    return keyed(type.components, type.named, yield* sequence(source, type.components, at))
+  return elementary(source, type, at)
+}
+
+function* sequence(
   source: Source,
   parameters: ReadonlyArray<Parameter.Parameter>,
   start: number
-): ReadonlyArray<Json> => {
+): Steps.Steps<ReadonlyArray<Json>> {
+  const values: Array<Json> = []
   let head = start
-  return parameters.map(({ base }) => {
-    const value = valueAt(source, base, start, head)
+  for (const { base } of parameters) {
+    values.push(yield* valueAt(source, base, start, head))
     head += 32 * base.words
-    return value
-  })
+  }
+  return values
 }
 
 const keyed = (
@@ -164,28 +210,62 @@ const keyed = (
 export const byName = (parameters: ReadonlyArray<Parameter.Parameter>, values: ReadonlyArray<Json>): Json =>
   keyed(parameters, Parameter.allNamed(parameters), values)
 
-/**
- * Decodes one value per output. Never throws, whatever the bytes are. With `cut`, text and bytes may be incomplete:
- * of data that somebody shortened, they are what is left.
- */
-export const decode = (
+/** What decoding may be told. */
+export interface Options {
+  /** Text and bytes may be incomplete: of data that somebody shortened, they are what is left. */
+  readonly cut?: boolean
+  /** Default: any number. Whoever serves others gives `maxValues`, or `maxValuesAtOnce`. */
+  readonly maxValues?: number
+  /** Is lessened by the values of these data, also when they turn out to be undecodable. */
+  readonly allowance?: Allowance
+}
+
+/** Decodes one value per output, and stops now and then. Never throws, whatever the bytes are. */
+export function* decodeSteps(
   outputs: ReadonlyArray<Parameter.Parameter>,
-  data: Hex,
-  { cut = false }: { readonly cut?: boolean } = {}
-): Either.Either<ReadonlyArray<Json>, UndecodableData> => {
+  data: Hex.Hex,
+  {
+    allowance = { left: Number.POSITIVE_INFINITY },
+    cut = false,
+    maxValues: most = Number.POSITIVE_INFINITY
+  }: Options = {}
+): Steps.Steps<Either.Either<ReadonlyArray<Json>, UndecodableData>> {
   const digits = data.slice(2)
   const size = digits.length / 2
-  const readsLeft = maxReadsPerWord * Math.ceil(size / 32)
+  const valuesLeft = Math.min(most, allowance.left)
+  const source: Source = {
+    digits,
+    size,
+    addresses: new Map(),
+    bound: valuesLeft < most ? "too much for one request" : `more than ${most} values`,
+    cut,
+    readsLeft: maxReadsPerWord * Math.ceil(size / 32),
+    valuesLeft,
+    untilStop: stride
+  }
   try {
-    return Either.right(sequence({ digits, size, addresses: new Map(), cut, readsLeft }, outputs, 0))
+    return Either.right(yield* sequence(source, outputs, 0))
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     const why = size === 0 ? "there are none" : error.why
-    return Either.left(
-      new UndecodableData({ message: `the data do not fit ${Parameter.canonicalList(outputs)}: ${why}` })
-    )
+    const message = error.tooMuch
+      ? `the data hold ${error.why}`
+      : `the data do not fit ${Parameter.canonicalList(outputs)}: ${why}`
+    return Either.left(new UndecodableData({ message, tooMuch: error.tooMuch }))
+  } finally {
+    allowance.left -= valuesLeft - Math.max(0, source.valuesLeft)
   }
 }
 
-/** Bytes that are no encoding of the expected types. */
-export class UndecodableData extends Data.TaggedError("UndecodableData")<{ readonly message: string }> {}
+/** Decodes one value per output, in one go. Never throws, whatever the bytes are. */
+export const decode = (
+  outputs: ReadonlyArray<Parameter.Parameter>,
+  data: Hex.Hex,
+  options: Options = {}
+): Either.Either<ReadonlyArray<Json>, UndecodableData> => Steps.finish(decodeSteps(outputs, data, options))
+
+/** Bytes that are no encoding of the expected types, or hold more values than are decoded (`tooMuch`). */
+export class UndecodableData extends Data.TaggedError("UndecodableData")<{
+  readonly message: string
+  readonly tooMuch: boolean
+}> {}

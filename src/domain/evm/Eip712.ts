@@ -1,6 +1,6 @@
-import * as Hex from "./Hex.js"
-import * as Keccak from "./Keccak.js"
-import * as Words from "./Words.js"
+import * as Hex from "../primitives/Hex.js"
+import * as Keccak from "../primitives/Keccak.js"
+import * as Words from "../primitives/Words.js"
 
 /** `hashStruct` of EIP-712: `members` are the words of the members, in order, dynamic ones hashed already. */
 export const hashStruct = (typeHash: Hex.Bytes32, members: ReadonlyArray<string>): Hex.Bytes32 =>

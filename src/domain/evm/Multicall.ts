@@ -1,8 +1,8 @@
 import * as Either from "effect/Either"
-import * as Address from "./Address.js"
-import * as Hex from "./Hex.js"
-import * as Keccak from "./Keccak.js"
-import * as Words from "./Words.js"
+import * as Address from "../primitives/Address.js"
+import * as Hex from "../primitives/Hex.js"
+import * as Keccak from "../primitives/Keccak.js"
+import * as Words from "../primitives/Words.js"
 
 /** Multicall3: many calls in one `eth_call`. Inside of it `msg.sender` is this contract. */
 

@@ -1,5 +1,5 @@
-import type { Address } from "./Address.js"
-import type { Bytes32, Hex } from "./Hex.js"
+import type { Address } from "../primitives/Address.js"
+import type { Bytes32, Hex } from "../primitives/Hex.js"
 
 /** A log as a receipt carries it. */
 export interface RawLog {

@@ -1,11 +1,12 @@
 import * as Data from "effect/Data"
 import * as Either from "effect/Either"
-import { decodeRlp, encodeRlp } from "ethers/utils"
-import * as Address from "./Address.js"
-import * as Hex from "./Hex.js"
-import * as Keccak from "./Keccak.js"
-import * as Secp256k1 from "./Secp256k1.js"
-import * as Uint from "./Uint.js"
+import { decodeRlp } from "ethers/utils"
+import * as Secp256k1 from "../crypto/Secp256k1.js"
+import * as Address from "../primitives/Address.js"
+import * as Hex from "../primitives/Hex.js"
+import * as Keccak from "../primitives/Keccak.js"
+import * as Rlp from "../primitives/Rlp.js"
+import * as Uint from "../primitives/Uint.js"
 
 /**
  * A transaction of type 2 (EIP-1559) with an empty access list, or one of type 0 that is bound to its chain (EIP-155).
@@ -39,19 +40,27 @@ export class MalformedTransaction extends Data.TaggedError("MalformedTransaction
   readonly reason: string
 }> {}
 
+/** Bytes of calldata from which on a transaction is longer than the 128 KiB that nodes take into their pools. */
+export const maxDataBytes = 130_048
+
 /** EIP-2718 type of EIP-1559. */
 const type = "0x02" as Hex.Hex
 
 /** RLP's scalar: big-endian without leading zeros, no bytes at all for zero. */
-const scalar = (value: bigint): string => {
-  if (value === 0n) return "0x"
+const scalar = (value: bigint): Hex.Hex => {
+  if (value === 0n) return Hex.empty
   const digits = BigInt.asUintN(256, value).toString(16)
-  return `0x${digits.length % 2 === 0 ? digits : `0${digits}`}`
+  return Hex.unsafe(`0x${digits.length % 2 === 0 ? digits : `0${digits}`}`)
 }
 
-type Fields = Array<string | Array<string>>
+type Fields = ReadonlyArray<Rlp.Item>
 
-const payment = (tx: Transaction): Fields => [scalar(tx.gasLimit), tx.to, scalar(tx.value), tx.data]
+const payment = (tx: Transaction): Fields => [
+  scalar(tx.gasLimit),
+  Hex.unsafe(tx.to),
+  scalar(tx.value),
+  tx.data
+]
 
 const legacyFields = (tx: Transaction): Fields => [scalar(tx.nonce), scalar(tx.maxFeePerGas), ...payment(tx)]
 
@@ -64,13 +73,15 @@ const fields = (tx: Transaction): Fields => [
   []
 ]
 
-const rlp = (payload: Fields): Hex.Hex => Hex.unsafe(encodeRlp(payload))
-
-const envelope = (payload: Fields): Hex.Hex => Hex.concat(type, rlp(payload))
+const envelope = (payload: Fields): Hex.Hex => Hex.concat(type, Rlp.encode(payload))
 
 /** What the sender signs: keccak256(0x02 || rlp(fields)), or keccak256(rlp(fields, chainId, 0, 0)) of a legacy one. */
 export const signingDigest = (tx: Transaction): Hex.Bytes32 =>
-  Keccak.hash(tx.legacy ? rlp([...legacyFields(tx), scalar(tx.chainId), "0x", "0x"]) : envelope(fields(tx)))
+  Keccak.hash(
+    tx.legacy
+      ? Rlp.encode([...legacyFields(tx), scalar(tx.chainId), Hex.empty, Hex.empty])
+      : envelope(fields(tx))
+  )
 
 /**
  * The bytes for `eth_sendRawTransaction`: 0x02 || rlp(fields, yParity, r, s), or rlp(fields, v, r, s) of a legacy
@@ -81,8 +92,8 @@ export const serialize = (tx: Transaction, signature: Hex.Hex): Hex.Hex => {
   const r = scalar(BigInt(signature.slice(0, 66)))
   const s = scalar(BigInt(`0x${signature.slice(66, 130)}`))
   return tx.legacy
-    ? rlp([...legacyFields(tx), scalar(tx.chainId * 2n + (odd ? 36n : 35n)), r, s])
-    : envelope([...fields(tx), odd ? "0x01" : "0x", r, s])
+    ? Rlp.encode([...legacyFields(tx), scalar(tx.chainId * 2n + (odd ? 36n : 35n)), r, s])
+    : envelope([...fields(tx), odd ? Hex.unsafe("0x01") : Hex.empty, r, s])
 }
 
 /** The transaction's hash, from its signed bytes. */

@@ -1,10 +1,10 @@
 import * as Either from "effect/Either"
-import * as Address from "../evm/Address.js"
 import * as Eip712 from "../evm/Eip712.js"
-import * as Hex from "../evm/Hex.js"
-import * as Keccak from "../evm/Keccak.js"
-import * as Uint from "../evm/Uint.js"
-import * as Words from "../evm/Words.js"
+import * as Address from "../primitives/Address.js"
+import * as Hex from "../primitives/Hex.js"
+import * as Keccak from "../primitives/Keccak.js"
+import * as Uint from "../primitives/Uint.js"
+import * as Words from "../primitives/Words.js"
 import * as Custody from "./Custody.js"
 import * as WalletConfig from "./WalletConfig.js"
 
@@ -27,7 +27,7 @@ export const maxLife = 3600
 const deadlineWord = (deadline: number): string => Words.uint(Uint.isUint48(deadline) ? BigInt(deadline) : 0n)
 
 const typeHash = Keccak.hashText(
-  "Deploy(bytes32 saltHash,uint256 custody,bool legacy,bytes32 configHash,uint48 deadline)"
+  "Deploy(bytes32 saltHash,uint256 custody,bool legacy,bytes32 configHash,uint48 deadline,address bundler)"
 )
 const domainTypeHash = Keccak.hashText(
   "EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"
@@ -37,12 +37,14 @@ const domainVersion = Words.bytes32(Keccak.hashText("1"))
 
 /**
  * What the factory's deployer signs to authorise a deployment: the EIP-712 digest of
- * `Deploy(bytes32 saltHash,uint256 custody,bool legacy,bytes32 configHash,uint48 deadline)` in the domain
- * ("castellan", "1", chainId, factory). A deadline that is no uint48 counts as 0, which has passed.
+ * `Deploy(bytes32 saltHash,uint256 custody,bool legacy,bytes32 configHash,uint48 deadline,address bundler)` in the domain
+ * ("castellan", "1", chainId, factory). A deadline that is no uint48 counts as 0, which has passed. `bundler` is the EOA
+ * whose transaction may use the authorisation (tx.origin); zero: any, and the authorisation is marked as unbound.
  */
 export const digest = (
   domain: { readonly chainId: bigint; readonly factory: Address.Address },
-  deployment: Deployment
+  deployment: Deployment,
+  bundler: Address.Address
 ): Hex.Bytes32 => {
   const domainSeparator = Eip712.hashStruct(domainTypeHash, [
     domainName,
@@ -57,16 +59,24 @@ export const digest = (
       Words.uint(BigInt(deployment.custody)),
       Words.bool(deployment.legacy),
       Words.bytes32(WalletConfig.configHash(deployment.config)),
-      deadlineWord(deployment.deadline)
+      deadlineWord(deployment.deadline),
+      Words.address(bundler)
     ])
   )
 }
+
+/** Behind the signature of an authorisation that names no bundler. */
+const unboundMark = Hex.unsafe("0x01")
+
+/** What `createWallet` is given: the deployer's r || s || v over the `digest`, and the mark when the bundler is zero. */
+export const authorization = (signature: Hex.Hex, bundler: Address.Address): Hex.Hex =>
+  bundler === Address.zero ? Hex.concat(signature, unboundMark) : signature
 
 const createWallet = Keccak.selector(
   "createWallet(bytes32,uint256,bool,(uint8,uint8,address[],(bytes32,bytes32)[]),uint48,bytes)"
 )
 
-/** Calldata of the factory's `createWallet`; `authorization` is the deployer's r || s || v over the `digest`. */
+/** Calldata of the factory's `createWallet`. */
 export const createWalletCall = (deployment: Deployment, authorization: Hex.Hex): Hex.Hex =>
   Words.call(createWallet, [
     Words.bytes32(deployment.saltHash),

@@ -1,8 +1,8 @@
 import * as Either from "effect/Either"
-import type * as Address from "../evm/Address.js"
-import type * as Hex from "../evm/Hex.js"
-import * as Keccak from "../evm/Keccak.js"
-import * as Secp256k1 from "../evm/Secp256k1.js"
+import * as Secp256k1 from "../crypto/Secp256k1.js"
+import type * as Address from "../primitives/Address.js"
+import type * as Hex from "../primitives/Hex.js"
+import * as Keccak from "../primitives/Keccak.js"
 
 /**
  * A deployer for simulations only. Its private key is public (the hash of a fixed text), so that a creation can be

@@ -1,7 +1,7 @@
-import type { Address } from "../evm/Address.js"
-import * as Hex from "../evm/Hex.js"
-import * as Keccak from "../evm/Keccak.js"
-import * as Words from "../evm/Words.js"
+import type { Address } from "../primitives/Address.js"
+import * as Hex from "../primitives/Hex.js"
+import * as Keccak from "../primitives/Keccak.js"
+import * as Words from "../primitives/Words.js"
 import * as WalletCalls from "./WalletCalls.js"
 
 /**

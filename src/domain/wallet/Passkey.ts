@@ -1,9 +1,9 @@
 import * as Either from "effect/Either"
-import * as Base64 from "../evm/Base64.js"
-import * as Cose from "../evm/Cose.js"
-import * as Der from "../evm/Der.js"
-import * as Hex from "../evm/Hex.js"
-import * as P256 from "../evm/P256.js"
+import * as Cose from "../crypto/Cose.js"
+import * as Der from "../crypto/Der.js"
+import * as P256 from "../crypto/P256.js"
+import * as Base64 from "../primitives/Base64.js"
+import * as Hex from "../primitives/Hex.js"
 
 /**
  * P-256 public keys as callers send them: base64 or base64url of X || Y (64 bytes), 04 || X || Y (65), a compressed

@@ -2,8 +2,8 @@ import type * as Brand from "effect/Brand"
 import * as Either from "effect/Either"
 import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
-import type * as Hex from "../evm/Hex.js"
-import * as Keccak from "../evm/Keccak.js"
+import type * as Hex from "../primitives/Hex.js"
+import * as Keccak from "../primitives/Keccak.js"
 
 /** Text that names a wallet: well-formed Unicode in NFC, 1 to 256 UTF-8 bytes. Case matters. */
 export type Salt = string & Brand.Brand<"Salt">

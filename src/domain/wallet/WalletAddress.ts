@@ -1,9 +1,9 @@
 import type * as Brand from "effect/Brand"
 import * as Either from "effect/Either"
-import * as Address from "../evm/Address.js"
-import * as Hex from "../evm/Hex.js"
-import * as Keccak from "../evm/Keccak.js"
-import * as Words from "../evm/Words.js"
+import * as Address from "../primitives/Address.js"
+import * as Hex from "../primitives/Hex.js"
+import * as Keccak from "../primitives/Keccak.js"
+import * as Words from "../primitives/Words.js"
 import type { Stored } from "./Custody.js"
 
 /** Creation code of a wallet proxy without constructor arguments: 1 byte to 48 KiB. */

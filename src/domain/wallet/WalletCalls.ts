@@ -1,8 +1,8 @@
 import * as Either from "effect/Either"
-import type { Address } from "../evm/Address.js"
-import * as Hex from "../evm/Hex.js"
-import * as Keccak from "../evm/Keccak.js"
-import * as Words from "../evm/Words.js"
+import type { Address } from "../primitives/Address.js"
+import * as Hex from "../primitives/Hex.js"
+import * as Keccak from "../primitives/Keccak.js"
+import * as Words from "../primitives/Words.js"
 
 /** One call that a wallet makes. */
 export interface Call {
@@ -51,6 +51,18 @@ export const read = (callData: Hex.Hex): ReadonlyArray<Call> => {
     calls.push(call)
   }
   return calls
+}
+
+/**
+ * Whether `execute` or `executeBatch` calldata is the canonical ABI encoding of its calls, without a byte beside it.
+ * Of other calldata nothing can be said: true.
+ */
+export const isCanonical = (callData: Hex.Hex): boolean => {
+  const calls = read(callData)
+  const [only] = calls
+  if (callData.startsWith(executeSelector))
+    return only !== undefined && execute(only.target, only.value, only.data) === callData
+  return !callData.startsWith(executeBatchSelector) || executeBatch(calls) === callData
 }
 
 /**

@@ -1,9 +1,9 @@
 import * as Either from "effect/Either"
-import * as Address from "../evm/Address.js"
-import type * as Hex from "../evm/Hex.js"
-import * as Keccak from "../evm/Keccak.js"
-import * as P256 from "../evm/P256.js"
-import * as Words from "../evm/Words.js"
+import * as P256 from "../crypto/P256.js"
+import * as Address from "../primitives/Address.js"
+import type * as Hex from "../primitives/Hex.js"
+import * as Keccak from "../primitives/Keccak.js"
+import * as Words from "../primitives/Words.js"
 import * as Custody from "./Custody.js"
 
 export type PublicKey = P256.PublicKey
@@ -151,6 +151,10 @@ export interface Configuration {
   /** How many configurations have been installed so far, uint64. */
   readonly configNonce: bigint
 }
+
+/** How many configurations the wallet had before this one: what the nonces of its ops name. */
+export const epochOf = ({ configNonce }: Pick<Configuration, "configNonce">): bigint =>
+  configNonce === 0n ? 0n : configNonce - 1n
 
 /** The return data of `configuration() returns (Config config, uint64 configNonce)`. `Left` when it is nothing else. */
 export const decode = (returnData: Hex.Hex): Either.Either<Configuration, string> => {

@@ -1,12 +1,12 @@
 import * as Effect from "effect/Effect"
-import * as Accounts from "./accounts.js"
-import * as Audit from "./audit.js"
-import type * as Command from "./Command.js"
-import * as Chains from "./chains.js"
-import * as Configuration from "./config.js"
-import * as Keys from "./keys.js"
-import * as Signers from "./signers.js"
-import * as Table from "./Table.js"
+import * as Accounts from "./commands/accounts.js"
+import * as Audit from "./commands/audit.js"
+import * as Chains from "./commands/chains.js"
+import * as Configuration from "./commands/config.js"
+import * as Keys from "./commands/keys.js"
+import * as Signers from "./commands/signers.js"
+import type * as Command from "./support/Command.js"
+import * as Table from "./support/Table.js"
 
 const commands = new Map<string, { readonly about: string; readonly run: Command.Run }>([
   ["accounts", { about: Accounts.group.about, run: Accounts.run }],

@@ -2,7 +2,7 @@ import * as Cause from "effect/Cause"
 import * as HashMap from "effect/HashMap"
 import type * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
-import { print } from "../http/Json.js"
+import { print } from "../../domain/json/Json.js"
 
 /**
  * A logger that writes one JSON object per line: `time`, `level`, `message`, the annotations, and `cause` where there

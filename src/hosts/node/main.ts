@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Config from "../Config.js"
+import * as Config from "../config/Config.js"
 import * as JsonLog from "./JsonLog.js"
 import * as Process from "./Process.js"
 import * as Service from "./Service.js"

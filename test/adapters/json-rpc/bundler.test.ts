@@ -3,17 +3,17 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { concat, zeroPadValue } from "ethers"
 import * as fc from "fast-check"
-import * as BundlerRpc from "../../../src/adapters/json-rpc/BundlerRpc.js"
-import * as UserOperations from "../../../src/adapters/json-rpc/UserOperations.js"
+import * as BundlerRpc from "../../../src/adapters/json-rpc/services/BundlerRpc.js"
+import * as UserOperations from "../../../src/adapters/json-rpc/services/UserOperations.js"
 import {
   type BundlerClient,
   type BundlerRpcError,
   isCertain
-} from "../../../src/application/ports/BundlerRpc.js"
-import * as Address from "../../../src/domain/evm/Address.js"
-import * as Hex from "../../../src/domain/evm/Hex.js"
-import * as EntryPoint from "../../../src/domain/op/EntryPoint.js"
-import type { UserOperation } from "../../../src/domain/op/UserOperation.js"
+} from "../../../src/application/ports/chain/BundlerRpc.js"
+import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
+import type { UserOperation } from "../../../src/domain/erc4337/UserOperation.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { type HostileNode, secret } from "../../support/HostileNode.js"
 import { http } from "./support.js"
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Address from "../../../src/domain/evm/Address.js"
-import * as Hex from "../../../src/domain/evm/Hex.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { type Asked, callsOf, honest, json } from "../../support/HostileNode.js"
 import { balances, connect, http, reasonOf } from "./support.js"
 

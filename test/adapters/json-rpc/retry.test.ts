@@ -6,11 +6,11 @@ import * as Either from "effect/Either"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import * as TestClock from "effect/TestClock"
-import * as Background from "../../../src/adapters/json-rpc/Background.js"
-import * as Batches from "../../../src/adapters/json-rpc/Batches.js"
-import { defaults } from "../../../src/adapters/json-rpc/ChainRpc.js"
-import * as Egress from "../../../src/adapters/json-rpc/Egress.js"
-import { type Answer, HttpFailure } from "../../../src/adapters/json-rpc/Http.js"
+import { defaults } from "../../../src/adapters/json-rpc/node/ChainRpc.js"
+import * as Background from "../../../src/adapters/json-rpc/transport/Background.js"
+import * as Batches from "../../../src/adapters/json-rpc/transport/Batches.js"
+import * as Egress from "../../../src/adapters/json-rpc/transport/Egress.js"
+import { type Answer, HttpFailure } from "../../../src/adapters/json-rpc/transport/Http.js"
 
 const start = Date.parse("2026-01-01T00:00:00Z")
 

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
 import * as fc from "fast-check"
-import * as EthersChainRpc from "../../../src/adapters/json-rpc/ChainRpc.js"
-import * as Egress from "../../../src/adapters/json-rpc/Egress.js"
-import * as JsonRpc from "../../../src/adapters/json-rpc/JsonRpc.js"
-import * as Refusal from "../../../src/adapters/json-rpc/Refusal.js"
+import * as EthersChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
+import * as Egress from "../../../src/adapters/json-rpc/transport/Egress.js"
+import * as JsonRpc from "../../../src/adapters/json-rpc/transport/JsonRpc.js"
+import * as Refusal from "../../../src/adapters/json-rpc/transport/Refusal.js"
 
 const error = (code: number, message: string, data?: unknown): JsonRpc.RpcError => ({ code, message, data })
 const data = "0x08c379a0000000000000000000000000000000000000000000000000000000000000002a"

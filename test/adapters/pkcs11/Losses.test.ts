@@ -10,7 +10,7 @@ import * as Scope from "effect/Scope"
 import { keccak256 } from "ethers"
 import * as Pkcs11KeyProvider from "../../../src/adapters/pkcs11/KeyProvider.js"
 import type { KeyProvider, KeyProviderError } from "../../../src/application/ports/KeyProvider.js"
-import * as Hex from "../../../src/domain/evm/Hex.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Interposer from "../../support/softhsm/Interposer.js"
 import * as SoftHsm from "../../support/softhsm/SoftHsm.js"
 

@@ -4,8 +4,8 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { computeAddress, SigningKey } from "ethers"
 import * as PrivateKeys from "../../../src/adapters/private-key/KeyProvider.js"
-import * as Hex from "../../../src/domain/evm/Hex.js"
-import { keyProviderSuite } from "../../contracts/KeyProvider.suite.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import { keyProviderSuite } from "../../ports/KeyProvider.suite.js"
 import { keystore, vectors } from "../../support/signing/Keystores.js"
 
 const text = `0x${"1".padStart(64, "ab")}`

@@ -4,9 +4,9 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Tracer from "effect/Tracer"
-import * as SqlJournal from "../../../src/adapters/sql/Journal.js"
+import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
-import { Journal } from "../../../src/application/ports/Journal.js"
+import { Journal } from "../../../src/application/ports/journal/Journal.js"
 import { options } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
 
@@ -32,30 +32,33 @@ const life = Effect.gen(function* () {
   yield* journal.release("r1")
   yield* journal.identify("r1", [{ index: 0, userOpHash: Make.word(1) }])
   yield* journal.abandon("r1", [2, 9])
-  yield* journal.handOver(Make.handing("r1", [3]))
-  yield* journal.handedOver
-  yield* journal.land(lane.signer, Make.chainId, [Make.landed(Make.word(4), 0n)])
-  yield* journal.unland(lane.signer, Make.chainId, [Make.word(4)])
-  yield* journal.finaliseLanded(lane.signer, Make.chainId, [Make.word(4)])
-  yield* journal.takeBack("r1", [3])
+  yield* journal.submitRemotely(Make.handing("r1", [3]))
+  yield* journal.remoteSubmissions
+  yield* journal.recordInclusions(lane.signer, Make.chainId, [Make.landed(Make.word(4), 0n)])
+  yield* journal.revertInclusions(lane.signer, Make.chainId, [Make.word(4)])
+  yield* journal.finaliseInclusions(lane.signer, Make.chainId, [Make.word(4)])
+  yield* journal.revokeRemote("r1", [3])
   yield* journal.allocate(Make.allocation("r1", { ops: [0, 1] }))
   yield* journal.unallocate(lane, 0n)
   yield* journal.allocate(Make.allocation("r1", { ops: [0, 1] }))
   yield* journal.recordSigned(Make.signed(0n))
   yield* journal.accept(Make.acceptance("d1", []))
   yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))
+  yield* journal.settle(Make.mined(0n), [], false)
+  yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))
   yield* journal.recordSigned(Make.signed(1n))
-  yield* journal.strand(lane, 1n)
+  yield* journal.recordExternalUse(lane, 1n)
   yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false)
   yield* journal.finish("r1", "{}")
   yield* journal.request("r1")
   yield* journal.open
   yield* journal.openOf(lane)
   yield* journal.findTransaction(Make.alice, Make.chainId, Make.signed(0n).txHash)
+  yield* journal.transactionOf(lane, Make.signed(0n).txHash)
   yield* journal.unsettle(lane, 0n)
   yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false)
   yield* journal.finalise(lane, 0n)
-  yield* journal.land(lane.signer, Make.chainId, [Make.landed(Make.word(2), 0n)])
+  yield* journal.recordInclusions(lane.signer, Make.chainId, [Make.landed(Make.word(2), 0n)])
   yield* journal.requestOf(Make.alice, "execute", "key")
   yield* journal.unfinished
   yield* journal.finish("r1", "{}")
@@ -114,9 +117,9 @@ describe("the statements of the journal", () => {
       const indexes = ops.map((op) => op.index)
       expect(yield* countOf(journal.accept(Make.acceptance("r1", ops)))).toBe(6)
       expect(yield* countOf(journal.allocate(Make.allocation("r1", { ops: indexes })))).toBe(6)
-      expect(yield* countOf(journal.recordSigned(Make.signed(0n)))).toBe(6)
+      expect(yield* countOf(journal.recordSigned(Make.signed(0n)))).toBe(7)
       expect(yield* countOf(journal.settle(Make.mined(0n), [], false))).toBe(5)
-      expect(yield* countOf(journal.request("r1"))).toBe(3)
+      expect(yield* countOf(journal.request("r1"))).toBe(4)
       expect(yield* countOf(journal.open)).toBe(3)
       expect(yield* countOf(journal.unfinished)).toBe(1)
       expect(yield* countOf(journal.finalise(Make.lane, 0n))).toBe(5)

@@ -7,26 +7,26 @@ import * as TestClock from "effect/TestClock"
 import { id } from "ethers/hash"
 import * as AbiStoreMemory from "../../../src/adapters/memory/AbiStore.js"
 import * as ChainMemory from "../../../src/adapters/memory/ChainRpc.js"
-import type { Caller } from "../../../src/application/Caller.js"
 import type * as EventQuery from "../../../src/application/chain/EventQuery.js"
 import * as EventReader from "../../../src/application/chain/EventReader.js"
-import * as FilterEvents from "../../../src/application/chain/FilterEvents.js"
-import * as GetEvents from "../../../src/application/chain/GetEvents.js"
-import type { Failure } from "../../../src/application/Failure.js"
 import { AbiStore } from "../../../src/application/ports/AbiStore.js"
-import type { AccountId } from "../../../src/application/ports/Accounts.js"
 import {
   type ChainClient,
   ChainRpc,
   ChainRpcError,
   type FoundLog,
   type LogFilter
-} from "../../../src/application/ports/ChainRpc.js"
+} from "../../../src/application/ports/chain/ChainRpc.js"
 import { type NetworkProfile, Networks } from "../../../src/application/ports/Networks.js"
+import type { AccountId } from "../../../src/application/ports/Tenants.js"
+import type { Caller } from "../../../src/application/request/Caller.js"
+import type { Failure } from "../../../src/application/request/Failure.js"
+import * as FilterEvents from "../../../src/application/usecases/events/FilterEvents.js"
+import * as GetEvents from "../../../src/application/usecases/events/GetEvents.js"
 import * as Event from "../../../src/domain/abi/Event.js"
 import * as EventFilter from "../../../src/domain/abi/EventFilter.js"
-import type { Address } from "../../../src/domain/evm/Address.js"
-import * as Hex from "../../../src/domain/evm/Hex.js"
+import type { Address } from "../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { address, alice, bob, word } from "../../support/journal/Make.js"
 
 const rpc = "http://127.0.0.1:8545/key"

@@ -4,7 +4,7 @@ import * as Either from "effect/Either"
 import * as fc from "fast-check"
 import * as LogRanges from "../../../src/application/chain/LogRanges.js"
 import type { BlockRange } from "../../../src/application/chain/LogRefusal.js"
-import { ChainRpcError } from "../../../src/application/ports/ChainRpc.js"
+import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import { vendors } from "../../support/events/Vendors.js"
 
 interface FakeLog {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { type BlockRange, cure, sizeOf } from "../../../src/application/chain/LogRefusal.js"
-import { ChainRpcError } from "../../../src/application/ports/ChainRpc.js"
+import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import { vendors, type Wording } from "../../support/events/Vendors.js"
 
 const origin = "https://node.example"

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/TestClock"
 import { keccak256, recoverAddress } from "ethers"
-import * as Hex from "../../../src/domain/evm/Hex.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Scripted from "../../support/signing/Scripted.js"
 import * as Slow from "../../support/signing/Slow.js"
 

@@ -26,7 +26,7 @@ describe("BuiltIn", () => {
     ["contracts/artifacts/CustodyValidator.json"],
     ["contracts/artifacts/OperationLedger.json"],
     ["contracts/artifacts/WalletProxy.json"],
-    ["contracts/artifacts/UpgradeableBeacon.json"],
+    ["contracts/artifacts/WalletBeacon.json"],
     ["node_modules/@account-abstraction/contracts-v0.6/artifacts/EntryPoint.json"],
     ["node_modules/@account-abstraction/contracts-v0.7/artifacts/EntryPoint.json"],
     ["node_modules/@account-abstraction/contracts-v0.8/artifacts/EntryPoint.json"],

@@ -7,9 +7,9 @@ import { concat, dataLength, hexlify, toUtf8Bytes, zeroPadBytes } from "ethers/u
 import * as fc from "fast-check"
 import * as Event from "../../../src/domain/abi/Event.js"
 import * as EventFilter from "../../../src/domain/abi/EventFilter.js"
-import * as Address from "../../../src/domain/evm/Address.js"
-import * as Hex from "../../../src/domain/evm/Hex.js"
 import type { RawLog } from "../../../src/domain/evm/RawLog.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as generators from "./generators.js"
 
 const alice = "0x00000000000000000000000000000000000A11cE"

@@ -5,9 +5,9 @@ import { id } from "ethers/hash"
 import * as fc from "fast-check"
 import * as Event from "../../../src/domain/abi/Event.js"
 import * as Log from "../../../src/domain/abi/Log.js"
-import * as Address from "../../../src/domain/evm/Address.js"
-import * as Hex from "../../../src/domain/evm/Hex.js"
 import type { RawLog } from "../../../src/domain/evm/RawLog.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as generators from "./generators.js"
 
 const address = Address.unsafe("0x5FF137D4b0FDCD49DcA30c7CF57E578a026d2789")

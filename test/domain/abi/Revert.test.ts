@@ -4,10 +4,10 @@ import * as Either from "effect/Either"
 import { Interface } from "ethers/abi"
 import * as fc from "fast-check"
 import * as BuiltIn from "../../../src/domain/abi/BuiltIn.js"
-import * as EntryPointReason from "../../../src/domain/abi/EntryPointReason.js"
 import * as ErrorDefinition from "../../../src/domain/abi/ErrorDefinition.js"
 import * as Revert from "../../../src/domain/abi/Revert.js"
-import * as Hex from "../../../src/domain/evm/Hex.js"
+import * as EntryPointReason from "../../../src/domain/erc4337/EntryPointReason.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 
 const error = (text: string): ErrorDefinition.ErrorDefinition =>
   Either.getOrThrow(ErrorDefinition.parse(text))

@@ -5,7 +5,7 @@ import * as fc from "fast-check"
 import * as Parameters from "../../../src/domain/abi/Parameters.js"
 import * as ReturnSignature from "../../../src/domain/abi/ReturnSignature.js"
 import * as Values from "../../../src/domain/abi/Values.js"
-import * as Hex from "../../../src/domain/evm/Hex.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as generators from "./generators.js"
 
 const oracle = AbiCoder.defaultAbiCoder()

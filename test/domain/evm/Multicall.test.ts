@@ -2,8 +2,8 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
 import { Interface } from "ethers"
 import * as fc from "fast-check"
-import * as Hex from "../../../src/domain/evm/Hex.js"
 import * as Multicall from "../../../src/domain/evm/Multicall.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { address, hex } from "../generators.js"
 
 const abi = new Interface([

@@ -2,9 +2,9 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
 import { computeAddress, Transaction as Reference, Signature, SigningKey } from "ethers"
 import * as fc from "fast-check"
-import * as Address from "../../../src/domain/evm/Address.js"
-import * as Hex from "../../../src/domain/evm/Hex.js"
 import * as Transaction from "../../../src/domain/evm/Transaction.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { address, hex, mutated, uint } from "../generators.js"
 
 const transaction: fc.Arbitrary<Transaction.Transaction> = fc

@@ -2,7 +2,8 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
 import { concat, Interface, TypedDataEncoder } from "ethers"
 import * as fc from "fast-check"
-import * as Hex from "../../../src/domain/evm/Hex.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Deployment from "../../../src/domain/wallet/Deployment.js"
 import * as WalletConfig from "../../../src/domain/wallet/WalletConfig.js"
 import { address, bytes32, config, custody, hex, mutated, uint, uint48 } from "../generators.js"
@@ -21,7 +22,8 @@ const types = {
     { name: "custody", type: "uint256" },
     { name: "legacy", type: "bool" },
     { name: "configHash", type: "bytes32" },
-    { name: "deadline", type: "uint48" }
+    { name: "deadline", type: "uint48" },
+    { name: "bundler", type: "address" }
   ]
 }
 
@@ -32,27 +34,39 @@ const factoryAbi = new Interface([
 describe("Deployment", () => {
   it("is authorised over the EIP-712 digest of Deploy", () => {
     fc.assert(
-      fc.property(deployment, uint(64), address, (it, chainId, factory) => {
-        expect(Deployment.digest({ chainId, factory }, it)).toBe(
+      fc.property(deployment, uint(64), address, address, (it, chainId, factory, bundler) => {
+        expect(Deployment.digest({ chainId, factory }, it, bundler)).toBe(
           TypedDataEncoder.hash(
             { name: "castellan", version: "1", chainId, verifyingContract: factory },
             types,
-            { ...it, configHash: WalletConfig.configHash(it.config) }
+            { ...it, configHash: WalletConfig.configHash(it.config), bundler }
           )
         )
       })
     )
   })
 
-  it("is authorised for one chain, one factory and one configuration", () => {
+  it("is authorised for one chain, one factory, one configuration and one submitter", () => {
     fc.assert(
       fc.property(deployment, deployment, uint(64), address, address, (a, b, chainId, factory, other) => {
-        const digest = Deployment.digest({ chainId, factory }, a)
-        expect(Deployment.digest({ chainId: chainId + 1n, factory }, a)).not.toBe(digest)
-        expect(Deployment.digest({ chainId, factory: other }, a) === digest).toBe(other === factory)
-        expect(Deployment.digest({ chainId, factory }, { ...a, config: b.config }) === digest).toBe(
+        const digest = Deployment.digest({ chainId, factory }, a, factory)
+        expect(Deployment.digest({ chainId: chainId + 1n, factory }, a, factory)).not.toBe(digest)
+        expect(Deployment.digest({ chainId, factory: other }, a, factory) === digest).toBe(other === factory)
+        expect(Deployment.digest({ chainId, factory }, a, other) === digest).toBe(other === factory)
+        expect(Deployment.digest({ chainId, factory }, { ...a, config: b.config }, factory) === digest).toBe(
           WalletConfig.encode(a.config) === WalletConfig.encode(b.config)
         )
+      })
+    )
+  })
+
+  it("has an authorisation of one byte more when it names no submitter", () => {
+    fc.assert(
+      fc.property(hex(65), address, (signature, bundler) => {
+        expect(Deployment.authorization(signature, bundler)).toBe(
+          bundler === Address.zero ? `${signature}01` : signature
+        )
+        expect(Deployment.authorization(signature, Address.zero)).toBe(`${signature}01`)
       })
     )
   })
@@ -104,8 +118,8 @@ describe("Deployment", () => {
             { ...it, deadline },
             { ...it, deadline: 0 }
           ]
-          expect(Deployment.digest({ chainId, factory }, wrong)).toBe(
-            Deployment.digest({ chainId, factory }, expired)
+          expect(Deployment.digest({ chainId, factory }, wrong, factory)).toBe(
+            Deployment.digest({ chainId, factory }, expired, factory)
           )
           expect(Deployment.createWalletCall(wrong, Hex.empty)).toBe(
             Deployment.createWalletCall(expired, Hex.empty)

@@ -2,7 +2,7 @@ import { createPublicKey, generateKeyPairSync } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
 import * as fc from "fast-check"
-import * as Hex from "../../../src/domain/evm/Hex.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Passkey from "../../../src/domain/wallet/Passkey.js"
 import {
   cose,

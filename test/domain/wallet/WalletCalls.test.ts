@@ -2,8 +2,8 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
 import { AbiCoder, Interface } from "ethers"
 import * as fc from "fast-check"
-import * as Hex from "../../../src/domain/evm/Hex.js"
-import * as Words from "../../../src/domain/evm/Words.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Words from "../../../src/domain/primitives/Words.js"
 import * as WalletCalls from "../../../src/domain/wallet/WalletCalls.js"
 import { address, hex, mutated, uint } from "../generators.js"
 
@@ -29,6 +29,19 @@ describe("WalletCalls", () => {
           expect(
             WalletCalls.valueOf(Hex.unsafe(`${abi.getFunction(selector)?.selector}${other.slice(2)}`))
           ).toBeGreaterThanOrEqual(0n)
+      })
+    )
+  })
+
+  it("are canonical as they are encoded, and with any byte beside that they are not", () => {
+    fc.assert(
+      fc.property(call, fc.array(call, { maxLength: 3 }), hex(40), ({ target, value, data }, calls, tail) => {
+        for (const callData of [WalletCalls.execute(target, value, data), WalletCalls.executeBatch(calls)]) {
+          expect(WalletCalls.isCanonical(callData)).toBe(true)
+          expect(WalletCalls.isCanonical(Hex.concat(callData, tail))).toBe(tail === Hex.empty)
+          expect(WalletCalls.isCanonical(Hex.unsafe(callData.slice(0, -64)))).toBe(false)
+        }
+        expect(WalletCalls.isCanonical(tail)).toBe(true)
       })
     )
   })

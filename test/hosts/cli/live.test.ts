@@ -4,8 +4,8 @@ import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { computeAddress, Wallet } from "ethers"
-import * as Accounts from "../../../src/hosts/cli/accounts.js"
-import * as Keys from "../../../src/hosts/cli/keys.js"
+import * as Accounts from "../../../src/hosts/cli/commands/accounts.js"
+import * as Keys from "../../../src/hosts/cli/commands/keys.js"
 import { type Castellan, make, until } from "../../support/accounts/Castellan.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-live-"))

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import type { Caller } from "../../../src/application/Caller.js"
-import * as Keccak from "../../../src/domain/evm/Keccak.js"
+import type { Caller } from "../../../src/application/request/Caller.js"
+import * as Keccak from "../../../src/domain/primitives/Keccak.js"
 import { endpoints, exampleOf, posts } from "../../support/http/Contract.js"
 import {
   envelope,

@@ -5,7 +5,7 @@ import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { api } from "../../../src/hosts/http/Api.js"
+import { api } from "../../../src/hosts/http/contract/Api.js"
 import { endpoints, exampleOf, posts } from "../../support/http/Contract.js"
 import { envelope, handlers, key, parseRaw, post, raw, send, start } from "../../support/http/Service.js"
 

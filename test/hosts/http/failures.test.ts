@@ -4,7 +4,8 @@ import * as Effect from "effect/Effect"
 import * as HashMap from "effect/HashMap"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
-import { type Code, catalogue } from "../../../src/application/Catalogue.js"
+import { Tenants, TenantsError } from "../../../src/application/ports/Tenants.js"
+import { type Code, catalogue } from "../../../src/application/request/Catalogue.js"
 import {
   type Failure,
   invalid,
@@ -12,11 +13,10 @@ import {
   Unavailable,
   unauthorized,
   unprocessable
-} from "../../../src/application/Failure.js"
-import { Accounts, AccountsError } from "../../../src/application/ports/Accounts.js"
-import * as Front from "../../../src/hosts/http/Front.js"
+} from "../../../src/application/request/Failure.js"
+import * as HttpService from "../../../src/hosts/http/service/HttpService.js"
 import * as JsonLog from "../../../src/hosts/node/JsonLog.js"
-import * as Server from "../../../src/hosts/node/Server.js"
+import * as Server from "../../../src/hosts/node/server/Server.js"
 import { posts } from "../../support/http/Contract.js"
 import {
   envelope,
@@ -190,10 +190,10 @@ describe("a crash", () => {
 
   it.scopedLive("of the account store lets nobody in", () =>
     Effect.gen(function* () {
-      const down = Layer.succeed(Accounts, {
-        authenticate: () => Effect.fail(new AccountsError({ message: "database is locked" }))
+      const down = Layer.succeed(Tenants, {
+        authenticate: () => Effect.fail(new TenantsError({ message: "database is locked" }))
       })
-      const front = yield* Front.make(handlers).pipe(
+      const front = yield* HttpService.make(handlers).pipe(
         Effect.provide(
           Layer.merge(
             down,

@@ -10,8 +10,8 @@ import * as LogLevel from "effect/LogLevel"
 import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import * as fc from "fast-check"
-import type { Front } from "../../../src/hosts/http/Front.js"
-import * as Server from "../../../src/hosts/node/Server.js"
+import type { HttpService } from "../../../src/hosts/http/service/HttpService.js"
+import * as Server from "../../../src/hosts/node/server/Server.js"
 import * as Bodies from "../../support/http/Bodies.js"
 import { endpoints, posts } from "../../support/http/Contract.js"
 import * as Fuzz from "../../support/http/Fuzz.js"
@@ -59,7 +59,7 @@ const started = async () => {
 }
 
 const inProcess =
-  (front: Front) =>
+  (front: HttpService) =>
   ({ body, headers, method, target }: Bodies.Sent): Effect.Effect<Fuzz.Got, Error> =>
     front
       .handle({

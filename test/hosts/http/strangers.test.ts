@@ -7,10 +7,10 @@ import * as Logger from "effect/Logger"
 import * as TestClock from "effect/TestClock"
 import * as fc from "fast-check"
 import * as IpAddress from "../../../src/domain/net/IpAddress.js"
-import * as ClientAddress from "../../../src/hosts/http/ClientAddress.js"
-import type { Incoming } from "../../../src/hosts/http/Exchange.js"
-import type { Front } from "../../../src/hosts/http/Front.js"
-import { Strangers } from "../../../src/hosts/http/Strangers.js"
+import { AnonymousRateLimit } from "../../../src/hosts/http/limits/AnonymousRateLimit.js"
+import * as ClientAddress from "../../../src/hosts/http/limits/ClientAddress.js"
+import type { Incoming } from "../../../src/hosts/http/message/HttpMessage.js"
+import type { HttpService } from "../../../src/hosts/http/service/HttpService.js"
 import { posts } from "../../support/http/Contract.js"
 import { envelope, head, key, makeFront, parseRaw, raw, start } from "../../support/http/Service.js"
 import * as Log from "../../support/Log.js"
@@ -29,10 +29,10 @@ const incoming = (change: Partial<Incoming>): Incoming => ({
 })
 
 /** The status that a stranger gets, whose body nobody may read. */
-const ask = (front: Front, change: Partial<Incoming> = {}) =>
+const ask = (front: HttpService, change: Partial<Incoming> = {}) =>
   Effect.map(front.handle(incoming(change)), ({ status }) => status)
 
-const times = (count: number, front: Front, change: Partial<Incoming> = {}) =>
+const times = (count: number, front: HttpService, change: Partial<Incoming> = {}) =>
   Effect.all(Array.from({ length: count }, () => ask(front, change)))
 
 const body = new TextEncoder().encode(JSON.stringify(posts.find(({ name }) => name === "predict")?.example))
@@ -161,7 +161,7 @@ describe("requests without a valid key", () => {
 
 describe("what is remembered of strangers", () => {
   it("is bounded: the address and the key not seen for longest are forgotten first", () => {
-    const strangers = new Strangers({ perMinute: 2, addresses: 100, keys: 10 })
+    const strangers = new AnonymousRateLimit({ perMinute: 2, addresses: 100, keys: 10 })
     for (let n = 0; n < 100_000; n++) {
       strangers.count(`4 ${n}`, 0)
       strangers.recognise(`cst_${String(n).padStart(40, "0")}`.replace(/^cst_0*/, "cst_"))
@@ -174,7 +174,7 @@ describe("what is remembered of strangers", () => {
   })
 
   it("is forgotten with the minute", () => {
-    const strangers = new Strangers({ perMinute: 1 })
+    const strangers = new AnonymousRateLimit({ perMinute: 1 })
     strangers.count("4 1", 59_999)
     expect([strangers.refuses("4 1", "", 59_999), strangers.resetSeconds(59_999)]).toEqual([true, 1])
     expect([strangers.refuses("4 1", "", 60_000), strangers.resetSeconds(60_000)]).toEqual([false, 60])

@@ -25,6 +25,48 @@ const chunked = (body: string | Uint8Array, size = 65_536) => {
 const stream = (body: string | Uint8Array): RequestInit =>
   ({ body: chunked(body), duplex: "half" }) as RequestInit
 
+describe("numbers", () => {
+  it.scopedLive("that JSON.parse would round are 400 at their place, wherever they stand", () =>
+    Effect.gen(function* () {
+      const { url } = yield* start()
+      const cases: ReadonlyArray<readonly [string, string]> = [
+        ["/read", '{"reads":[{"funcParams":[[9007199254740991.4,1]]}]}'],
+        ["/execute", '{"operations":[{"funcParams":[[[4503599627370497.2]]]}]}'],
+        ["/transactSigner", '{"funcParams":[{"a":9007199254740993}]}'],
+        ["/getEvents", '{"fields":{"amount":[9007199254740993]}}'],
+        ["/addEvent", '{"eventDef":{"inputs":[-0]}}'],
+        ["/estimateGas", '{"settings":{"useABI":[{"inputs":[1e400]}]}}'],
+        ["/execute", '{"settings":{"percentTxGasOvershoot":50.00000000000000000001}}'],
+        ["/getbundleraddress", '{"chainId":9007199254740993}']
+      ]
+      const places = [
+        "reads[0].funcParams[0][0]",
+        "operations[0].funcParams[0][0][0]",
+        "funcParams[0].a",
+        "fields.amount[0]",
+        "eventDef.inputs[0]",
+        "settings.useABI[0].inputs[0]",
+        "settings.percentTxGasOvershoot",
+        "chainId"
+      ]
+      for (const [index, [path, body]] of cases.entries()) {
+        const answer = yield* send(url, path, {
+          method: "POST",
+          body,
+          headers: { "content-type": "application/json", "x-api-key": key }
+        })
+        const { code, details } = envelope(answer)
+        expect([path, answer.status, code, details]).toEqual([
+          path,
+          400,
+          "invalid_request",
+          [{ path: places[index], message: "the JSON number would lose digits: write it as a string" }]
+        ])
+      }
+    })
+  )
+})
+
 describe("routing", () => {
   it.scopedLive("an unknown path is 404 in the envelope, whatever the method", () =>
     Effect.gen(function* () {

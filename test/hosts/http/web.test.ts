@@ -1,7 +1,7 @@
 import * as HttpApp from "@effect/platform/HttpApp"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as App from "../../../src/hosts/http/App.js"
+import * as App from "../../../src/hosts/http/service/App.js"
 import * as Conformance from "../../support/http/Conformance.js"
 import { posts } from "../../support/http/Contract.js"
 import {

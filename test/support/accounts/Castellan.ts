@@ -8,7 +8,7 @@ import * as Exit from "effect/Exit"
 import * as Logger from "effect/Logger"
 import * as LogLevel from "effect/LogLevel"
 import * as Scope from "effect/Scope"
-import * as Config from "../../../src/hosts/Config.js"
+import * as Config from "../../../src/hosts/config/Config.js"
 import * as Service from "../../../src/hosts/node/Service.js"
 import { runSource } from "../process/Program.js"
 

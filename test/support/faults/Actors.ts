@@ -86,11 +86,11 @@ export const make = (
 
   const reorg = async (depth: number, returned: boolean) => {
     if (seconds !== null) await send("evm_setIntervalMining", 0)
-    await alone(() => takeBack(depth, returned))
+    await alone(() => revokeRemote(depth, returned))
     if (seconds !== null) await send("evm_setIntervalMining", seconds)
   }
 
-  const takeBack = async (depth: number, returned: boolean) => {
+  const revokeRemote = async (depth: number, returned: boolean) => {
     const head = await provider.getBlockNumber()
     const lost: Array<string> = []
     for (let number = head - depth + 1; number <= head; number += 1) {

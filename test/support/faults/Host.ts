@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Config from "../../../src/hosts/Config.js"
+import * as Config from "../../../src/hosts/config/Config.js"
 import * as JsonLog from "../../../src/hosts/node/JsonLog.js"
 import * as Process from "../../../src/hosts/node/Process.js"
 import * as Service from "../../../src/hosts/node/Service.js"

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import type { Journal } from "../../../src/application/ports/Journal.js"
+import type { Journal } from "../../../src/application/ports/journal/Journal.js"
 
 /** The variable by which a process is told where to end. */
 export const variable = "CASTELLAN_TEST_KILL"

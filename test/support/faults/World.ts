@@ -4,13 +4,13 @@ import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import { Contract, type JsonRpcProvider } from "ethers"
 import { walletProxyCreationCode } from "../../../src/domain/wallet/WalletProxy.generated.js"
-import * as DevChain from "../../../src/hosts/cli/DevChain.js"
-import { devKeys } from "../../../src/hosts/cli/DevKeys.js"
 import { artifact, initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { deploy } from "../../../src/hosts/cli/deploy/DeterministicDeployer.js"
 import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
-import * as Provider from "../../../src/hosts/cli/Provider.js"
+import * as Provider from "../../../src/hosts/cli/support/Provider.js"
 import * as Wiring from "../../../src/hosts/Wiring.js"
+import * as DevChain from "../../../tools/DevChain.js"
+import { devKeys } from "../../../tools/DevKeys.js"
 
 /** A development chain with the counter on it. Several runs may follow each other on one, with wallets and keys of their own. */
 export interface World {

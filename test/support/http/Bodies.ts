@@ -2,7 +2,7 @@ import * as Option from "effect/Option"
 import type * as Schema from "effect/Schema"
 import * as AST from "effect/SchemaAST"
 import * as fc from "fast-check"
-import * as EntryPoint from "../../../src/domain/op/EntryPoint.js"
+import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
 import type { Endpoint } from "./Contract.js"
 
 const hash = fc.constantFrom("ab", "00", "ff").map((byte) => `0x${byte.repeat(32)}`)

@@ -2,8 +2,13 @@ import * as HttpApi from "@effect/platform/HttpApi"
 import * as Context from "effect/Context"
 import * as Option from "effect/Option"
 import type * as Schema from "effect/Schema"
-import { api } from "../../../src/hosts/http/Api.js"
-import { Authentication, BodyOptional, Example, Idempotent } from "../../../src/hosts/http/Contract.js"
+import { api } from "../../../src/hosts/http/contract/Api.js"
+import {
+  Authentication,
+  BodyOptional,
+  Example,
+  Idempotent
+} from "../../../src/hosts/http/contract/EndpointAnnotations.js"
 
 /** An endpoint as the contract has it, for tests that go through all of them. */
 export interface Endpoint {

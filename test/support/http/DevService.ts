@@ -3,8 +3,8 @@ import * as Exit from "effect/Exit"
 import * as Logger from "effect/Logger"
 import * as Scope from "effect/Scope"
 import { Contract, HDNodeWallet, type JsonRpcProvider, Mnemonic, NonceManager, Wallet } from "ethers"
-import * as DevStack from "../../../src/hosts/cli/DevStack.js"
-import * as Provider from "../../../src/hosts/cli/Provider.js"
+import * as Provider from "../../../src/hosts/cli/support/Provider.js"
+import * as DevStack from "../../../tools/DevStack.js"
 import { mined } from "../suite/Receipt.js"
 
 /** Body of every answer that is not 200. */

@@ -1,5 +1,5 @@
 import { expect } from "vitest"
-import * as Sample from "../../../src/hosts/http/docs/Sample.js"
+import * as Sample from "../../../src/hosts/http/contract/Sample.js"
 import type { DevService } from "./DevService.js"
 
 /**

@@ -1,6 +1,8 @@
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as fc from "fast-check"
 import { expect } from "vitest"
+import * as LoopMonitor from "../LoopMonitor.js"
 import type { Sent } from "./Bodies.js"
 import { untruths } from "./OpenApiDocument.js"
 
@@ -67,28 +69,45 @@ export interface Campaign {
   readonly after?: (sent: number) => void
 }
 
-/** Sends so many requests in crowds. At the first crowd with an answer that is wrong, or a complaint, it gives up. */
+/** Longest hold of the event loop while a crowd is answered, milliseconds of work. */
+const mostHeld = 50
+
+/**
+ * Sends so many requests in crowds. At the first crowd with an answer that is wrong, a complaint, or a hold of the event
+ * loop, it gives up. Answers are judged once the crowd is through: what that costs is not the service's.
+ */
 export const campaign = async (plan: Campaign): Promise<Statuses> => {
   const statuses: Statuses = new Map()
-  const one = (sent: Sent): Effect.Effect<ReadonlyArray<string>> =>
-    Effect.match(plan.send(sent), {
-      onFailure: ({ message }) => [`${message} <- ${show(sent)}`],
-      onSuccess: (got) => {
-        const path = sent.target.replace(/\?.*$/s, "").replace(/^\/requests\/.*$/s, "/requests")
-        const name = `${path} ${got.status}`
-        statuses.set(name, (statuses.get(name) ?? 0) + 1)
-        return wrong(sent, got).map((problem) => `${problem} <- ${show(sent)}`)
-      }
-    })
+  const judge = (sent: Sent, answer: Either.Either<Got, Error>): ReadonlyArray<string> => {
+    if (Either.isLeft(answer)) return [`${answer.left.message} <- ${show(sent)}`]
+    const got = answer.right
+    const path = sent.target.replace(/\?.*$/s, "").replace(/^\/requests\/.*$/s, "/requests")
+    const name = `${path} ${got.status}`
+    statuses.set(name, (statuses.get(name) ?? 0) + 1)
+    return wrong(sent, got).map((problem) => `${problem} <- ${show(sent)}`)
+  }
+  const answered = async (batch: ReadonlyArray<Sent>) => {
+    // Requests that wait for nothing would leave nobody else his turn: timers, and who runs the test.
+    await new Promise((resolve) => setImmediate(resolve))
+    const monitor = LoopMonitor.start()
+    const answers = await plan.run(
+      Effect.forEach(batch, (sent) => Effect.either(plan.send(sent)), { concurrency: "unbounded" })
+    )
+    monitor.stop()
+    return { answers, longest: monitor.longest() }
+  }
   for (let sent = 0; sent < plan.count; ) {
     const numRuns = Math.min(500, plan.count - sent)
     const sample = fc.sample(plan.requests, { numRuns, seed: seed + sent })
     for (let at = 0; at < sample.length; at += crowd) {
       const batch = sample.slice(at, at + crowd)
-      const problems = await plan.run(Effect.forEach(batch, one, { concurrency: "unbounded" }))
-      expect([...problems.flat(), ...plan.complaints()]).toEqual([])
-      // Requests that wait for nothing would leave nobody else his turn: timers, and who runs the test.
-      await new Promise((resolve) => setImmediate(resolve))
+      const { answers, longest } = await LoopMonitor.leastOf(mostHeld, () => answered(batch))
+      const problems = batch.flatMap((one, n) => {
+        const answer = answers[n]
+        return answer === undefined ? [] : judge(one, answer)
+      })
+      if (longest >= mostHeld) problems.push(`${longest} ms at once <- ${batch.map(show).join("\n")}`)
+      expect([...problems, ...plan.complaints()]).toEqual([])
     }
     sent += sample.length
     plan.after?.(sent)

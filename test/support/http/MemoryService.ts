@@ -3,30 +3,35 @@ import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
+import * as JsonRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import * as AbiStore from "../../../src/adapters/memory/AbiStore.js"
 import * as Budgets from "../../../src/adapters/memory/Budgets.js"
 import * as BundlerRpc from "../../../src/adapters/memory/BundlerRpc.js"
 import * as ChainRpc from "../../../src/adapters/memory/ChainRpc.js"
-import * as Journal from "../../../src/adapters/memory/Journal.js"
+import * as Journal from "../../../src/adapters/memory/journal/Journal.js"
 import * as Networks from "../../../src/adapters/memory/Networks.js"
 import * as PaymasterRpc from "../../../src/adapters/memory/PaymasterRpc.js"
 import * as PrivateKeys from "../../../src/adapters/private-key/KeyProvider.js"
-import * as Engine from "../../../src/application/engine/Engine.js"
-import type { AccountId } from "../../../src/application/ports/Accounts.js"
+import * as KeyRing from "../../../src/application/keys/KeyRing.js"
+import * as Engine from "../../../src/application/lanes/Engine.js"
+import { ChainRpc as ChainRpcPort } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { NetworkProfile } from "../../../src/application/ports/Networks.js"
-import * as KeyRing from "../../../src/application/signing/KeyRing.js"
-import * as Address from "../../../src/domain/evm/Address.js"
-import * as Hex from "../../../src/domain/evm/Hex.js"
-import * as Keccak from "../../../src/domain/evm/Keccak.js"
-import * as Secp256k1 from "../../../src/domain/evm/Secp256k1.js"
-import * as EntryPoint from "../../../src/domain/op/EntryPoint.js"
+import type { AccountId } from "../../../src/application/ports/Tenants.js"
+import * as Secp256k1 from "../../../src/domain/crypto/Secp256k1.js"
+import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Keccak from "../../../src/domain/primitives/Keccak.js"
 import { walletProxyCreationCode } from "../../../src/domain/wallet/WalletProxy.generated.js"
-import * as Front from "../../../src/hosts/http/Front.js"
-import * as Http from "../../../src/hosts/http/Http.js"
+import * as Groups from "../../../src/hosts/http/handlers/Groups.js"
+import * as HttpService from "../../../src/hosts/http/service/HttpService.js"
 import type { Place } from "./Bodies.js"
 import { accounts, rateLimit, unlimited } from "./Service.js"
 
-/** The service with its real use cases and engine, all of its ports in memory: for many requests in little time. */
+/**
+ * The service with its real use cases and engine, all of its ports in memory: for many requests in little time. URLs
+ * other than its own node's lead to nodes on loopback.
+ */
 
 const rpc = "http://node.test"
 const factory = Address.unsafe(`0x${"fa".repeat(20)}`)
@@ -110,7 +115,7 @@ const execute: ChainRpc.Execute = ({ data, to }) =>
     return { success: chosen % 4 !== 0, data: answer, gasUsed: 30_000n, logs: [] }
   })
 
-export const make: Effect.Effect<Front.Front, never, Scope.Scope> = Effect.gen(function* () {
+export const make: Effect.Effect<HttpService.HttpService, never, Scope.Scope> = Effect.gen(function* () {
   const rich = [keys.signer, keys.deployer, keys.serviceEoa].map(addressOf)
   const node = yield* ChainRpc.make({
     chainId: profile.chainId,
@@ -120,13 +125,24 @@ export const make: Effect.Effect<Front.Front, never, Scope.Scope> = Effect.gen(f
       [wallet, factory, beacon, ...Object.values(EntryPoint.canonical)].map((address) => [address, deployed])
     )
   })
+  const inMemory = yield* Layer.build(ChainRpc.layer({ [rpc]: node }))
   const ports = Engine.layer.pipe(
     Layer.provideMerge(
       Layer.mergeAll(
         AbiStore.layer,
         Budgets.layer,
         BundlerRpc.layer(),
-        ChainRpc.layer({ [rpc]: node }),
+        Layer.scoped(
+          ChainRpcPort,
+          Effect.map(JsonRpc.make({ egress: { allowLoopback: true } }), (overHttp) => ({
+            connect: (url, by) =>
+              url.startsWith("http://127.0.0.1:")
+                ? overHttp.connect(url, by)
+                : Effect.flatMap(ChainRpcPort, (memory) => memory.connect(url, by)).pipe(
+                    Effect.provide(inMemory)
+                  )
+          }))
+        ),
         Journal.layer,
         PaymasterRpc.layer(),
         Networks.layer({ profiles: [profile], overrides: [] }),
@@ -163,5 +179,8 @@ export const make: Effect.Effect<Front.Front, never, Scope.Scope> = Effect.gen(f
     )
   )
   const context = yield* Effect.orDie(Layer.build(ports))
-  return yield* Effect.provide(Front.make(Http.handlers, { strangersPerMinute: 1_000_000_000 }), context)
+  return yield* Effect.provide(
+    HttpService.make(Groups.handlers, { strangersPerMinute: 1_000_000_000 }),
+    context
+  )
 })

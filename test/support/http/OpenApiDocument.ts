@@ -1,6 +1,6 @@
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js"
-import { catalogue } from "../../../src/application/Catalogue.js"
-import { api } from "../../../src/hosts/http/Api.js"
+import { catalogue } from "../../../src/application/request/Catalogue.js"
+import { api } from "../../../src/hosts/http/contract/Api.js"
 import * as OpenApi from "../../../src/hosts/http/docs/OpenApi.js"
 import * as Playground from "../../../src/hosts/http/playground/Playground.js"
 

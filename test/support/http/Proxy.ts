@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
-import * as CountingProxy from "../../../src/hosts/cli/CountingProxy.js"
+import * as CountingProxy from "../../../tools/CountingProxy.js"
 
 export interface Proxy extends CountingProxy.CountingProxy {
   readonly stop: () => Promise<void>

@@ -5,12 +5,12 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
-import { type Code, catalogue } from "../../../src/application/Catalogue.js"
-import { type AccountId, Accounts, type Principal } from "../../../src/application/ports/Accounts.js"
 import { type Allowance, RateLimit } from "../../../src/application/ports/RateLimit.js"
-import * as Front from "../../../src/hosts/http/Front.js"
-import type { Handlers } from "../../../src/hosts/http/Handlers.js"
-import * as Server from "../../../src/hosts/node/Server.js"
+import { type AccountId, type Principal, Tenants } from "../../../src/application/ports/Tenants.js"
+import { type Code, catalogue } from "../../../src/application/request/Catalogue.js"
+import type { Handlers } from "../../../src/hosts/http/handlers/Handlers.js"
+import * as HttpService from "../../../src/hosts/http/service/HttpService.js"
+import * as Server from "../../../src/hosts/node/server/Server.js"
 import * as Conformance from "./Conformance.js"
 
 export const key = randomBytes(32).toString("hex")
@@ -32,7 +32,7 @@ const principals = new Map([
   [readOnlyKey, principal("reader", { scopes: new Set(["read"]) })]
 ])
 
-export const accounts = Layer.succeed(Accounts, {
+export const accounts = Layer.succeed(Tenants, {
   authenticate: (given) => Effect.succeed(principals.get(Redacted.value(given)) ?? null)
 })
 
@@ -197,22 +197,24 @@ export const handlers = {
 } satisfies Handlers<never>
 
 export interface Started extends Server.Listening {
-  readonly front: Front.Front
+  readonly front: HttpService.HttpService
 }
 
 export interface StartOptions {
   readonly handlers?: Partial<Handlers<never>>
-  readonly front?: Front.Options
+  readonly front?: HttpService.Options
   readonly server?: Partial<Server.Options>
   readonly allowance?: () => Allowance
 }
 
 /** The front over these use cases. */
-export const makeFront = (options: StartOptions = {}): Effect.Effect<Front.Front> => {
+export const makeFront = (options: StartOptions = {}): Effect.Effect<HttpService.HttpService> => {
   const all: Handlers<never> = { ...handlers, ...options.handlers }
   const ports = Layer.merge(accounts, rateLimit(options.allowance ?? (() => unlimited)))
   // The tests of one file are one address, and many of them have no key.
-  return Front.make(all, { strangersPerMinute: 1_000_000, ...options.front }).pipe(Effect.provide(ports))
+  return HttpService.make(all, { strangersPerMinute: 1_000_000, ...options.front }).pipe(
+    Effect.provide(ports)
+  )
 }
 
 /** The front behind a real node server on a free port, until the scope closes. */

@@ -2,8 +2,8 @@ import type * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as TestClock from "effect/TestClock"
 import * as fc from "fast-check"
-import type { Journal, JournalError } from "../../../src/application/ports/Journal.js"
-import * as Hex from "../../../src/domain/evm/Hex.js"
+import type { Journal, JournalError } from "../../../src/application/ports/journal/Journal.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "./Make.js"
 import type { Model } from "./Model.js"
 
@@ -121,17 +121,42 @@ const accept = fc
     })
   })
 
-const abandon = fc.record({ requestId, index, rank, often }).map(
-  ({ index, often, rank, requestId }): Command =>
+/** An op takes the place of one of the same element, mostly under its nonce. */
+const replace = fc.record({ rank, op, available: funds, often }).map(
+  ({ available, often, op, rank }): Command =>
+    (model) => {
+      const known = pick(
+        model.elements().filter((it) => it.state === "accepted"),
+        rank
+      )
+      const { reserve, userOpHash } = op
+      const own = known === undefined ? op : { ...known.intent, reserve, userOpHash }
+      const ops = [often ? own : { ...own, sequence: op.sequence }]
+      const request = Make.acceptance(known?.request ?? "r0", ops, {
+        chainId: Make.chainId,
+        funds: Make.fundsOf(ops, available)
+      })
+      return {
+        name: "accept",
+        request,
+        journal: (journal) => journal.accept(request),
+        expected: (now) => model.accept(request, now)
+      }
+    }
+)
+
+const abandon = fc.record({ requestId, index, rank, often, keepSigned: fc.boolean() }).map(
+  ({ index, keepSigned, often, rank, requestId }): Command =>
     (model) => {
       const known = pick(model.elements(), rank)
       const request = often && known !== undefined ? known.request : requestId
       const list = often && known !== undefined ? [known.index] : [index, index + 1]
       return {
-        name: "abandon",
+        name: keepSigned ? "abandonUnsigned" : "abandon",
         request: { request, list },
-        journal: (journal) => journal.abandon(request, list),
-        expected: () => model.abandon(request, list)
+        journal: (journal) =>
+          keepSigned ? journal.abandonUnsigned(request, list) : journal.abandon(request, list),
+        expected: () => model.abandon(request, list, keepSigned)
       }
     }
 )
@@ -168,7 +193,8 @@ const allocate = fc
     ({ count, fit, kind, lane, rank, requestId, ...rest }): Command =>
       (model) => {
         const all = model.elements().filter((it) => !fit || (it.state === "accepted" && it.hash !== null))
-        const ops = kind === "ops" ? all.slice(rank % (all.length + 1)).slice(0, count) : []
+        const from = kind === "ops" ? all.slice(rank % (all.length + 1)) : []
+        const ops = from.filter((it) => !fit || it.entryPoint === from[0]?.entryPoint).slice(0, count)
         const allocation = {
           ...Make.allocation("", { ...lane, ...rest, direct: kind === "direct" ? requestId : null }),
           ops: ops.map((it) => ({ requestId: it.request, index: it.index }))
@@ -254,12 +280,12 @@ const event = fc
     lane,
     rank,
     fit: often,
-    name: fc.constantFrom("finalise" as const, "unsettle" as const, "strand" as const)
+    name: fc.constantFrom("finalise" as const, "unsettle" as const, "recordExternalUse" as const)
   })
   .map(
     ({ fit, lane, name, rank }): Command =>
       (model) => {
-        const wanted = name === "strand" ? "signed" : "mined"
+        const wanted = name === "recordExternalUse" ? "signed" : "mined"
         const out = model.handedOut(lane.signer).filter((it) => !fit || it.state === wanted)
         const nonce = pick(out, rank)?.nonce ?? BigInt(rank)
         return {
@@ -272,11 +298,17 @@ const event = fc
   )
 
 const inOtherHands = fc
-  .record({ requestId, index, rank, often, name: fc.constantFrom("handOver" as const, "takeBack" as const) })
+  .record({
+    requestId,
+    index,
+    rank,
+    often,
+    name: fc.constantFrom("submitRemotely" as const, "revokeRemote" as const)
+  })
   .map(
     ({ index, name, often, rank, requestId }): Command =>
       (model) => {
-        const wanted = name === "handOver" ? "accepted" : "sent"
+        const wanted = name === "submitRemotely" ? "accepted" : "sent"
         const known = often
           ? pick(
               model.elements().filter((it) => it.state === wanted),
@@ -289,23 +321,23 @@ const inOtherHands = fc
           name,
           request: { request, list },
           journal: (journal) =>
-            name === "handOver"
-              ? journal.handOver(Make.handing(request, list))
-              : journal.takeBack(request, list),
+            name === "submitRemotely"
+              ? journal.submitRemotely(Make.handing(request, list))
+              : journal.revokeRemote(request, list),
           expected: () => model[name](request, list)
         }
       }
   )
 
-const land = fc
+const recordInclusions = fc
   .record({ lane, hashes: fc.array(hash, { maxLength: 2 }), success: fc.boolean() })
   .map(({ hashes, lane, success }): Command => {
     const ops = hashes.map((userOpHash) => Make.landed(userOpHash, 0x777n, { success }))
     return (model) => ({
-      name: "land",
+      name: "recordInclusions",
       request: { lane, ops },
-      journal: (journal) => journal.land(lane.signer, lane.chainId, ops),
-      expected: () => model.land(lane.signer, ops)
+      journal: (journal) => journal.recordInclusions(lane.signer, lane.chainId, ops),
+      expected: () => model.recordInclusions(lane.signer, ops)
     })
   })
 
@@ -316,12 +348,12 @@ const landing = fc
     rank,
     stray: hash,
     often,
-    name: fc.constantFrom("unland" as const, "finaliseLanded" as const)
+    name: fc.constantFrom("revertInclusions" as const, "finaliseInclusions" as const)
   })
   .map(
     ({ lane, name, often, rank, stray }): Command =>
       (model) => {
-        const known = often ? pick(model.handedOver(), rank)?.[0] : undefined
+        const known = often ? pick(model.remoteSubmissions(), rank)?.[0] : undefined
         const hashes = [known ?? stray]
         return {
           name,
@@ -379,6 +411,7 @@ export const commands: fc.Arbitrary<ReadonlyArray<Command>> = fc.array(
     { weight: 1, arbitrary: release },
     { weight: 6, arbitrary: accept },
     { weight: 2, arbitrary: abandon },
+    { weight: 2, arbitrary: replace },
     { weight: 2, arbitrary: identify },
     { weight: 6, arbitrary: allocate },
     { weight: 1, arbitrary: unallocate },
@@ -386,7 +419,7 @@ export const commands: fc.Arbitrary<ReadonlyArray<Command>> = fc.array(
     { weight: 3, arbitrary: settle },
     { weight: 3, arbitrary: event },
     { weight: 2, arbitrary: inOtherHands },
-    { weight: 1, arbitrary: land },
+    { weight: 1, arbitrary: recordInclusions },
     { weight: 1, arbitrary: landing },
     { weight: 1, arbitrary: refuse },
     { weight: 1, arbitrary: finish },

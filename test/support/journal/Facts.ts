@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { Journal, type JournalError } from "../../../src/application/ports/Journal.js"
+import { Journal, type JournalError } from "../../../src/application/ports/journal/Journal.js"
 import * as Make from "./Make.js"
 
 /** Fails with a `JournalError` that tells nothing of the database or the data. */

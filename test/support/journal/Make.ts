@@ -1,23 +1,25 @@
 import * as Redacted from "effect/Redacted"
-import type { AccountId } from "../../../src/application/ports/Accounts.js"
 import type {
-  Acceptance,
   AllocationRequest,
-  DeploymentIntent,
-  FailedElement,
-  HandingOver,
   Lane,
   LaneAccess,
+  SignedTransaction,
+  TransactionSettlement
+} from "../../../src/application/ports/journal/Lanes.js"
+import type { RemoteSubmissionIntent } from "../../../src/application/ports/journal/RemoteSubmissions.js"
+import type {
+  Acceptance,
+  DeploymentIntent,
+  FailedElement,
   LeaseRequest,
   NonceSpace,
   OpIntent,
-  OpSettlement,
-  SignedTransaction,
-  TransactionSettlement
-} from "../../../src/application/ports/Journal.js"
-import * as Address from "../../../src/domain/evm/Address.js"
-import * as Hex from "../../../src/domain/evm/Hex.js"
-import * as Uint from "../../../src/domain/evm/Uint.js"
+  OpSettlement
+} from "../../../src/application/ports/journal/Requests.js"
+import type { AccountId } from "../../../src/application/ports/Tenants.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Uint from "../../../src/domain/primitives/Uint.js"
 
 export const address = (n: number): Address.Address => Address.unsafe(`0x${n.toString(16).padStart(40, "0")}`)
 export const word = (n: number | bigint): Hex.Bytes32 => Hex.unsafe32(`0x${Uint.toWord(BigInt(n))}`)
@@ -104,7 +106,7 @@ export const access = (over: Partial<LaneAccess> = {}): LaneAccess => ({
 })
 
 /** Ops of these indexes given to somebody else's bundler. */
-export const handing = (requestId: string, indexes: ReadonlyArray<number>): HandingOver => ({
+export const handing = (requestId: string, indexes: ReadonlyArray<number>): RemoteSubmissionIntent => ({
   requestId,
   node: { rpc: access().rpc, trust: "caller" },
   since: 7n,
@@ -119,6 +121,7 @@ export const allocation = (
   ...lane,
   access: access(),
   chainNonce: 0n,
+  drainedTo: 0n,
   maxCost: 1n,
   balance: plenty,
   ops: (ops ?? []).map((index) => ({ requestId, index })),
@@ -142,6 +145,7 @@ export const signed = (nonce: bigint, over: Partial<SignedTransaction> = {}): Si
   maxFeePerGas: 30n * 10n ** 9n,
   maxPriorityFeePerGas: 10n ** 9n,
   addedCost: 0n,
+  drainedTo: 0n,
   ...over
 })
 

@@ -1,18 +1,20 @@
 import type {
-  Acceptance,
-  AcceptanceResult,
   AllocationRequest,
   AllocationResult,
+  SignedTransaction,
+  TransactionRecord,
+  TransactionSettlement
+} from "../../../src/application/ports/journal/Lanes.js"
+import type {
+  Acceptance,
+  AcceptanceResult,
   FailedElement,
   LeaseRequest,
   OpIntent,
   OpRecord,
-  OpSettlement,
-  SignedTransaction,
-  TransactionRecord,
-  TransactionSettlement
-} from "../../../src/application/ports/Journal.js"
-import type { Bytes32 } from "../../../src/domain/evm/Hex.js"
+  OpSettlement
+} from "../../../src/application/ports/journal/Requests.js"
+import type { Bytes32 } from "../../../src/domain/primitives/Hex.js"
 
 /** What the journal's docstrings say, over plain lists: slow, and obviously right. `"fails"` is a JournalError. */
 type Failing<A> = A | "fails"
@@ -69,6 +71,18 @@ export class Model {
   private final = (id: string) => this.requests.some((it) => it.id === id && it.outcome !== null)
   private known = (id: string) => this.requests.some((it) => it.id === id)
 
+  private nonceOf = (op: OpIntent) => `${this.place(op.space)} ${op.nonceKey} ${op.sequence}`
+  private signed = (op: Op) =>
+    this.nonces.some((it) => it.state !== "free" && it.state !== "allocated" && it.ops.includes(op))
+  private holds = (op: Op) =>
+    this.ops.some(
+      (it) =>
+        it.request === op.request &&
+        it.intent.index === op.intent.index &&
+        this.nonceOf(it.intent) === this.nonceOf(op.intent) &&
+        this.signed(it)
+    )
+
   lease(request: LeaseRequest, now: number): ReadonlyArray<bigint> | null {
     const place = this.place(request)
     const taken = [
@@ -94,13 +108,19 @@ export class Model {
     const { deployments, failed, funds, idempotency, ops, requestId } = acceptance
     if (this.final(requestId)) return "fails"
     if (failed.some((it) => ops.some((op) => op.index === it.index))) return "fails"
-    if (ops.some((op) => this.of(requestId, op.index) !== undefined)) return "fails"
+    const alive = ops.flatMap((op) => this.of(requestId, op.index) ?? [])
+    const replaces = (old: Op) =>
+      old.state === "accepted" &&
+      this.holds(old) &&
+      ops.some((op) => op.index === old.intent.index && this.nonceOf(op) === this.nonceOf(old.intent))
+    if (!alive.every(replaces)) return "fails"
+    const kept = this.kept().filter((op) => !alive.includes(op))
     if (new Set(ops.map((op) => op.index)).size < ops.length) return "fails"
     const owner = this.requests.find((it) => it.key !== null && it.key === idempotency?.key)
     if (!this.known(requestId) && owner !== undefined) return { _tag: "known", requestId: owner.id }
-    const nonce = (op: OpIntent) => `${this.place(op.space)} ${op.nonceKey} ${op.sequence}`
-    const taken = this.kept().map((op) => nonce(op.intent))
-    const hashes: Array<Bytes32 | null> = this.kept().map((op) => op.hash)
+    const nonce = this.nonceOf
+    const taken = kept.map((op) => nonce(op.intent))
+    const hashes: Array<Bytes32 | null> = kept.map((op) => op.hash)
     const unowned = ops.filter((op) => {
       if (taken.includes(nonce(op))) return true
       taken.push(nonce(op))
@@ -112,7 +132,7 @@ export class Model {
     }
     if (unowned[0] !== undefined) return { _tag: "nonceTaken", index: unowned[0].index }
     for (const [at, { index, space }] of ops.entries()) {
-      const held = this.live().filter((op) => op.intent.space.wallet === space.wallet)
+      const held = kept.filter((op) => this.live().includes(op) && op.intent.space.wallet === space.wallet)
       const others = sum(held.filter((op) => op.request !== requestId).map((op) => op.intent.reserve))
       const own = sum(held.filter((op) => op.request === requestId).map((op) => op.intent.reserve))
       const fresh = sum(
@@ -151,6 +171,7 @@ export class Model {
     if (request !== undefined)
       request.failed = request.failed.filter((it) => ops.every((op) => op.index !== it.index))
     this.refuse(requestId, failed)
+    for (const op of alive) op.state = "abandoned"
     for (const intent of ops) {
       this.ops.push({
         request: requestId,
@@ -195,10 +216,11 @@ export class Model {
     }
   }
 
-  abandon(requestId: string, indexes: ReadonlyArray<number>): Failing<void> {
+  abandon(requestId: string, indexes: ReadonlyArray<number>, keepSigned: boolean): Failing<void> {
     const ops = indexes.flatMap((index) => this.of(requestId, index) ?? [])
     if (ops.some((op) => op.state !== "accepted")) return "fails"
-    for (const op of ops) op.state = "abandoned"
+    const over = ops.filter((op) => !keepSigned || !this.holds(op))
+    for (const op of over) op.state = "abandoned"
   }
 
   identify(requestId: string, index: number, hash: Bytes32): Failing<void> {
@@ -210,13 +232,13 @@ export class Model {
     op.hash = hash
   }
 
-  handOver(requestId: string, indexes: ReadonlyArray<number>): Failing<void> {
+  submitRemotely(requestId: string, indexes: ReadonlyArray<number>): Failing<void> {
     const ops = indexes.map((index) => this.of(requestId, index))
     if (ops.some((op) => !op?.hash || op.state === "settled" || this.carried(op))) return "fails"
     for (const op of ops) if (op?.state === "accepted") Object.assign(op, { state: "sent", handed: true })
   }
 
-  takeBack(requestId: string, indexes: ReadonlyArray<number>): void {
+  revokeRemote(requestId: string, indexes: ReadonlyArray<number>): void {
     for (const op of indexes.map((index) => this.of(requestId, index)))
       if (op?.state === "sent" && !this.carried(op)) Object.assign(op, { state: "accepted", handed: false })
   }
@@ -232,7 +254,7 @@ export class Model {
       (op) => op.hash !== null && hashes.includes(op.hash) && op.intent.space.authority === authority
     )
 
-  land(authority: string, outcomes: ReadonlyArray<OpSettlement>): ReadonlyArray<string> {
+  recordInclusions(authority: string, outcomes: ReadonlyArray<OpSettlement>): ReadonlyArray<string> {
     const ops = this.named(
       authority,
       outcomes.map((it) => it.userOpHash)
@@ -241,7 +263,7 @@ export class Model {
     return [...new Set(ops.map((op) => op.request))].sort()
   }
 
-  unland(authority: string, hashes: ReadonlyArray<Bytes32>): ReadonlyArray<string> {
+  revertInclusions(authority: string, hashes: ReadonlyArray<Bytes32>): ReadonlyArray<string> {
     const ops = this.named(authority, hashes).filter((op) => op.handed)
     for (const op of ops.filter((it) => it.state === "settled"))
       Object.assign(op, { state: "sent", tx: null, success: null })
@@ -250,12 +272,12 @@ export class Model {
     return concerned
   }
 
-  finaliseLanded(authority: string, hashes: ReadonlyArray<Bytes32>): void {
+  finaliseInclusions(authority: string, hashes: ReadonlyArray<Bytes32>): void {
     for (const op of this.named(authority, hashes)) if (op.state === "settled") op.handed = false
   }
 
   /** Hash and landing of every op that is to be watched. */
-  handedOver(): ReadonlyArray<readonly [Bytes32 | null, Bytes32 | null]> {
+  remoteSubmissions(): ReadonlyArray<readonly [Bytes32 | null, Bytes32 | null]> {
     return this.ops.filter((op) => op.handed).map((op) => [op.hash, op.tx])
   }
 
@@ -269,13 +291,25 @@ export class Model {
     !this.final(id) &&
     !this.nonces.some((it) => it.direct === id && (this.isOpen(it) || it.state === "settled"))
 
+  private route = ({ direct, ops }: Pick<Nonce, "direct" | "ops">) =>
+    ops[0]?.intent.space.entryPoint ?? (direct === null ? null : "direct")
+
+  /** Whether a signed transaction of the lane has another route. */
+  private blocked(signer: string, it: Pick<Nonce, "direct" | "ops">, drainedTo: bigint): boolean {
+    const signed = this.lane(signer).filter((other) => other.state === "signed" && other.nonce >= drainedTo)
+    const routes = [it, ...signed].map(this.route).filter((route) => route !== null)
+    return this.route(it) !== null && new Set(routes).size > 1
+  }
+
   allocate(request: AllocationRequest): Failing<AllocationResult> {
     const { direct, signer } = request
     const ops = request.ops.flatMap((ref) => this.of(ref.requestId, ref.index) ?? [])
     if (new Set(ops).size < request.ops.length) return "fails"
     if (ops.some((op) => op.state !== "accepted" || op.intent.space.authority !== signer)) return "fails"
     if (direct !== null && (ops.length > 0 || !this.mayOwn(direct))) return "fails"
+    if (new Set(ops.map((op) => op.intent.space.entryPoint)).size > 1) return "fails"
     const lane = this.lane(signer)
+    if (this.blocked(signer, { direct, ops }, request.drainedTo)) return { _tag: "otherRoute" }
     const reserved = sum(lane.filter((it) => it.state === "signed").map((it) => it.cost))
     if (reserved + request.maxCost > request.balance) return { _tag: "insufficientFunds", reserved }
     let nonce = request.chainNonce
@@ -314,6 +348,7 @@ export class Model {
       if (row.ops.some((op) => op.hash === null || op.state === "abandoned" || op.state === "sent"))
         return "fails"
       if (row.direct !== null && !this.mayOwn(row.direct)) return "fails"
+      if (this.blocked(signed.signer, row, signed.drainedTo)) return "fails"
       row.signedAs = ++this.signatures
     }
     row.state = "signed"
@@ -367,7 +402,7 @@ export class Model {
     return this.concerned(row)
   }
 
-  strand(signer: string, nonce: bigint): Failing<ReadonlyArray<string>> {
+  recordExternalUse(signer: string, nonce: bigint): Failing<ReadonlyArray<string>> {
     const row = this.nonce(signer, nonce)
     if (row?.state !== "signed" && row?.state !== "foreign") return "fails"
     if (row.state === "signed") this.letGo(row)
@@ -394,6 +429,7 @@ export class Model {
         ops: [...latest.entries()]
           .sort(([a], [b]) => a - b)
           .map(([index, { hash, state, success, tx }]) => ({ index, hash, state, success, tx })),
+        signed: this.ops.filter((op) => op.request === id && this.signed(op)).map((op) => op.hash),
         txHashes: own.map((tx) => tx.mined?.txHash ?? tx.versions.at(-1))
       }
     })
@@ -413,6 +449,8 @@ export class Model {
     return this.kept().map(({ hash, intent, request, state }) => ({
       request,
       index: intent.index,
+      intent,
+      entryPoint: intent.space.entryPoint,
       hash,
       state
     }))

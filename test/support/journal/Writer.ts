@@ -1,6 +1,6 @@
 import { writeSync } from "node:fs"
 import * as Effect from "effect/Effect"
-import { Journal } from "../../../src/application/ports/Journal.js"
+import { Journal } from "../../../src/application/ports/journal/Journal.js"
 import { at } from "./Layers.js"
 import * as Make from "./Make.js"
 

@@ -2,7 +2,7 @@ import { expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { KeyProvider, KeyProviderError } from "../../../src/application/ports/KeyProvider.js"
-import * as Hex from "../../../src/domain/evm/Hex.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import type * as Server from "./Server.js"
 
 export const digest = Hex.unsafe32(`0x${"5a".repeat(32)}`)

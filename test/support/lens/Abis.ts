@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { AbiCoder, Interface, toBeHex } from "ethers"
-import type { Version } from "../../../src/domain/op/EntryPoint.js"
-import type { Probe } from "../../../src/domain/op/GasLens.js"
-import type { UserOperation } from "../../../src/domain/op/UserOperation.js"
+import type { Version } from "../../../src/domain/erc4337/EntryPoint.js"
+import type { Probe } from "../../../src/domain/erc4337/gas/GasLens.js"
+import type { UserOperation } from "../../../src/domain/erc4337/UserOperation.js"
 import { artifact } from "../../../src/hosts/cli/deploy/Artifacts.js"
 
 const coder = AbiCoder.defaultAbiCoder()

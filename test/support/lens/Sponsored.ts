@@ -1,9 +1,9 @@
-import * as Address from "../../../src/domain/evm/Address.js"
-import * as Hex from "../../../src/domain/evm/Hex.js"
-import type { Version } from "../../../src/domain/op/EntryPoint.js"
-import * as PaymasterData from "../../../src/domain/op/PaymasterData.js"
-import * as Sponsorship from "../../../src/domain/op/Sponsorship.js"
-import { hash } from "../../../src/domain/op/UserOperation.js"
+import type { Version } from "../../../src/domain/erc4337/EntryPoint.js"
+import * as PaymasterData from "../../../src/domain/erc4337/paymaster/PaymasterData.js"
+import * as Sponsorship from "../../../src/domain/erc4337/paymaster/Sponsorship.js"
+import { hash } from "../../../src/domain/erc4337/UserOperation.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import type { Op, World } from "./World.js"
 
 /** Far away. */
@@ -21,10 +21,20 @@ export const sponsor = (world: World): Payer => {
   const paymaster = Address.unsafe(world.suite.paymaster)
   return {
     data: (version, limits) =>
-      Sponsorship.paymasterData(version, { paymaster, limits, validUntil: until, validAfter: 0 }),
+      Sponsorship.paymasterData(version, {
+        paymaster,
+        limits,
+        validUntil: until,
+        validAfter: 0,
+        unbound: false
+      }),
     seal: (version, op) => {
       const userOpHash = hash(version, world.entryPoint(version), 31337n, op)
-      const digest = Sponsorship.digest({ chainId: 31337n, paymaster }, userOpHash)
+      const digest = Sponsorship.digest(
+        { chainId: 31337n, paymaster },
+        userOpHash,
+        Address.unsafe(world.submitter.address)
+      )
       return Hex.unsafe(world.sponsor.signingKey.sign(digest).serialized)
     }
   }

@@ -1,7 +1,7 @@
 import { AbiCoder, concat, id, keccak256, Wallet } from "ethers"
-import * as Address from "../../../src/domain/evm/Address.js"
-import * as Hex from "../../../src/domain/evm/Hex.js"
-import type { Version } from "../../../src/domain/op/EntryPoint.js"
+import type { Version } from "../../../src/domain/erc4337/EntryPoint.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { factoryAbi, walletAbi } from "./Abis.js"
 import { dummyEcdsa, type Op, type World } from "./World.js"
 
@@ -30,7 +30,8 @@ const deployTypes = {
     { name: "custody", type: "uint256" },
     { name: "legacy", type: "bool" },
     { name: "configHash", type: "bytes32" },
-    { name: "deadline", type: "uint48" }
+    { name: "deadline", type: "uint48" },
+    { name: "bundler", type: "address" }
   ]
 }
 
@@ -59,7 +60,8 @@ export const walletOf = async (
       custody: config.custody,
       legacy: false,
       configHash: keccak256(coder.encode([configType], [config])),
-      deadline
+      deadline,
+      bundler: world.submitter.address
     }
   )
   const creation = factoryAbi.encodeFunctionData("createWallet", [

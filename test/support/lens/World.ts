@@ -9,18 +9,19 @@ import {
   toBeHex,
   Wallet
 } from "ethers"
-import * as Address from "../../../src/domain/evm/Address.js"
-import * as Hex from "../../../src/domain/evm/Hex.js"
-import type { Version } from "../../../src/domain/op/EntryPoint.js"
-import * as Gas from "../../../src/domain/op/Gas.js"
-import * as GasLens from "../../../src/domain/op/GasLens.js"
-import * as PaymasterData from "../../../src/domain/op/PaymasterData.js"
-import * as Proof from "../../../src/domain/op/Proof.js"
-import { hash, type UserOperation } from "../../../src/domain/op/UserOperation.js"
-import { type Anvil, startAnvil } from "../../../src/hosts/cli/Anvil.js"
+import type { Version } from "../../../src/domain/erc4337/EntryPoint.js"
+import * as Gas from "../../../src/domain/erc4337/gas/Gas.js"
+import * as GasLens from "../../../src/domain/erc4337/gas/GasLens.js"
+import * as LensOverrides from "../../../src/domain/erc4337/gas/LensOverrides.js"
+import * as PaymasterData from "../../../src/domain/erc4337/paymaster/PaymasterData.js"
+import { hash, type UserOperation } from "../../../src/domain/erc4337/UserOperation.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Proof from "../../../src/domain/signature/Proof.js"
 import { initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { deployEntryPoints, entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { deploySuite, type Suite } from "../../../src/hosts/cli/deploy/Suite.js"
+import { type Anvil, startAnvil } from "../../../tools/Anvil.js"
 import { mined } from "../suite/Receipt.js"
 import { npmInterface, tokenAbi, toTuple } from "./Abis.js"
 
@@ -260,12 +261,15 @@ export class World {
   async look(
     version: Version,
     request: Omit<GasLens.Request, "entryPoint">,
-    options: { readonly gas?: bigint; readonly extra?: Parameters<typeof GasLens.overrides>[0]["extra"] } = {}
+    options: {
+      readonly gas?: bigint
+      readonly extra?: Parameters<typeof LensOverrides.overrides>[0]["extra"]
+    } = {}
   ): Promise<GasLens.Report> {
     const entryPoint = this.entryPoint(version)
     const data = Either.getOrThrow(GasLens.encodeCall({ entryPoint, ...request }))
     const entryPointCode = Hex.unsafe(await this.provider.getCode(entryPoint))
-    const override = GasLens.overrides({
+    const override = LensOverrides.overrides({
       entryPoint,
       entryPointCode,
       ...(options.extra !== undefined && { extra: options.extra })
@@ -308,9 +312,10 @@ export class World {
   async measure(
     version: Version,
     ops: ReadonlyArray<Op>,
-    given: Given = {}
+    given: Given = {},
+    declared = false
   ): Promise<ReadonlyArray<GasLens.Measure>> {
     const probes = await Promise.all(ops.map((op) => this.probe(version, op, given)))
-    return (await this.look(version, { probes, wallets: [] })).measures
+    return (await this.look(version, { probes, wallets: [], declared })).measures
   }
 }

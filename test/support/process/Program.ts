@@ -1,5 +1,4 @@
 import { type ChildProcess, spawn } from "node:child_process"
-import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 
 export const root = fileURLToPath(new URL("../../..", import.meta.url))
@@ -14,8 +13,6 @@ export interface Program {
   readonly says: (text: string) => Promise<number>
   /** Resolves with the exit code, or the signal's name. */
   readonly ended: Promise<number | string>
-  /** Resident set size, MiB. */
-  readonly residentMiB: () => number
 }
 
 export interface Options {
@@ -63,9 +60,7 @@ export const run = (args: ReadonlyArray<string>, options: Options = {}): Program
         look()
         ended.then((code) => reject(new Error(`ended with ${code}: ${text.stdout}${text.stderr}`)))
       }),
-    ended,
-    residentMiB: () =>
-      Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1]) / 1_024
+    ended
   }
 }
 

@@ -1,13 +1,13 @@
 import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
 import * as PrivateKeys from "../../../src/adapters/private-key/KeyProvider.js"
-import * as KeyRing from "../../../src/application/signing/KeyRing.js"
+import * as KeyRing from "../../../src/application/keys/KeyRing.js"
 import {
   type Registry,
   type SignerRecord,
   type SystemRole,
   systemRoles
-} from "../../../src/application/signing/KeyRingRegistry.js"
+} from "../../../src/application/keys/KeyRingRegistry.js"
 
 export interface Keys {
   readonly signers: ReadonlyArray<

@@ -1,15 +1,15 @@
 import * as Effect from "effect/Effect"
 import { SigningKey } from "ethers"
-import type { AccountId } from "../../../src/application/ports/Accounts.js"
+import * as KeyRing from "../../../src/application/keys/KeyRing.js"
+import type { RingKeyLimits } from "../../../src/application/keys/RingKeyLimits.js"
 import {
   type KeyProvider,
   KeyProviderError,
   type RawSignature
 } from "../../../src/application/ports/KeyProvider.js"
 import type { Signer } from "../../../src/application/ports/Signers.js"
-import * as KeyRing from "../../../src/application/signing/KeyRing.js"
-import type { RingKeyLimits } from "../../../src/application/signing/RingKeyLimits.js"
-import type { Bytes32 } from "../../../src/domain/evm/Hex.js"
+import type { AccountId } from "../../../src/application/ports/Tenants.js"
+import type { Bytes32 } from "../../../src/domain/primitives/Hex.js"
 
 type Signatures = Effect.Effect<ReadonlyArray<RawSignature>, KeyProviderError>
 

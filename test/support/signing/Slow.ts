@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type { KeyProvider } from "../../../src/application/ports/KeyProvider.js"
-import * as Hex from "../../../src/domain/evm/Hex.js"
-import * as Secp256k1 from "../../../src/domain/evm/Secp256k1.js"
+import * as Secp256k1 from "../../../src/domain/crypto/Secp256k1.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 
 export interface Slow extends KeyProvider {
   /** Calls so far, and the most that were under way at once. */

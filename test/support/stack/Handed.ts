@@ -1,10 +1,10 @@
 import * as Either from "effect/Either"
-import * as EstimateGas from "../../../src/application/operation/EstimateGas.js"
-import * as ExecuteEncoded from "../../../src/application/operation/ExecuteEncoded.js"
-import type { Operation } from "../../../src/application/operation/Operation.js"
-import * as Hex from "../../../src/domain/evm/Hex.js"
-import * as EntryPoint from "../../../src/domain/op/EntryPoint.js"
-import * as UserOperation from "../../../src/domain/op/UserOperation.js"
+import type { Operation } from "../../../src/application/intake/ops/Operation.js"
+import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
+import * as ExecuteEncoded from "../../../src/application/usecases/operations/ExecuteEncoded.js"
+import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
+import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { Address, type Stack } from "./Stack.js"
 
 /** An op that was handed out, with all that is needed to change it. */

@@ -1,10 +1,11 @@
 import * as Effect from "effect/Effect"
 import { expect } from "vitest"
-import type { Caller } from "../../../src/application/Caller.js"
-import * as ExecuteOperations from "../../../src/application/operation/ExecuteOperations.js"
-import type { Operation } from "../../../src/application/operation/Operation.js"
-import { Journal, type TransactionRecord } from "../../../src/application/ports/Journal.js"
-import * as Address from "../../../src/domain/evm/Address.js"
+import type { Operation } from "../../../src/application/intake/ops/Operation.js"
+import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import type { TransactionRecord } from "../../../src/application/ports/journal/Lanes.js"
+import type { Caller } from "../../../src/application/request/Caller.js"
+import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
 import type { Stack } from "./Stack.js"
 
 export type Runtime = ReturnType<Stack["begin"]>

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import type { ChainClient } from "../../../src/application/ports/ChainRpc.js"
+import type { ChainClient } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { LifeOptions } from "./Stack.js"
 
 /** At the `nth` call of a method of the journal: before it, or when its effect is durable. */

@@ -1,8 +1,8 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { Contract } from "ethers"
-import * as Sponsorships from "../../../src/application/engine/Sponsorships.js"
-import type { Operation } from "../../../src/application/operation/Operation.js"
+import type { Operation } from "../../../src/application/intake/ops/Operation.js"
+import * as Sponsorships from "../../../src/application/pay/Sponsorships.js"
 import { Budgets, type Figures } from "../../../src/application/ports/Budgets.js"
 import { Address, account, type Stack } from "./Stack.js"
 

@@ -1,5 +1,4 @@
 import { Contract, ContractFactory, HDNodeWallet, JsonRpcProvider, Mnemonic } from "ethers"
-import { startAnvil } from "../../../src/hosts/cli/Anvil.js"
 import { artifact } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import {
   deployEntryPoints,
@@ -7,6 +6,7 @@ import {
   entryPoints
 } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { deploySuite, type Suite } from "../../../src/hosts/cli/deploy/Suite.js"
+import { startAnvil } from "../../../tools/Anvil.js"
 
 const mnemonic = Mnemonic.fromPhrase("test test test test test test test test test test test junk")
 

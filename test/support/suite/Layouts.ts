@@ -40,6 +40,8 @@ export interface Deploy {
   readonly legacy: boolean
   readonly configHash: string
   readonly deadline: number
+  /** The EOA whose transaction may use the authorisation; the zero address: any. */
+  readonly bundler: string
 }
 
 const coder = AbiCoder.defaultAbiCoder()
@@ -73,11 +75,16 @@ export const deployDigest = (chainId: bigint, factory: string, deploy: Deploy): 
         { name: "custody", type: "uint256" },
         { name: "legacy", type: "bool" },
         { name: "configHash", type: "bytes32" },
-        { name: "deadline", type: "uint48" }
+        { name: "deadline", type: "uint48" },
+        { name: "bundler", type: "address" }
       ]
     },
     { ...deploy }
   )
+
+/** The deployer's signature as `createWallet` takes it. */
+export const authorizationOf = (signature: string, bundler: string): string =>
+  bundler === zeroAddress ? concat([signature, "0x01"]) : signature
 
 export const signingHash = (userOpHash: string, conditions: Conditions): string =>
   conditions.validUntil === 0 && conditions.validAfter === 0 && conditions.bundler === zeroAddress
@@ -114,19 +121,40 @@ export interface SponsorTerms {
   readonly validAfter: number
   /** Null on v0.6, which has none. */
   readonly limits: { readonly verificationGasLimit: bigint; readonly postOpGasLimit: bigint } | null
+  /** No submitter is named. */
+  readonly unbound: boolean
 }
 
-export const sponsorshipData = ({ limits, paymaster, validAfter, validUntil }: SponsorTerms): string =>
-  limits === null
-    ? solidityPacked(["address", "uint48", "uint48"], [paymaster, validUntil, validAfter])
-    : solidityPacked(
-        ["address", "uint128", "uint128", "uint48", "uint48"],
-        [paymaster, limits.verificationGasLimit, limits.postOpGasLimit, validUntil, validAfter]
-      )
+export const sponsorshipData = ({
+  limits,
+  paymaster,
+  unbound,
+  validAfter,
+  validUntil
+}: SponsorTerms): string =>
+  concat([
+    limits === null
+      ? solidityPacked(["address", "uint48", "uint48"], [paymaster, validUntil, validAfter])
+      : solidityPacked(
+          ["address", "uint128", "uint128", "uint48", "uint48"],
+          [paymaster, limits.verificationGasLimit, limits.postOpGasLimit, validUntil, validAfter]
+        ),
+    unbound ? "0x01" : "0x"
+  ])
 
-export const sponsorshipDigest = (chainId: bigint, paymaster: string, userOpHash: string): string =>
+export const sponsorshipDigest = (
+  chainId: bigint,
+  paymaster: string,
+  userOpHash: string,
+  bundler: string
+): string =>
   TypedDataEncoder.hash(
     { name: "castellan", version: "1", chainId, verifyingContract: paymaster },
-    { Sponsorship: [{ name: "userOpHash", type: "bytes32" }] },
-    { userOpHash }
+    {
+      Sponsorship: [
+        { name: "userOpHash", type: "bytes32" },
+        { name: "bundler", type: "address" }
+      ]
+    },
+    { userOpHash, bundler }
   )

@@ -12,6 +12,7 @@ import { type EntryPointVersion, entryPoints } from "../../../src/hosts/cli/depl
 import { at, type Chain } from "./Chain.js"
 import { ecdsa } from "./Keys.js"
 import {
+  authorizationOf,
   type Conditions,
   type Config,
   configHash,
@@ -84,7 +85,7 @@ export const signOp = async (
   return { ...op, signature: opSignature(conditions, prove(hash)) }
 }
 
-/** The deployer's authorisation of this wallet, valid for ten minutes of chain time unless said otherwise. */
+/** The deployer's authorisation of this wallet: for the chain's bundler, and ten minutes of chain time, unless said otherwise. */
 export const authorize = async (
   chain: Chain,
   salt: string,
@@ -95,8 +96,10 @@ export const authorize = async (
     readonly by?: BaseWallet
     readonly chainId?: bigint
     readonly factory?: string
+    readonly bundler?: string
   } = {}
 ) => {
+  const bundler = options.bundler ?? chain.bundler.address
   const deadline = options.deadline ?? (await chain.now()) + 600
   const legacy = options.legacy ?? false
   const digest = deployDigest(options.chainId ?? chain.chainId, options.factory ?? chain.suite.factory, {
@@ -104,9 +107,11 @@ export const authorize = async (
     custody: config.custody,
     legacy,
     configHash: configHash(config),
-    deadline
+    deadline,
+    bundler
   })
-  return { deadline, legacy, authorization: ecdsa(digest, options.by ?? chain.deployer) }
+  const signature = ecdsa(digest, options.by ?? chain.deployer)
+  return { deadline, legacy, authorization: authorizationOf(signature, bundler) }
 }
 
 /** factory ++ createWallet calldata. */
@@ -236,12 +241,26 @@ export const createWallet = async (
   return at("Wallet", op.sender, chain)
 }
 
-export const nonceOf = (
+/** How many configurations the wallet had before the one in force: the top 64 bits of its nonces. */
+export const epochOf = async (chain: Chain, wallet: string): Promise<bigint> =>
+  (await chain.provider.getCode(wallet)) === "0x"
+    ? 0n
+    : (await configurationOf(at("Wallet", wallet, chain))).configNonce - 1n
+
+/** The wallet's next nonce of this key (128 bits), under the configuration in force unless another epoch is named. */
+export const nonceOf = async (
   chain: Chain,
   version: EntryPointVersion,
   wallet: string,
-  key = 0n
-): Promise<bigint> => chain.entryPoint(version).getFunction("getNonce").staticCall(wallet, key)
+  key = 0n,
+  epoch?: bigint
+): Promise<bigint> => {
+  const high = epoch ?? (await epochOf(chain, wallet))
+  return chain
+    .entryPoint(version)
+    .getFunction("getNonce")
+    .staticCall(wallet, (high << 128n) | key)
+}
 
 /** Calldata of the wallet's `execute`. */
 export const execute = (target: string, data = "0x", value = 0n): string =>

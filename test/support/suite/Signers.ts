@@ -1,6 +1,6 @@
-import type * as Address from "../../../src/domain/evm/Address.js"
-import type * as Hex from "../../../src/domain/evm/Hex.js"
-import * as Proof from "../../../src/domain/op/Proof.js"
+import type * as Address from "../../../src/domain/primitives/Address.js"
+import type * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Proof from "../../../src/domain/signature/Proof.js"
 
 /** For every signature of a proof, in order, who would have signed the hash itself and who its EIP-191 form. */
 export const ecdsaSigners = (

@@ -5,7 +5,7 @@ import { ecdsa } from "./Keys.js"
 import { type SponsorTerms, sponsorshipData, sponsorshipDigest } from "./Layouts.js"
 import { hashOf, type Op } from "./Ops.js"
 
-/** The terms of the suite's paymaster: without bounds, and with enough gas, unless said otherwise. */
+/** The terms of the suite's paymaster: without a window, and with enough gas, unless said otherwise. */
 export const termsOf = (
   chain: Chain,
   version: EntryPointVersion,
@@ -15,6 +15,7 @@ export const termsOf = (
   validUntil: 0,
   validAfter: 0,
   limits: version === "v0.6" ? null : { verificationGasLimit: 60_000n, postOpGasLimit: 0n },
+  unbound: false,
   ...terms
 })
 
@@ -26,19 +27,20 @@ export const withPaymaster = (
   terms: Partial<SponsorTerms> = {}
 ): Op => ({ ...op, paymasterAndData: sponsorshipData(termsOf(chain, version, terms)) })
 
-/** The sponsor's 65 bytes for this op. */
+/** The sponsor's 65 bytes for this op, for the chain's bundler unless said otherwise. */
 export const sponsorship = async (
   chain: Chain,
   version: EntryPointVersion,
   op: Op,
   by: BaseWallet = chain.sponsor,
-  domain: { readonly chainId?: bigint; readonly paymaster?: string } = {}
+  domain: { readonly chainId?: bigint; readonly paymaster?: string; readonly bundler?: string } = {}
 ): Promise<string> =>
   ecdsa(
     sponsorshipDigest(
       domain.chainId ?? chain.chainId,
       domain.paymaster ?? chain.suite.paymaster,
-      await hashOf(chain, version, op)
+      await hashOf(chain, version, op),
+      domain.bundler ?? chain.bundler.address
     ),
     by
   )

@@ -6,6 +6,7 @@ import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { devKey } from "./Chain.js"
 import { assertion, configOf, ecdsa, indexIn, passkeyFrom, passkeyProof, personal } from "./Keys.js"
 import {
+  authorizationOf,
   configHash,
   configType,
   create2Salt,
@@ -51,6 +52,29 @@ const configs = [
 ]
 
 write(
+  "nonce",
+  "nonce = epoch (64 bits) ++ key (128) ++ sequence (64), where epoch = configNonce - 1; the EntryPoint's key is the first 192 bits",
+  [1n, 2n, 3n, 2n ** 64n - 1n].flatMap((configNonce) =>
+    [
+      [0n, 0n],
+      [0n, 1n],
+      [7n, 5n],
+      [2n ** 128n - 1n, 2n ** 64n - 1n]
+    ].map(([key = 0n, sequence = 0n]) => {
+      const epoch = configNonce - 1n
+      return {
+        configNonce: String(configNonce),
+        epoch: String(epoch),
+        key: String(key),
+        sequence: String(sequence),
+        entryPointKey: String((epoch << 128n) | key),
+        nonce: `0x${((epoch << 192n) | (key << 64n) | sequence).toString(16).padStart(64, "0")}`
+      }
+    })
+  )
+)
+
+write(
   "configHash",
   "configHash = keccak256(abi.encode(config))",
   configs.map((config) => ({
@@ -90,18 +114,20 @@ write(
 
 write(
   "deployDigest",
-  "EIP-712 digest of Deploy in the domain (castellan, 1, chainId, factory), and the deployer's signature",
+  "EIP-712 digest of Deploy in the domain (castellan, 1, chainId, factory); authorization = the deployer's signature ++ [bundler is zero: 0x01]",
   configs.flatMap((config) =>
     [
-      { chainId: 137, legacy: false, deadline: 1_800_000_000 },
-      { chainId: 31337, legacy: true, deadline: 1_800_000_000 }
-    ].map(({ chainId, legacy, deadline }) => {
+      { chainId: 137, legacy: false, deadline: 1_800_000_000, bundler: b.address },
+      { chainId: 31337, legacy: true, deadline: 1_800_000_000, bundler: b.address },
+      { chainId: 31337, legacy: false, deadline: 1_800_000_000, bundler: unbound.bundler }
+    ].map(({ bundler, chainId, legacy, deadline }) => {
       const deploy = {
         saltHash: saltHash("order 4711"),
         custody: config.custody,
         legacy,
         configHash: configHash(config),
-        deadline
+        deadline,
+        bundler
       }
       const digest = deployDigest(BigInt(chainId), factory, deploy)
       return {
@@ -111,7 +137,7 @@ write(
         config,
         digest,
         deployer: a.address,
-        authorization: ecdsa(digest, a)
+        authorization: authorizationOf(ecdsa(digest, a), bundler)
       }
     })
   )
@@ -194,35 +220,44 @@ const paymaster = "0x0000000000000000000000000000000000059050"
 
 write(
   "sponsorship",
-  "paymasterAndData = paymaster ++ [v0.7, v0.8: verificationGasLimit (16) ++ postOpGasLimit (16)] ++ validUntil (6) ++ validAfter (6); digest = EIP-712 of Sponsorship in the domain (castellan, 1, chainId, paymaster); op.signature = the wallet's own ++ the sponsor's 65 bytes",
+  "paymasterAndData = paymaster ++ [v0.7, v0.8: verificationGasLimit (16) ++ postOpGasLimit (16)] ++ validUntil (6) ++ validAfter (6) ++ [unbound: 0x01]; digest = EIP-712 of Sponsorship(userOpHash, bundler) in the domain (castellan, 1, chainId, paymaster); op.signature = the wallet's own ++ the sponsor's 65 bytes",
   (["v0.6", "v0.7", "v0.8"] as const).flatMap((version) =>
     [
-      { chainId: 137, window: [1_800_000_000, 0] as const, gas: [40_000n, 0n] as const },
-      { chainId: 31337, window: [2 ** 48 - 1, 1] as const, gas: [2n ** 120n - 1n, 1n] as const }
-    ].map(({ chainId, gas, window }) => {
-      const limits = version === "v0.6" ? null : { verificationGasLimit: gas[0], postOpGasLimit: gas[1] }
-      const terms = { paymaster, validUntil: window[0], validAfter: window[1], limits }
-      const digest = sponsorshipDigest(BigInt(chainId), paymaster, hash)
-      const walletSignature = opSignature(unbound, ecdsa(hash, a))
-      const sponsorSignature = ecdsa(digest, b)
-      return {
-        version,
+      { chainId: 137, window: [1_800_000_000, 0], gas: [40_000n, 0n], bundler: c.address },
+      { chainId: 31337, window: [2 ** 48 - 1, 1], gas: [2n ** 120n - 1n, 1n], bundler: c.address },
+      { chainId: 31337, window: [1_800_000_000, 1], gas: [40_000n, 0n], bundler: unbound.bundler }
+    ].map(
+      ({
+        bundler,
         chainId,
-        terms: {
-          ...terms,
-          limits: limits && {
-            verificationGasLimit: limits.verificationGasLimit.toString(),
-            postOpGasLimit: limits.postOpGasLimit.toString()
-          }
-        },
-        paymasterAndData: sponsorshipData(terms),
-        userOpHash: hash,
-        digest,
-        sponsor: b.address,
-        sponsorSignature,
-        walletSignature,
-        signature: concat([walletSignature, sponsorSignature])
+        gas: [verificationGasLimit = 0n, postOpGasLimit = 0n],
+        window: [validUntil = 0, validAfter = 0]
+      }) => {
+        const limits = version === "v0.6" ? null : { verificationGasLimit, postOpGasLimit }
+        const terms = { paymaster, validUntil, validAfter, limits, unbound: bundler === unbound.bundler }
+        const digest = sponsorshipDigest(BigInt(chainId), paymaster, hash, bundler)
+        const walletSignature = opSignature(unbound, ecdsa(hash, a))
+        const sponsorSignature = ecdsa(digest, b)
+        return {
+          version,
+          chainId,
+          terms: {
+            ...terms,
+            limits: limits && {
+              verificationGasLimit: limits.verificationGasLimit.toString(),
+              postOpGasLimit: limits.postOpGasLimit.toString()
+            }
+          },
+          paymasterAndData: sponsorshipData(terms),
+          userOpHash: hash,
+          bundler,
+          digest,
+          sponsor: b.address,
+          sponsorSignature,
+          walletSignature,
+          signature: concat([walletSignature, sponsorSignature])
+        }
       }
-    })
+    )
   )
 )

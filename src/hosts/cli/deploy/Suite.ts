@@ -33,7 +33,7 @@ const canonical = [entryPoints["v0.6"], entryPoints["v0.7"], entryPoints["v0.8"]
 const codes = (keys: SuiteKeys) => {
   const validator = initCode("CustodyValidator")
   const implementation = initCode("Wallet", [...canonical, addressOf(validator, salt)])
-  const beacon = initCode("UpgradeableBeacon", [addressOf(implementation, salt), keys.beaconOwner])
+  const beacon = initCode("WalletBeacon", [addressOf(implementation, salt), keys.beaconOwner])
   const factory = initCode("WalletFactory", [
     addressOf(beacon, salt),
     keys.deployer,

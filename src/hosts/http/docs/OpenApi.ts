@@ -5,7 +5,7 @@ import * as Annotation from "@effect/platform/OpenApi"
 import * as Context from "effect/Context"
 import * as Option from "effect/Option"
 import * as AST from "effect/SchemaAST"
-import { catalogue } from "../../../application/Catalogue.js"
+import { catalogue } from "../../../application/request/Catalogue.js"
 import {
   Authentication,
   apiKeyHeader,
@@ -15,8 +15,8 @@ import {
   idempotencyHeader,
   RequiredScope,
   Unlimited
-} from "../Contract.js"
-import * as ErrorEnvelope from "../ErrorEnvelope.js"
+} from "../contract/EndpointAnnotations.js"
+import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { type JsonSchema, JsonSchemas } from "./JsonSchemas.js"
 
 export interface Reference {

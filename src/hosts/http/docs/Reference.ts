@@ -1,5 +1,5 @@
-import { catalogue, type Entry } from "../../../application/Catalogue.js"
-import * as ErrorEnvelope from "../ErrorEnvelope.js"
+import { catalogue, type Entry } from "../../../application/request/Catalogue.js"
+import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { type JsonSchema, root } from "./JsonSchemas.js"
 import type { Document, Operation, Parameter } from "./OpenApi.js"
 

@@ -1,0 +1,35 @@
+import { type ChildProcess, execFileSync } from "node:child_process"
+import { readdirSync, readFileSync } from "node:fs"
+
+/** What the kernel knows of a process: Linux only. */
+
+const ticksPerSecond = Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" }))
+
+/** CPU time of all its threads so far, user and system, milliseconds. In steps of 10 ms. */
+export const cpuMillis = (pid: number): number => {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8")
+  // The name in parentheses may have spaces.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
+  return ((Number(fields[11]) + Number(fields[12])) * 1_000) / ticksPerSecond
+}
+
+/** Resident memory, MB of 2^20 bytes. */
+export const residentMb = (pid: number): number =>
+  Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1_024
+
+export const threads = (pid: number): ReadonlyArray<number> => readdirSync(`/proc/${pid}/task`).map(Number)
+
+/** Ends exactly this process, and resolves when it has ended. */
+export const end = (child: ChildProcess, signal: NodeJS.Signals = "SIGKILL"): Promise<void> =>
+  new Promise((resolve) => {
+    if (child.exitCode !== null || child.signalCode !== null) return resolve()
+    child.once("exit", () => resolve())
+    child.kill(signal)
+  })
+
+/** When this process ends by itself or by Ctrl-C, the child ends with it. */
+export const tie = (child: ChildProcess): void => {
+  const orphan = () => void child.kill("SIGKILL")
+  process.once("exit", orphan)
+  child.once("exit", () => process.removeListener("exit", orphan))
+}

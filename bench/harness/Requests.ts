@@ -1,0 +1,52 @@
+import { ensure } from "./Claim.js"
+import * as Client from "./Client.js"
+import * as Processes from "./Processes.js"
+
+/** A server and its keys: castellan, or one of the peers. */
+export interface Server {
+  readonly pid: number
+  readonly keys: ReadonlyArray<string>
+  readonly client: Client.Client
+}
+
+export interface Kind {
+  /** What it may be answered with. */
+  readonly statuses: ReadonlyArray<number>
+  readonly body: string
+  /** Null: a key of the server. */
+  readonly key: string | null
+  /** Of a hundred answers this many may have another status: a window of the limits that begins anew. */
+  readonly others?: number
+}
+
+export interface Sample {
+  /** Requests for a second of CPU of the server's process. */
+  readonly perCpuSecond: number
+  readonly perSecond: number
+}
+
+const callers = 16
+
+/** The same request again and again by 16 callers, with the keys in turn; its status is checked. */
+export const measure = async (server: Server, millis: number, kind: Kind, most?: number): Promise<Sample> => {
+  const cpu = Processes.cpuMillis(server.pid)
+  const statuses = new Map<number, number>()
+  let unexpected = ""
+  const load = await Client.closedLoop(
+    { callers, millis, ...(most !== undefined && { most }) },
+    async (_, nth) => {
+      const key = kind.key ?? server.keys[nth % server.keys.length] ?? ""
+      const headers = { "content-type": "application/json", "x-api-key": key }
+      const { status, text } = await server.client.send("POST", "/getbundleraddress", headers, kind.body)
+      statuses.set(status, (statuses.get(status) ?? 0) + 1)
+      if (!kind.statuses.includes(status)) unexpected = text
+    }
+  )
+  const used = Processes.cpuMillis(server.pid) - cpu
+  const right = kind.statuses.reduce((sum, status) => sum + (statuses.get(status) ?? 0), 0)
+  ensure(
+    load.done > 0 && load.done - right <= (load.done * (kind.others ?? 0)) / 100 + (kind.others ?? 0),
+    `answers were not ${kind.statuses.join(" or ")}: ${[...statuses].map(([status, count]) => `${count} x ${status}`).join(", ")}: ${unexpected.slice(0, 500)}`
+  )
+  return { perCpuSecond: (load.done * 1_000) / used, perSecond: load.done / load.seconds }
+}

@@ -1,0 +1,43 @@
+import { writeFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import { threadId } from "node:worker_threads"
+
+/**
+ * Loaded before the service: counts what it asks of SQLite, in every thread, and writes the counts to
+ * `$CASTELLAN_BENCH_COUNTS-<thread>` ten times a second. The service itself is as it ships.
+ */
+const file = `${process.env.CASTELLAN_BENCH_COUNTS}-${threadId}`
+const Database = createRequire(process.env.CASTELLAN_BENCH_MAIN)("better-sqlite3")
+const counts = { reads: 0, writes: 0, commits: 0 }
+
+const count = (source) => {
+  const verb = /^\s*(\w+)/.exec(source)?.[1]?.toLowerCase()
+  if (verb === "commit") counts.commits += 1
+  else if (verb === "insert" || verb === "update" || verb === "delete" || verb === "replace")
+    counts.writes += 1
+  else if (verb === "select" || verb === "with") counts.reads += 1
+}
+
+const { exec, prepare } = Database.prototype
+Database.prototype.exec = function (source) {
+  count(source)
+  return exec.call(this, source)
+}
+Database.prototype.prepare = function (source) {
+  const statement = prepare.call(this, source)
+  for (const method of ["run", "get", "all", "iterate"]) {
+    const original = statement[method]
+    statement[method] = function (...args) {
+      count(source)
+      return original.apply(this, args)
+    }
+  }
+  return statement
+}
+
+let written = ""
+setInterval(() => {
+  const text = JSON.stringify(counts)
+  if (text !== written) writeFileSync(file, text)
+  written = text
+}, 100).unref()

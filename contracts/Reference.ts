@@ -1,0 +1,254 @@
+import { readFileSync } from "node:fs"
+import * as Solc from "./Solc.js"
+
+/** The page that is generated from the ABI and the comments (NatSpec) of what is deployed. */
+export const path = "docs/contracts-reference.md"
+
+const deployed = [
+  "WalletFactory",
+  "WalletProxy",
+  "WalletBeacon",
+  "Wallet",
+  "CustodyValidator",
+  "OperationLedger",
+  "SponsorPaymaster"
+]
+
+interface Parameter {
+  readonly name: string
+  readonly type: string
+  readonly indexed?: boolean
+  readonly components?: ReadonlyArray<Parameter>
+}
+
+interface Entry {
+  readonly type: string
+  readonly name?: string
+  readonly stateMutability?: string
+  readonly inputs?: ReadonlyArray<Parameter>
+  readonly outputs?: ReadonlyArray<Parameter>
+}
+
+interface Words {
+  readonly notice?: string
+  readonly details?: string
+  readonly params?: Readonly<Record<string, string>>
+  readonly returns?: Readonly<Record<string, string>>
+  readonly return?: string
+}
+
+interface Documents {
+  readonly notice?: string
+  readonly details?: string
+  readonly methods?: Readonly<Record<string, Words>>
+  readonly events?: Readonly<Record<string, Words>>
+  readonly errors?: Readonly<Record<string, ReadonlyArray<Words>>>
+  readonly stateVariables?: Readonly<Record<string, Words>>
+}
+
+interface Node {
+  readonly nodeType: string
+  readonly name?: string
+  readonly documentation?: { readonly text: string }
+  readonly members?: ReadonlyArray<{
+    readonly name: string
+    readonly typeDescriptions: { readonly typeString: string }
+  }>
+  readonly nodes?: ReadonlyArray<Node>
+}
+
+interface Output {
+  readonly errors?: ReadonlyArray<{ readonly severity: string; readonly formattedMessage: string }>
+  readonly sources: Readonly<Record<string, { readonly ast: Node }>>
+  readonly contracts: Readonly<
+    Record<
+      string,
+      Readonly<
+        Record<
+          string,
+          { readonly abi: ReadonlyArray<Entry>; readonly userdoc: Documents; readonly devdoc: Documents }
+        >
+      >
+    >
+  >
+}
+
+/** One thing of an ABI with its texts; an empty text is one that is missing. */
+interface Described {
+  readonly kind: string
+  readonly title: string
+  readonly text: string
+  readonly rows: ReadonlyArray<{
+    readonly role: string
+    readonly name: string
+    readonly type: string
+    readonly text: string
+  }>
+}
+
+interface Contract {
+  readonly name: string
+  readonly text: string
+  readonly parts: ReadonlyArray<Described>
+}
+
+/** Texts for what comes from OpenZeppelin without any, by signature: parameters and results in their order. */
+const inherited: Readonly<
+  Record<
+    string,
+    {
+      readonly text: string
+      readonly inputs?: ReadonlyArray<string>
+      readonly outputs?: ReadonlyArray<string>
+    }
+  >
+> = JSON.parse(readFileSync(new URL("inherited.json", import.meta.url), "utf8"))
+
+const canonical = ({ components, type }: Parameter): string =>
+  components === undefined ? type : `(${components.map(canonical).join(",")})${type.slice("tuple".length)}`
+
+const signatureOf = ({ inputs = [], name = "" }: Entry): string =>
+  `${name}(${inputs.map(canonical).join(",")})`
+
+const wordsOf = (entry: Entry, documents: Documents): Words => {
+  const signature = signatureOf(entry)
+  if (entry.type === "event") return documents.events?.[signature] ?? {}
+  if (entry.type === "error") return documents.errors?.[signature]?.[0] ?? {}
+  // A map: the key "constructor" of an object without one is a function of every object.
+  const methods = new Map(Object.entries(documents.methods ?? {}))
+  if (entry.type === "constructor") return methods.get("constructor") ?? {}
+  return { ...documents.stateVariables?.[entry.name ?? ""], ...methods.get(signature) }
+}
+
+const constructorText = "Runs once, at the deployment."
+
+const describe = (entry: Entry, user: Documents, dev: Documents): Described => {
+  const { inputs = [], name, outputs = [], stateMutability, type } = entry
+  const [notice, details] = [wordsOf(entry, user), wordsOf(entry, dev)]
+  const standard = inherited[signatureOf(entry)]
+  const own = [notice.notice, notice.notice === undefined ? undefined : details.details]
+  const text = own.filter((part) => part !== undefined).join(" ")
+  const kinds = [stateMutability === "nonpayable" ? undefined : stateMutability, type]
+  return {
+    kind: type,
+    title:
+      type === "receive"
+        ? "receive()"
+        : `${name ?? "constructor"}(${inputs.map((input) => `${canonical(input)}${input.name === "" ? "" : ` ${input.name}`}`).join(", ")})`,
+    text: `${text || (standard?.text ?? (type === "constructor" ? constructorText : ""))}${
+      type === "function" && kinds[0] !== undefined ? ` (${kinds[0]})` : ""
+    }`,
+    rows: [
+      ...inputs.map((input, index) => ({
+        role: input.indexed === true ? "indexed" : "takes",
+        name: input.name || `#${index + 1}`,
+        type: canonical(input),
+        text: details.params?.[input.name] ?? standard?.inputs?.[index] ?? ""
+      })),
+      ...outputs.map((output, index) => ({
+        role: "returns",
+        name: output.name || `#${index + 1}`,
+        type: canonical(output),
+        text:
+          details.returns?.[output.name || `_${index}`] ?? details.return ?? standard?.outputs?.[index] ?? ""
+      }))
+    ]
+  }
+}
+
+/** A struct's text and its members', from the comment in front of it. */
+const structs = (ast: Node): ReadonlyArray<Described> =>
+  (ast.nodes ?? []).flatMap((node) => {
+    if (node.nodeType !== "StructDefinition") return node.nodes === undefined ? [] : structs(node)
+    const [notice = "", ...tags] = (node.documentation?.text ?? "").split(/(?:^|\s)@(?=\w)/).filter(Boolean)
+    const clean = (text: string) => text.replaceAll(/\s+/g, " ").trim()
+    const params = new Map(
+      tags.flatMap((tag) => {
+        const [, name = "", text = ""] = /^param\s+(\S+)\s+([\s\S]*)$/.exec(tag) ?? []
+        return name === "" ? [] : [[name, clean(text)] as const]
+      })
+    )
+    return [
+      {
+        kind: "struct",
+        title: node.name ?? "",
+        text: clean(notice.replace(/^(notice|dev)\s/, "")),
+        rows: (node.members ?? []).map(({ name, typeDescriptions }) => ({
+          role: "has",
+          name,
+          type: typeDescriptions.typeString.replaceAll("struct ", ""),
+          text: params.get(name) ?? ""
+        }))
+      }
+    ]
+  })
+
+/** Structs that never leave the contracts: their comments tell of slots. */
+const inner = new Set(["Layout", "RecoveryLayout"])
+
+/** Everything that is deployed, with its texts. */
+export const contracts = (): ReadonlyArray<Contract> => {
+  const sources = deployed.map((name) => `src/${name}.sol`)
+  const outputSelection = { "*": { "": ["ast"], "*": ["abi", "devdoc", "userdoc"] } }
+  const output: Output = JSON.parse(Solc.solve(sources, { outputSelection }))
+  const failures = (output.errors ?? []).filter(({ severity }) => severity === "error")
+  if (failures.length > 0)
+    throw new Error(failures.map(({ formattedMessage }) => formattedMessage).join("\n"))
+  const described = deployed.map((name) => {
+    const contract = output.contracts[`src/${name}.sol`]?.[name]
+    if (contract === undefined) throw new Error(`solc returned nothing for ${name}`)
+    const { abi, devdoc, userdoc } = contract
+    return {
+      name,
+      text: userdoc.notice ?? "",
+      parts: abi.filter(({ type }) => type !== "fallback").map((entry) => describe(entry, userdoc, devdoc))
+    }
+  })
+  const shared = Object.entries(output.sources)
+    .filter(([name]) => name.startsWith("src/"))
+    .flatMap(([, { ast }]) => structs(ast))
+    .filter(({ title }) => !inner.has(title))
+  const text =
+    "What the functions take, and what is signed. Types are Solidity's, encoding is `abi.encode`'s."
+  return [...described, { name: "Structs", text, parts: shared }]
+}
+
+/** Names everything that has no text. */
+export const missing = (of: ReadonlyArray<Contract>): ReadonlyArray<string> =>
+  of.flatMap(({ name, parts, text }) => [
+    ...(text === "" ? [name] : []),
+    ...parts.flatMap((part) => [
+      ...(part.text.replace(/ \(\w+\)$/, "") === "" ? [`${name}: ${part.kind} ${part.title}`] : []),
+      ...part.rows
+        .filter((row) => row.text === "")
+        .map((row) => `${name}: ${part.kind} ${part.title}: ${row.role} ${row.name}`)
+    ])
+  ])
+
+const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll(/\{(\w+(?:-\w+)?)\}/g, "`$1`")
+
+const section = ({ kind, rows, text, title }: Described): string => {
+  const table = rows.map((row) => `| ${row.role} | \`${row.name}\` | \`${row.type}\` | ${cell(row.text)} |`)
+  const head = ["| | name | type | |", "|---|---|---|---|"]
+  return [
+    `### ${kind} \`${title}\``,
+    cell(text),
+    ...(table.length > 0 ? [[...head, ...table].join("\n")] : [])
+  ]
+    .filter(Boolean)
+    .join("\n\n")
+}
+
+const order = ["constructor", "receive", "function", "event", "error", "struct"]
+
+/** The page as it should be. */
+export const page = (of: ReadonlyArray<Contract> = contracts()): string =>
+  `${[
+    "# Reference of the contracts",
+    "Generated by `npm run contracts` from the comments in `contracts/src`; do not edit. [contracts.md](contracts.md) tells how the parts work together.",
+    ...of.flatMap(({ name, parts, text }) => [
+      `## ${name}`,
+      cell(text),
+      ...order.flatMap((kind) => parts.filter((part) => part.kind === kind)).map(section)
+    ])
+  ].join("\n\n")}\n`

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
+import {Frames} from "./Frames.sol";
+import {StateReader} from "./StateReader.sol";
+
+/// @notice A call of foreign code, and what it is to do.
+/// @param target whom it calls
+/// @param data its calldata
+/// @param used the gas that it is to use; 0 for any
+/// @param digest what it is to return; 0 for anything
+struct Task {
+    address target;
+    bytes data;
+    uint256 used;
+    bytes32 digest;
+}
+
+/// @notice What became of a call.
+/// @param starved there was too little gas to try it
+/// @param ok it succeeded
+/// @param used its gas, as its caller pays it
+/// @param limit the least gas found with which it does the same
+/// @param data its answer, cut to a bound
+struct Outcome {
+    bool starved;
+    bool ok;
+    uint256 used;
+    uint256 limit;
+    bytes data;
+}
+
+/// @title Calls foreign code with the least gas with which it does what it does with plenty
+/// @dev A call may need more than it uses: each nested call is given 63 of 64 parts of what there is (EIP-150), a
+/// transfer of value has to have 2,300 in hand, and code may ask for what is left. It may also do something else with
+/// less, and succeed. So every limit is tried on the very state on which the call will run, and holds when the call
+/// succeeds, returns the same and uses the same gas: code that takes another way uses another amount.
+abstract contract LimitSearch is StateReader {
+    /// @dev Gas to tell the outcome of an attempt.
+    uint256 private constant TELLING = 20_000;
+
+    /// @dev Limits tried between the bounds of a search.
+    uint256 private constant TRIALS = 16;
+
+    /// @dev True when the probes say the final limits: nothing is searched.
+    bool internal transient declared;
+
+    /// @notice Tries a task with `limit` gas. Only for the lens itself. Returns, and so keeps its effects, if they are
+    /// wanted and the call does as the task says; else reverts with what it did, or with nothing for want of gas.
+    function attempt(Task calldata task, uint256 limit, uint256 cap, bool keep) external internalOnly {
+        bytes memory data = task.data;
+        if (!Frames.affords(limit, TELLING)) Frames.revertWith("");
+        (bool ok, uint256 used,) = Frames.call(task.target, limit, data);
+        bytes memory answer = Frames.returned(Frames.DATA_CAP);
+        bytes32 digest = keccak256(answer);
+        if (keep && ok && _same(task.used, uint256(used)) && _same(uint256(task.digest), uint256(digest))) return;
+        if (answer.length > cap) {
+            assembly ("memory-safe") {
+                mstore(answer, cap)
+            }
+        }
+        Frames.revertWith(abi.encode(ok, used, digest, answer));
+    }
+
+    /// @dev Runs a call with the least gas at which it does what it does with `grant`; with `grant` itself when limits are
+    /// declared. Two executions when it needs little more than it uses, and at most TRIALS + 5.
+    function _runLeast(address target, uint256 grant, bytes memory data, uint256 cap)
+        internal
+        returns (Outcome memory seen)
+    {
+        if (declared) {
+            (seen.ok, seen.used,) = Frames.call(target, grant, data);
+            seen.limit = grant;
+            seen.data = Frames.returned(cap);
+            return seen;
+        }
+        Task memory task = Task(target, data, 0, 0);
+        (, bytes memory result) = address(this).call(abi.encodeCall(this.attempt, (task, grant, cap, false)));
+        if (result.length == 0) {
+            seen.starved = true;
+            return seen;
+        }
+        (seen.ok, seen.used, task.digest, seen.data) = abi.decode(result, (bool, uint256, bytes32, bytes));
+        seen.limit = seen.used;
+        if (!seen.ok) return seen;
+        task.used = seen.used;
+        seen.limit = Math.min(_little(seen.used), grant);
+        if (_keeps(task, seen.limit)) return seen;
+        seen.limit = _search(task, grant);
+        seen.starved = !_keeps(task, seen.limit);
+    }
+
+    /// @dev Enough for a call that calls others a few times, and sends no value.
+    function _little(uint256 used) private pure returns (uint256) {
+        return used + used / 64;
+    }
+
+    /// @dev The least limit, to one part in 64, above `_little`, which is known not to suffice. What depends on the limit
+    /// itself is no longer asked of the call.
+    function _search(Task memory task, uint256 grant) private returns (uint256 high) {
+        uint256 low = _little(task.used);
+        high = task.used + task.used / 8 + 5_000;
+        if (high >= grant || !_does(task, high)) {
+            low = Math.min(high, grant);
+            high = grant;
+            uint256 less = grant - grant / 16;
+            (bool ok, uint256 used, bytes32 digest) = _try(task, less);
+            if (ok) {
+                if (used != task.used) {
+                    task.used = 0;
+                    low = 2_000;
+                } else if (digest != task.digest) {
+                    low = used - used / 16;
+                }
+                if (digest != task.digest) task.digest = 0;
+                high = less;
+                low = Math.min(low, high);
+            }
+        }
+        for (uint256 i = 0; i < TRIALS && high - low > high / 64; i++) {
+            uint256 middle = Math.sqrt(low * high);
+            if (_does(task, middle)) high = middle;
+            else low = middle;
+        }
+    }
+
+    function _same(uint256 wanted, uint256 found) private pure returns (bool) {
+        return wanted == 0 || wanted == found;
+    }
+
+    /// @dev Whether the call does as the task says within `limit`; its effects are undone.
+    function _does(Task memory task, uint256 limit) private returns (bool) {
+        (bool ok, uint256 used, bytes32 digest) = _try(task, limit);
+        return ok && _same(task.used, used) && _same(uint256(task.digest), uint256(digest));
+    }
+
+    /// @dev What the call does within `limit`; not `ok` either when there is too little gas to try.
+    function _try(Task memory task, uint256 limit) private returns (bool ok, uint256 used, bytes32 digest) {
+        uint256 free = _free();
+        (, bytes memory result) = address(this).call(abi.encodeCall(this.attempt, (task, limit, 0, false)));
+        if (result.length != 0) (ok, used, digest) = abi.decode(result, (bool, uint256, bytes32));
+        _release(free);
+    }
+
+    /// @dev Runs the call within `limit`, and undoes it unless it does as the task says.
+    function _keeps(Task memory task, uint256 limit) private returns (bool kept) {
+        uint256 free = _free();
+        (kept,) = address(this).call(abi.encodeCall(this.attempt, (task, limit, 0, true)));
+        _release(free);
+    }
+
+    function _free() internal pure returns (uint256 free) {
+        assembly ("memory-safe") {
+            free := mload(0x40)
+        }
+    }
+
+    /// @dev Moves `data` down to `free`, where it is the last thing in memory.
+    function _last(bytes memory data, uint256 free) internal pure returns (bytes memory moved) {
+        assembly ("memory-safe") {
+            let size := mload(data)
+            mcopy(free, data, add(size, 32))
+            mstore(0x40, and(add(add(free, size), 63), not(31)))
+            moved := free
+        }
+    }
+
+    /// @dev Nothing of an attempt is needed any more: calldata of many attempts would fill the memory.
+    function _release(uint256 free) private pure {
+        assembly ("memory-safe") {
+            mstore(0x40, free)
+        }
+    }
+}

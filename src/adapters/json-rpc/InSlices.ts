@@ -1,0 +1,36 @@
+import * as Effect from "effect/Effect"
+import type { Steps } from "../../domain/primitives/Steps.js"
+
+/** How long work goes on, of all answers together, before the event loop turns. */
+const sliceMillis = 5
+
+/** Work that is under way; each goes on until it is done. */
+const waiting: Array<() => boolean> = []
+let turning = false
+
+const slice = (): void => {
+  const until = performance.now() + sliceMillis
+  while (waiting.length > 0 && performance.now() < until) if (waiting[0]?.() === true) waiting.shift()
+  turning = waiting.length > 0
+  if (turning) setImmediate(slice)
+}
+
+/** The result of long work: whoever else waits for the event loop has a turn in between. */
+export const run = <A>(steps: () => Steps<A>): Effect.Effect<A> =>
+  Effect.async((resume) => {
+    const running = steps()
+    let wanted = true
+    waiting.push(() => {
+      if (!wanted) return true
+      const next = running.next()
+      if (next.done === true) resume(Effect.succeed(next.value))
+      return next.done === true
+    })
+    if (!turning) {
+      turning = true
+      setImmediate(slice)
+    }
+    return Effect.sync(() => {
+      wanted = false
+    })
+  })

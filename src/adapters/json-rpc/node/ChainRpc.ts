@@ -1,0 +1,110 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import {
+  type ChainClient,
+  ChainRpc,
+  ChainRpcError,
+  type NamedBy
+} from "../../../application/ports/chain/ChainRpc.js"
+import * as Background from "../transport/Background.js"
+import * as Batches from "../transport/Batches.js"
+import * as Egress from "../transport/Egress.js"
+import * as Http from "../transport/Http.js"
+import * as Client from "./Client.js"
+
+export type { Exchange } from "../transport/Batches.js"
+
+/** Every member may be left out; the defaults are those of `defaults`. */
+export interface Options {
+  readonly egress?: Partial<Egress.Rules>
+  readonly http?: Partial<Http.Limits>
+  readonly batches?: Partial<Batches.Limits>
+  readonly retry?: Partial<Batches.Retry>
+  /** How many nodes are remembered; the one not used for longest is forgotten first. */
+  readonly clients?: number
+  /** Told of every HTTP round trip before it is made. */
+  readonly onExchange?: (exchange: Batches.Exchange) => void
+}
+
+export const defaults = {
+  egress: { allowLoopback: false, allow: [], resolve: Egress.resolve },
+  http: {
+    connectMillis: 5_000,
+    firstByteMillis: 5_000,
+    totalMillis: 15_000,
+    responseBytes: 16 * 1_024 * 1_024,
+    callerResponseBytes: 8 * 1_024 * 1_024,
+    // Receipts and logs have about 40 bytes a value.
+    responseValues: 524_288,
+    connectionsPerHost: 16,
+    accounts: 1_024
+  },
+  // Anvil, among others, refuses bodies above 2 MiB.
+  batches: { batchCalls: 256, batchBytes: 1_024 * 1_024 },
+  retry: {
+    baseMillis: 50,
+    maxMillis: 1_000,
+    withinMillis: 20_000,
+    rateLimited: 30,
+    unreachable: 2,
+    behind: 8
+  },
+  clients: 1_024
+} satisfies Options
+
+/** Scheme and host of a URL that is refused, for the error about it; empty when it has none of that kind. */
+const originOf = (url: string): string => {
+  const origin = URL.canParse(url) ? new URL(url).origin : "null"
+  return origin === "null" ? "" : origin
+}
+
+const refusals = {
+  invalidUrl: "expected an http or https URL without user information",
+  forbidden: "the address is not allowed"
+}
+
+/** The nodes behind URLs, over HTTP. */
+export const make = (options: Options = {}): Effect.Effect<ChainRpc["Type"], never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const rules = { ...defaults.egress, ...options.egress }
+    const limits = { ...defaults.batches, ...options.batches }
+    const retry = { ...defaults.retry, ...options.retry }
+    const capacity = options.clients ?? defaults.clients
+    const onExchange = options.onExchange ?? (() => undefined)
+    const http = yield* Http.make(rules, { ...defaults.http, ...options.http })
+    const background = yield* Background.make
+    const clients = new Map<string, ChainClient>()
+
+    const clientOf = (target: Egress.Target): ChainClient => {
+      const key = JSON.stringify([target.trust, target.scope, target.href])
+      const client =
+        clients.get(key) ??
+        Client.make(target.origin, Batches.make({ background, http, limits, onExchange, retry, target }))
+      // Maps keep the order of insertion: the first is the one that was not used for longest.
+      clients.delete(key)
+      clients.set(key, client)
+      for (const oldest of clients.keys()) {
+        if (clients.size <= capacity) break
+        clients.delete(oldest)
+      }
+      return client
+    }
+
+    const targetOf = (url: string, by: NamedBy) =>
+      by === "operator" ? Egress.target(url, by, rules) : Egress.target(url, "caller", rules, by.account)
+
+    return {
+      connect: (url, by) =>
+        Either.match(targetOf(url, by), {
+          onLeft: (reason) => {
+            const origin = originOf(url)
+            return Effect.fail(new ChainRpcError({ reason, origin, message: refusals[reason] }))
+          },
+          onRight: (target) => Effect.sync(() => clientOf(target))
+        })
+    }
+  })
+
+export const layer = (options: Options = {}): Layer.Layer<ChainRpc> => Layer.scoped(ChainRpc, make(options))

@@ -1,0 +1,285 @@
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as FiberId from "effect/FiberId"
+import * as ParseResult from "effect/ParseResult"
+import type * as Schema from "effect/Schema"
+import {
+  type BlockTag,
+  type Call,
+  type CallResult,
+  type ChainClient,
+  ChainRpcError,
+  type LogFilter,
+  type StateOverride
+} from "../../../application/ports/chain/ChainRpc.js"
+import * as Transaction from "../../../domain/evm/Transaction.js"
+import type { Address } from "../../../domain/primitives/Address.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Uint from "../../../domain/primitives/Uint.js"
+import type { Batches } from "../transport/Batches.js"
+import type { RpcError } from "../transport/JsonRpc.js"
+import * as Refusal from "../transport/Refusal.js"
+import * as NodeFees from "./NodeFees.js"
+import * as RpcSchemas from "./RpcSchemas.js"
+
+const toTag = (tag: BlockTag): string => (typeof tag === "bigint" ? Uint.toQuantity(tag) : tag)
+
+const toCall = ({ data, from, gas, to, value }: Call) => ({
+  ...(from !== undefined && { from }),
+  ...(to !== undefined && { to }),
+  data,
+  ...(value !== undefined && { value: Uint.toQuantity(value) }),
+  ...(gas !== undefined && { gas: Uint.toQuantity(gas) })
+})
+
+/** Overrides as `eth_call` and the bundlers' estimates take them. */
+export const toOverrides = (overrides: ReadonlyMap<Address, StateOverride>) =>
+  Object.fromEntries(
+    [...overrides].map(([address, { balance, code, stateDiff }]) => [
+      address,
+      {
+        ...(balance !== undefined && { balance: Uint.toQuantity(balance) }),
+        ...(code !== undefined && { code }),
+        ...(stateDiff !== undefined && { stateDiff })
+      }
+    ])
+  )
+
+const toFilter = ({ address, fromBlock, toBlock, topics }: LogFilter) => ({
+  fromBlock: toTag(fromBlock),
+  toBlock: toTag(toBlock),
+  topics,
+  ...(address !== undefined && { address })
+})
+
+/** For so long a method that the node lacks is not asked for again: its version or its plan may change. */
+const missingMillis = 3_600_000
+
+/** Where the answer first differs from what it should be: names of our own schemas, nothing that the node wrote. */
+const pathOf = (issue: ParseResult.ParseIssue): ReadonlyArray<PropertyKey> => {
+  switch (issue._tag) {
+    case "Pointer":
+      return [issue.path, pathOf(issue.issue)].flat()
+    case "Composite": {
+      const [first] = [issue.issues].flat()
+      return first === undefined ? [] : pathOf(first)
+    }
+    case "Refinement":
+    case "Transformation":
+      return pathOf(issue.issue)
+    default:
+      return []
+  }
+}
+
+/** Concurrent askers get one answer; a good one is kept for ever, a bad one not at all. */
+const shared = <A, E>(ask: Effect.Effect<A, E>): Effect.Effect<A, E> => {
+  let known: Effect.Effect<A, E> | undefined
+  return Effect.suspend(() => {
+    if (known !== undefined) return known
+    const answer = Deferred.unsafeMake<A, E>(FiberId.none)
+    const forget = Effect.sync(() => {
+      known = undefined
+    })
+    known = Deferred.await(answer)
+    // In a fiber of its own: the first asker may be interrupted while others wait.
+    return Effect.zipRight(
+      Effect.uninterruptible(
+        Effect.forkDaemon(
+          Effect.intoDeferred(
+            Effect.tapErrorCause(ask, () => forget),
+            answer
+          )
+        )
+      ),
+      Deferred.await(answer)
+    )
+  })
+}
+
+/** The methods of the port in terms of the Ethereum JSON-RPC. */
+export const make = (origin: string, batches: Batches): ChainClient => {
+  const malformed = (method: string, where: string) =>
+    new ChainRpcError({
+      reason: "notAnRpc",
+      origin,
+      message: `${origin}: the answer to ${method} ${where}`
+    })
+
+  const rejected = (error: RpcError) =>
+    Effect.fail(
+      new ChainRpcError({
+        reason: Refusal.isUnsupported(error) ? "unsupported" : "rejected",
+        origin,
+        message: error.message,
+        rpcCode: error.code
+      })
+    )
+
+  const decoder = <A, I>(method: string, schema: Schema.Schema<A, I>) => {
+    const decode = ParseResult.decodeUnknownEither(schema)
+    return (value: unknown, ...at: ReadonlyArray<PropertyKey>) => {
+      const decoded = decode(value)
+      if (decoded._tag === "Right") return Effect.succeed(decoded.right)
+      const path = [...at, ...pathOf(decoded.left)].map(String).join(".")
+      return Effect.fail(malformed(method, `is malformed${path === "" ? "" : ` at ${path}`}`))
+    }
+  }
+
+  /** Of a list each element is decoded in a step of its own: of thousands, they are not decoded in one go. */
+  const listDecoder = <A, I>(method: string, element: Schema.Schema<A, I>) => {
+    const decodeElement = decoder(method, element)
+    return (list: ReadonlyArray<unknown>, ...at: ReadonlyArray<PropertyKey>) =>
+      Effect.forEach(list, (one, index) => Effect.suspend(() => decodeElement(one, ...at, index)))
+  }
+
+  const reader = <A, I>(method: string, schema: Schema.Schema<A, I>) => {
+    const decode = decoder(method, schema)
+    return (...params: ReadonlyArray<unknown>): Effect.Effect<A, ChainRpcError> =>
+      Effect.flatMap(batches.read(method, params), (outcome) =>
+        outcome._tag === "error" ? rejected(outcome.error) : decode(outcome.value)
+      )
+  }
+
+  /** Methods that the node lacks, and until when that is believed, in Unix milliseconds. */
+  const missing = new Map<string, { readonly until: number; readonly error: ChainRpcError }>()
+
+  /** A reader of a method that nodes may do without: once it is missing, it is not asked for again for a while. */
+  const optional = <A, I>(method: string, schema: Schema.Schema<A, I>) => {
+    const ask = reader(method, schema)
+    return (...params: ReadonlyArray<unknown>): Effect.Effect<A, ChainRpcError> =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        const known = missing.get(method)
+        if (known !== undefined && known.until > now) return Effect.fail(known.error)
+        return Effect.tapError(ask(...params), (error) =>
+          Effect.sync(() => {
+            if (error.reason === "unsupported") missing.set(method, { until: now + missingMillis, error })
+          })
+        )
+      })
+  }
+
+  const ethChainId = reader("eth_chainId", RpcSchemas.Quantity)
+  const ethGetBlockByNumber = reader("eth_getBlockByNumber", RpcSchemas.MaybeBlock)
+  const ethGetFullBlock = reader("eth_getBlockByNumber", RpcSchemas.MaybeFullBlock)
+  const ethFeeHistory = optional("eth_feeHistory", RpcSchemas.FeeHistory)
+  const ethMaxPriorityFeePerGas = optional("eth_maxPriorityFeePerGas", RpcSchemas.Quantity)
+  const ethGasPrice = reader("eth_gasPrice", RpcSchemas.Quantity)
+  const ethGetBalance = reader("eth_getBalance", RpcSchemas.Quantity)
+  const ethGetCode = reader("eth_getCode", Hex.schema)
+  const ethGetTransactionCount = reader("eth_getTransactionCount", RpcSchemas.Quantity)
+  const ethSimulateV1 = optional("eth_simulateV1", RpcSchemas.Simulated)
+  const ethGetTransactionReceipt = reader("eth_getTransactionReceipt", RpcSchemas.MaybeReceipt)
+  const ethGetTransactionByHash = reader("eth_getTransactionByHash", RpcSchemas.MaybeTransaction)
+  const ethGetLogs = reader("eth_getLogs", RpcSchemas.List)
+  const decodeLogs = listDecoder("eth_getLogs", RpcSchemas.LogAnswer)
+  const decodeReceiptLogs = listDecoder("eth_getTransactionReceipt", RpcSchemas.ReceiptLog)
+  const decodeSimulatedLogs = listDecoder("eth_simulateV1", RpcSchemas.SimulatedLog)
+  const decodeTransactions = listDecoder("eth_getBlockByNumber", RpcSchemas.TransactionAnswer)
+  const decodeCall = decoder("eth_call", Hex.schema)
+  const decodeGas = decoder("eth_estimateGas", RpcSchemas.GasUsed)
+  const decodeHash = decoder("eth_sendRawTransaction", Hex.schema32)
+
+  const fees = NodeFees.make({
+    history: ethFeeHistory(Uint.toQuantity(BigInt(NodeFees.pastBlocks)), "latest", [
+      NodeFees.rewardPercentile
+    ]),
+    suggestedTip: ethMaxPriorityFeePerGas(),
+    gasPrice: ethGasPrice(),
+    baseFee: Effect.map(ethGetBlockByNumber("latest", false), (block) =>
+      block === null ? undefined : (block.baseFeePerGas ?? null)
+    )
+  })
+
+  return {
+    origin,
+    chainId: shared(ethChainId()),
+    block: (tag) =>
+      Effect.flatMap(ethGetBlockByNumber(toTag(tag), false), (answer) =>
+        answer !== null && typeof tag === "bigint" && answer.number !== tag
+          ? Effect.fail(malformed("eth_getBlockByNumber", "is another block"))
+          : Effect.succeed(answer === null ? null : RpcSchemas.toBlock(answer))
+      ),
+    fees,
+    balance: (address) => ethGetBalance(address, "latest"),
+    code: (address) => ethGetCode(address, "latest"),
+    transactionCount: (address, tag) => ethGetTransactionCount(address, toTag(tag)),
+    transactionsIn: (block) =>
+      Effect.flatMap(ethGetFullBlock(toTag(block), true), (answer) =>
+        answer === null
+          ? Effect.succeed(null)
+          : Effect.map(decodeTransactions(answer.transactions, "transactions"), (list) =>
+              list.map(RpcSchemas.toTransaction)
+            )
+      ),
+    call: (call, overrides, at = "latest") =>
+      Effect.flatMap(
+        batches.read("eth_call", [
+          toCall(call),
+          toTag(at),
+          ...(overrides === undefined || overrides.size === 0 ? [] : [toOverrides(overrides)])
+        ]),
+        (outcome): Effect.Effect<CallResult, ChainRpcError> => {
+          if (outcome._tag === "result")
+            return Effect.map(decodeCall(outcome.value), (data) => ({ success: true, data }))
+          const data = Refusal.revertData(outcome.error)
+          return data === undefined ? rejected(outcome.error) : Effect.succeed({ success: false, data })
+        }
+      ),
+    estimateGas: (call) =>
+      Effect.flatMap(
+        batches.read("eth_estimateGas", [toCall(call)]),
+        (outcome): Effect.Effect<CallResult & { readonly gas: bigint }, ChainRpcError> => {
+          if (outcome._tag === "result")
+            return Effect.map(decodeGas(outcome.value), (gas) => ({ success: true, data: Hex.empty, gas }))
+          const data = Refusal.revertData(outcome.error)
+          return data === undefined
+            ? rejected(outcome.error)
+            : Effect.succeed({ success: false, data, gas: 0n })
+        }
+      ),
+    simulate: (calls) =>
+      Effect.flatMap(
+        ethSimulateV1({ blockStateCalls: [{ calls: calls.map(toCall) }], validation: false }, "latest"),
+        ([block]) =>
+          block.calls.length === calls.length
+            ? Effect.forEach(block.calls, (call, index) =>
+                Effect.map(decodeSimulatedLogs(call.logs ?? [], "calls", index, "logs"), (logs) =>
+                  RpcSchemas.toSimulatedCall(call, logs)
+                )
+              )
+            : Effect.fail(malformed("eth_simulateV1", "has another number of calls"))
+      ),
+    sendRawTransaction: (raw) =>
+      Effect.flatMap(batches.once("eth_sendRawTransaction", [raw]), (outcome) =>
+        outcome._tag === "error"
+          ? rejected(outcome.error)
+          : Effect.flatMap(decodeHash(outcome.value), (hash) =>
+              hash === Transaction.hash(raw)
+                ? Effect.void
+                : Effect.fail(malformed("eth_sendRawTransaction", "is the hash of another transaction"))
+            )
+      ),
+    receipt: (txHash) =>
+      Effect.flatMap(ethGetTransactionReceipt(txHash), (answer) => {
+        if (answer === null) return Effect.succeed(null)
+        if (answer.transactionHash !== txHash)
+          return Effect.fail(malformed("eth_getTransactionReceipt", "is of another transaction"))
+        return "status" in answer
+          ? Effect.map(decodeReceiptLogs(answer.logs, "logs"), (logs) => RpcSchemas.toReceipt(answer, logs))
+          : Effect.succeed(null)
+      }),
+    transaction: (txHash) =>
+      Effect.flatMap(ethGetTransactionByHash(txHash), (answer) =>
+        answer === null || answer.hash === txHash
+          ? Effect.succeed(answer === null ? null : RpcSchemas.toTransaction(answer))
+          : Effect.fail(malformed("eth_getTransactionByHash", "is another transaction"))
+      ),
+    logs: (filter) =>
+      Effect.map(
+        Effect.flatMap(ethGetLogs(toFilter(filter)), (list) => decodeLogs(list)),
+        RpcSchemas.toFoundLogs
+      )
+  }
+}

@@ -1,0 +1,75 @@
+import * as Effect from "effect/Effect"
+import type { ChainRpcError, NetworkFees } from "../../../application/ports/chain/ChainRpc.js"
+import * as Fees from "../../../domain/erc4337/gas/Fees.js"
+import type { FeeHistory } from "./RpcSchemas.js"
+
+/** Blocks whose tips are looked at: more than a burst of empty or odd ones, no more than a minute of most chains. */
+export const pastBlocks = 10
+
+/** Half of a block's gas paid at most this tip. */
+export const rewardPercentile = 50
+
+/** What a node is asked about its fees. */
+export interface Questions {
+  /** `eth_feeHistory` of `pastBlocks` with the `rewardPercentile`. */
+  readonly history: Effect.Effect<typeof FeeHistory.Type, ChainRpcError>
+  /** `eth_maxPriorityFeePerGas`. */
+  readonly suggestedTip: Effect.Effect<bigint, ChainRpcError>
+  /** `eth_gasPrice`. */
+  readonly gasPrice: Effect.Effect<bigint, ChainRpcError>
+  /** Base fee of the latest block: null without EIP-1559, undefined when the node does not tell. */
+  readonly baseFee: Effect.Effect<bigint | null | undefined, ChainRpcError>
+}
+
+type Reason = ChainRpcError["reason"]
+
+const refusals: ReadonlySet<Reason> = new Set<Reason>(["rejected", "unsupported"])
+const noAnswers: ReadonlySet<Reason> = new Set<Reason>(["rejected", "unsupported", "notAnRpc"])
+
+/** Null for what the node does not say. A node that cannot be reached fails all the same. */
+const orNull = <A>(ask: Effect.Effect<A, ChainRpcError>, reasons: ReadonlySet<Reason>) =>
+  Effect.catchIf(
+    ask,
+    (error) => reasons.has(error.reason),
+    () => Effect.succeed(null)
+  )
+
+const pastOf = ({ gasUsedRatio, reward }: typeof FeeHistory.Type): ReadonlyArray<Fees.PastBlock> =>
+  (reward ?? []).flatMap(([paid], place) =>
+    paid === undefined ? [] : [{ reward: paid, empty: gasUsedRatio?.[place] === 0 }]
+  )
+
+/** What a history and a suggestion say together; null when that is not enough. */
+const marketOf = (history: typeof FeeHistory.Type | null, suggested: bigint | null): NetworkFees | null => {
+  const nextBaseFee = history?.baseFeePerGas.at(-1)
+  if (history === null || nextBaseFee === undefined) return null
+  const tip = Fees.tipOf(pastOf(history), suggested)
+  return tip === null ? null : { nextBaseFee, tip }
+}
+
+/**
+ * The fees of a node. Nodes of chains without EIP-1559 answer `eth_feeHistory` all the same, with base fees of 0: only
+ * a block tells, and is asked for until it did. Without EIP-1559, and where the history is missing or of no use, it
+ * is the gas price.
+ */
+export const make = ({ baseFee, gasPrice, history, suggestedTip }: Questions) => {
+  let market: boolean | undefined
+  const ofMarket = Effect.all([orNull(history, noAnswers), orNull(suggestedTip, refusals)], {
+    concurrency: "unbounded"
+  }).pipe(Effect.map(([past, suggested]) => marketOf(past, suggested)))
+  const ofGasPrice = Effect.map(gasPrice, (price): NetworkFees => ({ nextBaseFee: null, tip: price }))
+  const first = Effect.all([ofMarket, orNull(gasPrice, noAnswers), Effect.either(baseFee)], {
+    concurrency: "unbounded"
+  }).pipe(
+    Effect.flatMap(([fees, price, latest]) => {
+      if (latest._tag === "Right" && latest.right !== undefined) market = latest.right !== null
+      if (fees !== null && market !== false) return Effect.succeed(fees)
+      return price === null ? ofGasPrice : Effect.succeed<NetworkFees>({ nextBaseFee: null, tip: price })
+    })
+  )
+  return Effect.suspend((): Effect.Effect<NetworkFees, ChainRpcError> => {
+    if (market === undefined) return first
+    if (!market) return ofGasPrice
+    return Effect.flatMap(ofMarket, (fees) => (fees === null ? ofGasPrice : Effect.succeed(fees)))
+  })
+}

@@ -1,0 +1,217 @@
+import * as ParseResult from "effect/ParseResult"
+import * as Schema from "effect/Schema"
+import type {
+  Block,
+  FoundLog,
+  KnownTransaction,
+  Receipt,
+  SimulatedCall
+} from "../../../application/ports/chain/ChainRpc.js"
+import type { RawLog } from "../../../domain/evm/RawLog.js"
+import * as Address from "../../../domain/primitives/Address.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+
+/** The results of the Ethereum JSON-RPC (execution-apis), decoded from whatever a node sends. */
+
+const quantityShape = /^0x[0-9a-fA-F]{1,64}$/
+
+const FromQuantity = <A>(to: Schema.Schema<A>, from: (text: string) => A | undefined) =>
+  Schema.transformOrFail(Schema.String, to, {
+    strict: true,
+    decode: (text, _, ast) => {
+      const value = quantityShape.test(text) ? from(text) : undefined
+      return value === undefined
+        ? ParseResult.fail(new ParseResult.Type(ast, text, "expected a quantity"))
+        : ParseResult.succeed(value)
+    },
+    encode: (_, __, ast, value) =>
+      ParseResult.fail(new ParseResult.Forbidden(ast, value, "answers are read only"))
+  })
+
+/** 0x and hex digits; leading zeros, which some nodes write, are taken. */
+export const Quantity: Schema.Schema<bigint, string> = FromQuantity(Schema.BigIntFromSelf, BigInt)
+
+/** Gas of a transaction or a block: small enough that sums of many are exact as JavaScript numbers. */
+export const GasUsed: Schema.Schema<bigint, string> = FromQuantity(Schema.BigIntFromSelf, (text) => {
+  const value = BigInt(text)
+  return value < 2n ** 40n ? value : undefined
+})
+
+/** Eight bytes, as headers have it. */
+const BlockNumber: Schema.Schema<bigint, string> = FromQuantity(Schema.BigIntFromSelf, (text) => {
+  const value = BigInt(text)
+  return value < 2n ** 64n ? value : undefined
+})
+
+/** A quantity that a JavaScript number holds exactly. */
+const Count: Schema.Schema<number, string> = FromQuantity(Schema.Number, (text) => {
+  const value = Number(BigInt(text))
+  return Number.isSafeInteger(value) ? value : undefined
+})
+
+const Topics = Schema.Array(Hex.schema32).pipe(Schema.maxItems(4))
+
+const absent = <A, I>(schema: Schema.Schema<A, I>) => Schema.optional(Schema.NullOr(schema))
+
+const LogMembers = {
+  address: Address.schema,
+  topics: Topics,
+  data: Hex.schema
+}
+
+/** A pending block has no hash at some nodes: the zero hash then. */
+const zeroHash = Hex.unsafe32(`0x${"00".repeat(32)}`)
+
+const BlockAnswer = Schema.Struct({
+  number: Quantity,
+  hash: Schema.NullOr(Hex.schema32),
+  timestamp: Count,
+  gasLimit: Quantity,
+  baseFeePerGas: absent(Quantity)
+})
+
+export const MaybeBlock = Schema.NullOr(BlockAnswer)
+
+export const toBlock = (answer: typeof BlockAnswer.Type): Block => ({
+  number: answer.number,
+  hash: answer.hash ?? zeroHash,
+  timestamp: answer.timestamp,
+  gasLimit: answer.gasLimit,
+  baseFeePerGas: answer.baseFeePerGas ?? null
+})
+
+export const FeeHistory = Schema.Struct({
+  /**
+   * Of the blocks asked for and of the one after them. Nodes may answer for fewer blocks than asked: the last one is of
+   * the next block all the same, and stands alone while anvil has not yet noted the fees of the block just mined.
+   */
+  baseFeePerGas: Schema.Array(Quantity).pipe(Schema.minItems(1), Schema.maxItems(1_025)),
+  /** Of each block; 0 says that nothing is in it. */
+  gasUsedRatio: absent(Schema.Array(Schema.Unknown)),
+  reward: absent(Schema.Array(Schema.Array(Quantity)).pipe(Schema.maxItems(1_024)))
+})
+
+export const ReceiptLog = Schema.Struct({ ...LogMembers, logIndex: Count })
+
+const ReceiptAnswer = Schema.Struct({
+  transactionHash: Hex.schema32,
+  status: Schema.Literal("0x1", "0x0", "0x01", "0x00"),
+  blockNumber: BlockNumber,
+  blockHash: Hex.schema32,
+  gasUsed: GasUsed,
+  cumulativeGasUsed: GasUsed,
+  effectiveGasPrice: Quantity,
+  l1Fee: absent(Quantity),
+  from: Address.schema,
+  logs: Schema.Array(Schema.Unknown)
+})
+
+/** Null as long as the transaction is in no block: some nodes give receipts of pending ones, without a block. */
+export const MaybeReceipt = Schema.NullOr(
+  Schema.Union(ReceiptAnswer, Schema.Struct({ transactionHash: Hex.schema32, blockHash: Schema.Null }))
+)
+
+export const toReceipt = (
+  answer: typeof ReceiptAnswer.Type,
+  logs: ReadonlyArray<typeof ReceiptLog.Type>
+): Receipt => ({
+  txHash: answer.transactionHash,
+  success: answer.status.endsWith("1"),
+  blockNumber: answer.blockNumber,
+  blockHash: answer.blockHash,
+  gasUsed: answer.gasUsed,
+  cumulativeGasUsed: answer.cumulativeGasUsed,
+  effectiveGasPrice: answer.effectiveGasPrice,
+  ...(typeof answer.l1Fee === "bigint" && { l1Fee: answer.l1Fee }),
+  from: answer.from,
+  logs
+})
+
+export const TransactionAnswer = Schema.Struct({
+  hash: Hex.schema32,
+  from: Address.schema,
+  nonce: Quantity,
+  to: absent(Address.schema),
+  input: Hex.schema,
+  value: Quantity,
+  gas: Quantity,
+  gasPrice: absent(Quantity),
+  maxFeePerGas: absent(Quantity),
+  maxPriorityFeePerGas: absent(Quantity),
+  blockNumber: absent(BlockNumber)
+})
+
+export const MaybeTransaction = Schema.NullOr(TransactionAnswer)
+
+export const MaybeFullBlock = Schema.NullOr(Schema.Struct({ transactions: Schema.Array(Schema.Unknown) }))
+
+export const toTransaction = (answer: typeof TransactionAnswer.Type): KnownTransaction => ({
+  txHash: answer.hash,
+  from: answer.from,
+  nonce: answer.nonce,
+  to: answer.to ?? null,
+  data: answer.input,
+  value: answer.value,
+  gasLimit: answer.gas,
+  maxFeePerGas: answer.maxFeePerGas ?? answer.gasPrice ?? 0n,
+  maxPriorityFeePerGas: answer.maxPriorityFeePerGas ?? answer.gasPrice ?? 0n,
+  blockNumber: answer.blockNumber ?? null
+})
+
+export const LogAnswer = Schema.Struct({
+  ...LogMembers,
+  logIndex: Schema.NullOr(Count),
+  transactionHash: Schema.NullOr(Hex.schema32),
+  blockNumber: Schema.NullOr(Quantity),
+  blockHash: Schema.NullOr(Hex.schema32),
+  removed: absent(Schema.Boolean)
+})
+
+/** A list whose elements are decoded one by one. */
+export const List = Schema.Array(Schema.Unknown)
+
+/** Those that are in a block; a pending one has no place yet, a removed one none any more. */
+export const toFoundLogs = (answer: ReadonlyArray<typeof LogAnswer.Type>): ReadonlyArray<FoundLog> =>
+  answer.flatMap(({ address, blockHash, blockNumber, data, logIndex, removed, topics, transactionHash }) =>
+    blockNumber === null ||
+    blockHash === null ||
+    logIndex === null ||
+    transactionHash === null ||
+    removed === true
+      ? []
+      : [{ address, topics, data, logIndex, txHash: transactionHash, blockNumber, blockHash }]
+  )
+
+const SimulatedCallAnswer = Schema.Struct({
+  status: Schema.Literal("0x1", "0x0", "0x01", "0x00"),
+  returnData: Hex.schema,
+  gasUsed: Quantity,
+  logs: absent(Schema.Array(Schema.Unknown)),
+  error: absent(Schema.Struct({ data: absent(Schema.Unknown) }))
+})
+
+/** A log of a simulated call: the logs of an answer may be many, and are decoded one by one. */
+export const SimulatedLog = Schema.Struct({ ...LogMembers, logIndex: absent(Count) })
+
+/** One block, in it one answer per call. */
+export const Simulated = Schema.Tuple(Schema.Struct({ calls: Schema.Array(SimulatedCallAnswer) }))
+
+/** Some nodes put the data of a revert into `returnData`, some into the error. */
+export const toSimulatedCall = (
+  answer: typeof SimulatedCallAnswer.Type,
+  found: ReadonlyArray<typeof SimulatedLog.Type>
+): SimulatedCall => {
+  const success = answer.status.endsWith("1")
+  const inError = answer.error?.data
+  const data =
+    !success && answer.returnData === "0x" && typeof inError === "string" && Hex.is(inError)
+      ? Hex.unsafe(inError)
+      : answer.returnData
+  const logs: ReadonlyArray<RawLog> = found.map(({ address, data: bytes, logIndex, topics }, place) => ({
+    address,
+    topics,
+    data: bytes,
+    logIndex: logIndex ?? place
+  }))
+  return { success, data, gasUsed: answer.gasUsed, logs }
+}

@@ -1,0 +1,144 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Layer from "effect/Layer"
+import * as ParseResult from "effect/ParseResult"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import {
+  type BundlerClient,
+  BundlerRpc,
+  BundlerRpcError,
+  type Offer
+} from "../../../application/ports/chain/BundlerRpc.js"
+import type { ChainRpcError } from "../../../application/ports/chain/ChainRpc.js"
+import * as Address from "../../../domain/primitives/Address.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Client from "../node/Client.js"
+import * as RpcSchemas from "../node/RpcSchemas.js"
+import type * as Batches from "../transport/Batches.js"
+import type { RpcError } from "../transport/JsonRpc.js"
+import * as Refusal from "../transport/Refusal.js"
+import * as OperatorServices from "./OperatorServices.js"
+import * as UserOperations from "./UserOperations.js"
+
+export type Options = OperatorServices.Options
+
+type Reason = BundlerRpcError["reason"]
+
+/** The error codes of ERC-7769, and those of JSON-RPC by which bundlers refuse fields of an op. */
+const reasons: ReadonlyMap<number, Reason> = new Map<number, Reason>([
+  [-32_500, "validation"],
+  [-32_501, "paymaster"],
+  [-32_502, "opcode"],
+  [-32_503, "expired"],
+  [-32_504, "throttled"],
+  [-32_505, "stake"],
+  [-32_506, "aggregator"],
+  [-32_507, "signature"],
+  [-32_508, "deposit"],
+  [-32_521, "reverted"],
+  [-32_600, "invalid"],
+  [-32_602, "invalid"]
+])
+
+const reasonOf = (error: RpcError): Reason =>
+  reasons.get(error.code) ?? (Refusal.isUnsupported(error) ? "unsupported" : "other")
+
+/** Said of an op that the bundler has got already, under whatever code. Not AA10, of a sender that exists already. */
+const known =
+  /already (?:known|present|exists?|submitted|received|pending|in\b|been (?:submitted|received|added))/i
+
+/** A bundler has more to do for an estimate than a node for a call. */
+const patience = { firstByteMillis: 15_000 }
+
+const Quantity = RpcSchemas.Quantity
+const EntryPoints = Schema.Array(Address.schema)
+const Estimate = Schema.Struct({ preVerificationGas: Quantity })
+const Found = Schema.NullOr(Schema.Struct({ transactionHash: Schema.optional(Schema.NullOr(Hex.schema32)) }))
+
+/** The methods of the port in terms of ERC-7769. */
+const clientOf = (origin: string, batches: Batches.Batches): BundlerClient => {
+  const errorOf = (error: RpcError) =>
+    new BundlerRpcError({ reason: reasonOf(error), origin, message: error.message, rpcCode: error.code })
+
+  const transport = (error: ChainRpcError): BundlerRpcError => {
+    const { message, reason, rpcCode } = error
+    if (reason !== "rejected") return new BundlerRpcError({ reason, origin, message })
+    return errorOf({ code: rpcCode ?? 0, message, data: undefined })
+  }
+
+  const decoder = <A, I>(method: string, schema: Schema.Schema<A, I>) => {
+    const decode = ParseResult.decodeUnknownEither(schema)
+    return (value: unknown) =>
+      Effect.mapError(
+        decode(value),
+        () =>
+          new BundlerRpcError({
+            reason: "notAnRpc",
+            origin,
+            message: `${origin}: the answer to ${method} is malformed`
+          })
+      )
+  }
+
+  const read = <A, I>(method: string, schema: Schema.Schema<A, I>, params: ReadonlyArray<unknown>) => {
+    const decode = decoder(method, schema)
+    return Effect.flatMap(Effect.mapError(batches.read(method, params), transport), (outcome) =>
+      outcome._tag === "error" ? Effect.fail(errorOf(outcome.error)) : decode(outcome.value)
+    )
+  }
+
+  const paramsOf = ({ entryPoint, op, version }: Offer) => [UserOperations.toJson(version, op), entryPoint]
+  const decodeHash = decoder("eth_sendUserOperation", Hex.schema32)
+
+  return {
+    origin,
+    chainId: read("eth_chainId", Quantity, []),
+    entryPoints: read("eth_supportedEntryPoints", EntryPoints, []),
+    preVerificationGas: (offer, state) =>
+      Effect.map(
+        read("eth_estimateUserOperationGas", Estimate, [
+          ...paramsOf(offer),
+          ...(state.size === 0 ? [] : [Client.toOverrides(state)])
+        ]),
+        ({ preVerificationGas }) => preVerificationGas
+      ),
+    send: (offer, userOpHash) =>
+      Effect.gen(function* () {
+        const outcome = yield* Effect.mapError(
+          batches.once("eth_sendUserOperation", paramsOf(offer)),
+          transport
+        )
+        if (outcome._tag === "error") {
+          if (known.test(outcome.error.message)) return
+          return yield* errorOf(outcome.error)
+        }
+        if ((yield* decodeHash(outcome.value)) !== userOpHash)
+          return yield* new BundlerRpcError({
+            reason: "notAnRpc",
+            origin,
+            message: `${origin}: the answer to eth_sendUserOperation is the hash of another op`
+          })
+      }),
+    find: (userOpHash) =>
+      Effect.map(read("eth_getUserOperationByHash", Found, [userOpHash]), (found) =>
+        found === null ? null : { txHash: found.transactionHash ?? null }
+      )
+  }
+}
+
+/** The bundlers behind URLs, over HTTP. */
+export const make = (options: Options = {}): Effect.Effect<BundlerRpc["Type"], never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const connect = yield* OperatorServices.make(options, patience, clientOf)
+    return {
+      connect: (url) =>
+        Either.mapLeft(
+          connect(url),
+          (reason) => new BundlerRpcError({ reason, origin: "", message: "expected an http or https URL" })
+        )
+    }
+  })
+
+export const layer = (options: Options = {}): Layer.Layer<BundlerRpc> =>
+  Layer.scoped(BundlerRpc, make(options))

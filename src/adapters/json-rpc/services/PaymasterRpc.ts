@@ -1,0 +1,119 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Layer from "effect/Layer"
+import * as ParseResult from "effect/ParseResult"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import type { Offer } from "../../../application/ports/chain/BundlerRpc.js"
+import type { ChainRpcError } from "../../../application/ports/chain/ChainRpc.js"
+import {
+  type PaymasterAnswer,
+  type PaymasterClient,
+  PaymasterRpc,
+  PaymasterRpcError
+} from "../../../application/ports/chain/PaymasterRpc.js"
+import * as PaymasterData from "../../../domain/erc4337/paymaster/PaymasterData.js"
+import * as Address from "../../../domain/primitives/Address.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Uint from "../../../domain/primitives/Uint.js"
+import * as RpcSchemas from "../node/RpcSchemas.js"
+import type * as Batches from "../transport/Batches.js"
+import * as Refusal from "../transport/Refusal.js"
+import * as OperatorServices from "./OperatorServices.js"
+import * as UserOperations from "./UserOperations.js"
+
+export type Options = OperatorServices.Options
+
+const maybe = <A, I>(schema: Schema.Schema<A, I>) => Schema.optional(Schema.NullOr(schema))
+
+/** The answers of ERC-7677: what belongs to v0.6, and what from v0.7 on. Members beside them are no matter. */
+const Answer = Schema.Struct({
+  paymasterAndData: maybe(Hex.schema),
+  paymaster: maybe(Address.schema),
+  paymasterData: maybe(Hex.schema),
+  paymasterVerificationGasLimit: maybe(RpcSchemas.GasUsed),
+  paymasterPostOpGasLimit: maybe(RpcSchemas.GasUsed),
+  isFinal: maybe(Schema.Boolean)
+})
+const decode = ParseResult.decodeUnknownEither(Answer)
+
+/** A service has more to do than a node for a call. */
+const patience = { firstByteMillis: 15_000 }
+
+/** The parts of an answer for that version; null when one is missing. */
+const partsOf = ({ version }: Offer, answer: typeof Answer.Type): PaymasterAnswer | null => {
+  const final = answer.isFinal === true
+  if (version === "v0.6") {
+    const parts = PaymasterData.read(version, answer.paymasterAndData ?? Hex.empty)
+    return parts === null
+      ? null
+      : {
+          paymaster: parts.paymaster,
+          data: parts.data,
+          verificationGasLimit: null,
+          postOpGasLimit: null,
+          final
+        }
+  }
+  const { paymaster, paymasterData } = answer
+  if (paymaster === undefined || paymaster === null || paymasterData === undefined || paymasterData === null)
+    return null
+  return {
+    paymaster,
+    data: paymasterData,
+    verificationGasLimit: answer.paymasterVerificationGasLimit ?? null,
+    postOpGasLimit: answer.paymasterPostOpGasLimit ?? null,
+    final
+  }
+}
+
+/** The methods of the port in terms of ERC-7677. */
+const clientOf = (origin: string, batches: Batches.Batches): PaymasterClient => {
+  const fail = (reason: PaymasterRpcError["reason"], message: string) =>
+    new PaymasterRpcError({ reason, origin, message })
+
+  const transport = ({ message, reason }: ChainRpcError): PaymasterRpcError =>
+    fail(reason === "rejected" ? "refused" : reason, message)
+
+  /** An op without paymaster has none of its members; one without signature neither. */
+  const opOf = ({ op, version }: Offer) => {
+    const { paymasterAndData, signature, ...rest } = UserOperations.toJson(version, op)
+    return {
+      ...rest,
+      ...(signature !== Hex.empty && { signature }),
+      ...(op.paymasterAndData !== Hex.empty && paymasterAndData !== undefined && { paymasterAndData })
+    }
+  }
+
+  const ask = (method: string) => (chainId: bigint, offer: Offer) =>
+    Effect.gen(function* () {
+      const params = [opOf(offer), offer.entryPoint, Uint.toQuantity(chainId), {}]
+      const outcome = yield* Effect.mapError(batches.read(method, params), transport)
+      if (outcome._tag === "error")
+        return yield* fail(
+          Refusal.isUnsupported(outcome.error) ? "unsupported" : "refused",
+          outcome.error.message
+        )
+      const answer = Either.getOrNull(decode(outcome.value))
+      const parts = answer === null ? null : partsOf(offer, answer)
+      return parts ?? (yield* fail("notAnRpc", `${origin}: the answer to ${method} is malformed`))
+    })
+
+  return { origin, stub: ask("pm_getPaymasterStubData"), data: ask("pm_getPaymasterData") }
+}
+
+/** The paymasters' services behind URLs, over HTTP. */
+export const make = (options: Options = {}): Effect.Effect<PaymasterRpc["Type"], never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const connect = yield* OperatorServices.make(options, patience, clientOf)
+    return {
+      connect: (url) =>
+        Either.mapLeft(
+          connect(url),
+          (reason) => new PaymasterRpcError({ reason, origin: "", message: "expected an http or https URL" })
+        )
+    }
+  })
+
+export const layer = (options: Options = {}): Layer.Layer<PaymasterRpc> =>
+  Layer.scoped(PaymasterRpc, make(options))

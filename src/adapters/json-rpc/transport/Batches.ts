@@ -1,0 +1,306 @@
+import * as Clock from "effect/Clock"
+import * as Data from "effect/Data"
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as FiberId from "effect/FiberId"
+import * as Schedule from "effect/Schedule"
+import { ChainRpcError } from "../../../application/ports/chain/ChainRpc.js"
+import type * as Background from "./Background.js"
+import type * as Egress from "./Egress.js"
+import type * as Http from "./Http.js"
+import * as JsonRpc from "./JsonRpc.js"
+import * as Refusal from "./Refusal.js"
+import * as ResponseClassifier from "./ResponseClassifier.js"
+
+export interface Limits {
+  readonly batchCalls: number
+  /** Bytes of one request body; a single call may be larger. */
+  readonly batchBytes: number
+}
+
+/** How often reads are repeated. The first wait is `baseMillis`, then each is longer, up to `maxMillis`, jittered. */
+export interface Retry {
+  readonly baseMillis: number
+  readonly maxMillis: number
+  /** No wait begins later than this after the first attempt, and none is longer. */
+  readonly withinMillis: number
+  /** Attempts beyond the first while the node limits the rate. */
+  readonly rateLimited: number
+  /** Attempts beyond the first when the connection was refused or cut, or a gateway stood in for the node. */
+  readonly unreachable: number
+  /** Attempts beyond the first while a node behind a balancer has not seen the block that another one told. */
+  readonly behind: number
+}
+
+/** One HTTP round trip and the JSON-RPC methods in it. */
+export interface Exchange {
+  readonly origin: string
+  readonly trust: Egress.Trust
+  readonly methods: ReadonlyArray<string>
+}
+
+export interface Options {
+  readonly target: Egress.Target
+  readonly http: Http.Http
+  readonly limits: Limits
+  readonly retry: Retry
+  readonly onExchange: (exchange: Exchange) => void
+  readonly background: Background.Background
+}
+
+export interface Batches {
+  /** Asked together with all other reads of the same moment; repeated when the node has no time for it. */
+  readonly read: (
+    method: string,
+    params: ReadonlyArray<unknown>
+  ) => Effect.Effect<JsonRpc.Outcome, ChainRpcError>
+  /** Asked in a request of its own, exactly once: no other call's answer can make its own unknown. */
+  readonly once: (
+    method: string,
+    params: ReadonlyArray<unknown>
+  ) => Effect.Effect<JsonRpc.Outcome, ChainRpcError>
+}
+
+interface Entry {
+  readonly call: JsonRpc.Call
+  readonly encoded: string
+  readonly bytes: number
+  readonly done: Deferred.Deferred<JsonRpc.Outcome, ChainRpcError>
+  /** Nobody waits for it any more. */
+  abandoned: boolean
+}
+
+/** Entries for which a later attempt may fare better, each with its error until then. */
+class Again extends Data.TaggedError("Again")<{
+  readonly entries: ReadonlyMap<Entry, ChainRpcError>
+  readonly afterMillis: number
+}> {}
+
+/** What a moment's calls may still cost beyond their own requests. */
+interface Room {
+  /** How often calls may be asked for again in two halves, because the answers to all of them are too much for one. */
+  splits: number
+}
+
+/** Finds two calls of a full batch whose answers are too large, while a node that always says too much is left soon. */
+const maxSplits = 16
+
+/** Nodes take their time for these: the headers of the answer come when the work is done. */
+const slow = new Set(["eth_call", "eth_simulateV1", "eth_getLogs"])
+
+/** Parts of at most the limits' calls and bytes, in order. */
+const split = (entries: ReadonlyArray<Entry>, limits: Limits): ReadonlyArray<ReadonlyArray<Entry>> => {
+  const parts: Array<Array<Entry>> = []
+  let bytes = 0
+  for (const entry of entries) {
+    const part = parts.at(-1)
+    if (part === undefined || part.length >= limits.batchCalls || bytes + entry.bytes > limits.batchBytes) {
+      parts.push([entry])
+      bytes = entry.bytes
+    } else {
+      part.push(entry)
+      bytes += entry.bytes
+    }
+  }
+  return parts
+}
+
+/** After everything that was ready to run has run: all that was asked at one moment is known then. */
+const endOfMoment = Effect.async<void>((resume) => {
+  const handle = setImmediate(() => resume(Effect.void))
+  return Effect.sync(() => clearImmediate(handle))
+})
+
+/** The waits between attempts; the node's own wish lengthens them. */
+const waits = (retry: Retry) =>
+  Schedule.exponential(retry.baseMillis, 1.6).pipe(
+    Schedule.either(Schedule.spaced(retry.maxMillis)),
+    Schedule.jitteredWith({ min: 0.5, max: 1.5 }),
+    Schedule.intersect(Schedule.identity<Again>()),
+    Schedule.modifyDelay(([, again], wait) => Duration.max(wait, Duration.millis(again.afterMillis))),
+    Schedule.upTo(retry.withinMillis)
+  )
+
+/** The calls of one node, in as few HTTP requests as its limits allow. */
+export const make = ({ background, http, limits, onExchange, retry, target }: Options): Batches => {
+  const { origin, trust } = target
+  const judge = ResponseClassifier.judge({ origin, scrub: Refusal.scrubber(target) })
+  const backoff = waits(retry)
+  let nextId = 1
+  let batchCalls = limits.batchCalls
+  /** The reads of the present moment; undefined between moments. */
+  let moment: Array<Entry> | undefined
+
+  const settle = (entry: Entry, outcome: Effect.Effect<JsonRpc.Outcome, ChainRpcError>): void =>
+    Deferred.unsafeDone(entry.done, outcome)
+
+  /** Tells those that have no answer yet why they get none. */
+  const giveUp = (entries: ReadonlyArray<Entry>, reason: ChainRpcError["reason"], message: string) =>
+    Effect.sync(() => {
+      const error = new ChainRpcError({ reason, origin, message: `${origin}: ${message}` })
+      for (const entry of entries) settle(entry, Effect.fail(error))
+    })
+
+  const giveUpEach = ({ entries }: Again) =>
+    Effect.sync(() => {
+      for (const [entry, error] of entries) settle(entry, Effect.fail(error))
+    })
+
+  /** One HTTP round trip. Fails with the entries for which another attempt is worth it. */
+  const exchange = (entries: ReadonlyArray<Entry>, room: Room): Effect.Effect<void, Again> =>
+    Effect.gen(function* () {
+      const calls = entries.map(({ call }) => call)
+      const methods = calls.map(({ method }) => method)
+      onExchange({ origin, trust, methods })
+      const body = JsonRpc.body(entries.map(({ encoded }) => encoded))
+      const patient = methods.some((method) => slow.has(method))
+      const posted = yield* Effect.withSpan(
+        Effect.either(http.post(target, body, patient)),
+        "ChainRpc.exchange",
+        { kind: "client", attributes: { origin, methods } }
+      )
+      const verdict = judge(posted, calls, yield* Clock.currentTimeMillis)
+      if (verdict._tag === "smaller") {
+        batchCalls = Math.min(batchCalls, Math.max(1, entries.length >> 1))
+        // The first part finds out what is few enough, so that the others need not be refused as well.
+        const [first = [], ...rest] = split(entries, { ...limits, batchCalls })
+        yield* deliver(first, room)
+        return yield* deliver(rest.flat(), room)
+      }
+      if (verdict._tag === "halves")
+        return yield* halve(new Map(entries.map((entry) => [entry, verdict.error])), room)
+      if (verdict._tag === "apart") {
+        const optional = entries.filter(({ call }) => Refusal.optional.has(call.method))
+        const others = entries.filter((entry) => !optional.includes(entry))
+        return yield* deliverEach([others, ...optional.map((entry) => [entry])], room)
+      }
+      const later = new Map<Entry, ChainRpcError>()
+      const crowded = new Map<Entry, ChainRpcError>()
+      for (const entry of entries) {
+        const ruling = verdict.of(entry.call)
+        if (ruling._tag === "again") later.set(entry, ruling.error)
+        else if (ruling._tag === "crowded") crowded.set(entry, ruling.error)
+        else
+          settle(
+            entry,
+            ruling._tag === "answered" ? Effect.succeed(ruling.outcome) : Effect.fail(ruling.error)
+          )
+      }
+      if (crowded.size > 0) yield* halve(crowded, room)
+      if (later.size > 0) return yield* new Again({ entries: later, afterMillis: verdict.afterMillis })
+    })
+
+  /** Repeats what may be repeated, all of it together, and gives up in bounded time. */
+  const persist = (entries: ReadonlyArray<Entry>, room: Room): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      let pending = entries
+      let cut = 0
+      let limited = 0
+      let behind = 0
+      const attempt = Effect.suspend(() => {
+        pending = pending.filter(({ abandoned }) => !abandoned)
+        return pending.length === 0 ? Effect.void : exchange(pending, room)
+      })
+      const mayRepeat = (again: Again) => {
+        pending = [...again.entries.keys()]
+        const errors = [...again.entries.values()]
+        if (errors.some(({ reason }) => reason === "unreachable")) cut += 1
+        else if (errors.some(({ reason }) => reason === "rateLimited")) limited += 1
+        else behind += 1
+        return (
+          again.afterMillis <= retry.withinMillis &&
+          cut <= retry.unreachable &&
+          limited <= retry.rateLimited &&
+          behind <= retry.behind
+        )
+      }
+      return Effect.catchAll(Effect.retry(attempt, { schedule: backoff, while: mayRepeat }), giveUpEach)
+    })
+
+  const deliver = (entries: ReadonlyArray<Entry>, room: Room): Effect.Effect<void> =>
+    Effect.forEach(split(entries, { ...limits, batchCalls }), (part) => persist(part, room), {
+      concurrency: "unbounded",
+      discard: true
+    })
+
+  const deliverEach = (groups: ReadonlyArray<ReadonlyArray<Entry>>, room: Room): Effect.Effect<void> =>
+    Effect.forEach(groups, (entries) => deliver(entries, room), { concurrency: "unbounded", discard: true })
+
+  /** The answers were too much for one request: in two, so that in the end only what is too large itself fails. */
+  const halve = (failed: ReadonlyMap<Entry, ChainRpcError>, room: Room): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      if (room.splits === 0) {
+        for (const [entry, error] of failed) settle(entry, Effect.fail(error))
+        return Effect.void
+      }
+      room.splits -= 1
+      const entries = [...failed.keys()]
+      const half = entries.length >> 1
+      return deliverEach([entries.slice(0, half), entries.slice(half)], room)
+    })
+
+  /** Whatever goes wrong in the work of these entries, nobody waits for ever. */
+  const guarded = (work: Effect.Effect<void>, entries: ReadonlyArray<Entry>) =>
+    Effect.catchAllDefect(work, () => giveUp(entries, "notAnRpc", "its answer could not be processed"))
+
+  const shutDown = (entries: ReadonlyArray<Entry>) =>
+    giveUp(entries, "unreachable", "the connection is shut down")
+
+  const entryOf = (method: string, params: ReadonlyArray<unknown>): Entry => {
+    const call = { id: nextId++, method, params }
+    const encoded = JsonRpc.encode(call)
+    return {
+      call,
+      encoded,
+      bytes: Buffer.byteLength(encoded),
+      done: Deferred.unsafeMake(FiberId.none),
+      abandoned: false
+    }
+  }
+
+  /** Joins the present moment, or begins one. */
+  const enqueue = (entry: Entry): Effect.Effect<void> => {
+    if (moment !== undefined) {
+      moment.push(entry)
+      return Effect.void
+    }
+    const entries = [entry]
+    moment = entries
+    const over = Effect.sync(() => {
+      if (moment === entries) moment = undefined
+    })
+    const work = Effect.zipRight(
+      Effect.zipRight(endOfMoment, over),
+      Effect.suspend(() => deliver(entries, { splits: maxSplits }))
+    )
+    return background.fork(guarded(work, entries), Effect.zipRight(over, shutDown(entries)))
+  }
+
+  const call = (
+    method: string,
+    params: ReadonlyArray<unknown>,
+    begin: (entry: Entry) => Effect.Effect<void>
+  ): Effect.Effect<JsonRpc.Outcome, ChainRpcError> =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.suspend(() => {
+        const entry = entryOf(method, params)
+        const abandon = Effect.sync(() => {
+          entry.abandoned = true
+        })
+        return Effect.zipRight(
+          begin(entry),
+          Effect.onInterrupt(restore(Deferred.await(entry.done)), () => abandon)
+        )
+      })
+    )
+
+  return {
+    read: (method, params) => call(method, params, enqueue),
+    once: (method, params) =>
+      call(method, params, (entry) => {
+        const work = Effect.catchAll(exchange([entry], { splits: 0 }), giveUpEach)
+        return background.fork(guarded(work, [entry]), shutDown([entry]))
+      })
+  }
+}

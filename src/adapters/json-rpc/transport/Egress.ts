@@ -1,0 +1,128 @@
+import { promises as dns } from "node:dns"
+import { isIP, type LookupFunction } from "node:net"
+import * as Either from "effect/Either"
+import * as IpAddress from "../../../domain/net/IpAddress.js"
+
+/** Who named the URL. */
+export type Trust = "caller" | "operator"
+
+/** All addresses of a host name. */
+export type Resolve = (hostname: string) => Promise<ReadonlyArray<string>>
+
+export interface Rules {
+  /** Whether callers may reach this machine itself. For development. */
+  readonly allowLoopback: boolean
+  /** Networks that are not public and that callers may reach all the same. */
+  readonly allow: ReadonlyArray<IpAddress.Range>
+  /** How the names that callers use are resolved. */
+  readonly resolve: Resolve
+}
+
+/** Where a client connects to. Only `origin` may be shown: keys sit in paths. */
+export interface Target {
+  readonly trust: Trust
+  /** The account that named it; empty for the operator. Nothing is shared between two scopes, connections included. */
+  readonly scope: string
+  readonly secure: boolean
+  /** Without brackets. */
+  readonly hostname: string
+  readonly port: number
+  /** Path and query. */
+  readonly path: string
+  readonly origin: string
+  /** The URL in its normal form. */
+  readonly href: string
+}
+
+/** An address that callers may not reach. Travels through node's connection code as an error. */
+export class Blocked extends Error {
+  override readonly name = "Blocked"
+}
+
+const maxUrlLength = 2_048
+
+const localhost = /(?:^|\.)localhost$/
+
+const admits = (rules: Rules, address: string): boolean => {
+  const reach = IpAddress.reach(address)
+  if (reach === "public" || (reach === "loopback" && rules.allowLoopback)) return true
+  const parsed = IpAddress.parse(address)
+  return parsed !== undefined && rules.allow.some((range) => IpAddress.contains(range, parsed))
+}
+
+/**
+ * The target of a URL. `invalidUrl`: not an http(s) URL, or one with user information. `forbidden`: it spells out
+ * an address that this caller may not reach; a name is judged when it is connected to.
+ *
+ * The URL parser has already turned short, octal, hexadecimal and integer spellings of IPv4 into the usual one.
+ */
+export const target = (
+  text: string,
+  trust: Trust,
+  rules: Rules,
+  scope = ""
+): Either.Either<Target, "invalidUrl" | "forbidden"> => {
+  if (text.length > maxUrlLength || !URL.canParse(text)) return Either.left("invalidUrl")
+  const url = new URL(text)
+  const secure = url.protocol === "https:"
+  if (!secure && url.protocol !== "http:") return Either.left("invalidUrl")
+  if (url.username !== "" || url.password !== "") return Either.left("invalidUrl")
+  const hostname = url.hostname.replace(/^\[(.*)\]$/, "$1").replace(/\.$/, "")
+  if (hostname === "") return Either.left("invalidUrl")
+  if (trust === "caller") {
+    if (isIP(hostname) !== 0 && !admits(rules, hostname)) return Either.left("forbidden")
+    if (localhost.test(hostname) && !rules.allowLoopback) return Either.left("forbidden")
+  }
+  url.hash = ""
+  return Either.right({
+    trust,
+    scope,
+    secure,
+    hostname,
+    port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),
+    path: `${url.pathname}${url.search}`,
+    origin: url.origin,
+    href: url.href
+  })
+}
+
+/**
+ * Asks the name servers directly: the system's resolver would block a thread that the whole process shares for as
+ * long as a caller's name server likes, and would find private names of the host's own files.
+ */
+export const resolve: Resolve = async (hostname) => {
+  const resolver = new dns.Resolver({ timeout: 2_000, tries: 2 })
+  const found = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)])
+  const addresses = found.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []))
+  if (addresses.length > 0) return addresses
+  throw Object.assign(new Error("the name has no address"), { code: "ENOTFOUND" })
+}
+
+/** RFC 6761: these names are this machine, whatever a name server says. */
+const addressesOf = (rules: Rules, hostname: string): Promise<ReadonlyArray<string>> =>
+  localhost.test(hostname) ? Promise.resolve(["127.0.0.1", "::1"]) : rules.resolve(hostname)
+
+/**
+ * The resolution of a caller's name as part of connecting: every address is checked, one bad one spoils the name,
+ * and the connection goes to one of exactly these. No second resolution lies between check and use. A kept-alive
+ * connection was checked when it was made.
+ */
+export const lookup =
+  (rules: Rules): LookupFunction =>
+  (hostname, options, callback) => {
+    addressesOf(rules, hostname).then(
+      (found) => {
+        const addresses = found.map((address) => ({ address, family: isIP(address) }))
+        if (!found.every((address) => admits(rules, address)))
+          return callback(new Blocked("the address is not allowed"), "", 0)
+        const usable = addresses.filter(
+          ({ family }) => options.family === undefined || options.family === 0 || options.family === family
+        )
+        const [first] = usable
+        if (first === undefined)
+          return callback(Object.assign(new Error("no address"), { code: "ENOTFOUND" }), "", 0)
+        return options.all === true ? callback(null, usable) : callback(null, first.address, first.family)
+      },
+      (error: unknown) => callback(error instanceof Error ? error : new Error("resolution failed"), "", 0)
+    )
+  }

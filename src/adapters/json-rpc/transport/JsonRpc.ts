@@ -1,0 +1,101 @@
+import * as Either from "effect/Either"
+
+/** JSON-RPC 2.0 over HTTP: what one request body and the body of its answer hold. */
+
+export interface Call {
+  /** Unique within its connection. */
+  readonly id: number
+  readonly method: string
+  readonly params: ReadonlyArray<unknown>
+}
+
+/** The error object of an answer; a long message is cut. `data` is whatever the node put there. */
+export interface RpcError {
+  readonly code: number
+  readonly message: string
+  readonly data: unknown
+}
+
+/** What the node answered to one call. */
+export type Outcome =
+  | { readonly _tag: "result"; readonly value: unknown }
+  | { readonly _tag: "error"; readonly error: RpcError }
+
+/**
+ * What the node answered to a request body: to each call, by its id (calls that it left out are missing), or one
+ * error to all of it.
+ */
+export type Answers =
+  | { readonly _tag: "each"; readonly byId: ReadonlyMap<number, Outcome> }
+  | { readonly _tag: "refused"; readonly error: RpcError }
+
+/** One call as text. */
+export const encode = ({ id, method, params }: Call): string =>
+  JSON.stringify({ jsonrpc: "2.0", id, method, params })
+
+/** The request body of encoded calls: one as it is, several as a batch. */
+export const body = (encoded: ReadonlyArray<string>): string =>
+  encoded.length === 1 ? encoded.join() : `[${encoded.join()}]`
+
+/** A value with members that can be looked at. */
+export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const maxMessage = 4_096
+
+const errorOf = (message: Readonly<Record<string, unknown>>): RpcError | undefined => {
+  const { error } = message
+  if (!isRecord(error)) return undefined
+  const { code, data, message: text } = error
+  if (typeof code !== "number" && typeof text !== "string") return undefined
+  return {
+    code: typeof code === "number" ? code : 0,
+    message: typeof text === "string" ? text.slice(0, maxMessage) : "",
+    data
+  }
+}
+
+const outcomeOf = (message: Readonly<Record<string, unknown>>): Outcome | undefined => {
+  const error = errorOf(message)
+  if (error !== undefined) return { _tag: "error", error }
+  const failed = message.error !== undefined && message.error !== null
+  return "result" in message && !failed ? { _tag: "result", value: message.result } : undefined
+}
+
+const parse = (text: string): Either.Either<unknown, string> =>
+  Either.try({ try: (): unknown => JSON.parse(text), catch: () => "it is not JSON" })
+
+/**
+ * The answers to `calls`. `json`: the text parsed, where that was done already. Ids decide, not the order. `Left` when it is none: an answer to a call that was not
+ * made, two to one call, neither a result nor an error. Then nothing of it is believed.
+ */
+export const decode = (
+  text: string,
+  calls: ReadonlyArray<Call>,
+  json = parse(text)
+): Either.Either<Answers, string> =>
+  Either.flatMap(json, (parsed): Either.Either<Answers, string> => {
+    const messages: ReadonlyArray<unknown> = Array.isArray(parsed) ? parsed : [parsed]
+    const [only] = messages
+    if (messages.length === 1 && isRecord(only)) {
+      const error = errorOf(only)
+      const unnamed = only.id === null || only.id === undefined
+      // Geth names the first call of a batch that it refuses as a whole.
+      if (error !== undefined && (unnamed || calls.length > 1))
+        return Either.right({ _tag: "refused", error })
+    }
+    if (Array.isArray(parsed) !== calls.length > 1)
+      return Either.left("it does not have the form of the request")
+    const asked = new Set(calls.map(({ id }) => id))
+    const byId = new Map<number, Outcome>()
+    for (const message of messages) {
+      if (!isRecord(message)) return Either.left("it is not JSON-RPC")
+      const { id } = message
+      if (typeof id !== "number" || !asked.has(id)) return Either.left("it answers a call that was not made")
+      if (byId.has(id)) return Either.left("it answers one call twice")
+      const outcome = outcomeOf(message)
+      if (outcome === undefined) return Either.left("it has neither a result nor an error")
+      byId.set(id, outcome)
+    }
+    return Either.right({ _tag: "each", byId })
+  })

@@ -1,0 +1,141 @@
+import * as Hex from "../../../domain/primitives/Hex.js"
+import type * as Egress from "./Egress.js"
+import { isRecord, type RpcError } from "./JsonRpc.js"
+
+/** What the error objects of nodes mean. They agree on little: codes, texts and the place of the data all vary. */
+
+const revertWords = /revert/i
+
+/** EVM halts, as Geth, Reth (anvil), Erigon, Nethermind and Besu word them. Nothing is returned by them. */
+const haltWords =
+  /^(?:out of gas|gas uint64 overflow|invalid opcode|invalid jump|stack (?:underflow|limit|overflow)|write protection|return data out of bounds|max (?:code|initcode) size|contract creation code storage|contract address collision|call depth|EVM error|bad (?:instruction|jump)|VM execution error)/i
+
+/** Refusals of the call itself, before any code runs, which a node may word like a halt. */
+const beforehand =
+  /insufficient|intrinsic|allowance|nonce|fee cap|max fee|exceeds (?:block|gas)|supplied gas/i
+
+/** EIP-1474's "limit exceeded" also stands for too many results; only the text tells. */
+const tooMuchAsked =
+  /results?\b|range|\blogs?\b|blocks|response size|query time[ds]?[ -]?out|too (?:large|big)|batch/i
+const rateWords =
+  /rate.?limit|too many requests|(?:requests|compute units|calls) per (?:second|minute|day)|throughput|request (?:rate|count|limit) (?:is )?(?:exceeded|reached)|(?:capacity|quota)(?: limit| usage)? (?:exceeded|reached)|exceeded (?:the|its|your) (?:quota|capacity)|throttl|slow down/i
+const rateCodes: ReadonlySet<number> = new Set([429, -32_029, -32_097])
+
+/** The node wants to be asked less often. */
+export const isRateLimit = ({ code, message }: RpcError): boolean => {
+  if (code === 3 || revertWords.test(message)) return false
+  if (rateCodes.has(code)) return true
+  return code === -32005 ? !tooMuchAsked.test(message) : rateWords.test(message)
+}
+
+const dayMillis = 86_400_000
+
+/** What a rate limit asks to wait, in the manner of Infura: `{"rate": {"backoff_seconds": 30}}`; else 0. A day at most. */
+export const backoffMillis = (error: RpcError): number => {
+  const rate = isRateLimit(error) && isRecord(error.data) ? error.data.rate : undefined
+  const seconds = isRecord(rate) ? rate.backoff_seconds : undefined
+  return typeof seconds === "number" && seconds > 0 ? Math.min(seconds * 1_000, dayMillis) : 0
+}
+
+/** What is said of a method that is not there: "does not exist/is not available", "is not whitelisted". */
+const lack =
+  "(?:(?:not|n't) (?:be |yet |currently )?(?:found|supported|available|allowed|exist|implemented|enabled|permitted|whitelisted)|unsupported|unavailable|disabled|blocked|restricted)"
+const missingWords = [
+  new RegExp(`\\bmethod\\b.{0,120}?${lack}\\b`, "i"),
+  new RegExp(`^['"]?[a-z]{2,12}_\\w{1,40}\\b.{0,40}?${lack}\\b`, "i"),
+  /\b(?:unsupported|unknown|unrecognized|no such)(?: json-?rpc| rpc)? method\b/i
+]
+
+/** The node lacks the method, or does not serve it to us. */
+export const isUnsupported = ({ code, message }: RpcError): boolean => {
+  if (code === 3 || revertWords.test(message)) return false
+  return code === -32_601 || code === -32_004 || missingWords.some((words) => words.test(message))
+}
+
+/** Methods that nodes may do without: their absence is answered by other ways to the same end. */
+export const optional: ReadonlySet<string> = new Set([
+  "eth_simulateV1",
+  "eth_feeHistory",
+  "eth_maxPriorityFeePerGas"
+])
+
+/** The node has not got the block yet that it, or another one behind the same balancer, has told of. */
+const behindWords =
+  /^(?:(?:the )?(?:block )?header (?:for hash )?(?:0x[0-9a-f]+ )?not found|(?:block|header) (?:#?\d+ |0x[0-9a-f]+ )?(?:is )?(?:not found|unknown|not available|could not be found)|unknown block|(?:could not|cannot|can't) find (?:the )?(?:block|header)|(?:requested )?block (?:number )?is (?:in the future|out of range)|block height is \d+ but requested was|BlockOutOfRange)/i
+
+/** A call at a block that the node does not know; asked again soon it may. */
+export const isBehind = ({ code, message }: RpcError): boolean =>
+  code !== 3 && !revertWords.test(message) && behindWords.test(message)
+
+/** Answers of a batch are cut off where all of them together are too large or take too long (Geth). */
+export const isOfCrowd = ({ code, message }: RpcError): boolean =>
+  (code === -32_003 && /too large/i.test(message)) || (code === -32_002 && /timed? ?out/i.test(message))
+
+/** The node wants fewer calls in one request, or none but single ones. */
+export const isOfBatches = ({ code, message }: RpcError): boolean => code === -32600 || /batch/i.test(message)
+
+/** Members under which nodes, their proxies and libraries pass on the data of a revert. */
+const nests = ["data", "return", "originalError", "error", "cause"] as const
+
+const dataOf = (value: unknown, depth: number): Hex.Hex | undefined => {
+  if (typeof value === "string") {
+    const text = value.replace(/^Reverted /, "")
+    return Hex.is(text) ? Hex.unsafe(text) : undefined
+  }
+  if (!isRecord(value) || depth === 0) return undefined
+  for (const name of nests) {
+    const found = dataOf(value[name], depth - 1)
+    if (found !== undefined) return found
+  }
+  // By transaction hash, as Ganache has it.
+  for (const [name, member] of Object.entries(value).slice(0, 8)) {
+    if (!/^0x[0-9a-f]{64}$/i.test(name)) continue
+    const found = dataOf(member, depth - 1)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+/**
+ * The revert data of a call that failed while it ran: empty when the node tells none, or the EVM halted.
+ * `undefined`: the call was refused, not run.
+ */
+export const revertData = ({ code, data, message }: RpcError): Hex.Hex | undefined => {
+  const found = dataOf(data, 4)
+  if (code === 3 || revertWords.test(message)) return found ?? Hex.empty
+  if (typeof data === "string" && /^Reverted\b/.test(data)) return found ?? Hex.empty
+  if (beforehand.test(message)) return undefined
+  if (found !== undefined && found !== "0x") return found
+  return haltWords.test(message) ? Hex.empty : undefined
+}
+
+const maxMessage = 300
+/** Shorter parts of a path are words like `v3`. */
+const secretLength = 8
+
+/**
+ * Makes the text of a node presentable: bounded, on one line, without anything of the node's URL but its origin.
+ * Nodes and gateways quote the request's path, and keys sit in paths.
+ */
+export const scrubber = (target: Egress.Target): ((text: string) => string) => {
+  const [pathname = ""] = target.path.split("?")
+  const secrets = [target.path, pathname, ...target.path.split(/[/?&=]/)]
+    .filter((part) => part.length >= secretLength)
+    .flatMap((part) => [part, safeDecode(part)])
+    .filter((part) => part.length >= secretLength / 2)
+    .sort((a, b) => b.length - a.length)
+  return (text) => {
+    let clean = text.replace(/[a-z][a-z0-9+.-]{0,15}:\/\/[^\s"'<>]*/gi, "(URL)")
+    for (const secret of secrets) clean = clean.replaceAll(secret, "...")
+    clean = clean.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, " ").trim()
+    return clean.length > maxMessage ? `${clean.slice(0, maxMessage)}...` : clean
+  }
+}
+
+const safeDecode = (text: string): string => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

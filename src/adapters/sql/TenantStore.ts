@@ -1,0 +1,302 @@
+import * as SqlClient from "@effect/sql/SqlClient"
+import { SqlError } from "@effect/sql/SqlError"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import {
+  type Account,
+  type Key,
+  type OwnNetwork,
+  type OwnSigner,
+  type Pause,
+  TenantStore,
+  TenantStoreError
+} from "../../application/ports/TenantStore.js"
+import type { AccountId, Scope, Tier } from "../../application/ports/Tenants.js"
+import type { Address } from "../../domain/primitives/Address.js"
+import * as ErrorCode from "./ErrorCode.js"
+import * as Migrations from "./Migrations.js"
+import * as Store from "./Store.js"
+
+interface AccountRow {
+  readonly account_id: AccountId
+  readonly name: string
+  readonly tier: Tier
+  readonly created_at: number
+}
+
+interface KeyRow {
+  readonly hash: string
+  readonly account_id: AccountId
+  readonly scopes: string
+  readonly origin: Key["origin"]
+  readonly issued_at: number
+  readonly ends_at: number | null
+}
+
+interface NetworkRow {
+  readonly account_id: AccountId
+  readonly chain_id: string
+  readonly factory: Address | null
+  readonly settings: string
+}
+
+interface SignerRow {
+  readonly account_id: AccountId
+  readonly client_id: string
+  readonly version_id: string | null
+  readonly asset_id: string | null
+  readonly provider: string
+  readonly key_name: string
+  readonly address: Address | null
+}
+
+const accountOf = (row: AccountRow): Account => ({
+  accountId: row.account_id,
+  name: row.name,
+  tier: row.tier,
+  createdAt: row.created_at
+})
+
+const keyOf = (row: KeyRow): Key => ({
+  hash: row.hash,
+  accountId: row.account_id,
+  scopes: row.scopes.split(" ") as ReadonlyArray<Scope>,
+  origin: row.origin,
+  issuedAt: row.issued_at,
+  endsAt: row.ends_at
+})
+
+const rowOfKey = ({ accountId, endsAt, hash, issuedAt, origin, scopes }: Key): KeyRow => ({
+  hash,
+  account_id: accountId,
+  scopes: scopes.join(" "),
+  origin,
+  issued_at: issuedAt,
+  ends_at: endsAt
+})
+
+const networkOf = (row: NetworkRow): OwnNetwork => ({
+  accountId: row.account_id,
+  chainId: BigInt(row.chain_id),
+  factory: row.factory,
+  settings: row.settings
+})
+
+const signerOf = (row: SignerRow): OwnSigner => ({
+  accountId: row.account_id,
+  ref: {
+    clientId: row.client_id,
+    ...(row.version_id !== null && { versionId: row.version_id }),
+    ...(row.asset_id !== null && { assetId: row.asset_id })
+  },
+  provider: row.provider,
+  key: row.key_name,
+  address: row.address
+})
+
+const refuse = (reason: TenantStoreError["reason"], message: string) =>
+  Effect.fail(new TenantStoreError({ reason, message }))
+
+const failed = (error: SqlError): TenantStoreError =>
+  new TenantStoreError({
+    reason: "unavailable",
+    message: `the store of accounts failed${ErrorCode.suffix(error)}`
+  })
+
+const isSqlError = (error: unknown): error is SqlError => error instanceof SqlError
+
+/** Accounts and keys in the database of the client; brings its schema up to date first. */
+export const make: Effect.Effect<
+  Context.Tag.Service<typeof TenantStore>,
+  Migrations.MigrationsError,
+  SqlClient.SqlClient
+> = Effect.gen(function* () {
+  yield* Migrations.run
+  const sql = yield* SqlClient.SqlClient
+  const inTransaction = Store.transaction(sql)
+
+  const asked = <A, E>(effect: Effect.Effect<A, E | SqlError>) =>
+    effect.pipe(
+      Effect.catchIf(isSqlError, (error) => Effect.fail(failed(error))),
+      Effect.withTracerEnabled(false)
+    )
+
+  /** The new version first: its row keeps all other writers out until this one is durable. */
+  const written = (change: Effect.Effect<unknown, TenantStoreError | SqlError>) =>
+    asked(
+      inTransaction(
+        Effect.asVoid(
+          Effect.zipRight(sql`update account_changes set version = version + 1 where id = 1`, change)
+        )
+      )
+    )
+
+  const has = (account: AccountId) =>
+    Effect.flatMap(sql`select 1 as one from accounts where account_id = ${account}`, (rows) =>
+      rows.length > 0
+        ? Effect.void
+        : refuse("unknownAccount", `the database has no account called ${account}`)
+    )
+
+  const insertKey = (key: Key) => sql`insert into api_keys ${sql.insert({ ...rowOfKey(key) })}`
+
+  const end = (key: Key, endsAt: number) =>
+    Effect.gen(function* () {
+      const [known] = yield* sql<KeyRow>`select * from api_keys where hash = ${key.hash}`
+      if (known === undefined) {
+        if (key.origin === "command") return yield* refuse("unknownKey", "the database has no such key")
+        return yield* insertKey({ ...key, endsAt })
+      }
+      if (known.ends_at !== null && known.ends_at <= endsAt) return
+      yield* sql`update api_keys set ends_at = ${endsAt} where hash = ${key.hash}`
+    })
+
+  return {
+    version: asked(
+      Effect.map(
+        sql<{ readonly version: number }>`select version from account_changes where id = 1`,
+        ([row]) => row?.version ?? 0
+      )
+    ),
+    content: asked(
+      Effect.gen(function* () {
+        const accounts = yield* sql<AccountRow>`select * from accounts order by number`
+        const keys = yield* sql<KeyRow>`select * from api_keys order by number`
+        const networks = yield* sql<NetworkRow>`select * from account_networks order by number`
+        const signers = yield* sql<SignerRow>`select * from account_signers order by number`
+        const pauses = yield* sql<Pause>`select kind, subject, since from pauses order by number`
+        return {
+          accounts: accounts.map(accountOf),
+          keys: keys.map(keyOf),
+          networks: networks.map(networkOf),
+          signers: signers.map(signerOf),
+          pauses: pauses.map(({ kind, since, subject }) => ({ kind, subject, since }))
+        }
+      })
+    ),
+
+    createAccount: ({ accountId, createdAt, name, tier }) =>
+      written(
+        Effect.gen(function* () {
+          const row = { account_id: accountId, name, tier, created_at: createdAt }
+          const made = yield* sql`
+            insert into accounts ${sql.insert(row)} on conflict (account_id) do nothing returning account_id`
+          if (made.length === 0)
+            return yield* refuse("accountExists", `another account is called ${accountId}`)
+        })
+      ),
+    changeAccount: (account, { name, tier }) =>
+      written(
+        Effect.gen(function* () {
+          yield* has(account)
+          if (name !== undefined) yield* sql`update accounts set name = ${name} where account_id = ${account}`
+          if (tier !== undefined) yield* sql`update accounts set tier = ${tier} where account_id = ${account}`
+        })
+      ),
+
+    addKey: (key, replaced) =>
+      written(
+        Effect.gen(function* () {
+          const known = yield* sql`select 1 as one from api_keys where hash = ${key.hash}`
+          if (known.length > 0) return yield* refuse("keyExists", "the key was issued before")
+          yield* insertKey(key)
+          if (replaced !== undefined) yield* end(replaced.key, replaced.endsAt)
+        })
+      ),
+    endKey: (key, endsAt) => written(end(key, endsAt)),
+    setScopes: (hash, scopes) =>
+      written(
+        Effect.gen(function* () {
+          const changed = yield* sql`
+            update api_keys set scopes = ${scopes.join(" ")} where hash = ${hash} and origin = 'command'
+            returning hash`
+          if (changed.length === 0) return yield* refuse("unknownKey", "the database has no such key")
+        })
+      ),
+
+    setNetwork: ({ accountId, chainId, factory, settings }) =>
+      written(
+        Effect.gen(function* () {
+          const chain = chainId.toString()
+          yield* has(accountId)
+          const [owner] = yield* sql<{ readonly account_id: string }>`
+            select account_id from account_networks where chain_id = ${chain} and factory = ${factory}`
+          if (owner !== undefined && owner.account_id !== accountId)
+            return yield* refuse(
+              "factoryTaken",
+              `account ${owner.account_id} has the factory ${factory} on chain ${chain}`
+            )
+          const row = { account_id: accountId, chain_id: chain, factory, settings }
+          yield* sql`
+            insert into account_networks ${sql.insert(row)}
+            on conflict (account_id, chain_id) do update set factory = excluded.factory, settings = excluded.settings`
+        })
+      ),
+    removeNetwork: (account, chainId) =>
+      written(
+        sql`delete from account_networks where account_id = ${account} and chain_id = ${chainId.toString()}`
+      ),
+    addSigner: ({ accountId, address, key, provider, ref }) =>
+      written(
+        Effect.gen(function* () {
+          yield* has(accountId)
+          const row = {
+            account_id: accountId,
+            client_id: ref.clientId,
+            version_id: ref.versionId ?? null,
+            asset_id: ref.assetId ?? null,
+            provider,
+            key_name: key,
+            address
+          }
+          const made = yield* sql`
+            insert into account_signers ${sql.insert(row)} on conflict do nothing returning account_id`
+          if (made.length === 0)
+            return yield* refuse("signerExists", `account ${accountId} has a signer under this reference`)
+        })
+      ),
+    removeSigner: (account, { assetId = null, clientId, versionId = null }) =>
+      written(
+        versionId === null
+          ? sql`
+              delete from account_signers
+              where account_id = ${account} and client_id = ${clientId} and asset_id = ${assetId}`
+          : sql`
+              delete from account_signers
+              where account_id = ${account} and client_id = ${clientId} and version_id = ${versionId}`
+      ),
+
+    pause: ({ kind, since, subject }) =>
+      written(
+        sql`insert into pauses ${sql.insert({ kind, subject, since })} on conflict (kind, subject) do nothing`
+      ),
+    resume: (kind, subject) => written(sql`delete from pauses where kind = ${kind} and subject = ${subject}`),
+
+    noteUses: (uses) =>
+      asked(
+        inTransaction(
+          Effect.forEach(
+            // In one order: two processes that note the same keys do not stand in each other's way.
+            Store.chunks([...uses].sort(([a], [b]) => (a < b ? -1 : 1))),
+            (chunk) => sql`
+              insert into api_key_uses ${sql.insert(chunk.map(([hash, at]) => ({ hash, used_at: at })))}
+              on conflict (hash) do update set used_at = excluded.used_at
+              where api_key_uses.used_at < excluded.used_at`,
+            { discard: true }
+          )
+        )
+      ),
+    uses: asked(
+      Effect.map(
+        sql<{ readonly hash: string; readonly used_at: number }>`select hash, used_at from api_key_uses`,
+        (rows) => new Map(rows.map(({ hash, used_at }) => [hash, used_at]))
+      )
+    )
+  }
+})
+
+export const layer: Layer.Layer<TenantStore, Migrations.MigrationsError, SqlClient.SqlClient> = Layer.effect(
+  TenantStore,
+  make
+)

@@ -1,0 +1,244 @@
+import type { Fragment } from "@effect/sql/Statement"
+import * as Effect from "effect/Effect"
+import type { JournalError } from "../../../application/ports/journal/Journal.js"
+import type { NonceSpace, OpRecord, OpSettlement } from "../../../application/ports/journal/Requests.js"
+import type { AccountId } from "../../../application/ports/Tenants.js"
+import * as Address from "../../../domain/primitives/Address.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Store from "../Store.js"
+
+export type Id = number | string
+
+/** What decides about an op's next state. */
+export interface State {
+  readonly op_id: Id
+  readonly request_id: string
+  readonly op_index: number
+  readonly entry_point: string
+  readonly user_op_hash: string | null
+  readonly state: OpRecord["state"]
+}
+
+/** Ops, kept from others until the transaction ends; always in one order, so that two methods cannot block each other. */
+export const locked = ({ forUpdate, sql }: Store.Store, where: Fragment) => sql<State>`
+  select op_id, request_id, op_index, entry_point, user_op_hash, state from ops where ${where} order by op_id ${forUpdate}`
+
+/** The request's ops of these indexes that are not abandoned. */
+export const lockElements = (store: Store.Store, requestId: string, indexes: ReadonlyArray<number>) => {
+  const { sql } = store
+  return Effect.map(
+    Effect.forEach(Store.chunks(indexes), (chunk) =>
+      locked(store, sql`request_id = ${requestId} and state <> 'abandoned' and ${sql.in("op_index", chunk)}`)
+    ),
+    (parts) => parts.flat()
+  )
+}
+
+export const lockIds = (store: Store.Store, ids: ReadonlyArray<Id>) =>
+  Effect.map(
+    Effect.forEach(Store.chunks(ids), (chunk) => locked(store, store.sql.in("op_id", chunk))),
+    (parts) => parts.flat()
+  )
+
+/** Moves ops to a state without an outcome, carried by that transaction or by none of ours. */
+export const move = (
+  { sql }: Store.Store,
+  ops: ReadonlyArray<State>,
+  state: "accepted" | "sent" | "abandoned",
+  txHash: string | null
+) =>
+  Effect.forEach(
+    Store.chunks(ops),
+    (chunk) => sql`
+      update ops set state = ${state}, tx_hash = ${txHash}, success = null, revert_data = null
+      where ${sql.in(
+        "op_id",
+        chunk.map((op) => op.op_id)
+      )}`,
+    { discard: true }
+  )
+
+/** Gives those of the ops that are under way the outcomes that are told of them. */
+export const settle = (
+  { sql }: Store.Store,
+  ops: ReadonlyArray<State>,
+  outcomes: ReadonlyArray<OpSettlement>
+) =>
+  Effect.gen(function* () {
+    const open = new Map(
+      ops
+        .filter((op) => op.state === "accepted" || op.state === "sent")
+        .map((op) => [op.user_op_hash, op.op_id])
+    )
+    for (const { revertData, success, txHash, userOpHash } of outcomes) {
+      const id = open.get(userOpHash)
+      if (id === undefined) continue
+      open.delete(userOpHash)
+      yield* sql`
+        update ops set state = 'settled', tx_hash = ${txHash}, success = ${success ? 1 : 0},
+          revert_data = ${revertData}
+        where op_id = ${id}`
+    }
+  })
+
+/** Those of the ops that are in a transaction of ours which may be mined. */
+export const carried = ({ sql }: Store.Store, ops: ReadonlyArray<State>) =>
+  Effect.map(
+    Effect.forEach(
+      Store.chunks(ops),
+      (chunk) => sql<{ readonly op_id: Id }>`
+        select transaction_ops.op_id from transaction_ops
+        join transactions on transactions.chain_id = transaction_ops.chain_id
+          and transactions.signer = transaction_ops.signer and transactions.nonce = transaction_ops.nonce
+        where transactions.state in ('signed', 'mined')
+          and ${sql.in(
+            "transaction_ops.op_id",
+            chunk.map((op) => op.op_id)
+          )}`
+    ),
+    (parts) => new Set(parts.flat().map((row) => String(row.op_id)))
+  )
+
+/** Those of the request's ops that are not abandoned under whose nonces something of their elements was ever signed. */
+export const holding = ({ sql }: Store.Store, requestId: string) =>
+  Effect.map(
+    sql<{ readonly op_id: Id }>`
+      select distinct ops.op_id from ops
+      join ops as version on version.request_id = ops.request_id and version.op_index = ops.op_index
+        and version.entry_point = ops.entry_point and version.wallet = ops.wallet
+        and version.nonce_key = ops.nonce_key and version.sequence = ops.sequence
+      join transaction_ops on transaction_ops.op_id = version.op_id
+      join transactions on transactions.chain_id = transaction_ops.chain_id
+        and transactions.signer = transaction_ops.signer and transactions.nonce = transaction_ops.nonce
+      where ops.request_id = ${requestId} and ops.state <> 'abandoned'
+        and transactions.state in ('signed', 'mined', 'settled', 'foreign')`,
+    (rows) => new Set(rows.map((row) => String(row.op_id)))
+  )
+
+export const identify =
+  ({ sql, transaction }: Store.Store) =>
+  (
+    requestId: string,
+    ops: ReadonlyArray<{ readonly index: number; readonly userOpHash: Hex.Bytes32 }>
+  ): Effect.Effect<void, JournalError> =>
+    transaction(
+      Effect.forEach(
+        ops,
+        ({ index, userOpHash }) =>
+          Effect.gen(function* () {
+            const rows = yield* sql`
+              update ops set user_op_hash = ${userOpHash}
+              where request_id = ${requestId} and op_index = ${index}
+                and state <> 'abandoned'
+                and (user_op_hash = ${userOpHash} or (state = 'accepted' and user_op_hash is null))
+              returning op_id`
+            if (rows.length === 0)
+              return yield* Store.refuse("only an accepted op without a hash can be given one")
+          }),
+        { discard: true }
+      )
+    )
+
+const giveUp =
+  (store: Store.Store, keep: "none" | "signed") =>
+  (requestId: string, indexes: ReadonlyArray<number>): Effect.Effect<void, JournalError> =>
+    store.transaction(
+      Effect.gen(function* () {
+        const ops = yield* lockElements(store, requestId, indexes)
+        if (ops.some((op) => op.state !== "accepted"))
+          return yield* Store.refuse("an op that may be on its way, or has landed, cannot be given up")
+        const kept = keep === "none" || ops.length === 0 ? new Set() : yield* holding(store, requestId)
+        yield* move(
+          store,
+          ops.filter((op) => !kept.has(String(op.op_id))),
+          "abandoned",
+          null
+        )
+      })
+    )
+
+export const abandon = (store: Store.Store) => giveUp(store, "none")
+export const abandonUnsigned = (store: Store.Store) => giveUp(store, "signed")
+
+export interface Row extends State {
+  readonly authority: string
+  readonly chain_id: string
+  readonly entry_point: string
+  readonly wallet: string
+  readonly nonce_key: string
+  readonly sequence: string
+  readonly returned: string | null
+  readonly tx_hash: string | null
+  readonly success: number | null
+  readonly revert_data: string | null
+}
+
+/** Where an op's nonce lives. */
+export const spaceOf = (row: Pick<Row, "authority" | "chain_id" | "entry_point" | "wallet">): NonceSpace => ({
+  authority: Address.unsafe(row.authority),
+  chainId: BigInt(row.chain_id),
+  entryPoint: Address.unsafe(row.entry_point),
+  wallet: Address.unsafe(row.wallet)
+})
+
+const toRecord = (accountId: AccountId, row: Row): OpRecord => ({
+  accountId,
+  requestId: row.request_id,
+  index: row.op_index,
+  userOpHash: row.user_op_hash === null ? null : Hex.unsafe32(row.user_op_hash),
+  space: spaceOf(row),
+  nonceKey: BigInt(row.nonce_key),
+  sequence: BigInt(row.sequence),
+  returned: row.returned === null ? null : Hex.unsafe(row.returned),
+  state: row.state,
+  txHash: row.tx_hash === null ? null : Hex.unsafe32(row.tx_hash),
+  success: row.success === null ? null : row.success === 1,
+  revertData: row.revert_data === null ? null : Hex.unsafe(row.revert_data)
+})
+
+/** The latest op of each element of the request, by index. */
+export const ofRequest = ({ sql }: Store.Store, requestId: string, accountId: AccountId) =>
+  Effect.map(
+    sql<Row>`select * from ops where request_id = ${requestId} order by op_index, op_id`,
+    (rows): ReadonlyArray<OpRecord> => [
+      ...new Map(rows.map((row) => [row.op_index, toRecord(accountId, row)])).values()
+    ]
+  )
+
+/** Every op of the request that was ever in a signed transaction, in the order of acceptance. */
+export const signedOf = ({ sql }: Store.Store, requestId: string, accountId: AccountId) =>
+  Effect.map(
+    sql<Row>`
+      select * from ops
+      where request_id = ${requestId} and exists (
+        select 1 from transaction_ops
+        join transactions on transactions.chain_id = transaction_ops.chain_id
+          and transactions.signer = transaction_ops.signer and transactions.nonce = transaction_ops.nonce
+        where transaction_ops.op_id = ops.op_id
+          and transactions.state in ('signed', 'mined', 'settled', 'foreign'))
+      order by op_id`,
+    (rows): ReadonlyArray<OpRecord> => rows.map((row) => toRecord(accountId, row))
+  )
+
+export const findOp =
+  ({ sql, transaction }: Store.Store) =>
+  (
+    accountId: AccountId,
+    chainId: bigint,
+    userOpHash: Hex.Bytes32
+  ): Effect.Effect<OpRecord | null, JournalError> =>
+    transaction(
+      Effect.gen(function* () {
+        // The latest that is not abandoned, else the latest.
+        for (const stage of [sql.literal("state <> 'abandoned'"), sql.literal("state = 'abandoned'")]) {
+          const [row] = yield* sql<Row>`
+            select ops.* from ops
+            join requests on requests.request_id = ops.request_id
+            where ops.chain_id = ${chainId.toString()} and ops.user_op_hash = ${userOpHash} and ops.${stage}
+              and requests.account_id = ${accountId}
+            order by ops.op_id desc limit 1`
+          if (row !== undefined) return toRecord(accountId, row)
+        }
+        return null
+      })
+    )

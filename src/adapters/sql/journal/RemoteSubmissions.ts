@@ -1,0 +1,189 @@
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import type { Affected, JournalError } from "../../../application/ports/journal/Journal.js"
+import type { LaneAccess } from "../../../application/ports/journal/Lanes.js"
+import type {
+  RemoteSubmission,
+  RemoteSubmissionIntent
+} from "../../../application/ports/journal/RemoteSubmissions.js"
+import type { OpSettlement } from "../../../application/ports/journal/Requests.js"
+import type { AccountId } from "../../../application/ports/Tenants.js"
+import type { Address } from "../../../domain/primitives/Address.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Store from "../Store.js"
+import * as Ops from "./Ops.js"
+import * as Requests from "./Requests.js"
+
+const sealName = (opId: Ops.Id): string => `handover ${opId}`
+
+export const submitRemotely =
+  (store: Store.Store) =>
+  ({ node, ops: handed, requestId, since }: RemoteSubmissionIntent): Effect.Effect<void, JournalError> =>
+    store.transaction(
+      Effect.gen(function* () {
+        const { seal, sql } = store
+        yield* Store.fits(64, [since])
+        const signed = new Map(handed.map((op) => [op.index, op.signed]))
+        const ops = yield* Ops.lockElements(store, requestId, [...signed.keys()])
+        if (ops.length < signed.size) return yield* Store.refuse("an op was not accepted")
+        if (ops.some((op) => op.user_op_hash === null)) return yield* Store.refuse("an op has no hash")
+        const inOurs = yield* Ops.carried(store, ops)
+        if (ops.some((op) => op.state === "settled" || inOurs.has(String(op.op_id))))
+          return yield* Store.refuse("an op is final, or is in a signed transaction")
+        const fresh = ops.filter((op) => op.state === "accepted")
+        yield* Ops.move(store, fresh, "sent", null)
+        for (const op of fresh)
+          yield* sql`
+            insert into handovers ${sql.insert({
+              op_id: op.op_id,
+              rpc: seal.close(sealName(op.op_id), Redacted.value(node.rpc)),
+              trust: node.trust,
+              since: since.toString(),
+              signed: signed.get(op.op_index) ?? Hex.empty
+            })}`
+      })
+    )
+
+const forget = ({ sql }: Store.Store, ops: ReadonlyArray<Ops.State>) =>
+  Effect.forEach(
+    Store.chunks(ops),
+    (chunk) => sql`
+      delete from handovers where ${sql.in(
+        "op_id",
+        chunk.map((op) => op.op_id)
+      )}`,
+    { discard: true }
+  )
+
+export const revokeRemote =
+  (store: Store.Store) =>
+  (requestId: string, indexes: ReadonlyArray<number>): Effect.Effect<void, JournalError> =>
+    store.transaction(
+      Effect.gen(function* () {
+        const ops = yield* Ops.lockElements(store, requestId, indexes)
+        const inOurs = yield* Ops.carried(store, ops)
+        const back = ops.filter((op) => op.state === "sent" && !inOurs.has(String(op.op_id)))
+        yield* Ops.move(store, back, "accepted", null)
+        yield* forget(store, back)
+      })
+    )
+
+/** The authority's ops of these hashes that are not abandoned. */
+const named = (
+  store: Store.Store,
+  authority: Address,
+  chainId: bigint,
+  hashes: ReadonlyArray<Hex.Bytes32>
+) => {
+  const { sql } = store
+  return Effect.map(
+    Effect.forEach(Store.chunks(Store.distinct(hashes)), (chunk) =>
+      Ops.locked(
+        store,
+        sql`chain_id = ${chainId.toString()} and authority = ${authority} and state <> 'abandoned'
+          and ${sql.in("user_op_hash", chunk)}`
+      )
+    ),
+    (parts) => parts.flat()
+  )
+}
+
+export const recordInclusions =
+  (store: Store.Store) =>
+  (
+    authority: Address,
+    chainId: bigint,
+    outcomes: ReadonlyArray<OpSettlement>
+  ): Effect.Effect<Affected, JournalError> =>
+    store.transaction(
+      Effect.gen(function* () {
+        const hashes = outcomes.map((outcome) => outcome.userOpHash)
+        const ops = yield* named(store, authority, chainId, hashes)
+        yield* Ops.settle(store, ops, outcomes)
+        return Store.distinct(ops.map((op) => op.request_id))
+      })
+    )
+
+export const revertInclusions =
+  (store: Store.Store) =>
+  (
+    authority: Address,
+    chainId: bigint,
+    hashes: ReadonlyArray<Hex.Bytes32>
+  ): Effect.Effect<Affected, JournalError> =>
+    store.transaction(
+      Effect.gen(function* () {
+        const { sql } = store
+        const ops = yield* named(store, authority, chainId, hashes)
+        const watched = new Set<string>()
+        for (const chunk of Store.chunks(ops)) {
+          const ids = chunk.map((op) => op.op_id)
+          const rows = yield* sql<Pick<Ops.State, "op_id">>`
+            select op_id from handovers where ${sql.in("op_id", ids)}`
+          for (const row of rows) watched.add(String(row.op_id))
+        }
+        const own = ops.filter((op) => watched.has(String(op.op_id)))
+        const landed = own.filter((op) => op.state === "settled")
+        yield* Ops.move(store, landed, "sent", null)
+        const concerned = Store.distinct(own.map((op) => op.request_id))
+        yield* Requests.reopen(store, concerned)
+        return concerned
+      })
+    )
+
+export const finaliseInclusions =
+  (store: Store.Store) =>
+  (
+    authority: Address,
+    chainId: bigint,
+    hashes: ReadonlyArray<Hex.Bytes32>
+  ): Effect.Effect<void, JournalError> =>
+    store.transaction(
+      Effect.gen(function* () {
+        const ops = yield* named(store, authority, chainId, hashes)
+        yield* forget(
+          store,
+          ops.filter((op) => op.state === "settled")
+        )
+      })
+    )
+
+interface Row extends Ops.Row {
+  readonly account_id: AccountId
+  readonly user_op_hash: string
+  readonly rpc: string
+  readonly trust: LaneAccess["trust"]
+  readonly since: string
+  readonly signed: string
+}
+
+const toHandover = (seal: Store.Store["seal"], row: Row): Effect.Effect<RemoteSubmission, JournalError> =>
+  Effect.map(seal.open(sealName(row.op_id), row.rpc), (rpc) => ({
+    requestId: row.request_id,
+    index: row.op_index,
+    accountId: row.account_id,
+    space: Ops.spaceOf(row),
+    userOpHash: Hex.unsafe32(row.user_op_hash),
+    node: { rpc: Redacted.make(rpc), trust: row.trust },
+    since: BigInt(row.since),
+    signed: Hex.unsafe(row.signed),
+    includedIn: row.tx_hash === null ? null : Hex.unsafe32(row.tx_hash)
+  }))
+
+/** Every op in other hands, and those that landed there and not for good. */
+export const remoteSubmissions = ({
+  seal,
+  sql,
+  transaction
+}: Store.Store): Effect.Effect<ReadonlyArray<RemoteSubmission>, JournalError> =>
+  transaction(
+    Effect.flatMap(
+      sql<Row>`
+        select ops.*, requests.account_id, handovers.rpc, handovers.trust, handovers.since, handovers.signed
+        from handovers
+        join ops on ops.op_id = handovers.op_id
+        join requests on requests.request_id = ops.request_id
+        order by handovers.op_id`,
+      (rows) => Effect.forEach(rows, (row) => toHandover(seal, row))
+    )
+  )

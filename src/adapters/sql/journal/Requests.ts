@@ -1,0 +1,253 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type { JournalError } from "../../../application/ports/journal/Journal.js"
+import type {
+  Acceptance,
+  FailedElement,
+  Idempotency,
+  RequestRecord
+} from "../../../application/ports/journal/Requests.js"
+import type { AccountId } from "../../../application/ports/Tenants.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Store from "../Store.js"
+import * as Ops from "./Ops.js"
+
+interface Row {
+  readonly account_id: AccountId
+  readonly endpoint: string
+  readonly chain_id: string
+  readonly body: string
+  readonly idempotency_key: string | null
+  readonly body_hash: string | null
+  readonly failed: string
+  readonly state: "open" | "final" | "forgotten"
+  readonly outcome: string | null
+  readonly accepted_at: number
+}
+
+const sealName = (requestId: string): string => `request ${requestId}`
+
+const byKey = ({ sql }: Store.Store, accountId: AccountId, endpoint: string, key: string) =>
+  sql<{ readonly request_id: string; readonly body_hash: string }>`
+    select request_id, body_hash from requests
+    where account_id = ${accountId} and endpoint = ${endpoint} and idempotency_key = ${key}
+      and idempotency_key is not null`
+
+/** The request, kept from others until the transaction ends. */
+export const locked = ({ forUpdate, sql }: Store.Store, requestId: string) =>
+  Effect.map(sql<Row>`select * from requests where request_id = ${requestId} ${forUpdate}`, ([row]) => row)
+
+const parsed = (row: Row): ReadonlyArray<FailedElement> => JSON.parse(row.failed)
+
+/** The latest word on each index, by index. */
+const merged = (
+  before: ReadonlyArray<FailedElement>,
+  after: ReadonlyArray<FailedElement>
+): ReadonlyArray<FailedElement> =>
+  [...new Map([...before, ...after].map((element) => [element.index, element])).values()].sort(
+    (one, other) => one.index - other.index
+  )
+
+const writeFailed = ({ sql }: Store.Store, requestId: string, failed: ReadonlyArray<FailedElement>) => {
+  const entries = failed.map(({ code, figures, index, message }) => ({ index, code, message, figures }))
+  return sql`update requests set failed = ${JSON.stringify(entries)} where request_id = ${requestId}`
+}
+
+/**
+ * Writes the request of an acceptance, or adds to it. Gives the id of another request that has its idempotency
+ * key, or null.
+ */
+export const write = (store: Store.Store, acceptance: Acceptance) =>
+  Effect.gen(function* () {
+    const { accountId, body, endpoint, failed, idempotency, ops, requestId } = acceptance
+    const { seal, sql } = store
+    const chainId = acceptance.chainId.toString()
+    // Without `returning`: SQLite would look through the tables that refer to requests.
+    yield* sql`
+      insert into requests ${sql.insert({
+        request_id: requestId,
+        account_id: accountId,
+        endpoint,
+        chain_id: chainId,
+        body: seal.close(sealName(requestId), body),
+        idempotency_key: idempotency?.key ?? null,
+        body_hash: idempotency?.bodyHash ?? null,
+        failed: "[]",
+        state: "open",
+        accepted_at: yield* Clock.currentTimeMillis
+      })}
+      on conflict do nothing`
+    const row = yield* locked(store, requestId)
+    if (row === undefined) {
+      const [owner] = idempotency === null ? [] : yield* byKey(store, accountId, endpoint, idempotency.key)
+      return owner === undefined ? yield* Store.refuse("the request cannot be written") : owner.request_id
+    }
+    if (row.account_id !== accountId || row.endpoint !== endpoint || row.chain_id !== chainId)
+      return yield* Store.refuse("the request was accepted as another one")
+    if (row.state !== "open") return yield* Store.refuse("the request is final")
+    const anew = new Set(ops.map((op) => op.index))
+    const before = parsed(row)
+    const kept = before.filter((element) => !anew.has(element.index))
+    if (failed.length > 0 || kept.length < before.length)
+      yield* writeFailed(store, requestId, merged(kept, failed))
+    return null
+  })
+
+export const refuse =
+  (store: Store.Store) =>
+  (requestId: string, failed: ReadonlyArray<FailedElement>): Effect.Effect<void, JournalError> =>
+    store.transaction(
+      Effect.gen(function* () {
+        const row = yield* locked(store, requestId)
+        if (row === undefined) return yield* Store.refuse("the request was not accepted")
+        if (failed.length > 0) yield* writeFailed(store, requestId, merged(parsed(row), failed))
+      })
+    )
+
+export const finish =
+  (store: Store.Store) =>
+  (requestId: string, outcome: string): Effect.Effect<boolean, JournalError> =>
+    store.transaction(
+      Effect.gen(function* () {
+        const { sql } = store
+        const row = yield* locked(store, requestId)
+        if (row === undefined) return yield* Store.refuse("the request was not accepted")
+        if (row.state !== "open") return true
+        const underWay = yield* sql`
+          select op_id from ops
+          where request_id = ${requestId} and state <> 'abandoned' and state in ('accepted', 'sent')
+          limit 1`
+        const unmined = yield* sql`
+          select nonce from transactions where direct = ${requestId} and state = 'signed' limit 1`
+        if (underWay.length > 0 || unmined.length > 0) return false
+        yield* sql`
+          update requests set state = 'final', outcome = ${outcome} where request_id = ${requestId}`
+        return true
+      })
+    )
+
+/** The requests are not final any more. */
+export const reopen = ({ sql }: Store.Store, requestIds: ReadonlyArray<string>) =>
+  Effect.forEach(
+    requestIds,
+    (requestId) => sql`
+      update requests set state = 'open', outcome = null
+      where request_id = ${requestId} and state = 'final'`,
+    { discard: true }
+  )
+
+const idempotencyOf = (row: Row): Idempotency | null =>
+  row.idempotency_key === null || row.body_hash === null
+    ? null
+    : { key: row.idempotency_key, bodyHash: Hex.unsafe32(row.body_hash) }
+
+/** One hash for each nonce that may be or is mined, in the order of the first signatures. */
+const txHashes = ({ sql }: Store.Store, requestId: string) =>
+  Effect.map(
+    sql<{
+      readonly chain_id: string
+      readonly signer: string
+      readonly nonce: string
+      readonly mined: string | null
+      readonly version: string
+    }>`
+      select transactions.chain_id, transactions.signer, transactions.nonce, transactions.tx_hash as mined,
+        transaction_versions.tx_hash as version
+      from (
+        select transaction_ops.chain_id, transaction_ops.signer, transaction_ops.nonce
+        from ops join transaction_ops on transaction_ops.op_id = ops.op_id
+        where ops.request_id = ${requestId}
+        union
+        select chain_id, signer, nonce from transactions where direct = ${requestId} and direct is not null
+      ) as own
+      join transactions on transactions.chain_id = own.chain_id and transactions.signer = own.signer
+        and transactions.nonce = own.nonce
+      join transaction_versions on transaction_versions.chain_id = own.chain_id
+        and transaction_versions.signer = own.signer and transaction_versions.nonce = own.nonce
+      where transactions.state in ('signed', 'mined', 'settled')
+      order by transaction_versions.version_id`,
+    (rows) => [
+      ...new Map(
+        rows.map((row) => [
+          `${row.chain_id} ${row.signer} ${row.nonce}`,
+          Hex.unsafe32(row.mined ?? row.version)
+        ])
+      ).values()
+    ]
+  )
+
+export const request =
+  (store: Store.Store) =>
+  (requestId: string): Effect.Effect<RequestRecord | null, JournalError> =>
+    store.transaction(
+      Effect.gen(function* () {
+        const [row] = yield* store.sql<Row>`select * from requests where request_id = ${requestId}`
+        if (row === undefined || row.state === "forgotten") return null
+        const record: RequestRecord = {
+          requestId,
+          accountId: row.account_id,
+          endpoint: row.endpoint,
+          chainId: BigInt(row.chain_id),
+          body: yield* store.seal.open(sealName(requestId), row.body),
+          idempotency: idempotencyOf(row),
+          acceptedAt: Number(row.accepted_at),
+          ops: yield* Ops.ofRequest(store, requestId, row.account_id),
+          signed: yield* Ops.signedOf(store, requestId, row.account_id),
+          failed: parsed(row),
+          txHashes: yield* txHashes(store, requestId),
+          outcome: row.outcome
+        }
+        return record
+      })
+    )
+
+export const requestOf =
+  (store: Store.Store) =>
+  (
+    accountId: AccountId,
+    endpoint: string,
+    idempotencyKey: string
+  ): Effect.Effect<{ readonly requestId: string; readonly bodyHash: Hex.Bytes32 } | null, JournalError> =>
+    store.transaction(
+      Effect.map(byKey(store, accountId, endpoint, idempotencyKey), ([row]) =>
+        row === undefined ? null : { requestId: row.request_id, bodyHash: Hex.unsafe32(row.body_hash) }
+      )
+    )
+
+export const unfinished = ({
+  sql,
+  transaction
+}: Store.Store): Effect.Effect<ReadonlyArray<string>, JournalError> =>
+  transaction(
+    Effect.map(
+      sql<{ readonly request_id: string }>`
+        select request_id from requests where state = 'open' order by request_no`,
+      (rows) => rows.map((row) => row.request_id)
+    )
+  )
+
+export const forget =
+  ({ sql, transaction }: Store.Store) =>
+  (before: number): Effect.Effect<void, JournalError> =>
+    transaction(
+      Effect.asVoid(sql`
+        update requests set state = 'forgotten', body = '', outcome = null, idempotency_key = null,
+          body_hash = null
+        where state = 'final' and accepted_at < ${before}
+          and not exists (
+            select 1 from ops
+            where ops.request_id = requests.request_id and ops.state in ('accepted', 'sent')
+          )
+          and not exists (
+            select 1 from transactions
+            where transactions.direct = requests.request_id and transactions.direct is not null
+              and transactions.state in ('signed', 'mined')
+          )
+          and not exists (
+            select 1 from ops
+            join transaction_ops on transaction_ops.op_id = ops.op_id
+            join transactions on transactions.chain_id = transaction_ops.chain_id
+              and transactions.signer = transaction_ops.signer and transactions.nonce = transaction_ops.nonce
+            where ops.request_id = requests.request_id and transactions.state in ('signed', 'mined')
+          )`)
+    )

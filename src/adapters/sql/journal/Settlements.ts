@@ -1,0 +1,116 @@
+import * as Effect from "effect/Effect"
+import type { Affected, JournalError } from "../../../application/ports/journal/Journal.js"
+import type { Lane, TransactionSettlement } from "../../../application/ports/journal/Lanes.js"
+import type { OpSettlement } from "../../../application/ports/journal/Requests.js"
+import * as Store from "../Store.js"
+import * as Ops from "./Ops.js"
+import * as Requests from "./Requests.js"
+import * as Transactions from "./Transactions.js"
+
+const sent = (ops: ReadonlyArray<Ops.State>): ReadonlyArray<Ops.State> =>
+  ops.filter((op) => op.state === "sent")
+
+/** The mined transaction is signed again; gives its ops as they are then. */
+const withdraw = (
+  store: Store.Store,
+  lane: Lane,
+  nonce: bigint,
+  found: { readonly ops: ReadonlyArray<Ops.State>; readonly concerned: Affected }
+) =>
+  Effect.gen(function* () {
+    const { sql } = store
+    const at = Transactions.at(store, lane, nonce)
+    yield* sql`
+      update transactions set state = 'signed', tx_hash = null, success = null, block_number = null,
+        block_hash = null
+      where ${at}`
+    const [newest] = yield* sql<{ readonly tx_hash: string }>`
+      select tx_hash from transaction_versions where ${at} order by version_id desc limit 1`
+    const ops = found.ops.filter((op) => op.state !== "abandoned")
+    yield* Ops.move(store, ops, "sent", newest?.tx_hash ?? null)
+    yield* Requests.reopen(store, found.concerned)
+    return ops.map((op): Ops.State => ({ ...op, state: "sent" }))
+  })
+
+export const settle =
+  (store: Store.Store) =>
+  (
+    mined: TransactionSettlement,
+    outcomes: ReadonlyArray<OpSettlement>,
+    final: boolean
+  ): Effect.Effect<Affected, JournalError> =>
+    store.transaction(
+      Effect.gen(function* () {
+        const { sql } = store
+        const { blockHash, blockNumber, nonce, txHash } = mined
+        yield* Store.fits(64, [blockNumber])
+        const found = yield* Transactions.find(store, mined, nonce)
+        const at = Transactions.at(store, mined, nonce)
+        const versions = yield* sql`
+          select tx_hash from transaction_versions where ${at} and tx_hash = ${txHash}`
+        const { row } = found ?? {}
+        const isOpen = row?.state === "signed" || row?.state === "mined"
+        const isSettled = row?.state === "settled" && row.tx_hash === txHash
+        if (found === null || versions.length === 0 || (!isOpen && !isSettled))
+          return yield* Store.refuse("only the one transaction that was signed for a nonce can settle it")
+        if (isSettled) return found.concerned
+        const moved = row?.state === "mined" && (row.tx_hash !== txHash || row.block_hash !== blockHash)
+        const ops = moved ? yield* withdraw(store, mined, nonce, found) : found.ops
+        yield* sql`
+          update transactions set state = ${final ? "settled" : "mined"}, tx_hash = ${txHash},
+            success = ${mined.success ? 1 : 0}, block_number = ${blockNumber.toString()},
+            block_hash = ${blockHash}
+          where ${at}`
+        yield* Ops.settle(store, ops, outcomes)
+        if (final) {
+          const landed = new Set<string | null>(outcomes.map((outcome) => outcome.userOpHash))
+          const left = sent(ops).filter((op) => !landed.has(op.user_op_hash))
+          yield* Ops.move(store, left, "accepted", null)
+        }
+        return found.concerned
+      })
+    )
+
+export const finalise =
+  (store: Store.Store) =>
+  (lane: Lane, nonce: bigint): Effect.Effect<Affected, JournalError> =>
+    store.transaction(
+      Effect.gen(function* () {
+        const found = yield* Transactions.find(store, lane, nonce)
+        if (found?.row.state === "settled") return found.concerned
+        if (found?.row.state !== "mined")
+          return yield* Store.refuse("only a mined transaction reaches settled depth")
+        yield* store.sql`update transactions set state = 'settled' where ${Transactions.at(store, lane, nonce)}`
+        yield* Ops.move(store, sent(found.ops), "accepted", null)
+        return found.concerned
+      })
+    )
+
+export const unsettle =
+  (store: Store.Store) =>
+  (lane: Lane, nonce: bigint): Effect.Effect<Affected, JournalError> =>
+    store.transaction(
+      Effect.gen(function* () {
+        const found = yield* Transactions.find(store, lane, nonce)
+        if (found?.row.state === "signed") return found.concerned
+        if (found?.row.state !== "mined")
+          return yield* Store.refuse("only a mined transaction that is not settled vanishes")
+        yield* withdraw(store, lane, nonce, found)
+        return found.concerned
+      })
+    )
+
+export const recordExternalUse =
+  (store: Store.Store) =>
+  (lane: Lane, nonce: bigint): Effect.Effect<Affected, JournalError> =>
+    store.transaction(
+      Effect.gen(function* () {
+        const found = yield* Transactions.find(store, lane, nonce)
+        if (found?.row.state === "foreign") return found.concerned
+        if (found?.row.state !== "signed")
+          return yield* Store.refuse("only a signed transaction that is not mined loses its nonce")
+        yield* store.sql`update transactions set state = 'foreign' where ${Transactions.at(store, lane, nonce)}`
+        yield* Ops.move(store, sent(found.ops), "accepted", null)
+        return found.concerned
+      })
+    )

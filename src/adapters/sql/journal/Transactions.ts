@@ -1,0 +1,287 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import type { JournalError } from "../../../application/ports/journal/Journal.js"
+import type {
+  AllocationRequest,
+  AllocationResult,
+  Lane,
+  SignedTransaction,
+  TransactionRecord
+} from "../../../application/ports/journal/Lanes.js"
+import type { OpRef } from "../../../application/ports/journal/Requests.js"
+import * as Store from "../Store.js"
+import * as Ops from "./Ops.js"
+import * as Requests from "./Requests.js"
+
+/** Keeps others out of the lane until the transaction ends. */
+export const lockLane = ({ lock }: Store.Store, { chainId, signer }: Lane) =>
+  lock(`lane:${chainId}:${signer}`)
+
+/** The condition that names a row of a nonce in any of the tables that have one. */
+export const at = ({ sql }: Store.Store, { chainId, signer }: Lane, nonce: bigint) =>
+  sql`chain_id = ${chainId.toString()} and signer = ${signer} and nonce = ${Store.uint64(nonce)}`
+
+export const sealName = ({ chainId, signer }: Lane, nonce: bigint): string =>
+  `transaction ${chainId} ${signer} ${nonce}`
+
+export interface State {
+  readonly state: "free" | "allocated" | TransactionRecord["state"]
+  readonly direct: string | null
+  readonly max_cost: string
+  readonly tx_hash: string | null
+  readonly block_hash: string | null
+}
+
+/** The nonce's row and its ops. */
+export const find = (store: Store.Store, lane: Lane, nonce: bigint) =>
+  Effect.gen(function* () {
+    const { sql } = store
+    yield* Store.fits(64, [nonce])
+    yield* lockLane(store, lane)
+    const [row] = yield* sql<State>`
+      select state, direct, max_cost, tx_hash, block_hash from transactions where ${at(store, lane, nonce)}`
+    if (row === undefined) return null
+    const ids = yield* sql<{ readonly op_id: Ops.Id }>`
+      select op_id from transaction_ops where ${at(store, lane, nonce)}`
+    const ops = yield* Ops.lockIds(
+      store,
+      ids.map((it) => it.op_id)
+    )
+    const concerned = [...ops.map((op) => op.request_id), ...(row.direct === null ? [] : [row.direct])]
+    return { row, ops, concerned: Store.distinct(concerned) }
+  })
+
+interface RouteRow {
+  readonly direct: string | null
+  readonly entry_point: string | null
+}
+
+const routeOf = ({ direct, entry_point }: RouteRow): string | null =>
+  entry_point ?? (direct === null ? null : "direct")
+
+/** Whether none of these signed transactions has another route. */
+const admits = (route: string | null, signed: ReadonlyArray<RouteRow>): boolean =>
+  route === null ||
+  signed.every((row) => {
+    const other = routeOf(row)
+    return other === null || other === route
+  })
+
+/** The EntryPoint of a transaction's ops, which all have the same. */
+const entryPointOf = ({ sql }: Store.Store) =>
+  sql.literal(`(
+  select ops.entry_point from transaction_ops join ops on ops.op_id = transaction_ops.op_id
+  where transaction_ops.chain_id = transactions.chain_id and transaction_ops.signer = transactions.signer
+    and transaction_ops.nonce = transactions.nonce
+  limit 1) as entry_point`)
+
+/** The ops that a transaction will carry, in their order, and their EntryPoint; refuses those that it may not carry. */
+const lockOps = (store: Store.Store, { chainId, ops, signer }: AllocationRequest) =>
+  Effect.gen(function* () {
+    const { forUpdate, sql } = store
+    const found = new Map<string, Ops.Id>()
+    const entryPoints = new Set<string>()
+    const name = ({ index, requestId }: OpRef) => `${index} ${requestId}`
+    if (new Set(ops.map(name)).size < ops.length)
+      return yield* Store.refuse("a transaction carries an op only once")
+    for (const requestId of Store.distinct(ops.map((op) => op.requestId)))
+      for (const chunk of Store.chunks(ops.filter((op) => op.requestId === requestId))) {
+        const rows = yield* sql<Pick<Ops.State, "op_id" | "op_index"> & { readonly entry_point: string }>`
+          select op_id, op_index, entry_point from ops
+          where request_id = ${requestId} and state <> 'abandoned' and state = 'accepted'
+            and chain_id = ${chainId.toString()} and authority = ${signer}
+            and ${sql.in(
+              "op_index",
+              chunk.map((op) => op.index)
+            )}
+          order by op_id ${forUpdate}`
+        for (const row of rows) {
+          found.set(name({ requestId, index: row.op_index }), row.op_id)
+          entryPoints.add(row.entry_point)
+        }
+      }
+    const ids = ops.flatMap((op) => found.get(name(op)) ?? [])
+    if (ids.length < ops.length)
+      return yield* Store.refuse("an op is not accepted, or is of another chain or authority")
+    const [entryPoint = null, ...others] = entryPoints
+    if (others.length > 0) return yield* Store.refuse("a transaction carries ops of one EntryPoint")
+    return { ids, entryPoint }
+  })
+
+/** Refuses a request that may not have a transaction of its own in this lane. */
+const checkDirect = (store: Store.Store, { chainId }: Lane, requestId: string) =>
+  Effect.gen(function* () {
+    const row = yield* Requests.locked(store, requestId)
+    if (row?.chain_id !== chainId.toString())
+      return yield* Store.refuse("the request was not accepted on this chain")
+    if (row.state !== "open") return yield* Store.refuse("the request is final")
+    const signed = yield* store.sql`
+      select nonce from transactions
+      where direct = ${requestId} and direct is not null and state in ('signed', 'mined', 'settled')`
+    if (signed.length > 0) return yield* Store.refuse("the request has a signed transaction already")
+  })
+
+const page = 100
+
+/** The lowest nonce from the chain's on for which nothing was ever signed. */
+const nextNonce = ({ sql }: Store.Store, { chainId, chainNonce, signer }: AllocationRequest) =>
+  Effect.gen(function* () {
+    for (let nonce = chainNonce; ; ) {
+      yield* Store.fits(64, [nonce])
+      const rows = yield* sql<{ readonly nonce: string }>`
+        select nonce from transactions
+        where chain_id = ${chainId.toString()} and signer = ${signer} and nonce >= ${Store.uint64(nonce)}
+          and state in ('signed', 'mined', 'settled', 'foreign')
+        order by nonce limit ${sql.literal(String(page))}`
+      for (const row of rows) {
+        if (BigInt(row.nonce) !== nonce) return nonce
+        nonce++
+      }
+      if (rows.length < page) {
+        yield* Store.fits(64, [nonce])
+        return nonce
+      }
+    }
+  })
+
+/** The lane's transactions that are signed and not mined. */
+const inFlight = (store: Store.Store, { chainId, signer }: Lane) =>
+  store.sql<RouteRow & { readonly nonce: string; readonly max_cost: string }>`
+    select nonce, direct, max_cost, ${entryPointOf(store)} from transactions
+    where chain_id = ${chainId.toString()} and signer = ${signer} and state in ('signed', 'mined')
+      and state = 'signed'`
+
+const write = (store: Store.Store, request: AllocationRequest, nonce: bigint, ids: ReadonlyArray<Ops.Id>) =>
+  Effect.gen(function* () {
+    const { seal, sql } = store
+    const { accountId, key, rpc, trust } = request.access
+    const lane = {
+      chain_id: request.chainId.toString(),
+      signer: request.signer,
+      nonce: Store.uint64(nonce)
+    }
+    // Nonces up to this one for which nothing was signed: handed back, left behind by a dead process, or used by others.
+    yield* sql`
+      delete from transactions
+      where chain_id = ${lane.chain_id} and signer = ${lane.signer} and nonce <= ${lane.nonce}
+        and state in ('free', 'allocated')`
+    yield* sql`
+      insert into transactions ${sql.insert({
+        ...lane,
+        state: "allocated",
+        account_id: accountId,
+        key_client: key === "serviceEoa" ? null : key.clientId,
+        key_version: key === "serviceEoa" ? null : (key.versionId ?? null),
+        key_asset: key === "serviceEoa" ? null : (key.assetId ?? null),
+        rpc: seal.close(sealName(request, nonce), Redacted.value(rpc)),
+        trust,
+        direct: request.direct,
+        max_cost: request.maxCost.toString(),
+        allocated_at: yield* Clock.currentTimeMillis
+      })}`
+    const rows = ids.map((op_id, position) => ({ ...lane, op_id, position }))
+    for (const chunk of Store.chunks(rows)) yield* sql`insert into transaction_ops ${sql.insert(chunk)}`
+  })
+
+export const allocate =
+  (store: Store.Store) =>
+  (request: AllocationRequest): Effect.Effect<AllocationResult, JournalError> =>
+    store.transaction(
+      Effect.gen(function* () {
+        yield* Store.fits(256, [request.chainId, request.maxCost, request.balance])
+        yield* Store.fits(64, [request.chainNonce, request.drainedTo])
+        if (request.direct !== null && request.ops.length > 0)
+          return yield* Store.refuse("a request's own transaction carries no ops")
+        yield* lockLane(store, request)
+        const { entryPoint, ids } = yield* lockOps(store, request)
+        if (request.direct !== null) yield* checkDirect(store, request, request.direct)
+        const nonce = yield* nextNonce(store, request)
+        const signed = yield* inFlight(store, request)
+        const reserved = signed.reduce((sum, row) => sum + BigInt(row.max_cost), 0n)
+        const route = routeOf({ direct: request.direct, entry_point: entryPoint })
+        const open = signed.filter((row) => BigInt(row.nonce) >= request.drainedTo)
+        const result: AllocationResult = !admits(route, open)
+          ? { _tag: "otherRoute" }
+          : reserved + request.maxCost > request.balance
+            ? { _tag: "insufficientFunds", reserved }
+            : { _tag: "allocated", nonce }
+        if (result._tag === "allocated") yield* write(store, request, nonce, ids)
+        return result
+      })
+    )
+
+export const unallocate =
+  (store: Store.Store) =>
+  (lane: Lane, nonce: bigint): Effect.Effect<void, JournalError> =>
+    store.transaction(
+      Effect.gen(function* () {
+        const { sql } = store
+        yield* Store.fits(64, [nonce])
+        yield* lockLane(store, lane)
+        const rows = yield* sql`
+          update transactions set state = 'free', direct = null
+          where ${at(store, lane, nonce)} and state in ('free', 'allocated')
+          returning nonce`
+        if (rows.length === 0)
+          return yield* Store.refuse("only a nonce that is handed out and not signed can be handed back")
+        yield* sql`delete from transaction_ops where ${at(store, lane, nonce)}`
+      })
+    )
+
+export const recordSigned =
+  (store: Store.Store) =>
+  (signed: SignedTransaction): Effect.Effect<void, JournalError> =>
+    store.transaction(
+      Effect.gen(function* () {
+        const { sql } = store
+        yield* Store.fits(256, [signed.addedCost, signed.maxFeePerGas, signed.maxPriorityFeePerGas])
+        const found = yield* find(store, signed, signed.nonce)
+        if (found?.row.state !== "allocated" && found?.row.state !== "signed")
+          return yield* Store.refuse("only for a nonce that is handed out and open can bytes be stored")
+        const { ops, row } = found
+        if (row.state === "allocated") {
+          if (ops.some((op) => op.state === "abandoned"))
+            return yield* Store.refuse("the transaction carries an op that was given up")
+          if (ops.some((op) => op.state === "sent"))
+            return yield* Store.refuse("the transaction carries an op that is sent some other way")
+          if (ops.some((op) => op.user_op_hash === null))
+            return yield* Store.refuse("the transaction carries an op without a hash")
+          if (row.direct !== null) yield* checkDirect(store, signed, row.direct)
+          const route = routeOf({ direct: row.direct, entry_point: ops[0]?.entry_point ?? null })
+          const others = yield* inFlight(store, signed)
+          if (
+            !admits(
+              route,
+              others.filter((other) => BigInt(other.nonce) >= signed.drainedTo)
+            )
+          )
+            return yield* Store.refuse("a transaction of another route was signed since the allocation")
+          yield* sql`update transactions set state = 'signed' where ${at(store, signed, signed.nonce)}`
+        }
+        const added = yield* sql`
+          insert into transaction_versions ${sql.insert({
+            chain_id: signed.chainId.toString(),
+            signer: signed.signer,
+            nonce: Store.uint64(signed.nonce),
+            tx_hash: signed.txHash,
+            raw: signed.raw,
+            max_fee_per_gas: signed.maxFeePerGas.toString(),
+            max_priority_fee_per_gas: signed.maxPriorityFeePerGas.toString(),
+            signed_at: yield* Clock.currentTimeMillis
+          })}
+          on conflict (chain_id, signer, nonce, tx_hash) do nothing
+          returning tx_hash`
+        if (added.length === 0) return
+        if (signed.addedCost > 0n)
+          yield* sql`
+            update transactions set max_cost = ${(BigInt(row.max_cost) + signed.addedCost).toString()}
+            where ${at(store, signed, signed.nonce)}`
+        yield* Ops.move(
+          store,
+          ops.filter((op) => op.state === "accepted" || op.state === "sent"),
+          "sent",
+          signed.txHash
+        )
+      })
+    )

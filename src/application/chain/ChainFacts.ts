@@ -1,0 +1,115 @@
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type { Address } from "../../domain/primitives/Address.js"
+import type { Bytes32, Hex } from "../../domain/primitives/Hex.js"
+import * as Keccak from "../../domain/primitives/Keccak.js"
+import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
+import type { Call, CallResult, ChainClient, ChainRpcError, StateOverride } from "../ports/chain/ChainRpc.js"
+
+/**
+ * What never changes on a chain, asked once per node. The key is the client, that is the node's URL and who
+ * named it, never the chain id: one caller's node decides nothing for another.
+ */
+export interface ChainFacts {
+  /** Runtime code of an immutable contract; null while there is none. */
+  readonly code: (chain: ChainClient, address: Address) => Effect.Effect<Hex | null, ChainRpcError>
+  /** The code that `initCode` leaves at an address; null when it reverts. */
+  readonly deployedCode: (chain: ChainClient, initCode: Hex) => Effect.Effect<Hex | null, ChainRpcError>
+  /** What `validator()` of a wallet implementation answers. */
+  readonly validatorOf: (
+    chain: ChainClient,
+    implementation: Address,
+    codeHash: Bytes32
+  ) => Effect.Effect<Hex | null, ChainRpcError>
+  /** Whether a node has shown that it takes no state overrides, and that it has. */
+  readonly isPlain: (chain: ChainClient) => boolean
+  readonly notePlain: (chain: ChainClient) => Effect.Effect<void>
+  /**
+   * A call with as much gas as the node grants. Nodes cut what is too much for them, or refuse the call: then it is
+   * less, for this node also from now on.
+   */
+  readonly generousCall: (
+    chain: ChainClient,
+    call: Omit<Call, "gas">,
+    overrides: ReadonlyMap<Address, StateOverride>
+  ) => Effect.Effect<CallResult, ChainRpcError>
+}
+
+export const ChainFacts: Context.Tag<ChainFacts, ChainFacts> = Context.GenericTag("castellan/ChainFacts")
+
+/** What is offered to nodes: more than any bundle needs, then the bounds that Geth and Reth have by default, and less. */
+const callGas = [400_000_000n, 50_000_000n, 25_000_000n, 10_000_000n] as const
+
+/** As nodes word it, Reth "gas too high" say, Besu "exceeds gas cap". Not that too little was given. */
+const tooMuchGas = /gas.{0,40}(?:too high|too large|exceed|above|cap\b|max|limit)|exceed.{0,40}gas/i
+
+const maxFactsPerNode = 256
+
+export const make = (): ChainFacts => {
+  const nodes = new WeakMap<ChainClient, Map<string, Hex>>()
+  /** How many of `callGas` a node has refused. */
+  const refusals = new WeakMap<ChainClient, number>()
+  const plain = new WeakSet<ChainClient>()
+
+  const generousCall: ChainFacts["generousCall"] = (chain, call, overrides) =>
+    Effect.suspend(() => {
+      const step = refusals.get(chain) ?? 0
+      const gas = callGas[step] ?? callGas[0]
+      return Effect.catchIf(
+        chain.call({ ...call, gas }, overrides),
+        ({ message, reason }) =>
+          reason === "rejected" && step + 1 < callGas.length && tooMuchGas.test(message),
+        () => {
+          refusals.set(chain, Math.max(step + 1, refusals.get(chain) ?? 0))
+          return generousCall(chain, call, overrides)
+        }
+      )
+    })
+
+  const once = (
+    chain: ChainClient,
+    key: string,
+    ask: Effect.Effect<Hex | null, ChainRpcError>
+  ): Effect.Effect<Hex | null, ChainRpcError> =>
+    Effect.suspend(() => {
+      const facts = nodes.get(chain) ?? new Map<string, Hex>()
+      nodes.set(chain, facts)
+      const known = facts.get(key)
+      if (known !== undefined) return Effect.succeed(known)
+      return Effect.tap(ask, (answer) =>
+        Effect.sync(() => {
+          if (answer === null) return
+          if (facts.size >= maxFactsPerNode) facts.clear()
+          facts.set(key, answer)
+        })
+      )
+    })
+
+  return {
+    generousCall,
+    isPlain: (chain) => plain.has(chain),
+    notePlain: (chain) => Effect.sync(() => void plain.add(chain)),
+    code: (chain, address) =>
+      once(
+        chain,
+        `code ${address}`,
+        Effect.map(chain.code(address), (code) => (code === "0x" ? null : code))
+      ),
+    deployedCode: (chain, initCode) =>
+      once(
+        chain,
+        `deployed ${Keccak.hash(initCode)}`,
+        Effect.map(chain.call({ data: initCode }), (result) =>
+          result.success && result.data !== "0x" ? result.data : null
+        )
+      ),
+    validatorOf: (chain, implementation, codeHash) =>
+      once(
+        chain,
+        `validator ${implementation} ${codeHash}`,
+        Effect.map(chain.call({ to: implementation, data: WalletCalls.validator }), (result) =>
+          result.success ? result.data : null
+        )
+      )
+  }
+}

@@ -1,0 +1,156 @@
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as EntryPoint from "../../domain/erc4337/EntryPoint.js"
+import type { Address } from "../../domain/primitives/Address.js"
+import { type ChainClient, ChainRpc, type ChainRpcError } from "../ports/chain/ChainRpc.js"
+import type { LaneAccess } from "../ports/journal/Lanes.js"
+import { type NetworkProfile, Networks } from "../ports/Networks.js"
+import type { Caller } from "../request/Caller.js"
+import { type Failure, invalid, unprocessable } from "../request/Failure.js"
+import * as KillSwitch from "../tenants/KillSwitch.js"
+
+/** A chain that the service may work on, and the node through which this request does it. */
+export interface Connection {
+  readonly chain: ChainClient
+  readonly profile: NetworkProfile
+  /** Who chose the node: decides who is to blame for its failures. */
+  readonly trust: "caller" | "operator"
+  readonly rpc: Redacted.Redacted<string>
+}
+
+/** How the lane of a key goes on through this node when no request waits for it any more. */
+export const access = (caller: Caller, { rpc, trust }: Connection, key: LaneAccess["key"]): LaneAccess => ({
+  accountId: caller.principal.accountId,
+  key,
+  rpc,
+  trust
+})
+
+/** What the adapter says of a failure, in its own words. The node is named beside it. */
+const whyOf = ({ message, origin }: ChainRpcError): string =>
+  message.startsWith(`${origin}: `) ? message.slice(origin.length + 2) : message
+
+const noConnection = "network connection failed: RPC endpoint unreachable"
+
+/** What a failing node means for the request, as long as nothing was sent. */
+export const refusal = (
+  trust: "caller" | "operator",
+  path = "settings.rpc"
+): ((error: ChainRpcError) => Failure) => {
+  const rejected = (error: ChainRpcError) =>
+    unprocessable("node_refused", [
+      {
+        path: trust === "caller" ? path : "",
+        message:
+          error.reason === "rejected" || error.reason === "unsupported"
+            ? `${error.origin} answered: ${error.message}`
+            : "the operator's node did not answer"
+      }
+    ])
+  if (trust === "operator") return rejected
+  return (error) => {
+    switch (error.reason) {
+      case "rejected":
+      case "unsupported":
+        return rejected(error)
+      case "invalidUrl":
+        return invalid("invalid_rpc", [{ path, message: "expected an http or https URL" }])
+      case "forbidden":
+        // In the words for a node that does not answer: nobody learns what is inside of the operator's network.
+        return invalid("invalid_rpc", [{ path, message: noConnection }])
+      case "rateLimited":
+        return invalid("invalid_rpc", [{ path, message: `${error.origin} limits the rate of requests` }])
+      case "notAnRpc":
+        return invalid("invalid_rpc", [
+          { path, message: `${error.origin} does not answer as a JSON-RPC node: ${whyOf(error)}` }
+        ])
+      case "unreachable":
+        return invalid("invalid_rpc", [
+          {
+            path,
+            message: whyOf(error).startsWith("HTTP status ")
+              ? `${error.origin} answered with ${whyOf(error)}`
+              : noConnection
+          }
+        ])
+    }
+  }
+}
+
+/**
+ * Connects to the caller's node: http(s), reachable, and of a chain that the operator supports. A new write on one that
+ * is paused is refused.
+ */
+export const open = (
+  caller: Caller,
+  rpc: string,
+  path = "settings.rpc"
+): Effect.Effect<Connection, Failure, ChainRpc | Networks> =>
+  Effect.gen(function* () {
+    const rpcs = yield* ChainRpc
+    const networks = yield* Networks
+    const { chain, chainId } = yield* Effect.flatMap(
+      rpcs.connect(rpc, { account: caller.principal.accountId }),
+      (chain) => Effect.map(chain.chainId, (chainId) => ({ chain, chainId }))
+    ).pipe(
+      // A node that does not even say its chain (it refuses the key in the URL, say) is no RPC for this caller.
+      Effect.mapError((error) =>
+        error.reason === "rejected" || error.reason === "unsupported"
+          ? invalid("invalid_rpc", [{ path, message: `${error.origin} answered: ${error.message}` }])
+          : refusal("caller", path)(error)
+      )
+    )
+    const profile = yield* networks.profile(caller.principal.accountId, chainId)
+    if (profile === null)
+      return yield* Effect.fail(
+        invalid(
+          "unsupported_chain",
+          [{ path, message: `the node serves chain ${chainId}` }],
+          `unsupported chain id ${chainId}`
+        )
+      )
+    caller.onChain?.(chainId)
+    yield* KillSwitch.guard({ kind: "chain", chainId }, path)
+    return { chain, profile, trust: "caller" as const, rpc: Redacted.make(rpc) }
+  })
+
+/**
+ * The operator's own node of the chain that the caller's node names. Everything that a system key signs is read
+ * from there; the caller's node is asked for its chain id only.
+ */
+export const openOperator = (
+  caller: Caller,
+  rpc: string
+): Effect.Effect<Connection, Failure, ChainRpc | Networks> =>
+  Effect.gen(function* () {
+    const { profile } = yield* open(caller, rpc)
+    const rpcs = yield* ChainRpc
+    if (profile.rpc === null)
+      return yield* Effect.fail(
+        invalid("operator_rpc_missing", [{ path: "settings.rpc", message: `chain ${profile.chainId}` }])
+      )
+    const { chain, chainId } = yield* Effect.flatMap(
+      rpcs.connect(Redacted.value(profile.rpc), "operator"),
+      (chain) => Effect.map(chain.chainId, (chainId) => ({ chain, chainId }))
+    ).pipe(Effect.mapError(refusal("operator")))
+    if (chainId !== profile.chainId)
+      return yield* Effect.fail(
+        unprocessable("node_refused", [{ path: "", message: "the operator's node serves another chain" }])
+      )
+    return { chain, profile, trust: "operator" as const, rpc: profile.rpc }
+  })
+
+/** The version of a requested EntryPoint that the profile accepts. */
+export const entryPointVersion = (
+  profile: NetworkProfile,
+  entryPoint: Address
+): Effect.Effect<EntryPoint.Version, Failure> => {
+  const version = profile.entryPoints.includes(entryPoint) ? EntryPoint.versionOf(entryPoint) : undefined
+  return version === undefined
+    ? Effect.fail(
+        invalid("unsupported_entry_point", [
+          { path: "settings.entryPoint", message: `expected one of ${profile.entryPoints.join(", ")}` }
+        ])
+      )
+    : Effect.succeed(version)
+}

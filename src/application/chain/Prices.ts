@@ -1,0 +1,35 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Fees from "../../domain/erc4337/gas/Fees.js"
+import * as Gas from "../../domain/erc4337/gas/Gas.js"
+import type * as Percent from "../../domain/erc4337/Percent.js"
+import type { NetworkProfile } from "../ports/Networks.js"
+import { type Failure, unprocessable } from "../request/Failure.js"
+import { type Connection, refusal } from "./Connection.js"
+
+/** What a gas unit is paid in the next block, with a buffer, within the operator's bounds. */
+export const quote = (
+  { caps, minPriorityFeePerGas }: NetworkProfile,
+  market: Fees.Market,
+  buffer: Percent.Percent
+): Either.Either<Fees.FeePrices, Fees.AboveCap> =>
+  Fees.quote(market, { ...caps, minPriorityFeePerGas }, (price) => Gas.overshoot(price, buffer))
+
+/** The same as an answer to a request. */
+export const offered = (
+  profile: NetworkProfile,
+  market: Fees.Market,
+  buffer: Percent.Percent
+): Either.Either<Fees.FeePrices, Failure> =>
+  Either.mapLeft(quote(profile, market, buffer), ({ cap, needed }) =>
+    unprocessable("fees_above_cap", [
+      { path: "", message: `the chain asks for ${needed} wei a gas unit; the cap is ${cap}` }
+    ])
+  )
+
+/** Asks the node, and offers. */
+export const now = (
+  { chain, profile, trust }: Connection,
+  buffer: Percent.Percent
+): Effect.Effect<Fees.FeePrices, Failure> =>
+  Effect.flatMap(Effect.mapError(chain.fees, refusal(trust)), (market) => offered(profile, market, buffer))

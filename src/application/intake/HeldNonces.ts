@@ -1,0 +1,121 @@
+import * as BigInts from "effect/BigInt"
+import * as Effect from "effect/Effect"
+import * as Nonce from "../../domain/erc4337/Nonce.js"
+import type { ChainFacts } from "../chain/ChainFacts.js"
+import * as Inclusions from "../chain/Inclusions.js"
+import type { ChainRpcError } from "../ports/chain/ChainRpc.js"
+import type { NonceSpace, OpRecord, RequestRecord } from "../ports/journal/Requests.js"
+import type { OpContext } from "./Preparation.js"
+import * as Wallets from "./Wallets.js"
+
+/**
+ * The nonce under which something was signed for an element, and left the process. Those bytes may land in any later
+ * transaction of the submitter, so the element is prepared again under this nonce, and at most one version lands.
+ */
+export interface HeldNonce {
+  readonly space: NonceSpace
+  readonly nonceKey: bigint
+  readonly sequence: bigint
+}
+
+/** By element. */
+export type HeldNonces = ReadonlyMap<number, HeldNonce>
+
+const isVersionOf = (op: OpRecord) => (version: OpRecord) =>
+  version.index === op.index &&
+  version.space.entryPoint === op.space.entryPoint &&
+  version.space.wallet === op.space.wallet &&
+  version.nonceKey === op.nonceKey &&
+  version.sequence === op.sequence
+
+/** What the journal keeps for these elements: ops that are on no way, under nonces for which something was signed. */
+export const of = (
+  { ops, signed }: Pick<RequestRecord, "ops" | "signed">,
+  elements: ReadonlyArray<number>
+): HeldNonces =>
+  new Map(
+    ops
+      .filter((op) => op.state === "accepted" && elements.includes(op.index) && signed.some(isVersionOf(op)))
+      .map((op) => [op.index, op])
+  )
+
+/** The versions of these elements that are on the chain. */
+export const landings = (
+  { connection: { chain }, entryPoint }: Pick<OpContext, "connection" | "entryPoint">,
+  { signed }: Pick<RequestRecord, "signed">,
+  elements: ReadonlyArray<number>
+) =>
+  Effect.gen(function* () {
+    const versions = signed.filter(({ index }) => elements.includes(index))
+    const hashes = versions.flatMap(({ userOpHash }) => userOpHash ?? [])
+    if (hashes.length === 0) return new Map<number, never>()
+    const head = yield* chain.block("latest")
+    const found = yield* Inclusions.find(chain, entryPoint, hashes, head?.number ?? 0n)
+    return new Map(
+      versions.flatMap(({ index, returned, userOpHash }) => {
+        const outcome = userOpHash === null ? undefined : found.get(userOpHash)
+        return userOpHash === null || outcome === undefined
+          ? []
+          : [[index, { ...outcome, returned, userOpHash }] as const]
+      })
+    )
+  })
+
+/** What has become of held nonces. */
+export interface Fate {
+  /** None of their versions can land any more: used by another op at settled depth, or of an earlier configuration. */
+  readonly dead: ReadonlyArray<number>
+  /** Used, by what is not known yet. */
+  readonly undecided: ReadonlyArray<number>
+}
+
+/** Asks the chain for each nonce. Asked before `landings`, so that what lands in between is seen there. */
+export const fateOf = (
+  { connection: { chain, profile }, formula }: OpContext,
+  { facts }: { readonly facts: ChainFacts },
+  held: HeldNonces
+): Effect.Effect<Fate, ChainRpcError> =>
+  Effect.gen(function* () {
+    const head = yield* chain.block("latest")
+    const depth = BigInts.max((head?.number ?? 0n) - BigInt(profile.settledDepth) + 1n, 0n)
+    const wallets = [...new Set([...held.values()].map(({ space }) => space.wallet))]
+    const nextOf = ({ nonceKey, space }: HeldNonce, at?: bigint) =>
+      Effect.map(
+        chain.call({ to: space.entryPoint, data: Nonce.question(space.wallet, nonceKey) }, undefined, at),
+        ({ data, success }) => (success && data.length === 66 ? BigInt(data) : 0n)
+      )
+    const [states, nonces] = yield* Effect.all(
+      [
+        Wallets.read(facts, chain, formula.initCode, wallets),
+        Effect.forEach(held.values(), (each) => nextOf(each), { concurrency: "unbounded" })
+      ],
+      { concurrency: "unbounded" }
+    )
+    const dead: Array<number> = []
+    const undecided: Array<number> = []
+    for (const [place, [index, each]] of [...held].entries()) {
+      const epoch = Nonce.epochOf(Nonce.make(each.nonceKey, each.sequence))
+      const isUsed = (nonces[place] ?? 0n) > each.sequence
+      if (isUsed && (yield* nextOf(each, depth)) <= each.sequence) undecided.push(index)
+      else if (isUsed || Wallets.epochOf(states.get(each.space.wallet)) !== epoch) dead.push(index)
+    }
+    return { dead, undecided }
+  })
+
+/** Those of the ops that have another nonce than the one that they are held to; `behind`: an earlier one of its key. */
+export const displaced = <
+  A extends { readonly index: number; readonly nonceKey: bigint; readonly sequence: bigint }
+>(
+  ready: ReadonlyArray<A>,
+  held: HeldNonces
+): { readonly moved: ReadonlyArray<A>; readonly behind: ReadonlyArray<A> } => {
+  const moved = ready.filter(({ index, nonceKey, sequence }) => {
+    const own = held.get(index)
+    return own !== undefined && (own.nonceKey !== nonceKey || own.sequence !== sequence)
+  })
+  const behind = moved.filter(({ index, nonceKey, sequence }) => {
+    const own = held.get(index)
+    return own?.nonceKey === nonceKey && sequence < own.sequence
+  })
+  return { moved, behind }
+}

@@ -1,0 +1,197 @@
+import * as BigInts from "effect/BigInt"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import type { Version } from "../../domain/erc4337/EntryPoint.js"
+import type * as Fees from "../../domain/erc4337/gas/Fees.js"
+import * as Percent from "../../domain/erc4337/Percent.js"
+import * as Address from "../../domain/primitives/Address.js"
+import type { Bytes32, Hex } from "../../domain/primitives/Hex.js"
+import { ChainFacts } from "../chain/ChainFacts.js"
+import { type Connection, entryPointVersion, open, openOperator, refusal } from "../chain/Connection.js"
+import * as Prices from "../chain/Prices.js"
+import type * as Payer from "../pay/Payer.js"
+import { Payers } from "../pay/Payers.js"
+import type { Block, ChainRpc } from "../ports/chain/ChainRpc.js"
+import type { NonceSpace } from "../ports/journal/Requests.js"
+import type { Networks } from "../ports/Networks.js"
+import type { Caller } from "../request/Caller.js"
+import { type Failure, invalid, unprocessable } from "../request/Failure.js"
+import type { ForOps } from "../request/Settings.js"
+import * as Wallets from "./Wallets.js"
+
+const percentOf = (text: number): Percent.Percent => Either.getOrElse(Percent.from(text), () => Percent.zero)
+const defaultGasOvershoot = percentOf(50)
+const defaultPriceOvershoot = percentOf(20)
+
+/** The request's buffers, or the defaults: 50 % on ops, 50 % on the transaction, 20 % on its price. */
+export const buffers = (
+  settings: Pick<ForOps, "percentUserOpGasOvershoot" | "percentTxGasOvershoot" | "percentTxGasPriceOvershoot">
+) => ({
+  op: settings.percentUserOpGasOvershoot ?? defaultGasOvershoot,
+  transaction: settings.percentTxGasOvershoot ?? defaultGasOvershoot,
+  price: settings.percentTxGasPriceOvershoot ?? defaultPriceOvershoot
+})
+
+/** What the operator pays for has at most so much of a buffer: what gas is left over goes to whoever submits. */
+const sponsoredMost = percentOf(100)
+
+const sponsoredBuffers = ["percentUserOpGasOvershoot", "percentTxGasPriceOvershoot"] as const
+
+const checkBuffers = (settings: ForOps): Effect.Effect<void, Failure> => {
+  const name = sponsoredBuffers.find((field) => (settings[field] ?? Percent.zero) > sponsoredMost)
+  return name === undefined
+    ? Effect.void
+    : Effect.fail(
+        invalid("invalid_request", [
+          { path: `settings.${name}`, message: "expected at most 100 with the operator's paymaster" }
+        ])
+      )
+}
+
+/** What every endpoint that builds ops settles before it looks at the chain. */
+export interface OpContext {
+  readonly connection: Connection
+  readonly chainId: bigint
+  readonly entryPoint: Address.Address
+  readonly version: Version
+  readonly formula: Wallets.Formula
+  readonly buffers: ReturnType<typeof buffers>
+  readonly spaceOf: (wallet: Address.Address) => NonceSpace
+  /** Who pays for the ops. */
+  readonly payer: Payer.Payer
+  /** Whose signature over all of them together stands for the ops' own; null: each has its own. */
+  readonly aggregator: Address.Address | null
+}
+
+/** The node that serves a request for ops: the operator's own when the operator pays for them, else the caller's. */
+export const connect = (
+  caller: Caller,
+  { paymaster, rpc }: Pick<ForOps, "rpc" | "paymaster">
+): Effect.Effect<Connection, Failure, ChainRpc | Networks> =>
+  Effect.flatMap(open(caller, rpc), (connection) =>
+    paymaster !== undefined && paymaster === connection.profile.sponsor?.paymaster
+      ? openOperator(caller, rpc)
+      : Effect.succeed(connection)
+  )
+
+/** `authority` is the submitting EOA. */
+export const ground = (
+  connection: Connection,
+  settings: ForOps,
+  authority: Address.Address,
+  caller: Caller
+): Effect.Effect<OpContext, Failure, Payers> =>
+  Effect.gen(function* () {
+    const { chainId } = connection.profile
+    const { entryPoint, paymaster } = settings
+    const payers = yield* Payers
+    const version = yield* entryPointVersion(connection.profile, entryPoint)
+    const formula = yield* Wallets.formula(connection.profile, settings)
+    if (paymaster !== undefined && paymaster === connection.profile.sponsor?.paymaster)
+      yield* checkBuffers(settings)
+    const spaceOf = (wallet: Address.Address) => ({ authority, chainId, entryPoint, wallet })
+    return {
+      connection,
+      chainId,
+      entryPoint,
+      version,
+      formula,
+      buffers: buffers(settings),
+      spaceOf,
+      payer: yield* payers.of(caller, connection, { entryPoint, version, paymaster, submitter: authority }),
+      aggregator: settings.aggregator ?? null
+    }
+  })
+
+/** What one look at the chain tells before anything is measured. */
+export interface Look {
+  readonly block: Block
+  readonly prices: Fees.FeePrices
+  readonly entryPointCode: Hex
+  readonly wallets: ReadonlyMap<Address.Address, Wallets.WalletState>
+  /** Gas that one transaction may have: the block's bound or the operator's. */
+  readonly gasBound: bigint
+}
+
+/** Everything that is read before the measurement, in one batch. */
+export const look = (
+  { buffers, connection, entryPoint, formula }: OpContext,
+  addresses: ReadonlyArray<Address.Address>
+): Effect.Effect<Look, Failure, ChainFacts> =>
+  Effect.gen(function* () {
+    const { chain, profile, trust } = connection
+    const facts = yield* ChainFacts
+    const [block, fees, entryPointCode, wallets] = yield* Effect.mapError(
+      Effect.all(
+        [
+          chain.block("latest"),
+          chain.fees,
+          facts.code(chain, entryPoint),
+          Wallets.read(facts, chain, formula.initCode, addresses)
+        ],
+        { concurrency: "unbounded" }
+      ),
+      refusal(trust)
+    )
+    if (block === null)
+      return yield* Effect.fail(
+        unprocessable("node_refused", [{ path: "settings.rpc", message: "the node knows no latest block" }])
+      )
+    if (entryPointCode === null)
+      return yield* Effect.fail(
+        invalid("unsupported_entry_point", [
+          { path: "settings.entryPoint", message: "there is no code at this address on the chain" }
+        ])
+      )
+    const prices = yield* Prices.offered(profile, fees, buffers.price)
+    const gasBound = BigInts.min(block.gasLimit, profile.caps.transactionGas)
+    return { block, prices, entryPointCode, wallets, gasBound }
+  })
+
+/**
+ * Holds the implementation that the beacon reports against the operator's pin, and `settings.validator` against
+ * the implementation's own.
+ */
+export const checkImplementation = (
+  connection: Connection,
+  implementation: { readonly address: Address.Address; readonly codeHash: Bytes32 } | null,
+  validator: Address.Address | undefined
+): Effect.Effect<void, Failure, ChainFacts> =>
+  Effect.gen(function* () {
+    const { chain, profile, trust } = connection
+    const facts = yield* ChainFacts
+    const pinned = profile.implementationCodeHash
+    if (pinned !== null && pinned !== implementation?.codeHash)
+      return yield* Effect.fail(unprocessable("implementation_changed"))
+    if (validator === undefined) return
+    const word =
+      implementation === null
+        ? null
+        : yield* Effect.mapError(
+            facts.validatorOf(chain, implementation.address, implementation.codeHash),
+            refusal(trust)
+          )
+    const reported = word !== null && word.length === 66 ? Address.fromWord(word) : null
+    if (reported !== validator)
+      return yield* Effect.fail(
+        invalid("validator_mismatch", [
+          {
+            path: "settings.validator",
+            message: reported === null ? "the implementation reports none" : `expected ${reported}`
+          }
+        ])
+      )
+  })
+
+/** Seconds for which what the service signs is good. */
+export const signatureLifeSeconds = 600
+
+/** Last second at which an op that is signed now may be executed, by the chain's clock. */
+export const validUntil = (block: Block): number => block.timestamp + signatureLifeSeconds
+
+/**
+ * How long nonce keys are kept for a request that has not been accepted, milliseconds: what a dead process holds back.
+ * One that takes longer than that to prepare may meet another request under the same nonce: acceptance tells, and it
+ * tries again.
+ */
+export const leaseMillis = 20_000

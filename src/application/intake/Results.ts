@@ -1,0 +1,86 @@
+import * as Effect from "effect/Effect"
+import type { Dependencies } from "../../domain/erc4337/Dependencies.js"
+import * as Outcome from "../../domain/erc4337/Outcome.js"
+import * as Hex from "../../domain/primitives/Hex.js"
+import * as Ledger from "../../domain/wallet/Ledger.js"
+import type { Receipt } from "../ports/chain/ChainRpc.js"
+import type { Decoding } from "../request/Decoding.js"
+import { refuseAll } from "../request/Elements.js"
+import type { Failure } from "../request/Failure.js"
+import type { Executed, OperationResult } from "../request/TransactionResult.js"
+import * as EventLoop from "../runtime/EventLoop.js"
+import { dependencyFailed, type Outcomes } from "./Submission.js"
+
+/** The fields that every transaction result shares. All empty when nothing was sent. */
+export const transactionFields = (receipts: ReadonlyArray<Receipt>, decoding: Decoding) => {
+  const last = receipts.at(-1)
+  const found = receipts.flatMap(({ logs }) => logs)
+  return Effect.map(EventLoop.map(found, decoding.log), (logs) => ({
+    txHash: last?.txHash ?? "",
+    cumulativeGasUsed: Number(last?.cumulativeGasUsed ?? 0n),
+    gasUsed: Number(receipts.reduce((sum, { gasUsed }) => sum + gasUsed, 0n)),
+    effectiveGasPrice: (last?.effectiveGasPrice ?? 0n).toString(),
+    logs,
+    txHashes: receipts.map(({ txHash }) => txHash)
+  }))
+}
+
+/** What the call of an element returned, readable. */
+export type Decode = (index: number, returned: Hex.Hex) => unknown
+
+/** One element's result: what its call returned is of the last simulation before sending. */
+const element = (
+  index: number,
+  outcomes: Outcomes,
+  decode: Decode,
+  revert: (data: Hex.Hex) => string
+): OperationResult => {
+  const landed = outcomes.landed.get(index)
+  if (landed === undefined)
+    return {
+      userOpHash: null,
+      success: false,
+      error: outcomes.failed.get(index)?.message ?? null,
+      result: null,
+      txHash: null
+    }
+  return {
+    userOpHash: landed.userOpHash,
+    success: landed.success,
+    error: landed.success ? null : revert(landed.revertData ?? Hex.empty),
+    result: landed.success && landed.returned !== null ? (decode(index, landed.returned) ?? null) : null,
+    txHash: landed.txHash
+  }
+}
+
+/** What an op of the element reverted with, readable: that of what it depends on comes first. */
+const reverted =
+  (index: number, { landed }: Outcomes, decoding: Decoding, dependencies: Dependencies) =>
+  (data: Hex.Hex): string => {
+    const on = dependencies[index] ?? null
+    return on !== null && Ledger.failedKey(data) !== null && landed.get(on)?.success !== true
+      ? dependencyFailed(on).message
+      : decoding.revert(data)
+  }
+
+/** The answer of the executing endpoints: a transaction result, or 422 when nothing was sent. */
+export const executed = (
+  elements: ReadonlyArray<number>,
+  outcomes: Outcomes,
+  decode: Decode,
+  decoding: Decoding,
+  dependencies: Dependencies = []
+): Effect.Effect<Executed, Failure> =>
+  Effect.gen(function* () {
+    const results = yield* EventLoop.map(elements, (index) =>
+      element(index, outcomes, decode, reverted(index, outcomes, decoding, dependencies))
+    )
+    const returnData = results.map((result, index) => ({ [String(index)]: result }))
+    if (outcomes.receipts.length === 0 && outcomes.landed.size === 0)
+      return yield* Effect.fail(refuseAll("operations", outcomes.failed, { returnData }))
+    return {
+      status: Outcome.executeStatus(results.map(({ success }) => success)),
+      returnData,
+      ...(yield* transactionFields(outcomes.receipts, decoding))
+    }
+  })

@@ -1,0 +1,204 @@
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Exit from "effect/Exit"
+import type { Version } from "../../domain/erc4337/EntryPoint.js"
+import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
+import * as Gas from "../../domain/erc4337/gas/Gas.js"
+import * as Percent from "../../domain/erc4337/Percent.js"
+import * as PaymasterData from "../../domain/erc4337/paymaster/PaymasterData.js"
+import type { UserOperation } from "../../domain/erc4337/UserOperation.js"
+import * as Hex from "../../domain/primitives/Hex.js"
+import * as Connection from "../chain/Connection.js"
+import * as Keys from "../keys/Keys.js"
+import { pot } from "../pay/Losses.js"
+import { Budgets, type Reservation } from "../ports/Budgets.js"
+import type { ChainRpc } from "../ports/chain/ChainRpc.js"
+import type { NetworkProfile, Networks } from "../ports/Networks.js"
+import { type Signer, SignerError, SystemSigners } from "../ports/Signers.js"
+import type { Caller } from "../request/Caller.js"
+import { catalogue } from "../request/Catalogue.js"
+import { type ElementFailure, elementFailure } from "../request/Elements.js"
+import { type Failure, unprocessable } from "../request/Failure.js"
+import type { ForOps } from "../request/Settings.js"
+
+const unpaid = (why: string, path: string): Failure =>
+  unprocessable("submission_unpaid", [{ path, message: `${catalogue.submission_unpaid.text}: ${why}` }])
+
+/** Settings that would bring wallets or contracts of somebody else before the service's EOA. */
+const foreign = (settings: ForOps, profile: NetworkProfile): string | null => {
+  if (settings.aggregator !== undefined) return "aggregator"
+  if (settings.factory !== undefined && settings.factory !== profile.factory) return "factory"
+  if (settings.beaconAdminAddress !== undefined && settings.beaconAdminAddress !== profile.beacon)
+    return "beaconAdminAddress"
+  const code = settings.beaconAdminCreationCode
+  if (code !== undefined && code.toLowerCase() !== profile.creationCode?.toLowerCase())
+    return "beaconAdminCreationCode"
+  return null
+}
+
+/**
+ * The service's own EOA as the submitter, and the operator's node, from which everything is read that it relies on. It
+ * works for wallets of the account's own profile alone, whose implementation the operator has pinned, and buys no gas
+ * beside what the service finds right.
+ */
+export const open = (
+  caller: Caller,
+  settings: ForOps
+): Effect.Effect<
+  { readonly connection: Connection.Connection; readonly submitter: Signer; readonly settings: ForOps },
+  Failure,
+  ChainRpc | Networks | SystemSigners
+> =>
+  Effect.gen(function* () {
+    const system = yield* SystemSigners
+    const submitter = yield* Effect.mapBoth(system.serviceEoa, {
+      onFailure: Keys.refusal("settings.signer"),
+      onSuccess: Keys.bounded
+    })
+    const connection = yield* Connection.openOperator(caller, settings.rpc)
+    const { profile } = connection
+    const name = foreign(settings, profile)
+    if (name !== null)
+      return yield* Effect.fail(
+        unpaid(`${name} is not one of the account's network profile`, `settings.${name}`)
+      )
+    if (profile.implementationCodeHash === null)
+      return yield* Effect.fail(
+        unpaid("the operator has pinned no wallet implementation for this chain", "settings.rpc")
+      )
+    const { percentTxGasOvershoot: _, percentTxGasPriceOvershoot: __, ...own } = settings
+    return { connection, submitter, settings: own }
+  })
+
+const refused = (why: string): ElementFailure =>
+  elementFailure("submission_unpaid", `${catalogue.submission_unpaid.text}: ${why}`)
+
+/** What the EIP-7623 floor leaves aside: whether an op pays that, the simulation of its bundle tells. */
+const enoughGas = 2n ** 64n
+
+/**
+ * Why the EOA does not submit this op, its signature in place; null: nothing against it. `least` is what a gas unit
+ * costs now, without any buffer.
+ */
+export const objection = (
+  { sponsor }: Pick<NetworkProfile, "sponsor">,
+  version: Version,
+  op: UserOperation,
+  least: FeePrices
+): ElementFailure | null => {
+  if (op.paymasterAndData !== Hex.empty) {
+    const paymaster = PaymasterData.read(version, op.paymasterAndData)?.paymaster
+    if (paymaster === undefined || paymaster !== sponsor?.paymaster)
+      return refused(`paymaster ${paymaster ?? op.paymasterAndData} is not the operator's`)
+  }
+  if (op.maxFeePerGas < least.maxFeePerGas)
+    return refused(`maxFeePerGas ${op.maxFeePerGas} is below ${least.maxFeePerGas}`)
+  if (op.maxPriorityFeePerGas < least.maxPriorityFeePerGas)
+    return refused(`maxPriorityFeePerGas ${op.maxPriorityFeePerGas} is below ${least.maxPriorityFeePerGas}`)
+  const preVerificationGas = Gas.preVerificationGas(op, { version, measuredGas: enoughGas })
+  if (op.preVerificationGas < preVerificationGas)
+    return refused(`preVerificationGas ${op.preVerificationGas} is below ${preVerificationGas}`)
+  return null
+}
+
+/** One op that the EOA is to submit. */
+export interface Risk {
+  readonly index: number
+  readonly op: UserOperation
+  /** Wei that layer 1 may ask for it. */
+  readonly l1Fee: bigint
+}
+
+const idOf = ({ requestId }: Caller, index: number): string => `${pot}:${requestId}:${index}`
+
+/** More than any op can declare. */
+const mostGas = 2n ** 160n
+
+/** Most wei that the EOA loses when the op pays nothing after all. */
+const atRisk = (
+  { sponsor }: NetworkProfile,
+  version: Version,
+  { l1Fee, op }: Risk,
+  prices: FeePrices
+): bigint => {
+  const gas = Gas.transactionGasLimit(version, [op], {
+    bound: mostGas,
+    overshoot: Percent.zero,
+    withoutPostOp: sponsor?.paymaster ?? null
+  })
+  return Either.getOrElse(gas, () => mostGas) * prices.maxFeePerGas + l1Fee
+}
+
+/** How long a reservation lasts for an op that is not signed, milliseconds. */
+const reservedMillis = 600_000
+
+const limitReached = ({ serviceSubmission }: NetworkProfile, reason: string): ElementFailure =>
+  elementFailure(
+    "submission_limit",
+    reason === "maxOpen"
+      ? `${catalogue.submission_limit.text}: ${serviceSubmission.maxInFlight} of its ops are under way`
+      : `${catalogue.submission_limit.text}: it may cost the service ${serviceSubmission.dailyLoss} wei in one day`
+  )
+
+/** Sets aside what each op may cost the EOA; those for which there is no room, and why. */
+export const reserve = (
+  caller: Caller,
+  profile: NetworkProfile,
+  version: Version,
+  risks: ReadonlyArray<Risk>,
+  prices: FeePrices
+): Effect.Effect<ReadonlyMap<number, ElementFailure>, never, Budgets> =>
+  Effect.gen(function* () {
+    const budgets = yield* Budgets
+    const { dailyLoss, maxInFlight } = profile.serviceSubmission
+    const expiresAt = (yield* Clock.currentTimeMillis) + reservedMillis
+    const failed = new Map<number, ElementFailure>()
+    for (const risk of risks) {
+      const entry: Reservation = {
+        accountId: caller.principal.accountId,
+        chainId: profile.chainId,
+        name: pot,
+        id: idOf(caller, risk.index),
+        wei: atRisk(profile, version, risk, prices),
+        limit: dailyLoss,
+        maxOpen: maxInFlight,
+        daily: true,
+        expiresAt,
+        note: ""
+      }
+      const lack = yield* Effect.orDie(budgets.reserve([entry]))
+      if (lack !== null) failed.set(risk.index, limitReached(profile, lack.reason))
+    }
+    return failed
+  })
+
+/** From the moment at which it is signed, what an op may cost is set aside until the request is through. */
+export const bind = (
+  caller: Caller,
+  { chainId }: Pick<NetworkProfile, "chainId">,
+  index: number
+): Effect.Effect<void, SignerError, Budgets> =>
+  Effect.gen(function* () {
+    const budgets = yield* Budgets
+    if (yield* Effect.orDie(budgets.bind(chainId, idOf(caller, index)))) return
+    return yield* new SignerError({ reason: "refused", message: "what was set aside for it has expired" })
+  })
+
+/**
+ * Runs the work of a request. When it is through, nothing is set aside for it any more: what its transactions have cost
+ * is booked by transaction. What is interrupted may have ops on their way, and stays set aside.
+ */
+export const settling =
+  (caller: Caller, { chainId }: Pick<NetworkProfile, "chainId">, elements: ReadonlyArray<number>) =>
+  <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R | Budgets> =>
+    Effect.onExit(work, (exit) =>
+      Effect.gen(function* () {
+        const budgets = yield* Budgets
+        const ids = elements.map((index) => idOf(caller, index))
+        yield* budgets.release(chainId, ids)
+        if (Exit.isFailure(exit) && !Cause.isFailure(exit.cause)) return
+        for (const id of ids) yield* budgets.settle(chainId, id, 0n)
+      }).pipe(Effect.ignoreLogged)
+    )

@@ -1,0 +1,78 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Hex from "../../domain/primitives/Hex.js"
+import * as Proof from "../../domain/signature/Proof.js"
+import type * as WalletConfig from "../../domain/wallet/WalletConfig.js"
+import * as Keys from "../keys/Keys.js"
+import type { Signer, SignerError, SignerRef, Signers } from "../ports/Signers.js"
+import type { Caller } from "../request/Caller.js"
+import { type ElementFailure, elementFailure } from "../request/Elements.js"
+import { type Failure, invalid } from "../request/Failure.js"
+
+/** How keys at hand prove a wallet's consent. */
+export interface SignerAuthorization {
+  /** A proof of the same shape by nobody, for measuring. */
+  readonly dummy: Hex.Hex
+  /** The proof over a signing hash. */
+  readonly sign: (signingHash: Hex.Bytes32) => Effect.Effect<Hex.Hex, SignerError>
+}
+
+/** Most cosigners of a request: with its signer as many as one proof may have. */
+export const maxCosigners = Proof.maxParts - 1
+
+/** The consent of the wallet's owners among these keys: of as many as it asks for, in the order in which they are given. */
+export const bySigners = (
+  config: WalletConfig.WalletConfig,
+  signers: ReadonlyArray<Signer>
+): Either.Either<SignerAuthorization, ElementFailure> => {
+  if (config.owners.length === 0) return Either.left(elementFailure("signer_without_authority"))
+  const owners = signers.filter(({ address }) => config.owners.includes(address))
+  if (owners.length < config.threshold)
+    return Either.left(
+      elementFailure("threshold_not_met", `threshold not met: have ${owners.length} of ${config.threshold}`, {
+        threshold: String(config.threshold)
+      })
+    )
+  const enough = owners.slice(0, config.threshold)
+  return Either.right({
+    dummy: Proof.dummyEcdsa(enough.length),
+    sign: (signingHash) =>
+      Effect.map(
+        Effect.forEach(enough, ({ sign }) => sign(signingHash), { concurrency: "unbounded" }),
+        (parts) => Hex.concat(...parts)
+      )
+  })
+}
+
+/**
+ * The keys that a request names: its signer first, if there is one, then its cosigners. No two of them are one.
+ */
+export const signersOf = (
+  caller: Caller,
+  settings: {
+    readonly signer?: SignerRef | undefined
+    readonly cosigners?: ReadonlyArray<SignerRef> | undefined
+  }
+): Effect.Effect<ReadonlyArray<Signer>, Failure, Signers> =>
+  Effect.gen(function* () {
+    const { cosigners = [], signer } = settings
+    const wrong = (path: string, message: string) =>
+      Effect.fail(invalid("invalid_request", [{ path, message }]))
+    if (cosigners.length > maxCosigners)
+      return yield* wrong("settings.cosigners", `expected at most ${maxCosigners} cosigners`)
+    const named = [
+      ...(signer === undefined ? [] : [{ ref: signer, path: "settings.signer" }]),
+      ...cosigners.map((ref, index) => ({ ref, path: `settings.cosigners[${index}]` }))
+    ]
+    const keys = yield* Effect.forEach(named, ({ path, ref }) => Keys.resolve(caller, ref, path), {
+      concurrency: "unbounded"
+    })
+    const first = new Map<string, string>()
+    for (const [position, { address }] of keys.entries()) {
+      const path = named[position]?.path ?? ""
+      const before = first.get(address)
+      if (before !== undefined) return yield* wrong(path, `${before} is the same key`)
+      first.set(address, path)
+    }
+    return keys
+  })

@@ -1,0 +1,203 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Aggregation from "../../domain/erc4337/Aggregation.js"
+import type { UserOperation } from "../../domain/erc4337/UserOperation.js"
+import * as Hex from "../../domain/primitives/Hex.js"
+import * as Words from "../../domain/primitives/Words.js"
+import type { PayerRefusal } from "../pay/Payer.js"
+import type { Aggregate, SignedOp } from "../ports/chain/Bundler.js"
+import type { CallResult, ChainRpcError } from "../ports/chain/ChainRpc.js"
+import { Journal } from "../ports/journal/Journal.js"
+import type { SignerError } from "../ports/Signers.js"
+import { type ElementFailure, elementFailure } from "../request/Elements.js"
+import type { Failure } from "../request/Failure.js"
+import * as NodeFault from "./NodeFault.js"
+import type { OpContext } from "./Preparation.js"
+
+/** An op of which only signatures are missing, and who makes them. */
+export interface Unsigned {
+  readonly index: number
+  /** Null when the hash depends on a signature, or on its payer: then `complete` gives it. */
+  readonly userOpHash: Hex.Bytes32 | null
+  /** The op with everything but its own signature. Runs after acceptance. */
+  readonly complete: Effect.Effect<
+    { readonly op: UserOperation; readonly userOpHash: Hex.Bytes32 },
+    SignerError | PayerRefusal
+  >
+  /** The op's signature, without what its payer adds. Runs after the hash is journalled. */
+  readonly sign: (userOpHash: Hex.Bytes32) => Effect.Effect<Hex.Hex, SignerError>
+}
+
+/** A bundle that is signed. What is kept for its ops is given back by `release` when nothing of them is sent. */
+export interface Signed {
+  readonly ops: ReadonlyArray<SignedOp>
+  readonly aggregate: Aggregate | null
+  readonly release: (ops: ReadonlyArray<SignedOp>) => Effect.Effect<void>
+}
+
+/** Why a bundle is not signed. */
+export type Obstacle =
+  /** These can not go; the others may go without them. */
+  | { readonly _tag: "elements"; readonly failed: ReadonlyMap<number, ElementFailure> }
+  /** Stands in the way of all of them. */
+  | { readonly _tag: "all"; readonly failure: ElementFailure }
+  /** The node failed. */
+  | { readonly _tag: "node"; readonly trouble: NodeFault.NodeFault }
+
+const elements = (failed: ReadonlyArray<readonly [number, ElementFailure]>): Obstacle => ({
+  _tag: "elements",
+  failed: new Map(failed)
+})
+
+const all = (failure: ElementFailure): Obstacle => ({ _tag: "all", failure })
+
+const unavailable = ({ message }: SignerError): Obstacle =>
+  all(elementFailure("signer_unavailable", "signer unavailable", { reason: message }))
+
+const unkept = (failure: Failure): Obstacle => {
+  const trouble = NodeFault.ofFailure(failure)
+  return trouble === null ? all(NodeFault.asElement(failure)) : { _tag: "node", trouble }
+}
+
+/** The same for every op: the first failing signer ends it, what payers refuse is gathered. */
+const forEach = <A, B>(
+  ops: ReadonlyArray<A & { readonly index: number }>,
+  make: (op: A & { readonly index: number }) => Effect.Effect<B, SignerError | PayerRefusal>
+): Effect.Effect<ReadonlyArray<B>, Obstacle> =>
+  Effect.gen(function* () {
+    const made = yield* Effect.forEach(
+      ops,
+      (op) =>
+        make(op).pipe(
+          Effect.map(Either.right),
+          Effect.catchTags({
+            PayerRefusal: ({ failure }) => Effect.succeed(Either.left([op.index, failure] as const)),
+            SignerError: (error) => Effect.fail(unavailable(error))
+          })
+        ),
+      { concurrency: "unbounded" }
+    )
+    const refused = made.flatMap((each) => (Either.isLeft(each) ? [each.left] : []))
+    if (refused.length > 0) return yield* Effect.fail(elements(refused))
+    return made.flatMap((each) => (Either.isRight(each) ? [each.right] : []))
+  })
+
+/** Offset and length of an aggregate's parts, bytes. */
+const perPart = 64
+
+/**
+ * The `bytes` that a call returned; `Left` says what is wrong. An aggregator makes less of signatures than there was:
+ * more than that is calldata that nobody has agreed to pay for.
+ */
+const bytesOf = ({ data, success }: CallResult, most: number): Either.Either<Hex.Hex, string | null> => {
+  if (!success) return Either.left(null)
+  const inner = Words.readBytes(Words.read(data), 0)
+  if (Words.encode([Words.bytes(inner)]) !== data) return Either.left("its answer is not abi.encode(bytes)")
+  return Hex.size(inner) > most
+    ? Either.left(`it gave ${Hex.size(inner)} bytes, expected at most ${most}`)
+    : Either.right(inner)
+}
+
+/** The signatures of all ops made one by the aggregator, which is asked beforehand what it will say of each. */
+const aggregated = (
+  { aggregator, connection: { chain }, entryPoint, version }: OpContext,
+  ops: ReadonlyArray<SignedOp>,
+  revert: (data: Hex.Hex) => string
+): Effect.Effect<Pick<Signed, "ops" | "aggregate">, Obstacle> =>
+  Effect.gen(function* () {
+    if (aggregator === null) return { ops, aggregate: null }
+    const ask = (data: Hex.Hex) => chain.call({ from: entryPoint, to: aggregator, data })
+    const node = Effect.mapError(
+      (error: ChainRpcError): Obstacle => ({ _tag: "node", trouble: NodeFault.ofNode(error) })
+    )
+    const [each, together] = yield* node(
+      Effect.all(
+        [
+          Effect.forEach(ops, ({ op }) => ask(Aggregation.validateOne(version, op)), {
+            concurrency: "unbounded"
+          }),
+          ask(
+            Aggregation.aggregate(
+              version,
+              ops.map(({ op }) => op)
+            )
+          )
+        ],
+        { concurrency: "unbounded" }
+      )
+    )
+    const refusal = (field: string, { data }: CallResult, why: string | null): ElementFailure =>
+      elementFailure("aggregator_refused", `the aggregator refused the ${field}: ${why ?? revert(data)}`)
+    const carried: Array<SignedOp> = []
+    const refused: Array<readonly [number, ElementFailure]> = []
+    for (const [position, own] of ops.entries()) {
+      const answer = each[position] ?? { success: false, data: Hex.empty }
+      const signature = bytesOf(answer, Hex.size(own.op.signature))
+      if (Either.isLeft(signature)) refused.push([own.index, refusal("signature", answer, signature.left)])
+      else carried.push({ ...own, op: { ...own.op, signature: signature.right } })
+    }
+    if (refused.length > 0) return yield* Effect.fail(elements(refused))
+    const most = ops.reduce((sum, { op }) => sum + Hex.size(op.signature) + perPart, perPart)
+    const aggregate = bytesOf(together, most)
+    if (Either.isLeft(aggregate))
+      return yield* Effect.fail(all(refusal("aggregated signature", together, aggregate.left)))
+    const signature = aggregate.right
+    const validation = yield* node(
+      chain.estimateGas({
+        from: entryPoint,
+        to: aggregator,
+        data: Aggregation.validateAll(
+          version,
+          carried.map(({ op }) => op),
+          signature
+        )
+      })
+    )
+    if (!validation.success) return yield* Effect.fail(all(refusal("aggregated signature", validation, null)))
+    return { ops: carried, aggregate: { aggregator, signature, gas: validation.gas } }
+  })
+
+/**
+ * Signs a bundle of accepted ops: what their payer adds, money that it keeps for them, their own signatures, what an
+ * aggregator makes of these, and what the payer signs. Nothing of it leaves the process.
+ */
+export const sign = (
+  requestId: string,
+  ground: OpContext,
+  bundle: ReadonlyArray<Unsigned>,
+  revert: (data: Hex.Hex) => string
+): Effect.Effect<Signed, Obstacle, Journal> =>
+  Effect.gen(function* () {
+    const journal = yield* Journal
+    const { payer } = ground
+    const completed = yield* forEach(bundle, ({ complete, index, sign }) =>
+      Effect.map(complete, (made) => ({ ...made, index, sign }))
+    )
+    const unnamed = new Set(bundle.filter(({ userOpHash }) => userOpHash === null).map(({ index }) => index))
+    const named = completed.filter(({ index }) => unnamed.has(index))
+    if (named.length > 0)
+      yield* Effect.orDie(
+        journal.identify(
+          requestId,
+          named.map(({ index, userOpHash }) => ({ index, userOpHash }))
+        )
+      )
+    const lacking = yield* Effect.mapError(payer.reserve(completed), unkept)
+    const release = (ops: ReadonlyArray<{ readonly index: number; readonly op: UserOperation }>) =>
+      payer.release(ops)
+    return yield* Effect.gen(function* () {
+      if (lacking.size > 0) return yield* Effect.fail<Obstacle>({ _tag: "elements", failed: lacking })
+      const own = yield* forEach(completed, ({ index, op, sign, userOpHash }) =>
+        Effect.map(sign(userOpHash), (signature) => ({ index, op: { ...op, signature }, userOpHash }))
+      )
+      const { aggregate, ops } = yield* aggregated(ground, own, revert)
+      const sealed = yield* forEach(ops, ({ index, op, userOpHash }) =>
+        Effect.map(payer.seal(op, userOpHash), (seal) => ({
+          index,
+          op: { ...op, signature: Hex.concat(op.signature, seal) },
+          userOpHash
+        }))
+      )
+      return { ops: sealed, aggregate, release }
+    }).pipe(Effect.tapError(() => release(completed.filter(({ index }) => !lacking.has(index)))))
+  })

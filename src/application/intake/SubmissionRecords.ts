@@ -1,0 +1,93 @@
+import * as BigInts from "effect/BigInt"
+import * as Effect from "effect/Effect"
+import * as Hex from "../../domain/primitives/Hex.js"
+import * as Uint from "../../domain/primitives/Uint.js"
+import * as Inclusions from "../chain/Inclusions.js"
+import type { Journal } from "../ports/journal/Journal.js"
+import type {
+  Acceptance,
+  DeploymentIntent,
+  FailedElement,
+  OpRecord,
+  RequestRecord
+} from "../ports/journal/Requests.js"
+import type { CurrentRequest } from "../request/CurrentRequest.js"
+import type * as Sending from "./Sending.js"
+
+/** Longer return values are not kept. */
+const maxReturned = 16_384
+
+const kept = (returned: Hex.Hex): Hex.Hex | null => (Hex.size(returned) > maxReturned ? null : returned)
+
+/** How the op of an element landed; null: it has not. */
+export const landedOf = (op: OpRecord) =>
+  op.state === "settled" && op.userOpHash !== null && op.txHash !== null
+    ? {
+        userOpHash: op.userOpHash,
+        success: op.success === true,
+        txHash: op.txHash,
+        revertData: op.revertData,
+        returned: op.returned
+      }
+    : null
+
+/** The request's mined transactions, newest first. */
+export const carriers =
+  (journal: Journal["Type"], chainId: bigint) =>
+  ({ accountId, txHashes }: RequestRecord) =>
+    Effect.map(
+      Effect.forEach([...txHashes].reverse(), (txHash) =>
+        Effect.orDie(journal.findTransaction(accountId, chainId, txHash))
+      ),
+      (found) => found.filter((each) => each !== null)
+    )
+
+/** Those of the ops that are on the chain all the same: a backup of the journal may be older than their transaction. */
+export const landings = (
+  journal: Journal["Type"],
+  { ground, submitter }: Pick<Sending.SubmissionRoute, "ground" | "submitter">,
+  ops: ReadonlyArray<OpRecord>
+) =>
+  Effect.gen(function* () {
+    const indexes = new Map(ops.flatMap((op) => (op.userOpHash === null ? [] : [[op.userOpHash, op.index]])))
+    if (indexes.size === 0) return []
+    const { chain, profile } = ground.connection
+    const head = yield* chain.block("latest")
+    const found = yield* Inclusions.find(chain, ground.entryPoint, [...indexes.keys()], head?.number ?? 0n)
+    const outcomes = [...found].map(([userOpHash, outcome]) => ({ userOpHash, ...outcome }))
+    yield* journal.recordInclusions(submitter.address, profile.chainId, outcomes)
+    return outcomes.flatMap(({ userOpHash }) => indexes.get(userOpHash) ?? [])
+  })
+
+/** What the journal is told of ops that are ready. */
+export const acceptance = (
+  {
+    caller,
+    endpoint,
+    ground
+  }: Pick<Sending.SubmissionRoute, "caller" | "ground"> & { readonly endpoint: string },
+  { body, idempotency }: Pick<CurrentRequest["Type"], "body" | "idempotency">,
+  ready: ReadonlyArray<Sending.Ready>,
+  funds: Acceptance["funds"],
+  deployments: ReadonlyArray<{ readonly intent: DeploymentIntent }>,
+  failed: ReadonlyArray<FailedElement>
+): Acceptance => ({
+  requestId: caller.requestId,
+  accountId: caller.principal.accountId,
+  endpoint,
+  chainId: ground.chainId,
+  body,
+  idempotency,
+  ops: ready.map(({ index, nonceKey, reserve, returned, sequence, space, userOpHash }) => ({
+    index,
+    space,
+    nonceKey,
+    sequence,
+    userOpHash,
+    reserve: BigInts.min(reserve, Uint.max(256)),
+    returned: kept(returned)
+  })),
+  funds,
+  deployments: deployments.map(({ intent }) => intent),
+  failed
+})

@@ -1,0 +1,289 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
+import * as SubmitterReimbursement from "../../../domain/erc4337/gas/SubmitterReimbursement.js"
+import * as Nonce from "../../../domain/erc4337/Nonce.js"
+import * as UserOperation from "../../../domain/erc4337/UserOperation.js"
+import type { Address } from "../../../domain/primitives/Address.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Conditions from "../../../domain/signature/Conditions.js"
+import * as Proof from "../../../domain/signature/Proof.js"
+import * as Ledger from "../../../domain/wallet/Ledger.js"
+import type { WalletConfig } from "../../../domain/wallet/WalletConfig.js"
+import type { ChainFacts } from "../../chain/ChainFacts.js"
+import * as Connection from "../../chain/Connection.js"
+import * as Keys from "../../keys/Keys.js"
+import type { PayerRefusal } from "../../pay/Payer.js"
+import type { Payers } from "../../pay/Payers.js"
+import * as Submitter from "../../pay/Submitter.js"
+import type { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
+import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
+import { Journal } from "../../ports/journal/Journal.js"
+import type { NonceSpace } from "../../ports/journal/Requests.js"
+import type { Networks } from "../../ports/Networks.js"
+import { type SignerError, type Signers, SystemSigners } from "../../ports/Signers.js"
+import type { Caller } from "../../request/Caller.js"
+import type { Decoding } from "../../request/Decoding.js"
+import { type ElementFailure, elementFailure } from "../../request/Elements.js"
+import type { Failure, Unprocessable } from "../../request/Failure.js"
+import type { ForOps } from "../../request/Settings.js"
+import * as Estimation from "../estimate/Estimation.js"
+import type { EncodedCall } from "../ops/Calls.js"
+import * as Drafts from "../ops/Drafts.js"
+import * as Links from "../ops/Links.js"
+import type { Operation } from "../ops/Operation.js"
+import * as OwnedWallets from "../ops/OwnedWallets.js"
+import * as Windows from "../ops/Windows.js"
+import * as Preparation from "../Preparation.js"
+import * as Submission from "../Submission.js"
+import * as Wallets from "../Wallets.js"
+
+/** How long a nonce key is kept for an op that was handed out, milliseconds. */
+export const handedOutMillis = 15 * 60_000
+
+/** Who is to submit ops, and through which node the chain is read for that. */
+export interface Course {
+  readonly settings: ForOps
+  readonly connection: Connection.Connection
+  readonly submitter: Address
+  /** The submitter is the service's own EOA. */
+  readonly byService: boolean
+}
+
+/** The service's own EOA is to submit: the operator's node tells everything. */
+export const serviceCourse = (
+  caller: Caller,
+  settings: ForOps
+): Effect.Effect<Course, Failure, ChainRpc | Networks | SystemSigners> =>
+  Effect.gen(function* () {
+    const connection = yield* Connection.openOperator(caller, settings.rpc)
+    const { serviceEoa } = yield* SystemSigners
+    const { address } = yield* Effect.mapError(serviceEoa, Keys.refusal("settings.signer"))
+    return { settings, connection, submitter: address, byService: true }
+  })
+
+/** The request's signer is to submit, or the service's own EOA where it names none. */
+export const courseOf = (
+  caller: Caller,
+  settings: ForOps
+): Effect.Effect<Course, Failure, ChainRpc | Networks | Signers | SystemSigners> =>
+  Effect.gen(function* () {
+    if (settings.signer === undefined) return yield* serviceCourse(caller, settings)
+    const { address } = yield* Keys.resolve(caller, settings.signer)
+    const connection = yield* Preparation.connect(caller, settings)
+    return { settings, connection, submitter: address, byService: false }
+  })
+
+/** Operations whose ops are encoded for signatures that are made elsewhere. */
+export interface Handing extends Course {
+  readonly operations: ReadonlyArray<Operation>
+  readonly calls: ReadonlyArray<EncodedCall>
+  readonly decoding: Decoding
+  /** A proof of the shape that the wallet's owners will most probably send; `Left`: they can send none. */
+  readonly dummy: (config: WalletConfig) => Either.Either<Hex.Hex, ElementFailure>
+}
+
+/** An op without its signature, and what is to be signed. */
+export interface UnsignedOp {
+  readonly index: number
+  readonly op: UserOperation.UserOperation
+  readonly encodedUserOp: Hex.Hex
+  readonly userOpHash: Hex.Bytes32
+  readonly signingHash: Hex.Bytes32
+}
+
+export interface UnsignedOps {
+  /** In the order in which they are executed. */
+  readonly ops: ReadonlyArray<UnsignedOp>
+  readonly failed: ReadonlyMap<number, ElementFailure>
+  /** The only EOA that may submit them when they are signed so; zero: any. */
+  readonly bundler: Address
+}
+
+/**
+ * Who signs is not known: as many of the wallet's passkeys as can be, whose proofs cost most, and owners for the rest of
+ * the threshold.
+ */
+export const costliest = (config: WalletConfig): Hex.Hex => {
+  const passkeys = Math.min(config.passkeys.length, config.threshold)
+  return Proof.dummy(config, { passkeys, owners: config.threshold - passkeys })
+}
+
+/** The refusal of a whole request in one line. */
+export const textOf = ({ details: [detail], message }: Unprocessable): string =>
+  detail === undefined ? message : `${message}: ${detail.message}`
+
+const lease = (
+  journal: Journal["Type"],
+  caller: Caller,
+  space: NonceSpace,
+  { anonymous, epoch }: { readonly anonymous: boolean; readonly epoch: bigint },
+  count: number
+): Effect.Effect<ReadonlyArray<bigint>> =>
+  count === 0
+    ? Effect.succeed([])
+    : Effect.map(
+        Effect.orDie(
+          journal.lease({
+            ...space,
+            holder: caller.requestId,
+            // Leased under different authorities: keys of their own keep the nonces apart.
+            keys: Nonce.inEpoch(anonymous ? Nonce.anonymousKeys : Nonce.handedOutKeys, epoch),
+            count,
+            ttlMillis: handedOutMillis
+          })
+        ),
+        (keys) => keys ?? []
+      )
+
+/** What depends on elements that have failed has failed too. */
+const failDependants = (on: Dependencies.Dependencies, failed: Map<number, ElementFailure>): void => {
+  for (const index of Dependencies.order(on)) {
+    const before = on[index] ?? null
+    if (before !== null && failed.has(before)) failed.set(index, Submission.dependencyFailed(before))
+  }
+}
+
+/** Why who should pay for an op does not. */
+const refusalOf = (error: SignerError | PayerRefusal): ElementFailure =>
+  error._tag === "PayerRefusal" ? error.failure : elementFailure("signer_unavailable")
+
+/** What the service's EOA wants back beside its cost is charged as preVerificationGas. */
+const withMargin = (op: UserOperation.UserOperation): UserOperation.UserOperation => ({
+  ...op,
+  preVerificationGas:
+    op.preVerificationGas +
+    SubmitterReimbursement.margin(op.callGasLimit + op.verificationGasLimit + op.preVerificationGas)
+})
+
+/**
+ * Encodes and estimates operations as `/execute` would, for signatures that are made elsewhere. Each op gets a nonce
+ * key of its own, so that they may be signed and sent in any order, or not at all.
+ */
+export const make = (
+  caller: Caller,
+  handing: Handing
+): Effect.Effect<UnsignedOps, Failure, BundlerRpc | ChainFacts | Payers | Journal> =>
+  Effect.gen(function* () {
+    const { byService, calls, connection, decoding, operations, settings, submitter } = handing
+    const { profile } = connection
+    const ground = yield* Preparation.ground(connection, settings, submitter, caller)
+    const { chainId, entryPoint, formula, payer, spaceOf, version } = ground
+    const on = yield* Links.dependencies(operations)
+    yield* Links.held(on, connection)
+    const ledger = yield* Links.ledger(on, connection)
+    yield* Links.present(ledger, on, connection)
+    const wallets = yield* Either.all(
+      calls.map(({ index, selector }) => Wallets.select(selector, formula, profile, `operations[${index}]`))
+    )
+    const walletOf = (index: number): Address => wallets[index] ?? entryPoint
+    const look = yield* Preparation.look(ground, [...new Set(wallets)])
+    const found = yield* OwnedWallets.find(
+      calls.map(({ index, selector }) => ({
+        index,
+        wallet: walletOf(index),
+        walletCustody: selector.walletCustody
+      })),
+      look.wallets
+    )
+    const failed = new Map<number, ElementFailure>(found.failed)
+    const bundler = Submitter.boundTo(profile, submitter)
+    const signatures = new Map<number, { conditions: Conditions.Conditions; dummy: Hex.Hex }>()
+    for (const { index, window } of calls) {
+      const bounds = yield* Windows.notOver(window, `operations[${index}]`, look.block)
+      const config = found.configs.get(index)
+      if (config === undefined) continue
+      const dummy = handing.dummy(config)
+      if (Either.isLeft(dummy)) failed.set(index, dummy.left)
+      else signatures.set(index, { conditions: { ...bounds, bundler }, dummy: dummy.right })
+    }
+    failDependants(on, failed)
+
+    const journal = yield* Journal
+    const keys = new Map<number, bigint>()
+    for (const wallet of new Set(wallets)) {
+      const indexes = calls
+        .map(({ index }) => index)
+        .filter((index) => walletOf(index) === wallet && !failed.has(index))
+      const epoch = Wallets.epochOf(look.wallets.get(wallet))
+      const kind = { anonymous: byService, epoch }
+      const leased = yield* lease(journal, caller, spaceOf(wallet), kind, indexes.length)
+      for (const [position, index] of indexes.entries()) {
+        const key = leased[position]
+        if (key === undefined) failed.set(index, elementFailure("wallet_busy"))
+        else keys.set(index, key)
+      }
+    }
+    failDependants(on, failed)
+
+    const elements = Dependencies.order(on).filter((index) => !failed.has(index))
+    /** The calldata of each op, once it is said how ops are told apart. */
+    const callDataBy = (keyOf: (index: number) => Hex.Bytes32) => {
+      const links = Links.of(on, elements, (index) => ({ wallet: walletOf(index), key: keyOf(index) }))
+      return ({ call, index }: EncodedCall) => Links.callData(ledger, call, links(index))
+    }
+    const measured = callDataBy(Ledger.placeholder)
+    const drafts = yield* Effect.forEach(elements, (index) =>
+      Effect.gen(function* () {
+        const call = calls[index]
+        const signature = signatures.get(index)
+        if (call === undefined || signature === undefined) return []
+        const draft = Drafts.make({
+          index,
+          wallet: walletOf(index),
+          nonce: Nonce.make(keys.get(index) ?? 0n, 0n),
+          callData: measured(call),
+          value: call.call.value,
+          prices: look.prices,
+          ...signature
+        })
+        return [{ ...draft, op: yield* payer.draft(draft.op) }]
+      })
+    )
+    const estimate = yield* Estimation.estimate({
+      ground,
+      entryPointCode: look.entryPointCode,
+      from: submitter,
+      drafts: drafts.flat(),
+      declared: false,
+      lowestPrefund: true,
+      revert: decoding.revert
+    })
+    yield* Preparation.checkImplementation(connection, estimate.implementation, settings.validator)
+    for (const [index, failure] of estimate.failed) failed.set(index, failure)
+    failDependants(on, failed)
+
+    const nonceOf = (index: number): bigint =>
+      Nonce.make(keys.get(index) ?? 0n, estimate.sequences.get(index) ?? 0n)
+    const final = callDataBy((index) => Ledger.key(entryPoint, walletOf(index), nonceOf(index)))
+    const guarded = byService && profile.remoteBundler === null
+    const ops: Array<UnsignedOp> = []
+    for (const { index, op: limited } of estimate.estimated) {
+      const call = calls[index]
+      const signature = signatures.get(index)
+      if (call === undefined || signature === undefined || failed.has(index)) continue
+      const bare = { ...limited, nonce: nonceOf(index), callData: final(call), signature: Hex.empty }
+      const completed = yield* Effect.either(payer.complete(guarded ? withMargin(bare) : bare))
+      if (Either.isLeft(completed)) {
+        failed.set(index, refusalOf(completed.left))
+        continue
+      }
+      const op = completed.right
+      const userOpHash = UserOperation.hash(version, entryPoint, chainId, op)
+      yield* payer.handOut(op, userOpHash)
+      ops.push({
+        index,
+        op,
+        encodedUserOp: UserOperation.encode(version, op),
+        userOpHash,
+        signingHash: Conditions.signingHash(userOpHash, signature.conditions)
+      })
+    }
+    failDependants(on, failed)
+    if (ops.length === 0) yield* Effect.ignore(journal.release(caller.requestId))
+    return { ops: ops.filter(({ index }) => !failed.has(index)), failed, bundler }
+  }).pipe(
+    Effect.onError(() =>
+      Effect.flatMap(Journal, (journal) => Effect.ignore(journal.release(caller.requestId)))
+    )
+  )

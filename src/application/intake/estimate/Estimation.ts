@@ -1,0 +1,249 @@
+import * as BigInts from "effect/BigInt"
+import * as Effect from "effect/Effect"
+import * as Gas from "../../../domain/erc4337/gas/Gas.js"
+import type * as GasLens from "../../../domain/erc4337/gas/GasLens.js"
+import * as Nonce from "../../../domain/erc4337/Nonce.js"
+import * as PaymasterData from "../../../domain/erc4337/paymaster/PaymasterData.js"
+import type * as UserOperation from "../../../domain/erc4337/UserOperation.js"
+import type { Address } from "../../../domain/primitives/Address.js"
+import type * as Hex from "../../../domain/primitives/Hex.js"
+import type { ChainFacts } from "../../chain/ChainFacts.js"
+import * as Funding from "../../pay/Funding.js"
+import * as PaymasterFailure from "../../pay/PaymasterFailure.js"
+import type { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
+import type { Acceptance } from "../../ports/journal/Requests.js"
+import { type ElementFailure, elementFailure } from "../../request/Elements.js"
+import type { Failure } from "../../request/Failure.js"
+import type { OpContext } from "../Preparation.js"
+import * as L1Fees from "./L1Fees.js"
+import * as LensEstimation from "./LensEstimation.js"
+import * as RemoteGas from "./RemoteGas.js"
+
+/** One op to be measured: its signature a dummy of the real shape; limits are filled in here unless declared. */
+export interface Draft {
+  readonly index: number
+  readonly op: UserOperation.UserOperation
+  /** Wei that its call sends. */
+  readonly value: bigint
+}
+
+export interface Input extends LensEstimation.View {
+  readonly drafts: ReadonlyArray<Draft>
+  /**
+   * Measure the ops for the lowest prefund first: this finds the limits of an op that the deposit of its wallet just
+   * pays. For a usual prefund otherwise, which mostly spares a second look.
+   */
+  readonly lowestPrefund: boolean
+  readonly revert: (data: Hex.Hex) => string
+}
+
+/** An op with its limits, and what its call returned in the last simulation. */
+export interface Estimated extends Draft {
+  readonly returned: Hex.Hex
+  /** Wei that the EntryPoint demands before it runs the op, of its wallet or of its paymaster. */
+  readonly prefund: bigint
+  /** Wei that layer 1 may ask of the submitter for the op's data; the op's preVerificationGas pays it back. */
+  readonly l1Fee: bigint
+}
+
+export interface Estimate extends Funding.Funds {
+  readonly estimated: ReadonlyArray<Estimated>
+  readonly failed: ReadonlyMap<number, ElementFailure>
+  /** Sequence of the nonce key of each draft, by index, before any of them. */
+  readonly sequences: ReadonlyMap<number, bigint>
+  readonly implementation: GasLens.Report["implementation"]
+}
+
+/** What the wallets of an estimate had, as `Journal.accept` wants it. */
+export const fundsOf = (ground: OpContext, estimate: Estimate): Acceptance["funds"] =>
+  Funding.forAcceptance(ground, estimate)
+
+const grantOf = (verificationGas: bigint, callGas: bigint): LensEstimation.Grant => ({
+  verificationGas,
+  callGas,
+  paymaster: { verificationGasLimit: verificationGas, postOpGasLimit: verificationGas }
+})
+
+/** Enough for any validation; the call's share is bound by the operator. */
+const generous = (cap: bigint): LensEstimation.Grant => grantOf(3_000_000n, cap)
+/** For bundles of which a node simulates too little at once under the generous one. */
+const modest = (cap: bigint): LensEstimation.Grant => grantOf(1_000_000n, BigInts.min(2_000_000n, cap))
+/** What the op's own limits give. */
+const declaredIn = ({ version }: OpContext, op: UserOperation.UserOperation): LensEstimation.Grant => ({
+  verificationGas: op.verificationGasLimit,
+  callGas: op.callGasLimit,
+  paymaster: PaymasterData.read(version, op.paymasterAndData)?.limits ?? PaymasterData.noLimits
+})
+
+/** Gas of a usual op, for which the prefund is first guessed: what the caller's buffer applies to, and the rest. */
+const guessedLimits = 120_000n
+const guessedPreVerification = 50_000n
+/** What a call that failed for lack of funds is granted beyond what it had used, while the right prefund is tried. */
+const retryCallGas = 200_000n
+
+/** The op under the limits that the measure asks for, the caller's buffer included. */
+const withLimits = (
+  input: Input,
+  draft: Draft,
+  measure: GasLens.Measure,
+  l1Gas: bigint,
+  leastPreVerificationGas: bigint
+): UserOperation.UserOperation => {
+  if (input.declared) return draft.op
+  const { buffers, payer, version } = input.ground
+  const op = { ...draft.op, ...Gas.meteredLimits(version, draft.op, measure, buffers.op) }
+  const { callGas, creationGas, paymasterGas, postOpGas, validationGas } = measure
+  const own = Gas.preVerificationGas(payer.priced(op), {
+    version,
+    measuredGas: creationGas + validationGas + paymasterGas + callGas + postOpGas,
+    l1Gas
+  })
+  return { ...op, preVerificationGas: BigInts.max(own, leastPreVerificationGas) }
+}
+
+/** Whether a look says nothing of an op because there was too little gas for all of them. */
+const isStarved = ({ stage }: GasLens.Measure): boolean => stage === "starved"
+
+/** A call that used up less than it may have when it is sent: its failure says as little as being starved. */
+const judged =
+  (grant: LensEstimation.Grant, cap: bigint) =>
+  (measure: GasLens.Measure): GasLens.Measure =>
+    grant.callGas < cap && measure.stage === "call" && measure.callGas * 32n > grant.callGas * 31n
+      ? { ...measure, stage: "starved" }
+      : measure
+
+const stageFailure = (input: Input, { op }: Draft, measure: GasLens.Measure): ElementFailure =>
+  isStarved(measure)
+    ? elementFailure(
+        "too_large_to_bundle",
+        "the operations of this request need more gas than the node simulates at once: split the request"
+      )
+    : elementFailure(
+        "execution_failed",
+        PaymasterFailure.message(Funding.paymasterOf(input.ground.version, op), measure, input.revert)
+      )
+
+/**
+ * Measures the ops in order, each on the state after its predecessors, and fills in the least limits under which they
+ * do the same as with plenty. One look in the ordinary case; one more with the exact prefund when the guess was on the
+ * wrong side of a deposit, when money was what an op failed for, or when a wallet is not funded (so that what it lacks
+ * is exact). Before these, one more when the node cannot simulate all of them under generous grants.
+ */
+export const estimate = (input: Input): Effect.Effect<Estimate, Failure, BundlerRpc | ChainFacts> =>
+  Effect.gen(function* () {
+    const { buffers, connection, payer, version } = input.ground
+    const drafts = yield* Effect.forEach(input.drafts, (draft) =>
+      Effect.map(payer.draft(draft.op), (op) => ({ ...draft, op }))
+    )
+    const ops = drafts.map(({ op }) => op)
+    const cap = connection.profile.caps.transactionGas
+    let grant = generous(cap)
+    const guessedGas = input.lowestPrefund
+      ? 1n
+      : Gas.overshoot(guessedLimits, buffers.op) + guessedPreVerification
+    const first = drafts.map((draft) => ({
+      ...draft,
+      prefund: input.declared ? Gas.requiredPrefund(version, draft.op) : guessedGas * draft.op.maxFeePerGas,
+      ...(input.declared ? declaredIn(input.ground, draft.op) : grant)
+    }))
+    const accounts = Funding.payers(version, ops)
+    const [looked, l1Fees] = yield* Effect.all(
+      [LensEstimation.look(input, first, new Map(), accounts), L1Fees.ofOps(input.ground, input.from, ops)],
+      { concurrency: "unbounded" }
+    )
+    let report = looked
+    if (!input.declared && looked.measures.some(isStarved)) {
+      grant = modest(cap)
+      const again = first.map((each) => ({ ...each, ...grant }))
+      report = yield* LensEstimation.look(input, again, new Map(), accounts)
+    }
+    const funds = Funding.found(ops, accounts, report.wallets)
+    const sequences = new Map<number, bigint>()
+    const keys = [...new Set(ops.map(({ nonce }) => Nonce.keyOf(nonce)))]
+    for (const { index, op } of drafts) {
+      const state = report.wallets[accounts.indexOf(op.sender)]
+      if (state !== undefined)
+        sequences.set(index, state.sequences[keys.indexOf(Nonce.keyOf(op.nonce))] ?? 0n)
+    }
+
+    let leastPreVerification: ReadonlyArray<bigint> = []
+    const applied = (measures: ReadonlyArray<GasLens.Measure>) =>
+      drafts.map((draft, position) => {
+        const measure = measures[position]
+        const op =
+          measure === undefined
+            ? draft.op
+            : withLimits(
+                input,
+                draft,
+                measure,
+                l1Fees[position]?.gas ?? 0n,
+                leastPreVerification[position] ?? 0n
+              )
+        const l1Fee = l1Fees[position]?.wei ?? 0n
+        return { ...draft, op, prefund: Gas.requiredPrefund(version, op), measure, l1Fee }
+      })
+    let current = applied(report.measures.map(judged(grant, cap)))
+    if (!input.declared && connection.profile.remoteBundler !== null) {
+      leastPreVerification = yield* RemoteGas.leastPreVerificationGas(
+        input.ground,
+        current.map(({ index, op }) => ({
+          ...op,
+          nonce: Nonce.make(Nonce.keyOf(op.nonce), sequences.get(index) ?? 0n)
+        })),
+        LensEstimation.toOverrides(input.extra ?? {})
+      )
+      current = applied(report.measures.map(judged(grant, cap)))
+    }
+    const lacks = Funding.lacks(version, current, funds)
+    const guessed = Funding.paying(version, first, funds)
+    const misguessed = Funding.paying(version, current, funds).some(
+      (pays, position) => pays !== guessed[position]
+    )
+    const forMoney = current.some(
+      ({ measure, value }, position) =>
+        (lacks[position] ?? 0n) > 0n ||
+        measure?.stage === "prefund" ||
+        (measure?.stage === "call" && (value > 0n || measure.shortfall > 0n))
+    )
+    if (!input.declared && (misguessed || forMoney)) {
+      const balances = new Map<Address, bigint>()
+      for (const [position, { op, prefund, value }] of current.entries())
+        if ((lacks[position] ?? 0n) > 0n && Funding.paymasterOf(version, op) === null)
+          balances.set(
+            op.sender,
+            (balances.get(op.sender) ?? funds.available.get(op.sender) ?? 0n) + prefund + value
+          )
+      report = yield* LensEstimation.look(
+        input,
+        current.map((each, position) => {
+          const call = each.measure?.stage === "call" ? retryCallGas : 0n
+          return {
+            ...each,
+            ...grant,
+            op: drafts[position]?.op ?? each.op,
+            prefund: each.prefund + call * each.op.maxFeePerGas
+          }
+        }),
+        balances
+      )
+      current = applied(report.measures.map(judged(grant, cap)))
+    }
+
+    const failed = new Map<number, ElementFailure>()
+    const unfunded = Funding.failures(version, current, funds)
+    const estimated: Array<Estimated> = []
+    for (const [position, { measure, ...each }] of current.entries()) {
+      const lack = unfunded.get(position)
+      if (lack !== undefined) failed.set(each.index, lack)
+      else if (measure === undefined) failed.set(each.index, elementFailure("execution_failed"))
+      else if (measure.stage !== "ok") failed.set(each.index, stageFailure(input, each, measure))
+      else {
+        const why = PaymasterFailure.objection(version, each.op, measure, report.block.timestamp)
+        if (why === null) estimated.push({ ...each, returned: measure.data })
+        else failed.set(each.index, elementFailure("execution_failed", why))
+      }
+    }
+    const { implementation } = report
+    return { ...funds, estimated, failed, sequences, implementation }
+  })

@@ -1,0 +1,218 @@
+import * as BigInts from "effect/BigInt"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Gas from "../../../domain/erc4337/gas/Gas.js"
+import type * as GasLens from "../../../domain/erc4337/gas/GasLens.js"
+import * as Nonce from "../../../domain/erc4337/Nonce.js"
+import * as PaymasterCalls from "../../../domain/erc4337/paymaster/PaymasterCalls.js"
+import * as Address from "../../../domain/primitives/Address.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Keccak from "../../../domain/primitives/Keccak.js"
+import * as Words from "../../../domain/primitives/Words.js"
+import * as Deployment from "../../../domain/wallet/Deployment.js"
+import type { CallResult, ChainClient, ChainRpcError } from "../../ports/chain/ChainRpc.js"
+import * as FallbackPaymaster from "./FallbackPaymaster.js"
+
+/**
+ * What the gas lens tells, from nodes that take no state overrides: `eth_estimateGas` and `eth_call` in the name of the
+ * EntryPoint. Every op is measured alone on the latest block, not behind those before it, so that one which only works
+ * behind another of its request is reported as failing. Figures are never below the lens's own: an estimate contains
+ * what a transaction would need beside the frame.
+ */
+
+/** Around a validation: the deposit, the nonce of a used key; and more for a key's first op. */
+const bookkeeping = 14_000n
+const firstOfKey = 20_000n
+/** A creation, out of what the suite's own factory needs: with a configuration of one owner, and per word beside. */
+const creation = 150_000n
+const creationPerWord = 24_000n
+/** The validation of a creation op by the deployer. */
+const creationValidation = 30_000n
+
+const balanceOf = Keccak.selector("balanceOf(address)")
+const implementationOf = Keccak.selector("implementation()")
+
+const word = (data: Hex.Hex): bigint => Words.readUint(Words.read(data), 0)
+
+/** An estimate without what the transaction itself would cost. */
+const frameOf = (gas: bigint, data: Hex.Hex): bigint => BigInts.max(0n, gas - Gas.intrinsic(data))
+
+const nothing = {
+  creationGas: 0n,
+  validationGas: 0n,
+  bookkeepingGas: 0n,
+  callGas: 0n,
+  paymasterGas: 0n,
+  postOpGas: 0n,
+  callLimit: 0n,
+  paymasterLimit: 0n,
+  postOpLimit: 0n,
+  validationData: 0n,
+  paymasterData: 0n,
+  shortfall: 0n,
+  data: Hex.empty,
+  coldValidation: true,
+  coldCall: true
+}
+
+/** Gas of a creation, by its size; null when it is none of the suite's. */
+const creationGasOf = (initCode: Hex.Hex): bigint | null =>
+  Either.match(Deployment.parse(initCode), {
+    onLeft: () => null,
+    onRight: ({ deployment: { config } }) =>
+      creation + creationPerWord * BigInt(Math.max(0, config.owners.length - 1) + 2 * config.passkeys.length)
+  })
+
+/** As nodes word it that know `eth_call` with two parameters only. */
+const tooManyParameters =
+  /too many (?:arguments|params)|expect(?:ed|s|ing).{0,40}param|invalid params|overrid/i
+
+/** Whether a node has answered the lens's call as one that takes no state overrides: it refused them, or heeded none. */
+export const isWithoutOverrides = (answer: Either.Either<CallResult, ChainRpcError>): boolean =>
+  Either.match(answer, {
+    onLeft: ({ message, reason }) =>
+      (reason === "rejected" || reason === "unsupported") && tooManyParameters.test(message),
+    // The EntryPoint itself knows no such function: it reverts without a word.
+    onRight: ({ data, success }) => !success && data === Hex.empty
+  })
+
+/** The same report that the lens would give. */
+export const measure = (
+  chain: ChainClient,
+  request: GasLens.Request & { readonly nonceKeys: ReadonlyArray<bigint> }
+): Effect.Effect<GasLens.Report, ChainRpcError> =>
+  Effect.gen(function* () {
+    const { beacon, entryPoint, nonceKeys, probes } = request
+    const senders = [
+      ...new Set([
+        ...request.wallets,
+        ...probes.flatMap(({ paymaster, sender }) => [sender, paymaster?.address ?? sender])
+      ])
+    ]
+    const ask = (data: Hex.Hex) => Effect.map(chain.call({ to: entryPoint, data }), ({ data }) => word(data))
+    const stateOf = (wallet: Address.Address): Effect.Effect<GasLens.WalletState, ChainRpcError> =>
+      Effect.map(
+        Effect.all(
+          [
+            ask(Words.call(balanceOf, [Words.address(wallet)])),
+            chain.balance(wallet),
+            chain.code(wallet),
+            Effect.forEach(
+              nonceKeys,
+              (key) => Effect.map(ask(Nonce.question(wallet, key)), Nonce.sequenceOf),
+              {
+                concurrency: "unbounded"
+              }
+            )
+          ],
+          { concurrency: "unbounded" }
+        ),
+        ([deposit, balance, code, sequences]) => ({
+          deposit,
+          balance,
+          deployed: code !== Hex.empty,
+          codeHash: Keccak.hash(code),
+          sequences
+        })
+      )
+    const [chainId, block, states, implementation] = yield* Effect.all(
+      [
+        chain.chainId,
+        chain.block("latest"),
+        Effect.forEach(senders, stateOf, { concurrency: "unbounded" }),
+        beacon === undefined
+          ? Effect.succeed(null)
+          : Effect.map(chain.call({ to: beacon, data: implementationOf }), ({ data, success }) =>
+              success && data.length === 66 ? Address.fromWord(data) : null
+            )
+      ],
+      { concurrency: "unbounded" }
+    )
+    const known = new Map(senders.map((sender, position) => [sender, states[position]]))
+
+    const measureWallet = (probe: GasLens.Probe): Effect.Effect<GasLens.Measure, ChainRpcError> =>
+      Effect.gen(function* () {
+        const { callData, callGas, initCode, nonce, paymaster, requiredPrefund, sender, verificationGas } =
+          probe
+        const { balance = 0n, deposit = 0n, sequences = [] } = known.get(sender) ?? {}
+        const sequence = sequences[nonceKeys.indexOf(Nonce.keyOf(nonce))]
+        const owed = paymaster === null ? BigInts.max(0n, requiredPrefund - deposit) : 0n
+        const creationGas = initCode === Hex.empty ? 0n : creationGasOf(initCode)
+        const found = {
+          ...nothing,
+          nonceAccepted: sequence === undefined || sequence === Nonce.sequenceOf(nonce),
+          creationGas: creationGas ?? 0n,
+          bookkeepingGas: bookkeeping + (sequence === 0n ? firstOfKey : 0n),
+          shortfall: BigInts.max(0n, owed - balance)
+        }
+        if (creationGas === null) return { ...found, stage: "creation" as const }
+        if (creationGas > 0n) return { ...found, stage: "ok" as const, validationGas: creationValidation }
+        const validate = PaymasterCalls.withMissing(probe.validateCall, owed <= balance ? owed : 0n)
+        const inName = { from: entryPoint, to: sender }
+        const [validated, verdict, called, returned] = yield* Effect.all(
+          [
+            chain.estimateGas({ ...inName, data: validate }),
+            chain.call({ ...inName, data: validate }),
+            callData === Hex.empty
+              ? Effect.succeed({ success: true, gas: 0n, data: Hex.empty })
+              : chain.estimateGas({ ...inName, data: callData }),
+            callData === Hex.empty
+              ? Effect.succeed({ success: true, data: Hex.empty })
+              : chain.call({ ...inName, data: callData })
+          ],
+          { concurrency: "unbounded" }
+        )
+        const validationGas = frameOf(validated.gas, validate)
+        const measured = { ...found, validationGas, validationData: word(verdict.data) }
+        if (!validated.success) return { ...measured, stage: "validation" as const, data: validated.data }
+        if (validationGas > verificationGas) return { ...measured, stage: "validation" as const }
+        if (!called.success) return { ...measured, stage: "call" as const, data: called.data }
+        const frame = callData === Hex.empty ? 0n : frameOf(called.gas, callData)
+        const spent = { ...measured, callGas: frame, callLimit: Gas.unverifiedLimit(frame) }
+        if (spent.callGas > callGas) return { ...spent, stage: "call" as const }
+        return {
+          ...spent,
+          stage: returned.success ? ("ok" as const) : ("call" as const),
+          data: returned.data
+        }
+      })
+
+    const measureOne = (probe: GasLens.Probe): Effect.Effect<GasLens.Measure, ChainRpcError> => {
+      const { paymaster } = probe
+      if (paymaster === null) return measureWallet(probe)
+      const deposit = known.get(paymaster.address)?.deposit ?? 0n
+      return Effect.map(
+        Effect.all(
+          [measureWallet(probe), FallbackPaymaster.measure(chain, entryPoint, probe, paymaster, deposit)],
+          {
+            concurrency: "unbounded"
+          }
+        ),
+        ([own, { data, stage, ...approval }]) =>
+          own.stage !== "ok" || stage === "ok"
+            ? { ...own, ...approval }
+            : { ...own, ...approval, stage, data }
+      )
+    }
+
+    const [measures, code] = yield* Effect.all(
+      [
+        Effect.forEach(probes, measureOne, { concurrency: "unbounded" }),
+        implementation === null ? Effect.succeed(Hex.empty) : chain.code(implementation)
+      ],
+      { concurrency: "unbounded" }
+    )
+    return {
+      chainId,
+      block: {
+        number: block?.number ?? 0n,
+        timestamp: BigInt(block?.timestamp ?? 0),
+        baseFee: block?.baseFeePerGas ?? 0n,
+        gasLimit: block?.gasLimit ?? 0n
+      },
+      implementation:
+        implementation === null ? null : { address: implementation, codeHash: Keccak.hash(code) },
+      wallets: request.wallets.flatMap((wallet) => known.get(wallet) ?? []),
+      measures
+    }
+  })

@@ -1,0 +1,200 @@
+import * as Effect from "effect/Effect"
+import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
+import * as Nonce from "../../../domain/erc4337/Nonce.js"
+import * as UserOperation from "../../../domain/erc4337/UserOperation.js"
+import type { Address } from "../../../domain/primitives/Address.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Conditions from "../../../domain/signature/Conditions.js"
+import * as Ledger from "../../../domain/wallet/Ledger.js"
+import type { ChainFacts } from "../../chain/ChainFacts.js"
+import * as Payer from "../../pay/Payer.js"
+import type { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
+import { type ElementFailure, elementFailure } from "../../request/Elements.js"
+import type { Failure } from "../../request/Failure.js"
+import * as Estimation from "../estimate/Estimation.js"
+import * as Preparation from "../Preparation.js"
+import * as Sending from "../Sending.js"
+import type { SignerAuthorization } from "../SignerAuthorization.js"
+import * as Submission from "../Submission.js"
+import type { EncodedCall } from "./Calls.js"
+import * as Drafts from "./Drafts.js"
+import * as Links from "./Links.js"
+
+/** A call that a wallet consents to, by the keys at hand. */
+export interface AuthorizedCall {
+  readonly call: EncodedCall
+  readonly wallet: Address
+  readonly nonceKey: bigint
+  readonly consent: SignerAuthorization
+  readonly conditions: Conditions.Conditions
+}
+
+export interface Input {
+  readonly ground: Preparation.OpContext
+  readonly look: Preparation.Look
+  /** Holds the ops to their dependencies; null: nothing does, and none of them depends on another one of them. */
+  readonly ledger: Address | null
+  readonly dependencies: Dependencies.Dependencies
+  /** By element, in the order of the request. */
+  readonly willing: ReadonlyMap<number, AuthorizedCall>
+  /** The EOA that will submit. */
+  readonly from: Address
+  /** The validator that the request expects. */
+  readonly validator: Address | undefined
+  readonly revert: (data: Hex.Hex) => string
+}
+
+/** The ops of the calls, measured in this order, each on the state after its predecessors. */
+const measure = (input: Input, order: ReadonlyArray<number>, links: (index: number) => Ledger.Links) =>
+  Effect.gen(function* () {
+    const { ground, ledger, look, willing } = input
+    const drafts = order.flatMap((index) => {
+      const own = willing.get(index)
+      if (own === undefined) return []
+      const { call, conditions, consent, nonceKey, wallet } = own
+      return [
+        Drafts.make({
+          index,
+          wallet,
+          nonce: Nonce.make(nonceKey, 0n),
+          callData: Links.callData(ledger, call.call, links(index)),
+          value: call.call.value,
+          prices: look.prices,
+          conditions,
+          dummy: consent.dummy
+        })
+      ]
+    })
+    const estimate = yield* Estimation.estimate({
+      ground,
+      entryPointCode: look.entryPointCode,
+      from: input.from,
+      drafts,
+      declared: false,
+      lowestPrefund: false,
+      revert: input.revert
+    })
+    yield* Preparation.checkImplementation(ground.connection, estimate.implementation, input.validator)
+    return estimate
+  })
+
+/** The measured ops, one after the other, with the nonces and the names that this order gives them. */
+const finish = (
+  { dependencies, ground, ledger, willing }: Input,
+  { estimated, sequences }: Pick<Estimation.Estimate, "estimated" | "sequences">,
+  measured: (index: number) => Ledger.Links
+): ReadonlyArray<Sending.Ready> => {
+  const { chainId, entryPoint, payer, spaceOf, version } = ground
+  const used = new Map<string, bigint>()
+  const nonces = new Map<number, bigint>()
+  for (const { index, op } of estimated) {
+    const place = `${op.sender} ${Nonce.keyOf(op.nonce)}`
+    const before = used.get(place) ?? 0n
+    used.set(place, before + 1n)
+    nonces.set(index, Nonce.make(Nonce.keyOf(op.nonce), (sequences.get(index) ?? 0n) + before))
+  }
+  const links = Links.of(
+    dependencies,
+    estimated.map(({ index }) => index),
+    (index) => {
+      const wallet = willing.get(index)?.wallet ?? entryPoint
+      return { wallet, key: Ledger.key(entryPoint, wallet, nonces.get(index) ?? 0n) }
+    }
+  )
+  return estimated.flatMap((each): ReadonlyArray<Sending.Ready> => {
+    const { index } = each
+    const own = willing.get(index)
+    if (own === undefined) return []
+    const { call, conditions, consent, wallet } = own
+    const nonce = nonces.get(index) ?? each.op.nonce
+    const op: UserOperation.UserOperation = {
+      ...each.op,
+      nonce,
+      callData: Links.callData(ledger, call.call, links(index)),
+      signature: Hex.empty
+    }
+    const hash = (of: UserOperation.UserOperation) => UserOperation.hash(version, entryPoint, chainId, of)
+    return [
+      {
+        index,
+        op: { ...op, signature: each.op.signature },
+        space: spaceOf(wallet),
+        nonceKey: Nonce.keyOf(nonce),
+        sequence: Nonce.sequenceOf(nonce),
+        reserve: Payer.walletShare(payer, each),
+        l1Fee: each.l1Fee,
+        userOpHash: payer.paymaster === null ? hash(op) : null,
+        returned: Ledger.returned(measured(index), each.returned) ?? each.returned,
+        complete: Effect.map(payer.complete(op), (completed) => ({
+          op: completed,
+          userOpHash: hash(completed)
+        })),
+        sign: (userOpHash) =>
+          Effect.map(consent.sign(Conditions.signingHash(userOpHash, conditions)), (proof) =>
+            Conditions.encodeSignature(conditions, proof)
+          )
+      }
+    ]
+  })
+}
+
+/** What the ops of the calls are, as far as they can be executed, and why the others can not. */
+export interface Assembled {
+  readonly ready: ReadonlyArray<Sending.Ready>
+  readonly failed: ReadonlyMap<number, ElementFailure>
+  readonly estimate: Estimation.Estimate
+}
+
+/**
+ * Encodes, measures and orders the ops. What depends on each other is linked, and in the order of the request but
+ * for that; only when it does not fit into one transaction so, it is brought together.
+ */
+export const assemble = (input: Input): Effect.Effect<Assembled, Failure, BundlerRpc | ChainFacts> =>
+  Effect.gen(function* () {
+    const { dependencies, ground, look, willing } = input
+    const attempt = (order: ReadonlyArray<number>) =>
+      Effect.gen(function* () {
+        // Under names that stand for those of their nonces, which are known once it is clear which of them go.
+        const measured = Links.of(dependencies, order, (index) => ({
+          wallet: willing.get(index)?.wallet ?? ground.entryPoint,
+          key: Ledger.placeholder(index)
+        }))
+        const estimate = yield* measure(input, order, measured)
+        const failed = new Map<number, ElementFailure>(estimate.failed)
+        for (const index of order) {
+          const on = dependencies[index] ?? null
+          if (on !== null && failed.has(on)) failed.set(index, Submission.dependencyFailed(on))
+        }
+        const of = (lost: ReadonlyMap<number, ElementFailure>) =>
+          finish(
+            input,
+            { ...estimate, estimated: estimate.estimated.filter(({ index }) => !lost.has(index)) },
+            measured
+          )
+        return { estimate, failed, of, ready: of(failed) }
+      })
+
+    const made = yield* attempt(Dependencies.order(dependencies, willing.keys()))
+    // What hangs on nothing is parted where it is sent.
+    if (!Dependencies.any(dependencies)) return made
+    const split = (ready: ReadonlyArray<Sending.Ready>) =>
+      Sending.split({ ground }, look, ready, dependencies)
+    const parted = split(made.ready)
+    if (parted.tooLarge.length === 0) return made
+    const again = parted.scattered
+      ? yield* attempt(Dependencies.gathered(dependencies, willing.keys()))
+      : made
+    const { estimate, failed } = again
+    for (const index of split(again.ready).tooLarge)
+      failed.set(
+        index,
+        elementFailure(
+          "too_large_to_bundle",
+          dependencies.some((on, each) => (each === index && on !== null) || on === index)
+            ? "the operations that depend on each other need more gas than one transaction may have"
+            : undefined
+        )
+      )
+    // The nonces behind them move up.
+    return { ready: again.of(failed), failed, estimate }
+  })

@@ -1,0 +1,155 @@
+import * as Either from "effect/Either"
+import * as Schema from "effect/Schema"
+import * as Address from "../../../domain/primitives/Address.js"
+import * as Custody from "../../../domain/wallet/Custody.js"
+import * as Passkey from "../../../domain/wallet/Passkey.js"
+import type { Salt } from "../../../domain/wallet/Salt.js"
+import * as WalletConfig from "../../../domain/wallet/WalletConfig.js"
+import type { SignerRef } from "../../ports/Signers.js"
+import { type Detail, type InvalidRequest, invalid } from "../../request/Failure.js"
+import { Custody as CustodyField, optional, SaltText } from "../../request/Fields.js"
+import * as Settings from "../../request/Settings.js"
+import * as Wallets from "../Wallets.js"
+
+/** An account of `/create`. */
+export const schema = Schema.Struct({
+  salt: optional(SaltText).annotations({
+    description: "Identifies the wallet. Required if wallet is empty."
+  }),
+  wallet: optional(Schema.String).annotations({
+    description:
+      "Wallet address. Required if salt is empty; alone it names a wallet that exists already. Beside a salt it must be the wallet of that salt."
+  }),
+  walletCustody: CustodyField.annotations({
+    description:
+      "1 ECDSA, 2 ECDSA or passkey, 3 multisig, 4 multisig with passkeys, 5 passkey. 0 stands for the operator's default custody beside a salt, and for the wallet's own beside a wallet alone."
+  }),
+  passkeyPubKey: optional(Schema.Array(Schema.String)).annotations({
+    description:
+      "Up to 16 P-256 public keys in base64 or base64url: X||Y, 04||X||Y, compressed, SPKI (getPublicKey() of a browser) or COSE; exactly two entries of 32 bytes are X and Y of one key. Required when custody is 2, 4 or 5; custody 1 and 3 do not take it."
+  }),
+  signers: optional(Schema.Array(Schema.Union(Schema.String, Settings.SignerRef))).annotations({
+    description:
+      "Up to 16 ECDSA signers of the wallet: addresses, or signers of this account. Required when custody is 3 or 4; no other custody takes it."
+  }),
+  threshold: optional(Schema.String).annotations({
+    description:
+      "How many of signers and passkeys together must sign, decimal. Required when custody is 3 or 4; no other custody takes it."
+  }),
+  legacyWallet: optional(Schema.Boolean, false).annotations({
+    description:
+      "The address is of the salt alone, without the custody. Afterwards such a wallet is addressed by wallet."
+  })
+}).annotations({ identifier: "Account" })
+export type Account = typeof schema.Type
+
+/** What an account says of who shall act for its wallet; null: nothing. */
+export interface Validators {
+  readonly passkeys: ReadonlyArray<WalletConfig.PublicKey> | null
+  readonly signers: ReadonlyArray<Address.Address | SignerRef> | null
+  readonly threshold: number | null
+}
+
+/** An account whose fields are each well-formed. */
+export interface Parsed {
+  readonly index: number
+  readonly selector: Wallets.Selector
+  /** Null: named by its address alone. */
+  readonly salt: Salt | null
+  readonly walletCustody: Custody.Custody
+  readonly legacy: boolean
+  readonly validators: Validators
+}
+
+const refused = (path: string, message: string): InvalidRequest =>
+  invalid("invalid_request", [{ path, message }])
+
+const uses: Readonly<Record<keyof Validators, (custody: Custody.Custody) => boolean>> = {
+  passkeys: Custody.usesPasskeys,
+  signers: Custody.usesSigners,
+  threshold: Custody.usesSigners
+}
+const fieldOf = { passkeys: "passkeyPubKey", signers: "signers", threshold: "threshold" } as const
+const parts = ["passkeys", "signers", "threshold"] as const
+
+/** 400 for what this custody lacks, and for what it does not use. */
+export const checkUse = (
+  given: Readonly<Record<keyof Validators, boolean>>,
+  custody: Custody.Stored,
+  path: string
+): Either.Either<void, InvalidRequest> => {
+  const wrong = parts.flatMap((part): ReadonlyArray<Detail> => {
+    if (given[part] === uses[part](custody)) return []
+    const message = given[part]
+      ? `custody ${custody} does not use this field`
+      : `is required for custody ${custody}`
+    return [{ path: `${path}.${fieldOf[part]}`, message }]
+  })
+  return wrong.length === 0 ? Either.void : Either.left(invalid("invalid_request", wrong))
+}
+
+/** Before anything is done with each of them. */
+const tooMany = (what: string, count: number): string =>
+  `expected 1 to ${WalletConfig.most} ${what}, but there are ${count}`
+
+const passkeysOf = (
+  entries: ReadonlyArray<string>,
+  path: string
+): Either.Either<Validators["passkeys"], InvalidRequest> =>
+  entries.length > WalletConfig.most
+    ? Either.left(refused(path, tooMany("passkeys", entries.length)))
+    : Either.mapLeft(Passkey.parse(entries), ({ index, message }) => refused(`${path}[${index}]`, message))
+
+const signersOf = (
+  entries: ReadonlyArray<string | SignerRef>,
+  path: string
+): Either.Either<Validators["signers"], InvalidRequest> =>
+  entries.length > WalletConfig.most
+    ? Either.left(refused(path, tooMany("signers", entries.length)))
+    : Either.all(
+        entries.map((entry, index) =>
+          typeof entry === "string"
+            ? Either.mapLeft(Address.from(entry), (message) => refused(`${path}[${index}]`, message))
+            : Either.right(entry)
+        )
+      )
+
+const decimal = /^(0|[1-9][0-9]*)$/
+
+const thresholdOf = (text: string, path: string): Either.Either<number, InvalidRequest> =>
+  decimal.test(text)
+    ? Either.right(Number(text))
+    : Either.left(refused(path, "expected a decimal integer in a string"))
+
+/** Reads one account by itself. What depends on a custody that only profile or chain can tell is left for later. */
+export const parse = (account: Account, index: number): Either.Either<Parsed, InvalidRequest> =>
+  Either.gen(function* () {
+    const path = `accounts[${index}]`
+    const { legacyWallet = false, passkeyPubKey, salt = "", signers, threshold, wallet = "" } = account
+    const { walletCustody } = account
+    if (salt === "" && wallet === "")
+      return yield* Either.left(
+        invalid("salt_required", [{ path: `${path}.salt`, message: "salt is required" }])
+      )
+    const given = {
+      passkeys: passkeyPubKey !== undefined,
+      signers: signers !== undefined,
+      threshold: threshold !== undefined
+    }
+    // A wallet that exists needs no description; what is said of it all the same is held against it.
+    const described = salt !== "" || Object.values(given).includes(true)
+    if (walletCustody !== 0 && described) yield* checkUse(given, walletCustody, path)
+    return {
+      index,
+      selector: { salt, wallet, walletCustody, legacyWallet },
+      salt: salt === "" ? null : yield* Wallets.saltOf(salt, `${path}.salt`),
+      walletCustody,
+      legacy: legacyWallet,
+      validators: {
+        passkeys:
+          passkeyPubKey === undefined ? null : yield* passkeysOf(passkeyPubKey, `${path}.passkeyPubKey`),
+        signers: signers === undefined ? null : yield* signersOf(signers, `${path}.signers`),
+        threshold: threshold === undefined ? null : yield* thresholdOf(threshold, `${path}.threshold`)
+      }
+    }
+  })

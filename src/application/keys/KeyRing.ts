@@ -1,0 +1,247 @@
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as ExecutionStrategy from "effect/ExecutionStrategy"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+import type { Address } from "../../domain/primitives/Address.js"
+import { type Signer, SignerError, type SignerRef, Signers, SystemSigners } from "../ports/Signers.js"
+import type { AccountId } from "../ports/Tenants.js"
+import * as KeyRingError from "./KeyRingError.js"
+import {
+  clientKey,
+  type KeySource,
+  nameOf,
+  nameOfRole,
+  type Provider,
+  type Registry,
+  referenceKey,
+  referencesOf,
+  type SignerRecord,
+  type SystemRole,
+  systemRoles
+} from "./KeyRingRegistry.js"
+import * as Rules from "./KeyRingRules.js"
+import * as Once from "./Once.js"
+import * as RingKey from "./RingKey.js"
+import * as Call from "./RingKeyCall.js"
+import { RingKeyError } from "./RingKeyError.js"
+import * as RingKeyLimits from "./RingKeyLimits.js"
+
+export type { KeySource, Provider, Registry, SignerRecord } from "./KeyRingRegistry.js"
+
+/** How long the start asks providers for public keys, milliseconds, and how many at once. */
+const startMillis = 60_000
+const startConcurrency = 16
+
+/** Opened once; what a failed attempt had opened so far is closed. */
+const opened = ({ limits, open }: Provider) =>
+  Effect.flatMap(Effect.scope, (ring) =>
+    Once.make(
+      Call.bounded(
+        () =>
+          Effect.flatMap(Scope.fork(ring, ExecutionStrategy.sequential), (own) =>
+            Effect.onError(Scope.extend(open, own), (cause) => Scope.close(own, Exit.failCause(cause)))
+          ),
+        RingKeyLimits.ofResolving({ ...RingKeyLimits.defaults, ...limits })
+      )
+    )
+  )
+
+/** The key as the configuration names it, for messages. */
+const place = ({ key, provider }: KeySource): string =>
+  `key ${JSON.stringify(key)} of provider ${JSON.stringify(provider)}`
+
+/** Every key once, however many names it has; nobody is asked for any yet. */
+const ringOf = ({ providers }: Registry) =>
+  Effect.gen(function* () {
+    const scope = yield* Effect.scope
+    const doors = new Map<string, Effect.Effect.Success<ReturnType<typeof opened>>>()
+    for (const [name, provider] of Object.entries(providers)) doors.set(name, yield* opened(provider))
+    const keys = new Map<string, RingKey.RingKey>()
+    const idOf = ({ address, key, provider }: KeySource) => JSON.stringify([provider, key, address ?? null])
+    return {
+      /** Makes those keys that there are not yet. */
+      add: (sources: ReadonlyArray<KeySource>) =>
+        Effect.gen(function* () {
+          for (const source of sources) {
+            const door = doors.get(source.provider)
+            if (door === undefined || keys.has(idOf(source))) continue
+            const options = {
+              label: place(source),
+              pinned: source.address ?? null,
+              limits: { ...RingKeyLimits.defaults, ...providers[source.provider]?.limits }
+            }
+            keys.set(
+              idOf(source),
+              yield* RingKey.make(
+                Effect.map(door, (provider) => provider.key(source.key)),
+                options
+              )
+            )
+          }
+        }).pipe(Scope.extend(scope)),
+      get: (source: KeySource): RingKey.RingKey => keys.get(idOf(source)) ?? absent
+    }
+  })
+
+const absent: RingKey.RingKey = {
+  resolve: Effect.fail(new RingKeyError({ reason: "notFound", message: "there is no such provider" })),
+  signer: Effect.fail(RingKey.signerError("refused"))
+}
+
+/** A name that messages give to a key, and where the key is. */
+interface Wanted {
+  readonly name: string
+  readonly source: KeySource
+}
+
+const remedy = "with its address configured the service starts all the same"
+
+/** The key's address, or what is wrong with it. A pinned key need not answer now. */
+const addressOf = (key: RingKey.RingKey, { name, source }: Wanted, until: number) =>
+  Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    return yield* key.resolve.pipe(
+      Effect.timeoutFail({
+        duration: Math.max(0, until - now),
+        onTimeout: () => new RingKeyError({ reason: "unavailable", message: "no answer in time" })
+      }),
+      Effect.map(({ address }) => address),
+      Effect.catchAll(({ message, reason }): Effect.Effect<Address, KeyRingError.Problem> => {
+        const told = `${name}: ${place(source)}: ${message}`
+        if (reason !== "unavailable") return Effect.fail({ reason, message: told })
+        if (source.address === undefined) return Effect.fail({ reason, message: `${told} (${remedy})` })
+        return Effect.logWarning("a key provider is down").pipe(
+          Effect.annotateLogs({ key: place(source), detail: message }),
+          Effect.as(source.address)
+        )
+      })
+    )
+  })
+
+/** Asks for all keys; each with its address where it is known, and everything that is wrong. */
+const ask = <W extends Wanted>(wanted: ReadonlyArray<W>, ringKey: (source: KeySource) => RingKey.RingKey) =>
+  Effect.gen(function* () {
+    const until = (yield* Clock.currentTimeMillis) + startMillis
+    const asked = yield* Effect.forEach(
+      wanted,
+      (each) =>
+        Effect.map(Effect.either(addressOf(ringKey(each.source), each, until)), (answer) => ({
+          each,
+          answer
+        })),
+      { concurrency: startConcurrency }
+    )
+    return {
+      problems: asked.flatMap(({ answer }) => (Either.isLeft(answer) ? [answer.left] : [])),
+      found: asked.flatMap(({ answer, each }) =>
+        Either.isRight(answer) ? [{ ...each, address: answer.right }] : []
+      )
+    }
+  })
+
+export interface KeyRing {
+  readonly signers: Signers["Type"]
+  readonly systemSigners: SystemSigners["Type"]
+  /**
+   * Lets requests name these keys as well, in place of those that were admitted before. They are held against all
+   * others first; when anything is wrong with any of them nothing changes. One admission at a time.
+   */
+  readonly admit: (records: ReadonlyArray<SignerRecord>) => Effect.Effect<void, KeyRingError.KeyRingError>
+}
+
+/** Which keys requests may name. */
+interface Index {
+  readonly clients: ReadonlySet<string>
+  readonly keys: ReadonlyMap<string, RingKey.RingKey>
+}
+
+/** Both ports over any number of providers. Every key is asked for at once; all that is wrong is listed together. */
+export const make = (registry: Registry): Effect.Effect<KeyRing, KeyRingError.KeyRingError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { system } = registry
+    const ring = yield* ringOf(registry)
+    const roles = systemRoles.flatMap((role) => {
+      const source = system[role]
+      return source === undefined ? [] : [{ name: nameOfRole(role), source, role }]
+    })
+
+    const indexed = (
+      admitted: ReadonlyArray<SignerRecord>
+    ): Effect.Effect<Index, KeyRingError.KeyRingError> =>
+      Effect.gen(function* () {
+        const signers = [...registry.signers, ...admitted]
+        const misnamed = Rules.references({ ...registry, signers })
+        if (misnamed.length > 0) return yield* KeyRingError.of(misnamed)
+        yield* ring.add([...signers, ...roles].map(({ source }) => source))
+        const records = signers.map((record) => ({ name: nameOf(record), source: record.source, record }))
+        const [ofAccounts, ofSystem] = yield* Effect.all([ask(records, ring.get), ask(roles, ring.get)], {
+          concurrency: 2
+        })
+        const problems = [
+          ...ofAccounts.problems,
+          ...ofSystem.problems,
+          ...Rules.reach(ofAccounts.found, ofSystem.found)
+        ]
+        if (problems.length > 0) return yield* KeyRingError.of(problems)
+        const clients = new Set<string>()
+        const keys = new Map<string, RingKey.RingKey>()
+        for (const record of signers)
+          for (const [account, reference] of referencesOf(record)) {
+            clients.add(clientKey(account, record.clientId))
+            keys.set(reference, ring.get(record.source))
+          }
+        return { clients, keys }
+      })
+
+    let index = yield* indexed([])
+
+    const find = (account: AccountId, ref: SignerRef): RingKey.RingKey | SignerError["reason"] => {
+      const { assetId, clientId, versionId } = ref
+      const { clients, keys } = index
+      if (!clients.has(clientKey(account, clientId))) return "clientIdIncorrect"
+      if (assetId !== undefined && versionId === undefined)
+        return keys.get(referenceKey(account, "asset", clientId, assetId)) ?? "assetNotSupported"
+      if (versionId === undefined || assetId !== undefined) return "versionNotFound"
+      return keys.get(referenceKey(account, "version", clientId, versionId)) ?? "versionNotFound"
+    }
+
+    const systemSigner = (role: SystemRole): Effect.Effect<Signer, SignerError> => {
+      const source = system[role]
+      return source === undefined
+        ? Effect.fail(
+            new SignerError({ reason: "unavailable", message: `no system key ${role} is configured` })
+          )
+        : ring.get(source).signer
+    }
+
+    return {
+      signers: {
+        resolve: (account, ref) =>
+          Effect.suspend(() => {
+            const found = find(account, ref)
+            return typeof found === "string" ? Effect.fail(RingKey.signerError(found)) : found.signer
+          })
+      },
+      systemSigners: {
+        deployer: systemSigner("deployer"),
+        serviceEoa: systemSigner("serviceEoa"),
+        sponsor: systemSigner("sponsor")
+      },
+      admit: (records) =>
+        Effect.map(indexed(records), (made) => {
+          index = made
+        })
+    }
+  })
+
+/** Both ports; keys that can not be used fail the start. */
+export const layer = (registry: Registry): Layer.Layer<Signers | SystemSigners, KeyRingError.KeyRingError> =>
+  Layer.scopedContext(
+    Effect.map(make(registry), ({ signers, systemSigners }) =>
+      Context.make(Signers, signers).pipe(Context.add(SystemSigners, systemSigners))
+    )
+  )

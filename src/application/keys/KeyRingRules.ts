@@ -1,0 +1,93 @@
+import type { Address } from "../../domain/primitives/Address.js"
+import type { AccountId } from "../ports/Tenants.js"
+import type { Problem } from "./KeyRingError.js"
+import {
+  nameOf,
+  nameOfRole,
+  type Registry,
+  referencesOf,
+  type SignerRecord,
+  type SystemRole
+} from "./KeyRingRegistry.js"
+
+const badReference = (record: SignerRecord): string | undefined => {
+  if ((record.versionId === undefined) === (record.assetId === undefined))
+    return "needs exactly one of versionId and assetId"
+  if (record.clientId === "" || record.versionId === "" || record.assetId === "") return "has an empty name"
+  return record.accountIds.length === 0 ? "belongs to no account" : undefined
+}
+
+/** What is wrong with how the keys are named, before anybody is asked for them. */
+export const references = ({ providers, signers, system }: Registry): ReadonlyArray<Problem> => {
+  const problems: Array<Problem> = []
+  const provided = (name: string, provider: string) => {
+    if (!Object.hasOwn(providers, provider))
+      problems.push({
+        reason: "badReference",
+        message: `${name}: there is no provider ${JSON.stringify(provider)}`
+      })
+  }
+  const taken = new Set<string>()
+  for (const record of signers) {
+    const name = nameOf(record)
+    const bad = badReference(record)
+    if (bad !== undefined) problems.push({ reason: "badReference", message: `${name} ${bad}` })
+    provided(name, record.source.provider)
+    for (const [account, reference] of referencesOf(record)) {
+      if (taken.has(reference))
+        problems.push({
+          reason: "duplicateReference",
+          message: `account ${JSON.stringify(account)} has two keys for ${name}`
+        })
+      taken.add(reference)
+    }
+  }
+  for (const [role, source] of Object.entries(system))
+    if (source !== undefined) provided(`the system key ${role}`, source.provider)
+  return problems
+}
+
+/** One EOA, and who reaches it. */
+interface Reached {
+  readonly accounts: Set<AccountId>
+  shared: boolean
+}
+
+/** What is wrong with who reaches which EOA. */
+export const reach = (
+  signers: ReadonlyArray<{ readonly record: SignerRecord; readonly address: Address }>,
+  system: ReadonlyArray<{ readonly role: SystemRole; readonly address: Address }>
+): ReadonlyArray<Problem> => {
+  const problems: Array<Problem> = []
+  const roles = new Map<Address, SystemRole>()
+  for (const { address, role } of system) {
+    const other = roles.get(address)
+    if (other === undefined) roles.set(address, role)
+    else
+      problems.push({
+        reason: "systemKeysEqual",
+        message: `${nameOfRole(other)} and ${nameOfRole(role)} are the same key (${address})`
+      })
+  }
+  const reached = new Map<Address, Reached>()
+  for (const { address, record } of signers) {
+    const role = roles.get(address)
+    if (role !== undefined)
+      problems.push({
+        reason: "systemKeyReachable",
+        message: `${nameOf(record)} is ${nameOfRole(role)} (${address})`
+      })
+    const shared = record.shared === true
+    const at = reached.get(address) ?? { accounts: new Set<AccountId>(), shared }
+    reached.set(address, at)
+    at.shared = at.shared && shared
+    for (const account of record.accountIds) at.accounts.add(account)
+  }
+  for (const [address, { accounts, shared }] of reached)
+    if (accounts.size > 1 && !shared)
+      problems.push({
+        reason: "sharedEoa",
+        message: `accounts ${[...accounts].map((id) => JSON.stringify(id)).join(", ")} reach one EOA (${address})`
+      })
+  return problems
+}

@@ -1,0 +1,64 @@
+import * as Effect from "effect/Effect"
+import { type Signer, SignerError, type SignerRef, Signers } from "../ports/Signers.js"
+import type { Caller } from "../request/Caller.js"
+import { type Failure, invalid, unauthorized, unprocessable } from "../request/Failure.js"
+import * as KillSwitch from "../tenants/KillSwitch.js"
+
+/** What a failing signer means for the request, as long as nothing was sent. */
+export const refusal =
+  (path: string) =>
+  (error: SignerError): Failure => {
+    switch (error.reason) {
+      case "clientIdIncorrect":
+        return unauthorized("client_id_incorrect", [{ path: `${path}.clientId`, message: error.message }])
+      case "versionNotFound":
+        return unauthorized("version_not_found", [{ path: `${path}.versionId`, message: error.message }])
+      case "assetNotSupported":
+        return unauthorized("asset_not_supported", [{ path: `${path}.assetId`, message: error.message }])
+      case "unavailable":
+      case "refused":
+        return unprocessable("signer_unavailable", [{ path, message: error.message }])
+    }
+  }
+
+/** How long a provider may take for one signature, milliseconds. */
+const signMillis = 30_000
+
+/**
+ * The same key, `unavailable` when its provider takes more than 30 seconds, also where nothing may be interrupted: a
+ * lane waits for one signature at a time. One that comes later is dropped.
+ */
+export const bounded = (signer: Signer): Signer => ({
+  ...signer,
+  sign: (digest) =>
+    Effect.timeoutFail(Effect.interruptible(Effect.disconnect(signer.sign(digest))), {
+      duration: signMillis,
+      onTimeout: () => new SignerError({ reason: "unavailable", message: "the key provider did not answer" })
+    }).pipe(
+      // The libraries of providers may throw: that is no reason to doubt the rest of the work.
+      Effect.catchAllDefect((defect) =>
+        Effect.zipRight(
+          Effect.logError("a key provider crashed", defect),
+          new SignerError({ reason: "unavailable", message: "the key provider failed" })
+        )
+      )
+    )
+})
+
+/** The key that a request names. A new write by one that is paused is refused. */
+export const resolve = (
+  caller: Caller,
+  ref: SignerRef,
+  path = "settings.signer"
+): Effect.Effect<Signer, Failure, Signers> => {
+  if ((ref.versionId === undefined) === (ref.assetId === undefined))
+    return Effect.fail(
+      invalid("invalid_request", [{ path, message: "expected either versionId or assetId, and not both" }])
+    )
+  return Effect.flatMap(Signers, (signers) =>
+    Effect.mapBoth(signers.resolve(caller.principal.accountId, ref), {
+      onFailure: refusal(path),
+      onSuccess: bounded
+    }).pipe(Effect.tap(({ address }) => KillSwitch.guard({ kind: "signer", address }, path)))
+  )
+}

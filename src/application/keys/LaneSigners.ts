@@ -1,0 +1,15 @@
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type { LaneAccess } from "../ports/journal/Lanes.js"
+import type { Signer, SignerError, Signers, SystemSigners } from "../ports/Signers.js"
+import * as Keys from "./Keys.js"
+
+export type SignerOf = (access: LaneAccess) => Effect.Effect<Signer, SignerError>
+
+export const SignerOf: Context.Tag<SignerOf, SignerOf> = Context.GenericTag("castellan/SignerOf")
+
+/** The key of a lane, for work that no request waits for any more. */
+export const resolver =
+  (signers: Signers["Type"], system: SystemSigners["Type"]): SignerOf =>
+  ({ accountId, key }) =>
+    Effect.map(key === "serviceEoa" ? system.serviceEoa : signers.resolve(accountId, key), Keys.bounded)

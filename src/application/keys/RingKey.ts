@@ -1,0 +1,104 @@
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Secp256k1 from "../../domain/crypto/Secp256k1.js"
+import type { Address } from "../../domain/primitives/Address.js"
+import type { Bytes32 } from "../../domain/primitives/Hex.js"
+import type { KeyProviderError, ProviderKey } from "../ports/KeyProvider.js"
+import { type Signer, SignerError } from "../ports/Signers.js"
+import * as Once from "./Once.js"
+import * as Call from "./RingKeyCall.js"
+import { RingKeyError } from "./RingKeyError.js"
+import * as RingKeyLimits from "./RingKeyLimits.js"
+import * as Signing from "./RingKeySigning.js"
+
+/** One key of a provider, made a signer. */
+export interface Options {
+  /** Names the key in logs. */
+  readonly label: string
+  /** The address that the key must have; null: whichever it has. */
+  readonly pinned: Address | null
+  readonly limits: RingKeyLimits.RingKeyLimits
+}
+
+/** What callers are told: nothing of what the provider said. */
+export const messages: Readonly<Record<SignerError["reason"], string>> = {
+  clientIdIncorrect: "invalid client ID: client ID incorrect",
+  versionNotFound: "version not found: HSM version does not exist",
+  assetNotSupported: "asset not supported: MPC asset unavailable",
+  unavailable: "the key provider did not answer",
+  refused: "the key provider refused to sign"
+}
+
+export const signerError = (reason: SignerError["reason"]): SignerError =>
+  new SignerError({ reason, message: messages[reason] })
+
+const digestShape = /^0x[0-9a-f]{64}$/
+
+/** Wrong answers are errors of somebody's, the rest is trouble that the operator should know of. */
+const told =
+  (label: string, doing: string) =>
+  (error: RingKeyError): Effect.Effect<never, SignerError> => {
+    const { message, reason } = error
+    const log =
+      reason === "wrongSignature" || reason === "addressMismatch" ? Effect.logError : Effect.logWarning
+    return log("a key can not be used").pipe(
+      Effect.annotateLogs({ key: label, doing, reason, detail: message }),
+      Effect.zipRight(Effect.fail(signerError(reason === "unavailable" ? "unavailable" : "refused")))
+    )
+  }
+
+const publicKeyOf = (key: ProviderKey, { limits, pinned }: Options) =>
+  Effect.gen(function* () {
+    const publicKey = yield* Effect.mapError(
+      Call.bounded(() => key.publicKey, RingKeyLimits.ofResolving(limits)),
+      ({ message, reason }) => new RingKeyError({ reason, message })
+    )
+    if (!Secp256k1.isPublicKey(publicKey))
+      return yield* new RingKeyError({
+        reason: "unsuitable",
+        message: "its public key is no point of secp256k1"
+      })
+    const address = Secp256k1.addressOf(publicKey)
+    if (pinned !== null && address !== pinned)
+      return yield* new RingKeyError({
+        reason: "addressMismatch",
+        message: `its address is ${address}, configured is ${pinned}`
+      })
+    return { publicKey, address }
+  })
+
+export interface RingKey {
+  /** The signer; its public key is fetched once, at the first use that succeeds. */
+  readonly resolve: Effect.Effect<Signer, RingKeyError>
+  /** The same as callers get it: what goes wrong is in the log. */
+  readonly signer: Effect.Effect<Signer, SignerError>
+}
+
+export const make = (
+  provided: Effect.Effect<ProviderKey, KeyProviderError>,
+  options: Options
+): Effect.Effect<RingKey, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { label, limits } = options
+    const resolve = yield* Once.make(
+      Effect.gen(function* () {
+        const key = yield* Effect.mapError(
+          provided,
+          ({ message, reason }) => new RingKeyError({ reason, message })
+        )
+        const { address, publicKey } = yield* publicKeyOf(key, options)
+        const sign = yield* Signing.make(key, publicKey, limits)
+        const signer: Signer = {
+          address,
+          publicKey,
+          type: key.type,
+          sign: (digest: Bytes32) =>
+            digestShape.test(digest)
+              ? Effect.catchAll(sign(digest), told(label, "sign"))
+              : Effect.fail(new SignerError({ reason: "refused", message: "the digest is not 32 bytes" }))
+        }
+        return signer
+      })
+    )
+    return { resolve, signer: Effect.catchAll(resolve, told(label, "resolve")) }
+  })

@@ -1,0 +1,171 @@
+import * as BigInts from "effect/BigInt"
+import * as Effect from "effect/Effect"
+import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
+import type { Address } from "../../domain/primitives/Address.js"
+import type { Hex } from "../../domain/primitives/Hex.js"
+import { type Connection, refusal } from "../chain/Connection.js"
+import type { Receipt } from "../ports/chain/ChainRpc.js"
+import { Journal } from "../ports/journal/Journal.js"
+import type { LaneAccess } from "../ports/journal/Lanes.js"
+import type { RequestRecord } from "../ports/journal/Requests.js"
+import type { Signer } from "../ports/Signers.js"
+import type { Caller } from "../request/Caller.js"
+import { CurrentRequest } from "../request/CurrentRequest.js"
+import { type Failure, unprocessable } from "../request/Failure.js"
+import * as Acceptance from "./Acceptance.js"
+import * as LaneSlot from "./LaneSlot.js"
+import { NonceLanes } from "./NonceLanes.js"
+import type { AnsweredElsewhere } from "./Requests.js"
+import { TransactionMonitor } from "./TransactionMonitor.js"
+import { WakeUps } from "./WakeUps.js"
+
+/** A transaction of the EOA itself, ready to be accepted. */
+export interface Prepared {
+  readonly to: Address
+  readonly data: Hex
+  /** Wei. */
+  readonly value: bigint
+  readonly gasLimit: bigint
+  readonly prices: FeePrices
+  /** Wei that layer 1 may ask for its data. */
+  readonly l1Fee: bigint
+  /** What its call returns on the latest state. */
+  readonly returned: Hex
+}
+
+export interface Plan<R> {
+  readonly caller: Caller
+  readonly endpoint: string
+  readonly connection: Connection
+  readonly signer: Signer
+  readonly access: LaneAccess
+  readonly prepare: Effect.Effect<Prepared, Failure, R>
+}
+
+export interface Mined {
+  readonly receipt: Receipt
+  /** Null: it was prepared in an earlier life. */
+  readonly returned: Hex | null
+}
+
+/**
+ * Brings one transaction of the EOA onto the chain, exactly once: accepted, signed under a nonce of the lane, watched. When
+ * somebody else's transaction has used that nonce for good, it goes again under the next one.
+ */
+export const run = <R>(
+  plan: Plan<R>
+): Effect.Effect<
+  Mined,
+  Failure | AnsweredElsewhere,
+  R | NonceLanes | WakeUps | LaneSlot.Turns | TransactionMonitor | Journal | CurrentRequest
+> =>
+  Effect.gen(function* () {
+    const { access, caller, connection, endpoint, signer } = plan
+    const { chain, profile, trust } = connection
+    const { requestId } = caller
+    const { accountId } = caller.principal
+    const { chainId } = profile
+    const journal = yield* Journal
+    const current = yield* CurrentRequest
+    const lanes = yield* NonceLanes
+    const wakeUps = yield* WakeUps
+    const turns = yield* LaneSlot.Turns
+    const monitor = yield* TransactionMonitor
+    let returned: Hex | null = null
+
+    const load: Effect.Effect<RequestRecord> = Effect.orDie(
+      Effect.filterOrDieMessage(
+        journal.request(requestId),
+        (found): found is RequestRecord => found !== null,
+        "the journal has lost an accepted request"
+      )
+    )
+
+    const send = Effect.gen(function* () {
+      const prepared = yield* plan.prepare
+      yield* Acceptance.withoutOps(caller, endpoint, profile)
+      returned = prepared.returned
+      yield* turns.take(
+        {
+          chainId,
+          signer: signer.address,
+          route: "direct",
+          below: profile.maxInFlight,
+          arrival: turns.arrive(),
+          confirmedNonce: LaneSlot.confirmedNonce(chain, signer.address, profile)
+        },
+        (drainedTo) =>
+          Effect.gen(function* () {
+            const [latest, pending, balance] = yield* Effect.mapError(
+              Effect.all(
+                [
+                  chain.transactionCount(signer.address, "latest"),
+                  chain.transactionCount(signer.address, "pending"),
+                  chain.balance(signer.address)
+                ],
+                { concurrency: "unbounded" }
+              ),
+              refusal(trust)
+            )
+            const record = yield* lanes
+              .sign({
+                access,
+                ops: [],
+                direct: requestId,
+                chain,
+                chainId,
+                signer,
+                to: prepared.to,
+                data: prepared.data,
+                value: prepared.value,
+                gasLimit: prepared.gasLimit,
+                prices: prepared.prices,
+                l1Fee: prepared.l1Fee,
+                chainNonce: BigInts.max(pending, latest),
+                drainedTo,
+                balance
+              })
+              .pipe(
+                Effect.catchTags({
+                  JournalError: (error) => Effect.die(error),
+                  LaneFunds: ({ missing }) =>
+                    Effect.fail(
+                      unprocessable("insufficient_funds", [
+                        {
+                          path: "settings.signer",
+                          message: `insufficient funds: ${signer.address} lacks ${missing} wei`,
+                          missing: missing.toString()
+                        }
+                      ])
+                    ),
+                  SignerError: ({ message }) =>
+                    Effect.fail(unprocessable("signer_unavailable", [{ path: "settings.signer", message }]))
+                })
+              )
+            yield* monitor.watch({ chain, profile, record })
+          })
+      )
+    })
+
+    /** Its mined transaction; null while there is none that could still be mined. */
+    const outcome = wakeUps.until(
+      requestId,
+      Effect.gen(function* () {
+        const newest = (yield* load).txHashes.at(-1)
+        if (newest === undefined) return { mined: null }
+        const record = yield* Effect.orDie(journal.findTransaction(accountId, chainId, newest))
+        return record === null || record.state === "signed" ? null : { mined: record.mined }
+      })
+    )
+
+    let mined = current.resumed ? (yield* outcome).mined : null
+    while (mined === null) {
+      yield* Effect.catchAll(send, (failure) =>
+        current.accepted() ? Effect.zipRight(current.conclude, Effect.fail(failure)) : Effect.fail(failure)
+      )
+      mined = (yield* outcome).mined
+    }
+    const receipt = yield* monitor.receiptOf(chain, mined.txHash)
+    yield* current.conclude
+    return { receipt, returned }
+  })

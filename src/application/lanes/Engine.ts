@@ -1,0 +1,100 @@
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Queue from "effect/Queue"
+import * as Scope from "effect/Scope"
+import * as ChainFacts from "../chain/ChainFacts.js"
+import * as LaneSigners from "../keys/LaneSigners.js"
+import * as Losses from "../pay/Losses.js"
+import * as Payers from "../pay/Payers.js"
+import * as Sponsorships from "../pay/Sponsorships.js"
+import { Budgets } from "../ports/Budgets.js"
+import { Bundler } from "../ports/chain/Bundler.js"
+import { BundlerRpc } from "../ports/chain/BundlerRpc.js"
+import { PaymasterRpc } from "../ports/chain/PaymasterRpc.js"
+import { Journal } from "../ports/journal/Journal.js"
+import { Signers, SystemSigners } from "../ports/Signers.js"
+import { Lifetime } from "../runtime/Lifetime.js"
+import * as InFlight from "./InFlight.js"
+import * as LaneSlot from "./LaneSlot.js"
+import * as NonceLanes from "./NonceLanes.js"
+import * as RemoteBundler from "./RemoteBundler.js"
+import * as RemoteOps from "./RemoteOps.js"
+import * as Requests from "./Requests.js"
+import * as SelfBundler from "./SelfBundler.js"
+import * as Settlement from "./Settlement.js"
+import * as StuckTransactions from "./StuckTransactions.js"
+import * as TransactionMonitor from "./TransactionMonitor.js"
+import * as WakeUps from "./WakeUps.js"
+
+/** What all writes of a process share. */
+export type Engine =
+  | ChainFacts.ChainFacts
+  | NonceLanes.NonceLanes
+  | LaneSlot.Turns
+  | TransactionMonitor.TransactionMonitor
+  | RemoteOps.RemoteOps
+  | Payers.Payers
+  | Sponsorships.Sponsorships
+  | WakeUps.WakeUps
+  | Requests.Requests
+  | LaneSigners.SignerOf
+  | Lifetime
+  | Budgets
+  | BundlerRpc
+
+/**
+ * The engine with its bundlers, its own and those of somebody else: everything that the writing use cases need beside
+ * the adapters.
+ */
+export const layer: Layer.Layer<
+  Engine | Bundler,
+  never,
+  Budgets | BundlerRpc | Journal | PaymasterRpc | Signers | SystemSigners
+> = Layer.scopedContext(
+  Effect.gen(function* () {
+    const journal = yield* Journal
+    const bundlers = yield* BundlerRpc
+    const budgets = yield* Budgets
+    const scope = yield* Scope.Scope
+    const services = yield* PaymasterRpc
+    const system = yield* SystemSigners
+    const signerOf = LaneSigners.resolver(yield* Signers, system)
+    const wakeUps = yield* WakeUps.make
+    const lanes = NonceLanes.make(journal)
+    const inFlight = InFlight.make()
+    const turns = LaneSlot.make(lanes, inFlight)
+    const reopened = yield* Queue.unbounded<string>()
+    const reopen = (requestIds: ReadonlyArray<string>) => Effect.asVoid(Queue.offerAll(reopened, requestIds))
+    const settlement = Settlement.make(journal, wakeUps, Losses.make(budgets), reopen)
+    const attend = StuckTransactions.make({ lanes, settlement, signerOf, scope })
+    const monitor = yield* TransactionMonitor.make({ settlement, inFlight, attend })
+    const remoteOps = yield* RemoteOps.make({ journal, wakeUps, reopened: reopen })
+    const facts = ChainFacts.make()
+    const sponsorships = Sponsorships.make(budgets, scope)
+    const payers = Payers.make({ budgets, services, system, sponsorships })
+    const stopping = yield* Deferred.make<void>()
+    const stopWaiting = Effect.asVoid(Deferred.succeed(stopping, undefined))
+    const requests = Requests.make({ journal, wakeUps, stopping, scope })
+    const own = SelfBundler.make({ lanes, turns, monitor, scope })
+    const remote = RemoteBundler.make({ journal, bundlers, remoteOps })
+    return Context.make(ChainFacts.ChainFacts, facts).pipe(
+      Context.add(NonceLanes.NonceLanes, lanes),
+      Context.add(LaneSlot.Turns, turns),
+      Context.add(TransactionMonitor.TransactionMonitor, monitor),
+      Context.add(RemoteOps.RemoteOps, remoteOps),
+      Context.add(Payers.Payers, payers),
+      Context.add(Sponsorships.Sponsorships, sponsorships),
+      Context.add(WakeUps.WakeUps, wakeUps),
+      Context.add(Requests.Requests, requests),
+      Context.add(LaneSigners.SignerOf, signerOf),
+      Context.add(Lifetime, { reopened, scope, stopWaiting }),
+      Context.add(BundlerRpc, bundlers),
+      Context.add(Budgets, budgets),
+      Context.add(Bundler, {
+        submit: (bundle) => (bundle.profile.remoteBundler === null ? own : remote).submit(bundle)
+      })
+    )
+  })
+)

@@ -1,0 +1,179 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
+import type { Version } from "../../domain/erc4337/EntryPoint.js"
+import * as Nonce from "../../domain/erc4337/Nonce.js"
+import * as Sponsorship from "../../domain/erc4337/paymaster/Sponsorship.js"
+import * as UserOperation from "../../domain/erc4337/UserOperation.js"
+import type { Address } from "../../domain/primitives/Address.js"
+import type { Bytes32 } from "../../domain/primitives/Hex.js"
+import * as Conditions from "../../domain/signature/Conditions.js"
+import {
+  type Bundle,
+  type Bundler,
+  BundlerError,
+  ofNode,
+  type Refusal,
+  type SignedOp
+} from "../ports/chain/Bundler.js"
+import {
+  type BundlerClient,
+  type BundlerRpc,
+  type BundlerRpcError,
+  isCertain
+} from "../ports/chain/BundlerRpc.js"
+import type { Journal } from "../ports/journal/Journal.js"
+import type { RemoteOps } from "./RemoteOps.js"
+
+interface Dependencies {
+  readonly journal: Journal["Type"]
+  readonly bundlers: BundlerRpc["Type"]
+  readonly remoteOps: RemoteOps
+}
+
+const fail = (reason: BundlerError["reason"], message: string) =>
+  new BundlerError({ reason, message, missing: 0n, dropped: new Map() })
+
+/** Last second at which the op may land, as its signature says; 0: no bound, or not to be told. */
+export const validUntilOf = (version: Version, op: UserOperation.UserOperation): number => {
+  const own = Conditions.decodeSignature(op.signature)
+  if (Either.isRight(own)) return own.right.conditions.validUntil
+  // A sponsor's signature stands behind the wallet's, and has a bound of its own.
+  const bounds = Either.gen(function* () {
+    const { signature } = yield* Sponsorship.split(op.signature)
+    const { conditions } = yield* Conditions.decodeSignature(signature)
+    const terms = yield* Sponsorship.read(version, op.paymasterAndData)
+    return [conditions.validUntil, terms.validUntil]
+  })
+  const least = Math.min(...Either.getOrElse(bounds, () => []).filter((bound) => bound !== 0))
+  return Number.isFinite(least) ? least : 0
+}
+
+/** AA10 and AA25: the chain, or the bundler's pool, is not as it was when the op was made. */
+const outdated = /\bAA(?:10|25)\b/
+
+const refusalOf = ({ message, reason }: BundlerRpcError): Refusal => ({
+  message,
+  passing: reason === "throttled" || reason === "rateLimited" || outdated.test(message)
+})
+
+const again = { times: 5, schedule: Schedule.exponential("100 millis") }
+
+/** Why an op is not sent whose nonce follows one that was refused. */
+const behind: Refusal = { message: "an operation of the same wallet before it was refused", passing: true }
+
+/**
+ * Gives ops, one after the other, to the bundler that the profile names. From the moment before it is given away an op
+ * counts as perhaps sent; only an answer that says otherwise takes it back.
+ */
+export const make = ({ bundlers, journal, remoteOps }: Dependencies): Bundler["Type"] => {
+  /** EntryPoints and chain of the bundlers that were asked for them. */
+  const serving = new WeakMap<
+    BundlerClient,
+    { readonly chainId: bigint; readonly entryPoints: Set<Address> }
+  >()
+
+  const unusable = (error: BundlerRpcError) => fail("refusedByBundler", error.message)
+
+  /** The bundler, once it has said that it serves the chain and the EntryPoint. */
+  const clientFor = ({ entryPoint, profile }: Bundle) =>
+    Effect.gen(function* () {
+      const { chainId, remoteBundler } = profile
+      if (remoteBundler === null) return yield* fail("refusedByBundler", "the profile names no bundler")
+      const client = yield* Effect.mapError(bundlers.connect(Redacted.value(remoteBundler)), unusable)
+      let served = serving.get(client)
+      if (served?.entryPoints.has(entryPoint) !== true) {
+        const [chain, entryPoints] = yield* Effect.mapError(
+          Effect.all([client.chainId, client.entryPoints], { concurrency: "unbounded" }),
+          unusable
+        )
+        served = { chainId: chain, entryPoints: new Set(entryPoints) }
+        serving.set(client, served)
+      }
+      if (served.chainId !== chainId)
+        return yield* fail("refusedByBundler", `it serves chain ${served.chainId}`)
+      if (!served.entryPoints.has(entryPoint))
+        return yield* fail("refusedByBundler", `it does not serve EntryPoint ${entryPoint}`)
+      return client
+    })
+
+  /** Null: the op is sent, or perhaps sent. */
+  const give = (
+    { access, chain, entryPoint, profile, requestId, submitter, version }: Bundle,
+    client: BundlerClient,
+    since: bigint,
+    { index, op, userOpHash }: SignedOp
+  ): Effect.Effect<Refusal | null> =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function* () {
+        const offer = { version, entryPoint, op }
+        const signed = UserOperation.encode(version, op)
+        const node = { rpc: access.rpc, trust: access.trust }
+        // Whether a call that failed was durable is not known; the same again does no harm.
+        yield* Effect.retry(
+          journal.submitRemotely({ requestId, node, since, ops: [{ index, signed }] }),
+          again
+        )
+        const { chainId } = profile
+        const entry = yield* remoteOps.watch({
+          chain,
+          profile,
+          bundler: client,
+          offer,
+          validUntil: validUntilOf(version, op),
+          handover: {
+            requestId,
+            index,
+            accountId: access.accountId,
+            space: { authority: submitter.address, chainId, entryPoint, wallet: op.sender },
+            userOpHash,
+            node,
+            since,
+            signed,
+            includedIn: null
+          }
+        })
+        const answer = yield* Effect.onInterrupt(restore(Effect.either(client.send(offer, userOpHash))), () =>
+          remoteOps.offered(entry, false)
+        )
+        const error = Either.isLeft(answer) ? answer.left : null
+        // What the chain shows counts more than what the bundler says.
+        if (error === null || !isCertain(error) || entry.landed !== null) {
+          yield* remoteOps.offered(entry, error === null)
+          if (error !== null)
+            yield* Effect.annotateLogs(
+              Effect.logWarning(`a bundler perhaps took an op; it stays watched: ${error.message}`),
+              { userOpHash }
+            )
+          return null
+        }
+        yield* Effect.tapErrorCause(Effect.retry(journal.revokeRemote(requestId, [index]), again), () =>
+          remoteOps.offered(entry, false)
+        )
+        yield* remoteOps.forget(entry)
+        return refusalOf(error)
+      }).pipe(Effect.orDie)
+    )
+
+  return {
+    submit: (bundle) =>
+      Effect.gen(function* () {
+        if (bundle.aggregate !== null)
+          return yield* fail("refusedByBundler", "it takes no ops of aggregators")
+        const client = yield* clientFor(bundle)
+        const head = yield* Effect.mapError(bundle.chain.block("latest"), ofNode)
+        if (head === null) return yield* fail("nodeFailed", "the node knows no latest block")
+        const refusals = new Map<Bytes32, Refusal>()
+        const closed = new Set<string>()
+        for (const signed of bundle.ops) {
+          const key = `${signed.op.sender}:${Nonce.keyOf(signed.op.nonce)}`
+          const refusal = closed.has(key) ? behind : yield* give(bundle, client, head.number, signed)
+          if (refusal === null) continue
+          closed.add(key)
+          refusals.set(signed.userOpHash, refusal)
+        }
+        return refusals
+      })
+  }
+}

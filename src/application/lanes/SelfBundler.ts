@@ -1,0 +1,325 @@
+import * as BigInts from "effect/BigInt"
+import * as Cause from "effect/Cause"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import type * as Scope from "effect/Scope"
+import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
+import * as Gas from "../../domain/erc4337/gas/Gas.js"
+import * as L1Fee from "../../domain/erc4337/gas/L1Fee.js"
+import * as SubmitterReimbursement from "../../domain/erc4337/gas/SubmitterReimbursement.js"
+import type * as Percent from "../../domain/erc4337/Percent.js"
+import type { Bytes32, Hex } from "../../domain/primitives/Hex.js"
+import { type Bundle, type Bundler, BundlerError, ofNode } from "../ports/chain/Bundler.js"
+import * as BundleSimulation from "./BundleSimulation.js"
+import * as LaneSlot from "./LaneSlot.js"
+import type { NonceLanes, OtherRoute } from "./NonceLanes.js"
+import type { TransactionMonitor } from "./TransactionMonitor.js"
+
+interface Dependencies {
+  readonly lanes: NonceLanes
+  readonly turns: LaneSlot.Turns
+  readonly monitor: TransactionMonitor
+  readonly scope: Scope.Scope
+}
+
+/** A bundle that waits for its transaction. */
+interface Parcel {
+  readonly bundle: Bundle
+  /** Its place among the lane's work. */
+  readonly arrival: number
+  readonly sent: Deferred.Deferred<void, BundlerError>
+}
+
+const fail = (
+  reason: BundlerError["reason"],
+  message: string,
+  rest: Partial<Pick<BundlerError, "missing" | "dropped">> = {}
+) => new BundlerError({ reason, message, missing: 0n, dropped: new Map(), ...rest })
+
+/** EIP-2681: the highest nonce that a transaction may have. */
+const maxNonce = 2n ** 64n - 2n
+/** A node that tells of more transactions than that on their way is not believed. */
+const maxAhead = 1_024n
+
+/** What one transaction carries. */
+interface Load {
+  readonly parcels: ReadonlyArray<Parcel>
+  readonly prices: FeePrices
+  readonly l1Fee: bigint
+  readonly gasLimit: bigint
+  /** The buffer of the transaction's gas, and what it may have at most. */
+  readonly gasOvershoot: Percent.Percent
+  readonly gasBound: bigint
+}
+
+/** Its ops have to give the submitter back what the transaction costs. */
+const isService = ({ bundle }: Parcel): boolean => bundle.access.key === "serviceEoa"
+
+/** What the ops declare, or what the transaction used when it was tried and the buffer; at most the bound. */
+const gasLimitOf = (
+  { gasBound, gasLimit, gasOvershoot }: Load,
+  tried: SubmitterReimbursement.BundleGas | null
+): bigint =>
+  tried === null
+    ? gasLimit
+    : BigInts.max(gasLimit, BigInts.min(Gas.overshoot(tried.used, gasOvershoot), gasBound))
+
+/** The parcels together, as far as they go into one transaction: the first always does, the others in order while they fit. */
+const loadOf = ([first, ...others]: readonly [Parcel, ...ReadonlyArray<Parcel>]): Load => {
+  const { chain, entryPoint, version } = first.bundle
+  let {
+    gasBound,
+    gasOvershoot,
+    prices
+  }: { gasBound: bigint; gasOvershoot: Percent.Percent; prices: FeePrices } = first.bundle
+  const limitOf = (ops: Bundle["ops"], bound: bigint, overshoot: Percent.Percent) =>
+    Gas.transactionGasLimit(
+      version,
+      ops.map(({ op }) => op),
+      { bound, overshoot, withoutPostOp: first.bundle.profile.sponsor?.paymaster ?? null }
+    )
+  let ops = first.bundle.ops
+  // Bundles are made to fit: one that does not is tried with all that there is.
+  let gasLimit = Either.getOrElse(limitOf(ops, gasBound, gasOvershoot), () => gasBound)
+  const { aggregate } = first.bundle
+  // One signature is that of the ops of one bundle.
+  if (aggregate !== null) {
+    gasLimit = BigInts.min(gasLimit + Gas.overshoot(aggregate.gas, gasOvershoot), gasBound)
+    return { parcels: [first], prices, l1Fee: first.bundle.l1Fee, gasLimit, gasOvershoot, gasBound }
+  }
+  const parcels = [first]
+  if (first.bundle.alone)
+    return { parcels, prices, l1Fee: first.bundle.l1Fee, gasLimit, gasOvershoot, gasBound }
+  for (const parcel of others) {
+    const { bundle } = parcel
+    if (bundle.chain !== chain || bundle.entryPoint !== entryPoint) continue
+    if (bundle.aggregate !== null || bundle.alone) continue
+    // Accounts that share the service's EOA share no transaction: each is to bear what its own ops do.
+    if (bundle.access.accountId !== first.bundle.access.accountId) continue
+    if (bundle.prices.legacy !== prices.legacy) continue
+    const bound = BigInts.min(bundle.gasBound, gasBound)
+    const overshoot = bundle.gasOvershoot > gasOvershoot ? bundle.gasOvershoot : gasOvershoot
+    const together = limitOf([...ops, ...bundle.ops], bound, overshoot)
+    if (Either.isLeft(together)) break
+    parcels.push(parcel)
+    ops = [...ops, ...bundle.ops]
+    gasLimit = together.right
+    gasBound = bound
+    gasOvershoot = overshoot
+    // What the service's EOA pays for a gas unit is never more than any of the ops pays.
+    prices = isService(first)
+      ? SubmitterReimbursement.prices(prices, [bundle.prices])
+      : {
+          maxFeePerGas: BigInts.max(prices.maxFeePerGas, bundle.prices.maxFeePerGas),
+          maxPriorityFeePerGas: BigInts.max(prices.maxPriorityFeePerGas, bundle.prices.maxPriorityFeePerGas),
+          legacy: prices.legacy
+        }
+  }
+  const l1Fee = parcels.reduce((sum, { bundle }) => sum + bundle.l1Fee, 0n)
+  return { parcels, prices, l1Fee, gasLimit, gasOvershoot, gasBound }
+}
+
+/**
+ * Submits bundles by the EOA that they name, through its lane. Bundles that arrive while a transaction is made leave
+ * together in the next one; an idle lane sends at once.
+ */
+export const make = ({ lanes, scope, turns, monitor }: Dependencies): Bundler["Type"] => {
+  const queues = new Map<string, Array<Parcel>>()
+
+  const refuse = (parcel: Parcel, error: BundlerError) => Deferred.fail(parcel.sent, error)
+
+  /**
+   * Makes one transaction out of the first `most` of the queue; parcels that may not go are refused and leave the
+   * queue.
+   */
+  const transact = (
+    queue: Array<Parcel>,
+    drainedTo: bigint,
+    most = queue.length
+  ): Effect.Effect<void, OtherRoute> =>
+    Effect.gen(function* () {
+      const [first, ...others] = queue.slice(0, most)
+      if (first === undefined) return
+      const load = loadOf([first, ...others])
+      const { access, aggregate, chain, entryPoint, profile, submitter, version } = first.bundle
+      const leave = (parcels: ReadonlyArray<Parcel>) => {
+        for (const parcel of parcels) queue.splice(queue.indexOf(parcel), 1)
+      }
+      const refuseAll = (error: BundlerError) => {
+        leave(load.parcels)
+        return Effect.forEach(load.parcels, (parcel) => refuse(parcel, error), { discard: true })
+      }
+      const ops = load.parcels.flatMap(({ bundle }) => bundle.ops)
+      const call = {
+        from: submitter.address,
+        to: entryPoint,
+        data: BundleSimulation.dataOf({ aggregate, submitter: submitter.address, version }, ops),
+        gas: load.gasLimit
+      }
+      const seen = yield* Effect.either(
+        Effect.all(
+          [
+            BundleSimulation.run({
+              chain,
+              version,
+              entryPoint,
+              submitter: submitter.address,
+              ops,
+              aggregate,
+              gas: load.gasLimit
+            }),
+            chain.transactionCount(submitter.address, "latest"),
+            chain.transactionCount(submitter.address, "pending"),
+            chain.balance(submitter.address),
+            isService(first) ? chain.block("latest") : Effect.succeed(null)
+          ],
+          { concurrency: "unbounded" }
+        )
+      )
+      if (Either.isLeft(seen)) return yield* refuseAll(ofNode(seen.left))
+      const [{ gas, refused }, latest, pending, balance, block] = seen.right
+      if (refused.size > 0) {
+        const hit = load.parcels.filter(({ bundle }) => bundle.ops.some((op) => refused.has(op.userOpHash)))
+        leave(hit)
+        return yield* Effect.forEach(
+          hit,
+          (parcel) => {
+            const dropped = new Map<Bytes32, Hex>()
+            for (const { userOpHash } of parcel.bundle.ops) {
+              const data = refused.get(userOpHash)
+              if (data !== undefined) dropped.set(userOpHash, data)
+            }
+            return refuse(parcel, fail("rejected", "operations would fail in the bundle", { dropped }))
+          },
+          { discard: true }
+        )
+      }
+      if (isService(first)) {
+        const { maxFeePerGas, maxPriorityFeePerGas } = load.prices
+        const gasPrice = BigInts.min(
+          maxFeePerGas,
+          (block?.baseFeePerGas ?? maxFeePerGas) + maxPriorityFeePerGas
+        )
+        if (
+          gas === null ||
+          !SubmitterReimbursement.covers(gas, { gasPrice, l1Fee: L1Fee.unbound(load.l1Fee) })
+        ) {
+          // The others shall not suffer from one that is paid for by them.
+          if (load.parcels.length > 1) return yield* transact(queue, drainedTo, 1)
+          return yield* refuseAll(
+            fail(
+              "unpaid",
+              gas === null
+                ? "the operator's node can not tell what the ops would pay"
+                : `the transaction takes ${gas.used} gas, and the ops are charged for ${gas.charged}`
+            )
+          )
+        }
+      }
+      const chainNonce = BigInts.max(latest, pending)
+      if (chainNonce > maxNonce || chainNonce > latest + maxAhead)
+        return yield* refuseAll(fail("nodeFailed", `${chain.origin} gives a nonce of the EOA that cannot be`))
+      const signed = yield* Effect.either(
+        lanes.sign({
+          access,
+          ops: load.parcels.flatMap(({ bundle }) =>
+            bundle.ops.map(({ index, userOpHash }) => ({
+              requestId: bundle.requestId,
+              index,
+              userOpHash,
+              entryPoint: bundle.entryPoint
+            }))
+          ),
+          direct: null,
+          chain,
+          chainId: profile.chainId,
+          signer: submitter,
+          to: call.to,
+          data: call.data,
+          value: 0n,
+          gasLimit: gasLimitOf(load, gas),
+          prices: load.prices,
+          l1Fee: load.l1Fee,
+          chainNonce,
+          drainedTo,
+          balance
+        })
+      )
+      if (Either.isLeft(signed)) {
+        const error = signed.left
+        switch (error._tag) {
+          case "OtherRoute":
+            return yield* error
+          case "LaneFunds":
+            // What is too dear together may be paid for one by one.
+            if (load.parcels.length > 1) return yield* transact(queue, drainedTo, 1)
+            return yield* refuseAll(
+              fail("insufficientFunds", `the submitting EOA lacks ${error.missing} wei`, {
+                missing: error.missing
+              })
+            )
+          case "SignerError":
+            return yield* refuseAll(
+              fail(error.reason === "refused" ? "signerRefused" : "signerUnavailable", error.message)
+            )
+          case "JournalError":
+            // Whether the bytes were stored is not known: those who wait look into the journal again.
+            leave(load.parcels)
+            return yield* Effect.forEach(load.parcels, ({ sent }) => Deferred.die(sent, error), {
+              discard: true
+            })
+        }
+      }
+      yield* monitor.watch({ chain, profile, record: signed.right })
+      leave(load.parcels)
+      yield* Effect.forEach(load.parcels, ({ sent }) => Deferred.succeed(sent, undefined), { discard: true })
+    })
+
+  const work = (key: string, queue: Array<Parcel>): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const [first] = queue
+      if (first === undefined) {
+        queues.delete(key)
+        return Effect.void
+      }
+      const { chain, entryPoint, profile, submitter } = first.bundle
+      const turn = {
+        chainId: profile.chainId,
+        signer: submitter.address,
+        route: entryPoint,
+        below: profile.maxInFlight,
+        arrival: first.arrival,
+        confirmedNonce: LaneSlot.confirmedNonce(chain, submitter.address, profile)
+      }
+      return turns
+        .take(turn, (drainedTo) => transact(queue, drainedTo))
+        .pipe(
+          Effect.catchAllCause((cause) => {
+            // A defect must not leave anybody waiting, nor the lane without its worker.
+            const stranded = queue.splice(0)
+            return Effect.forEach(stranded, ({ sent }) => Deferred.die(sent, Cause.squash(cause)), {
+              discard: true
+            })
+          }),
+          Effect.zipRight(Effect.suspend(() => work(key, queue)))
+        )
+    })
+
+  return {
+    submit: (bundle) =>
+      Effect.gen(function* () {
+        const key = `${bundle.profile.chainId}:${bundle.submitter.address}`
+        const sent = yield* Deferred.make<void, BundlerError>()
+        const known = queues.get(key)
+        const queue = known ?? []
+        queue.push({ bundle, sent, arrival: turns.arrive() })
+        if (known === undefined) {
+          queues.set(key, queue)
+          yield* Effect.forkIn(Effect.interruptible(work(key, queue)), scope)
+        }
+        yield* Deferred.await(sent)
+        return new Map()
+      })
+  }
+}

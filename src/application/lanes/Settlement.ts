@@ -1,0 +1,127 @@
+import * as Effect from "effect/Effect"
+import type { Address } from "../../domain/primitives/Address.js"
+import type { Bytes32 } from "../../domain/primitives/Hex.js"
+import * as Inclusions from "../chain/Inclusions.js"
+import * as Losses from "../pay/Losses.js"
+import type { BudgetsError } from "../ports/Budgets.js"
+import type { OpOutcome } from "../ports/chain/Bundler.js"
+import type { ChainClient, ChainRpcError, Receipt } from "../ports/chain/ChainRpc.js"
+import { type Journal, JournalError } from "../ports/journal/Journal.js"
+import type { TransactionRecord } from "../ports/journal/Lanes.js"
+import type { OpSettlement } from "../ports/journal/Requests.js"
+import type { WakeUps } from "./WakeUps.js"
+
+type Ops = TransactionRecord["ops"]
+
+/** What `look` finds of the ops, asked for the ops of one EntryPoint after the other. */
+const outcomesBy = (
+  ops: Ops,
+  look: (
+    entryPoint: Address,
+    hashes: ReadonlyArray<Bytes32>
+  ) => Effect.Effect<ReadonlyMap<Bytes32, OpOutcome>, ChainRpcError>
+): Effect.Effect<ReadonlyArray<OpSettlement>, ChainRpcError> =>
+  Effect.map(
+    Effect.forEach(new Set<Address>(ops.map(({ entryPoint }) => entryPoint)), (entryPoint) =>
+      look(
+        entryPoint,
+        ops.flatMap((op) => (op.entryPoint === entryPoint ? [op.userOpHash] : []))
+      )
+    ),
+    (found) =>
+      found.flatMap((outcomes) => [...outcomes].map(([userOpHash, outcome]) => ({ userOpHash, ...outcome })))
+  )
+
+/** Those of the ops that landed around that block, in whatever transaction. */
+const landedOf = (chain: ChainClient, ops: Ops, block: bigint) =>
+  outcomesBy(ops, (entryPoint, hashes) => Inclusions.find(chain, entryPoint, hashes, block))
+
+/** What became of the ops of a mined transaction; those that its receipt does not show are looked up wherever they landed. */
+const outcomesOf = (chain: ChainClient, { ops }: TransactionRecord, receipt: Receipt) =>
+  outcomesBy(ops, (entryPoint, hashes) => {
+    const shown = Inclusions.inReceipt(entryPoint, receipt, hashes)
+    const rest = hashes.filter((hash) => !shown.has(hash))
+    return Effect.map(
+      Inclusions.find(chain, entryPoint, rest, receipt.blockNumber),
+      (found) => new Map([...shown, ...found])
+    )
+  })
+
+export interface Settlement {
+  /**
+   * Records a mined transaction and the outcomes of its ops, and wakes whom it concerns. `final`: it is at settled depth;
+   * ops that did not land are then to go again.
+   */
+  readonly mined: (
+    chain: ChainClient,
+    record: TransactionRecord,
+    receipt: Receipt,
+    final: boolean
+  ) => Effect.Effect<void, ChainRpcError | JournalError>
+  /** A recorded transaction has reached settled depth. */
+  readonly finalised: (record: TransactionRecord) => Effect.Effect<void, JournalError>
+  /** A recorded transaction has left the chain again. */
+  readonly vanished: (record: TransactionRecord) => Effect.Effect<void, JournalError>
+  /**
+   * A transaction that is none of ours has the nonce, at settled depth. It may carry the same ops all the same: a backup
+   * of the database does not know of every replacement. Those that landed are done, the others are to go again.
+   */
+  readonly stranded: (
+    chain: ChainClient,
+    record: TransactionRecord,
+    block: bigint
+  ) => Effect.Effect<void, ChainRpcError | JournalError>
+}
+
+/** `reopened` is told of requests whose final answer a reorganisation has undone. */
+export const make = (
+  journal: Journal["Type"],
+  wakeUps: WakeUps,
+  losses: Losses.Losses,
+  reopened: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
+): Settlement => {
+  const wake = (affected: ReadonlyArray<string>) => Effect.zipRight(wakeUps.notify(affected), wakeUps.signal)
+
+  const booked = Effect.mapError(({ message }: BudgetsError) => new JournalError({ message }))
+
+  return {
+    mined: (chain, record, receipt, final) =>
+      Effect.gen(function* () {
+        const { chainId, nonce, signer } = record
+        const { blockHash, blockNumber, success, txHash } = receipt
+        const outcomes = yield* outcomesOf(chain, record, receipt)
+        const bearer = yield* Losses.bearerOf(record, receipt, outcomes, {
+          accountOf: (hash) =>
+            Effect.map(
+              journal.transactionOf({ chainId, signer }, hash),
+              (it) => it?.access.accountId ?? null
+            ),
+          senderOf: (hash) => Effect.map(chain.transaction(hash), (it) => it?.from ?? null)
+        })
+        yield* booked(losses.mined(record, receipt, bearer))
+        if (final) yield* booked(losses.finalised(record))
+        const affected = yield* journal.settle(
+          { chainId, signer, nonce, txHash, success, blockNumber, blockHash },
+          outcomes,
+          final
+        )
+        yield* wake(affected)
+      }),
+    finalised: (record) =>
+      booked(losses.finalised(record)).pipe(
+        Effect.zipRight(journal.finalise(record, record.nonce)),
+        Effect.flatMap(wake)
+      ),
+    vanished: (record) =>
+      Effect.flatMap(journal.unsettle(record, record.nonce), (affected) =>
+        Effect.zipRight(wake(affected), reopened(affected))
+      ),
+    stranded: (chain, record, block) =>
+      Effect.gen(function* () {
+        const landed = yield* landedOf(chain, record.ops, block)
+        yield* wake(yield* journal.recordInclusions(record.signer, record.chainId, landed))
+        yield* booked(losses.stranded(record))
+        yield* wake(yield* journal.recordExternalUse(record, record.nonce))
+      })
+  }
+}

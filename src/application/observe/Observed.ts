@@ -1,0 +1,227 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as FiberRef from "effect/FiberRef"
+import * as HashMap from "effect/HashMap"
+import * as Metric from "effect/Metric"
+import * as Option from "effect/Option"
+import type { Address } from "../../domain/primitives/Address.js"
+import type { Act, AuditLog } from "../ports/AuditLog.js"
+import type { ChainClient, ChainRpc } from "../ports/chain/ChainRpc.js"
+import { type Journal, JournalError } from "../ports/journal/Journal.js"
+import type { Lane, TransactionRecord } from "../ports/journal/Lanes.js"
+import { type Signer, SignerError, type Signers, type SystemSigners } from "../ports/Signers.js"
+import type { AccountId } from "../ports/Tenants.js"
+import type { Balances } from "./Balances.js"
+import * as Metrics from "./Metrics.js"
+
+/**
+ * Ports that are watched: the same ports, with a span per call, their figures in `Metrics`, and every signature and
+ * transaction in the audit log. A host puts them around its adapters.
+ */
+
+const inLane = (
+  metric: typeof Metrics.lanePending,
+  chainId: bigint,
+  signer: Address
+): typeof Metrics.lanePending =>
+  metric.pipe(Metric.tagged("chain", chainId.toString()), Metric.tagged("signer", signer))
+
+/** What the logs of this fiber say of the request that it works for. */
+const request: Effect.Effect<{ readonly requestId: string | null; readonly by: string | null }> = Effect.map(
+  FiberRef.get(FiberRef.currentLogAnnotations),
+  (annotations) => {
+    const text = (name: string) =>
+      Option.getOrNull(Option.filter(HashMap.get(annotations, name), (value) => typeof value === "string"))
+    return { requestId: text("requestId") as string | null, by: text("endpoint") as string | null }
+  }
+)
+
+type Recording = AuditLog["Type"]["record"]
+
+/** No act without its entry. */
+const recorded = (record: Recording, act: Omit<Act, "requestId" | "by">) =>
+  Effect.flatMap(request, (found) => record({ ...act, ...found }))
+
+const signer = (own: Signer, accountId: AccountId | null, record: Recording): Signer => ({
+  ...own,
+  sign: (digest) =>
+    Effect.gen(function* () {
+      const began = yield* Clock.currentTimeMillis
+      // Before it is signed: what is in the log and was never signed does no harm, the other way round does.
+      yield* Effect.mapError(
+        recorded(record, {
+          kind: "signature",
+          accountId,
+          signer: own.address,
+          hash: digest,
+          chainId: null,
+          nonce: null
+        }),
+        () => new SignerError({ reason: "unavailable", message: "the audit log can not be written" })
+      )
+      const signature = yield* Effect.tapError(own.sign(digest), ({ reason }) =>
+        Metrics.count(Metrics.signatureErrors, { signer: own.address, reason })
+      )
+      const millis = (yield* Clock.currentTimeMillis) - began
+      yield* Metric.update(Metric.tagged(Metrics.signatureSeconds, "signer", own.address), millis / 1_000)
+      return signature
+    }).pipe(Effect.withSpan("Signer.sign", { kind: "client", attributes: { signer: own.address } }))
+})
+
+/** The keys of accounts: each signature is measured, and in the audit log before it is made. */
+export const signers = (port: Signers["Type"], record: Recording): Signers["Type"] => ({
+  resolve: (accountId, ref) =>
+    Effect.map(port.resolve(accountId, ref), (own) => signer(own, accountId, record)).pipe(
+      Effect.withSpan("Signers.resolve")
+    )
+})
+
+/** The operator's own keys likewise. */
+export const systemSigners = (port: SystemSigners["Type"], record: Recording): SystemSigners["Type"] => {
+  const of = (key: Effect.Effect<Signer, SignerError>) => Effect.map(key, (own) => signer(own, null, record))
+  return { deployer: of(port.deployer), serviceEoa: of(port.serviceEoa), sponsor: of(port.sponsor) }
+}
+
+/**
+ * The nodes. Of the operator's own the host is a label, of every other one not: callers choose those. Balances that
+ * are read of addresses that are `own` are noted.
+ */
+export const chainRpc = (
+  port: ChainRpc["Type"],
+  own: Pick<Balances, "isOwn" | "submits">
+): ChainRpc["Type"] => {
+  const watched = new WeakMap<ChainClient, ChainClient>()
+  const watch = (client: ChainClient, node: string): ChainClient => {
+    const known = watched.get(client)
+    if (known !== undefined) return known
+    const called = <A, E extends { readonly reason: string }>(method: string, call: Effect.Effect<A, E>) =>
+      call.pipe(
+        Effect.tapError(({ reason }) => Metrics.count(Metrics.rpcErrors, { node, reason })),
+        Effect.withSpan(`ChainRpc.${method}`, { kind: "client", attributes: { node } })
+      )
+    const made: ChainClient = {
+      origin: client.origin,
+      chainId: called("chainId", client.chainId),
+      fees: called("fees", client.fees),
+      block: (tag) => called("block", client.block(tag)),
+      balance: (address) =>
+        Effect.tap(called("balance", client.balance(address)), (wei) =>
+          own.isOwn(address)
+            ? Effect.flatMap(client.chainId, (chainId) =>
+                Effect.zipRight(
+                  own.submits(chainId, address),
+                  Metric.set(inLane(Metrics.eoaBalance, chainId, address), Number(wei))
+                )
+              ).pipe(Effect.ignore)
+            : Effect.void
+        ),
+      code: (address) => called("code", client.code(address)),
+      transactionCount: (address, tag) => called("transactionCount", client.transactionCount(address, tag)),
+      transactionsIn: (block) => called("transactionsIn", client.transactionsIn(block)),
+      call: (call, overrides, at) => called("call", client.call(call, overrides, at)),
+      estimateGas: (call) => called("estimateGas", client.estimateGas(call)),
+      simulate: (calls) => called("simulate", client.simulate(calls)),
+      sendRawTransaction: (raw) => called("sendRawTransaction", client.sendRawTransaction(raw)),
+      receipt: (txHash) => called("receipt", client.receipt(txHash)),
+      transaction: (txHash) => called("transaction", client.transaction(txHash)),
+      logs: (filter) => called("logs", client.logs(filter))
+    }
+    watched.set(client, made)
+    return made
+  }
+  return {
+    connect: (...where) =>
+      Effect.map(port.connect(...where), (client) =>
+        watch(client, where.includes("operator") ? client.origin : "caller")
+      )
+  }
+}
+
+const nameOf = ({ chainId, nonce, signer }: Lane & { readonly nonce: bigint }): string =>
+  `${chainId} ${signer} ${nonce}`
+
+/** More open transactions than that have forgotten whose they are. */
+const mostKnown = 100_000
+
+/** The journal: every transaction is in the audit log before its bytes are stored. */
+export const journal = (port: Journal["Type"], record: Recording): Journal["Type"] => {
+  const accounts = new Map<string, AccountId>()
+  const note = (lane: Lane & { readonly nonce: bigint }, accountId: AccountId) => {
+    if (accounts.size >= mostKnown) accounts.clear()
+    accounts.set(nameOf(lane), accountId)
+  }
+  const noteAll = (records: ReadonlyArray<TransactionRecord>) => {
+    for (const each of records) note(each, each.access.accountId)
+  }
+  const watched = <B, E>(name: string, call: Effect.Effect<B, E>): Effect.Effect<B, E> =>
+    call.pipe(
+      Effect.tapError(() => Metric.increment(Metrics.journalErrors)),
+      Effect.withSpan(`Journal.${name}`)
+    )
+  const named = Object.entries(port).map(([name, member]: [string, unknown]): ReadonlyArray<unknown> => {
+    if (Effect.isEffect(member)) return [name, watched(name, member as Effect.Effect<unknown, unknown>)]
+    if (typeof member !== "function") return [name, member]
+    return [name, (...args: ReadonlyArray<unknown>) => watched(name, member(...args))]
+  })
+  const methods: Journal["Type"] = Object.fromEntries(named)
+  return {
+    ...methods,
+    open: Effect.tap(methods.open, noteAll),
+    openOf: (lane) => Effect.tap(methods.openOf(lane), noteAll),
+    allocate: (request) =>
+      Effect.tap(methods.allocate(request), (result) => {
+        if (result._tag === "allocated") note({ ...request, nonce: result.nonce }, request.access.accountId)
+      }),
+    recordSigned: (signed) =>
+      Effect.gen(function* () {
+        const act = {
+          kind: "transaction",
+          accountId: accounts.get(nameOf(signed)) ?? null,
+          signer: signed.signer,
+          hash: signed.txHash,
+          chainId: signed.chainId,
+          nonce: signed.nonce
+        } as const
+        yield* Effect.mapError(
+          recorded(record, act),
+          ({ message }) => new JournalError({ message: `not stored: ${message}` })
+        )
+        yield* methods.recordSigned(signed)
+        yield* Metrics.count(Metrics.transactionsSigned, { chain: signed.chainId.toString() })
+      }),
+    settle: (mined, ops, final) =>
+      Effect.tap(methods.settle(mined, ops, final), () =>
+        Effect.zipRight(
+          Metrics.count(Metrics.transactionsMined, {
+            chain: mined.chainId.toString(),
+            outcome: mined.success ? "success" : "reverted"
+          }),
+          Metric.update(Metric.tagged(Metrics.bundleOps, "chain", mined.chainId.toString()), ops.length)
+        )
+      ),
+    recordExternalUse: (lane, nonce) =>
+      Effect.tap(methods.recordExternalUse(lane, nonce), () =>
+        Metrics.count(Metrics.transactionsMined, { chain: lane.chainId.toString(), outcome: "foreign" })
+      )
+  }
+}
+
+/** Reads what the lanes have under way into the figures. Lanes that have nothing left under way are at 0. */
+export const lanes = (port: Pick<Journal["Type"], "open">): Effect.Effect<Effect.Effect<void>> =>
+  Effect.sync(() => {
+    const known = new Map<string, { readonly chainId: bigint; readonly signer: Address }>()
+    return Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      const open = (yield* port.open).filter(({ state }) => state === "signed")
+      for (const { chainId, signer } of open) known.set(`${chainId} ${signer}`, { chainId, signer })
+      for (const lane of known.values()) {
+        const own = open.filter(({ chainId, signer }) => chainId === lane.chainId && signer === lane.signer)
+        const oldest = own.reduce((least, { signedAt }) => Math.min(least, signedAt), now)
+        yield* Metric.set(inLane(Metrics.lanePending, lane.chainId, lane.signer), own.length)
+        yield* Metric.set(
+          inLane(Metrics.laneOldestSeconds, lane.chainId, lane.signer),
+          (now - oldest) / 1_000
+        )
+      }
+    }).pipe(Effect.catchAll(() => Metric.increment(Metrics.journalErrors)))
+  })

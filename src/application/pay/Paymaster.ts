@@ -1,0 +1,195 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type { Version } from "../../domain/erc4337/EntryPoint.js"
+import * as Gas from "../../domain/erc4337/gas/Gas.js"
+import * as Nonce from "../../domain/erc4337/Nonce.js"
+import * as PaymasterData from "../../domain/erc4337/paymaster/PaymasterData.js"
+import type { UserOperation } from "../../domain/erc4337/UserOperation.js"
+import type { Address } from "../../domain/primitives/Address.js"
+import * as Hex from "../../domain/primitives/Hex.js"
+import type { Connection } from "../chain/Connection.js"
+import type { Budgets } from "../ports/Budgets.js"
+import type { PaymasterAnswer, PaymasterClient, PaymasterRpcError } from "../ports/chain/PaymasterRpc.js"
+import type { Caller } from "../request/Caller.js"
+import { type ElementFailure, elementFailure } from "../request/Elements.js"
+import { type Failure, unprocessable } from "../request/Failure.js"
+import * as Deposits from "./Deposits.js"
+import { type Payer, PayerRefusal, wallet } from "./Payer.js"
+
+/** For whom a paymaster is asked, and where. */
+export interface Site {
+  readonly caller: Caller
+  readonly connection: Connection
+  readonly entryPoint: Address
+  readonly version: Version
+  readonly paymaster: Address
+  /** The only EOA that may submit the ops; zero: any. */
+  readonly bundler: Address
+}
+
+/** Of the ops that claim one nonce at most one can land. */
+export const nameOf = ({ nonce, sender }: UserOperation): string => `${sender}:${nonce}`
+
+/** How long money is kept for an op that is not sealed, milliseconds: what a dead process holds back. */
+export const keptMillis = 600_000
+
+/**
+ * Any paymaster that wants no data. Its deposit may run out, or it may refuse: that the simulation tells. What this
+ * account's own requests may take of the deposit together is kept here.
+ */
+export const plain = (budgets: Budgets["Type"], site: Site): Payer => {
+  const { caller, connection, paymaster, version } = site
+  const { chainId } = connection.profile
+  const { accountId } = caller.principal
+  const kept = new Map<string, string>()
+  const release = (names: ReadonlyArray<string>) =>
+    Effect.suspend(() => {
+      const ids = names.flatMap((name) => kept.get(name) ?? [])
+      for (const name of names) kept.delete(name)
+      return ids.length === 0 ? Effect.void : Effect.ignoreLogged(budgets.release(chainId, ids))
+    })
+  return {
+    ...wallet,
+    paymaster,
+    draft: (op) =>
+      Effect.succeed(
+        op.paymasterAndData === Hex.empty
+          ? {
+              ...op,
+              paymasterAndData: PaymasterData.make(version, {
+                paymaster,
+                limits: PaymasterData.noLimits,
+                data: Hex.empty
+              })
+            }
+          : op
+      ),
+    reserve: (ops) =>
+      Effect.gen(function* () {
+        const available = yield* Deposits.read(connection, site)
+        const expiresAt = (yield* Clock.currentTimeMillis) + keptMillis
+        const failed = new Map<number, ElementFailure>()
+        for (const { index, op, userOpHash } of ops) {
+          // Others may send the same op through their own nodes: it is kept for each of them.
+          const id = `${caller.requestId}:${userOpHash}`
+          const wei = Gas.requiredPrefund(version, op)
+          const entry = Deposits.entry(site, available, {
+            accountId,
+            chainId,
+            id,
+            wei,
+            expiresAt,
+            note: ""
+          })
+          const lack = yield* Effect.orDie(budgets.reserve([entry]))
+          if (lack === null) kept.set(nameOf(op), id)
+          else failed.set(index, Deposits.failure(site, wei, lack))
+        }
+        return failed
+      }),
+    release: (ops) => release(ops.map(({ op }) => nameOf(op))),
+    end: Effect.suspend(() => release([...kept.keys()]))
+  }
+}
+
+const refusalOf = (error: PaymasterRpcError): ElementFailure =>
+  error.reason === "refused"
+    ? elementFailure("paymaster_refused", `the paymaster's service refused the operation: ${error.message}`)
+    : elementFailure(
+        "paymaster_unavailable",
+        `the paymaster's service could not be asked: ${error.origin === "" ? error.message : `${error.origin}: ${error.reason}`}`
+      )
+
+const asFailure = ({ code, figures, message }: ElementFailure): Failure =>
+  unprocessable(code, [{ path: "settings.paymaster", message, ...figures }], { message })
+
+/** A paymaster whose service says by ERC-7677 what it wants behind its address. */
+export const service = (
+  budgets: Budgets["Type"],
+  client: Effect.Effect<PaymasterClient, PaymasterRpcError>,
+  site: Site
+): Payer => {
+  const { connection, entryPoint, paymaster, version } = site
+  const { chainId } = connection.profile
+  /** What the service said of each op when it was measured, by wallet and nonce key. */
+  const stubs = new Map<string, PaymasterAnswer>()
+  const keyOf = ({ nonce, sender }: UserOperation) => `${sender}:${Nonce.keyOf(nonce)}`
+
+  const ask = (method: "stub" | "data", op: UserOperation) =>
+    Effect.gen(function* () {
+      const asked = yield* client
+      const answer = yield* asked[method](chainId, { version, entryPoint, op })
+      if (answer.paymaster !== paymaster)
+        return yield* Effect.fail(
+          elementFailure(
+            "paymaster_refused",
+            `the paymaster's service answered for paymaster ${answer.paymaster}`
+          )
+        )
+      const tooLong = PaymasterData.objection(answer.data)
+      if (tooLong !== null)
+        return yield* Effect.fail(
+          elementFailure("paymaster_refused", `the answer of the paymaster's service: ${tooLong}`)
+        )
+      return answer
+    }).pipe(Effect.mapError((error) => ("_tag" in error ? refusalOf(error) : error)))
+
+  const bare = (op: UserOperation): UserOperation => ({ ...op, paymasterAndData: Hex.empty })
+
+  const withAnswer = (op: UserOperation, answer: PaymasterAnswer, limits: PaymasterData.Limits) => ({
+    ...op,
+    paymasterAndData: PaymasterData.make(version, {
+      paymaster,
+      data: answer.data,
+      limits: {
+        verificationGasLimit: answer.verificationGasLimit ?? limits.verificationGasLimit,
+        postOpGasLimit: answer.postOpGasLimit ?? limits.postOpGasLimit
+      }
+    })
+  })
+
+  return {
+    ...plain(budgets, site),
+    draft: (op) =>
+      op.paymasterAndData === Hex.empty
+        ? Effect.mapBoth(ask("stub", op), {
+            onFailure: asFailure,
+            onSuccess: (answer) => {
+              stubs.set(keyOf(op), answer)
+              return withAnswer(op, answer, PaymasterData.noLimits)
+            }
+          })
+        : Effect.succeed(op),
+    // The stub's bytes are not those of the final data, which may cost more as calldata.
+    priced: (op) => ({ ...op, paymasterAndData: PaymasterData.dearest(version, op.paymasterAndData) }),
+    complete: (op) =>
+      Effect.gen(function* () {
+        const measured = PaymasterData.read(version, op.paymasterAndData)
+        const limits = measured?.limits ?? PaymasterData.noLimits
+        const final = stubs.get(keyOf(op))?.final === true
+        // Data that are final already are asked for once more: the op's nonce and limits were not, at that time.
+        const again = final ? yield* ask("stub", bare(op)) : null
+        const answer = again?.final === true ? again : yield* ask("data", op)
+        const completed = withAnswer(op, answer, limits)
+        const longest = measured === null ? 0 : Hex.size(measured.data)
+        if (Hex.size(answer.data) > longest)
+          return yield* Effect.fail(
+            elementFailure(
+              "paymaster_refused",
+              `the paymaster's service gave ${Hex.size(answer.data)} bytes of data after a stub of ${longest}`
+            )
+          )
+        if (Gas.requiredPrefund(version, completed) > Gas.requiredPrefund(version, op))
+          return yield* Effect.fail(
+            elementFailure(
+              "paymaster_refused",
+              "the paymaster's service raised its gas limits after its stub"
+            )
+          )
+        return completed
+      }).pipe(
+        Effect.mapError((failure) => new PayerRefusal({ failure })),
+        Effect.annotateLogs({ op: nameOf(op) })
+      )
+  }
+}

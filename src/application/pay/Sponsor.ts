@@ -1,0 +1,209 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Gas from "../../domain/erc4337/gas/Gas.js"
+import * as PaymasterData from "../../domain/erc4337/paymaster/PaymasterData.js"
+import * as Sponsorship from "../../domain/erc4337/paymaster/Sponsorship.js"
+import * as UserOperation from "../../domain/erc4337/UserOperation.js"
+import * as Address from "../../domain/primitives/Address.js"
+import * as Hex from "../../domain/primitives/Hex.js"
+import { refusal } from "../chain/Connection.js"
+import type { Budgets, Lack, Reservation } from "../ports/Budgets.js"
+import type { Block } from "../ports/chain/ChainRpc.js"
+import type { Signer, SignerError } from "../ports/Signers.js"
+import { type ElementFailure, elementFailure } from "../request/Elements.js"
+import { type Failure, unprocessable } from "../request/Failure.js"
+import * as Deposits from "./Deposits.js"
+import { type Part, type Payer, PayerRefusal, wallet } from "./Payer.js"
+import { keptMillis, nameOf, type Site } from "./Paymaster.js"
+import * as Sponsorships from "./Sponsorships.js"
+
+/** How long a sponsorship is good, seconds, by the chain's clock. */
+export const lifeSeconds = 600
+
+/** Seconds by which a node behind a balancer may lag behind the one that told the time when the op was built. */
+const lagSeconds = 60
+
+/** A block is taken for the latest one for so long. */
+const blockLife = "5 seconds"
+
+const exhausted = (wei: bigint, { available }: Lack): ElementFailure =>
+  elementFailure(
+    "sponsorship_exhausted",
+    `sponsorship budget exhausted: the operation may cost ${wei} wei, and ${available} are left for today`,
+    { required: wei.toString(), available: available.toString() }
+  )
+
+/**
+ * The operator's own paymaster. It pays for ops that the service has built, within the operator's fee caps, out of the
+ * account's budget of the day, for ten minutes. The money is kept before the sponsor's key signs; its signature comes
+ * last, behind the wallet's, and covers the op's hash, so that every byte is as it was when the op was built, and the
+ * EOA that submits, so that nobody else is paid for submitting it. With a remote bundler it names no EOA.
+ */
+export const make = (
+  options: {
+    readonly budgets: Budgets["Type"]
+    readonly sponsorships: Sponsorships.Sponsorships
+    readonly signer: Effect.Effect<Signer, SignerError>
+    readonly dailyBudget: bigint
+  },
+  site: Site
+): Effect.Effect<Payer> =>
+  Effect.gen(function* () {
+    const { budgets, dailyBudget, signer, sponsorships } = options
+    const { bundler, caller, connection, entryPoint, paymaster, version } = site
+    /** With a remote bundler: nobody knows from which EOA it submits. */
+    const unbound = bundler === Address.zero
+    const { chain, profile } = connection
+    const { chainId } = profile
+    const { accountId } = caller.principal
+    /** What is kept for ops of this request that are not sealed. */
+    const kept = new Map<string, { readonly id: Hex.Bytes32; readonly wei: bigint }>()
+    /** Ops that were built for this request. */
+    const built = new Set<Hex.Bytes32>()
+
+    const latest: Effect.Effect<Block, Failure> = yield* Effect.cachedWithTTL(
+      Effect.flatMap(Effect.mapError(chain.block("latest"), refusal("operator")), (block) =>
+        block === null
+          ? Effect.fail(
+              unprocessable("node_refused", [
+                { path: "", message: "the operator's node knows no latest block" }
+              ])
+            )
+          : Effect.succeed(block)
+      ),
+      blockLife
+    )
+
+    const release = (names: ReadonlyArray<string>) =>
+      Effect.suspend(() => {
+        const ids = names.flatMap((name) => kept.get(name)?.id ?? [])
+        for (const name of names) kept.delete(name)
+        return ids.length === 0 ? Effect.void : Effect.ignoreLogged(budgets.release(chainId, ids))
+      })
+
+    /** The terms under which it is sponsored; of other ops none that anybody could use. */
+    const termsOf = ({ paymasterAndData }: UserOperation.UserOperation) =>
+      Either.getOrElse(Sponsorship.read(version, paymasterAndData), () => ({
+        paymaster: null,
+        validUntil: 0,
+        unbound: false
+      }))
+
+    const refuse = (failure: ElementFailure) => new PayerRefusal({ failure })
+    const altered = refuse(elementFailure("not_sponsored"))
+
+    /** Why the sponsor does not sign this op; null: nothing against it. */
+    const objection = (op: UserOperation.UserOperation, block: Block): ElementFailure | null => {
+      const read = Sponsorship.read(version, op.paymasterAndData)
+      if (Either.isLeft(read)) return elementFailure("not_sponsored", `paymasterAndData: ${read.left}`)
+      const terms = read.right
+      if (terms.paymaster !== paymaster) return elementFailure("not_sponsored")
+      if (terms.unbound !== unbound)
+        return elementFailure(
+          "not_sponsored",
+          unbound
+            ? "the sponsorship names its submitter, and a remote bundler submits; estimate the operation again"
+            : "the sponsorship names no submitter, which is for remote bundlers alone; estimate the operation again"
+        )
+      const { maxFeePerGas, maxPriorityFeePerGas, transactionGas } = profile.caps
+      if (op.maxFeePerGas > maxFeePerGas || op.maxPriorityFeePerGas > maxPriorityFeePerGas)
+        return elementFailure("fees_above_cap")
+      if (op.callGasLimit + op.verificationGasLimit + op.preVerificationGas > transactionGas)
+        return elementFailure("not_sponsored", "the operation's gas limits are above the operator's bound")
+      if (terms.validUntil === 0 || terms.validUntil > block.timestamp + lifeSeconds + lagSeconds)
+        return elementFailure("not_sponsored", "the sponsorship is of another length than the operator's")
+      return terms.validUntil <= block.timestamp ? elementFailure("sponsorship_over") : null
+    }
+
+    const entriesOf = (
+      { op, userOpHash }: Part,
+      deposit: bigint,
+      since: bigint,
+      expiresAt: number
+    ): readonly [Reservation, Reservation] => {
+      const { validUntil } = termsOf(op)
+      const wei = Gas.requiredPrefund(version, op)
+      const note = Sponsorships.note({ entryPoint, since, validUntil })
+      const common = { chainId, id: userOpHash, wei, expiresAt, note }
+      return [
+        { ...common, accountId, name: Sponsorships.pot, limit: dailyBudget, maxOpen: null, daily: true },
+        Deposits.entry(site, deposit, { ...common, accountId: null })
+      ]
+    }
+
+    return {
+      ...wallet,
+      paymaster,
+      tail: Sponsorship.tail,
+      draft: (op) =>
+        op.paymasterAndData === Hex.empty
+          ? Effect.map(latest, (block) => ({
+              ...op,
+              paymasterAndData: Sponsorship.paymasterData(version, {
+                paymaster,
+                limits: PaymasterData.noLimits,
+                validUntil: block.timestamp + lifeSeconds,
+                validAfter: 0,
+                unbound
+              }),
+              signature: Sponsorship.append(op.signature, Sponsorship.dummy)
+            }))
+          : Effect.succeed(op),
+      complete: (op) =>
+        Effect.sync(() => {
+          built.add(UserOperation.hash(version, entryPoint, chainId, op))
+          return op
+        }),
+      handOut: (op, userOpHash) =>
+        Effect.orDie(budgets.handOut(accountId, chainId, userOpHash, termsOf(op).validUntil)),
+      reserve: (ops) =>
+        Effect.gen(function* () {
+          const [deposit, block] = yield* Effect.all([Deposits.read(connection, site), latest], {
+            concurrency: "unbounded"
+          })
+          const expiresAt = (yield* Clock.currentTimeMillis) + keptMillis
+          const failed = new Map<number, ElementFailure>()
+          for (const part of ops) {
+            const why = objection(part.op, block)
+            if (why !== null) {
+              failed.set(part.index, why)
+              continue
+            }
+            const entries = entriesOf(part, deposit, block.number, expiresAt)
+            const [{ wei }] = entries
+            const lack = yield* Effect.orDie(budgets.reserve(entries))
+            if (lack === null) kept.set(nameOf(part.op), { id: part.userOpHash, wei })
+            else if (lack.reason === "ended") failed.set(part.index, elementFailure("not_sponsored"))
+            else
+              failed.set(
+                part.index,
+                lack.pot === Sponsorships.pot ? exhausted(wei, lack) : Deposits.failure(site, wei, lack)
+              )
+          }
+          return failed
+        }),
+      release: (ops) => release(ops.map(({ op }) => nameOf(op))),
+      end: Effect.suspend(() => release([...kept.keys()])),
+      seal: (op, userOpHash) =>
+        Effect.gen(function* () {
+          const block = yield* Effect.mapError(latest, ({ code, message }) =>
+            refuse(elementFailure(code === "node_refused" ? code : "execution_failed", message))
+          )
+          const why = objection(op, block)
+          if (why !== null) return yield* refuse(why)
+          const known =
+            built.has(userOpHash) || (yield* Effect.orDie(budgets.handedOut(accountId, chainId, userOpHash)))
+          if (!known || UserOperation.hash(version, entryPoint, chainId, op) !== userOpHash)
+            return yield* altered
+          const reserved = kept.get(nameOf(op))
+          if (reserved?.id !== userOpHash) return yield* altered
+          if (!(yield* Effect.orDie(budgets.bind(chainId, userOpHash))))
+            return yield* refuse(elementFailure("sponsorship_over"))
+          kept.delete(nameOf(op))
+          yield* sponsorships.watch({ accountId, chain, profile })
+          const key = yield* signer
+          return yield* key.sign(Sponsorship.digest({ chainId, paymaster }, userOpHash, bundler))
+        })
+    }
+  })

@@ -1,0 +1,149 @@
+import * as Array from "effect/Array"
+import * as BigInts from "effect/BigInt"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as ParseResult from "effect/ParseResult"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as Address from "../../domain/primitives/Address.js"
+import { type Bytes32, unsafe32 } from "../../domain/primitives/Hex.js"
+import * as Inclusions from "../chain/Inclusions.js"
+import type { Budgets, BudgetsError, Hold } from "../ports/Budgets.js"
+import type { ChainClient } from "../ports/chain/ChainRpc.js"
+import type { NetworkProfile } from "../ports/Networks.js"
+import type { AccountId } from "../ports/Tenants.js"
+
+/** The pot of what the operator pays for an account's ops in a UTC day. */
+export const pot = "sponsor"
+
+const Note = Schema.parseJson(
+  Schema.Struct({
+    entryPoint: Address.schema,
+    /** Number of a block before which the op can not have landed. */
+    since: Schema.BigInt,
+    /** Last Unix second at which it may land. */
+    validUntil: Schema.Int
+  })
+)
+type Note = typeof Note.Type
+const encodeNote = ParseResult.encodeSync(Note)
+const decodeNote = ParseResult.decodeUnknownOption(Note)
+
+/** What is kept of a sponsored op beside its hash, to find out how it ends. */
+export const note = (of: Note): string => encodeNote(of)
+
+/** An account's sponsored ops, and the operator's own node, which says what became of them. */
+export interface Watched {
+  readonly accountId: AccountId
+  readonly chain: ChainClient
+  readonly profile: NetworkProfile
+}
+
+export interface Sponsorships {
+  /**
+   * Follows what the chain makes of the account's sealed ops until all of them have ended: their cost is booked at
+   * settled depth; what was not mined in time costs nothing. The chain alone decides, whatever became of the request.
+   */
+  readonly watch: (watched: Watched) => Effect.Effect<void>
+}
+
+export const Sponsorships: Context.Tag<Sponsorships, Sponsorships> =
+  Context.GenericTag("castellan/Sponsorships")
+
+/** Polls of the chain between two looks. */
+const pollsPerLook = 5
+
+const isOwn =
+  (accountId: AccountId) =>
+  ({ accountId: owner, bound, name }: Hold): boolean =>
+    bound && name === pot && owner === accountId
+
+/** The accounts that have sealed ops on a chain. */
+export const accountsOf = (
+  budgets: Budgets["Type"],
+  chainId: bigint
+): Effect.Effect<ReadonlyArray<AccountId>, BudgetsError> =>
+  Effect.map(budgets.open(chainId), (holds) =>
+    Array.dedupe(
+      holds.flatMap(({ accountId, bound, name }) =>
+        bound && name === pot && accountId !== null ? [accountId] : []
+      )
+    )
+  )
+
+export const make = (budgets: Budgets["Type"], scope: Scope.Scope): Sponsorships => {
+  /** What is followed in this process, and whether something was sealed since it was looked at. */
+  const followed = new Map<string, { sealed: boolean }>()
+
+  /** One look at the chain; how many are left. */
+  const look = ({ accountId, chain, profile }: Watched) =>
+    Effect.gen(function* () {
+      const { chainId, settledDepth } = profile
+      const holds = (yield* budgets.open(chainId)).filter(isOwn(accountId)).flatMap((hold) => {
+        const found = decodeNote(hold.note)
+        return found._tag === "Some" ? [{ hold, ...found.value }] : []
+      })
+      if (holds.length === 0) return 0
+      const head = yield* chain.block("latest")
+      if (head === null) return holds.length
+      const settledNumber = head.number - BigInt(settledDepth) + 1n
+      const settled = settledNumber < 0n ? null : yield* chain.block(settledNumber)
+      let left = holds.length
+      for (const [entryPoint, group] of Object.entries(Array.groupBy(holds, (each) => each.entryPoint))) {
+        const since = group.reduce((least, each) => BigInts.min(least, each.since), head.number)
+        const landings = yield* Inclusions.within(
+          chain,
+          Address.unsafe(entryPoint),
+          group.map(({ hold }): Bytes32 => unsafe32(hold.id)),
+          { from: since, to: head.number }
+        )
+        for (const { hold, validUntil } of group) {
+          const landing = landings.get(unsafe32(hold.id))
+          const final = landing !== undefined && landing.blockNumber <= settledNumber
+          const over = landing === undefined && settled !== null && settled.timestamp > validUntil
+          if (final || over) {
+            yield* budgets.settle(chainId, hold.id, landing?.cost ?? 0n)
+            left -= 1
+          } else if ((landing?.cost ?? null) !== hold.landed)
+            yield* budgets.land(chainId, hold.id, landing?.cost ?? null)
+        }
+      }
+      return left
+    })
+
+  const follow = (watched: Watched, state: { sealed: boolean }, key: string): Effect.Effect<void> =>
+    Effect.gen(function* () {
+      state.sealed = false
+      const left = yield* Effect.catchAll(look(watched), (error) =>
+        Effect.as(Effect.logDebug(`sponsored operations can not be followed: ${error._tag}`), 1)
+      )
+      if (left === 0 && !state.sealed) return void followed.delete(key)
+      yield* Effect.sleep(watched.profile.pollIntervalMillis * pollsPerLook)
+      return yield* follow(watched, state, key)
+    })
+
+  return {
+    watch: (watched) =>
+      Effect.suspend(() => {
+        const key = `${watched.profile.chainId}:${watched.accountId}`
+        const known = followed.get(key)
+        if (known !== undefined) {
+          known.sealed = true
+          return Effect.void
+        }
+        const state = { sealed: false }
+        followed.set(key, state)
+        return Effect.asVoid(
+          Effect.forkIn(
+            follow(watched, state, key).pipe(
+              Effect.catchAllCause((cause) =>
+                Effect.logError("sponsored operations are not followed", cause)
+              ),
+              Effect.ensuring(Effect.sync(() => followed.delete(key)))
+            ),
+            scope
+          )
+        )
+      })
+  }
+}

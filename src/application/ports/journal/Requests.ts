@@ -1,0 +1,155 @@
+import type { Address } from "../../../domain/primitives/Address.js"
+import type { Bytes32, Hex } from "../../../domain/primitives/Hex.js"
+import type { AccountId } from "../Tenants.js"
+
+/**
+ * Where the nonces of a wallet's ops live.
+ *
+ * `authority` is the submitting EOA, a key of the caller's own. What is known of a wallet comes from the caller's node,
+ * which may lie: leases, nonces, money and outcomes are kept apart by authority, so that nobody's node decides
+ * about the wallets of somebody else's key.
+ */
+export interface NonceSpace {
+  readonly authority: Address
+  readonly chainId: bigint
+  readonly entryPoint: Address
+  readonly wallet: Address
+}
+
+export interface LeaseRequest extends NonceSpace {
+  /** The request that will use the keys. */
+  readonly holder: string
+  /** Inclusive range of nonce keys to choose from, lowest free first. */
+  readonly keys: { readonly from: bigint; readonly to: bigint }
+  readonly count: number
+  /** Milliseconds after which an unused lease is free again, so that a crash strands nothing. */
+  readonly ttlMillis: number
+}
+
+/** One op as it is accepted. */
+export interface OpIntent {
+  /** Index of the request's element that it carries. */
+  readonly index: number
+  readonly space: NonceSpace
+  readonly nonceKey: bigint
+  readonly sequence: bigint
+  /** Null while it depends on a signature that may only be made after acceptance (a deployment's); see `identify`. */
+  readonly userOpHash: Bytes32 | null
+  /** Wei that the wallet may have to pay for it at most: prefund and value. */
+  readonly reserve: bigint
+  /** What its call returned in the simulation; null: nothing worth keeping. */
+  readonly returned: Hex | null
+}
+
+export interface DeploymentIntent {
+  readonly chainId: bigint
+  readonly factory: Address
+  readonly create2Salt: Bytes32
+  readonly configHash: Bytes32
+  /** Unix seconds until which the authorisation that will be signed is valid. */
+  readonly deadline: number
+  /** Timestamp of the chain's latest block: an authorisation is alive until the chain has passed its deadline. */
+  readonly chainTime: number
+}
+
+/** Why an element of a request will not be done. */
+export interface FailedElement {
+  readonly index: number
+  readonly code: string
+  readonly message: string
+  readonly figures: Readonly<Record<string, string>>
+}
+
+/** What makes two requests one: unique per account and endpoint. */
+export interface Idempotency {
+  readonly key: string
+  readonly bodyHash: Bytes32
+}
+
+export interface Acceptance {
+  readonly requestId: string
+  readonly accountId: AccountId
+  readonly endpoint: string
+  readonly chainId: bigint
+  /** JSON: all that the endpoint needs to go on with the request after a restart. Sealed at rest. */
+  readonly body: string
+  readonly idempotency: Idempotency | null
+  readonly ops: ReadonlyArray<OpIntent>
+  /** Deposit and balance of every wallet that appears in `ops`, wei, as read for this request. */
+  readonly funds: ReadonlyArray<{ readonly space: NonceSpace; readonly available: bigint }>
+  readonly deployments: ReadonlyArray<DeploymentIntent>
+  /** Elements that are refused already. */
+  readonly failed: ReadonlyArray<FailedElement>
+}
+
+/**
+ * - `accepted`: all of it is durable
+ * - `known`: another request of the account and endpoint has the idempotency key
+ * - `nonceTaken`: another op owns the nonce of `index`; read the chain again
+ * - `reserved`: ops under way hold so much of the wallet's funds that `index` may not be covered; wait for them
+ * - `otherConfiguration`: an authorisation for another configuration of that wallet is alive
+ */
+export type AcceptanceResult =
+  | { readonly _tag: "accepted" }
+  | { readonly _tag: "known"; readonly requestId: string }
+  | { readonly _tag: "nonceTaken"; readonly index: number }
+  | { readonly _tag: "reserved"; readonly index: number; readonly reserved: bigint }
+  | { readonly _tag: "otherConfiguration"; readonly deployment: number }
+
+/** An element's op, by its request. */
+export interface OpRef {
+  readonly requestId: string
+  readonly index: number
+}
+
+/** What the chain said of one op. */
+export interface OpSettlement {
+  readonly userOpHash: Bytes32
+  readonly success: boolean
+  /** The transaction in which it landed. */
+  readonly txHash: Bytes32
+  /** What its call reverted with; null when it succeeded or gave no data. */
+  readonly revertData: Hex | null
+}
+
+/** An op as the journal knows it. */
+export interface OpRecord {
+  readonly accountId: AccountId
+  readonly requestId: string
+  readonly index: number
+  readonly userOpHash: Bytes32 | null
+  readonly space: NonceSpace
+  readonly nonceKey: bigint
+  readonly sequence: bigint
+  readonly returned: Hex | null
+  /**
+   * `accepted`: in no signed transaction that could still be mined; `sent`: in one, or handed to a bundler;
+   * `settled`: the chain has its outcome; `abandoned`: given up, or replaced by another one with its nonce.
+   */
+  readonly state: "accepted" | "sent" | "settled" | "abandoned"
+  /** The newest version of the transaction that carries it; after settlement the one in which it landed. */
+  readonly txHash: Bytes32 | null
+  readonly success: boolean | null
+  readonly revertData: Hex | null
+}
+
+/** An accepted request. */
+export interface RequestRecord {
+  readonly requestId: string
+  readonly accountId: AccountId
+  readonly endpoint: string
+  readonly chainId: bigint
+  readonly body: string
+  readonly idempotency: Idempotency | null
+  /** Unix milliseconds. */
+  readonly acceptedAt: number
+  /** The latest op of each element that has one, by index. */
+  readonly ops: ReadonlyArray<OpRecord>
+  /** Every op of it that was ever in a signed transaction, in the order of acceptance: its bytes are public. */
+  readonly signed: ReadonlyArray<OpRecord>
+  readonly failed: ReadonlyArray<FailedElement>
+  /** Hashes of its transactions that may be or are mined, one for each nonce (the newest version, or the mined one), in order of signing. */
+  readonly txHashes: ReadonlyArray<Bytes32>
+  /** What `finish` stored; null while the request is not final. */
+  readonly outcome: string | null
+}

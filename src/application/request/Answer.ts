@@ -1,0 +1,82 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import type * as ParseResult from "effect/ParseResult"
+import * as Schema from "effect/Schema"
+import { type CodeOf, catalogue } from "./Catalogue.js"
+import { type Failure, type Unprocessable, unprocessable } from "./Failure.js"
+
+/** The final answer of an accepted request, as the journal keeps it. */
+const Stored = Schema.parseJson(
+  Schema.Union(
+    // First: what is left out counts as an unknown answer.
+    Schema.Struct({
+      failure: Schema.Struct({
+        code: Schema.String,
+        message: Schema.String,
+        details: Schema.Array(
+          Schema.Struct(
+            { path: Schema.String, message: Schema.String },
+            Schema.Record({
+              key: Schema.String,
+              value: Schema.Union(Schema.String, Schema.Number, Schema.Boolean, Schema.Null)
+            })
+          )
+        ),
+        extra: Schema.Record({ key: Schema.String, value: Schema.Unknown })
+      })
+    }),
+    Schema.Struct({ answer: Schema.Unknown })
+  )
+)
+
+/** After acceptance there is no failure but 422 (decisions, 7). */
+export const asUnprocessable = (failure: Failure): Unprocessable =>
+  failure._tag === "Unprocessable"
+    ? failure
+    : unprocessable("execution_failed", failure.details, { message: failure.message })
+
+/** JSON of the answer; an answer that does not fit its own schema is a defect. */
+export const encode = <B, J>(
+  Response: Schema.Schema<B, J>,
+  result: Either.Either<B, Unprocessable>
+): Effect.Effect<string> =>
+  Effect.orDie(
+    Effect.flatMap(
+      Either.match<
+        B,
+        Unprocessable,
+        Effect.Effect<unknown, ParseResult.ParseError>,
+        Effect.Effect<unknown, ParseResult.ParseError>
+      >(result, {
+        onLeft: ({ code, details, extra, message }) =>
+          Effect.succeed({ failure: { code, message, details, extra } }),
+        onRight: (value) => Effect.map(Schema.encode(Response)(value), (answer) => ({ answer }))
+      }),
+      (value) => Effect.sync(() => JSON.stringify(value))
+    )
+  )
+
+const is422 = (code: string): code is CodeOf<422> =>
+  code in catalogue && catalogue[code as keyof typeof catalogue].status === 422
+
+/** What was stored; text that is not such JSON is a defect. */
+export const decode = <B, J>(Response: Schema.Schema<B, J>, text: string): Effect.Effect<B, Unprocessable> =>
+  Effect.gen(function* () {
+    const stored = yield* Effect.orDie(Schema.decode(Stored)(text))
+    if ("answer" in stored) return yield* Effect.orDie(Schema.decodeUnknown(Response)(stored.answer))
+    const { code, details, extra, message } = stored.failure
+    return yield* Effect.fail(
+      unprocessable(is422(code) ? code : "execution_failed", details, { message, extra })
+    )
+  })
+
+/** What was stored, as the body of an HTTP answer. */
+export const told = (
+  text: string,
+  requestId: string
+): Effect.Effect<{ readonly httpStatus: 200 | 422; readonly answer: unknown }> =>
+  Effect.map(Effect.orDie(Schema.decode(Stored)(text)), (stored) => {
+    if ("answer" in stored) return { httpStatus: 200, answer: stored.answer }
+    const { code, details, extra, message } = stored.failure
+    return { httpStatus: 422, answer: { ...extra, error: message, code, requestId, details } }
+  })

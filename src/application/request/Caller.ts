@@ -1,0 +1,15 @@
+import type { Idempotency } from "../ports/journal/Requests.js"
+import type { Principal } from "../ports/Tenants.js"
+
+/** On whose behalf a use case runs, and under which id its work is journalled. */
+export interface Caller {
+  readonly principal: Principal
+  /** Unique; chosen by the host, never by the caller. */
+  readonly requestId: string
+  /** What makes a repeat of a writing request the same request. */
+  readonly idempotency?: Idempotency | null
+  /** The request was accepted before, and goes on after a restart or a reorganisation of the chain. */
+  readonly resumed?: boolean
+  /** Told of the chain that the request turns out to be about. */
+  readonly onChain?: (chainId: bigint) => void
+}

@@ -1,0 +1,74 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as BuiltIn from "../../domain/abi/BuiltIn.js"
+import * as Log from "../../domain/abi/Log.js"
+import * as Revert from "../../domain/abi/Revert.js"
+import * as UseAbi from "../../domain/abi/UseAbi.js"
+import type { RawLog } from "../../domain/evm/RawLog.js"
+import type { Hex } from "../../domain/primitives/Hex.js"
+import type { Steps } from "../../domain/primitives/Steps.js"
+import { AbiStore, OperatorAbi } from "../ports/AbiStore.js"
+import * as EventLoop from "../runtime/EventLoop.js"
+import type { Caller } from "./Caller.js"
+import { type InvalidRequest, invalid } from "./Failure.js"
+
+/** How one request's logs and reverts become readable. */
+export interface Decoding {
+  /** What went wrong, in one line. */
+  readonly revert: (data: Hex) => string
+  readonly log: (log: RawLog) => Log.DecodedLog
+}
+
+/** What is made of an array of definitions, kept as long as the array is: a store gives the same one until it changes. */
+const keeping = <A, B>(
+  make: (list: ReadonlyArray<A>) => Steps<B>
+): ((list: ReadonlyArray<A>) => Effect.Effect<B>) => {
+  const kept = new WeakMap<ReadonlyArray<A>, B>()
+  return (list) =>
+    Effect.suspend(() => {
+      const known = kept.get(list)
+      if (known !== undefined) return Effect.succeed(known)
+      return Effect.tap(
+        EventLoop.drive(() => make(list)),
+        (made) => Effect.sync(() => kept.set(list, made))
+      )
+    })
+}
+
+const eventIndex = keeping(Log.indexSteps)
+const errorIndex = keeping(Revert.indexSteps)
+
+/**
+ * Definitions in order of precedence: the request's `useABI`, the account's registered ones, the operator's, the
+ * built-in ones.
+ */
+export const load = (
+  caller: Caller,
+  useABI: ReadonlyArray<unknown> | undefined,
+  path = "settings.useABI"
+): Effect.Effect<Decoding, InvalidRequest, AbiStore> =>
+  Effect.gen(function* () {
+    const store = yield* AbiStore
+    const operator = yield* OperatorAbi
+    const parsed = yield* EventLoop.drive(() => UseAbi.parseSteps(useABI ?? []))
+    const own = yield* Either.mapLeft(parsed, ({ index, message }) =>
+      invalid("invalid_request", [{ path: `${path}[${index}]`, message }])
+    )
+    const { accountId } = caller.principal
+    const [events, errors] = yield* Effect.orDie(
+      Effect.all([store.events(accountId), store.errors(accountId)])
+    )
+    const revert = Revert.layered([
+      Revert.index(own.errors),
+      yield* errorIndex(errors),
+      yield* errorIndex(operator.errors),
+      BuiltIn.errorIndex
+    ])
+    const log = Log.layered([
+      Log.index(own.events),
+      yield* eventIndex(events),
+      yield* eventIndex(operator.events),
+      BuiltIn.eventIndex
+    ])
+    return { revert: (data) => revert(data).message, log }
+  })

@@ -1,0 +1,48 @@
+import type { CodeOf } from "./Catalogue.js"
+import { catalogue } from "./Catalogue.js"
+import { type Detail, type Unprocessable, unprocessable } from "./Failure.js"
+
+/** Why one element of a request cannot be done, while others may. */
+export interface ElementFailure {
+  readonly code: CodeOf<422>
+  readonly message: string
+  /** Figures that the element's detail shows beside the message. */
+  readonly figures: Readonly<Record<string, string>>
+}
+
+export const elementFailure = (
+  code: CodeOf<422>,
+  message: string = catalogue[code].text,
+  figures: Readonly<Record<string, string>> = {}
+): ElementFailure => ({ code, message, figures })
+
+/** Codes whose text stands alone: the elements' messages add the reason. */
+const withReasons: ReadonlySet<string> = new Set([
+  "execution_failed",
+  "insufficient_funds",
+  "submission_unpaid"
+])
+
+/**
+ * The refusal of a request of which no element can be done: the elements' own code when they agree, and their own
+ * text when there is but one text.
+ */
+export const refuseAll = (
+  list: "operations" | "accounts",
+  failed: ReadonlyMap<number, ElementFailure>,
+  extra: Readonly<Record<string, unknown>>
+): Unprocessable => {
+  const failures = [...failed].sort(([a], [b]) => a - b)
+  const details: ReadonlyArray<Detail> = failures.map(([index, { figures, message }]) => ({
+    path: `${list}[${index}]`,
+    message,
+    ...figures
+  }))
+  const codes = new Set(failures.map(([, { code }]) => code))
+  const messages = new Set(failures.map(([, { message }]) => message))
+  const [first] = failures
+  if (first === undefined || codes.size !== 1) return unprocessable("execution_failed", details, { extra })
+  const [, { code, message }] = first
+  const own = messages.size === 1 && !withReasons.has(code)
+  return unprocessable(code, details, own ? { extra, message } : { extra })
+}

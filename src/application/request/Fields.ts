@@ -1,0 +1,47 @@
+import * as Schema from "effect/Schema"
+import * as WalletCustody from "../../domain/wallet/Custody.js"
+import { codeAnnotation } from "./Catalogue.js"
+
+/**
+ * A field that may be left out; `null` and `undefined` are no values of it. Left out it means `byDefault`, which the
+ * documentation shows; the use case puts it in.
+ */
+export const optional = <A, I>(schema: Schema.Schema<A, I>, byDefault?: NoInfer<A>) =>
+  Schema.optionalWith(schema, { exact: true }).annotations(
+    byDefault === undefined ? {} : { default: byDefault }
+  )
+
+/** Custody values 0 to 5. */
+export const Custody = WalletCustody.schema.annotations({
+  description: "0 unspecified, 1 ECDSA, 2 ECDSA or passkey, 3 multisig, 4 multisig with passkeys, 5 passkey",
+  message: () => ({ message: "expected an integer from 0 to 5", override: true }),
+  [codeAnnotation]: "invalid_wallet_custody_type"
+})
+
+/** Custody values of wallets whose address can be derived: 1 to 5. */
+export const StoredCustody = WalletCustody.storedSchema.annotations({
+  message: () => ({ message: "expected an integer from 1 to 5", override: true }),
+  [codeAnnotation]: "invalid_wallet_custody_type"
+})
+
+/** Text that names a wallet. The use case holds it to the rules of a salt. */
+export const SaltText = Schema.String.annotations({ [codeAnnotation]: "invalid_salt_format" })
+
+/** A function as in Solidity. The use case parses it. */
+export const FunctionText = Schema.String.annotations({
+  description: "For example transfer(address,uint256).",
+  [codeAnnotation]: "invalid_function_signature"
+})
+
+/** URL of a node. The use case connects to it. */
+export const RpcUrl = Schema.String.annotations({
+  description: "URL of a JSON-RPC endpoint of the chain, http or https.",
+  [codeAnnotation]: "invalid_rpc"
+})
+
+/** Unix seconds; 0 means no bound. */
+export const UnixSeconds = Schema.Int.pipe(Schema.between(0, 2 ** 48 - 1)).annotations({
+  identifier: "UnixSeconds",
+  description: "Unix seconds; 0 means no bound.",
+  message: () => "expected Unix seconds: an integer from 0 to 2^48 - 1"
+})

@@ -1,0 +1,102 @@
+import * as Schema from "effect/Schema"
+import * as Percent from "../../domain/erc4337/Percent.js"
+import * as Address from "../../domain/primitives/Address.js"
+import { optional, RpcUrl } from "./Fields.js"
+
+/** Names a key of the account: `versionId` for HSM and KMS, `assetId` for MPC; exactly one of the two. */
+export const SignerRef = Schema.Struct({
+  clientId: Schema.String.annotations({ description: "Custody-provider client identifier." }),
+  versionId: Schema.optionalWith(Schema.String, { exact: true }).annotations({
+    description: "HSM key version. Required when assetId is absent."
+  }),
+  assetId: Schema.optionalWith(Schema.String, { exact: true }).annotations({
+    description: "MPC asset identifier. Required when versionId is absent."
+  })
+}).annotations({ identifier: "Signer" })
+
+const percent = (byDefault: number, description: string) =>
+  optional(Percent.schema, Schema.decodeSync(Percent.schema)(byDefault)).annotations({
+    description: `${description} Default ${byDefault}.`
+  })
+
+const address = (description: string) => Address.schema.annotations({ description })
+
+const known = {
+  rpc: RpcUrl,
+  entryPoint: address("ERC-4337 EntryPoint; one that the network profile accepts."),
+  signer: SignerRef,
+  cosigners: Schema.Array(SignerRef).annotations({
+    description: "Further keys of the account that sign for wallets with several owners. At most 15."
+  }),
+  factory: address("Wallet factory; default: the network profile's."),
+  validator: address("Validator that the wallet implementation must report."),
+  beaconAdminAddress: address("Beacon of the wallet proxies; default: the network profile's."),
+  beaconAdminCreationCode: Schema.String.annotations({
+    description: "Creation code of the wallet proxy in hex; default: the network profile's."
+  }),
+  paymaster: address("Paymaster; used only when named."),
+  aggregator: address("Signature aggregator; used only when named."),
+  percentUserOpGasOvershoot: percent(50, "Percent added to call and verification gas."),
+  percentTxGasOvershoot: percent(50, "Percent added to the transaction's gas limit."),
+  percentTxGasPriceOvershoot: percent(20, "Percent added to the gas price."),
+  useABI: Schema.Array(Schema.Unknown).annotations({
+    description: "Events and errors for decoding, as JSON fragments or human-readable text."
+  })
+}
+
+const fields = {
+  rpc: optional(known.rpc),
+  entryPoint: optional(known.entryPoint),
+  signer: optional(known.signer),
+  cosigners: optional(known.cosigners, []),
+  factory: optional(known.factory),
+  validator: optional(known.validator),
+  beaconAdminAddress: optional(known.beaconAdminAddress),
+  beaconAdminCreationCode: optional(known.beaconAdminCreationCode),
+  paymaster: optional(known.paymaster),
+  aggregator: optional(known.aggregator),
+  percentUserOpGasOvershoot: known.percentUserOpGasOvershoot,
+  percentTxGasOvershoot: known.percentTxGasOvershoot,
+  percentTxGasPriceOvershoot: known.percentTxGasPriceOvershoot,
+  useABI: optional(known.useABI, [])
+}
+
+/** Settings of `/predict`: everything that the formula needs, and no network. */
+export const ForPrediction = Schema.Struct({
+  ...fields,
+  factory: address("Wallet factory."),
+  beaconAdminAddress: address("Beacon of the wallet proxies."),
+  beaconAdminCreationCode: Schema.String.annotations({
+    description: "Creation code of the wallet proxy in hex, at most 48 KiB."
+  })
+}).annotations({ identifier: "PredictSettings" })
+
+/** Settings of `/check`. */
+export const ForReading = Schema.Struct({ ...fields, rpc: known.rpc }).annotations({
+  identifier: "CheckSettings"
+})
+
+/** Settings of the endpoints that build ops. `signer` may be absent where the endpoint says so. */
+export const ForOps = Schema.Struct({
+  ...fields,
+  rpc: known.rpc,
+  entryPoint: known.entryPoint
+}).annotations({ identifier: "Settings" })
+export type ForOps = typeof ForOps.Type
+
+/** Settings of the endpoints that send transactions of the signer itself. */
+export const ForSigner = Schema.Struct({
+  ...fields,
+  rpc: known.rpc,
+  signer: known.signer
+}).annotations({ identifier: "SignerSettings" })
+export type ForSigner = typeof ForSigner.Type
+
+/** Settings of the endpoints that submit with the request's signer. */
+export const ForSubmission = Schema.Struct({
+  ...fields,
+  rpc: known.rpc,
+  entryPoint: known.entryPoint,
+  signer: known.signer
+}).annotations({ identifier: "SubmitSettings" })
+export type ForSubmission = typeof ForSubmission.Type

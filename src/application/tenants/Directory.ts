@@ -1,0 +1,192 @@
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
+import { KillSwitches, KillSwitchesError } from "../ports/KillSwitches.js"
+import { type Content, TenantStore, TenantStoreError } from "../ports/TenantStore.js"
+import {
+  type AccountId,
+  type Scope as KeyScope,
+  type Principal,
+  Tenants,
+  TenantsError
+} from "../ports/Tenants.js"
+import type { Listed } from "./FileAccounts.js"
+import * as FileAccounts from "./FileAccounts.js"
+
+/** How old what is known of the store may be when it decides, milliseconds. */
+const freshMillis = 500
+
+/** How long the store may take to answer, milliseconds. */
+const patienceMillis = 5_000
+
+/** How often the last uses of keys are written down, milliseconds. */
+const noteMillis = 60_000
+
+/** A key that may be used, as long as its end has not come. */
+interface Holder {
+  readonly principal: Principal
+  readonly endsAt: number
+}
+
+interface Snapshot {
+  readonly content: Content
+  readonly version: number
+  readonly holders: ReadonlyMap<string, Holder>
+  readonly paused: ReadonlySet<string>
+}
+
+const pauseName = (kind: Content["pauses"][number]["kind"], subject: string): string => `${kind} ${subject}`
+
+const snapshotOf = (listed: ReadonlyArray<Listed>, content: Content, version: number): Snapshot => {
+  const paused = new Set(content.pauses.map(({ kind, subject }) => pauseName(kind, subject)))
+  const holders = new Map<string, Holder>()
+  const accounts = new Map<AccountId, Omit<Principal, "scopes">>()
+  const isPaused = (id: AccountId) => paused.has(pauseName("account", id))
+  // The file has the last word on a name that is in both.
+  for (const { accountId, name, tier } of content.accounts)
+    accounts.set(accountId, { accountId, name, tier, paused: isPaused(accountId) })
+  for (const { accountId, name, paused: always, tier } of listed)
+    accounts.set(accountId, { accountId, name, tier, paused: always || isPaused(accountId) })
+  const add = (hash: string, id: AccountId, scopes: ReadonlyArray<KeyScope>, endsAt: number | null) => {
+    const account = accounts.get(id)
+    if (account !== undefined)
+      holders.set(hash, {
+        principal: { ...account, scopes: new Set(scopes) },
+        endsAt: endsAt ?? Number.POSITIVE_INFINITY
+      })
+  }
+  const ends = new Map(content.keys.map(({ endsAt, hash }) => [hash, endsAt]))
+  for (const { accountId, keys } of listed)
+    for (const { hash, scopes } of keys) add(hash, accountId, scopes, ends.get(hash) ?? null)
+  for (const { accountId, endsAt, hash, origin, scopes } of content.keys)
+    if (origin === "command") add(hash, accountId, scopes, endsAt)
+  return { content, version, holders, paused }
+}
+
+export interface Options {
+  /** The keyed hash of a key; null for text that is none. */
+  readonly hash: (apiKey: Redacted.Redacted<string>) => string | null
+  /** The accounts of the configuration file. */
+  readonly accounts: ReadonlyArray<FileAccounts.FileAccount>
+}
+
+/** Who holds which key and what is paused: accounts of the configuration file and of the store together. */
+export class Directory extends Context.Tag("castellan/Directory")<
+  Directory,
+  {
+    /** What the store holds, as of less than half a second ago. The same object as long as nothing changes. */
+    readonly content: Effect.Effect<Content, TenantStoreError>
+    /** The same, or what was known last when the store does not answer. */
+    readonly latest: Effect.Effect<Content>
+    readonly authenticate: (
+      apiKey: Redacted.Redacted<string>
+    ) => Effect.Effect<Principal | null, TenantStoreError>
+    readonly isPaused: (
+      kind: Content["pauses"][number]["kind"],
+      subject: string
+    ) => Effect.Effect<boolean, TenantStoreError>
+  }
+>() {}
+
+/**
+ * Reads the store once, then asks it for its version when half a second has passed and somebody wants to know, and
+ * reads it again when that has changed. What the store does not confirm in time is not believed: nobody gets in.
+ */
+export const make = (
+  options: Options
+): Effect.Effect<Directory["Type"], TenantStoreError | TenantsError, TenantStore | Scope.Scope> =>
+  Effect.gen(function* () {
+    const store = yield* TenantStore
+    const listed = yield* FileAccounts.check(options.accounts)
+
+    const read = Effect.gen(function* () {
+      const version = yield* store.version
+      return snapshotOf(listed, yield* store.content, version)
+    })
+    const first = yield* Clock.currentTimeMillis
+    let known = { at: first, snapshot: yield* read }
+    const isFresh = (now: number) => now >= known.at && now - known.at < freshMillis
+
+    const turn = yield* Effect.makeSemaphore(1)
+    const renew = turn
+      .withPermits(1)(
+        Effect.gen(function* () {
+          const at = yield* Clock.currentTimeMillis
+          if (isFresh(at)) return known.snapshot
+          const { snapshot } = known
+          known = { at, snapshot: (yield* store.version) === snapshot.version ? snapshot : yield* read }
+          return known.snapshot
+        })
+      )
+      .pipe(
+        Effect.timeoutFail({
+          duration: patienceMillis,
+          onTimeout: () =>
+            new TenantStoreError({ reason: "unavailable", message: "the store of accounts does not answer" })
+        })
+      )
+    const current = Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      isFresh(now) ? Effect.succeed(known.snapshot) : renew
+    )
+
+    let uses = new Map<string, number>()
+    const note = Effect.gen(function* () {
+      if (uses.size === 0) return
+      const noted = uses
+      uses = new Map()
+      yield* Effect.catchAll(store.noteUses(noted), ({ message }) => {
+        uses = new Map([...noted, ...uses])
+        return Effect.logWarning(`the last uses of keys were not noted: ${message}`)
+      })
+    })
+    yield* Effect.addFinalizer(() => note)
+    yield* Effect.forkScoped(Effect.repeat(Effect.delay(note, noteMillis), Schedule.forever))
+
+    return {
+      content: Effect.map(current, ({ content }) => content),
+      latest: Effect.map(
+        Effect.orElse(current, () => Effect.sync(() => known.snapshot)),
+        ({ content }) => content
+      ),
+      // The time of the look-up depends on the hash, of which the sender of a key knows and chooses nothing.
+      authenticate: (apiKey) =>
+        Effect.gen(function* () {
+          const { holders } = yield* current
+          const hash = options.hash(apiKey)
+          const holder = hash === null ? undefined : holders.get(hash)
+          const now = yield* Clock.currentTimeMillis
+          if (hash === null || holder === undefined || now >= holder.endsAt) return null
+          uses.set(hash, now)
+          return holder.principal
+        }),
+      isPaused: (kind, subject) => Effect.map(current, ({ paused }) => paused.has(pauseName(kind, subject)))
+    }
+  })
+
+/** The directory, and the ports that are views of it. */
+export const layer = (
+  options: Options
+): Layer.Layer<Directory | Tenants | KillSwitches, TenantStoreError | TenantsError, TenantStore> =>
+  Layer.scopedContext(
+    Effect.map(make(options), (directory) =>
+      Context.make(Directory, directory).pipe(
+        Context.add(Tenants, {
+          authenticate: (apiKey) =>
+            Effect.mapError(directory.authenticate(apiKey), ({ message }) => new TenantsError({ message }))
+        }),
+        Context.add(KillSwitches, {
+          isPaused: (what) =>
+            Effect.mapError(
+              what.kind === "signer"
+                ? directory.isPaused("signer", what.address)
+                : directory.isPaused("chain", what.chainId.toString()),
+              ({ message }) => new KillSwitchesError({ message })
+            )
+        })
+      )
+    )
+  )

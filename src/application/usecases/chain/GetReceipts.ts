@@ -1,0 +1,167 @@
+import * as Arr from "effect/Array"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Connection from "../../chain/Connection.js"
+import type { AbiStore } from "../../ports/AbiStore.js"
+import type * as Port from "../../ports/chain/ChainRpc.js"
+import { Journal } from "../../ports/journal/Journal.js"
+import type { Networks } from "../../ports/Networks.js"
+import type { Caller } from "../../request/Caller.js"
+import * as Decoding from "../../request/Decoding.js"
+import type { Failure } from "../../request/Failure.js"
+import { optional, RpcUrl } from "../../request/Fields.js"
+import { DecodedLog } from "../../request/TransactionResult.js"
+import * as EventLoop from "../../runtime/EventLoop.js"
+
+export const Request = Schema.Struct({
+  txHashes: Schema.Array(Hex.schema32).annotations({
+    description: "Hashes of transactions; one that is named twice is answered once."
+  }),
+  rpc: RpcUrl,
+  useABI: optional(
+    Schema.Array(Schema.Unknown).annotations({
+      description: "Events and errors for decoding, as JSON fragments or human-readable text."
+    }),
+    []
+  )
+}).annotations({ identifier: "ReceiptRequest" })
+export type Request = typeof Request.Type
+
+export const Receipt = Schema.Struct({
+  status: Schema.Int.annotations({ description: "0 failed, 1 success" }),
+  txHash: Schema.String,
+  requestedHash: optional(
+    Schema.String.annotations({
+      description:
+        "The hash in the request, where another is mined: the service has replaced that transaction by txHash."
+    })
+  ),
+  gasUsed: Schema.Int,
+  cumulativeGasUsed: Schema.Int.annotations({
+    description: "Gas used in the block, up to this transaction."
+  }),
+  effectiveGasPrice: Schema.String.annotations({ description: "Wei, decimal." }),
+  logs: Schema.Array(DecodedLog),
+  error: Schema.NullOr(Schema.String).annotations({
+    description:
+      "Why a failed transaction failed: what its call says on the state of the block before. Null for a success, and where the node can not tell."
+  })
+}).annotations({ identifier: "Receipt" })
+export type Receipt = typeof Receipt.Type
+
+export const Response = Schema.Struct({
+  requestStatus: Schema.Int.annotations({ description: "200 when all are mined, else 202" }),
+  receipts: Schema.Array(Receipt).annotations({
+    description: "Of the mined transactions, in request order."
+  }),
+  pending: Schema.Array(Schema.String).annotations({
+    description: "Hashes that wait to be mined, themselves or in what the service has replaced them by."
+  }),
+  unknown: Schema.Array(Schema.String).annotations({
+    description: "Hashes that neither the node nor the service knows."
+  })
+}).annotations({ identifier: "ReceiptResponse" })
+export type Response = typeof Response.Type
+
+const together = { concurrency: "unbounded" } as const
+
+/** Why a transaction failed, from its call on the state of the block before; null when that does not tell. */
+const reasonOf = (
+  chain: Port.ChainClient,
+  decoding: Decoding.Decoding,
+  { blockNumber, gasUsed, txHash }: Port.Receipt
+): Effect.Effect<string | null> =>
+  Effect.gen(function* () {
+    const transaction = yield* chain.transaction(txHash)
+    if (transaction === null || blockNumber === 0n) return null
+    const { data, from, gasLimit, to, value } = transaction
+    const call = { from, data, value, gas: gasLimit, ...(to !== null && { to }) }
+    const again = yield* chain.call(call, undefined, blockNumber - 1n)
+    if (again.success) return null
+    return again.data === Hex.empty && gasUsed === gasLimit
+      ? "used all of its gas: out of gas, or an invalid instruction"
+      : decoding.revert(again.data)
+  }).pipe(Effect.orElseSucceed(() => null))
+
+/** Receipts of the hashes, null of those that are not mined. */
+const receiptsOf = (chain: Port.ChainClient, hashes: ReadonlyArray<Hex.Bytes32>) =>
+  Effect.forEach(hashes, (txHash) => chain.receipt(txHash), together)
+
+/**
+ * What became of a hash that is not mined: the receipt of the version of the same transaction that is, or whether it
+ * may still be mined. A node forgets what was replaced, the journal does not.
+ */
+const fateOf = (
+  caller: Caller,
+  { chain, profile }: Connection.Connection,
+  txHash: Hex.Bytes32
+): Effect.Effect<Port.Receipt | "pending" | "unknown", Port.ChainRpcError, Journal> =>
+  Effect.gen(function* () {
+    const journal = yield* Journal
+    const [known, ours] = yield* Effect.all(
+      [
+        chain.transaction(txHash),
+        Effect.orDie(journal.findTransaction(caller.principal.accountId, profile.chainId, txHash))
+      ],
+      together
+    )
+    const versions = ours?.versions.map((version) => version.txHash) ?? []
+    const others = yield* receiptsOf(
+      chain,
+      versions.filter((version) => version !== txHash)
+    )
+    const mined = others.find((receipt) => receipt !== null) ?? null
+    if (mined !== null) return mined
+    return known !== null || (ours !== null && ours.state !== "foreign") ? "pending" : "unknown"
+  })
+
+/** The receipts of mined transactions with decoded logs; the other hashes are told apart from failed ones. */
+export const run = (
+  caller: Caller,
+  request: Request
+): Effect.Effect<Response, Failure, AbiStore | Port.ChainRpc | Journal | Networks> =>
+  Effect.gen(function* () {
+    const decoding = yield* Decoding.load(caller, request.useABI, "useABI")
+    const connection = yield* Connection.open(caller, request.rpc, "rpc")
+    const { chain, trust } = connection
+    const hashes = Arr.dedupe(request.txHashes)
+    const refused = Effect.mapError(Connection.refusal(trust, "rpc"))
+    const mined = yield* refused(receiptsOf(chain, hashes))
+    const fates = yield* refused(
+      Effect.forEach(
+        Arr.zip(hashes, mined),
+        ([txHash, receipt]) =>
+          receipt === null ? fateOf(caller, connection, txHash) : Effect.succeed(receipt),
+        together
+      )
+    )
+    const shown = ([requested, fate]: readonly [Hex.Bytes32, Port.Receipt | "pending" | "unknown"]) => {
+      if (typeof fate === "string") return []
+      const { txHash } = fate
+      return Effect.zipWith(
+        fate.success ? Effect.succeed(null) : reasonOf(chain, decoding, fate),
+        EventLoop.map(fate.logs, decoding.log),
+        (error, logs): Receipt => ({
+          status: fate.success ? 1 : 0,
+          txHash,
+          ...(txHash !== requested && { requestedHash: requested }),
+          gasUsed: Number(fate.gasUsed),
+          cumulativeGasUsed: Number(fate.cumulativeGasUsed),
+          effectiveGasPrice: fate.effectiveGasPrice.toString(),
+          logs,
+          error
+        })
+      )
+    }
+    const told = Arr.zip(hashes, fates)
+    const receipts = yield* Effect.all(told.flatMap(shown), together)
+    const pending = hashes.filter((_, index) => fates[index] === "pending")
+    const unknown = hashes.filter((_, index) => fates[index] === "unknown")
+    return {
+      requestStatus: pending.length + unknown.length === 0 ? 200 : 202,
+      receipts,
+      pending,
+      unknown
+    }
+  }).pipe(Effect.withSpan("GetReceipts"))

@@ -1,0 +1,30 @@
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as EventQuery from "../../chain/EventQuery.js"
+import * as EventReader from "../../chain/EventReader.js"
+import type { AbiStore } from "../../ports/AbiStore.js"
+import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
+import type { Networks } from "../../ports/Networks.js"
+import type { Caller } from "../../request/Caller.js"
+import type { Failure } from "../../request/Failure.js"
+
+export const Request = EventQuery.Request
+export type Request = EventQuery.Request
+
+export const Response = Schema.Struct({
+  requestStatus: Schema.Int.annotations({ description: "200" }),
+  txHashes: Schema.Array(Schema.String).annotations({
+    description: "Transactions that contain matching events, each once, in chain order."
+  })
+}).annotations({ identifier: "FilterEventResponse" })
+export type Response = typeof Response.Type
+
+/** The transactions in which the events are. */
+export const run = (
+  caller: Caller,
+  request: Request
+): Effect.Effect<Response, Failure, AbiStore | ChainRpc | Networks> =>
+  Effect.map(EventReader.read(caller, request), (events) => ({
+    requestStatus: 200,
+    txHashes: [...new Set(events.map(({ log }) => log.txHash))]
+  })).pipe(Effect.withSpan("FilterEvents"))

@@ -1,0 +1,50 @@
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as EventQuery from "../../chain/EventQuery.js"
+import * as EventReader from "../../chain/EventReader.js"
+import type { AbiStore } from "../../ports/AbiStore.js"
+import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
+import type { Networks } from "../../ports/Networks.js"
+import type { Caller } from "../../request/Caller.js"
+import type { Failure } from "../../request/Failure.js"
+
+export const Request = EventQuery.Request
+export type Request = EventQuery.Request
+
+/** An event with its place on the chain. */
+export const FoundEvent = Schema.Struct({
+  txHash: Schema.String,
+  blockNumber: Schema.Int,
+  logIndex: Schema.Int.annotations({ description: "Place in the block." }),
+  address: Schema.String,
+  eventName: Schema.String,
+  eventDef: Schema.String,
+  args: Schema.Unknown.annotations({
+    description:
+      "By name, or an array when a parameter has none. Indexed values of dynamic types are their hashes."
+  })
+}).annotations({ identifier: "FoundEvent" })
+
+export const Response = Schema.Struct({
+  requestStatus: Schema.Int.annotations({ description: "200" }),
+  events: Schema.Array(FoundEvent).annotations({ description: "In chain order." })
+}).annotations({ identifier: "GetEventsResponse" })
+export type Response = typeof Response.Type
+
+/** The events themselves, decoded. */
+export const run = (
+  caller: Caller,
+  request: Request
+): Effect.Effect<Response, Failure, AbiStore | ChainRpc | Networks> =>
+  Effect.map(EventReader.read(caller, request), (events) => ({
+    requestStatus: 200,
+    events: events.map(({ decoded, definition, log }) => ({
+      txHash: log.txHash,
+      blockNumber: Number(log.blockNumber),
+      logIndex: log.logIndex,
+      address: log.address,
+      eventName: definition.name,
+      eventDef: definition.canonical,
+      args: decoded.args
+    }))
+  })).pipe(Effect.withSpan("GetEvents"))

@@ -1,0 +1,69 @@
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as EntryPoint from "../../../domain/erc4337/EntryPoint.js"
+import { type NetworkProfile, Networks } from "../../ports/Networks.js"
+import { SystemSigners } from "../../ports/Signers.js"
+import type { Caller } from "../../request/Caller.js"
+import type { Failure } from "../../request/Failure.js"
+
+const address = (description: string) => Schema.NullOr(Schema.String).annotations({ description })
+
+/** One chain on which the account may work. Fields that are settings have the names of the settings. */
+export const Network = Schema.Struct({
+  chainId: Schema.Int,
+  entryPoints: Schema.Array(
+    Schema.Struct({ address: Schema.String, version: Schema.Literal("v0.6", "v0.7", "v0.8") })
+  ).annotations({ description: "EntryPoints that settings.entryPoint may name." }),
+  factory: address("The only factory through which this account creates wallets."),
+  validator: address("Validator that the wallets' implementation reports."),
+  beaconAdminAddress: address("Beacon of the wallet proxies."),
+  beaconAdminCreationCode: address("Creation code of the wallet proxy."),
+  ledger: address("OperationLedger, which operations with dependsOn call; null: dependsOn is not possible."),
+  paymaster: address("The operator's sponsor: settings.paymaster may name it; null: none."),
+  bundler: address("The service's own submitting EOA; null: ops go through a bundler of somebody else."),
+  defaultCustody: Schema.Int.annotations({
+    description: "What walletCustody 0 stands for beside a salt."
+  }),
+  confirmations: Schema.Int.annotations({ description: "Blocks before an answer is given." }),
+  maxFeePerGas: Schema.String.annotations({ description: "Absolute cap, wei." }),
+  maxPriorityFeePerGas: Schema.String.annotations({ description: "Absolute cap, wei." })
+}).annotations({ identifier: "Network" })
+export type Network = typeof Network.Type
+
+export const Response = Schema.Array(Network).annotations({ identifier: "ListNetworksResponse" })
+export type Response = typeof Response.Type
+
+const of = (profile: NetworkProfile, serviceEoa: string | null): Network => ({
+  chainId: Number(profile.chainId),
+  entryPoints: profile.entryPoints.flatMap((address) => {
+    const version = EntryPoint.versionOf(address)
+    return version === undefined ? [] : [{ address, version }]
+  }),
+  factory: profile.factory,
+  validator: profile.validator,
+  beaconAdminAddress: profile.beacon,
+  beaconAdminCreationCode: profile.creationCode,
+  ledger: profile.ledger,
+  paymaster: profile.sponsor?.paymaster ?? null,
+  bundler: profile.remoteBundler === null ? serviceEoa : null,
+  defaultCustody: profile.defaultCustody,
+  confirmations: profile.confirmations,
+  maxFeePerGas: profile.caps.maxFeePerGas.toString(),
+  maxPriorityFeePerGas: profile.caps.maxPriorityFeePerGas.toString()
+})
+
+/** The network profiles of the account, its own overrides applied, by chain id. No URL of a node is among it. */
+export const run = (caller: Caller): Effect.Effect<Response, Failure, Networks | SystemSigners> =>
+  Effect.gen(function* () {
+    const networks = yield* Networks
+    const { serviceEoa } = yield* SystemSigners
+    const eoa = yield* Effect.match(serviceEoa, {
+      onFailure: () => null,
+      onSuccess: ({ address }) => address
+    })
+    const chainIds = [...(yield* networks.chainIds)].sort((a, b) => (a < b ? -1 : 1))
+    const profiles = yield* Effect.forEach(chainIds, (chainId) =>
+      networks.profile(caller.principal.accountId, chainId)
+    )
+    return profiles.flatMap((profile) => (profile === null ? [] : [of(profile, eoa)]))
+  }).pipe(Effect.withSpan("ListNetworks"))

@@ -1,0 +1,92 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Schema from "effect/Schema"
+import * as UnsignedOps from "../../intake/encoded/UnsignedOps.js"
+import * as Calls from "../../intake/ops/Calls.js"
+import { Operation } from "../../intake/ops/Operation.js"
+import type { Engine } from "../../lanes/Engine.js"
+import type { AbiStore } from "../../ports/AbiStore.js"
+import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
+import type { Journal } from "../../ports/journal/Journal.js"
+import type { Networks } from "../../ports/Networks.js"
+import type { Signers, SystemSigners } from "../../ports/Signers.js"
+import type { Caller } from "../../request/Caller.js"
+import * as Decoding from "../../request/Decoding.js"
+import type { Failure } from "../../request/Failure.js"
+import * as Settings from "../../request/Settings.js"
+
+export const Request = Schema.Struct({
+  operations: Schema.Array(Operation),
+  settings: Settings.ForOps
+}).annotations({ identifier: "EstimateGasRequest" })
+export type Request = typeof Request.Type
+
+/** An op that is ready to be signed and sent to `/executeEncoded`. */
+export const EstimatedOp = Schema.Struct({
+  encodedUserOp: Schema.String.annotations({
+    description: "ABI encoding of the op, its signature empty: send it unchanged."
+  }),
+  userOpHash: Schema.String.annotations({
+    description: "The op's ERC-4337 hash. To be signed when the op shall be bound to nothing."
+  }),
+  signingHash: Schema.String.annotations({
+    description: "To be signed: binds the op to the operation's window and to its bundler."
+  }),
+  bundler: Schema.String.annotations({ description: "The only EOA that may submit it; zero: any." }),
+  aggrIndexes: Schema.Array(Schema.Int).annotations({
+    description: "Indexes of the request's operations that this op carries."
+  })
+}).annotations({ identifier: "EstimatedOp" })
+
+export const Response = Schema.Struct({
+  status: Schema.Int.annotations({ description: "0 failed, 1 success" }),
+  gas: Schema.Int.annotations({ description: "Sum of the ops' gas limits, buffers included." }),
+  userOps: Schema.Array(EstimatedOp),
+  error: Schema.NullOr(Schema.String)
+}).annotations({ identifier: "EstimateGasResponse" })
+export type Response = typeof Response.Type
+
+/** What its requests need beside the caller. */
+export type Requirements = AbiStore | ChainRpc | Engine | Journal | Networks | Signers | SystemSigners
+
+/**
+ * Encodes and estimates the operations as `/execute` would, and hands out the ops unsigned: for the request's signer to
+ * submit, or for the service's own EOA where it names none.
+ */
+export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
+  Effect.gen(function* () {
+    const { operations, settings } = request
+    const calls = yield* Calls.encodeAll(operations)
+    const decoding = yield* Decoding.load(caller, settings.useABI)
+    const course = yield* UnsignedOps.courseOf(caller, settings)
+    const { bundler, failed, ops } = yield* UnsignedOps.make(caller, {
+      ...course,
+      operations,
+      calls,
+      decoding,
+      dummy: (config) => Either.right(UnsignedOps.costliest(config))
+    })
+    const [firstFailed] = [...failed].sort(([a], [b]) => a - b)
+    return {
+      status: firstFailed === undefined ? 1 : 0,
+      gas: Number(
+        ops.reduce(
+          (sum, { op }) => sum + op.callGasLimit + op.verificationGasLimit + op.preVerificationGas,
+          0n
+        )
+      ),
+      userOps: ops.map(({ encodedUserOp, index, signingHash, userOpHash }) => ({
+        encodedUserOp,
+        userOpHash,
+        signingHash,
+        bundler,
+        aggrIndexes: [index]
+      })),
+      error: firstFailed === undefined ? null : `operations[${firstFailed[0]}]: ${firstFailed[1].message}`
+    }
+  }).pipe(
+    Effect.catchTag("Unprocessable", (failure) =>
+      Effect.succeed({ status: 0, gas: 0, userOps: [], error: UnsignedOps.textOf(failure) })
+    ),
+    Effect.withSpan("EstimateGas")
+  )

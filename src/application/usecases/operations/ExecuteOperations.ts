@@ -1,0 +1,250 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Schema from "effect/Schema"
+import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
+import * as Nonce from "../../../domain/erc4337/Nonce.js"
+import type { Address } from "../../../domain/primitives/Address.js"
+import * as Connection from "../../chain/Connection.js"
+import * as Estimation from "../../intake/estimate/Estimation.js"
+import type * as HeldNonces from "../../intake/HeldNonces.js"
+import * as NodeFault from "../../intake/NodeFault.js"
+import * as BuildOps from "../../intake/ops/BuildOps.js"
+import * as Calls from "../../intake/ops/Calls.js"
+import * as Links from "../../intake/ops/Links.js"
+import { Operation } from "../../intake/ops/Operation.js"
+import * as OwnedWallets from "../../intake/ops/OwnedWallets.js"
+import * as Windows from "../../intake/ops/Windows.js"
+import * as Preparation from "../../intake/Preparation.js"
+import * as Results from "../../intake/Results.js"
+import * as SignerAuthorization from "../../intake/SignerAuthorization.js"
+import * as Submission from "../../intake/Submission.js"
+import * as Wallets from "../../intake/Wallets.js"
+import type { Engine } from "../../lanes/Engine.js"
+import { type AnsweredElsewhere, Requests } from "../../lanes/Requests.js"
+import * as Submitter from "../../pay/Submitter.js"
+import type { AbiStore } from "../../ports/AbiStore.js"
+import type { Bundler } from "../../ports/chain/Bundler.js"
+import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
+import { Journal } from "../../ports/journal/Journal.js"
+import type { Networks } from "../../ports/Networks.js"
+import type { Signers } from "../../ports/Signers.js"
+import type { Caller } from "../../request/Caller.js"
+import { CurrentRequest } from "../../request/CurrentRequest.js"
+import * as Decoding from "../../request/Decoding.js"
+import type { ElementFailure } from "../../request/Elements.js"
+import type { Failure } from "../../request/Failure.js"
+import * as Settings from "../../request/Settings.js"
+import { Executed } from "../../request/TransactionResult.js"
+
+export const Request = Schema.Struct({
+  operations: Schema.Array(Operation),
+  settings: Settings.ForSubmission
+}).annotations({ identifier: "ExecuteRequest" })
+export type Request = typeof Request.Type
+
+export const Response = Executed
+export type Response = Executed
+
+/** What its requests need beside the caller. */
+export type Requirements = AbiStore | Bundler | ChainRpc | Engine | Journal | Networks | Signers
+
+export const kind = { endpoint: "/execute", Request, Response }
+
+/**
+ * Encodes the operations as ERC-4337 ops, estimates, signs and executes them with the request's signers, and answers
+ * with what became of each.
+ */
+export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
+  Effect.flatMap(Requests, (requests) => requests.run(kind, caller, request, work(caller, request)))
+
+const work = (
+  caller: Caller,
+  request: Request
+): Effect.Effect<Response, Failure | AnsweredElsewhere, Requirements | CurrentRequest> =>
+  Effect.gen(function* () {
+    const { settings } = request
+    const calls = yield* Calls.encodeAll(request.operations)
+    const dependencies = yield* Links.dependencies(request.operations)
+    const decoding = yield* Decoding.load(caller, settings.useABI)
+    const signers = yield* SignerAuthorization.signersOf(caller, settings)
+    const [signer] = signers
+    if (signer === undefined) return yield* Effect.dieMessage("the request names no signer")
+    const connection = yield* Preparation.connect(caller, settings)
+    const { profile } = connection
+    const ledger = yield* Links.ledger(dependencies, connection)
+    const ground = yield* Preparation.ground(connection, settings, signer.address, caller)
+    const { entryPoint, formula, spaceOf } = ground
+    const wallets = yield* Either.all(
+      calls.map(({ index, selector }) => Wallets.select(selector, formula, profile, `operations[${index}]`))
+    )
+    const walletOf = (index: number) => wallets[index] ?? entryPoint
+    const journal = yield* Journal
+    const current = yield* CurrentRequest
+
+    /** The epochs of the wallets as they were last seen: keys are leased anew when one has changed. */
+    const epochs = new Map<Address, bigint>()
+    const remember = (look: Preparation.Look, distinct: ReadonlyArray<Address>): ReadonlyArray<Address> => {
+      const changed = distinct.filter(
+        (wallet) => epochs.get(wallet) !== Wallets.epochOf(look.wallets.get(wallet))
+      )
+      for (const wallet of changed) epochs.set(wallet, Wallets.epochOf(look.wallets.get(wallet)))
+      return changed
+    }
+
+    /**
+     * One key for each wallet, up to the first that has none left. In one order, so that of two requests for the
+     * same wallets one gets all it needs.
+     */
+    const lease = (distinct: ReadonlyArray<Address>, held: HeldNonces.HeldNonces) =>
+      Effect.gen(function* () {
+        const keys = new Map([...held.values()].map(({ nonceKey, space }) => [space.wallet, nonceKey]))
+        for (const wallet of [...distinct].sort()) {
+          if (keys.has(wallet)) continue
+          const leased = yield* Effect.orDie(
+            journal.lease({
+              ...spaceOf(wallet),
+              holder: caller.requestId,
+              keys: Nonce.inEpoch(Nonce.serviceKeys, epochs.get(wallet) ?? 0n),
+              count: 1,
+              ttlMillis: Preparation.leaseMillis
+            })
+          )
+          const [key] = leased ?? []
+          if (key === undefined) return { keys, busy: wallet }
+          keys.set(wallet, key)
+        }
+        return { keys, busy: null }
+      })
+
+    /** Others of a wallet wait for those of it that have a nonce already, unless one of those depends on them. */
+    const afterHeld = (elements: ReadonlyArray<number>, held: HeldNonces.HeldNonces) => {
+      const wallets = new Set([...held.values()].map(({ space }) => space.wallet))
+      const first = elements.filter((index) => held.has(index) || !wallets.has(walletOf(index)))
+      const waiting = elements.filter((index) => !first.includes(index))
+      return first.some((index) => waiting.includes(dependencies[index] ?? -1)) ? elements : first
+    }
+
+    /** Who of these can be executed now, as far as wallets, windows and signers go. */
+    const willing = (elements: ReadonlyArray<number>, look: Preparation.Look) =>
+      Effect.gen(function* () {
+        const todo = calls.filter(({ index }) => elements.includes(index))
+        const found = yield* OwnedWallets.find(
+          todo.map(({ index, selector: { walletCustody } }) => ({
+            index,
+            wallet: walletOf(index),
+            walletCustody
+          })),
+          look.wallets
+        )
+        const failed = new Map<number, ElementFailure>(found.failed)
+        const ready = new Map<number, Omit<BuildOps.AuthorizedCall, "nonceKey">>()
+        for (const call of todo) {
+          const { index } = call
+          const bounds = Windows.check(call.window, `operations[${index}]`, look.block)
+          // Once the request is accepted, a window that has ended is the operation's own affair.
+          if (Either.isLeft(bounds) && "_tag" in bounds.left && !current.accepted())
+            return yield* Effect.fail(bounds.left)
+          const config = found.configs.get(index)
+          if (config === undefined) continue
+          const consent = SignerAuthorization.bySigners(config, signers)
+          if (Either.isLeft(bounds))
+            failed.set(index, "_tag" in bounds.left ? NodeFault.asElement(bounds.left) : bounds.left)
+          else if (Either.isLeft(consent)) failed.set(index, consent.left)
+          else {
+            const { validAfter, validUntil } = bounds.right
+            ready.set(index, {
+              call,
+              wallet: walletOf(index),
+              consent: consent.right,
+              conditions: {
+                validUntil: validUntil === 0 ? Preparation.validUntil(look.block) : validUntil,
+                validAfter,
+                bundler: Submitter.boundTo(profile, signer.address)
+              }
+            })
+          }
+        }
+        return { failed, ready }
+      })
+
+    const prepare = (all: ReadonlyArray<number>, held: HeldNonces.HeldNonces) =>
+      Effect.gen(function* () {
+        const elements = afterHeld(all, held)
+        const distinct = [...new Set(elements.map(walletOf))]
+        const read = Effect.map(
+          Effect.all([Preparation.look(ground, distinct), Links.present(ledger, dependencies, connection)], {
+            concurrency: "unbounded"
+          }),
+          ([seen]) => seen
+        )
+        const busyWith = (wallet: Address) => ({
+          busy: elements.filter((index) => walletOf(index) === wallet)
+        })
+        // Who waits for a wallet that it has seen asks the journal first: the chain is not read at every wake-up.
+        const unseen = distinct.some((wallet) => !epochs.has(wallet))
+        const first = unseen ? yield* read : null
+        if (first !== null) remember(first, distinct)
+        const { busy, keys } = yield* lease(distinct, held)
+        if (busy !== null) return busyWith(busy)
+        const look = first ?? (yield* read)
+        const again = yield* lease(remember(look, distinct), held)
+        if (again.busy !== null) return busyWith(again.busy)
+        for (const [wallet, key] of again.keys) keys.set(wallet, key)
+        const { failed, ready: able } = yield* willing(elements, look)
+        for (const index of Dependencies.order(dependencies, elements)) {
+          const on = dependencies[index] ?? null
+          if (on === null || !failed.has(on)) continue
+          able.delete(index)
+          if (!failed.has(index)) failed.set(index, Submission.dependencyFailed(on))
+        }
+        const assembled = yield* BuildOps.assemble({
+          ground,
+          look,
+          ledger,
+          dependencies,
+          willing: new Map(
+            [...able].map(([index, own]) => [
+              index,
+              {
+                ...own,
+                nonceKey: held.get(index)?.nonceKey ?? keys.get(own.wallet) ?? 0n
+              }
+            ])
+          ),
+          from: signer.address,
+          validator: settings.validator,
+          revert: decoding.revert
+        })
+        return {
+          ready: assembled.ready,
+          failed: new Map([...failed, ...assembled.failed]),
+          funds: Estimation.fundsOf(ground, assembled.estimate),
+          deployments: [],
+          prices: look.prices,
+          gasBound: look.gasBound
+        }
+      })
+
+    const elements = calls.map(({ index }) => index)
+    const outcomes = yield* Submission.run(
+      {
+        caller,
+        endpoint: kind.endpoint,
+        ground,
+        submitter: signer,
+        access: Connection.access(caller, connection, settings.signer),
+        elements,
+        done: new Set(),
+        dependencies,
+        prepare
+      },
+      decoding.revert
+    )
+    return yield* Results.executed(
+      elements,
+      outcomes,
+      (index, returned) => calls[index]?.decode(returned),
+      decoding,
+      dependencies
+    )
+  }).pipe(Effect.withSpan("ExecuteOperations"))

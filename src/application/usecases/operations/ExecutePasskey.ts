@@ -1,0 +1,43 @@
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as EncodedOps from "../../intake/encoded/EncodedOps.js"
+import * as EncodedSubmission from "../../intake/encoded/EncodedSubmission.js"
+import { Requests } from "../../lanes/Requests.js"
+import type { Caller } from "../../request/Caller.js"
+import type { Failure } from "../../request/Failure.js"
+import * as Settings from "../../request/Settings.js"
+import { Executed } from "../../request/TransactionResult.js"
+
+export const Request = Schema.Struct({
+  operations: Schema.Array(EncodedOps.PasskeyOperation),
+  settings: Settings.ForOps
+}).annotations({ identifier: "ExecutePasskeyRequest" })
+export type Request = typeof Request.Type
+
+export const Response = Executed
+export type Response = Executed
+
+/** What its requests need beside the caller. */
+export type Requirements = EncodedSubmission.Requirements
+
+export const kind = { endpoint: "/executePasskey", Request, Response }
+
+/**
+ * Submits ops of `/passkeyHash` with what the browser's authenticator made of them, by the service's own EOA. An op that
+ * was posted before is not sent again: its outcome is the answer.
+ */
+export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
+  Effect.flatMap(Requests, (requests) => {
+    const { operations, settings } = request
+    const posted = {
+      endpoint: kind.endpoint,
+      settings,
+      read: (ground: EncodedOps.Where) => EncodedOps.asserted(operations, ground)
+    }
+    return requests.run(
+      kind,
+      caller,
+      request,
+      Effect.withSpan(EncodedSubmission.work(caller, posted, "service"), "ExecutePasskey")
+    )
+  })

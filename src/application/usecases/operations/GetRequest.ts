@@ -1,0 +1,55 @@
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { Journal } from "../../ports/journal/Journal.js"
+import * as Answer from "../../request/Answer.js"
+import type { Caller } from "../../request/Caller.js"
+import { catalogue } from "../../request/Catalogue.js"
+import { type Failure, NotFound } from "../../request/Failure.js"
+
+export const Request = Schema.Struct({
+  requestId: Schema.String.annotations({
+    description: "The requestId of an answer, also in its header X-Request-Id."
+  })
+}).annotations({ identifier: "GetRequestPath" })
+export type Request = typeof Request.Type
+
+/** No request has an id of another form; whatever else is in a path is not taken to the journal. */
+const shape = /^[!-~]{1,255}$/
+
+export const Response = Schema.Struct({
+  requestId: Schema.String,
+  endpoint: Schema.String.annotations({ description: "For example /execute." }),
+  state: Schema.Literal("pending", "final"),
+  acceptedAt: Schema.Int.annotations({ description: "Unix seconds." }),
+  txHashes: Schema.Array(Schema.String).annotations({
+    description: "Its transactions, as far as they are signed; the newest version of each."
+  }),
+  httpStatus: Schema.NullOr(Schema.Int).annotations({
+    description: "Status of the final answer: 200 or 422. Null while it is pending."
+  }),
+  answer: Schema.Unknown.annotations({
+    description: "Body of the final answer, as the endpoint gives it. Null while it is pending."
+  })
+}).annotations({ identifier: "RequestState" })
+export type Response = typeof Response.Type
+
+/** What is known of a request of the account that was accepted. Another account's is not found, like none at all. */
+export const run = (caller: Caller, { requestId }: Request): Effect.Effect<Response, Failure, Journal> =>
+  Effect.gen(function* () {
+    const journal = yield* Journal
+    const record = shape.test(requestId) ? yield* Effect.orDie(journal.request(requestId)) : null
+    if (record === null || record.accountId !== caller.principal.accountId) {
+      const code = "request_not_found"
+      return yield* new NotFound({ code, message: catalogue[code].text, details: [] })
+    }
+    const final = record.outcome === null ? null : yield* Answer.told(record.outcome, requestId)
+    return {
+      requestId,
+      endpoint: record.endpoint,
+      state: final === null ? ("pending" as const) : ("final" as const),
+      acceptedAt: Math.floor(record.acceptedAt / 1_000),
+      txHashes: record.txHashes,
+      httpStatus: final?.httpStatus ?? null,
+      answer: final?.answer ?? null
+    }
+  }).pipe(Effect.withSpan("GetRequest"))

@@ -1,0 +1,97 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Schema from "effect/Schema"
+import * as Consents from "../../../domain/signature/ProofVerification.js"
+import * as UnsignedOps from "../../intake/encoded/UnsignedOps.js"
+import * as Calls from "../../intake/ops/Calls.js"
+import { Operation } from "../../intake/ops/Operation.js"
+import type { Caller } from "../../request/Caller.js"
+import * as Decoding from "../../request/Decoding.js"
+import { elementFailure } from "../../request/Elements.js"
+import type { Failure } from "../../request/Failure.js"
+import * as Settings from "../../request/Settings.js"
+import type * as EstimateGas from "./EstimateGas.js"
+
+export const Request = Schema.Struct({
+  operations: Schema.Array(Operation),
+  settings: Settings.ForOps
+}).annotations({ identifier: "PasskeyHashRequest" })
+export type Request = typeof Request.Type
+
+/** What became of one operation: an op for a passkey to sign, or the reason why there is none. */
+export const PasskeyHashResult = Schema.Struct({
+  userOpHash: Schema.NullOr(Schema.String).annotations({ description: "The op's ERC-4337 hash." }),
+  signingHash: Schema.NullOr(Schema.String).annotations({
+    description: "The challenge: binds the op to the operation's window and to its bundler."
+  }),
+  encodedUserOp: Schema.NullOr(Schema.String).annotations({
+    description: "ABI encoding of the op, its signature empty: send it unchanged to /executePasskey."
+  }),
+  bundler: Schema.NullOr(Schema.String).annotations({
+    description: "The service's own EOA, the only one that may submit the op; zero: any."
+  }),
+  aggrIndexes: Schema.Array(Schema.Int).annotations({
+    description: "Indexes of the request's operations that this op carries."
+  }),
+  error: Schema.NullOr(Schema.String)
+}).annotations({ identifier: "PasskeyHashResult" })
+type PasskeyHashResult = typeof PasskeyHashResult.Type
+
+export const Response = Schema.Struct({
+  status: Schema.Int.annotations({ description: "0 success, 1 an operation failed" }),
+  results: Schema.Array(PasskeyHashResult).annotations({
+    description: "One for each operation, in the order of the request."
+  })
+}).annotations({ identifier: "PasskeyHashResponse" })
+export type Response = typeof Response.Type
+
+/** What its requests need beside the caller. */
+export type Requirements = EstimateGas.Requirements
+
+const without = (index: number, error: string): PasskeyHashResult => ({
+  userOpHash: null,
+  signingHash: null,
+  encodedUserOp: null,
+  bundler: null,
+  aggrIndexes: [index],
+  error
+})
+
+/**
+ * Encodes and estimates the operations, and hands out the ops with what the wallet's passkeys are to sign. The service's
+ * own EOA will submit them.
+ */
+export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
+  Effect.gen(function* () {
+    const { operations, settings } = request
+    const calls = yield* Calls.encodeAll(operations)
+    const decoding = yield* Decoding.load(caller, settings.useABI)
+    const course = yield* UnsignedOps.serviceCourse(caller, settings)
+    const { bundler, failed, ops } = yield* UnsignedOps.make(caller, {
+      ...course,
+      operations,
+      calls,
+      decoding,
+      dummy: (config) =>
+        config.passkeys.length === 0
+          ? Either.left(elementFailure("threshold_not_met", Consents.threshold(0, config)))
+          : Either.right(UnsignedOps.costliest(config))
+    })
+    const byIndex = new Map(ops.map((each) => [each.index, each]))
+    const results = operations.map((_, index): PasskeyHashResult => {
+      const own = byIndex.get(index)
+      if (own === undefined) return without(index, failed.get(index)?.message ?? "")
+      const { encodedUserOp, signingHash, userOpHash } = own
+      return { userOpHash, signingHash, encodedUserOp, bundler, aggrIndexes: [index], error: null }
+    })
+    return { status: failed.size === 0 ? 0 : 1, results }
+  }).pipe(
+    Effect.catchTag("Unprocessable", (failure) => {
+      const error = UnsignedOps.textOf(failure)
+      return Effect.succeed({
+        status: 1,
+        results: request.operations.map((_, index) => without(index, error))
+      })
+    }),
+    Effect.withSpan("PasskeyHash")
+  )

@@ -1,0 +1,175 @@
+import * as BigInts from "effect/BigInt"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Gas from "../../../domain/erc4337/gas/Gas.js"
+import * as Transaction from "../../../domain/evm/Transaction.js"
+import * as Address from "../../../domain/primitives/Address.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Uint from "../../../domain/primitives/Uint.js"
+import * as Connection from "../../chain/Connection.js"
+import * as Prices from "../../chain/Prices.js"
+import * as L1Fees from "../../intake/estimate/L1Fees.js"
+import * as Calls from "../../intake/ops/Calls.js"
+import * as Preparation from "../../intake/Preparation.js"
+import * as Results from "../../intake/Results.js"
+import * as Keys from "../../keys/Keys.js"
+import * as DirectTransaction from "../../lanes/DirectTransaction.js"
+import type { Engine } from "../../lanes/Engine.js"
+import { type AnsweredElsewhere, Requests } from "../../lanes/Requests.js"
+import type { AbiStore } from "../../ports/AbiStore.js"
+import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
+import type { Journal } from "../../ports/journal/Journal.js"
+import type { Networks } from "../../ports/Networks.js"
+import type { Signers } from "../../ports/Signers.js"
+import type { Caller } from "../../request/Caller.js"
+import type { CurrentRequest } from "../../request/CurrentRequest.js"
+import * as Decoding from "../../request/Decoding.js"
+import { type Failure, invalid, unprocessable } from "../../request/Failure.js"
+import { FunctionText, optional } from "../../request/Fields.js"
+import * as Settings from "../../request/Settings.js"
+import { Executed } from "../../request/TransactionResult.js"
+
+export const Request = Schema.Struct({
+  to: Address.schema.annotations({ description: "Receiver of the transaction." }),
+  funcSignature: optional(FunctionText).annotations({
+    description: "Function to call; absent: a plain transfer of value."
+  }),
+  funcParams: optional(Schema.Array(Schema.Unknown), []).annotations({
+    description: "Parameters as strings; arrays and tuples as JSON text or JSON arrays."
+  }),
+  value: optional(Uint.schema, 0n).annotations({
+    description: "Wei sent with the transaction, decimal or 0x hex."
+  }),
+  settings: Settings.ForSigner
+}).annotations({ identifier: "TransactSignerRequest" })
+export type Request = typeof Request.Type
+
+export const Response = Executed
+export type Response = Executed
+
+/** What its requests need beside the caller. */
+export type Requirements = AbiStore | ChainRpc | Engine | Journal | Networks | Signers
+
+export const kind = { endpoint: "/transactSigner", Request, Response }
+
+/**
+ * Sends a transaction of the signer's own EOA, by the same lane as its bundles. One that would revert is not sent: 422
+ * with the reason.
+ */
+export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
+  Effect.flatMap(Requests, (requests) => requests.run(kind, caller, request, work(caller, request)))
+
+/** 422 when the address has not so many wei, whatever else is on its way. */
+const affordable = (address: Address.Address, balance: bigint, cost: bigint): Effect.Effect<void, Failure> =>
+  cost <= balance
+    ? Effect.void
+    : Effect.fail(
+        unprocessable("insufficient_funds", [
+          {
+            path: "settings.signer",
+            message: `insufficient funds: ${address} lacks ${cost - balance} wei`,
+            missing: (cost - balance).toString()
+          }
+        ])
+      )
+
+const work = (
+  caller: Caller,
+  request: Request
+): Effect.Effect<Response, Failure | AnsweredElsewhere, Requirements | CurrentRequest> =>
+  Effect.gen(function* () {
+    const { settings, to, value = 0n } = request
+    if (request.funcSignature === undefined && (request.funcParams ?? []).length > 0)
+      return yield* Effect.fail(
+        invalid("invalid_request", [{ path: "funcParams", message: "expected none without funcSignature" }])
+      )
+    const call =
+      request.funcSignature === undefined
+        ? null
+        : yield* Calls.encodeCall(request.funcSignature, request.funcParams ?? [], "")
+    const data = call?.data ?? Hex.empty
+    if (Hex.size(data) > Transaction.maxDataBytes)
+      return yield* Effect.fail(
+        invalid("invalid_request", [
+          {
+            path: "funcParams",
+            message: `the call has ${Hex.size(data)} bytes; nodes take at most ${Transaction.maxDataBytes} in a transaction`
+          }
+        ])
+      )
+    const decoding = yield* Decoding.load(caller, settings.useABI)
+    const signer = yield* Keys.resolve(caller, settings.signer)
+    const connection = yield* Connection.open(caller, settings.rpc)
+    const { chain, profile, trust } = connection
+    const buffers = Preparation.buffers(settings)
+    const transaction = { from: signer.address, to, data, value }
+
+    const prepare = Effect.gen(function* () {
+      const refused = Effect.mapError(Connection.refusal(trust))
+      const [prices, balance, estimated, called] = yield* Effect.all(
+        [
+          Prices.now(connection, buffers.price),
+          refused(chain.balance(signer.address)),
+          Effect.either(refused(chain.estimateGas(transaction))),
+          Effect.either(refused(chain.call(transaction)))
+        ],
+        { concurrency: "unbounded" }
+      )
+      // Before what the node says of it, which nodes put in words of their own.
+      yield* affordable(signer.address, balance, value)
+      const estimate = yield* estimated
+      const seen = yield* called
+      if (!estimate.success || !seen.success)
+        return yield* Effect.fail(
+          unprocessable("execution_failed", [
+            { path: "", message: decoding.revert(estimate.success ? seen.data : estimate.data) }
+          ])
+        )
+      const gasLimit = Gas.overshoot(estimate.gas, buffers.transaction)
+      const bound = profile.caps.transactionGas
+      if (estimate.gas > bound)
+        return yield* Effect.fail(
+          unprocessable("too_large_to_bundle", [
+            { path: "", message: `the transaction needs ${estimate.gas} gas; the cap is ${bound}` }
+          ])
+        )
+      const payload = { ...transaction, gasLimit: BigInts.min(gasLimit, bound), prices }
+      const l1Fee = yield* L1Fees.ofTransaction(connection, { ...payload, chainId: profile.chainId })
+      yield* affordable(signer.address, balance, value + payload.gasLimit * prices.maxFeePerGas + l1Fee)
+      return { ...payload, l1Fee, returned: seen.data }
+    })
+
+    const { receipt, returned } = yield* DirectTransaction.run({
+      caller,
+      endpoint: kind.endpoint,
+      connection,
+      signer,
+      access: Connection.access(caller, connection, settings.signer),
+      prepare
+    })
+    const reason = receipt.success
+      ? null
+      : yield* chain.call(transaction, undefined, receipt.blockNumber - 1n).pipe(
+          Effect.map((again) =>
+            again.success ? "out of gas, or a state that has passed" : decoding.revert(again.data)
+          ),
+          Effect.orElseSucceed(() => "the transaction reverted")
+        )
+    const result =
+      returned === null ? null : call === null ? returned : Calls.decodeReturned(call.signature, returned)
+    return {
+      status: receipt.success ? 1 : 0,
+      returnData: [
+        {
+          "0": {
+            userOpHash: null,
+            success: receipt.success,
+            error: reason,
+            result: receipt.success ? result : null,
+            txHash: receipt.txHash
+          }
+        }
+      ],
+      ...(yield* Results.transactionFields([receipt], decoding))
+    }
+  }).pipe(Effect.withSpan("TransactSigner"))

@@ -1,0 +1,238 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Schema from "effect/Schema"
+import * as Replacement from "../../../domain/erc4337/gas/Replacement.js"
+import * as Connection from "../../chain/Connection.js"
+import * as Prices from "../../chain/Prices.js"
+import * as Preparation from "../../intake/Preparation.js"
+import * as Results from "../../intake/Results.js"
+import * as Keys from "../../keys/Keys.js"
+import * as Acceptance from "../../lanes/Acceptance.js"
+import type { Engine } from "../../lanes/Engine.js"
+import * as NonceLanes from "../../lanes/NonceLanes.js"
+import { type AnsweredElsewhere, Requests } from "../../lanes/Requests.js"
+import { TransactionMonitor } from "../../lanes/TransactionMonitor.js"
+import { WakeUps } from "../../lanes/WakeUps.js"
+import type { AbiStore } from "../../ports/AbiStore.js"
+import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
+import { Journal, type JournalError } from "../../ports/journal/Journal.js"
+import type { TransactionRecord } from "../../ports/journal/Lanes.js"
+import type { Networks } from "../../ports/Networks.js"
+import type { SignerError, Signers } from "../../ports/Signers.js"
+import type { Caller } from "../../request/Caller.js"
+import { CurrentRequest } from "../../request/CurrentRequest.js"
+import * as Decoding from "../../request/Decoding.js"
+import { type Failure, unprocessable } from "../../request/Failure.js"
+import { optional } from "../../request/Fields.js"
+import * as Settings from "../../request/Settings.js"
+import { Executed } from "../../request/TransactionResult.js"
+
+export const Request = Schema.Struct({
+  settings: Settings.ForSigner,
+  dryRun: optional(Schema.Boolean, false).annotations({
+    description: "Only tell what would be replaced, by what, at which price."
+  }),
+  fillUnknown: optional(Schema.Boolean, false).annotations({
+    description:
+      "Also replace waiting transactions that the service did not send, by a transfer of nothing to the signer itself. What they pay is not known: where the node finds the transfer too cheap, raise percentTxGasPriceOvershoot."
+  })
+}).annotations({ identifier: "UnstuckRequest" })
+export type Request = typeof Request.Type
+
+export const Replaced = Schema.Struct({
+  nonce: Schema.Int,
+  oldTxHash: Schema.NullOr(Schema.String).annotations({
+    description: "Null for a transaction that the service did not send."
+  }),
+  newTxHash: Schema.NullOr(Schema.String).annotations({ description: "Null in a dry run." }),
+  maxFeePerGas: Schema.String.annotations({ description: "Wei, decimal." }),
+  maxPriorityFeePerGas: Schema.String.annotations({ description: "Wei, decimal." })
+}).annotations({ identifier: "Replaced" })
+type Replaced = typeof Replaced.Type
+
+export const Response = Schema.Struct({
+  ...Executed.fields,
+  status: Schema.Int.annotations({ description: "0 failed, 1 success, 2 nothing was sent" }),
+  replaced: Schema.Array(Replaced),
+  unknown: Schema.Array(Schema.Int).annotations({
+    description: "Nonces of waiting transactions that the service did not send, and that were left alone."
+  })
+}).annotations({ identifier: "UnstuckResult" })
+export type Response = typeof Response.Type
+
+/** What its requests need beside the caller. */
+export type Requirements = AbiStore | ChainRpc | Engine | Journal | Networks | Signers
+
+export const kind = { endpoint: "/unstuck", Request, Response }
+
+/**
+ * Prices the waiting transactions of a signer anew, each under its own nonce and with its own payload, and answers with
+ * what became of the oldest.
+ */
+export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
+  Effect.flatMap(Requests, (requests) => requests.run(kind, caller, request, work(caller, request)))
+
+/** Most nonces of others that one request looks at. */
+const maxUnknown = 64
+
+const toFailure = (error: NonceLanes.LaneDamaged | NonceLanes.LaneFunds | SignerError | JournalError) => {
+  switch (error._tag) {
+    case "JournalError":
+      return Effect.die(error)
+    case "LaneFunds":
+      return Effect.fail(
+        unprocessable("insufficient_funds", [
+          { path: "settings.signer", message: `insufficient funds: it lacks ${error.missing} wei` }
+        ])
+      )
+    default:
+      return Effect.fail(
+        unprocessable("signer_unavailable", [{ path: "settings.signer", message: error.message }])
+      )
+  }
+}
+
+const work = (
+  caller: Caller,
+  { dryRun = false, fillUnknown = false, settings }: Request
+): Effect.Effect<Response, Failure | AnsweredElsewhere, Requirements | CurrentRequest> =>
+  Effect.gen(function* () {
+    const decoding = yield* Decoding.load(caller, settings.useABI)
+    const signer = yield* Keys.resolve(caller, settings.signer)
+    const connection = yield* Connection.open(caller, settings.rpc)
+    const { chain, profile, trust } = connection
+    const { chainId } = profile
+    const lane = { chainId, signer: signer.address }
+    const journal = yield* Journal
+    const current = yield* CurrentRequest
+    const lanes = yield* NonceLanes.NonceLanes
+    const wakeUps = yield* WakeUps
+    const monitor = yield* TransactionMonitor
+    const access = Connection.access(caller, connection, settings.signer)
+
+    const look = Effect.gen(function* () {
+      const [quote, latest, pending, balance] = yield* Effect.all(
+        [
+          Prices.now(connection, Preparation.buffers(settings).price),
+          Effect.mapError(chain.transactionCount(signer.address, "latest"), Connection.refusal(trust)),
+          Effect.mapError(chain.transactionCount(signer.address, "pending"), Connection.refusal(trust)),
+          Effect.mapError(chain.balance(signer.address), Connection.refusal(trust))
+        ],
+        { concurrency: "unbounded" }
+      )
+      const open = yield* Effect.orDie(journal.openOf(lane))
+      const waiting = open.filter(({ nonce, state }) => state === "signed" && nonce >= latest)
+      const ours = new Set(open.map(({ nonce }) => nonce))
+      const unknown: Array<bigint> = []
+      for (let nonce = latest; nonce < pending && unknown.length < maxUnknown; nonce++)
+        if (!ours.has(nonce)) unknown.push(nonce)
+      const priced = yield* Effect.forEach(waiting, (record) =>
+        Either.match(
+          Replacement.prices({ ...NonceLanes.standing(record.versions), quote, caps: profile.caps }),
+          {
+            onLeft: ({ cap, needed }) =>
+              Effect.fail(
+                unprocessable("fees_above_cap", [
+                  {
+                    path: "",
+                    message: `nonce ${record.nonce} needs ${needed} wei a gas unit; the cap is ${cap}`
+                  }
+                ])
+              ),
+            onRight: (prices) => Effect.succeed({ record, prices })
+          }
+        )
+      )
+      return { quote, latest, balance, priced, unknown }
+    })
+
+    const told = (
+      nonce: bigint,
+      oldTxHash: string | null,
+      newTxHash: string | null,
+      prices: { readonly maxFeePerGas: bigint; readonly maxPriorityFeePerGas: bigint }
+    ): Replaced => ({
+      nonce: Number(nonce),
+      oldTxHash,
+      newTxHash,
+      maxFeePerGas: prices.maxFeePerGas.toString(),
+      maxPriorityFeePerGas: prices.maxPriorityFeePerGas.toString()
+    })
+    const nothing = {
+      status: 2,
+      returnData: [],
+      ...(yield* Results.transactionFields([], decoding))
+    }
+
+    const first = yield* look
+    const left = fillUnknown ? [] : first.unknown.map(Number)
+    if (dryRun || (first.priced.length === 0 && (!fillUnknown || first.unknown.length === 0)))
+      return {
+        ...nothing,
+        unknown: left,
+        replaced: dryRun
+          ? [
+              ...first.priced.map(({ prices, record }) =>
+                told(record.nonce, record.versions.at(-1)?.txHash ?? null, null, prices)
+              ),
+              ...(fillUnknown ? first.unknown.map((nonce) => told(nonce, null, null, first.quote)) : [])
+            ].sort((a, b) => a.nonce - b.nonce)
+          : []
+      }
+
+    yield* Acceptance.withoutOps(caller, kind.endpoint, profile)
+    const sent = yield* lanes.exclusive(
+      lane,
+      Effect.gen(function* () {
+        const { balance, priced, quote, unknown } = yield* look
+        const done: Array<{ readonly record: TransactionRecord; readonly replaced: Replaced }> = []
+        for (const nonce of fillUnknown ? unknown : []) {
+          const record = yield* Effect.catchAll(
+            lanes.fill({ access, chain, chainId, signer, prices: quote, chainNonce: nonce, balance }),
+            toFailure
+          )
+          const [version] = record.versions
+          done.push({ record, replaced: told(record.nonce, null, version?.txHash ?? null, quote) })
+        }
+        for (const { prices, record } of priced) {
+          const old = record.versions.at(-1)?.txHash ?? null
+          const renewed = yield* Effect.catchAll(lanes.replace(record, signer, prices), toFailure)
+          done.push({
+            record: renewed,
+            replaced: told(record.nonce, old, renewed.versions.at(-1)?.txHash ?? null, prices)
+          })
+        }
+        done.sort((a, b) => a.replaced.nonce - b.replaced.nonce)
+        yield* current.sent(
+          done.flatMap(({ record }) => record.versions.slice(-1).map(({ txHash }) => txHash))
+        )
+        for (const { record } of done) yield* monitor.watch({ chain, profile, record })
+        return done
+      })
+    )
+    const [oldest] = sent
+    const oldestHash = oldest?.record.versions.at(-1)?.txHash
+    const mined =
+      oldestHash === undefined
+        ? null
+        : yield* wakeUps.until(
+            caller.requestId,
+            Effect.map(
+              Effect.orDie(journal.findTransaction(caller.principal.accountId, chainId, oldestHash)),
+              (record) => (record?.state === "foreign" ? { txHash: null } : (record?.mined ?? null))
+            )
+          )
+    const receipt =
+      mined === null || mined.txHash === null ? null : yield* monitor.receiptOf(chain, mined.txHash)
+    yield* current.conclude
+    const replaced = sent.map((each) => each.replaced)
+    return receipt === null
+      ? { ...nothing, replaced, unknown: left }
+      : {
+          ...nothing,
+          ...(yield* Results.transactionFields([receipt], decoding)),
+          status: receipt.success ? 1 : 0,
+          replaced,
+          unknown: left
+        }
+  }).pipe(Effect.withSpan("Unstuck"))

@@ -1,0 +1,43 @@
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Event from "../../../domain/abi/Event.js"
+import { AbiStore } from "../../ports/AbiStore.js"
+import type { Caller } from "../../request/Caller.js"
+import type { Failure } from "../../request/Failure.js"
+import { optional } from "../../request/Fields.js"
+import * as Definition from "./Definition.js"
+
+const Input = Schema.Struct({
+  ...Definition.inputFields,
+  indexed: optional(
+    Schema.Boolean.annotations({ description: "Whether it is a topic. Default false." }),
+    false
+  )
+}).annotations({ identifier: "EventInput" })
+
+export const Request = Schema.Struct({
+  eventABI: Schema.Struct({
+    type: Schema.Literal("event"),
+    name: Schema.String,
+    inputs: Schema.Array(Input),
+    anonymous: optional(Schema.Boolean, false)
+  }).annotations({ identifier: "EventAbi" })
+}).annotations({ identifier: "AddEventRequest" })
+export type Request = typeof Request.Type
+
+export const Response = Schema.Struct({
+  status: Schema.Int.annotations({ description: "200" }),
+  eventDef: Schema.String.annotations({
+    description: "The canonical definition, which /filterEvent and /getEvents take."
+  })
+}).annotations({ identifier: "AddEventResponse" })
+export type Response = typeof Response.Type
+
+/** Registers an event for the caller's account: logs are decoded with it, and it can be filtered. */
+export const run = (caller: Caller, { eventABI }: Request): Effect.Effect<Response, Failure, AbiStore> =>
+  Effect.gen(function* () {
+    const store = yield* AbiStore
+    const event = yield* Effect.mapError(Event.fromJson(eventABI), Definition.misfit("eventABI"))
+    yield* Definition.registered("eventABI", store.addEvent(caller.principal.accountId, event))
+    return { status: 200, eventDef: event.canonical }
+  }).pipe(Effect.withSpan("AddEvent"))

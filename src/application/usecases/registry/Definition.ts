@@ -1,0 +1,35 @@
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type * as Fragment from "../../../domain/abi/Fragment.js"
+import type { AbiStoreError } from "../../ports/AbiStore.js"
+import { type InvalidRequest, invalid, type Unprocessable, unprocessable } from "../../request/Failure.js"
+import { optional } from "../../request/Fields.js"
+
+/** What inputs of events and of errors have in common. The use case holds them to the rules of types and names. */
+export const inputFields = {
+  name: optional(Schema.String),
+  type: Schema.String.annotations({ description: "For example uint256, address[2][], tuple." }),
+  internalType: optional(Schema.String),
+  components: optional(
+    Schema.Array(Schema.Unknown).annotations({
+      description: "The parts of a tuple, each an object with name, type, internalType and components."
+    })
+  )
+}
+
+/** A definition that cannot be: the place in the request that is wrong. */
+export const misfit =
+  (field: string) =>
+  ({ path, why }: Fragment.InvalidDefinition): InvalidRequest =>
+    invalid("invalid_request", [{ path: path === "" ? field : `${field}.${path}`, message: why }])
+
+/** A registry that is full is the caller's matter; one that fails is not. */
+export const registered = (
+  field: string,
+  adding: Effect.Effect<void, AbiStoreError>
+): Effect.Effect<void, Unprocessable> =>
+  Effect.catchAll(adding, (error) =>
+    error.reason === "full"
+      ? Effect.fail(unprocessable("registry_full", [{ path: field, message: error.message }]))
+      : Effect.die(error)
+  )

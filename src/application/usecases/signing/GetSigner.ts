@@ -1,0 +1,25 @@
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Keys from "../../keys/Keys.js"
+import type { Signers } from "../../ports/Signers.js"
+import type { Caller } from "../../request/Caller.js"
+import type { Failure } from "../../request/Failure.js"
+import { SignerRef } from "../../request/Settings.js"
+
+export const Request = Schema.Struct({ signer: SignerRef }).annotations({ identifier: "GetSignerRequest" })
+export type Request = typeof Request.Type
+
+export const Response = Schema.Struct({
+  address: Schema.String,
+  publicKey: Schema.String.annotations({ description: "Uncompressed point, 130 hex digits without 0x." }),
+  type: Schema.Literal("HSM", "MPC", "KMS", "PRIVATE_KEY")
+}).annotations({ identifier: "GetSignerResponse" })
+export type Response = typeof Response.Type
+
+/** Address, public key and kind of a key of the account. */
+export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Signers> =>
+  Effect.map(Keys.resolve(caller, request.signer, "signer"), ({ address, publicKey, type }) => ({
+    address,
+    publicKey,
+    type
+  })).pipe(Effect.withSpan("GetSigner"))

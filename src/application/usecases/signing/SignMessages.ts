@@ -1,0 +1,160 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Schema from "effect/Schema"
+import * as Address from "../../../domain/primitives/Address.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import type { Steps } from "../../../domain/primitives/Steps.js"
+import * as Uint from "../../../domain/primitives/Uint.js"
+import * as PersonalMessage from "../../../domain/signature/PersonalMessage.js"
+import * as SignatureFormat from "../../../domain/signature/SignatureFormat.js"
+import * as TypedData from "../../../domain/signature/typed/TypedData.js"
+import * as Keys from "../../keys/Keys.js"
+import type { Signer, Signers } from "../../ports/Signers.js"
+import type { Caller } from "../../request/Caller.js"
+import { type Failure, invalid, unprocessable } from "../../request/Failure.js"
+import { optional } from "../../request/Fields.js"
+import { SignerRef } from "../../request/Settings.js"
+import * as EventLoop from "../../runtime/EventLoop.js"
+import * as KillSwitch from "../../tenants/KillSwitch.js"
+
+export const Request = Schema.Struct({
+  messages: Schema.Array(Schema.String).annotations({ description: "One signature each." }),
+  format: optional(Schema.Literal("rsv", "hex", "compact", "der"), "rsv").annotations({
+    description:
+      "rsv: an object. hex: r, s and v, 65 bytes. compact: 64 bytes (EIP-2098). der: ASN.1, without v. Default rsv."
+  }),
+  hashed: optional(Schema.Boolean, false).annotations({
+    description: "True: the messages are 32 bytes in hex, signed as they are. Default false."
+  }),
+  signer: SignerRef,
+  eip712: optional(
+    Schema.Struct({
+      address: optional(Address.schema.annotations({ description: "verifyingContract of the domain." })),
+      chainId: optional(Uint.schema.annotations({ description: "Of any chain." }))
+    }).annotations({ identifier: "Eip712" })
+  ).annotations({
+    description: "Messages are signed as EIP-712 structured data; these complete the domain of a document."
+  })
+}).annotations({ identifier: "SignRequest" })
+export type Request = typeof Request.Type
+
+const Rsv = Schema.Struct({
+  r: Schema.String.annotations({ description: "0x and 64 hex digits." }),
+  s: Schema.String.annotations({ description: "0x and 64 hex digits, in the lower half." }),
+  v: Schema.Int.annotations({ description: "27 or 28" })
+}).annotations({ identifier: "Signature" })
+
+export const Response = Schema.Array(
+  Schema.Struct({
+    address: Schema.String,
+    publicKey: Schema.String.annotations({ description: "Uncompressed point, 130 hex digits without 0x." }),
+    signatures: Schema.Array(Schema.NullOr(Schema.Union(Rsv, Schema.String))).annotations({
+      description: "In the order of the messages, in the request's format; null where there is none."
+    }),
+    errors: Schema.NullOr(Schema.Array(Schema.NullOr(Schema.String))).annotations({
+      description: "In the order of the messages; null where nothing went wrong, and when nothing did at all."
+    })
+  })
+).annotations({ identifier: "SignResponse" })
+export type Response = typeof Response.Type
+
+/** The digest of a message; `Left` says why it has none. */
+function* digestOf(
+  { eip712, hashed = false }: Request,
+  message: string
+): Steps<Either.Either<Hex.Bytes32, string>> {
+  if (hashed) return Hex.from32(message)
+  if (eip712 === undefined) {
+    const bytes = PersonalMessage.bytes(message)
+    return Either.isLeft(bytes)
+      ? Either.left(bytes.left)
+      : Either.right(yield* PersonalMessage.digestSteps(bytes.right))
+  }
+  const { address: verifyingContract, chainId } = eip712
+  const given = {
+    ...(verifyingContract !== undefined && { verifyingContract }),
+    ...(chainId !== undefined && { chainId })
+  }
+  const document = TypedData.read(message)
+  if (document !== null)
+    return Either.isLeft(document)
+      ? Either.left(document.left)
+      : yield* TypedData.digestSteps(document.right, given)
+  return chainId === undefined || verifyingContract === undefined
+    ? Either.left("a message that is no typed data needs eip712.address and eip712.chainId")
+    : yield* TypedData.digestSteps(TypedData.wrapped(message), given)
+}
+
+/** Every digest is in the log, signed or not, and of the message nothing. */
+const audited = (
+  { principal, requestId }: Caller,
+  { address }: Signer,
+  digest: Hex.Bytes32,
+  signed: boolean
+): Effect.Effect<void> =>
+  Effect.annotateLogs(Effect.logInfo(signed ? "digest signed" : "digest not signed"), {
+    requestId,
+    accountId: principal.accountId,
+    signer: address,
+    digest,
+    purpose: "sign"
+  })
+
+interface Failed {
+  readonly why: string
+  /** Whether it is the signer who failed. */
+  readonly signer: boolean
+}
+
+/** Signs messages with a key of the account. Each is signed or fails on its own. */
+export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Signers> =>
+  Effect.gen(function* () {
+    const { eip712, format = "rsv", hashed, messages } = request
+    if (hashed === true && eip712 !== undefined)
+      return yield* Effect.fail(
+        invalid("invalid_request", [
+          { path: "hashed", message: "expected false with eip712: the service hashes structured data itself" }
+        ])
+      )
+    const signer = yield* Keys.resolve(caller, request.signer, "signer")
+    yield* KillSwitch.check({ what: { kind: "signer", address: signer.address }, path: "signer" })
+    // All are hashed before the first is signed: digests that are asked for at one moment travel together.
+    const digests = yield* EventLoop.each(messages, (message) =>
+      EventLoop.drive(() => digestOf(request, message))
+    )
+    const sign = (digest: Either.Either<Hex.Bytes32, string>) =>
+      Effect.gen(function* () {
+        const bytes = yield* Either.mapLeft(digest, (why): Failed => ({ why, signer: false }))
+        return yield* signer.sign(bytes).pipe(
+          Effect.onExit(({ _tag }) => audited(caller, signer, bytes, _tag === "Success")),
+          Effect.mapBoth({
+            onSuccess: (signature) => SignatureFormat.write(signature, format),
+            onFailure: (error): Failed => ({ why: error.message, signer: true })
+          })
+        )
+      })
+    const outcomes = yield* Effect.forEach(digests, (digest) => Effect.either(sign(digest)), {
+      concurrency: "unbounded"
+    })
+    const failures = outcomes.flatMap((outcome, index) =>
+      Either.isLeft(outcome) ? [{ ...outcome.left, path: `messages[${index}]` }] : []
+    )
+    if (failures.length === messages.length && failures.some((failure) => failure.signer))
+      return yield* Effect.fail(
+        unprocessable(
+          "signer_unavailable",
+          failures.map(({ path, why }) => ({ path, message: why }))
+        )
+      )
+    return [
+      {
+        address: signer.address,
+        publicKey: signer.publicKey,
+        signatures: outcomes.map((outcome) => Either.getOrNull(outcome)),
+        errors:
+          failures.length === 0
+            ? null
+            : outcomes.map((outcome) => (Either.isLeft(outcome) ? outcome.left.why : null))
+      }
+    ]
+  }).pipe(Effect.withSpan("SignMessages"))

@@ -1,0 +1,118 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Schema from "effect/Schema"
+import type { Address } from "../../../domain/primitives/Address.js"
+import * as Custody from "../../../domain/wallet/Custody.js"
+import { ChainFacts } from "../../chain/ChainFacts.js"
+import * as Connection from "../../chain/Connection.js"
+import * as Wallets from "../../intake/Wallets.js"
+import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
+import type { Networks } from "../../ports/Networks.js"
+import type { Caller } from "../../request/Caller.js"
+import { type Failure, invalid } from "../../request/Failure.js"
+import { optional } from "../../request/Fields.js"
+import * as Settings from "../../request/Settings.js"
+
+export const Request = Schema.Struct({
+  accounts: Schema.Array(
+    Schema.Struct({
+      salt: optional(Schema.String),
+      wallet: optional(Schema.String),
+      walletCustody: optional(Schema.Number).annotations({
+        description: "1 to 5. Needed only when no wallet address is given."
+      })
+    })
+  ),
+  settings: Settings.ForReading
+}).annotations({ identifier: "CheckRequest" })
+export type Request = typeof Request.Type
+
+export const Response = Schema.Array(
+  Schema.Struct({
+    exists: Schema.Boolean,
+    wallet: Schema.String,
+    salt: Schema.String,
+    error: Schema.NullOr(Schema.String)
+  })
+).annotations({ identifier: "CheckResponse" })
+export type Response = typeof Response.Type
+
+type Account = Request["accounts"][number]
+
+/** The text of what is wrong with one account: the sharpest that the failure has. */
+const textOf = (failure: Failure): string => {
+  const [detail] = failure.details
+  return failure.code === "invalid_request" && detail !== undefined ? detail.message : failure.message
+}
+
+/** The address that an account names, or its element's error. */
+const addressOf = (
+  account: Account,
+  formula: Wallets.Formula,
+  profile: Connection.Connection["profile"]
+): Either.Either<Address, string> => {
+  const { salt = "", wallet = "" } = account
+  return Either.gen(function* () {
+    const custody = account.walletCustody === undefined ? 1 : yield* Custody.stored(account.walletCustody)
+    if (salt === "" || account.walletCustody !== undefined)
+      return yield* Wallets.select({ salt, wallet, walletCustody: custody }, formula, profile, "").pipe(
+        Either.mapLeft(textOf)
+      )
+    yield* Either.mapLeft(Wallets.saltOf(salt, ""), textOf)
+    if (wallet === "") return yield* Either.left("walletCustody is required beside a salt")
+    return yield* Wallets.select({ wallet, walletCustody: custody }, formula, profile, "").pipe(
+      Either.mapLeft(textOf)
+    )
+  })
+}
+
+/** Which wallets stand on the chain: proxies of the beacon, known by their code. */
+export const run = (
+  caller: Caller,
+  request: Request
+): Effect.Effect<Response, Failure, ChainFacts | ChainRpc | Networks> =>
+  Effect.gen(function* () {
+    const { accounts, settings } = request
+    const unspecified = accounts.findIndex(({ walletCustody }) => walletCustody === 0)
+    if (unspecified >= 0)
+      return yield* Effect.fail(
+        invalid("invalid_wallet_custody_type", [
+          { path: `accounts[${unspecified}].walletCustody`, message: "expected an integer from 1 to 5" }
+        ])
+      )
+    const { chain, profile, trust } = yield* Connection.open(caller, settings.rpc)
+    const formula = yield* Wallets.formula(profile, settings)
+    const facts = yield* ChainFacts
+    const addresses = accounts.map((account) => addressOf(account, formula, profile))
+    const known = [...new Set(addresses.filter(Either.isRight).map(({ right }) => right))]
+    const states = yield* Effect.mapError(
+      Wallets.read(facts, chain, formula.initCode, known),
+      Connection.refusal(trust)
+    )
+    return accounts.map((account, index) => {
+      const salt = account.salt ?? ""
+      const address = addresses[index]
+      if (address === undefined || Either.isLeft(address))
+        return { exists: false, wallet: account.wallet ?? "", salt, error: address?.left ?? null }
+      const wallet = address.right
+      const state = states.get(wallet)
+      const custody = account.walletCustody
+      if (
+        state?._tag === "deployed" &&
+        custody !== undefined &&
+        custody !== state.configuration.config.custody
+      )
+        return {
+          exists: true,
+          wallet,
+          salt,
+          error: `the wallet has custody ${state.configuration.config.custody}`
+        }
+      return {
+        exists: state?._tag === "deployed",
+        wallet,
+        salt,
+        error: state?._tag === "foreign" ? "wallet not supported: other code stands at this address" : null
+      }
+    })
+  }).pipe(Effect.withSpan("CheckWallets"))

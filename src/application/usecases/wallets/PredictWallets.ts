@@ -1,0 +1,53 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Schema from "effect/Schema"
+import type { Stored } from "../../../domain/wallet/Custody.js"
+import * as Salt from "../../../domain/wallet/Salt.js"
+import * as WalletAddress from "../../../domain/wallet/WalletAddress.js"
+import * as Wallets from "../../intake/Wallets.js"
+import type { Caller } from "../../request/Caller.js"
+import { type Detail, type Failure, invalid } from "../../request/Failure.js"
+import { SaltText, StoredCustody } from "../../request/Fields.js"
+import * as Settings from "../../request/Settings.js"
+import * as EventLoop from "../../runtime/EventLoop.js"
+
+export const Request = Schema.Struct({
+  accounts: Schema.Array(Schema.Struct({ salt: SaltText, walletCustody: StoredCustody })),
+  settings: Settings.ForPrediction
+}).annotations({ identifier: "PredictRequest" })
+export type Request = typeof Request.Type
+
+export const Response = Schema.Array(
+  Schema.Struct({ salt: Schema.String, wallet: Schema.String, error: Schema.NullOr(Schema.String) })
+).annotations({ identifier: "PredictResponse" })
+export type Response = typeof Response.Type
+
+/** Which address each salt and custody give: pure, without any network, and the same on every chain. */
+export const run = (_caller: Caller, request: Request): Effect.Effect<Response, Failure> =>
+  Effect.gen(function* () {
+    const { beaconAdminAddress, beaconAdminCreationCode, factory } = request.settings
+    const salts = yield* EventLoop.map(request.accounts, ({ salt }) => Salt.from(salt))
+    const malformed = salts.flatMap((salt, index): ReadonlyArray<Detail> => {
+      if (Either.isRight(salt)) return []
+      return [
+        {
+          path: `accounts[${index}].salt`,
+          message: "expected 1 to 256 bytes of NFC text without control characters or outer white space"
+        }
+      ]
+    })
+    if (malformed.length > 0) return yield* Effect.fail(invalid("invalid_salt_format", malformed))
+    const code = yield* Wallets.creationCode(beaconAdminCreationCode)
+    const initCodeHash = WalletAddress.initCodeHash(code, beaconAdminAddress)
+    const addressOf = (salt: Salt.Salt, custody: Stored) =>
+      WalletAddress.predict({
+        factory,
+        initCodeHash,
+        create2Salt: WalletAddress.create2Salt(Salt.hash(salt), custody, false)
+      })
+    return yield* EventLoop.map(salts.filter(Either.isRight), (salt, index) => ({
+      salt: salt.right,
+      wallet: addressOf(salt.right, request.accounts[index]?.walletCustody ?? 1),
+      error: null
+    }))
+  }).pipe(Effect.withSpan("PredictWallets"))

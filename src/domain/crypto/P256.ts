@@ -1,0 +1,107 @@
+import { pow } from "@noble/curves/abstract/modular"
+import { p256 } from "@noble/curves/p256"
+import * as Either from "effect/Either"
+import * as Hex from "../primitives/Hex.js"
+import * as Uint from "../primitives/Uint.js"
+
+/** The curve of passkeys, NIST P-256 (secp256r1). Nothing else in the project computes on it. */
+
+/** A point of the curve in affine coordinates. */
+export interface PublicKey {
+  readonly x: Hex.Bytes32
+  readonly y: Hex.Bytes32
+}
+
+/** Number of points, and so one more than the largest r or s. */
+export const order = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n
+
+/** The largest s that wallets accept. */
+export const largestS = order >> 1n
+
+/** The prime below which coordinates are. */
+const field = 0xffffffff00000001000000000000000000000000ffffffffffffffffffffffffn
+
+const b = 0x5ac635d8aa3a93e7b3ebbd55769886bc651d06b0cc53b0f63bce3c3e27d2604bn
+
+const cube = (x: bigint): bigint => (((x * x - 3n) * x + b) % field) + field
+
+/** Whether the coordinates are those of a point, y^2 = x^3 - 3x + b, both below the prime. */
+export const isPublicKey = ({ x, y }: PublicKey): boolean => {
+  const [px, py] = [BigInt(x), BigInt(y)]
+  return px < field && py < field && (py * py - cube(px)) % field === 0n
+}
+
+/** The point of these hex digits in the form of SEC 1: 04 || X || Y, or 02 or 03 || X; null when it is none. */
+export const fromPoint = (digits: string): PublicKey | null => {
+  if (!/^(?:04[0-9a-f]{128}|0[23][0-9a-f]{64})$/.test(digits)) return null
+  const x = word(digits.slice(2, 66))
+  const y = digits.startsWith("04") ? word(digits.slice(66)) : yOf(BigInt(x), digits.startsWith("03"))
+  return isPublicKey({ x, y }) ? { x, y } : null
+}
+
+/** The y of this sign above x, if there is one: the prime is 3 modulo 4, so a power is the root. */
+const yOf = (x: bigint, odd: boolean): Hex.Bytes32 => {
+  const root = pow(cube(x), (field + 1n) / 4n, field)
+  return word(Uint.toWord((root % 2n === 1n) === odd ? root : field - root))
+}
+
+const word = (digits: string): Hex.Bytes32 => Hex.unsafe32(`0x${digits}`)
+
+/** r and s of a signature, 1 to the order less one each. */
+export interface Signature {
+  readonly r: Hex.Bytes32
+  readonly s: Hex.Bytes32
+}
+
+const inRange = (value: bigint): boolean => value > 0n && value < order
+
+/** Whether r and s are in their ranges. */
+export const inRanges = ({ r, s }: Signature): boolean => inRange(BigInt(r)) && inRange(BigInt(s))
+
+/** Whether s is in the lower half. */
+export const isLow = ({ s }: Signature): boolean => BigInt(s) <= largestS
+
+/** The same signature with s in the lower half. */
+export const toLow = (signature: Signature): Signature =>
+  isLow(signature) || !inRanges(signature)
+    ? signature
+    : { r: signature.r, s: word(Uint.toWord(order - BigInt(signature.s))) }
+
+/** Whether the key has made this signature of the digest; s may be in either half. About 2.5 ms. */
+export const verify = (key: PublicKey, digest: Hex.Bytes32, signature: Signature): boolean =>
+  inRanges(signature) &&
+  isPublicKey(key) &&
+  Either.getOrElse(
+    Either.try(() =>
+      p256.verify(
+        { r: BigInt(signature.r), s: BigInt(signature.s) },
+        digest.slice(2),
+        `04${key.x.slice(2)}${key.y.slice(2)}`,
+        { lowS: false, prehash: false }
+      )
+    ),
+    () => false
+  )
+
+/** Which of the points with this r it was; 2 and 3 where the x of that point is r and the order. */
+const recoveryBits = [0, 1, 2, 3] as const
+
+/**
+ * The keys that can have made this signature of the digest: two, but for one r in 2^32; none when it is no signature.
+ * About 6 ms, however many keys it may be of.
+ */
+export const signers = (digest: Hex.Bytes32, signature: Signature): ReadonlyArray<PublicKey> =>
+  inRanges(signature)
+    ? recoveryBits.flatMap((bit) => {
+        const point = Either.getOrNull(
+          Either.try(() =>
+            new p256.Signature(BigInt(signature.r), BigInt(signature.s))
+              .addRecoveryBit(bit)
+              .recoverPublicKey(digest.slice(2))
+              .toHex(false)
+          )
+        )
+        const key = point === null ? null : fromPoint(point)
+        return key === null ? [] : [key]
+      })
+    : []

@@ -1,0 +1,428 @@
+import * as Data from "effect/Data"
+import * as Either from "effect/Either"
+import * as Address from "../../primitives/Address.js"
+import * as Hex from "../../primitives/Hex.js"
+import * as Keccak from "../../primitives/Keccak.js"
+import * as Steps from "../../primitives/Steps.js"
+import * as Words from "../../primitives/Words.js"
+import * as EntryPoint from "../EntryPoint.js"
+
+/** Codec of `contracts/src/lens/GasLens.sol`, which stands over the EntryPoint in one `eth_call` and measures ops. */
+
+/** One op to measure. Fields as the op has them; the two gas figures are what its frames are given. */
+export interface Probe {
+  readonly sender: Address.Address
+  /** uint256: nonce key << 64 | sequence. */
+  readonly nonce: bigint
+  /** Empty when the wallet is deployed; else factory ++ calldata. */
+  readonly initCode: Hex.Hex
+  /** Whole calldata of this version's `validateUserOp(op, userOpHash, missingAccountFunds)`; the lens writes the third word. */
+  readonly validateCall: Hex.Hex
+  /** What the EntryPoint calls the wallet with; may be empty. */
+  readonly callData: Hex.Hex
+  /** Wei. What the EntryPoint would demand for this op: of the wallet's deposit and balance, or of the paymaster's deposit. */
+  readonly requiredPrefund: bigint
+  /**
+   * Gas for creation and validation together: generous to measure, the declared limit to re-simulate. On v0.6 the
+   * paymaster's validation has what they leave of it, and its postOp as much once more.
+   */
+  readonly verificationGas: bigint
+  /** Gas for the call: generous to measure, the declared limit to re-simulate. */
+  readonly callGas: bigint
+  /** Null: the wallet pays. */
+  readonly paymaster: PaymasterProbe | null
+}
+
+/** The paymaster of an op to measure. Its data are in `validateCall`. */
+export interface PaymasterProbe {
+  readonly address: Address.Address
+  /** Gas for its validation: generous to measure, the declared limit to re-simulate. Without meaning on v0.6. */
+  readonly validationGas: bigint
+  /** Gas for its postOp, in the same way. */
+  readonly postOpGas: bigint
+  /** Wei per gas unit, with which postOp is told the op's cost; at most a uint128. */
+  readonly feePerGas: bigint
+}
+
+/** What one `eth_call` is to find out. */
+export interface Request {
+  readonly entryPoint: Address.Address
+  /** In the order of the bundle: all are validated first, then all are executed. May be empty. */
+  readonly probes: ReadonlyArray<Probe>
+  /** Wallets and paymasters whose state before the probes is reported; repeats are allowed and answered each. */
+  readonly wallets: ReadonlyArray<Address.Address>
+  /** uint192 nonce keys whose sequences are reported for each wallet; absent: `defaultNonceKeys`. */
+  readonly nonceKeys?: ReadonlyArray<bigint>
+  /** A beacon whose implementation is reported; absent: none. */
+  readonly beacon?: Address.Address
+  /** The probes grant final limits, under which everything is tried once. Absent: the least limits are searched. */
+  readonly declared?: boolean
+}
+
+/** Keys 0 to 15. */
+export const defaultNonceKeys: ReadonlyArray<bigint> = Array.from({ length: 16 }, (_, key) => BigInt(key))
+
+/**
+ * Where an op stopped. `ok`: it ran to its end. `creation`, `validation`, `call`: that frame reverted, `data` is
+ * its own revert data (or a `FailedOp(index, "AAxx ...")` where the EntryPoint itself would refuse). `prefund`:
+ * the wallet did not pay what was demanded. `starved`: the `eth_call` had too little gas left to give the op's
+ * frames what the probe grants; says nothing about the op: ask again with fewer probes or less gas each. `paymaster`:
+ * the paymaster's validation reverted, or the EntryPoint would refuse its answer; `postOp`: its postOp reverted, and the
+ * call is undone with it.
+ */
+export type Stage = "ok" | "creation" | "validation" | "prefund" | "call" | "starved" | "paymaster" | "postOp"
+
+/** What happened to one probe. Gas figures are those of the frames as the EntryPoint calls them. */
+export interface Measure {
+  readonly stage: Stage
+  /** False when the EntryPoint would refuse the nonce (AA25), given the earlier probes; the op is measured all the same. */
+  readonly nonceAccepted: boolean
+  /**
+   * True when creation and validation were measured with no storage warmed by the other ops too, so that the
+   * figures hold for the op alone. False when it could not be run alone (an earlier op creates its wallet), or when
+   * the `eth_call` had too little gas for that: sent alone it then needs more, which `Gas` allows for.
+   */
+  readonly coldValidation: boolean
+  /** The same of the call: false as well when it succeeds only behind its predecessors. */
+  readonly coldCall: boolean
+  readonly creationGas: bigint
+  readonly validationGas: bigint
+  /** What the EntryPoint reads and writes around the validation: the wallet's deposit and nonce. */
+  readonly bookkeepingGas: bigint
+  readonly callGas: bigint
+  /** The paymaster's validation, and the charging of its deposit; 0 without one. */
+  readonly paymasterGas: bigint
+  /** 0 when there is no paymaster, or it wants no postOp. */
+  readonly postOpGas: bigint
+  /**
+   * The least gas found with which the call does the same as with what the probe grants: it succeeds, returns the same
+   * and uses as much. At most one part in 64 above the true least. What the probe grants where limits are declared.
+   */
+  readonly callLimit: bigint
+  /** The same of the paymaster's validation, the charging of its deposit included; 0 without one. */
+  readonly paymasterLimit: bigint
+  /** The same of its postOp; 0 without one. */
+  readonly postOpLimit: bigint
+  /** As the wallet returned it (ERC-4337): see `parseValidationData`. */
+  readonly validationData: bigint
+  /** As the paymaster returned it. */
+  readonly paymasterData: bigint
+  /**
+   * Wei that deposit and balance together lack of `requiredPrefund`, or the paymaster's deposit alone; who pays was
+   * asked for what there is.
+   */
+  readonly shortfall: bigint
+  /** Return data of the call when `ok`, else the revert data; cut at 16 KiB (less when there are more than 32 probes). */
+  readonly data: Hex.Hex
+}
+
+/** A wallet, or a paymaster, before the probes. */
+export interface WalletState {
+  /** Wei at the EntryPoint. */
+  readonly deposit: bigint
+  /** Wei of its own. */
+  readonly balance: bigint
+  readonly deployed: boolean
+  /** EXTCODEHASH. */
+  readonly codeHash: Hex.Bytes32
+  /** uint64 each, aligned with the request's nonce keys. */
+  readonly sequences: ReadonlyArray<bigint>
+}
+
+/** What the `eth_call` answered. */
+export interface Report {
+  readonly chainId: bigint
+  /** The block environment of the call. Nodes may give `baseFee` 0 to a call without a gas price. */
+  readonly block: {
+    readonly number: bigint
+    readonly timestamp: bigint
+    readonly baseFee: bigint
+    readonly gasLimit: bigint
+  }
+  /** Null when none was asked for, or when the address does not answer `implementation()`. */
+  readonly implementation: { readonly address: Address.Address; readonly codeHash: Hex.Bytes32 } | null
+  /** Aligned with `wallets`. */
+  readonly wallets: ReadonlyArray<WalletState>
+  /** Aligned with `probes`. */
+  readonly measures: ReadonlyArray<Measure>
+}
+
+/** A value that the lens cannot take, or an answer that is none of the lens (a node without state overrides, for example). */
+export class GasLensError extends Data.TaggedError("GasLensError")<{ readonly reason: string }> {}
+
+/** Seconds; `validUntil` 0 means for ever. `authorizer`: zero = signature good, one = signature failed, else an aggregator. */
+export interface ValidationData {
+  readonly authorizer: Address.Address
+  readonly validUntil: bigint
+  readonly validAfter: bigint
+}
+
+/** ERC-4337's packed validationData: authorizer (20 bytes, lowest), validUntil (6), validAfter (6). */
+export const parseValidationData = (packed: bigint): ValidationData => ({
+  authorizer: Address.unsafe(`0x${(packed & ((1n << 160n) - 1n)).toString(16).padStart(40, "0")}`),
+  validUntil: (packed >> 160n) & 0xffff_ffff_ffffn,
+  validAfter: (packed >> 208n) & 0xffff_ffff_ffffn
+})
+
+/** Where the EntryPoint's real code stands during the call: the last 20 bytes of keccak256("castellan.lens.entrypoint"). */
+export const spare: Address.Address = Address.unsafe("0xFc2FE12c3c1D4992B9A045435810e7ADE94FCaF7")
+
+const selector = Keccak.selector(
+  "measure((address,uint256,bytes,bytes,bytes,uint256,uint256,uint256,address,uint256,uint256,uint256)[],address[],uint192[],address,address,bool)"
+)
+
+const isUint = (value: bigint, bits: number): boolean => value >= 0n && BigInt.asUintN(bits, value) === value
+
+/** What the lens cannot take of a probe; null: it takes all. */
+const unfitOf = ({ callData, initCode, paymaster, validateCall, ...probe }: Probe): string | null => {
+  const uints = [
+    probe.nonce,
+    probe.requiredPrefund,
+    probe.verificationGas,
+    probe.callGas,
+    ...(paymaster === null ? [] : [paymaster.validationGas, paymaster.postOpGas, paymaster.feePerGas])
+  ]
+  if (!uints.every((value) => isUint(value, 256))) return "a figure is no uint256"
+  return [callData, initCode, validateCall].every(Hex.is) ? null : "bytes are no hex"
+}
+
+const probePart = ({ paymaster, ...probe }: Probe): Words.Part =>
+  Words.dynamic([
+    Words.address(probe.sender),
+    Words.uint(probe.nonce),
+    Words.bytes(probe.initCode),
+    Words.bytes(probe.validateCall),
+    Words.bytes(probe.callData),
+    Words.uint(probe.requiredPrefund),
+    Words.uint(probe.verificationGas),
+    Words.uint(probe.callGas),
+    Words.address(paymaster?.address ?? Address.zero),
+    Words.uint(paymaster?.validationGas ?? 0n),
+    Words.uint(paymaster?.postOpGas ?? 0n),
+    Words.uint(paymaster?.feePerGas ?? 0n)
+  ])
+
+/**
+ * Calldata of the `eth_call` to the EntryPoint. `Left` for a number out of its range or text that is no hex. The call
+ * comes from the EOA that will submit (tx.origin). It wants gas: beside what all ops really use, their calls twice and
+ * all of it again when there are several, what one probe grants (verificationGas twice if it creates, the paymaster's two) and 100,000 + 30,000 per probe must be left.
+ */
+export const encodeCall = (request: Request): Either.Either<Hex.Hex, GasLensError> => {
+  const keys = request.nonceKeys ?? defaultNonceKeys
+  const unfit = keys.every((key) => isUint(key, 192))
+    ? request.probes.map(unfitOf).find((why) => why !== null)
+    : "a nonce key is no uint192"
+  if (unfit !== undefined && unfit !== null)
+    return Either.left(new GasLensError({ reason: `not a request that the lens can take: ${unfit}` }))
+  return Either.right(
+    Words.call(selector, [
+      Words.array(request.probes.map(probePart)),
+      Words.array(request.wallets.map(Words.address)),
+      Words.array(keys.map((key) => Words.uint(key, 192))),
+      Words.address(request.beacon ?? Address.zero),
+      Words.address(EntryPoint.senderCreator(request.entryPoint)),
+      Words.bool(request.declared ?? false)
+    ])
+  )
+}
+
+const stages: ReadonlyArray<Stage> = [
+  "ok",
+  "creation",
+  "validation",
+  "prefund",
+  "call",
+  "starved",
+  "paymaster",
+  "postOp"
+]
+
+/** keccak256 of no bytes: the EXTCODEHASH of an account that has no code. */
+const emptyCodeHash = "0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470"
+const noCodeHash = `0x${"0".repeat(64)}`
+
+// measure(...) returns (Chain chain, WalletState[] states, Measure[] measures): byte offsets in the heads.
+const chainAt = {
+  chainId: 0,
+  number: 32,
+  timestamp: 64,
+  baseFee: 96,
+  gasLimit: 128,
+  implementation: 160,
+  implementationHash: 192
+}
+const statesAt = 224
+const measuresAt = 256
+const stateAt = { deposit: 0, balance: 32, codeHash: 64, sequences: 96 }
+const measureAt = {
+  stage: 0,
+  nonceAccepted: 32,
+  coldValidation: 64,
+  coldCall: 96,
+  creationGas: 128,
+  validationGas: 160,
+  bookkeepingGas: 192,
+  callGas: 224,
+  paymasterGas: 256,
+  postOpGas: 288,
+  callLimit: 320,
+  paymasterLimit: 352,
+  postOpLimit: 384,
+  validationData: 416,
+  paymasterData: 448,
+  shortfall: 480,
+  data: 512
+}
+
+const rowsOf = (answer: Words.Cursor, at: number): Iterable<Words.Cursor> => {
+  const { count, elements } = Words.readArray(answer, at)
+  return {
+    *[Symbol.iterator]() {
+      for (let row = 0; row < count; row += 1) yield Words.readTail(elements, 32 * row)
+    }
+  }
+}
+
+/** Whether the parts add up to more than the data: offsets that lead to the same bytes make much of little. */
+const overlaps = (answer: Words.Cursor): boolean => {
+  let left = BigInt(answer.digits.length / 2)
+  for (const row of rowsOf(answer, statesAt)) {
+    left -= 192n + 32n * BigInt(Words.readArray(row, stateAt.sequences).count)
+    if (left < 0n) return true
+  }
+  for (const row of rowsOf(answer, measuresAt)) {
+    left -= 608n + Words.readUint(Words.readTail(row, measureAt.data), 0)
+    if (left < 0n) return true
+  }
+  return false
+}
+
+const readState = (row: Words.Cursor): WalletState => {
+  const codeHash = Words.readBytes32(row, stateAt.codeHash)
+  const { count, elements } = Words.readArray(row, stateAt.sequences)
+  return {
+    deposit: Words.readUint(row, stateAt.deposit),
+    balance: Words.readUint(row, stateAt.balance),
+    deployed: codeHash !== emptyCodeHash && codeHash !== noCodeHash,
+    codeHash,
+    sequences: Array.from({ length: count }, (_, key) => Words.readUint(elements, 32 * key))
+  }
+}
+
+const writeState = (state: WalletState): Words.Part =>
+  Words.dynamic([
+    Words.uint(state.deposit),
+    Words.uint(state.balance),
+    Words.bytes32(state.codeHash),
+    Words.array(state.sequences.map((sequence) => Words.uint(sequence, 64)))
+  ])
+
+const readMeasure = (row: Words.Cursor): Measure | null => {
+  const stage = stages[Number(Words.readUint(row, measureAt.stage))]
+  if (stage === undefined) return null
+  return {
+    stage,
+    nonceAccepted: Words.readUint(row, measureAt.nonceAccepted) === 1n,
+    coldValidation: Words.readUint(row, measureAt.coldValidation) === 1n,
+    coldCall: Words.readUint(row, measureAt.coldCall) === 1n,
+    creationGas: Words.readUint(row, measureAt.creationGas),
+    validationGas: Words.readUint(row, measureAt.validationGas),
+    bookkeepingGas: Words.readUint(row, measureAt.bookkeepingGas),
+    callGas: Words.readUint(row, measureAt.callGas),
+    paymasterGas: Words.readUint(row, measureAt.paymasterGas),
+    postOpGas: Words.readUint(row, measureAt.postOpGas),
+    callLimit: Words.readUint(row, measureAt.callLimit),
+    paymasterLimit: Words.readUint(row, measureAt.paymasterLimit),
+    postOpLimit: Words.readUint(row, measureAt.postOpLimit),
+    validationData: Words.readUint(row, measureAt.validationData),
+    paymasterData: Words.readUint(row, measureAt.paymasterData),
+    shortfall: Words.readUint(row, measureAt.shortfall),
+    data: Words.readBytes(row, measureAt.data)
+  }
+}
+
+const writeMeasure = (measure: Measure): Words.Part =>
+  Words.dynamic([
+    Words.uint(BigInt(stages.indexOf(measure.stage))),
+    Words.bool(measure.nonceAccepted),
+    Words.bool(measure.coldValidation),
+    Words.bool(measure.coldCall),
+    Words.uint(measure.creationGas),
+    Words.uint(measure.validationGas),
+    Words.uint(measure.bookkeepingGas),
+    Words.uint(measure.callGas),
+    Words.uint(measure.paymasterGas),
+    Words.uint(measure.postOpGas),
+    Words.uint(measure.callLimit),
+    Words.uint(measure.paymasterLimit),
+    Words.uint(measure.postOpLimit),
+    Words.uint(measure.validationData),
+    Words.uint(measure.paymasterData),
+    Words.uint(measure.shortfall),
+    Words.bytes(measure.data)
+  ])
+
+/**
+ * The answer of the `eth_call`. `Left` when it is none of the lens: empty, cut, or what the real EntryPoint says. The
+ * node may be anybody's: the work is bounded by the size of the answer, and only the canonical encoding is taken. Stops
+ * now and then.
+ */
+export function* decodeSteps(result: string): Steps.Steps<Either.Either<Report, GasLensError>> {
+  const none = Either.left(new GasLensError({ reason: "not an answer of the gas lens" }))
+  if (!Hex.is(result)) return none
+  yield
+  const text = Hex.unsafe(result)
+  const answer = Words.read(text)
+  if (overlaps(answer)) return none
+  yield
+  const uint = (at: number): bigint => Words.readUint(answer, at)
+  const implementation = Words.readAddress(answer, chainAt.implementation)
+  const implementationHash = Words.readBytes32(answer, chainAt.implementationHash)
+  const wallets: Array<WalletState> = []
+  const states: Array<Words.Part> = []
+  for (const row of rowsOf(answer, statesAt)) {
+    const state = readState(row)
+    wallets.push(state)
+    states.push(writeState(state))
+    yield
+  }
+  const measures: Array<Measure> = []
+  const rows: Array<Words.Part> = []
+  for (const row of rowsOf(answer, measuresAt)) {
+    const measure = readMeasure(row)
+    if (measure === null) return none
+    measures.push(measure)
+    rows.push(writeMeasure(measure))
+    yield
+  }
+  const again = Words.encode([
+    Words.uint(uint(chainAt.chainId)),
+    Words.uint(uint(chainAt.number)),
+    Words.uint(uint(chainAt.timestamp)),
+    Words.uint(uint(chainAt.baseFee)),
+    Words.uint(uint(chainAt.gasLimit)),
+    Words.address(implementation),
+    Words.bytes32(implementationHash),
+    Words.array(states),
+    Words.array(rows)
+  ])
+  yield
+  if (again !== text) return none
+  return Either.right({
+    chainId: uint(chainAt.chainId),
+    block: {
+      number: uint(chainAt.number),
+      timestamp: uint(chainAt.timestamp),
+      baseFee: uint(chainAt.baseFee),
+      gasLimit: uint(chainAt.gasLimit)
+    },
+    implementation:
+      implementation === Address.zero ? null : { address: implementation, codeHash: implementationHash },
+    wallets,
+    measures
+  })
+}
+
+/** `decodeSteps` in one go. */
+export const decodeResult = (result: string): Either.Either<Report, GasLensError> =>
+  Steps.finish(decodeSteps(result))

@@ -1,0 +1,104 @@
+import * as Transaction from "../../evm/Transaction.js"
+import * as Address from "../../primitives/Address.js"
+import * as Hex from "../../primitives/Hex.js"
+import * as Keccak from "../../primitives/Keccak.js"
+import * as Words from "../../primitives/Words.js"
+import type { Version } from "../EntryPoint.js"
+import * as UserOperation from "../UserOperation.js"
+
+/** What an OP-stack chain asks for publishing a transaction's data on layer 1: its predeploy GasPriceOracle tells. */
+
+/** GasPriceOracle, at the same address on every OP-stack chain. */
+export const oracle: Address.Address = Address.unsafe("0x420000000000000000000000000000000000000F")
+
+/** `getL1Fee(bytes)`. */
+const getL1Fee = "0x49948e0e" as Hex.Hex
+
+/** Calldata that asks for the fee of a transaction's bytes. */
+export const question = (transaction: Hex.Hex): Hex.Hex => Words.call(getL1Fee, [Words.bytes(transaction)])
+
+/** Wei; null when it is no answer of the oracle (a chain without one). */
+export const answer = (data: Hex.Hex): bigint | null =>
+  Hex.size(data) === 32 ? Words.readUint(Words.read(data), 0) : null
+
+/** ceil(fee * 1.2): what it may have become when the transaction is included. */
+export const bound = (fee: bigint): bigint => (fee * 6n + 4n) / 5n
+
+/** The fees that so much is the bound of, rounded up. */
+export const unbound = (bounds: bigint): bigint => (bounds * 5n + 5n) / 6n
+
+/** Bytes that no compression makes less of, always the same for a seed. */
+const noise = (seed: Hex.Hex, size: number): Hex.Hex => {
+  let block: Hex.Hex = Keccak.hash(seed)
+  let digits = ""
+  while (digits.length < 2 * size) {
+    digits += block.slice(2)
+    block = Keccak.hash(block)
+  }
+  return Hex.unsafe(`0x${digits.slice(0, 2 * size)}`)
+}
+
+/** Noise in place of the bytes that are not zero: a dummy proof repeats itself, a real one does not. */
+const proofLike = (signature: Hex.Hex): Hex.Hex => {
+  const random = noise(signature, Hex.size(signature))
+  let digits = "0x"
+  for (let at = 2; at < signature.length; at += 2)
+    digits += signature.startsWith("00", at) ? "00" : random.slice(at, at + 2)
+  return Hex.unsafe(digits)
+}
+
+/** An integer of `bytes` bytes out of the noise. */
+const figure = (random: Hex.Hex, at: number, bytes: number): bigint =>
+  BigInt(`0x${random.slice(2 + 2 * at, 2 + 2 * (at + bytes))}`)
+
+/** What is known of a transaction before it is priced and signed; `value` in wei. */
+export interface Payload {
+  readonly chainId: bigint
+  readonly to: Address.Address
+  readonly value: bigint
+  readonly data: Hex.Hex
+}
+
+/**
+ * Signed bytes like those of the transaction that will carry the payload, before its nonce, prices, gas limit and
+ * signature are known: about as long, and no easier to compress.
+ */
+export const likeness = ({ chainId, data, to, value }: Payload): Hex.Hex => {
+  const random = noise(data, 96)
+  const transaction: Transaction.Transaction = {
+    chainId,
+    nonce: figure(random, 64, 4),
+    legacy: false,
+    maxPriorityFeePerGas: figure(random, 68, 6),
+    maxFeePerGas: figure(random, 74, 6),
+    gasLimit: figure(random, 80, 4),
+    to,
+    value,
+    data
+  }
+  return Transaction.serialize(transaction, Hex.unsafe(`0x${random.slice(2, 130)}1c`))
+}
+
+/** The same of the `handleOps` that carries one op, whose limits and signature are not known either. */
+export const ofOp = (
+  version: Version,
+  entryPoint: Address.Address,
+  chainId: bigint,
+  beneficiary: Address.Address,
+  op: UserOperation.UserOperation
+): Hex.Hex => {
+  const limits = noise(op.callData, 9)
+  const drawn = {
+    ...op,
+    callGasLimit: figure(limits, 0, 3),
+    verificationGasLimit: figure(limits, 3, 3),
+    preVerificationGas: figure(limits, 6, 3),
+    signature: proofLike(op.signature)
+  }
+  return likeness({
+    chainId,
+    to: entryPoint,
+    value: 0n,
+    data: UserOperation.handleOps(version, [drawn], beneficiary)
+  })
+}

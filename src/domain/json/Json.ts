@@ -1,0 +1,200 @@
+import * as Either from "effect/Either"
+import * as Steps from "../primitives/Steps.js"
+import * as JsonNumber from "./JsonNumber.js"
+
+/**
+ * Strict JSON. JSON.parse keeps only the last of two members of one name, so that two readers of a document may see
+ * different requests, and rounds numbers that a double does not hold; here such a document is none. So is one that has
+ * a member `__proto__`, which nobody sends in good faith.
+ */
+
+/** Bounds on the shape of a document. */
+export interface Bounds {
+  /** Most elements of one array. */
+  readonly maxElements: number
+  /** Most arrays and objects inside each other. */
+  readonly maxDepth: number
+  /** Most values in all, members and elements of arrays and objects alike. Default: any number. */
+  readonly maxValues?: number
+}
+
+/** For text of the operator's own. */
+export const unbounded: Bounds = {
+  maxElements: Number.POSITIVE_INFINITY,
+  maxDepth: Number.POSITIVE_INFINITY
+}
+
+/**
+ * Why a text is refused.
+ *
+ * - `malformed`: it is not JSON
+ * - `name`: a member's name occurs twice in one object, or is not allowed
+ * - `number`: a number loses digits once it is parsed
+ * - `bounds`: it is larger than the bounds
+ */
+export interface Refusal {
+  readonly kind: "malformed" | "name" | "number" | "bounds"
+  readonly path: string
+  readonly message: string
+}
+
+/** Longest text of a caller's own that an answer repeats, in UTF-16 units. */
+const echo = 64
+
+/** A member name as one step of a path: `.name`, or `["other text"]`. */
+export const member = (path: string, name: string): string => {
+  if (/^[A-Za-z_$][\w$]{0,63}$/.test(name)) return path === "" ? name : `${path}.${name}`
+  return `${path}[${JSON.stringify(name.length > echo ? `${name.slice(0, echo)}...` : name)}]`
+}
+
+/** An array or object that the walk is inside of. */
+interface Frame {
+  /** Members seen so far; null: an array. */
+  readonly names: Set<string> | null
+  name: string
+  index: number
+  atName: boolean
+}
+
+const pathOf = (frames: ReadonlyArray<Frame>): string =>
+  frames.reduce(
+    (path, frame) => (frame.names === null ? `${path}[${frame.index}]` : member(path, frame.name)),
+    ""
+  )
+
+/** The index of the quote that closes the string opened at `start`. */
+const closing = (text: string, start: number): number => {
+  for (let at = start + 1; ; at++) {
+    const unit = text.charCodeAt(at)
+    if (unit === 0x5c) at++
+    else if (unit === 0x22) return at
+  }
+}
+
+/** The index behind the number that starts at `start`. */
+const numberEnd = (text: string, start: number): number => {
+  for (let at = start + 1; ; at++) {
+    const unit = text.charCodeAt(at)
+    // Digits, + - . and e E: of text that is JSON nothing else can be glued to a number.
+    const belongs =
+      (unit >= 0x30 && unit <= 0x39) ||
+      unit === 0x2b ||
+      unit === 0x2d ||
+      unit === 0x2e ||
+      unit === 0x65 ||
+      unit === 0x45
+    if (!belongs) return at
+  }
+}
+
+const quote = 0x22
+const open = { object: 0x7b, array: 0x5b }
+const close = { object: 0x7d, array: 0x5d }
+const comma = 0x2c
+const minus = 0x2d
+
+/** Names, numbers and commas between two stops. */
+const stride = 4_096
+
+/** Walks text that is known to be JSON, and says where it breaks the rules, in order; nothing where it only stops. */
+function* refusals(text: string, { maxDepth, maxElements }: Bounds): Generator<Refusal | undefined, void> {
+  const frames: Array<Frame> = []
+  let top: Frame | undefined
+  let untilStop = stride
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at)
+    if (untilStop === 0) {
+      untilStop = stride
+      yield
+    }
+    if (unit === quote) {
+      const end = closing(text, at)
+      if (top?.names && top.atName) {
+        const raw = text.slice(at, end + 1)
+        const name: string = raw.includes("\\") ? JSON.parse(raw) : raw.slice(1, -1)
+        top.name = name
+        top.atName = false
+        if (top.names.has(name)) yield refuse("name", frames, "the name occurs twice in one object")
+        if (name === "__proto__") yield refuse("name", frames, "the name is not allowed")
+        top.names.add(name)
+      }
+      at = end
+    } else if (unit === open.object || unit === open.array) {
+      top = { names: unit === open.object ? new Set() : null, name: "", index: 0, atName: true }
+      frames.push(top)
+      if (frames.length > maxDepth) yield beyond(frames, `nested more than ${maxDepth} levels deep`)
+    } else if (unit === close.object || unit === close.array) {
+      frames.pop()
+      top = frames.at(-1)
+    } else if (unit === comma) {
+      untilStop -= 1
+      if (top?.names) top.atName = true
+      else if (top && ++top.index >= maxElements)
+        yield beyond(frames, `expected at most ${maxElements} elements`)
+    } else if (unit === minus || (unit >= 0x30 && unit <= 0x39)) {
+      const end = numberEnd(text, at)
+      if (!JsonNumber.isExact(text.slice(at, end)))
+        yield refuse("number", frames, "the JSON number would lose digits: write it as a string")
+      at = end - 1
+    }
+  }
+}
+
+const refuse = (kind: Refusal["kind"], frames: ReadonlyArray<Frame>, message: string): Refusal => ({
+  kind,
+  path: pathOf(frames),
+  message
+})
+
+/** The bound was passed by the innermost frame. */
+const beyond = (frames: ReadonlyArray<Frame>, message: string): Refusal =>
+  refuse("bounds", frames.slice(0, -1), message)
+
+/** Where text that is known to be JSON has a number that loses digits once it is parsed; null: nowhere. */
+export const inexactNumber = (text: string): Refusal | null => {
+  for (const refusal of refusals(text, unbounded)) if (refusal?.kind === "number") return refusal
+  return null
+}
+
+/** The one document that a text is, within the bounds. Stops now and then. */
+export function* parseSteps(text: string, bounds: Bounds): Steps.Steps<Either.Either<unknown, Refusal>> {
+  const { maxValues } = bounds
+  if (maxValues !== undefined && holdsMore(text, maxValues))
+    return Either.left({ kind: "bounds", path: "", message: `expected at most ${maxValues} values in all` })
+  yield
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    // The engine's own message quotes the text.
+    const message = text.trim() === "" ? "the body is empty" : "the body is not one JSON document"
+    return Either.left({ kind: "malformed", path: "", message })
+  }
+  yield
+  for (const refusal of refusals(text, bounds)) {
+    if (refusal !== undefined) return Either.left(refusal)
+    yield
+  }
+  return Either.right(value)
+}
+
+/** `parseSteps` in one go. */
+export const parse = (text: string, bounds: Bounds): Either.Either<unknown, Refusal> =>
+  Steps.finish(parseSteps(text, bounds))
+
+/** JSON text; bigints as decimal strings. */
+export const print = (value: unknown): string =>
+  JSON.stringify(value, (_, part: unknown) => (typeof part === "bigint" ? part.toString() : part))
+
+/** Whether text, JSON or not, holds more values than that: they follow commas and begin arrays and objects. */
+export const holdsMore = (text: string, most: number): boolean => {
+  let count = 1
+  for (let at = 0; at < text.length && count <= most; at++) {
+    const unit = text.charCodeAt(at)
+    if (unit === quote) {
+      for (at++; at < text.length && text.charCodeAt(at) !== quote; at++)
+        if (text.charCodeAt(at) === 0x5c) at++
+    } else if (unit === comma || unit === open.array || unit === open.object) count += 1
+  }
+  return count > most
+}

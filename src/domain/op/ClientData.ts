@@ -1,0 +1,54 @@
+/**
+ * Where the members of a `clientDataJSON` are, by the rule of the wallets (contracts/src/ClientData.sol): a string that
+ * begins while one bracket is open, a curly one, is a member of the object itself, or stands in one's place. What stands
+ * behind the members that are looked for is not looked at.
+ */
+
+const [quote, backslash, comma] = [0x22, 0x5c, 0x2c] as const
+const [openObject, closeObject, openArray, closeArray] = [0x7b, 0x7d, 0x5b, 0x5d] as const
+
+/** Space, tab, line feed, carriage return. */
+const isWhite = (byte: number): boolean => byte === 0x20 || byte === 0x09 || byte === 0x0a || byte === 0x0d
+
+/** The byte behind the string that begins here: behind the next quote that has no backslash in front of it. */
+const behindString = (bytes: Uint8Array, begin: number): number => {
+  let at = begin + 1
+  while (at < bytes.length && bytes[at] !== quote) at += bytes[at] === backslash ? 2 : 1
+  return at + 1
+}
+
+/** Bytes at which strings of the outermost object begin, in their order. They end where the object does. */
+export const outermostStrings = (bytes: Uint8Array): ReadonlyArray<number> => {
+  const found: Array<number> = []
+  let depth = 0
+  for (let at = 0; at < bytes.length; ) {
+    const byte = bytes[at] ?? 0
+    if (byte === quote) {
+      if (depth === 0) break
+      if (depth === 1) found.push(at)
+      at = behindString(bytes, at)
+      continue
+    }
+    if (byte === openObject || (byte === openArray && depth > 0)) depth += 1
+    else if (byte === closeObject || byte === closeArray) {
+      if (depth < 2) break
+      depth -= 1
+    } else if (depth === 0 && !isWhite(byte)) break
+    at += 1
+  }
+  return found
+}
+
+/** How every serialisation of the WebAuthn specification begins: `{"type":"webauthn.get","challenge":"`. */
+const [first, second] = [1n, 23n] as const
+
+/**
+ * Whether the strings at both indexes, `"type":"webauthn.get"` and `"challenge":"..."`, are members of the outermost
+ * object.
+ */
+export const areMembers = (bytes: Uint8Array, typeIndex: bigint, challengeIndex: bigint): boolean => {
+  if (typeIndex === first && challengeIndex === second)
+    return bytes[0] === openObject && bytes[Number(second) - 1] === comma
+  const strings = new Set(outermostStrings(bytes).map(BigInt))
+  return strings.has(typeIndex) && strings.has(challengeIndex)
+}

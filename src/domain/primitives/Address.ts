@@ -1,0 +1,42 @@
+import type * as Brand from "effect/Brand"
+import * as Either from "effect/Either"
+import * as ParseResult from "effect/ParseResult"
+import * as Schema from "effect/Schema"
+import * as Keccak from "./Keccak.js"
+
+/** A 20-byte account address, always in its EIP-55 form. */
+export type Address = string & Brand.Brand<"Address">
+
+const shape = /^0x[0-9a-fA-F]{40}$/
+
+/** For text already known to be an address (a library's output); any case. */
+export const unsafe = (text: string): Address => Keccak.checksum(text.slice(2).toLowerCase()) as Address
+
+/**
+ * Text to an address. All-lower and all-upper digits are taken as they are, mixed case must carry the
+ * EIP-55 checksum. `Left` says why not.
+ */
+export const from = (text: string): Either.Either<Address, string> => {
+  if (!shape.test(text)) return Either.left("expected an address: 0x and 40 hex digits")
+  const digits = text.slice(2)
+  const checksummed = unsafe(text)
+  if (digits === digits.toLowerCase() || digits === digits.toUpperCase() || text === checksummed)
+    return Either.right(checksummed)
+  return Either.left("the address is of mixed case and its EIP-55 checksum does not match")
+}
+
+export const zero = "0x0000000000000000000000000000000000000000" as Address
+
+/** The address in the low 20 bytes of a 32-byte ABI word. */
+export const fromWord = (word: string): Address => unsafe(`0x${word.slice(-40)}`)
+
+/** Wire codec: hex text (EIP-55 checked when of mixed case) in, EIP-55 out. */
+export const schema: Schema.Schema<Address, string> = Schema.transformOrFail(
+  Schema.String,
+  Schema.String.pipe(Schema.pattern(shape), Schema.brand("Address")),
+  {
+    strict: true,
+    decode: (text, _, ast) => Either.mapLeft(from(text), (why) => new ParseResult.Type(ast, text, why)),
+    encode: (address) => ParseResult.succeed(address)
+  }
+).annotations({ identifier: "Address", jsonSchema: { type: "string", pattern: "^0x[0-9a-fA-F]{40}$" } })

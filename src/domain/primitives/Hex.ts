@@ -1,0 +1,112 @@
+import type * as Brand from "effect/Brand"
+import * as Either from "effect/Either"
+import * as ParseResult from "effect/ParseResult"
+import * as Schema from "effect/Schema"
+
+/** Bytes as `0x` and an even number of lower-case hex digits. */
+export type Hex = string & Brand.Brand<"Hex">
+
+/** Exactly 32 bytes: hashes, topics, salts, storage words. */
+export type Bytes32 = Hex & Brand.Brand<"Bytes32">
+
+// One class, repeated: in time that grows with the text alone, and without a stack of places to go back to.
+const digits = /^0x[0-9a-fA-F]*$/
+
+/** True for `0x` and an even number of hex digits of either case. */
+export const is = (text: string): boolean => text.length % 2 === 0 && digits.test(text)
+
+/** For text already known to be bytes in hex (a library's output); lowers its case. */
+export const unsafe = (text: string): Hex => text.toLowerCase() as Hex
+
+/** For text already known to be 32 bytes in hex. */
+export const unsafe32 = (text: string): Bytes32 => text.toLowerCase() as Bytes32
+
+/** Text to bytes; `Left` says why not. */
+export const from = (text: string): Either.Either<Hex, string> =>
+  is(text) ? Either.right(unsafe(text)) : Either.left("expected 0x and an even number of hex digits")
+
+/** Text to exactly 32 bytes; `Left` says why not. */
+export const from32 = (text: string): Either.Either<Bytes32, string> =>
+  is(text) && text.length === 66
+    ? Either.right(unsafe32(text))
+    : Either.left("expected 32 bytes: 0x and 64 hex digits")
+
+/** Number of bytes. */
+export const size = (hex: Hex): number => (hex.length - 2) / 2
+
+/** Bytes of all parts, in order. */
+export const concat = (...parts: ReadonlyArray<Hex>): Hex =>
+  `0x${parts.map((part) => part.slice(2)).join("")}` as Hex
+
+const digitsOf = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"))
+
+/** Bytes in hex. */
+export const fromBytes = (bytes: Uint8Array): Hex => {
+  if (bytes.length > 256) return manyFromBytes(bytes)
+  let text = "0x"
+  for (let at = 0; at < bytes.length; at++) text += digitsOf[bytes[at] as number]
+  return text as Hex
+}
+
+const ascii = new TextDecoder("latin1")
+
+/** By way of a buffer: a text that is put together of a million parts takes long to be read. */
+const manyFromBytes = (bytes: Uint8Array): Hex => {
+  const units = new Uint8Array(2 + 2 * bytes.length)
+  units.set([0x30, 0x78])
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at] as number
+    units[2 + 2 * at] = digitUnits[byte >> 4] as number
+    units[3 + 2 * at] = digitUnits[byte & 15] as number
+  }
+  return ascii.decode(units) as Hex
+}
+
+const digitUnits = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0))
+
+/** What a UTF-16 unit is worth as a hex digit. */
+const worth = new Uint8Array(128)
+for (let digit = 0; digit < 16; digit++) {
+  worth[digit.toString(16).charCodeAt(0)] = digit
+  worth[digit.toString(16).toUpperCase().charCodeAt(0)] = digit
+}
+
+/** The bytes. */
+export const toBytes = (hex: Hex): Uint8Array => {
+  const bytes = new Uint8Array(size(hex))
+  for (let at = 0, from = 2; at < bytes.length; at++, from += 2)
+    bytes[at] = ((worth[hex.charCodeAt(from)] as number) << 4) | (worth[hex.charCodeAt(from + 1)] as number)
+  return bytes
+}
+
+/** No bytes. */
+export const empty = "0x" as Hex
+
+const lowerCase = /^0x[0-9a-f]*$/
+const HexFromSelf = Schema.String.pipe(
+  Schema.filter((text) => text.length % 2 === 0 && lowerCase.test(text)),
+  Schema.brand("Hex")
+)
+const Bytes32FromSelf = Schema.String.pipe(
+  Schema.pattern(/^0x[0-9a-f]{64}$/),
+  Schema.brand("Hex"),
+  Schema.brand("Bytes32")
+)
+
+/** Wire codec: hex text of either case in, lower case out. */
+export const schema: Schema.Schema<Hex, string> = Schema.transformOrFail(Schema.String, HexFromSelf, {
+  strict: true,
+  decode: (text, _, ast) => Either.mapLeft(from(text), (why) => new ParseResult.Type(ast, text, why)),
+  encode: (hex) => ParseResult.succeed(hex)
+}).annotations({ identifier: "Hex", jsonSchema: { type: "string", pattern: "^0x([0-9a-fA-F]{2})*$" } })
+
+/** Wire codec of exactly 32 bytes. */
+export const schema32: Schema.Schema<Bytes32, string> = Schema.transformOrFail(
+  Schema.String,
+  Bytes32FromSelf,
+  {
+    strict: true,
+    decode: (text, _, ast) => Either.mapLeft(from32(text), (why) => new ParseResult.Type(ast, text, why)),
+    encode: (hex) => ParseResult.succeed(hex)
+  }
+).annotations({ identifier: "Bytes32", jsonSchema: { type: "string", pattern: "^0x[0-9a-fA-F]{64}$" } })

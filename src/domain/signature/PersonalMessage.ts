@@ -1,0 +1,28 @@
+import * as Either from "effect/Either"
+import * as Hex from "../primitives/Hex.js"
+import * as Keccak from "../primitives/Keccak.js"
+import * as Steps from "../primitives/Steps.js"
+
+/** EIP-191 version 0x45, what wallets call `personal_sign`. */
+
+const utf8 = new TextEncoder()
+const hexOf = (text: string): Hex.Hex => Hex.fromBytes(utf8.encode(text))
+
+const loneSurrogate = /\p{Surrogate}/u
+
+/** The bytes that a message means: those of 0x and an even number of hex digits, else its UTF-8 ones. */
+export const bytes = (message: string): Either.Either<Hex.Hex, string> => {
+  if (Hex.is(message)) return Either.right(Hex.unsafe(message))
+  return loneSurrogate.test(message) ? Either.left("expected well-formed text") : Either.right(hexOf(message))
+}
+
+/** keccak256("\x19Ethereum Signed Message:\n" ++ number of bytes in decimal ++ bytes). */
+export const digest = (message: Hex.Hex): Hex.Bytes32 => Steps.finish(digestSteps(message))
+
+/** `digest` that stops now and then: a message may be as long as a body. */
+export function* digestSteps(message: Hex.Hex): Steps.Steps<Hex.Bytes32> {
+  yield
+  return yield* Keccak.hashSteps(
+    Hex.concat(hexOf(`\x19Ethereum Signed Message:\n${Hex.size(message)}`), message)
+  )
+}

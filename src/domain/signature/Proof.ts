@@ -1,0 +1,204 @@
+import * as Either from "effect/Either"
+import type * as P256 from "../crypto/P256.js"
+import { largestS, order, recoverAddress } from "../crypto/Secp256k1.js"
+import type * as Address from "../primitives/Address.js"
+import * as Base64 from "../primitives/Base64.js"
+import * as Hex from "../primitives/Hex.js"
+import * as Keccak from "../primitives/Keccak.js"
+import * as Words from "../primitives/Words.js"
+import type { WalletConfig } from "../wallet/WalletConfig.js"
+import * as Conditions from "./Conditions.js"
+import * as PasskeyProof from "./PasskeyProof.js"
+
+/**
+ * Who has signed an op. The ECDSA form of a proof is r (32 bytes) || s (32) || v (1), once or up to 16 times in any
+ * order, each over the signing hash itself or over its EIP-191 form; with passkeys it is the ABI form of `PasskeyProof`.
+ * The forms cannot be confused: 65 * k is no multiple of 32 for any k up to 16. All parts are over the same signing hash.
+ */
+
+export type PasskeyPart = PasskeyProof.PasskeyPart
+export type Parts = PasskeyProof.Parts
+
+/** Bytes of one signature. */
+const part = 65
+
+/** Most signatures of one proof. */
+export const maxParts = 16
+
+interface Part {
+  readonly r: string
+  readonly s: string
+  readonly v: number
+}
+
+const partsOf = (proof: Hex.Hex): ReadonlyArray<Part> => {
+  const parts: Array<Part> = []
+  for (let at = 2; at + 2 * part <= proof.length; at += 2 * part)
+    parts.push({
+      r: proof.slice(at, at + 64),
+      s: proof.slice(at + 64, at + 128),
+      v: Number.parseInt(proof.slice(at + 128, at + 130), 16)
+    })
+  return parts
+}
+
+const problemOf = ({ r, s, v }: Part): string | undefined => {
+  const [rValue, sValue] = [BigInt(`0x${r}`), BigInt(`0x${s}`)]
+  if (rValue === 0n || rValue >= order) return "r is not between 1 and the order of secp256k1"
+  if (sValue === 0n || sValue >= order) return "s is not between 1 and the order of secp256k1"
+  if (sValue > largestS) return "s is in the upper half: only the low form of a signature is accepted"
+  return v === 0 || v === 1 || v === 27 || v === 28 ? undefined : `v is ${v}, expected 27 or 28 (or 0 or 1)`
+}
+
+const isEcdsa = (proof: Hex.Hex): boolean => {
+  const size = Hex.size(proof)
+  return size > 0 && size % part === 0 && size <= part * maxParts
+}
+
+/** Every v 27 or 28 (0 and 1 are raised). */
+const normaliseEcdsa = (ecdsa: Hex.Hex): Either.Either<Hex.Hex, string> => {
+  let text = "0x"
+  for (const [index, each] of partsOf(ecdsa).entries()) {
+    const problem = problemOf(each)
+    if (problem !== undefined) return Either.left(`signature ${index}: ${problem}`)
+    text += each.r + each.s + (each.v < 27 ? each.v + 27 : each.v).toString(16)
+  }
+  return Either.right(Hex.unsafe(text))
+}
+
+/** How many signatures these bytes are. */
+export const signatures = (ecdsa: Hex.Hex): number => Math.floor(Hex.size(ecdsa) / part)
+
+/** The proof of these parts: the ECDSA form when there are no passkeys. */
+export const encode = (parts: Parts): Hex.Hex =>
+  parts.passkeys.length === 0 && parts.ecdsa !== Hex.empty ? parts.ecdsa : PasskeyProof.encode(parts)
+
+/** The parts of a proof of either form. Only the canonical encoding is one; what the parts say is not looked at. */
+export const decode = (proof: Hex.Hex): Either.Either<Parts, string> => {
+  if (isEcdsa(proof)) return Either.right({ ecdsa: proof, passkeys: [] })
+  const size = Hex.size(proof)
+  if (size % word !== 0 || size === 0)
+    return Either.left(
+      `expected 1 to ${maxParts} signatures of ${part} bytes (r, s, v), or the ABI form with passkeys, but the proof has ${size} bytes`
+    )
+  return Either.filterOrLeft(
+    PasskeyProof.decode(proof),
+    ({ ecdsa }) => ecdsa === Hex.empty || isEcdsa(ecdsa),
+    ({ ecdsa }) =>
+      `expected at most ${maxParts} signatures of ${part} bytes (r, s, v), but ecdsa has ${Hex.size(ecdsa)} bytes`
+  )
+}
+
+const word = 32
+
+/**
+ * The proof as the wallets accept it: every v 27 or 28 (0 and 1 are raised), the ECDSA form where there are no
+ * passkeys. `Left` says what is wrong: neither form, r or s out of range, s in the upper half, another v.
+ */
+export const normalise = (proof: Hex.Hex): Either.Either<Hex.Hex, string> =>
+  Either.flatMap(decode(proof), ({ ecdsa, passkeys }) =>
+    Either.map(normaliseEcdsa(ecdsa), (normal) => encode({ ecdsa: normal, passkeys }))
+  )
+
+/** What a wallet's `personal_sign` signs for these 32 bytes: keccak256 of the EIP-191 prefix for 32 bytes and them. */
+export const eip191 = (hash: Hex.Bytes32): Hex.Bytes32 => Keccak.hash(Hex.concat(prefix, hash))
+
+const prefix = Hex.unsafe(
+  `0x19${Array.from("Ethereum Signed Message:\n32", (c) => c.charCodeAt(0).toString(16).padStart(2, "0")).join("")}`
+)
+
+/**
+ * Who has signed this hash with the signature at this position of an ECDSA proof; null when it is nobody's, as with s in
+ * the upper half. About 1.5 ms.
+ */
+export const signer = (hash: Hex.Bytes32, ecdsa: Hex.Hex, index: number): Address.Address | null => {
+  const [only] = partsOf(Hex.unsafe(`0x${ecdsa.slice(2 + 2 * part * index, 2 + 2 * part * (index + 1))}`))
+  if (only === undefined) return null
+  const { r, s, v } = only
+  const even = v === 27 || v === 0
+  if (!even && v !== 28 && v !== 1) return null
+  return recoverAddress(hash, { r: BigInt(`0x${r}`), s: BigInt(`0x${s}`), v: even ? 27 : 28 })
+}
+
+/** The x of secp256k1's generator: a valid r in which no byte is zero, so calldata costs what it does for real. */
+const dummyR = "79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798"
+
+/**
+ * A proof of `count` (1 to 16) signatures for gas estimation: of the real length, accepted by the curve, low s, no
+ * zero byte, each different, and by nobody.
+ */
+export const dummyEcdsa = (count: number): Hex.Hex => ecdsaDummies(clamp(count, 1))
+
+const clamp = (count: number, least: number): number =>
+  Math.min(Math.max(Math.trunc(count) || least, least), maxParts)
+
+const ecdsaDummies = (count: number): Hex.Hex =>
+  Hex.unsafe(
+    `0x${Array.from({ length: count }, (_, index) => `${dummyR}${(largestS - BigInt(index)).toString(16)}1b`).join("")}`
+  )
+
+/** The challenge of dummies, until `challenged` puts the right one there. */
+const placeholder = Base64.encodeUrl(Keccak.hashText("castellan dummy challenge"))
+
+/**
+ * Bytes of a dummy's clientDataJSON. Browsers write 134 and the origin, at most 395, and some add a member of 110;
+ * only a page in a frame of another origin has more.
+ */
+const dummyClientData = 512
+
+/** In an order that no specification has: wallets read all of it, which costs more than the usual order. */
+const dummyJson = (() => {
+  const end = `","challenge":"${placeholder}","type":"webauthn.get"}`
+  return `{"origin":"`.padEnd(dummyClientData - end.length, "o").concat(end)
+})()
+
+/** A valid r and a low s in which no byte is zero: the coordinates of P-256's generator. */
+const dummyP256: P256.Signature = {
+  r: Hex.unsafe32("0x6b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296"),
+  s: Hex.unsafe32("0x4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5")
+}
+
+const dummyPasskey = (index: number): PasskeyPart => ({
+  index,
+  auth: {
+    ...dummyP256,
+    challengeIndex: BigInt(dummyJson.indexOf('"challenge"')),
+    typeIndex: BigInt(dummyJson.indexOf('"type"')),
+    authenticatorData: Hex.unsafe(`0x${"11".repeat(32)}0511111111`),
+    clientDataJSON: dummyJson
+  }
+})
+
+/**
+ * A proof for gas estimation by so many owners and so many of the configuration's passkeys: of the real form and of at
+ * least the usual length. Wallets give it up before the curve unless `challenged` puts the challenge in.
+ */
+export const dummy = (
+  config: WalletConfig,
+  by: { readonly owners: number; readonly passkeys: number }
+): Hex.Hex => {
+  const passkeys = Math.min(clamp(by.passkeys, 0), config.passkeys.length)
+  return encode({
+    ecdsa: ecdsaDummies(clamp(by.owners, passkeys === 0 ? 1 : 0)),
+    passkeys: Array.from({ length: passkeys }, (_, index) => dummyPasskey(index))
+  })
+}
+
+/** ASCII text in hex digits. */
+const asciiDigits = (text: string): string =>
+  Array.from(text, (character) => character.charCodeAt(0).toString(16)).join("")
+
+/**
+ * The op's `signature` with the right challenge in its dummies, so that wallets go all the way to the curve; one
+ * without dummies as it is, and whatever stands behind it stays.
+ */
+export const challenged = (signature: Hex.Hex, userOpHash: Hex.Bytes32): Hex.Hex => {
+  const cursor = Words.read(signature)
+  const conditions = {
+    validUntil: Number(Words.readUint(cursor, 0)),
+    validAfter: Number(Words.readUint(cursor, 32)),
+    bundler: Words.readAddress(cursor, 64)
+  }
+  const challenge = Base64.encodeUrl(Conditions.signingHash(userOpHash, conditions))
+  return Hex.unsafe(signature.replaceAll(asciiDigits(placeholder), asciiDigits(challenge)))
+}

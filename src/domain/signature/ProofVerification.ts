@@ -1,0 +1,90 @@
+import * as Either from "effect/Either"
+import type { Address } from "../primitives/Address.js"
+import type * as Hex from "../primitives/Hex.js"
+import type { WalletConfig } from "../wallet/WalletConfig.js"
+import * as Proof from "./Proof.js"
+import * as WebAuthn from "./WebAuthn.js"
+
+/** Why a wallet would refuse a proof: one of its parts is worth nothing, or there are too few. */
+export interface Refusal {
+  readonly kind: "threshold" | "invalid"
+  readonly message: string
+}
+
+const invalid = (message: string): Refusal => ({ kind: "invalid", message })
+
+/** Too few of the validators. */
+export const threshold = (have: number, { threshold: needed }: WalletConfig): string =>
+  `threshold not met: have ${have} of ${needed}`
+
+/** Every signature by an owner, and no owner twice. */
+const verifyEcdsa = (
+  { owners }: WalletConfig,
+  signingHash: Hex.Bytes32,
+  ecdsa: Hex.Hex
+): Either.Either<void, Refusal> => {
+  const first = new Map<Address, number>()
+  const eip191 = Proof.eip191(signingHash)
+  for (let index = 0; index < Proof.signatures(ecdsa); index++) {
+    const raw = Proof.signer(signingHash, ecdsa, index)
+    const byHash = owners.find((each) => each === raw)
+    const personal = byHash === undefined ? Proof.signer(eip191, ecdsa, index) : null
+    const owner = byHash ?? owners.find((each) => each === personal)
+    if (owner === undefined)
+      return Either.left(
+        invalid(
+          `signature ${index} is by no owner of the wallet over ${signingHash}: ${raw ?? "nobody"} would have signed it, or ${personal ?? "nobody"} its EIP-191 form`
+        )
+      )
+    const before = first.get(owner)
+    if (before !== undefined)
+      return Either.left(invalid(`signature ${index} is by ${owner}, as signature ${before} is already`))
+    first.set(owner, index)
+  }
+  return Either.void
+}
+
+/** Every assertion by the passkey that it names, and no passkey twice. */
+const verifyPasskeys = (
+  { passkeys }: WalletConfig,
+  signingHash: Hex.Bytes32,
+  parts: ReadonlyArray<Proof.PasskeyPart>
+): Either.Either<void, Refusal> =>
+  Either.gen(function* () {
+    const first = new Map<number, number>()
+    for (const [at, { auth, index }] of parts.entries()) {
+      const wrong = (message: string) => Either.left(invalid(`passkey ${at}: ${message}`))
+      const key = passkeys[index]
+      if (key === undefined)
+        return yield* wrong(`its index is ${index}, but the wallet has ${passkeys.length} passkeys`)
+      const before = first.get(index)
+      if (before !== undefined)
+        return yield* wrong(`its index is ${index}, as that of passkey ${before} is already`)
+      first.set(index, at)
+      yield* Either.mapLeft(WebAuthn.check(auth, signingHash), (why) => invalid(`passkey ${at}: ${why}`))
+      if (WebAuthn.signedBy(auth, [key]) === null)
+        return yield* wrong(`the signature is not by the wallet's passkey ${index}`)
+    }
+  })
+
+/**
+ * Whether a wallet of this configuration takes the proof over this signing hash, as `CustodyValidator.verify` decides
+ * it: every part is good and by a validator that no other part is by, and there are enough of them. v may be 0 or 1,
+ * which `Proof.normalise` raises for the chain.
+ */
+export const verify = (
+  config: WalletConfig,
+  signingHash: Hex.Bytes32,
+  proof: Hex.Hex
+): Either.Either<void, Refusal> =>
+  Either.gen(function* () {
+    const { ecdsa, passkeys } = yield* Either.mapLeft(
+      Either.flatMap(Proof.normalise(proof), Proof.decode),
+      invalid
+    )
+    yield* verifyEcdsa(config, signingHash, ecdsa)
+    yield* verifyPasskeys(config, signingHash, passkeys)
+    const have = Proof.signatures(ecdsa) + passkeys.length
+    if (have < Math.max(config.threshold, 1))
+      yield* Either.left<Refusal>({ kind: "threshold", message: threshold(have, config) })
+  })

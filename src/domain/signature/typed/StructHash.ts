@@ -1,0 +1,136 @@
+import * as Either from "effect/Either"
+import * as Eip712 from "../../evm/Eip712.js"
+import * as Address from "../../primitives/Address.js"
+import * as Hex from "../../primitives/Hex.js"
+import * as Keccak from "../../primitives/Keccak.js"
+import type { Steps } from "../../primitives/Steps.js"
+import * as Words from "../../primitives/Words.js"
+import type { Type, TypeTable } from "./TypeTable.js"
+
+/**
+ * `hashStruct` of EIP-712 over JSON values. Every value must be one of its member's type, so that what is signed is
+ * what was written: nothing is missing, nothing is left over, nothing is rounded or taken for something else.
+ */
+
+type Word = Either.Either<string, string>
+
+/** Elements between two stops. */
+const stride = 64
+
+const loneSurrogate = /\p{Surrogate}/u
+const integerText = /^(?:-?(?:0|[1-9][0-9]{0,77})|0x[0-9a-fA-F]{1,64})$/
+
+/** An integer as JSON has it: a number, exact up to 2^53, or a decimal or 0x-hex string. */
+export const integerOf = (value: unknown): bigint | null => {
+  if (typeof value === "number")
+    return Number.isSafeInteger(value) && !Object.is(value, -0) ? BigInt(value) : null
+  return typeof value === "string" && integerText.test(value) ? BigInt(value) : null
+}
+
+const misfit = (path: string, why: string): Word => Either.left(`${path}: ${why}`)
+
+function* hashed(bytes: Hex.Hex): Steps<Word> {
+  return Either.right(Words.bytes32(yield* Keccak.hashSteps(bytes)))
+}
+
+const bytesOf = (value: unknown): Hex.Hex | null =>
+  typeof value === "string" && Hex.is(value) ? Hex.unsafe(value) : null
+
+/** The words of all, one after the other; the first that is wrong. */
+function* all<A>(items: ReadonlyArray<A>, word: (item: A, index: number) => Word | Steps<Word>): Steps<Word> {
+  const words: Array<string> = []
+  for (const [index, item] of items.entries()) {
+    const begun = word(item, index)
+    const one = Either.isEither(begun) ? begun : yield* begun
+    if (Either.isLeft(one)) return one
+    words.push(one.right)
+    if (index % stride === stride - 1) yield
+  }
+  return Either.right(words.join(""))
+}
+
+/** The 32 bytes that stand for a value inside a struct. */
+const encode = (table: TypeTable, type: Type, value: unknown, path: string): Word | Steps<Word> => {
+  switch (type.kind) {
+    case "bool":
+      return typeof value === "boolean"
+        ? Either.right(Words.bool(value))
+        : misfit(path, "expected true or false")
+    case "address":
+      return typeof value === "string"
+        ? Either.mapBoth(Address.from(value), {
+            onLeft: (why) => `${path}: ${why}`,
+            onRight: Words.address
+          })
+        : misfit(path, "expected an address")
+    case "string":
+      return typeof value === "string" && !loneSurrogate.test(value)
+        ? Either.right(Words.bytes32(Keccak.hashText(value)))
+        : misfit(path, "expected well-formed text")
+    case "bytes": {
+      const bytes = bytesOf(value)
+      return bytes === null ? misfit(path, "expected 0x and an even number of hex digits") : hashed(bytes)
+    }
+    case "fixedBytes": {
+      const bytes = bytesOf(value)
+      return bytes !== null && Hex.size(bytes) === type.size
+        ? Either.right(bytes.slice(2).padEnd(64, "0"))
+        : misfit(path, `expected ${type.size} bytes: 0x and ${2 * type.size} hex digits`)
+    }
+    case "integer": {
+      const integer = integerOf(value)
+      const bits = BigInt(type.bits)
+      const [least, most] = type.signed
+        ? [-(1n << (bits - 1n)), (1n << (bits - 1n)) - 1n]
+        : [0n, (1n << bits) - 1n]
+      return integer !== null && integer >= least && integer <= most
+        ? Either.right(Words.uint(integer))
+        : misfit(path, `expected an integer of ${type.bits} bits, as text when it is above 2^53`)
+    }
+    case "array":
+      return array(table, type, value, path)
+    case "struct":
+      return struct(table, type.name, value, path)
+  }
+}
+
+function* array(
+  table: TypeTable,
+  type: Extract<Type, { readonly kind: "array" }>,
+  value: unknown,
+  path: string
+): Steps<Word> {
+  if (!Array.isArray(value)) return misfit(path, "expected an array")
+  if (type.length !== null && value.length !== type.length)
+    return misfit(path, `expected ${type.length} elements`)
+  const words = yield* all(value, (each, index) => encode(table, type.of, each, `${path}[${index}]`))
+  return Either.isLeft(words) ? words : yield* hashed(Hex.unsafe(`0x${words.right}`))
+}
+
+function* struct(table: TypeTable, name: string, value: unknown, path: string): Steps<Word> {
+  return Either.map(yield* hashStruct(table, name, value, path), Words.bytes32)
+}
+
+/** The hash of a value of one of the table's structs; `path` names it in what is wrong. Stops now and then. */
+export function* hashStruct(
+  table: TypeTable,
+  name: string,
+  value: unknown,
+  path: string
+): Steps<Either.Either<Hex.Bytes32, string>> {
+  const struct = table.get(name)
+  if (struct === undefined) return Either.left(`${path}: there is no type ${name}`)
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    return Either.left(`${path}: expected an object`)
+  const given = new Map<string, unknown>(Object.entries(value))
+  const words = yield* all(struct.members, (member) => {
+    const at = `${path}.${member.name}`
+    return given.has(member.name)
+      ? encode(table, member.type, given.get(member.name), at)
+      : misfit(at, "is missing")
+  })
+  if (Either.isLeft(words)) return Either.left(words.left)
+  if (given.size !== struct.members.length)
+    return Either.left(`${path}: has members that type ${name} has not`)
+  return Either.right(Eip712.hashStruct(struct.typeHash, [words.right]))
+}

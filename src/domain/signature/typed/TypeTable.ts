@@ -1,0 +1,156 @@
+import * as Either from "effect/Either"
+import type * as Hex from "../../primitives/Hex.js"
+import * as Keccak from "../../primitives/Keccak.js"
+
+/**
+ * The struct types of EIP-712 typed data, from its JSON. What can not be hashed in exactly one way, or only with
+ * endless work, is refused: types that contain themselves, names that are no identifiers, aliases, unknown types.
+ */
+
+/** A type as a member has it. */
+export type Type =
+  | { readonly kind: "bool" | "address" | "string" | "bytes" }
+  | { readonly kind: "fixedBytes"; readonly size: number }
+  | { readonly kind: "integer"; readonly signed: boolean; readonly bits: number }
+  | { readonly kind: "struct"; readonly name: string }
+  /** `length` null: of any length. */
+  | { readonly kind: "array"; readonly of: Type; readonly length: number | null }
+
+export interface Member {
+  readonly name: string
+  readonly type: Type
+}
+
+export interface Struct {
+  readonly members: ReadonlyArray<Member>
+  /** keccak256 of `encodeType`: the struct, then those it refers to in the order of their names. */
+  readonly typeHash: Hex.Bytes32
+}
+
+export type TypeTable = ReadonlyMap<string, Struct>
+
+export const maxTypes = 64
+export const maxMembers = 256
+export const maxNameLength = 80
+/** Most structs inside each other, and most dimensions of an array. */
+export const maxDepth = 16
+
+const identifier = /^[A-Za-z_$][A-Za-z0-9_$]*$/
+const shape = /^([A-Za-z_$][A-Za-z0-9_$]*)((?:\[(?:[1-9][0-9]{0,5})?\])*)$/
+const isName = (text: string): boolean => text.length <= maxNameLength && identifier.test(text)
+
+/** Types that are no structs; `undefined` for every other name. */
+const atomic = (name: string): Type | undefined => {
+  if (name === "bool" || name === "address" || name === "string" || name === "bytes") return { kind: name }
+  const [, word, digits = ""] = /^(u?int|bytes)([1-9][0-9]{0,2})$/.exec(name) ?? []
+  const size = Number(digits)
+  if (word === "bytes") return size <= 32 ? { kind: "fixedBytes", size } : undefined
+  return word !== undefined && size % 8 === 0 && size <= 256
+    ? { kind: "integer", signed: word === "int", bits: size }
+    : undefined
+}
+
+const reserved = /^(?:u?int|u?fixed|bytes)[0-9]*(?:x[0-9]+)?$/
+
+/** `Mail[2][]`: its type, where `Mail` is one of the struct types. */
+const typeOf = (text: string, structs: ReadonlySet<string>): Either.Either<Type, string> => {
+  const [, base = "", dimensions = ""] = shape.exec(text) ?? []
+  if (base === "uint" || base === "int")
+    return Either.left(`expected ${base}256: EIP-712 has no alias ${base}`)
+  let type = atomic(base) ?? (structs.has(base) ? { kind: "struct" as const, name: base } : undefined)
+  if (type === undefined) return Either.left("expected a type of Solidity, or one of types")
+  const lengths = dimensions === "" ? [] : dimensions.slice(1, -1).split("][")
+  if (lengths.length > maxDepth) return Either.left(`expected at most ${maxDepth} dimensions`)
+  for (const length of lengths)
+    type = { kind: "array", of: type, length: length === "" ? null : Number(length) }
+  return Either.right(type)
+}
+
+/** A struct as it is written, beside what its members mean. */
+interface Written extends Pick<Struct, "members"> {
+  readonly text: string
+  /** Structs of its members, without those inside of them. */
+  readonly uses: ReadonlyArray<string>
+}
+
+const structOf = (type: Type): string | null =>
+  type.kind === "array" ? structOf(type.of) : type.kind === "struct" ? type.name : null
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const written = (
+  name: string,
+  json: unknown,
+  structs: ReadonlySet<string>
+): Either.Either<Written, string> => {
+  if (!isName(name) || atomic(name) !== undefined || reserved.test(name))
+    return Either.left(`types: expected names that are identifiers of at most ${maxNameLength} characters`)
+  if (!Array.isArray(json)) return Either.left(`types.${name}: expected an array`)
+  const members: Array<Member> = []
+  const texts: Array<string> = []
+  const seen = new Set<string>()
+  for (const [index, each] of json.entries()) {
+    const at = `types.${name}[${index}]`
+    if (!isObject(each) || typeof each.name !== "string" || typeof each.type !== "string")
+      return Either.left(`${at}: expected an object of name and type`)
+    if (!isName(each.name) || seen.has(each.name))
+      return Either.left(`${at}.name: expected an identifier that no other member has`)
+    if (each.type.length > 2 * maxNameLength) return Either.left(`${at}.type: the name is too long`)
+    const type = Either.mapLeft(typeOf(each.type, structs), (why) => `${at}.type: ${why}`)
+    if (Either.isLeft(type)) return Either.left(type.left)
+    seen.add(each.name)
+    members.push({ name: each.name, type: type.right })
+    texts.push(`${each.type} ${each.name}`)
+  }
+  const uses = new Set(members.flatMap(({ type }) => structOf(type) ?? []))
+  return Either.right({ members, text: `${name}(${texts.join(",")})`, uses: [...uses] })
+}
+
+/** For every struct all structs inside of it; `Left` when one contains itself or is too deep. */
+const reachable = (all: ReadonlyMap<string, Written>): Either.Either<Map<string, Set<string>>, string> => {
+  const done = new Map<string, Set<string>>()
+  const depths = new Map<string, number>()
+  const visit = (name: string, above: ReadonlyArray<string>): string | null => {
+    if (done.has(name)) return null
+    if (above.includes(name)) return `types.${name}: the type contains itself`
+    const inside = new Set<string>()
+    let depth = 0
+    for (const used of all.get(name)?.uses ?? []) {
+      const problem = visit(used, [...above, name])
+      if (problem !== null) return problem
+      depth = Math.max(depth, 1 + (depths.get(used) ?? 0))
+      for (const each of [used, ...(done.get(used) ?? [])]) inside.add(each)
+    }
+    if (depth > maxDepth) return `types: expected at most ${maxDepth} types inside each other`
+    done.set(name, inside)
+    depths.set(name, depth)
+    return null
+  }
+  for (const name of all.keys()) {
+    const problem = visit(name, [])
+    if (problem !== null) return Either.left(problem)
+  }
+  return Either.right(done)
+}
+
+/** The member `types` of typed data. */
+export const from = (json: unknown): Either.Either<TypeTable, string> =>
+  Either.gen(function* () {
+    if (!isObject(json)) return yield* Either.left("types: expected an object")
+    const entries = Object.entries(json)
+    if (entries.length > maxTypes) return yield* Either.left(`types: expected at most ${maxTypes}`)
+    const count = entries.reduce((sum, [, members]) => sum + (Array.isArray(members) ? members.length : 0), 0)
+    if (count > maxMembers) return yield* Either.left(`types: expected at most ${maxMembers} members in all`)
+    const names = new Set(entries.map(([name]) => name))
+    const all = new Map<string, Written>()
+    for (const [name, members] of entries) all.set(name, yield* written(name, members, names))
+    const inside = yield* reachable(all)
+    const table = new Map<string, Struct>()
+    for (const [name, { members, text }] of all) {
+      const others = [...(inside.get(name) ?? [])].sort()
+      const encoded = [text, ...others.map((other) => all.get(other)?.text ?? "")].join("")
+      table.set(name, { members, typeHash: Keccak.hashText(encoded) })
+    }
+    return table
+  })

@@ -1,0 +1,128 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import type { OwnNetwork } from "../../../application/ports/TenantStore.js"
+import * as AccountNetworks from "../../config/AccountNetworks.js"
+import * as SchemaProblems from "../../config/SchemaProblems.js"
+import type * as Command from "../support/Command.js"
+import * as OperatorContext from "../support/OperatorContext.js"
+
+type Settings = Readonly<Record<string, unknown>>
+
+const chainOf = (text: string): Effect.Effect<bigint, string> =>
+  /^[1-9][0-9]{0,15}$/.test(text)
+    ? Effect.succeed(BigInt(text))
+    : Effect.fail(`expected a chain id, a decimal number, not ${text}`)
+
+const networkOf = (
+  { content }: OperatorContext.Book,
+  account: OperatorContext.Account,
+  chainId: bigint
+): OwnNetwork | undefined =>
+  content.networks.find((network) => network.accountId === account.accountId && network.chainId === chainId)
+
+const isSettings = (value: unknown): value is Settings => typeof value === "object" && value !== null
+
+const settingsOf = (network: OwnNetwork | undefined): Settings => {
+  const settings: unknown = JSON.parse(network?.settings ?? "{}")
+  return isSettings(settings) ? settings : {}
+}
+
+/** JSON where it is any, else text. Long numbers stay text, which keeps them exact. */
+const valueOf = (text: string): unknown =>
+  /^\d{16,}$/.test(text)
+    ? text
+    : Either.getOrElse(
+        Either.try((): unknown => JSON.parse(text)),
+        () => text
+      )
+
+/** Keeps the settings, once they are in order. */
+const keep = (
+  book: OperatorContext.Book,
+  account: OperatorContext.Account,
+  chainId: bigint,
+  settings: Settings
+) =>
+  Effect.gen(function* () {
+    const text = JSON.stringify({ ...settings, chainId: Number(chainId) })
+    const { network } = yield* Either.mapLeft(AccountNetworks.read(book.config, text), (problems) =>
+      ["these values can not be used:", ...SchemaProblems.lines(problems).map((line) => `  ${line}`)].join(
+        "\n"
+      )
+    )
+    const own = { accountId: account.accountId, chainId, factory: network.factory ?? null, settings: text }
+    yield* Effect.mapError(book.store.setNetwork(own), OperatorContext.told)
+    return { text, json: JSON.parse(text) as unknown }
+  })
+
+const setNetwork: Command.Command = {
+  name: "set-network",
+  operands: ["ID", "CHAIN", "FIELD=VALUE..."],
+  about:
+    "Gives an account its own values on a chain, above all its factory=0x... Fields are those of accounts[].networks[] of the file; FIELD= takes one away.",
+  run: ({ env, operands: [id = "", chain = "", ...fields] }) =>
+    Effect.gen(function* () {
+      const chainId = yield* chainOf(chain)
+      const changes = yield* Effect.forEach(fields, (field) => {
+        const [, name, value] = /^([A-Za-z0-9]+)=(.*)$/s.exec(field) ?? []
+        return name === undefined || value === undefined || name === "chainId"
+          ? Effect.fail(`expected FIELD=VALUE, not ${field.split("=")[0]}`)
+          : Effect.succeed([name, value] as const)
+      })
+      const book = yield* OperatorContext.open(env)
+      const account = yield* OperatorContext.ownOf(book, id)
+      const settings = new Map(Object.entries(settingsOf(networkOf(book, account, chainId))))
+      for (const [name, value] of changes)
+        if (value === "") settings.delete(name)
+        else settings.set(name, valueOf(value))
+      return yield* keep(book, account, chainId, Object.fromEntries(settings))
+    })
+}
+
+const removeNetwork: Command.Command = {
+  name: "remove-network",
+  operands: ["ID", "CHAIN"],
+  about:
+    "Takes an account's own values on a chain away. It goes on with those of the chain, without a factory.",
+  run: ({ env, operands: [id = "", chain = ""] }) =>
+    Effect.gen(function* () {
+      const chainId = yield* chainOf(chain)
+      const book = yield* OperatorContext.open(env)
+      const account = yield* OperatorContext.ownOf(book, id)
+      if (networkOf(book, account, chainId) === undefined)
+        return yield* Effect.fail(`account ${id} has nothing of its own on chain ${chainId}`)
+      yield* Effect.mapError(book.store.removeNetwork(account.accountId, chainId), OperatorContext.told)
+      return {
+        text: `account ${id} has nothing of its own on chain ${chainId} any more`,
+        json: { id, chainId: Number(chainId), removed: true }
+      }
+    })
+}
+
+const paymasterOf = (sponsor: unknown): string | null =>
+  isSettings(sponsor) && typeof sponsor.paymaster === "string" ? sponsor.paymaster : null
+
+const setBudget: Command.Command = {
+  name: "set-budget",
+  operands: ["ID", "CHAIN", "WEI"],
+  about:
+    "Says what an account's wallets may cost the operator's sponsor on a chain in one UTC day; 0 for nothing.",
+  run: ({ env, operands: [id = "", chain = "", wei = ""] }) =>
+    Effect.gen(function* () {
+      const chainId = yield* chainOf(chain)
+      if (!/^\d{1,30}$/.test(wei)) return yield* Effect.fail("expected wei, a decimal number")
+      const book = yield* OperatorContext.open(env)
+      const account = yield* OperatorContext.ownOf(book, id)
+      const settings = settingsOf(networkOf(book, account, chainId))
+      const base = book.config.networks.find((network) => network.chainId === chainId)
+      const paymaster = paymasterOf(settings.sponsor) ?? base?.sponsor?.paymaster ?? null
+      if (paymaster === null)
+        return yield* Effect.fail(
+          `chain ${chainId} has no sponsor: name its paymaster in "networks[].sponsor" of the configuration`
+        )
+      return yield* keep(book, account, chainId, { ...settings, sponsor: { paymaster, dailyBudget: wei } })
+    })
+}
+
+/** What accounts have of their own on chains. */
+export const commands: ReadonlyArray<Command.Command> = [setNetwork, removeNetwork, setBudget]

@@ -1,0 +1,203 @@
+import * as Brand from "effect/Brand"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { limits } from "../../../application/ports/RateLimit.js"
+import type { AccountId, Tier } from "../../../application/ports/Tenants.js"
+import type * as Command from "../support/Command.js"
+import * as OperatorContext from "../support/OperatorContext.js"
+import * as Table from "../support/Table.js"
+import * as Keys from "./keys.js"
+
+const accountId = Brand.nominal<AccountId>()
+
+const idShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
+
+const isTier = (text: string): text is Tier => Object.hasOwn(limits, text)
+
+const tierOf = (text: string): Effect.Effect<Tier, string> =>
+  isTier(text)
+    ? Effect.succeed(text)
+    : Effect.fail(`--tier: expected one of ${Object.keys(limits).join(", ")}`)
+
+const nameOf = (text: string): Effect.Effect<string, string> =>
+  text === text.trim() && text.length > 0 && text.length <= 128
+    ? Effect.succeed(text)
+    : Effect.fail("--name: expected 1 to 128 characters without outer white space")
+
+const tierOption = {
+  value: "TIER",
+  about: Object.entries(limits)
+    .map(([tier, { hour, minute }]) => `${tier} (${minute} requests a minute, ${hour} an hour)`)
+    .join(", ")
+}
+
+const stateOf = ({ paused }: OperatorContext.Account): string => {
+  if (paused === null) return "active"
+  return paused === "file" ? "paused by the file" : `paused ${Table.time(paused)}`
+}
+
+const shown = (account: OperatorContext.Account) => ({
+  id: account.accountId,
+  name: account.name,
+  tier: account.tier,
+  state: account.paused === null ? "active" : "paused",
+  pausedSince: typeof account.paused === "number" ? Table.time(account.paused) : null,
+  origin: account.origin,
+  createdAt: account.createdAt === null ? null : Table.time(account.createdAt)
+})
+
+const table = (accounts: ReadonlyArray<OperatorContext.Account>): string =>
+  accounts.length === 0
+    ? 'there are no accounts; "castellan accounts create" makes one'
+    : Table.aligned([
+        ["ACCOUNT", "NAME", "TIER", "STATE", "FROM"],
+        ...accounts.map((account) => [
+          account.accountId,
+          account.name,
+          account.tier,
+          stateOf(account),
+          account.origin
+        ])
+      ])
+
+const create: Command.Command = {
+  name: "create",
+  operands: ["ID"],
+  about: "Makes an account in the database. Its id is in the journal for good: no other may have it later.",
+  options: {
+    name: { value: "TEXT", about: "for people; default the id" },
+    tier: { ...tierOption, about: `${tierOption.about}; default free` }
+  },
+  run: ({ env, operands: [id = ""], options }) =>
+    Effect.gen(function* () {
+      if (!idShape.test(id))
+        return yield* Effect.fail(
+          "an id is 1 to 64 letters, digits, dots, dashes and underscores, a letter or digit first"
+        )
+      const name = yield* nameOf(options.name ?? id)
+      const tier = yield* tierOf(options.tier ?? "free")
+      const book = yield* OperatorContext.open(env)
+      if (book.accounts.some((account) => account.accountId === id))
+        return yield* Effect.fail(
+          `another account is called ${id}; "castellan accounts show ${id}" tells more`
+        )
+      const createdAt = yield* Clock.currentTimeMillis
+      const account = { accountId: accountId(id), name, tier, createdAt }
+      yield* Effect.mapError(book.store.createAccount(account), OperatorContext.told)
+      return {
+        text: `account ${id} is made; "castellan keys create ${id}" issues its first key`,
+        json: shown({ ...account, origin: "database", paused: null })
+      }
+    })
+}
+
+const list: Command.Command = {
+  name: "list",
+  operands: [],
+  about: "All accounts, of the configuration file and of the database.",
+  run: ({ env }) =>
+    Effect.map(OperatorContext.open(env), ({ accounts }) => ({
+      text: table(accounts),
+      json: accounts.map(shown)
+    }))
+}
+
+/** What the account has of its own: of the database it is shown, of the file it is there to be read. */
+const ownOf = ({ content }: OperatorContext.Book, { accountId, origin }: OperatorContext.Account) => ({
+  networks:
+    origin === "file"
+      ? []
+      : content.networks
+          .filter((network) => network.accountId === accountId)
+          .map(({ settings }): unknown => JSON.parse(settings)),
+  signers:
+    origin === "file"
+      ? []
+      : content.signers
+          .filter((signer) => signer.accountId === accountId)
+          .map(({ address, key, provider, ref }) => ({ ...ref, provider, key, address }))
+})
+
+const show: Command.Command = {
+  name: "show",
+  operands: ["ID"],
+  about: "One account: its keys, and of the database its networks and signers.",
+  run: ({ env, operands: [id = ""] }) =>
+    Effect.gen(function* () {
+      const book = yield* OperatorContext.open(env)
+      const now = yield* Clock.currentTimeMillis
+      const account = yield* OperatorContext.accountOf(book, id)
+      const keys = book.keys.filter((key) => key.accountId === account.accountId)
+      const { networks, signers } = ownOf(book, account)
+      const section = (title: string, entries: ReadonlyArray<unknown>) =>
+        entries.length === 0 ? [] : ["", title, ...entries.map((entry) => JSON.stringify(entry))]
+      return {
+        text: [
+          table([account]),
+          "",
+          Keys.table(keys, now),
+          ...section("NETWORKS", networks),
+          ...section("SIGNERS", signers)
+        ].join("\n"),
+        json: { ...shown(account), keys: keys.map((key) => Keys.shown(key, now)), networks, signers }
+      }
+    })
+}
+
+const set: Command.Command = {
+  name: "set",
+  operands: ["ID"],
+  about:
+    "Changes name or tier of an account of the database. What it has used up of its limits stays counted.",
+  options: { name: { value: "TEXT", about: "for people" }, tier: tierOption },
+  run: ({ env, operands: [id = ""], options }) =>
+    Effect.gen(function* () {
+      if (options.name === undefined && options.tier === undefined)
+        return yield* Effect.fail("nothing to set: expected --name or --tier")
+      const change = {
+        ...(options.name !== undefined && { name: yield* nameOf(options.name) }),
+        ...(options.tier !== undefined && { tier: yield* tierOf(options.tier) })
+      }
+      const book = yield* OperatorContext.open(env)
+      const account = yield* OperatorContext.ownOf(book, id)
+      yield* Effect.mapError(book.store.changeAccount(account.accountId, change), OperatorContext.told)
+      const changed = { ...account, ...change }
+      return { text: table([changed]), json: shown(changed) }
+    })
+}
+
+const pause: Command.Command = {
+  name: "pause",
+  operands: ["ID"],
+  about:
+    "Answers all requests of an account with 401 account_paused, until it is resumed. What it sent settles.",
+  run: ({ env, operands: [id = ""] }) =>
+    Effect.gen(function* () {
+      const book = yield* OperatorContext.open(env)
+      const account = yield* OperatorContext.accountOf(book, id)
+      const since = yield* Clock.currentTimeMillis
+      yield* Effect.mapError(book.store.pause({ kind: "account", subject: id, since }), OperatorContext.told)
+      const paused = { ...account, paused: account.paused ?? since }
+      return { text: `account ${id} is paused`, json: shown(paused) }
+    })
+}
+
+const resume: Command.Command = {
+  name: "resume",
+  operands: ["ID"],
+  about: "Undoes pause.",
+  run: ({ env, operands: [id = ""] }) =>
+    Effect.gen(function* () {
+      const book = yield* OperatorContext.open(env)
+      const account = yield* OperatorContext.accountOf(book, id)
+      yield* Effect.mapError(book.store.resume("account", id), OperatorContext.told)
+      if (account.paused === "file")
+        return yield* Effect.fail(
+          `the configuration file pauses account ${id}: change it there and start the service again`
+        )
+      return { text: `account ${id} is active`, json: shown({ ...account, paused: null }) }
+    })
+}
+
+/** Accounts themselves. */
+export const commands: ReadonlyArray<Command.Command> = [create, list, show, set, pause, resume]

@@ -1,0 +1,116 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as KeyRing from "../../../application/keys/KeyRing.js"
+import type { SignerRef } from "../../../application/ports/Signers.js"
+import type { OwnSigner } from "../../../application/ports/TenantStore.js"
+import * as Address from "../../../domain/primitives/Address.js"
+import * as AccountSigners from "../../config/AccountSigners.js"
+import * as Wiring from "../../Wiring.js"
+import type * as Command from "../support/Command.js"
+import * as OperatorContext from "../support/OperatorContext.js"
+
+const referenceOptions = {
+  "client-id": { value: "ID", about: "clientId of the signer in requests", required: true },
+  "version-id": { value: "ID", about: "versionId, for keys in an HSM or KMS" },
+  "asset-id": { value: "ID", about: "assetId, for MPC; one of the two" }
+}
+
+const refOf = (options: Readonly<Record<string, string>>): Effect.Effect<SignerRef, string> => {
+  const { "asset-id": assetId, "client-id": clientId = "", "version-id": versionId } = options
+  const named = [clientId, versionId ?? assetId ?? ""].every(
+    (text) => text !== "" && text === text.trim() && text.length <= 128
+  )
+  return named && (versionId === undefined) !== (assetId === undefined)
+    ? Effect.succeed({
+        clientId,
+        ...(versionId !== undefined && { versionId }),
+        ...(assetId !== undefined && { assetId })
+      })
+    : Effect.fail("expected --client-id and one of --version-id and --asset-id, 1 to 128 characters each")
+}
+
+/** The address of the key, once it is held against all others of the service. */
+const checked = (
+  { config, content }: OperatorContext.Book,
+  signer: OwnSigner
+): Effect.Effect<Address.Address, string> =>
+  Effect.gen(function* () {
+    const ring = yield* KeyRing.make(Wiring.registry(config.keys))
+    yield* ring.admit([...content.signers, signer].map(AccountSigners.recordOf))
+    const { address } = yield* ring.signers.resolve(signer.accountId, signer.ref)
+    return address
+  }).pipe(
+    Effect.scoped,
+    Effect.mapError(({ message }) => message)
+  )
+
+const add: Command.Command = {
+  name: "add-signer",
+  operands: ["ID"],
+  about:
+    "Lets an account's requests name a key of a provider of the configuration. Asks the providers first: no two accounts may reach one EOA.",
+  options: {
+    ...referenceOptions,
+    provider: { value: "NAME", about: 'of "providers" in the configuration', required: true },
+    key: {
+      value: "NAME",
+      about: "the key in the provider's own terms: label, ARN, resource name",
+      required: true
+    },
+    address: {
+      value: "ADDRESS",
+      about: "the address that it must have; so the service also starts while its provider is down"
+    }
+  },
+  run: ({ env, operands: [id = ""], options }) =>
+    Effect.gen(function* () {
+      const ref = yield* refOf(options)
+      const { key = "", provider = "" } = options
+      const address =
+        options.address === undefined
+          ? null
+          : yield* Either.mapLeft(Address.from(options.address), (why) => `--address: ${why}`)
+      const book = yield* OperatorContext.open(env)
+      const account = yield* OperatorContext.ownOf(book, id)
+      if (!book.config.keys.providers.some(({ name }) => name === provider))
+        return yield* Effect.fail(`the configuration has no provider called ${provider}`)
+      const signer = { accountId: account.accountId, ref, provider, key, address }
+      const found = yield* checked(book, signer)
+      yield* Effect.mapError(book.store.addSigner(signer), OperatorContext.told)
+      return {
+        text: `account ${id} has the signer ${JSON.stringify(ref)}: ${found}`,
+        json: { account: id, ...ref, provider, key, address: found }
+      }
+    })
+}
+
+const remove: Command.Command = {
+  name: "remove-signer",
+  operands: ["ID"],
+  about:
+    "Takes a signer of the database away from an account. What it sent before settles, at the price it has.",
+  options: referenceOptions,
+  run: ({ env, operands: [id = ""], options }) =>
+    Effect.gen(function* () {
+      const ref = yield* refOf(options)
+      const book = yield* OperatorContext.open(env)
+      const account = yield* OperatorContext.ownOf(book, id)
+      const has = book.content.signers.some(
+        (signer) =>
+          signer.accountId === account.accountId &&
+          signer.ref.clientId === ref.clientId &&
+          signer.ref.versionId === ref.versionId &&
+          signer.ref.assetId === ref.assetId
+      )
+      if (!has)
+        return yield* Effect.fail(`account ${id} has no signer ${JSON.stringify(ref)} in the database`)
+      yield* Effect.mapError(book.store.removeSigner(account.accountId, ref), OperatorContext.told)
+      return {
+        text: `account ${id} has the signer ${JSON.stringify(ref)} no more`,
+        json: { account: id, ...ref, removed: true }
+      }
+    })
+}
+
+/** The keys that accounts of the database may name. */
+export const commands: ReadonlyArray<Command.Command> = [add, remove]

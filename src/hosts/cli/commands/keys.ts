@@ -1,0 +1,272 @@
+import { readFileSync } from "node:fs"
+import { dirname, resolve } from "node:path"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Redacted from "effect/Redacted"
+import type { Scope } from "../../../application/ports/Tenants.js"
+import { allScopes } from "../../../application/tenants/FileAccounts.js"
+import * as Secrets from "../../config/Secrets.js"
+import * as Wiring from "../../Wiring.js"
+import * as Command from "../support/Command.js"
+import * as OperatorContext from "../support/OperatorContext.js"
+import * as Table from "../support/Table.js"
+
+const scopesOf = (text: string): Effect.Effect<ReadonlyArray<Scope>, string> => {
+  const named = new Set(text.split(",").map((part) => part.trim()))
+  const scopes = allScopes.filter((scope) => named.has(scope))
+  return scopes.length === named.size
+    ? Effect.succeed(scopes)
+    : Effect.fail(`--scopes: expected some of ${allScopes.join(",")}`)
+}
+
+const units = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+
+const isUnit = (text: string | undefined): text is keyof typeof units => text !== undefined && text in units
+
+const durationOf = (text: string): Effect.Effect<number, string> => {
+  const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
+  return isUnit(unit)
+    ? Effect.succeed(Number(count) * units[unit])
+    : Effect.fail("--overlap: expected a number and its unit, for example 90s, 30m, 24h or 7d; 0s for none")
+}
+
+type State = "active" | "ending" | "ended"
+
+const stateOf = ({ endsAt }: OperatorContext.KnownKey, now: number): State =>
+  endsAt === null ? "active" : endsAt > now ? "ending" : "ended"
+
+/** A key as programs read it. */
+export const shown = (key: OperatorContext.KnownKey, now: number) => ({
+  id: key.id,
+  account: key.accountId,
+  scopes: key.scopes,
+  state: stateOf(key, now),
+  origin: key.origin === "file" ? "file" : "database",
+  issuedAt: key.issuedAt === 0 ? null : Table.time(key.issuedAt),
+  endsAt: key.endsAt === null ? null : Table.time(key.endsAt),
+  lastUsedAt: key.usedAt === null ? null : Table.time(key.usedAt)
+})
+
+/** Keys as people read them. */
+export const table = (keys: ReadonlyArray<OperatorContext.KnownKey>, now: number): string =>
+  keys.length === 0
+    ? "there are no keys"
+    : Table.aligned([
+        ["KEY", "ACCOUNT", "SCOPES", "STATE", "ISSUED", "LAST USED", "FROM"],
+        ...keys.map((key) => {
+          const { endsAt, id, issuedAt, lastUsedAt, origin, scopes, state } = shown(key, now)
+          return [
+            id,
+            key.accountId,
+            scopes.join(","),
+            state === "active" ? state : `${state} ${endsAt}`,
+            issuedAt ?? "-",
+            lastUsedAt ?? "never",
+            origin
+          ]
+        })
+      ])
+
+/** Makes a key and keeps its hash; the key itself is in what is said, and nowhere else. */
+const issue = (
+  book: OperatorContext.Book,
+  accountId: OperatorContext.Account["accountId"],
+  scopes: ReadonlyArray<Scope>,
+  replaced?: { readonly key: OperatorContext.KnownKey; readonly endsAt: number }
+) =>
+  Effect.gen(function* () {
+    const issuedAt = yield* Clock.currentTimeMillis
+    const { hash, key } = yield* Wiring.issueKey(book.config.keyPepper)
+    const fresh = { hash, accountId, scopes, origin: "command", issuedAt, endsAt: null } as const
+    yield* Effect.mapError(book.store.addKey(fresh, replaced), OperatorContext.told)
+    const said = { key: Redacted.value(key), id: OperatorContext.idOf(hash), account: accountId, scopes }
+    return {
+      said,
+      lines: [
+        `API key (shown once): ${said.key}`,
+        `id:      ${said.id}`,
+        `account: ${accountId}`,
+        `scopes:  ${scopes.join(",")}`
+      ]
+    }
+  })
+
+const scopesOption = { value: "LIST", about: "some of read,write,sign, separated by commas; default all" }
+
+const create: Command.Command = {
+  name: "create",
+  operands: ["ACCOUNT"],
+  about: "Issues a key for an account of the database or of the file. Prints it once; it is kept nowhere.",
+  options: { scopes: scopesOption },
+  run: ({ env, operands: [id = ""], options }) =>
+    Effect.gen(function* () {
+      const book = yield* OperatorContext.open(env)
+      const { accountId } = yield* OperatorContext.accountOf(book, id)
+      const scopes = options.scopes === undefined ? allScopes : yield* scopesOf(options.scopes)
+      const { lines, said } = yield* issue(book, accountId, scopes)
+      return { text: lines.join("\n"), json: said }
+    })
+}
+
+const list: Command.Command = {
+  name: "list",
+  operands: ["[ACCOUNT]"],
+  about: "All keys, or those of one account: scopes, state, last use. A last use is noted within a minute.",
+  run: ({ env, operands: [id] }) =>
+    Effect.gen(function* () {
+      const book = yield* OperatorContext.open(env)
+      const now = yield* Clock.currentTimeMillis
+      const account = id === undefined ? null : yield* OperatorContext.accountOf(book, id)
+      const keys = book.keys.filter(({ accountId }) => account === null || accountId === account.accountId)
+      return { text: table(keys, now), json: keys.map((key) => shown(key, now)) }
+    })
+}
+
+const show: Command.Command = {
+  name: "show",
+  operands: ["KEY"],
+  about: "One key.",
+  run: ({ env, operands: [id = ""] }) =>
+    Effect.gen(function* () {
+      const book = yield* OperatorContext.open(env)
+      const now = yield* Clock.currentTimeMillis
+      const key = yield* OperatorContext.keyOf(book, id)
+      return { text: table([key], now), json: shown(key, now) }
+    })
+}
+
+const identify: Command.Command = {
+  name: "identify",
+  operands: [],
+  about: "Tells which key stands on standard input, for example one that was found where it should not be.",
+  run: ({ env }) =>
+    Effect.gen(function* () {
+      const book = yield* OperatorContext.open(env)
+      const now = yield* Clock.currentTimeMillis
+      const text = yield* Effect.try({
+        try: () => readFileSync(0, "utf8").trim(),
+        catch: () => "standard input can not be read"
+      })
+      const hash = Wiring.hashOfKey(book.config.keyPepper, Redacted.make(text))
+      const key = book.keys.find((each) => each.hash === hash)
+      if (key === undefined)
+        return yield* Effect.fail("what stands on standard input is no key of this service")
+      return { text: table([key], now), json: shown(key, now) }
+    })
+}
+
+const living = (book: OperatorContext.Book, id: string, now: number) =>
+  Effect.filterOrFail(
+    OperatorContext.keyOf(book, id),
+    (key) => stateOf(key, now) !== "ended",
+    () => `key ${id} has ended; "castellan keys create ACCOUNT" issues another one`
+  )
+
+const rotate: Command.Command = {
+  name: "rotate",
+  operands: ["KEY"],
+  about:
+    "Issues a key in place of another one, with its scopes. The old one is dead once the overlap is over.",
+  options: {
+    overlap: { value: "TIME", about: "how long both are good, for example 90s, 30m, 24h, 7d", required: true }
+  },
+  run: ({ env, operands: [id = ""], options: { overlap = "" } }) =>
+    Effect.gen(function* () {
+      const book = yield* OperatorContext.open(env)
+      const now = yield* Clock.currentTimeMillis
+      const key = yield* living(book, id, now)
+      const endsAt = now + (yield* durationOf(overlap))
+      const { lines, said } = yield* issue(book, key.accountId, key.scopes, { key, endsAt })
+      const last = Math.min(endsAt, key.endsAt ?? endsAt)
+      return {
+        text: [...lines, `the old key ${key.id} is good until ${Table.time(last)}`].join("\n"),
+        json: { ...said, replaces: key.id, replacedEndsAt: Table.time(last) }
+      }
+    })
+}
+
+const revoke: Command.Command = {
+  name: "revoke",
+  operands: ["KEY"],
+  about: "Ends a key for good, within a second on all replicas. Also one of the configuration file.",
+  run: ({ env, operands: [id = ""] }) =>
+    Effect.gen(function* () {
+      const book = yield* OperatorContext.open(env)
+      const now = yield* Clock.currentTimeMillis
+      const key = yield* OperatorContext.keyOf(book, id)
+      yield* Effect.mapError(book.store.endKey(key, now), OperatorContext.told)
+      return {
+        text: `key ${key.id} of account ${key.accountId} is revoked`,
+        json: { id: key.id, account: key.accountId, state: "ended" }
+      }
+    })
+}
+
+const scopes: Command.Command = {
+  name: "scopes",
+  operands: ["KEY"],
+  about: "Sets what a key may do.",
+  options: { scopes: { ...scopesOption, about: "some of read,write,sign", required: true } },
+  run: ({ env, operands: [id = ""], options }) =>
+    Effect.gen(function* () {
+      const book = yield* OperatorContext.open(env)
+      const key = yield* OperatorContext.keyOf(book, id)
+      const set = yield* scopesOf(options.scopes ?? "")
+      if (key.origin === "file")
+        return yield* Effect.fail(
+          `key ${key.id} is of the configuration file: change its scopes there and start the service again`
+        )
+      yield* Effect.mapError(book.store.setScopes(key.hash, set), OperatorContext.told)
+      return {
+        text: `key ${key.id} has the scopes ${set.join(",")}`,
+        json: { id: key.id, account: key.accountId, scopes: set }
+      }
+    })
+}
+
+const hash: Command.Command = {
+  name: "hash",
+  operands: [],
+  about: 'Makes a key for the configuration file: prints it once, and the hash for "accounts[].keys[]".',
+  options: {
+    "pepper-env": { value: "NAME", about: 'the variable that "keyPepper" names' },
+    "pepper-file": { value: "PATH", about: 'the file that "keyPepper" names' }
+  },
+  run: ({ env, options: { "pepper-env": variable, "pepper-file": file } }) =>
+    Effect.gen(function* () {
+      const reference =
+        variable !== undefined && file === undefined
+          ? { env: variable }
+          : file !== undefined && variable === undefined
+            ? { file: resolve(file) }
+            : null
+      if (reference === null) return yield* Effect.fail("expected either --pepper-env or --pepper-file")
+      const folder = "file" in reference ? dirname(reference.file) : "."
+      const pepper = yield* Either.mapLeft(
+        Secrets.read(reference, { env, folder, allowInline: false }),
+        (why) => `no pepper: ${why}`
+      )
+      const issued = yield* Wiring.issueKey(pepper)
+      const key = Redacted.value(issued.key)
+      return {
+        text: [`API key (shown once): ${key}`, `for the configuration: { "hash": "${issued.hash}" }`].join(
+          "\n"
+        ),
+        json: { key, hash: issued.hash }
+      }
+    })
+}
+
+export const group: Command.Group = {
+  name: "keys",
+  about: "issue, list, rotate and revoke API keys",
+  commands: [create, list, show, identify, rotate, revoke, scopes, hash],
+  notes: [
+    "A key is named by its id: the first 12 digits of its keyed hash (8 do when no other key has them).",
+    "All changes take effect within a second, on all replicas, without a restart.",
+    "What the configuration file says of its keys only the file changes; but any key can be rotated and revoked here."
+  ]
+}
+
+export const run: Command.Run = Command.run(group)

@@ -1,0 +1,144 @@
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import {
+  type Content,
+  type Key,
+  type Pause,
+  TenantStore,
+  type TenantStoreError
+} from "../../../application/ports/TenantStore.js"
+import type { AccountId, Tier } from "../../../application/ports/Tenants.js"
+import { allScopes } from "../../../application/tenants/FileAccounts.js"
+import * as Config from "../../config/Config.js"
+import type * as Secrets from "../../config/Secrets.js"
+import * as Wiring from "../../Wiring.js"
+
+export interface Account {
+  readonly accountId: AccountId
+  readonly name: string
+  readonly tier: Tier
+  /** Which of the two says what it is. */
+  readonly origin: "database" | "file"
+  /** `file`: the configuration file pauses it; a number: since when the database does. */
+  readonly paused: "file" | number | null
+  readonly createdAt: number | null
+}
+
+/** An API key of the file or of the database. */
+export interface KnownKey extends Key {
+  /** What commands call it: the first digits of its hash, which tell nothing of the key. */
+  readonly id: string
+  readonly usedAt: number | null
+}
+
+/** The accounts and keys of a service, from its file and its database together. */
+export interface Book {
+  readonly config: Config.Config
+  readonly store: TenantStore["Type"]
+  readonly content: Content
+  readonly accounts: ReadonlyArray<Account>
+  readonly keys: ReadonlyArray<KnownKey>
+}
+
+export const idOf = (hash: string): string => hash.slice(0, 12)
+
+/** What the store refuses, as it tells it. */
+export const told = ({ message }: TenantStoreError): string => message
+
+const pausedSince = (pauses: ReadonlyArray<Pause>, kind: Pause["kind"], subject: string): number | null =>
+  pauses.find((pause) => pause.kind === kind && pause.subject === subject)?.since ?? null
+
+const accountsOf = ({ accounts }: Config.Config, content: Content): ReadonlyArray<Account> => {
+  const listed = new Set(accounts.map(({ accountId }) => accountId))
+  const since = (id: AccountId) => pausedSince(content.pauses, "account", id)
+  return [
+    ...accounts.map(
+      ({ accountId, name, paused, tier }): Account => ({
+        accountId,
+        name,
+        tier,
+        origin: "file",
+        paused: paused ? "file" : since(accountId),
+        createdAt: null
+      })
+    ),
+    ...content.accounts
+      .filter(({ accountId }) => !listed.has(accountId))
+      .map((account): Account => ({ ...account, origin: "database", paused: since(account.accountId) }))
+  ]
+}
+
+const keysOf = (
+  { accounts }: Config.Config,
+  content: Content,
+  uses: ReadonlyMap<string, number>
+): ReadonlyArray<KnownKey> => {
+  const ends = new Map(content.keys.map(({ endsAt, hash }) => [hash, endsAt]))
+  const ofFile = accounts.flatMap(({ accountId, keys }) =>
+    keys.map(
+      ({ hash, scopes }): Key => ({
+        hash,
+        accountId,
+        scopes: scopes.length === 0 ? allScopes : scopes,
+        origin: "file",
+        issuedAt: 0,
+        endsAt: ends.get(hash) ?? null
+      })
+    )
+  )
+  const issued = content.keys.filter(({ origin }) => origin === "command")
+  return [...ofFile, ...issued].map((key) => ({
+    ...key,
+    id: idOf(key.hash),
+    usedAt: uses.get(key.hash) ?? null
+  }))
+}
+
+/** Opens the configuration that CASTELLAN_CONFIG names, and its database. */
+export const open = (env: Secrets.Sources["env"]): Effect.Effect<Book, string, Scope.Scope> =>
+  Effect.gen(function* () {
+    const config = yield* Effect.mapError(Config.load(env), ({ message }) => message)
+    const store = yield* Layer.build(Wiring.accountStore(config)).pipe(
+      Effect.mapBoth({
+        onFailure: ({ message }) => message,
+        onSuccess: (context) => Context.get(context, TenantStore)
+      })
+    )
+    const content = yield* Effect.mapError(store.content, told)
+    const uses = yield* Effect.mapError(store.uses, told)
+    return {
+      config,
+      store,
+      content,
+      accounts: accountsOf(config, content),
+      keys: keysOf(config, content, uses)
+    }
+  })
+
+/** The account of this name; a refusal says how to find out which there are. */
+export const accountOf = ({ accounts }: Book, id: string): Effect.Effect<Account, string> => {
+  const account = accounts.find(({ accountId }) => accountId === id)
+  return account === undefined
+    ? Effect.fail(`there is no account called ${id}; "castellan accounts list" tells which there are`)
+    : Effect.succeed(account)
+}
+
+/** The account of this name, which commands may change. */
+export const ownOf = (book: Book, id: string): Effect.Effect<Account, string> =>
+  Effect.flatMap(accountOf(book, id), (account) =>
+    account.origin === "file"
+      ? Effect.fail(`account ${id} is of the configuration file: change it there and start the service again`)
+      : Effect.succeed(account)
+  )
+
+/** The key that these first digits of its hash name, at least eight. */
+export const keyOf = ({ keys }: Book, id: string): Effect.Effect<KnownKey, string> => {
+  const remedy = '"castellan keys list" tells which there are'
+  if (!/^[0-9a-f]{8,64}$/.test(id))
+    return Effect.fail(`a key is named by its id, 8 or more hex digits, and never by itself; ${remedy}`)
+  const [key, other] = keys.filter(({ hash }) => hash.startsWith(id))
+  if (key === undefined) return Effect.fail(`there is no key ${id}; ${remedy}`)
+  return other === undefined ? Effect.succeed(key) : Effect.fail(`${id} may be two keys: say more digits`)
+}

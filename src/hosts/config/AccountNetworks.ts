@@ -1,0 +1,139 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import { type NetworkProfile, Networks } from "../../application/ports/Networks.js"
+import type { Content, OwnNetwork } from "../../application/ports/TenantStore.js"
+import type { AccountId } from "../../application/ports/Tenants.js"
+import { Directory } from "../../application/tenants/Directory.js"
+import * as Json from "../../domain/json/Json.js"
+import type { Address } from "../../domain/primitives/Address.js"
+import type { Config } from "./Config.js"
+import { AccountNetwork } from "./ConfigFile.js"
+import type { Problem } from "./FileFields.js"
+import * as NetworkProfiles from "./NetworkProfiles.js"
+import * as SchemaProblems from "./SchemaProblems.js"
+
+/** What of the configuration the networks of accounts go by. */
+export type Ground = Pick<
+  Config,
+  "accounts" | "accountNetworks" | "networks" | "readSecret" | "sharedFactories"
+>
+
+const profileOf = (ground: Ground, chainId: bigint): NetworkProfile | null =>
+  ground.networks.find((profile) => profile.chainId === chainId) ?? null
+
+/**
+ * The profile of a chain for an account of the database without anything of its own. It has no factory: the one of the
+ * chain belongs to accounts of the file, unless it is shared.
+ */
+const withoutFactory = (ground: Ground, base: NetworkProfile): NetworkProfile =>
+  ground.sharedFactories.has(base.chainId) ? base : { ...base, factory: null }
+
+/** Who of the file, or the chain itself, has this factory; null: nobody. */
+const ownerOf = (ground: Ground, chainId: bigint, factory: Address): string | null => {
+  if (ground.sharedFactories.has(chainId)) return null
+  const own = ground.accountNetworks.find(
+    (network) => network.chainId === chainId && network.profile.factory === factory
+  )
+  if (own !== undefined) return `account ${own.accountId}`
+  return profileOf(ground, chainId)?.factory === factory ? "the configuration's network" : null
+}
+
+/** The values of an account's own for a chain, from their JSON; or all that is wrong with them. */
+export const read = (
+  ground: Ground,
+  settings: string
+): Either.Either<
+  { readonly network: AccountNetwork; readonly profile: NetworkProfile },
+  ReadonlyArray<Problem>
+> =>
+  Either.gen(function* () {
+    const json = yield* Either.mapLeft(Json.parse(settings, Json.unbounded), ({ kind, message, path }) => [
+      { path, message: kind === "malformed" ? "it is not JSON" : message }
+    ])
+    const network = yield* Either.mapLeft(
+      Schema.decodeUnknownEither(AccountNetwork)(json, { errors: "all", onExcessProperty: "error" }),
+      SchemaProblems.of
+    )
+    const base = profileOf(ground, network.chainId)
+    if (base === null)
+      return yield* Either.left([
+        { path: "chainId", message: `the configuration has no chain ${network.chainId}` }
+      ])
+    const problems: Array<Problem> = []
+    const owner = network.factory === undefined ? null : ownerOf(ground, network.chainId, network.factory)
+    if (owner !== null)
+      problems.push({ path: "factory", message: `${owner} has it; each account needs its own` })
+    const secret: Config["readSecret"] = (path, reference) =>
+      Either.mapLeft(ground.readSecret(path, reference), (problem) => {
+        problems.push(problem)
+        return problem
+      })
+    const value = (path: string, reference: Parameters<Config["readSecret"]>[1]) =>
+      Either.getOrElse(secret(path, reference), () => null)
+    const rpc = network.rpc === undefined ? null : value("rpc", network.rpc)
+    const bundler = network.bundler == null ? null : value("bundler.url", network.bundler.url)
+    const paymasters = (network.paymasters ?? []).flatMap(
+      ({ url }, index) => value(`paymasters[${index}].url`, url) ?? []
+    )
+    if (problems.length > 0) return yield* Either.left(problems)
+    const own = { network, rpc, bundler, paymasters }
+    return { network, profile: NetworkProfiles.overridden(withoutFactory(ground, base), own) }
+  })
+
+const name = ({ accountId, chainId }: Pick<OwnNetwork, "accountId" | "chainId">) => `${chainId} ${accountId}`
+
+/**
+ * Network profiles for accounts of the file, which do not change, and for those of the database, which do. What an
+ * account has of its own and can not be read any more closes that chain to it.
+ */
+export const layer = (
+  ground: Ground,
+  ofFile: Layer.Layer<Networks, { readonly message: string }>
+): Layer.Layer<Networks, { readonly message: string }, Directory> =>
+  Layer.effect(
+    Networks,
+    Effect.gen(function* () {
+      const directory = yield* Directory
+      const fixed = yield* Networks
+      const listed = new Set(ground.accounts.map(({ accountId }) => accountId))
+      let known: {
+        readonly content: Content
+        readonly own: ReadonlyMap<string, NetworkProfile | null>
+      } | null = null
+
+      const ownOf = (content: Content) =>
+        Effect.gen(function* () {
+          if (known?.content === content) return known.own
+          const own = new Map<string, NetworkProfile | null>()
+          for (const network of content.networks) {
+            const profile = read(ground, network.settings)
+            own.set(name(network), Either.isRight(profile) ? profile.right.profile : null)
+            if (Either.isLeft(profile))
+              yield* Effect.logError("a network of an account can not be used").pipe(
+                Effect.annotateLogs({
+                  accountId: network.accountId,
+                  chainId: network.chainId.toString(),
+                  problems: SchemaProblems.lines(profile.left).join("; ")
+                })
+              )
+          }
+          known = { content, own }
+          return own
+        })
+
+      return {
+        chainIds: fixed.chainIds,
+        profile: (account: AccountId, chainId: bigint) =>
+          listed.has(account)
+            ? fixed.profile(account, chainId)
+            : Effect.gen(function* () {
+                const own = (yield* ownOf(yield* directory.latest)).get(name({ accountId: account, chainId }))
+                if (own !== undefined) return own
+                const base = profileOf(ground, chainId)
+                return base === null ? null : withoutFactory(ground, base)
+              })
+      }
+    })
+  ).pipe(Layer.provide(ofFile))

@@ -1,0 +1,86 @@
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as KeyRing from "../../application/keys/KeyRing.js"
+import type { KeyRingError } from "../../application/keys/KeyRingError.js"
+import { SignerError, Signers, SystemSigners } from "../../application/ports/Signers.js"
+import type { Content, OwnSigner } from "../../application/ports/TenantStore.js"
+import { Directory } from "../../application/tenants/Directory.js"
+
+/** A signer of the database as the key ring takes it. */
+export const recordOf = ({ accountId, address, key, provider, ref }: OwnSigner): KeyRing.SignerRecord => ({
+  ...ref,
+  accountIds: [accountId],
+  source: { provider, key, ...(address !== null && { address }) }
+})
+
+const isSame = (one: OwnSigner, other: OwnSigner) =>
+  one.accountId === other.accountId &&
+  one.ref.clientId === other.ref.clientId &&
+  one.ref.versionId === other.ref.versionId &&
+  one.ref.assetId === other.ref.assetId
+
+/**
+ * The keys of the configuration, and those that accounts of the database have, as they are now. At the start all of
+ * them have to be in order. Later ones that are not are left out, all together, and told in the log.
+ */
+export const layer = (
+  registry: KeyRing.Registry
+): Layer.Layer<Signers | SystemSigners, KeyRingError, Directory> =>
+  Layer.scopedContext(
+    Effect.gen(function* () {
+      const directory = yield* Directory
+      const ring = yield* KeyRing.make(registry)
+      let seen: Content = yield* directory.latest
+      let admitted = seen.signers
+      yield* ring.admit(admitted.map(recordOf))
+
+      const turn = yield* Effect.makeSemaphore(1)
+      /** Those that are gone are gone at once, whatever is wrong with those that came. */
+      const follow = (content: Content) =>
+        turn.withPermits(1)(
+          Effect.gen(function* () {
+            if (content === seen) return
+            seen = content
+            const admit = (signers: ReadonlyArray<OwnSigner>) =>
+              Effect.map(ring.admit(signers.map(recordOf)), () => {
+                admitted = signers
+              })
+            const kept = admitted.filter((signer) => content.signers.some((other) => isSame(signer, other)))
+            if (kept.length < admitted.length) yield* Effect.ignoreLogged(admit(kept))
+            if (content.signers.length > kept.length)
+              yield* Effect.catchAll(admit(content.signers), ({ message }) =>
+                Effect.logError("signers of accounts can not be used").pipe(
+                  Effect.annotateLogs({ problems: message })
+                )
+              )
+          })
+        )
+
+      return Context.make(Signers, {
+        resolve: (account, ref) =>
+          Effect.gen(function* () {
+            const content = yield* Effect.mapError(
+              directory.content,
+              ({ message }) => new SignerError({ reason: "unavailable", message })
+            )
+            if (content !== seen) yield* follow(content)
+            return yield* ring.signers.resolve(account, ref)
+          })
+      }).pipe(
+        Context.add(SystemSigners, {
+          ...ring.systemSigners,
+          // It signs beside other keys and for no request of its own: paused, it signs nothing.
+          sponsor: Effect.tap(ring.systemSigners.sponsor, ({ address }) =>
+            Effect.flatMap(
+              Effect.orElseSucceed(directory.isPaused("signer", address), () => true),
+              (paused) =>
+                paused
+                  ? Effect.fail(new SignerError({ reason: "refused", message: "writes are paused" }))
+                  : Effect.void
+            )
+          )
+        })
+      )
+    })
+  )

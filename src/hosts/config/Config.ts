@@ -1,0 +1,261 @@
+import { readFileSync } from "node:fs"
+import { dirname, resolve } from "node:path"
+import * as Brand from "effect/Brand"
+import * as Data from "effect/Data"
+import * as Either from "effect/Either"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import type { NetworkProfile } from "../../application/ports/Networks.js"
+import type { AccountId, Scope, Tier } from "../../application/ports/Tenants.js"
+import * as UseAbi from "../../domain/abi/UseAbi.js"
+import * as Json from "../../domain/json/Json.js"
+import { type AccountNetwork, ConfigFile } from "./ConfigFile.js"
+import * as EdgeFile from "./EdgeFile.js"
+import * as EnvOverrides from "./EnvOverrides.js"
+import type { Problem, Secret } from "./FileFields.js"
+import * as KeysConfig from "./KeysConfig.js"
+import * as NetworkProfiles from "./NetworkProfiles.js"
+import * as OperationsFile from "./OperationsFile.js"
+import * as SchemaProblems from "./SchemaProblems.js"
+import * as Secrets from "./Secrets.js"
+
+/** The configuration can not be used. `message` is for the operator: a line per problem, no secret in it. */
+export class ConfigError extends Data.TaggedError("ConfigError")<{
+  readonly message: string
+  readonly problems: ReadonlyArray<Problem>
+}> {}
+
+export interface AccountConfig {
+  readonly accountId: AccountId
+  readonly name: string
+  readonly tier: Tier
+  readonly paused: boolean
+  readonly keys: ReadonlyArray<{ readonly hash: string; readonly scopes: ReadonlyArray<Scope> }>
+}
+
+/** What the whole service is made from: checked, defaults filled in, secrets read. */
+export interface Config {
+  readonly profile: "development" | "production"
+  readonly listen: { readonly host: string; readonly port: number }
+  /** A file of SQLite, or the URL of a database of PostgreSQL. */
+  readonly database: { readonly path: string } | { readonly url: Redacted.Redacted<string> }
+  readonly keyPepper: Redacted.Redacted<string>
+  readonly accounts: ReadonlyArray<AccountConfig>
+  readonly keys: KeysConfig.KeysConfig
+  readonly networks: ReadonlyArray<NetworkProfile>
+  readonly accountNetworks: ReadonlyArray<NetworkProfiles.AccountProfile>
+  /** Chains whose factory all accounts use. */
+  readonly sharedFactories: ReadonlySet<bigint>
+  /** A secret that something beside the file refers to, under the file's rules. */
+  readonly readSecret: (path: string, reference: Secret) => Either.Either<Redacted.Redacted<string>, Problem>
+  /** What counts requests for all replicas; null: the database, or with SQLite the process. */
+  readonly rateLimit: { readonly redis: Redacted.Redacted<string> } | null
+  /** Definitions for all accounts. */
+  readonly abi: UseAbi.UseAbi
+  readonly edge: EdgeFile.Edge
+  readonly operations: OperationsFile.Operations
+  /** Wei below which an EOA that submits is worth a word, by chain. */
+  readonly lowBalances: ReadonlyMap<bigint, bigint>
+  readonly limits: {
+    readonly bodyBytes: number
+    readonly arrayElements: number
+    readonly concurrentRequests: number
+    readonly strangersPerMinute: number
+    readonly connections: number
+    readonly connectionsPerAddress: number
+    readonly drainMillis: number
+  }
+}
+
+const defaultLimits: Config["limits"] = {
+  bodyBytes: 1_048_576,
+  arrayElements: 256,
+  concurrentRequests: 512,
+  strangersPerMinute: 300,
+  connections: 4_096,
+  connectionsPerAddress: 1_024,
+  drainMillis: 25_000
+}
+
+const leastPepperBytes = 16
+
+/** 0.05 of the chain's coin. */
+const usualLowBalance = 5n * 10n ** 16n
+
+const accountId = Brand.nominal<AccountId>()
+const allScopes: ReadonlyArray<Scope> = ["read", "write", "sign"]
+const loopback = new Set(["127.0.0.1", "::1", "localhost"])
+
+const failure = (problems: ReadonlyArray<Problem>, where: string): ConfigError =>
+  new ConfigError({
+    problems,
+    message: [
+      `the configuration ${where} can not be used:`,
+      ...SchemaProblems.lines(problems).map((line) => `  ${line}`)
+    ].join("\n")
+  })
+
+const parse = (
+  text: string,
+  where: string,
+  env: Secrets.Sources["env"]
+): Either.Either<ConfigFile, ConfigError> => {
+  const json = Json.parse(text, Json.unbounded)
+  if (Either.isLeft(json)) {
+    const { kind, message, path } = json.left
+    return Either.left(failure([{ path, message: kind === "malformed" ? "it is not JSON" : message }], where))
+  }
+  const overridden = EnvOverrides.apply(json.right, env)
+  if (overridden.problems.length > 0) return Either.left(failure(overridden.problems, where))
+  return Either.mapLeft(
+    Schema.decodeUnknownEither(ConfigFile)(overridden.file, { errors: "all", onExcessProperty: "error" }),
+    (error) => failure(SchemaProblems.of(error), where)
+  )
+}
+
+/** Rules that bind several fields. */
+const contradictions = (file: ConfigFile, env: Secrets.Sources["env"]): ReadonlyArray<Problem> => {
+  const problems: Array<Problem> = []
+  const say = (path: string, message: string) => problems.push({ path, message })
+  const development = file.profile === "development"
+  if (development && env.NODE_ENV === "production")
+    say("profile", "the development profile does not start while NODE_ENV is production")
+  if (development && !loopback.has(file.listen.host))
+    say("listen.host", "the development profile listens on a loopback address only")
+  file.accounts.forEach(({ id }, index) => {
+    if (file.accounts.findIndex((other) => other.id === id) < index)
+      say(`accounts[${index}].id`, `another account is called ${id}`)
+  })
+  file.networks.forEach(({ confirmations, maxFeePerGas, maxPriorityFeePerGas, settledDepth }, index) => {
+    if (confirmations !== undefined && settledDepth !== undefined && settledDepth < confirmations)
+      say(`networks[${index}].settledDepth`, "expected at least the confirmations")
+    if (
+      maxFeePerGas !== undefined &&
+      maxPriorityFeePerGas !== undefined &&
+      maxPriorityFeePerGas > maxFeePerGas
+    )
+      say(`networks[${index}].maxPriorityFeePerGas`, "expected at most maxFeePerGas")
+  })
+  file.networks.forEach(({ sharedFactory }, index) => {
+    if (sharedFactory === true && !development)
+      say(`networks[${index}].sharedFactory`, "a shared factory is possible in the development profile only")
+  })
+  return problems
+}
+
+/** Makes the configuration of a file's text. `where` names the file in messages. */
+export const fromText = (
+  text: string,
+  where: string,
+  env: Secrets.Sources["env"],
+  folder: string
+): Either.Either<Config, ConfigError> =>
+  Either.flatMap(parse(text, where, env), (file) => {
+    const sources: Secrets.Sources = { env, folder, allowInline: file.profile === "development" }
+    const problems = [...contradictions(file, env)]
+    const secret = (path: string, reference: Secret): Redacted.Redacted<string> =>
+      Either.getOrElse(Secrets.read(reference, sources), (message) => {
+        problems.push({ path, message })
+        return Redacted.make("")
+      })
+
+    const keyPepper = secret("keyPepper", file.keyPepper)
+    const pepperBytes = Buffer.byteLength(Redacted.value(keyPepper), "utf8")
+    // One that could not be read is a problem already.
+    if (pepperBytes > 0 && pepperBytes < leastPepperBytes)
+      problems.push({ path: "keyPepper", message: `expected at least ${leastPepperBytes} bytes` })
+    const rateLimit =
+      file.rateLimit === undefined ? null : { redis: secret("rateLimit.redis", file.rateLimit.redis) }
+    const database =
+      "url" in file.database
+        ? { url: secret("database.url", file.database.url) }
+        : { path: resolve(folder, file.database.path) }
+    const keys = KeysConfig.read(
+      file,
+      {
+        development: file.profile === "development",
+        accounts: new Set(file.accounts.map(({ id }) => id))
+      },
+      {
+        secret,
+        say: (path, message) => problems.push({ path, message }),
+        path: (text) => resolve(folder, text)
+      }
+    )
+    const located = <N extends AccountNetwork>(network: N, path: string) => ({
+      network,
+      path,
+      rpc: network.rpc === undefined ? null : secret(`${path}.rpc`, network.rpc),
+      bundler: network.bundler == null ? null : secret(`${path}.bundler.url`, network.bundler.url),
+      paymasters: (network.paymasters ?? []).map(({ url }, index) =>
+        secret(`${path}.paymasters[${index}].url`, url)
+      )
+    })
+    const profiles = NetworkProfiles.make({
+      networks: file.networks.map((network, index) => located(network, `networks[${index}]`)),
+      accounts: file.accounts.map(({ id, networks }, account) => ({
+        accountId: accountId(id),
+        networks: (networks ?? []).map((network, index) =>
+          located(network, `accounts[${account}].networks[${index}]`)
+        )
+      })),
+      development: file.profile === "development",
+      sponsors: file.systemKeys?.sponsor !== undefined
+    })
+    problems.push(...profiles.problems)
+    const abi = Either.getOrElse(UseAbi.parse(file.abi ?? []), ({ index, message }) => {
+      problems.push({ path: `abi[${index}]`, message })
+      return UseAbi.empty
+    })
+    const operations = OperationsFile.read(file, secret)
+    if (problems.length > 0) return Either.left(failure(problems, where))
+    return Either.right({
+      profile: file.profile,
+      listen: file.listen,
+      database,
+      keyPepper,
+      accounts: file.accounts.map(({ id, keys, name, paused, tier }) => ({
+        accountId: accountId(id),
+        name,
+        tier,
+        paused: paused ?? false,
+        keys: keys.map(({ hash, scopes }) => ({ hash, scopes: scopes ?? allScopes }))
+      })),
+      keys,
+      networks: profiles.networks,
+      accountNetworks: profiles.accountNetworks,
+      sharedFactories: new Set(
+        file.networks.filter(({ sharedFactory }) => sharedFactory).map(({ chainId }) => chainId)
+      ),
+      readSecret: (path, reference) =>
+        Either.mapLeft(Secrets.read(reference, sources), (message) => ({ path, message })),
+      rateLimit,
+      abi,
+      edge: EdgeFile.read(file),
+      operations,
+      lowBalances: new Map(
+        file.networks.map(({ chainId, lowBalance }) => [chainId, lowBalance ?? usualLowBalance])
+      ),
+      limits: { ...defaultLimits, ...file.limits }
+    })
+  })
+
+/** Reads the configuration from the file that `CASTELLAN_CONFIG` names. */
+export const load = (env: Secrets.Sources["env"]): Either.Either<Config, ConfigError> => {
+  const named = env.CASTELLAN_CONFIG
+  if (named === undefined || named === "")
+    return Either.left(
+      new ConfigError({
+        problems: [],
+        message: "CASTELLAN_CONFIG is not set: it names the configuration file (see docs/operations.md)"
+      })
+    )
+  const path = resolve(named)
+  return Either.flatMap(
+    Either.try({
+      try: () => readFileSync(path, "utf8"),
+      catch: () => failure([{ path: "", message: "the file can not be read" }], path)
+    }),
+    (text) => fromText(text, path, env, dirname(path))
+  )
+}

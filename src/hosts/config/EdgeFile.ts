@@ -1,0 +1,52 @@
+import * as Either from "effect/Either"
+import * as Schema from "effect/Schema"
+import * as IpAddress from "../../domain/net/IpAddress.js"
+import { optional, says } from "./FileFields.js"
+
+const Range = Schema.String.pipe(Schema.filter((text) => Either.isRight(IpAddress.range(text)))).annotations(
+  says("expected an IP address or a range of them, 10.0.0.0/8 for example")
+)
+
+const Origin = Schema.String.pipe(
+  Schema.filter((text) => /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text)
+).annotations(
+  says(
+    "expected an origin as browsers send it, https://app.example for example: no path, no default port, no *"
+  )
+)
+
+/** Fields of the configuration file about who may come in, and where callers may send the service. */
+export const edgeFields = {
+  trustedProxies: optional(Schema.Array(Range)),
+  cors: optional(
+    Schema.Struct({ origins: Schema.Array(Origin) }).annotations(says('expected {"origins": [origin]}'))
+  ),
+  egress: optional(
+    Schema.Struct({ allow: Schema.Array(Range) }).annotations(says('expected {"allow": [range]}'))
+  )
+}
+
+export interface EdgeFile {
+  readonly trustedProxies?: ReadonlyArray<string>
+  readonly cors?: { readonly origins: ReadonlyArray<string> }
+  readonly egress?: { readonly allow: ReadonlyArray<string> }
+}
+
+/** Who may come in, and where callers may send the service. */
+export interface Edge {
+  /** Proxies whose X-Forwarded-For is believed. */
+  readonly trustedProxies: ReadonlyArray<IpAddress.Range>
+  /** Web origins whose pages may use the service. */
+  readonly corsOrigins: ReadonlyArray<string>
+  /** Networks that are not public and that callers' RPC URLs may lead to. */
+  readonly egress: ReadonlyArray<IpAddress.Range>
+}
+
+const ranges = (texts: ReadonlyArray<string> = []): ReadonlyArray<IpAddress.Range> =>
+  texts.map((text) => Either.getOrThrow(IpAddress.range(text)))
+
+export const read = ({ cors, egress, trustedProxies }: EdgeFile): Edge => ({
+  trustedProxies: ranges(trustedProxies),
+  corsOrigins: cors?.origins ?? [],
+  egress: ranges(egress?.allow)
+})

@@ -1,0 +1,37 @@
+import * as HttpApi from "@effect/platform/HttpApi"
+import * as OpenApi from "@effect/platform/OpenApi"
+import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
+import * as Chain from "./Chain.js"
+import * as Events from "./Events.js"
+import * as Network from "./Network.js"
+import * as Operations from "./Operations.js"
+import * as Registry from "./Registry.js"
+import * as Service from "./Service.js"
+import * as Signing from "./Signing.js"
+import * as Wallets from "./Wallets.js"
+
+/**
+ * The HTTP contract as a value: paths, methods, payloads, answers, errors and who may call. The front, the OpenAPI
+ * document, the documentation pages and derived clients all read this one value.
+ */
+export const api = HttpApi.make("castellan")
+  .add(Wallets.group)
+  .add(Operations.group)
+  .add(Chain.group)
+  .add(Events.group)
+  .add(Registry.group)
+  .add(Signing.group)
+  .add(Network.group)
+  .add(Service.group)
+  .addError(ErrorEnvelope.schemas[400], { status: 400 })
+  .addError(ErrorEnvelope.schemas[401], { status: 401 })
+  .addError(ErrorEnvelope.schemas[422], { status: 422 })
+  .addError(ErrorEnvelope.schemas[429], { status: 429 })
+  .addError(ErrorEnvelope.schemas[500], { status: 500 })
+  .addError(ErrorEnvelope.schemas[503], { status: 503 })
+  .annotate(OpenApi.Title, "castellan")
+  .annotate(OpenApi.Version, "0.1.0")
+  .annotate(
+    OpenApi.Description,
+    "ERC-4337 smart-contract wallets for backends: predict, deploy and operate them over HTTP."
+  )

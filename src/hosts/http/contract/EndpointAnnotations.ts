@@ -1,0 +1,30 @@
+import * as HttpApiMiddleware from "@effect/platform/HttpApiMiddleware"
+import * as HttpApiSecurity from "@effect/platform/HttpApiSecurity"
+import * as Context from "effect/Context"
+import type { Scope } from "../../../application/ports/Tenants.js"
+
+/** Header that carries the account's key. */
+export const apiKeyHeader = "X-API-Key"
+
+/** Marks endpoints that answer only to an account's key. */
+export class Authentication extends HttpApiMiddleware.Tag<Authentication>()("castellan/Authentication", {
+  security: { apiKey: HttpApiSecurity.apiKey({ in: "header", key: apiKeyHeader }) }
+}) {}
+
+/** The endpoint answers everybody, however often: what asks it decides about the life of the process. */
+export class Unlimited extends Context.Tag("castellan/Unlimited")<Unlimited, true>() {}
+
+/** Scope that the key must have; endpoints without this annotation take a key of any scope. */
+export class RequiredScope extends Context.Tag("castellan/RequiredScope")<RequiredScope, Scope>() {}
+
+/** The endpoint takes a request without any body as `{}`. */
+export class BodyOptional extends Context.Tag("castellan/BodyOptional")<BodyOptional, true>() {}
+
+/** The endpoint writes: it takes the header Idempotency-Key. */
+export class Idempotent extends Context.Tag("castellan/Idempotent")<Idempotent, true>() {}
+
+/** Header that makes repeats of a writing request one request. */
+export const idempotencyHeader = "Idempotency-Key"
+
+/** A request for the documentation, body or parameters of the path; it decodes under the endpoint's schema. */
+export class Example extends Context.Tag("castellan/Example")<Example, unknown>() {}

@@ -1,0 +1,20 @@
+import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
+import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
+import * as OpenApi from "@effect/platform/OpenApi"
+import * as ListNetworks from "../../../application/usecases/network/ListNetworks.js"
+import { Authentication, RequiredScope } from "./EndpointAnnotations.js"
+
+/** What an account may work on. */
+export const group = HttpApiGroup.make("network")
+  .add(
+    HttpApiEndpoint.get("listNetworks", "/networks")
+      .addSuccess(ListNetworks.Response)
+      .annotate(RequiredScope, "read")
+      .annotate(OpenApi.Summary, "List the networks")
+      .annotate(
+        OpenApi.Description,
+        "The chains on which this account may work, with contract addresses and creation code: everything that settings take beside the node and the signer."
+      )
+  )
+  .middleware(Authentication)
+  .annotate(OpenApi.Description, "Chains, and the contracts there.")

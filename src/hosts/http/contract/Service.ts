@@ -1,0 +1,44 @@
+import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
+import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
+import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
+import * as OpenApi from "@effect/platform/OpenApi"
+import * as Schema from "effect/Schema"
+import { Unlimited } from "./EndpointAnnotations.js"
+
+const Health = Schema.Struct({ status: Schema.Literal("live", "ready") }).annotations({
+  identifier: "Health"
+})
+
+/** The service itself. These endpoints need no key. */
+export const group = HttpApiGroup.make("service")
+  .add(
+    HttpApiEndpoint.get("live", "/health/live")
+      .addSuccess(Health)
+      .annotate(Unlimited, true)
+      .annotate(OpenApi.Summary, "Liveness")
+      .annotate(OpenApi.Description, "Answers as long as the process does.")
+  )
+  .add(
+    HttpApiEndpoint.get("ready", "/health/ready")
+      .addSuccess(Health)
+      .annotate(Unlimited, true)
+      .annotate(OpenApi.Summary, "Readiness")
+      .annotate(OpenApi.Description, "200 while the service takes requests, 503 once it is about to stop.")
+  )
+  .add(
+    HttpApiEndpoint.get("openapi", "/openapi.json")
+      .addSuccess(Schema.Unknown.annotations({ description: "An OpenAPI 3.1 document." }))
+      .annotate(OpenApi.Summary, "This interface as OpenAPI 3.1")
+      .annotate(OpenApi.Description, "For generators of clients, and for checks: every answer fits it.")
+  )
+  .add(
+    HttpApiEndpoint.get("docs", "/docs")
+      .addSuccess(
+        Schema.String.annotations({ description: "An HTML page." }).pipe(
+          HttpApiSchema.withEncoding({ kind: "Text", contentType: "text/html; charset=utf-8" })
+        )
+      )
+      .annotate(OpenApi.Summary, "This interface for people")
+      .annotate(OpenApi.Description, "One HTML page without scripts: endpoints, fields, examples, errors.")
+  )
+  .annotate(OpenApi.Description, "Health and documentation. No key needed.")

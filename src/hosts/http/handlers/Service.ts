@@ -1,0 +1,37 @@
+import * as Effect from "effect/Effect"
+import { api } from "../contract/Api.js"
+import * as Html from "../docs/Html.js"
+import * as OpenApi from "../docs/OpenApi.js"
+import * as Reference from "../docs/Reference.js"
+import type { InFlightLimit } from "../limits/InFlightLimit.js"
+import { type Problem, problem, retryAfter } from "../message/ErrorEnvelope.js"
+
+/** Made when it is first asked for, then kept. */
+const once = <A>(make: () => A): Effect.Effect<A> => {
+  let made: { readonly value: A } | null = null
+  return Effect.sync(() => {
+    made ??= { value: make() }
+    return made.value
+  })
+}
+
+/** The endpoints that need no key, by name. */
+export const handlers = (gate: InFlightLimit): Readonly<Record<string, Effect.Effect<unknown, Problem>>> => {
+  const document = once(() => OpenApi.fromApi(api))
+  const page = Effect.map(document, (document) => Html.page(Reference.fromDocument(document)))
+  return {
+    live: Effect.succeed({ status: "live" }),
+    ready: Effect.suspend(() =>
+      gate.stopping
+        ? Effect.fail(problem("shutting_down", [], { headers: retryAfter(5) }))
+        : Effect.succeed({ status: "ready" })
+    ),
+    openapi: document,
+    docs: page
+  }
+}
+
+/** Headers of their own, by endpoint. */
+export const headers: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  docs: { "content-security-policy": Html.contentSecurityPolicy }
+}

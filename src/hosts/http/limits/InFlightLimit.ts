@@ -1,0 +1,59 @@
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+
+/** One request inside the gate. */
+export interface Ticket {
+  /** What to interrupt when the drain time is over. */
+  fiber: Fiber.RuntimeFiber<unknown, unknown>
+}
+
+/** Bounds the requests under way, and lets them out when the service stops. */
+export class InFlightLimit {
+  private readonly inside = new Set<Ticket>()
+  private readonly empty = Effect.unsafeMakeLatch(true)
+  private closed = false
+
+  constructor(
+    private readonly most: number,
+    /** Asks everybody inside to answer with what he knows. */
+    private readonly lastCall: Effect.Effect<void>
+  ) {}
+
+  /** True once `stop` has begun. */
+  get stopping(): boolean {
+    return this.closed
+  }
+
+  /** Lets the request in that runs in this fiber, or says why not. */
+  enter(fiber: Fiber.RuntimeFiber<unknown, unknown>): Ticket | "shutting_down" | "overloaded" {
+    if (this.closed) return "shutting_down"
+    if (this.inside.size >= this.most) return "overloaded"
+    const ticket = { fiber }
+    this.inside.add(ticket)
+    this.empty.unsafeClose()
+    return ticket
+  }
+
+  leave(ticket: Ticket): void {
+    this.inside.delete(ticket)
+    if (this.inside.size === 0) this.empty.unsafeOpen()
+  }
+
+  /** Closes the gate; waits for those inside. After `drain` it gives the last call, then interrupts who does not heed it. */
+  stop(drain: Duration.DurationInput): Effect.Effect<void> {
+    return Effect.gen(this, function* () {
+      this.closed = true
+      // Interruptible by itself: as a finalizer of a scope this runs where nothing is, and a time-out would hang.
+      const left = Effect.interruptible(this.empty.await)
+      yield* Effect.timeoutOption(left, drain)
+      if (this.inside.size > 0) {
+        yield* this.lastCall
+        yield* Effect.timeoutOption(left, "1 second")
+      }
+      yield* Effect.forEach([...this.inside], ({ fiber }) => Fiber.interruptFork(fiber), { discard: true })
+      // What does not heed an interruption must not keep the process.
+      yield* Effect.timeoutOption(left, "1 second")
+    })
+  }
+}

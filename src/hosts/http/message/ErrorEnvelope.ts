@@ -1,0 +1,121 @@
+import * as Schema from "effect/Schema"
+import { type Code, catalogue, type Entry } from "../../../application/request/Catalogue.js"
+import type { Detail, Failure } from "../../../application/request/Failure.js"
+import * as Json from "../../../domain/json/Json.js"
+import type { Answer } from "./HttpMessage.js"
+
+/** Why a request is not answered with success. The HTTP status is the one of the code in the catalogue. */
+export interface Problem {
+  readonly code: Code
+  readonly message: string
+  readonly details: ReadonlyArray<Detail>
+  /** Response fields beside the error. */
+  readonly extra: Readonly<Record<string, unknown>>
+  readonly headers: Readonly<Record<string, string>>
+}
+
+export const problem = (
+  code: Code,
+  details: ReadonlyArray<Detail> = [],
+  options: { readonly message?: string; readonly headers?: Readonly<Record<string, string>> } = {}
+): Problem => ({
+  code,
+  message: options.message ?? catalogue[code].text,
+  details,
+  extra: {},
+  headers: options.headers ?? {}
+})
+
+export const fromFailure = (failure: Failure): Problem => ({
+  code: failure.code,
+  message: failure.message,
+  details: failure.details,
+  extra: "extra" in failure ? failure.extra : {},
+  headers: "retryAfterSeconds" in failure ? retryAfter(failure.retryAfterSeconds) : {}
+})
+
+/** The header for "try again in so many seconds". */
+export const retryAfter = (seconds: number): Readonly<Record<string, string>> => ({
+  "retry-after": String(Math.max(1, Math.ceil(seconds)))
+})
+
+/** The one shape of every answer that is no success. */
+export const answer = (problem: Problem, requestId: string): Answer & Pick<Entry, "status"> => {
+  const { status } = catalogue[problem.code]
+  const { error: _, code: __, requestId: accepted, details: ___, ...extra } = problem.extra
+  return {
+    status,
+    headers: {
+      "content-type": "application/json",
+      "x-request-id": requestId,
+      ...(status === 401 ? { "www-authenticate": 'ApiKey realm="castellan"' } : {}),
+      ...problem.headers
+    },
+    body: Json.print({
+      error: problem.message,
+      code: problem.code,
+      // Of a repeat: the request that was accepted is the one to ask for.
+      requestId: problem.code === "outcome_unknown" && typeof accepted === "string" ? accepted : requestId,
+      details: problem.details,
+      ...extra
+    })
+  }
+}
+
+/** Names of the statuses in schemas and headings. */
+export const names = {
+  400: "BadRequest",
+  401: "Unauthorized",
+  404: "NotFound",
+  405: "MethodNotAllowed",
+  422: "Unprocessable",
+  429: "TooManyRequests",
+  500: "InternalError",
+  503: "Unavailable"
+} as const satisfies Record<Entry["status"], string>
+
+/** The codes that answer with the status, in the order of the catalogue. */
+export const codesOf = (status: Entry["status"]): ReadonlyArray<Code> =>
+  Object.entries(catalogue).flatMap(([code, entry]) => (entry.status === status ? [code as Code] : []))
+
+const detail = Schema.Struct(
+  {
+    path: Schema.String.annotations({ description: "Where, for example operations[0].to; empty: the body." }),
+    message: Schema.String.annotations({ description: "What is wrong there." })
+  },
+  Schema.Record({
+    key: Schema.String,
+    value: Schema.Union(Schema.String, Schema.Number, Schema.Boolean, Schema.Null)
+  })
+).annotations({ identifier: "ErrorDetail" })
+
+const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+
+const members = (status: Entry["status"]) => ({
+  error: Schema.String.annotations({ description: "The text of the failure." }),
+  code: Schema.Literal(...codesOf(status)).annotations({ description: "Stable machine-readable name." }),
+  requestId: Schema.String.annotations({ description: "Also in the header X-Request-Id." }),
+  details: Schema.Array(detail)
+})
+
+const envelope = (status: Entry["status"]) =>
+  Schema.Struct(members(status)).annotations({ identifier: names[status] })
+
+/** The envelope as the contract shows it, by the status of an endpoint's answer. */
+export const schemas = {
+  400: envelope(400),
+  401: envelope(401),
+  404: envelope(404),
+  422: Schema.Struct({
+    ...members(422),
+    txHash: optional(Schema.String).annotations({
+      description: "With outcome_unknown: the transaction that was sent; empty when none is known yet."
+    }),
+    returnData: optional(Schema.Array(Schema.Unknown)).annotations({
+      description: "With a refused write: why, for each element of the request."
+    })
+  }).annotations({ identifier: names[422] }),
+  429: envelope(429),
+  500: envelope(500),
+  503: envelope(503)
+}

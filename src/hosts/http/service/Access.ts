@@ -1,0 +1,55 @@
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import { type Allowance, RateLimit } from "../../../application/ports/RateLimit.js"
+import { type Principal, type Scope, Tenants } from "../../../application/ports/Tenants.js"
+import { apiKeyHeader } from "../contract/EndpointAnnotations.js"
+import { type Problem, problem, retryAfter } from "../message/ErrorEnvelope.js"
+
+/** Longest header that can be a key. */
+const maxKeyLength = 512
+
+/** A store that does not answer: nobody gets in, and nobody but the log is told why. */
+const unavailable = ({ message }: { readonly message: string }): Effect.Effect<never, Problem> =>
+  Effect.zipRight(
+    Effect.annotateLogs(Effect.logError("requests can not be let in"), { detail: message }),
+    Effect.fail(problem("unavailable", [], { headers: retryAfter(1) }))
+  )
+
+/** The account behind a key. */
+export const authenticate = (key: string): Effect.Effect<Principal, Problem, Tenants> =>
+  Effect.gen(function* () {
+    if (key === "") return yield* Effect.fail(noKey("the header is missing"))
+    if (key.length > maxKeyLength) return yield* Effect.fail(noKey("the key is unknown or revoked"))
+    const accounts = yield* Tenants
+    const principal = yield* Effect.catchAll(accounts.authenticate(Redacted.make(key)), unavailable)
+    return principal ?? (yield* Effect.fail(noKey("the key is unknown or revoked")))
+  })
+
+const noKey = (message: string): Problem => problem("unauthorized", [{ path: apiKeyHeader, message }])
+
+/**
+ * Counts the request against the account's windows. Every authenticated request counts, whatever becomes of it;
+ * one that is refused here does not.
+ */
+export const count = (principal: Principal): Effect.Effect<Allowance, Problem, RateLimit> =>
+  Effect.flatMap(RateLimit, (limiter) =>
+    Effect.catchAll(limiter.take(principal.accountId, principal.tier), unavailable)
+  )
+
+/** The account's allowance as headers of every authenticated answer. */
+export const headers = (allowance: Allowance): Readonly<Record<string, string>> => ({
+  "ratelimit-limit": String(allowance.limit),
+  "ratelimit-remaining": String(allowance.remaining),
+  "ratelimit-reset": String(allowance.resetSeconds)
+})
+
+/** Why this account may not go on; null: it may. */
+export const refusal = (principal: Principal, allowance: Allowance, scope: Scope): Problem | null => {
+  if (!allowance.allowed) return problem("rate_limited", [], { headers: retryAfter(allowance.resetSeconds) })
+  if (principal.paused) return problem("account_paused")
+  if (!principal.scopes.has(scope))
+    return problem("scope_missing", [
+      { path: apiKeyHeader, message: `the endpoint needs the scope ${scope}` }
+    ])
+  return null
+}

@@ -1,0 +1,30 @@
+import * as Effect from "effect/Effect"
+import { type Problem, problem } from "../message/ErrorEnvelope.js"
+import type { Answer } from "../message/HttpMessage.js"
+
+/** Something fixed that is not part of the interface: who knows its path may read it, without a key. */
+export interface Page {
+  readonly contentType: string
+  readonly body: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** By path. */
+export type Pages = ReadonlyMap<string, Page>
+
+/** The page at this path; nothing is there, or nothing that takes this method, as anywhere else. */
+export const answer = (pages: Pages, path: string, method: string): Effect.Effect<Answer, Problem> => {
+  const page = pages.get(path)
+  if (page === undefined) return Effect.fail(problem("not_found"))
+  if (method !== "GET" && method !== "HEAD")
+    return Effect.fail(
+      problem("method_not_allowed", [{ path: "", message: "expected GET, HEAD" }], {
+        headers: { allow: "GET, HEAD" }
+      })
+    )
+  return Effect.succeed({
+    status: 200,
+    headers: { "content-type": page.contentType, ...page.headers },
+    body: page.body
+  })
+}

@@ -1,0 +1,96 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as EventLoop from "../../../application/runtime/EventLoop.js"
+import * as Json from "../../../domain/json/Json.js"
+import type { Bytes32 } from "../../../domain/primitives/Hex.js"
+import * as Keccak from "../../../domain/primitives/Keccak.js"
+import * as Body from "../message/Body.js"
+import { type Problem, problem } from "../message/ErrorEnvelope.js"
+import { header, type Incoming } from "../message/HttpMessage.js"
+import type { Route } from "./Routes.js"
+
+/** Length from which on a body is large, in UTF-16 units: no honest one has many mistakes. */
+const largeBody = 65_536
+
+/** Bounds on a request body. */
+export interface Bounds extends Body.Limits, Json.Bounds {}
+
+const contentType = /^application\/json\s*(?:;\s*charset\s*=\s*(?:utf-8|"utf-8")\s*)?;?$/i
+
+/** True when the headers announce a body; only then may a method without a payload be refused for one. */
+export const announced = (incoming: Incoming): boolean =>
+  header(incoming, "transfer-encoding") !== "" || !["", "0"].includes(header(incoming, "content-length"))
+
+/** A request as its endpoint wants it, and what its bytes were. */
+export interface Read {
+  readonly request: unknown
+  /** keccak256 of the body as it was sent; null when it was not asked for. */
+  readonly bodyHash: Bytes32 | null
+}
+
+/**
+ * The decoded request of an endpoint. Checked, in this order: the media type, the length as counted, the encoding,
+ * the syntax, the bounds of the shape, the endpoint's own schema.
+ */
+export const read = (
+  incoming: Incoming,
+  bounds: Bounds,
+  { bodyOptional, decode }: Pick<Route, "bodyOptional" | "decode">,
+  hashed: boolean
+): Effect.Effect<Read, Problem | Body.Broken> =>
+  Effect.gen(function* () {
+    if (bodyOptional && !announced(incoming)) return nothing
+    const refusal = unreadable(incoming)
+    if (refusal !== null) return yield* Effect.fail(refusal)
+    const collector = new Body.Collector(bounds)
+    yield* incoming.readBody(collector)
+    if (bodyOptional && collector.empty) return nothing
+    const sent = yield* text(collector, bounds)
+    yield* EventLoop.breathe
+    const parsed = yield* EventLoop.drive(() => Json.parseSteps(sent, bounds))
+    const value = yield* Either.mapLeft(parsed, ({ kind, path, message }) =>
+      problem(codes[kind], [{ path, message }])
+    )
+    yield* EventLoop.breathe
+    const request =
+      decode === null
+        ? value
+        : yield* Effect.flatten(EventLoop.drive(() => decode(value, sent.length > largeBody)))
+    yield* EventLoop.breathe
+    const bodyHash = hashed ? yield* EventLoop.drive(() => Keccak.hashTextSteps(sent)) : null
+    return { request, bodyHash }
+  })
+
+const codes = {
+  malformed: "invalid_json",
+  name: "invalid_json",
+  number: "invalid_request",
+  bounds: "invalid_request"
+} as const
+
+const nothing: Read = { request: {}, bodyHash: Keccak.hashText("") }
+
+const unreadable = (incoming: Incoming): Problem | null => {
+  if (!contentType.test(header(incoming, "content-type").trim()))
+    return refused("Content-Type", "expected application/json, in UTF-8")
+  const encoding = header(incoming, "content-encoding").toLowerCase()
+  if (encoding !== "" && encoding !== "identity")
+    return refused("Content-Encoding", "the body must not be compressed")
+  return null
+}
+
+const refused = (path: string, message: string): Problem =>
+  problem("invalid_content_type", [{ path, message }])
+
+const text = (collector: Body.Collector, bounds: Bounds): Either.Either<string, Problem> =>
+  Either.mapLeft(collector.text(), (code) =>
+    problem(code, [
+      {
+        path: "",
+        message:
+          code === "body_too_large"
+            ? `expected at most ${bounds.maxBytes} bytes`
+            : "the body is not well-formed UTF-8"
+      }
+    ])
+  )

@@ -1,0 +1,123 @@
+import * as HttpApi from "@effect/platform/HttpApi"
+import type * as HttpApiGroup from "@effect/platform/HttpApiGroup"
+import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
+import * as Context from "effect/Context"
+import * as Either from "effect/Either"
+import * as Option from "effect/Option"
+import * as ParseResult from "effect/ParseResult"
+import type * as Schema from "effect/Schema"
+import type { Scope } from "../../../application/ports/Tenants.js"
+import type { Steps } from "../../../domain/primitives/Steps.js"
+import {
+  Authentication,
+  BodyOptional,
+  Idempotent,
+  RequiredScope,
+  Unlimited
+} from "../contract/EndpointAnnotations.js"
+import type { Problem } from "../message/ErrorEnvelope.js"
+import * as Decode from "./Decode.js"
+import * as Encode from "./Encode.js"
+
+/** One method of one path, with all that the contract says of it made ready to run. */
+export interface Route {
+  /** The endpoint's name in the contract. */
+  readonly name: string
+  readonly path: string
+  /** Null: no key needed. */
+  readonly scope: Scope | null
+  /** Strangers are not counted here. */
+  readonly unlimited: boolean
+  /** Null: the method takes no body. Of a large one the first place alone is named that does not fit. */
+  readonly decode: ((body: unknown, large: boolean) => Steps<Either.Either<unknown, Problem>>) | null
+  readonly bodyOptional: boolean
+  /** Whether it takes an idempotency key. */
+  readonly idempotent: boolean
+  /** Success as text. `Left`: it does not fit the contract, which is a defect; the text names the places only. */
+  readonly encode: (success: unknown) => Steps<Either.Either<string, string>>
+  readonly contentType: string
+}
+
+/** Where a path leads: the methods there, and what the path itself says. */
+export interface Place {
+  readonly methods: ReadonlyMap<string, Route>
+  /** Percent-decoded. */
+  readonly params: Readonly<Record<string, string>>
+}
+
+export interface Table {
+  readonly find: (path: string) => Place | undefined
+}
+
+const bodyOf = (payload: Schema.Schema.All): Route["decode"] => {
+  const decode = Decode.decoder(payload as Schema.Schema<unknown, unknown>)
+  const decodeLarge = Decode.largeDecoder(payload)
+  return function* (body, large) {
+    return large ? yield* decodeLarge(body) : decode(body)
+  }
+}
+
+/** A success that is text. */
+const textOf = (schema: Schema.Schema.All): Route["encode"] => {
+  const encode = ParseResult.encodeUnknownEither(schema as Schema.Schema<unknown, unknown>)
+  // biome-ignore lint/correctness/useYield: text is written in one go
+  return function* (success) {
+    return Either.mapBoth(encode(success), { onLeft: Decode.places, onRight: String })
+  }
+}
+
+/** A parameter of a path is its last segment (`/requests/:requestId`). */
+const parameter = /^(.*\/):([A-Za-z]+)$/
+
+/** A segment of a path, percent-decoded once; null: it is empty or malformed, and leads nowhere. */
+const segment = (text: string): string | null =>
+  text === "" || text.includes("/")
+    ? null
+    : Either.getOrNull(Either.try({ try: () => decodeURIComponent(text), catch: () => null }))
+
+/** The routes of the contract. */
+export const make = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup.Any, E, R>(
+  api: HttpApi.HttpApi<Id, Groups, E, R>
+): Table => {
+  const table = new Map<string, Map<string, Route>>()
+  const add = (method: string, route: Route): void => {
+    const methods = table.get(route.path) ?? new Map<string, Route>()
+    table.set(route.path, methods.set(method, route))
+  }
+  HttpApi.reflect(api, {
+    onGroup: () => {},
+    onEndpoint: ({ endpoint, mergedAnnotations, middleware }) => {
+      const payload = Option.getOrNull(endpoint.payloadSchema)
+      const { contentType, kind } = HttpApiSchema.getEncoding(endpoint.successSchema.ast)
+      const encode = kind === "Text" ? textOf(endpoint.successSchema) : Encode.encoder(endpoint.successSchema)
+      add(endpoint.method, {
+        name: endpoint.name,
+        path: endpoint.path,
+        scope: [...middleware].some(({ key }) => key === Authentication.key)
+          ? Option.getOrElse(Context.getOption(mergedAnnotations, RequiredScope), () => "read" as const)
+          : null,
+        unlimited: Option.isSome(Context.getOption(mergedAnnotations, Unlimited)),
+        decode: payload === null ? null : bodyOf(payload),
+        bodyOptional: Option.isSome(Context.getOption(mergedAnnotations, BodyOptional)),
+        idempotent: Option.isSome(Context.getOption(mergedAnnotations, Idempotent)),
+        encode,
+        contentType
+      })
+    }
+  })
+  const prefixes = [...table].flatMap(([path, methods]) => {
+    const [, prefix, name] = parameter.exec(path) ?? []
+    return prefix === undefined || name === undefined ? [] : [{ prefix, name, methods }]
+  })
+  return {
+    find: (path) => {
+      const methods = table.get(path)
+      if (methods !== undefined && !parameter.test(path)) return { methods, params: {} }
+      for (const { methods, name, prefix } of prefixes) {
+        const value = path.startsWith(prefix) ? segment(path.slice(prefix.length)) : null
+        if (value !== null) return { methods, params: { [name]: value } }
+      }
+      return undefined
+    }
+  }
+}

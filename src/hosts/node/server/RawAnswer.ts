@@ -1,0 +1,52 @@
+import type { ServerResponse } from "node:http"
+import type { Duplex } from "node:stream"
+import * as ErrorEnvelope from "../../http/message/ErrorEnvelope.js"
+import { type Problem, problem } from "../../http/message/ErrorEnvelope.js"
+
+/**
+ * Answers to what never becomes a request: broken framing, oversized headers, a client that is too slow. node's own
+ * have no body; these have the envelope of all others.
+ */
+
+/** The answers under way, by their connection. */
+export type InFlight = WeakMap<Duplex, ServerResponse>
+
+const reasons: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: "the headers are too large",
+  ERR_HTTP_REQUEST_TIMEOUT: "the request did not arrive in time"
+}
+
+/** How long a broken connection is kept so that its answer can be read, milliseconds. */
+const linger = 1_000
+
+/**
+ * For the server's event `clientError`. Nothing is written into an answer that has begun, nor in place of the answer
+ * to a request that came whole, whatever followed it: that one is awaited.
+ */
+export const onClientError =
+  (inFlight: InFlight) =>
+  (error: NodeJS.ErrnoException, socket: Duplex): void => {
+    if (socket.writableEnded) return
+    const response = inFlight.get(socket)
+    const owed = response !== undefined && !response.writableFinished
+    if (owed && response.req.complete) return void response.once("close", () => socket.destroy())
+    if (!socket.writable || (owed && response.headersSent)) return void socket.destroy()
+    const message = reasons[error.code ?? ""] ?? "the request is not well-formed HTTP"
+    finish(socket, problem("invalid_request", [{ path: "", message }]))
+  }
+
+/** For the server's event `connect`: the service is no proxy. */
+export const onConnect = (_request: unknown, socket: Duplex): void =>
+  finish(socket, problem("method_not_allowed", [{ path: "", message: "the service is no proxy" }]))
+
+const finish = (socket: Duplex, refusal: Problem): void => {
+  const { body, headers, status } = ErrorEnvelope.answer(refusal, globalThis.crypto.randomUUID())
+  const lines = Object.entries({
+    ...headers,
+    "content-length": String(Buffer.byteLength(body)),
+    connection: "close"
+  }).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.on("error", () => {})
+  socket.end(`HTTP/1.1 ${status} ${ErrorEnvelope.names[status]}\r\n${lines.join("")}\r\n${body}`)
+  setTimeout(() => socket.destroy(), linger).unref()
+}

@@ -1,0 +1,216 @@
+import * as http from "node:http"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as FiberId from "effect/FiberId"
+import * as Runtime from "effect/Runtime"
+import type * as Scope from "effect/Scope"
+import type * as IpAddress from "../../../domain/net/IpAddress.js"
+import * as Body from "../../http/message/Body.js"
+import * as ErrorEnvelope from "../../http/message/ErrorEnvelope.js"
+import type { Answer } from "../../http/message/HttpMessage.js"
+import type { HttpService } from "../../http/service/HttpService.js"
+import * as Connections from "./Connections.js"
+import * as RawAnswer from "./RawAnswer.js"
+
+/** Where and how the service listens. Times in milliseconds. */
+export interface Options {
+  readonly host: string
+  /** 0 picks a free one. */
+  readonly port: number
+  /** How long requests under way may take once the service stops. Default 25 s. */
+  readonly drainMillis?: number
+  /** A client must have sent its headers by then. Default 10 s. */
+  readonly headersTimeoutMillis?: number
+  /** A client must have sent its whole request by then. Default 60 s. */
+  readonly requestTimeoutMillis?: number
+  /** How long an idle connection is kept. Default 65 s, above what load balancers use. */
+  readonly keepAliveTimeoutMillis?: number
+  /** How long the rest of a request is read once it is answered; then its connection ends. Default 5 s. */
+  readonly lingerMillis?: number
+  /** Most open connections. Default 4,096. */
+  readonly maxConnections?: number
+  /** Most open connections of one address, `trustedProxies` apart. Default 1,024. */
+  readonly maxConnectionsPerAddress?: number
+  readonly trustedProxies?: ReadonlyArray<IpAddress.Range>
+  /** Most bytes of all headers of a request. Default 16 KiB. */
+  readonly maxHeaderBytes?: number
+}
+
+/** The address that the service listens at. */
+export interface Listening {
+  readonly host: string
+  readonly port: number
+  /** `http://host:port`, without a slash at its end. */
+  readonly url: string
+}
+
+/** The address can not be listened at; `code` is the system's, for example EADDRINUSE. */
+export class ListenError extends Data.TaggedError("ListenError")<{
+  readonly code: string
+  readonly message: string
+}> {}
+
+/**
+ * Listens over node:http until the scope closes. Closing stops gracefully: no new connections, `front.stop` with the
+ * drain time, then every connection is closed.
+ */
+export const serve = (
+  front: HttpService,
+  options: Options
+): Effect.Effect<Listening, ListenError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const fork = Runtime.runFork(yield* Effect.runtime())
+    const server = create(options)
+    Connections.limit(server, {
+      most: options.maxConnections ?? 4_096,
+      mostPerAddress: options.maxConnectionsPerAddress ?? 1_024,
+      trustedProxies: options.trustedProxies ?? []
+    })
+    const answers = new Answers()
+    const onRequest = (request: http.IncomingMessage, response: http.ServerResponse): void => {
+      answers.begin(response)
+      // Uninterruptible around the front, which decides what an interruption ends: an answer is always written.
+      const answered = Effect.map(handle(front, request), (answer) =>
+        write(server, request, response, answer, options.lingerMillis ?? 5_000)
+      )
+      const fiber = fork(Effect.uninterruptible(answered))
+      response.once("close", () => {
+        if (!response.writableEnded) fiber.unsafeInterruptAsFork(FiberId.none)
+      })
+    }
+    server.on("request", onRequest)
+    // An expectation that nobody knows is ignored, as RFC 9110 allows; left alone, node answers without a body.
+    server.on("checkExpectation", onRequest)
+    server.on("clientError", RawAnswer.onClientError(answers.bySocket))
+    server.on("connect", RawAnswer.onConnect)
+    yield* Effect.acquireRelease(listen(server, options), () =>
+      stop(front, server, answers, options.drainMillis ?? 25_000)
+    )
+    return listening(server, options)
+  })
+
+/** The answers that are owed. */
+class Answers {
+  readonly bySocket: RawAnswer.InFlight = new WeakMap()
+  private readonly owed = new Set<http.ServerResponse>()
+  private readonly settled = Effect.unsafeMakeLatch(true)
+
+  begin(response: http.ServerResponse): void {
+    if (response.socket !== null) this.bySocket.set(response.socket, response)
+    this.owed.add(response)
+    this.settled.unsafeClose()
+    response.once("close", () => {
+      this.owed.delete(response)
+      if (this.owed.size === 0) this.settled.unsafeOpen()
+    })
+  }
+
+  /** Until none is owed. */
+  get all(): Effect.Effect<void> {
+    return Effect.interruptible(this.settled.await)
+  }
+}
+
+const create = (options: Options): http.Server => {
+  const headersTimeout = options.headersTimeoutMillis ?? 10_000
+  return http.createServer({
+    headersTimeout,
+    requestTimeout: options.requestTimeoutMillis ?? 60_000,
+    connectionsCheckingInterval: Math.min(headersTimeout, 10_000) / 2,
+    keepAliveTimeout: options.keepAliveTimeoutMillis ?? 65_000,
+    maxHeaderSize: options.maxHeaderBytes ?? 16 * 1024,
+    noDelay: true,
+    // node answers a missing Host without a body; `handle` does it with one.
+    requireHostHeader: false
+  })
+}
+
+const listen = (server: http.Server, { host, port }: Options): Effect.Effect<void, ListenError> =>
+  Effect.async((resume) => {
+    const onError = ({ code = "UNKNOWN", message }: NodeJS.ErrnoException) =>
+      resume(Effect.fail(new ListenError({ code, message: `cannot listen at ${host}:${port}: ${message}` })))
+    server.once("error", onError)
+    server.listen({ host, port }, () => {
+      server.off("error", onError)
+      resume(Effect.void)
+    })
+  })
+
+const listening = (server: http.Server, { host, port }: Options): Listening => {
+  const address = server.address()
+  const bound = typeof address === "object" && address !== null ? address.port : port
+  return { host, port: bound, url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}` }
+}
+
+const stop = (
+  front: HttpService,
+  server: http.Server,
+  answers: Answers,
+  drainMillis: number
+): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    server.close()
+    yield* front.stop(drainMillis)
+    // The answers are made; a client that does not read its own must not keep the process.
+    yield* Effect.timeoutOption(answers.all, "1 second")
+    server.closeAllConnections()
+  })
+
+const handle = (front: HttpService, request: http.IncomingMessage): Effect.Effect<Answer> =>
+  request.headers.host === undefined && request.httpVersion === "1.1"
+    ? Effect.sync(() => ErrorEnvelope.answer(noHost, globalThis.crypto.randomUUID()))
+    : front.handle({
+        method: request.method ?? "GET",
+        target: request.url ?? "/",
+        headers: request.headers,
+        remoteAddress: request.socket.remoteAddress ?? null,
+        readBody: (collector) => readBody(request, collector)
+      })
+
+const noHost = ErrorEnvelope.problem("invalid_request", [{ path: "Host", message: "the header is required" }])
+
+/** Requests of which too much is left to be read: nothing behind them on their connection can be understood. */
+const abandoned = new WeakSet<http.IncomingMessage>()
+
+const readBody = (
+  request: http.IncomingMessage,
+  collector: Body.Collector
+): Effect.Effect<void, Body.Broken> =>
+  Effect.async((resume) => {
+    const end = (result: Effect.Effect<void, Body.Broken>) => {
+      request.off("data", onData).off("end", onEnd).off("close", onClose).pause()
+      resume(result)
+    }
+    const onEnd = () => end(Effect.void)
+    const onClose = () => end(new Body.Broken())
+    const onData = (chunk: Buffer) => {
+      if (collector.take(chunk)) return
+      abandoned.add(request)
+      onEnd()
+    }
+    if (request.destroyed) return resume(new Body.Broken())
+    request
+      .on("data", onData)
+      .on("end", onEnd)
+      .on("close", onClose)
+      .on("error", () => {})
+  })
+
+const write = (
+  server: http.Server,
+  request: http.IncomingMessage,
+  response: http.ServerResponse,
+  answer: Answer,
+  lingerMillis: number
+): void => {
+  if (response.destroyed || response.headersSent) return
+  const length = { "content-length": Buffer.byteLength(answer.body) }
+  const closing = server.listening && !abandoned.has(request) ? {} : { connection: "close" }
+  response.writeHead(answer.status, { ...answer.headers, ...length, ...closing })
+  response.end(request.method === "HEAD" ? undefined : answer.body)
+  // node goes on reading a request that was answered before its end, without any bound.
+  if (request.complete) return
+  const timer = setTimeout(() => request.complete || request.destroy(), lingerMillis)
+  timer.unref()
+  request.once("close", () => clearTimeout(timer))
+}

@@ -1,0 +1,218 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Redacted from "effect/Redacted"
+import * as TestClock from "effect/TestClock"
+import * as MemoryJournal from "../../../src/adapters/memory/journal/Journal.js"
+import * as InFlight from "../../../src/application/lanes/InFlight.js"
+import * as LaneSlot from "../../../src/application/lanes/LaneSlot.js"
+import * as NonceLanes from "../../../src/application/lanes/NonceLanes.js"
+import type { Route, TransactionRecord } from "../../../src/application/ports/journal/Lanes.js"
+import * as Make from "../../support/journal/Make.js"
+
+const below = 2
+
+const recordOf = (nonce: number, route: Route): TransactionRecord => ({
+  ...Make.lane,
+  nonce: BigInt(nonce),
+  access: Make.access({ rpc: Redacted.make("http://node") }),
+  state: "signed",
+  versions: [],
+  signedAt: 0,
+  ops:
+    route === null || route === "direct"
+      ? []
+      : [{ requestId: "r", index: 0, userOpHash: Make.word(1), entryPoint: route }],
+  direct: route === "direct" ? "r" : null,
+  mined: null
+})
+
+/** A lane whose work sends a transaction that is in flight until it is mined by hand. */
+const start = Effect.gen(function* () {
+  const inFlight = InFlight.make()
+  const elsewhere = { settled: false }
+  const lanes: NonceLanes.NonceLanes = {
+    ...NonceLanes.make(yield* MemoryJournal.make),
+    admits: (lane, route) => Effect.sync(() => elsewhere.settled || inFlight.admits(lane, route))
+  }
+  const turns = LaneSlot.make(lanes, inFlight)
+  const sent: Array<TransactionRecord> = []
+  const went: Array<string> = []
+  return {
+    went,
+    turns,
+    /** From now on another process has settled all that this one watches. */
+    settleElsewhere: () => {
+      elsewhere.settled = true
+    },
+    /** Work of that name, of one route; it has arrived when this returns. */
+    work: (name: string, route: Route) =>
+      Effect.gen(function* () {
+        const arrival = turns.arrive()
+        const go = Effect.sync(() => {
+          const record = recordOf(sent.length, route)
+          sent.push(record)
+          went.push(name)
+          inFlight.add(record)
+        })
+        const fiber = yield* Effect.fork(
+          turns.take({ ...Make.lane, route, below, arrival, confirmedNonce: Effect.succeed(0n) }, () => go)
+        )
+        yield* TestClock.adjust(1)
+        return fiber
+      }),
+    mine: (nonce: number) =>
+      Effect.suspend(() => {
+        const record = sent[nonce]
+        if (record !== undefined) inFlight.remove(record)
+        return TestClock.adjust(1)
+      })
+  }
+})
+
+describe("the turns of a lane", () => {
+  it.effect("are at once for work of one route, as long as there is room", () =>
+    Effect.gen(function* () {
+      const { mine, turns, went, work } = yield* start
+      for (const name of ["a", "b", "c"]) yield* work(name, Make.entryPoint)
+      expect(went).toEqual(["a", "b"])
+      expect(turns.waiting(Make.lane)).toBe(1)
+      yield* mine(0)
+      expect(went).toEqual(["a", "b", "c"])
+      expect(turns.waiting(Make.lane)).toBe(0)
+    })
+  )
+
+  it.effect("of another route are when nothing is in flight", () =>
+    Effect.gen(function* () {
+      const { mine, went, work } = yield* start
+      yield* work("a", Make.entryPoint)
+      yield* work("b", Make.entryPoint)
+      yield* work("other", Make.otherEntryPoint)
+      yield* mine(1)
+      expect(went).toEqual(["a", "b"])
+      yield* mine(0)
+      expect(went).toEqual(["a", "b", "other"])
+      yield* work("direct", "direct")
+      expect(went).toEqual(["a", "b", "other"])
+      yield* mine(2)
+      expect(went.at(-1)).toBe("direct")
+    })
+  )
+
+  it.effect("go by arrival between routes: new work overtakes no work that waits for another one", () =>
+    Effect.gen(function* () {
+      const { mine, went, work } = yield* start
+      yield* work("a", Make.entryPoint)
+      yield* work("direct", "direct")
+      yield* work("late", Make.entryPoint)
+      expect(went).toEqual(["a"])
+      yield* mine(0)
+      expect(went).toEqual(["a", "direct"])
+      yield* mine(1)
+      expect(went).toEqual(["a", "direct", "late"])
+    })
+  )
+
+  it.effect("of a transaction that only fills a nonce wait for no route", () =>
+    Effect.gen(function* () {
+      const { went, work } = yield* start
+      yield* work("a", Make.entryPoint)
+      yield* work("filler", null)
+      expect(went).toEqual(["a", "filler"])
+    })
+  )
+
+  it.effect("that are given up keep nobody waiting", () =>
+    Effect.gen(function* () {
+      const { went, work } = yield* start
+      yield* work("a", Make.entryPoint)
+      const other = yield* work("other", Make.otherEntryPoint)
+      yield* work("b", Make.entryPoint)
+      expect(went).toEqual(["a"])
+      yield* Fiber.interrupt(other)
+      yield* TestClock.adjust(1)
+      expect(went).toEqual(["a", "b"])
+    })
+  )
+
+  it.effect("come when the journal says so, whatever this process waits for", () =>
+    Effect.gen(function* () {
+      const { settleElsewhere, went, work } = yield* start
+      yield* work("a", Make.entryPoint)
+      yield* work("other", Make.otherEntryPoint)
+      yield* TestClock.adjust("10 seconds")
+      expect(went).toEqual(["a"])
+      settleElsewhere()
+      yield* TestClock.adjust("1 seconds")
+      expect(went).toEqual(["a", "other"])
+    })
+  )
+
+  it.effect("are taken again when the journal knows of another route that this process does not watch", () =>
+    Effect.gen(function* () {
+      const journal = yield* MemoryJournal.make
+      const turns = LaneSlot.make(NonceLanes.make(journal), InFlight.make())
+      yield* journal.accept(Make.acceptance("d1", []))
+      yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))
+      yield* journal.recordSigned(Make.signed(0n))
+      let tries = 0
+      const fiber = yield* Effect.fork(
+        turns.take(
+          {
+            ...Make.lane,
+            route: Make.entryPoint,
+            below,
+            arrival: turns.arrive(),
+            confirmedNonce: Effect.succeed(0n)
+          },
+          () =>
+            Effect.suspend(() => {
+              tries += 1
+              return tries === 1 ? new NonceLanes.OtherRoute(Make.lane) : Effect.succeed("sent")
+            })
+        )
+      )
+      yield* TestClock.adjust("10 seconds")
+      expect(tries).toBe(1)
+      yield* journal.settle(Make.mined(0n), [], false)
+      yield* TestClock.adjust("1 seconds")
+      expect(yield* Fiber.join(fiber)).toBe("sent")
+      expect(tries).toBe(2)
+    })
+  )
+
+  it.effect("come when the chain says that what the journal waits for has lost its nonce", () =>
+    Effect.gen(function* () {
+      const journal = yield* MemoryJournal.make
+      const turns = LaneSlot.make(NonceLanes.make(journal), InFlight.make())
+      yield* journal.accept(Make.acceptance("d1", []))
+      yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))
+      yield* journal.recordSigned(Make.signed(0n))
+      const used = { count: 0n }
+      const given: Array<bigint> = []
+      const fiber = yield* Effect.fork(
+        turns.take(
+          {
+            ...Make.lane,
+            route: Make.entryPoint,
+            below,
+            arrival: turns.arrive(),
+            confirmedNonce: Effect.sync(() => used.count)
+          },
+          (drainedTo) =>
+            Effect.suspend(() => {
+              given.push(drainedTo)
+              return drainedTo === 0n ? new NonceLanes.OtherRoute(Make.lane) : Effect.void
+            })
+        )
+      )
+      yield* TestClock.adjust("10 seconds")
+      expect(given).toEqual([0n])
+      used.count = 1n
+      yield* TestClock.adjust("1 seconds")
+      yield* Fiber.join(fiber)
+      expect(given).toEqual([0n, 1n])
+    })
+  )
+})

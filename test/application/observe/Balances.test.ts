@@ -1,0 +1,52 @@
+import { expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as HashMap from "effect/HashMap"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import * as Balances from "../../../src/application/observe/Balances.js"
+import { type ChainClient, ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
+import type { NetworkProfile } from "../../../src/application/ports/Networks.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
+
+const address = (digit: string) => Address.unsafe(`0x${digit.repeat(40)}`)
+const [submitter, other] = [address("1"), address("2")]
+const network = (chainId: bigint) => ({
+  profile: { chainId, rpc: Redacted.make("http://node.example") } as NetworkProfile,
+  least: 10n
+})
+
+it.effect(
+  "an EOA that runs low is told once, where it submits, and again when it has recovered in between",
+  () =>
+    Effect.gen(function* () {
+      let balance = 3n
+      const told: Array<unknown> = []
+      const nodes = Layer.succeed(ChainRpc, {
+        connect: () =>
+          Effect.succeed({ balance: () => Effect.sync(() => balance) } as Partial<ChainClient> as ChainClient)
+      })
+      const logger = Logger.replace(
+        Logger.defaultLogger,
+        Logger.make(({ annotations }) => {
+          told.push(["chainId", "address"].map((name) => Option.getOrNull(HashMap.get(annotations, name))))
+        })
+      )
+      const balances = Balances.make([network(1n), network(2n)])
+      yield* balances.meet(other)
+      yield* balances.submits(2n, submitter)
+      const look = balances.look.pipe(Effect.provide(nodes), Effect.provide(logger))
+      yield* look
+      yield* look
+      expect(told).toEqual([["2", submitter]])
+      balance = 10n
+      yield* look
+      balance = 9n
+      yield* look
+      expect(told).toEqual([
+        ["2", submitter],
+        ["2", submitter]
+      ])
+    })
+)

@@ -1,0 +1,138 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as MemoryBudgets from "../../../src/adapters/memory/Budgets.js"
+import * as Losses from "../../../src/application/pay/Losses.js"
+import { Budgets } from "../../../src/application/ports/Budgets.js"
+import type { Receipt } from "../../../src/application/ports/chain/ChainRpc.js"
+import type { TransactionRecord } from "../../../src/application/ports/journal/Lanes.js"
+import type { AccountId } from "../../../src/application/ports/Tenants.js"
+import * as Make from "../../support/journal/Make.js"
+
+const [own, elsewhere] = [Make.word(0x1000), Make.word(0x2000)]
+
+const record: TransactionRecord = {
+  ...Make.lane,
+  nonce: 0n,
+  access: Make.access({ key: "serviceEoa", trust: "operator" }),
+  state: "signed",
+  versions: [],
+  signedAt: 0,
+  ops: [1, 2].map((index) => ({
+    requestId: "r",
+    index,
+    userOpHash: Make.word(index),
+    entryPoint: Make.entryPoint
+  })),
+  direct: null,
+  mined: null
+}
+
+const receipt: Receipt = {
+  txHash: own,
+  success: false,
+  blockNumber: 7n,
+  blockHash: Make.word(0xb10c),
+  gasUsed: 1_000n,
+  cumulativeGasUsed: 1_000n,
+  effectiveGasPrice: 3n,
+  from: Make.lane.signer,
+  logs: []
+}
+
+const landed = (n: number, txHash = elsewhere) => ({ userOpHash: Make.word(n), txHash })
+
+const bearer = (
+  places: ReadonlyArray<ReturnType<typeof landed>>,
+  accounts: Readonly<Record<string, AccountId>> = {},
+  sender = Make.address(0x99)
+) =>
+  Losses.bearerOf(record, receipt, places, {
+    accountOf: (txHash) => Effect.succeed(accounts[txHash] ?? null),
+    senderOf: () => Effect.succeed(sender)
+  })
+
+describe("who bears what a transaction has lost", () => {
+  it.effect("its own account, when none of its ops landed elsewhere", () =>
+    Effect.gen(function* () {
+      expect(yield* bearer([])).toBe(Make.alice)
+      expect(yield* bearer([landed(1, own), landed(2, own)])).toBe(Make.alice)
+    })
+  )
+
+  it.effect("the account of the transaction of the same lane in which one of its ops landed", () =>
+    Effect.gen(function* () {
+      expect(yield* bearer([landed(2)], { [elsewhere]: Make.bob })).toBe(Make.bob)
+      const carol = Make.accountId("carol")
+      const third = Make.word(0x3000)
+      // The first one in the bundle is the one that reverted it.
+      expect(yield* bearer([landed(2), landed(1, third)], { [elsewhere]: Make.bob, [third]: carol })).toBe(
+        carol
+      )
+    })
+  )
+
+  it.effect("its own account, when somebody else's transaction took an op that was not bound", () =>
+    Effect.map(bearer([landed(1)]), (account) => expect(account).toBe(Make.alice))
+  )
+
+  it.effect("no account, when the EOA itself signed that transaction elsewhere", () =>
+    Effect.map(bearer([landed(1)], {}, Make.lane.signer), (account) => expect(account).toBeNull())
+  )
+})
+
+describe("what a transaction has lost", () => {
+  it("is its gas and its layer 1 fee, less what the ops paid", () => {
+    expect(Losses.lossOf(record, receipt)).toBe(3_000n)
+    expect(Losses.lossOf(record, { ...receipt, l1Fee: 5n })).toBe(3_005n)
+    expect(Losses.lossOf(record, { ...receipt, gasUsed: 0n })).toBe(0n)
+  })
+
+  const booked = Effect.gen(function* () {
+    const budgets = Context.get(yield* Layer.build(MemoryBudgets.layer), Budgets)
+    const figures = (accountId: AccountId) =>
+      budgets.figures({ accountId, chainId: Make.chainId, name: Losses.pot }, 0)
+    return { losses: Losses.make(budgets), figures }
+  })
+
+  it.scoped("is booked to its bearer at settled depth, once", () =>
+    Effect.gen(function* () {
+      const { figures, losses } = yield* booked
+      yield* losses.mined(record, receipt, Make.bob)
+      yield* losses.mined(record, receipt, Make.bob)
+      expect(yield* figures(Make.bob)).toEqual({ held: 3_000n, booked: 0n })
+      yield* losses.finalised(record)
+      yield* losses.finalised(record)
+      expect(yield* figures(Make.bob)).toEqual({ held: 0n, booked: 3_000n })
+      expect(yield* figures(Make.alice)).toEqual({ held: 0n, booked: 0n })
+    })
+  )
+
+  it.scoped("follows the chain when a reorganisation changes who bears it", () =>
+    Effect.gen(function* () {
+      const { figures, losses } = yield* booked
+      yield* losses.mined(record, receipt, Make.alice)
+      yield* losses.mined(record, receipt, Make.bob)
+      expect(yield* figures(Make.alice)).toEqual({ held: 0n, booked: 0n })
+      yield* losses.mined(record, receipt, null)
+      expect(yield* figures(Make.bob)).toEqual({ held: 0n, booked: 0n })
+      yield* losses.mined(record, receipt, Make.bob)
+      yield* losses.finalised(record)
+      expect(yield* figures(Make.alice)).toEqual({ held: 0n, booked: 0n })
+      expect(yield* figures(Make.bob)).toEqual({ held: 0n, booked: 3_000n })
+    })
+  )
+
+  it.scoped(
+    "is nothing when another transaction has its nonce for good, or the key is the caller's own",
+    () =>
+      Effect.gen(function* () {
+        const { figures, losses } = yield* booked
+        yield* losses.mined(record, receipt, Make.alice)
+        yield* losses.stranded(record)
+        yield* losses.mined({ ...record, nonce: 1n, access: Make.access() }, receipt, Make.alice)
+        expect(yield* figures(Make.alice)).toEqual({ held: 0n, booked: 0n })
+      })
+  )
+})

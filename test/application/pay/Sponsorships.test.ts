@@ -1,0 +1,239 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as TestClock from "effect/TestClock"
+import { Interface } from "ethers"
+import * as MemoryBudgets from "../../../src/adapters/memory/Budgets.js"
+import * as Sponsorships from "../../../src/application/pay/Sponsorships.js"
+import {
+  type ChainClient,
+  ChainRpcError,
+  type FoundLog
+} from "../../../src/application/ports/chain/ChainRpc.js"
+import type { NetworkProfile } from "../../../src/application/ports/Networks.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Keccak from "../../../src/domain/primitives/Keccak.js"
+import { alice, bob } from "../../support/journal/Make.js"
+
+const chainId = 31_337n
+const entryPoint = Address.unsafe("0x0000000071727De22E5E9d8BAf0edAc6f37da032")
+const paymaster = `0x${"5a".repeat(20)}`
+const profile = { chainId, settledDepth: 3, pollIntervalMillis: 1_000 } as NetworkProfile
+const second = 1_000
+const look = 5 * second
+
+const events = new Interface([
+  "event UserOperationEvent(bytes32 indexed userOpHash, address indexed sender, address indexed paymaster, uint256 nonce, bool success, uint256 actualGasCost, uint256 actualGasUsed)"
+])
+
+/** A chain whose blocks are ten seconds apart, and on which ops land. */
+const makeChain = () => {
+  let head = 0n
+  let silent = false
+  let landed: ReadonlyArray<FoundLog> = []
+  const block = (number: bigint) => ({
+    number,
+    hash: Keccak.hashText(`block ${number}`),
+    timestamp: Number(number) * 10,
+    gasLimit: 30_000_000n,
+    baseFeePerGas: 1n
+  })
+  const answer = <A>(make: () => A) =>
+    Effect.suspend(() =>
+      silent
+        ? Effect.fail(new ChainRpcError({ reason: "unreachable", origin: "http://node", message: "silent" }))
+        : Effect.sync(make)
+    )
+  const client = {
+    origin: "http://node",
+    block: (tag: unknown) => answer(() => block(typeof tag === "bigint" ? tag : head)),
+    logs: ({
+      fromBlock,
+      toBlock,
+      topics
+    }: {
+      fromBlock: bigint
+      toBlock: bigint
+      topics: ReadonlyArray<unknown>
+    }) =>
+      answer(() =>
+        landed.filter(
+          (log) =>
+            log.blockNumber >= fromBlock &&
+            log.blockNumber <= toBlock &&
+            (topics[1] as ReadonlyArray<string>).includes(String(log.topics[1]))
+        )
+      )
+  } as unknown as ChainClient
+  return {
+    client,
+    mine: (blocks: number) => {
+      head += BigInt(blocks)
+    },
+    land: (userOpHash: string, cost: bigint) => {
+      const { data, topics } = events.encodeEventLog("UserOperationEvent", [
+        userOpHash,
+        `0x${"aa".repeat(20)}`,
+        paymaster,
+        0n,
+        true,
+        cost,
+        100n
+      ])
+      landed = [
+        ...landed,
+        {
+          address: entryPoint,
+          topics: topics.map((topic) => Hex.unsafe32(topic)),
+          data: Hex.unsafe(data),
+          logIndex: landed.length,
+          txHash: Keccak.hashText(`tx of ${userOpHash}`),
+          blockNumber: head,
+          blockHash: block(head).hash
+        }
+      ]
+    },
+    undo: () => {
+      landed = []
+    },
+    fallSilent: (now: boolean) => {
+      silent = now
+    }
+  }
+}
+
+const setting = Effect.gen(function* () {
+  const budgets = yield* MemoryBudgets.make
+  const chain = makeChain()
+  const scope = yield* Effect.scope
+  const make = () => Sponsorships.make(budgets, scope)
+  const hold = (op: string, rest: { readonly account?: typeof alice; readonly validUntil?: number } = {}) =>
+    Effect.gen(function* () {
+      const id = Keccak.hashText(op)
+      yield* budgets.reserve([
+        {
+          accountId: rest.account ?? alice,
+          chainId,
+          name: Sponsorships.pot,
+          id,
+          wei: 100n,
+          limit: null,
+          maxOpen: null,
+          daily: true,
+          expiresAt: 600 * second,
+          note: Sponsorships.note({ entryPoint, since: 0n, validUntil: rest.validUntil ?? 600 })
+        }
+      ])
+      yield* budgets.bind(chainId, id)
+      return id
+    })
+  const figures = (account = alice) =>
+    budgets.figures({ accountId: account, chainId, name: Sponsorships.pot }, 0)
+  const watched = (accountId = alice) => ({ accountId, chain: chain.client, profile })
+  return { budgets, chain, make, hold, figures, watched }
+})
+
+describe("sponsored ops", () => {
+  it.scoped(
+    "cost what the chain says from the block on that they land in, and that is booked at settled depth",
+    () =>
+      Effect.gen(function* () {
+        const { chain, figures, hold, make, watched } = yield* setting
+        const op = yield* hold("op")
+        yield* make().watch(watched())
+        chain.mine(5)
+        yield* TestClock.adjust(look)
+        expect(yield* figures()).toEqual({ held: 100n, booked: 0n })
+        chain.land(op, 30n)
+        yield* TestClock.adjust(look)
+        expect(yield* figures()).toEqual({ held: 30n, booked: 0n })
+        chain.mine(1)
+        yield* TestClock.adjust(look)
+        expect(yield* figures()).toEqual({ held: 30n, booked: 0n })
+        chain.mine(1)
+        yield* TestClock.adjust(look)
+        expect(yield* figures()).toEqual({ held: 0n, booked: 30n })
+      })
+  )
+
+  it.scoped("may cost all again when the chain undoes it, and cost what it costs the second time", () =>
+    Effect.gen(function* () {
+      const { chain, figures, hold, make, watched } = yield* setting
+      const op = yield* hold("op")
+      yield* make().watch(watched())
+      chain.mine(5)
+      chain.land(op, 30n)
+      yield* TestClock.adjust(look)
+      chain.undo()
+      yield* TestClock.adjust(look)
+      expect(yield* figures()).toEqual({ held: 100n, booked: 0n })
+      chain.mine(1)
+      chain.land(op, 45n)
+      chain.mine(2)
+      yield* TestClock.adjust(look)
+      expect(yield* figures()).toEqual({ held: 0n, booked: 45n })
+    })
+  )
+
+  it.scoped("cost nothing once their time is over at settled depth, and not a block earlier", () =>
+    Effect.gen(function* () {
+      const { chain, figures, hold, make, watched } = yield* setting
+      yield* hold("op", { validUntil: 600 })
+      yield* make().watch(watched())
+      // The settled block is two below the latest: 600 seconds are block 60.
+      chain.mine(62)
+      yield* TestClock.adjust(look)
+      expect(yield* figures()).toEqual({ held: 100n, booked: 0n })
+      chain.mine(1)
+      yield* TestClock.adjust(look)
+      expect(yield* figures()).toEqual({ held: 0n, booked: 0n })
+    })
+  )
+
+  it.scoped("stay held while the node is silent, and are followed again when it answers", () =>
+    Effect.gen(function* () {
+      const { chain, figures, hold, make, watched } = yield* setting
+      const op = yield* hold("op")
+      chain.fallSilent(true)
+      yield* make().watch(watched())
+      chain.mine(5)
+      chain.land(op, 30n)
+      chain.mine(100)
+      yield* TestClock.adjust(10 * look)
+      expect(yield* figures()).toEqual({ held: 100n, booked: 0n })
+      chain.fallSilent(false)
+      yield* TestClock.adjust(look)
+      expect(yield* figures()).toEqual({ held: 0n, booked: 30n })
+    })
+  )
+
+  it.scoped(
+    "are followed account by account, those that are sealed later too, by two processes as by one",
+    () =>
+      Effect.gen(function* () {
+        const { budgets, chain, figures, hold, make, watched } = yield* setting
+        const [one, other] = [make(), make()]
+        const first = yield* hold("first")
+        const foreign = yield* hold("foreign", { account: bob })
+        expect(yield* Sponsorships.accountsOf(budgets, chainId)).toEqual([alice, bob])
+        yield* one.watch(watched())
+        yield* other.watch(watched())
+        chain.mine(5)
+        chain.land(first, 30n)
+        chain.land(foreign, 7n)
+        chain.mine(5)
+        yield* TestClock.adjust(look)
+        expect(yield* figures()).toEqual({ held: 0n, booked: 30n })
+        expect(yield* figures(bob)).toEqual({ held: 100n, booked: 0n })
+        expect(yield* Sponsorships.accountsOf(budgets, chainId)).toEqual([bob])
+        const later = yield* hold("later")
+        yield* one.watch(watched())
+        yield* one.watch(watched(bob))
+        chain.land(later, 4n)
+        chain.mine(5)
+        yield* TestClock.adjust(look)
+        expect(yield* figures()).toEqual({ held: 0n, booked: 34n })
+        expect(yield* figures(bob)).toEqual({ held: 0n, booked: 7n })
+      })
+  )
+})

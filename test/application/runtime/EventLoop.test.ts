@@ -1,0 +1,98 @@
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import { describe, expect, it } from "vitest"
+import * as EventLoop from "../../../src/application/runtime/EventLoop.js"
+
+/** Computes for so long, whatever else the machine does. */
+const compute = (millis: number): void => {
+  const start = process.cpuUsage()
+  for (;;) {
+    const { system, user } = process.cpuUsage(start)
+    if (user + system > millis * 1_000) return
+  }
+}
+
+/** How often the event loop turned while the effect ran. */
+const turns = async (effect: Effect.Effect<unknown>): Promise<number> => {
+  let count = 0
+  let running = true
+  const turn = (): void => {
+    count += 1
+    if (running) setImmediate(turn)
+  }
+  setImmediate(turn)
+  await Effect.runPromise(effect)
+  running = false
+  return count
+}
+
+const items = Array.from({ length: 40 }, (_, index) => index)
+const step = (index: number): number => {
+  compute(3)
+  return index
+}
+
+const works: ReadonlyArray<readonly [string, Effect.Effect<unknown>]> = [
+  ["map", EventLoop.map(items, step)],
+  ["each", EventLoop.each(items, (item) => Effect.sync(() => step(item)))],
+  [
+    "drive",
+    EventLoop.drive(function* () {
+      for (const item of items) {
+        step(item)
+        yield
+      }
+    })
+  ]
+]
+
+describe("the event loop", () => {
+  it.each(works)("turns while %s works, whatever scheduler is installed", async (_, work) => {
+    expect(await turns(work)).toBeGreaterThan(5)
+  })
+
+  it("turns while fibers yield to each other under the scheduler", async () => {
+    const fibers = Effect.forEach(
+      items,
+      (item) =>
+        Effect.zipRight(
+          Effect.yieldNow(),
+          Effect.sync(() => step(item))
+        ),
+      { concurrency: "unbounded" }
+    )
+    expect(await turns(Effect.withScheduler(fibers, EventLoop.scheduler))).toBeGreaterThan(5)
+  })
+
+  it("turns while one fiber takes many short steps under the scheduler", async () => {
+    const steps = Effect.loop(0, {
+      while: (n) => n < 4_000,
+      step: (n) => n + 1,
+      body: () => Effect.sync(() => compute(0.03)),
+      discard: true
+    })
+    expect(await turns(Effect.withScheduler(steps, EventLoop.scheduler))).toBeGreaterThan(5)
+  })
+
+  it("gives the results in order", async () => {
+    expect(await Effect.runPromise(EventLoop.map(items, (item) => item * 2))).toEqual(
+      items.map((item) => item * 2)
+    )
+    expect(await Effect.runPromise(EventLoop.each(items, (item) => Effect.succeed(item)))).toEqual(items)
+  })
+
+  it("forgets no fiber that waits for another under the scheduler", async () => {
+    const chain = Effect.gen(function* () {
+      const done = yield* Deferred.make<number>()
+      const waiting = yield* Effect.fork(
+        Effect.forEach(items, () => Deferred.await(done), { concurrency: "unbounded" })
+      )
+      yield* Effect.sync(() => compute(30))
+      yield* Effect.sleep(1)
+      yield* Deferred.succeed(done, 7)
+      return yield* waiting
+    })
+    const seen = await Effect.runPromise(Effect.withScheduler(chain, EventLoop.scheduler))
+    expect(seen).toEqual(items.map(() => 7))
+  })
+})

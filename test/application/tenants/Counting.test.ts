@@ -1,0 +1,127 @@
+import { afterAll, describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
+import * as TestClock from "effect/TestClock"
+import * as MemoryRateLimit from "../../../src/adapters/memory/RateLimit.js"
+import * as RedisRateLimit from "../../../src/adapters/redis/RateLimit.js"
+import { type RateLimit, RateLimitError } from "../../../src/application/ports/RateLimit.js"
+import * as Counting from "../../../src/application/tenants/Counting.js"
+import { alice } from "../../support/journal/Make.js"
+import * as RedisServer from "../../support/redis/Redis.js"
+
+type Limiter = RateLimit["Type"]
+
+const noon = Date.UTC(2026, 0, 2, 12)
+const redis = await RedisServer.start()
+afterAll(() => redis.stop())
+
+/** Counts how often it is asked; fails as long as it is told to. */
+const scripted = (limiter: Limiter) => {
+  const state = { asked: 0, fails: false }
+  const take: Limiter["take"] = (account, tier) =>
+    Effect.suspend(() => {
+      state.asked += 1
+      return state.fails ? Effect.fail(new RateLimitError({ message: "away" })) : limiter.take(account, tier)
+    })
+  return { state, limiter: { take } }
+}
+
+const pair = Effect.gen(function* () {
+  yield* TestClock.setTime(noon)
+  const first = scripted(yield* MemoryRateLimit.make)
+  const second = scripted(yield* MemoryRateLimit.make)
+  return { first, second, both: Counting.withFailover(first.limiter, second.limiter) }
+})
+
+const take = (limiter: Limiter) => limiter.take(alice, "free")
+
+describe("a count with another one to fall back on", () => {
+  it.effect("is the first one's as long as that answers", () =>
+    Effect.gen(function* () {
+      const { both, first, second } = yield* pair
+      for (let n = 0; n < 60; n++) expect((yield* take(both)).allowed).toBe(true)
+      expect((yield* take(both)).allowed).toBe(false)
+      expect([first.state.asked, second.state.asked]).toEqual([61, 0])
+    })
+  )
+
+  it.effect("is the second one's while the first is away, which is asked again every five seconds", () =>
+    Effect.gen(function* () {
+      const { both, first, second } = yield* pair
+      first.state.fails = true
+      for (let n = 0; n < 60; n++) expect((yield* take(both)).allowed).toBe(true)
+      expect((yield* take(both)).allowed).toBe(false)
+      expect([first.state.asked, second.state.asked]).toEqual([1, 61])
+      yield* TestClock.adjust(5_000)
+      yield* take(both)
+      yield* take(both)
+      expect([first.state.asked, second.state.asked]).toEqual([2, 63])
+      first.state.fails = false
+      yield* TestClock.adjust(5_000)
+      expect(yield* take(both)).toMatchObject({ allowed: true, remaining: 59 })
+      yield* take(both)
+      expect([first.state.asked, second.state.asked]).toEqual([4, 63])
+    })
+  )
+
+  it.effect("fails when both do, and when there is no second one", () =>
+    Effect.gen(function* () {
+      const { both, first, second } = yield* pair
+      first.state.fails = true
+      second.state.fails = true
+      expect((yield* Effect.flip(take(both)))._tag).toBe("RateLimitError")
+      const alone = Counting.withFailover(first.limiter, null)
+      for (let n = 0; n < 3; n++) expect((yield* Effect.flip(take(alone)))._tag).toBe("RateLimitError")
+    })
+  )
+
+  it.effect("does not wait for one that never answers", () =>
+    Effect.gen(function* () {
+      const fiber = yield* Effect.fork(Effect.flip(take(Counting.bounded({ take: () => Effect.never }))))
+      yield* TestClock.adjust(2_000)
+      expect((yield* Fiber.join(fiber))._tag).toBe("RateLimitError")
+    })
+  )
+})
+
+describe("Redis", () => {
+  const url = Redacted.make(redis.url)
+
+  it.live("that ends, or hangs, or is back, is noticed", () =>
+    Effect.gen(function* () {
+      const limiter = yield* RedisRateLimit.make({ url, commandTimeoutMillis: 1_000 })
+      expect((yield* take(limiter)).allowed).toBe(true)
+      redis.hold(true)
+      expect((yield* Effect.flip(take(limiter)))._tag).toBe("RateLimitError")
+      redis.hold(false)
+      yield* Effect.promise(redis.end)
+      expect((yield* Effect.flip(take(limiter))).message).toBe("Redis does not count")
+      yield* Effect.promise(redis.begin)
+      const back = yield* Effect.retry(take(limiter), { times: 100, schedule: Schedule.spaced("100 millis") })
+      expect(back.allowed).toBe(true)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live(
+    "that is not there when the service starts does not keep it from starting, and counts once it is",
+    () =>
+      Effect.gen(function* () {
+        yield* Effect.promise(redis.end)
+        const limiter = yield* RedisRateLimit.make({ url, commandTimeoutMillis: 1_000 })
+        expect((yield* Effect.flip(take(limiter)))._tag).toBe("RateLimitError")
+        yield* Effect.promise(redis.begin)
+        yield* Effect.retry(take(limiter), { times: 100, schedule: Schedule.spaced("100 millis") })
+      }).pipe(Effect.scoped)
+  )
+
+  it.effect("is named by a URL, which is told to nobody", () =>
+    Effect.gen(function* () {
+      for (const wrong of ["", "127.0.0.1", "http://secret@h", "redis//secret"]) {
+        const error = yield* Effect.flip(RedisRateLimit.make({ url: Redacted.make(wrong) }))
+        expect(error.message).toBe("rateLimit.redis is no URL of a Redis server")
+      }
+    }).pipe(Effect.scoped)
+  )
+})

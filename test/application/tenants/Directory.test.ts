@@ -1,0 +1,234 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Redacted from "effect/Redacted"
+import * as Scope from "effect/Scope"
+import * as TestClock from "effect/TestClock"
+import * as MemoryAccountStore from "../../../src/adapters/memory/TenantStore.js"
+import { type Key, TenantStore, TenantStoreError } from "../../../src/application/ports/TenantStore.js"
+import * as Directory from "../../../src/application/tenants/Directory.js"
+import type { FileAccount } from "../../../src/application/tenants/FileAccounts.js"
+import { accountId, alice } from "../../support/journal/Make.js"
+
+const carol = accountId("carol")
+const start = Date.UTC(2026, 0, 2, 12)
+
+/** The hash of a key in these tests is its text, filled up. */
+const hash = (key: Redacted.Redacted<string>) => Redacted.value(key).padStart(64, "0")
+const key = (name: string, change: Partial<Key> = {}): Key => ({
+  hash: name.padStart(64, "0"),
+  accountId: carol,
+  scopes: ["read"],
+  origin: "command",
+  issuedAt: start,
+  endsAt: null,
+  ...change
+})
+
+const listed: ReadonlyArray<FileAccount> = [
+  { accountId: alice, name: "Alice", tier: "pro", keys: [{ hash: key("f").hash }] }
+]
+
+/** A directory over a store that is counted, and that fails or hangs as long as it is told to. */
+const world = Effect.gen(function* () {
+  yield* TestClock.setTime(start)
+  const store = yield* MemoryAccountStore.make
+  yield* store.createAccount({ accountId: carol, name: "Carol", tier: "free", createdAt: start })
+  yield* store.addKey(key("c"))
+  const state = { versions: 0, contents: 0, notes: 0, answers: "well" as "well" | "badly" | "never" }
+  const asked = <A>(effect: Effect.Effect<A, TenantStoreError>) =>
+    Effect.suspend(() => {
+      if (state.answers === "never") return Effect.never
+      return state.answers === "badly"
+        ? Effect.fail(new TenantStoreError({ reason: "unavailable", message: "away" }))
+        : effect
+    })
+  const counted: TenantStore["Type"] = {
+    ...store,
+    version: asked(Effect.tap(store.version, () => Effect.sync(() => ++state.versions))),
+    content: asked(Effect.tap(store.content, () => Effect.sync(() => ++state.contents))),
+    noteUses: (uses) => asked(Effect.tap(store.noteUses(uses), () => Effect.sync(() => ++state.notes)))
+  }
+  const scope = yield* Scope.make()
+  const directory = yield* Directory.make({ hash, accounts: listed }).pipe(
+    Scope.extend(scope),
+    Effect.provideService(TenantStore, counted)
+  )
+  const who = (name: string) =>
+    Effect.map(directory.authenticate(Redacted.make(name)), (principal) => principal?.accountId ?? null)
+  return { store, state, directory, who, close: Scope.close(scope, Exit.void) }
+})
+
+describe("a key", () => {
+  it.effect("that is revoked is dead within half a second", () =>
+    Effect.gen(function* () {
+      const { store, who } = yield* world
+      expect([yield* who("c"), yield* who("f")]).toEqual([carol, alice])
+      yield* store.endKey(key("c"), start)
+      yield* store.endKey(key("f", { accountId: alice, origin: "file" }), start)
+      yield* TestClock.adjust(500)
+      expect([yield* who("c"), yield* who("f")]).toEqual([null, null])
+    })
+  )
+
+  it.effect("that is rotated works beside the new one until its time is over, to the millisecond", () =>
+    Effect.gen(function* () {
+      const { store, who } = yield* world
+      yield* store.addKey(key("d"), { key: key("c"), endsAt: start + 60_000 })
+      yield* TestClock.adjust(59_999)
+      expect([yield* who("c"), yield* who("d")]).toEqual([carol, carol])
+      yield* TestClock.adjust(1)
+      expect([yield* who("c"), yield* who("d")]).toEqual([null, carol])
+    })
+  )
+
+  it.effect("that is new works within half a second; one of an account that there is not is nobody's", () =>
+    Effect.gen(function* () {
+      const { store, who } = yield* world
+      yield* store.addKey(key("e", { accountId: alice }))
+      yield* store.addKey(key("b", { accountId: accountId("nobody") }))
+      yield* TestClock.adjust(500)
+      expect([yield* who("e"), yield* who("b"), yield* who("x")]).toEqual([alice, null, null])
+    })
+  )
+
+  it.effect(
+    "of the file that has an end in the store is no key of the store once the file has it no more",
+    () =>
+      Effect.gen(function* () {
+        const { store, who } = yield* world
+        yield* store.endKey(key("a", { accountId: alice, origin: "file" }), start + 1e9)
+        yield* TestClock.adjust(500)
+        expect(yield* who("a")).toBeNull()
+      })
+  )
+})
+
+describe("an account", () => {
+  it.effect("of the file or the store is paused and resumed, and its tier set, within half a second", () =>
+    Effect.gen(function* () {
+      const { directory, store } = yield* world
+      const seen = Effect.gen(function* () {
+        yield* TestClock.adjust(500)
+        const both = ["c", "f"].map((name) => directory.authenticate(Redacted.make(name)))
+        return (yield* Effect.all(both)).map((principal) => [principal?.paused, principal?.tier])
+      })
+      for (const subject of [carol, alice]) yield* store.pause({ kind: "account", subject, since: start })
+      expect(yield* seen).toEqual([
+        [true, "free"],
+        [true, "pro"]
+      ])
+      for (const subject of [carol, alice]) yield* store.resume("account", subject)
+      yield* store.changeAccount(carol, { tier: "enterprise" })
+      expect(yield* seen).toEqual([
+        [false, "enterprise"],
+        [false, "pro"]
+      ])
+    })
+  )
+
+  it.effect("that the file pauses is paused whatever the store says", () =>
+    Effect.gen(function* () {
+      const accounts = listed.map((account) => ({ ...account, paused: true }))
+      const { authenticate } = yield* Directory.make({ hash, accounts })
+      expect(yield* authenticate(Redacted.make("f"))).toMatchObject({ paused: true })
+    }).pipe(Effect.scoped, Effect.provide(MemoryAccountStore.layer))
+  )
+})
+
+describe("switches", () => {
+  it.effect("of signers and chains are thrown and turned back within half a second", () =>
+    Effect.gen(function* () {
+      const { directory, store } = yield* world
+      const state = Effect.gen(function* () {
+        yield* TestClock.adjust(500)
+        return [yield* directory.isPaused("chain", "137"), yield* directory.isPaused("signer", "137")]
+      })
+      expect(yield* state).toEqual([false, false])
+      yield* store.pause({ kind: "chain", subject: "137", since: start })
+      expect(yield* state).toEqual([true, false])
+      yield* store.resume("chain", "137")
+      expect(yield* state).toEqual([false, false])
+    })
+  )
+})
+
+describe("the store", () => {
+  it.effect("is asked for its version once in half a second, and for its content when that has changed", () =>
+    Effect.gen(function* () {
+      const { directory, state, store, who } = yield* world
+      expect(state).toMatchObject({ versions: 1, contents: 1 })
+      const crowd = Effect.all(
+        Array.from({ length: 100 }, () => who("c")),
+        { concurrency: "unbounded" }
+      )
+      yield* crowd
+      expect(state).toMatchObject({ versions: 1, contents: 1 })
+      const before = yield* directory.content
+      yield* TestClock.adjust(500)
+      yield* crowd
+      expect(state).toMatchObject({ versions: 2, contents: 1 })
+      expect(yield* directory.content).toBe(before)
+      yield* store.pause({ kind: "chain", subject: "1", since: start })
+      yield* TestClock.adjust(500)
+      yield* crowd
+      expect(state).toMatchObject({ versions: 4, contents: 2 })
+      expect(yield* directory.content).not.toBe(before)
+    })
+  )
+
+  it.effect("that does not answer lets nobody in for longer than half a second", () =>
+    Effect.gen(function* () {
+      const { directory, state, who } = yield* world
+      state.answers = "badly"
+      expect(yield* who("c")).toBe(carol)
+      yield* TestClock.adjust(500)
+      expect((yield* Effect.flip(who("c"))).reason).toBe("unavailable")
+      expect((yield* Effect.flip(directory.isPaused("chain", "1"))).reason).toBe("unavailable")
+      expect((yield* directory.latest).accounts).toHaveLength(1)
+      state.answers = "never"
+      const waiting = yield* Effect.fork(Effect.flip(who("c")))
+      yield* TestClock.adjust(5_000)
+      expect((yield* Fiber.join(waiting)).message).toBe("the store of accounts does not answer")
+      state.answers = "well"
+      expect(yield* who("c")).toBe(carol)
+    })
+  )
+})
+
+describe("the last use of a key", () => {
+  it.effect("is noted once a minute at most, and when the service stops", () =>
+    Effect.gen(function* () {
+      const { close, state, store, who } = yield* world
+      for (let n = 0; n < 10; n++) {
+        yield* TestClock.adjust(1_000)
+        yield* who("c")
+      }
+      yield* who("nobody's")
+      expect(state.notes).toBe(0)
+      yield* TestClock.adjust(50_000)
+      expect(state.notes).toBe(1)
+      expect(yield* store.uses).toEqual(new Map([[key("c").hash, start + 10_000]]))
+      yield* TestClock.adjust(120_000)
+      expect(state.notes).toBe(1)
+      yield* who("f")
+      yield* close
+      expect(state.notes).toBe(2)
+      expect((yield* store.uses).get(key("f").hash)).toBe(start + 180_000)
+    })
+  )
+
+  it.effect("is kept for the next time when it can not be noted", () =>
+    Effect.gen(function* () {
+      const { state, store, who } = yield* world
+      yield* who("c")
+      state.answers = "badly"
+      yield* TestClock.adjust(60_000)
+      expect(yield* store.uses).toEqual(new Map())
+      state.answers = "well"
+      yield* TestClock.adjust(60_000)
+      expect(yield* store.uses).toEqual(new Map([[key("c").hash, start]]))
+    })
+  )
+})

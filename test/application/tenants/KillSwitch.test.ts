@@ -1,0 +1,103 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import {
+  KillSwitches,
+  KillSwitchesError,
+  type Switched
+} from "../../../src/application/ports/KillSwitches.js"
+import { CurrentRequest } from "../../../src/application/request/CurrentRequest.js"
+import * as KillSwitch from "../../../src/application/tenants/KillSwitch.js"
+import { address } from "../../support/journal/Make.js"
+
+const key = { kind: "signer", address: address(1) } as const
+const chain = { kind: "chain", chainId: 137n } as const
+
+const nameOf = (what: Switched) => (what.kind === "chain" ? what.chainId.toString() : what.address)
+
+/** Switches that are thrown by what is put into the set; null: nobody can say. */
+const world = (accepted = false) => {
+  const state: { paused: Set<string> | null; accepted: boolean } = { paused: new Set(), accepted }
+  const current: CurrentRequest["Type"] = {
+    body: "",
+    idempotency: null,
+    resumed: false,
+    accepted: () => state.accepted,
+    relies: [],
+    accept: () => Effect.void,
+    sent: () => Effect.void,
+    conclude: Effect.void
+  }
+  const switches: KillSwitches["Type"] = {
+    isPaused: (what) =>
+      Effect.suspend(() =>
+        state.paused === null
+          ? Effect.fail(new KillSwitchesError({ message: "away" }))
+          : Effect.succeed(state.paused.has(nameOf(what)))
+      )
+  }
+  const code = <E extends { readonly code: string }>(effect: Effect.Effect<void, E>) =>
+    Effect.map(Effect.either(Effect.provideService(effect, KillSwitches, switches)), (result) =>
+      Either.isLeft(result) ? result.left.code : null
+    )
+  const writing = <E extends { readonly code: string }>(effect: Effect.Effect<void, E>) =>
+    code(Effect.provideService(effect, CurrentRequest, current))
+  return { state, current, code, writing }
+}
+
+describe("a kill switch", () => {
+  it.effect("stops a new write by its key and on its chain", () =>
+    Effect.gen(function* () {
+      const { state, writing } = world()
+      expect(yield* writing(KillSwitch.guard(key, "p"))).toBeNull()
+      state.paused = new Set([key.address])
+      expect(yield* writing(KillSwitch.guard(key, "p"))).toBe("writes_paused")
+      expect(yield* writing(KillSwitch.guard(chain, "p"))).toBeNull()
+      state.paused = new Set(["137"])
+      expect(yield* writing(KillSwitch.guard(chain, "p"))).toBe("writes_paused")
+    })
+  )
+
+  it.effect("stops no reading, and nothing that was accepted before", () =>
+    Effect.gen(function* () {
+      const { code, current, state } = world()
+      state.paused = new Set([key.address, "137"])
+      expect(yield* code(KillSwitch.guard(key, "p"))).toBeNull()
+      const resumed = world(true)
+      resumed.state.paused = new Set([key.address, "137"])
+      expect(yield* resumed.writing(KillSwitch.guard(key, "p"))).toBeNull()
+      expect(yield* resumed.writing(KillSwitch.recheck(resumed.current, key.address))).toBeNull()
+      expect([current.relies, resumed.current.relies]).toEqual([[], []])
+    })
+  )
+
+  it.effect("that is thrown while a write waits stops it before it is accepted, whatever it works with", () =>
+    Effect.gen(function* () {
+      const { current, state, writing } = world()
+      yield* writing(KillSwitch.guard(key, "settings.cosigners[0]"))
+      yield* writing(KillSwitch.guard(chain, "settings.rpc"))
+      expect(yield* writing(KillSwitch.recheck(current, address(2)))).toBeNull()
+      for (const name of [key.address, "137", address(2)]) {
+        state.paused = new Set([name])
+        expect(yield* writing(KillSwitch.recheck(current, address(2)))).toBe("writes_paused")
+      }
+      state.accepted = true
+      expect(yield* writing(KillSwitch.recheck(current, address(2)))).toBeNull()
+    })
+  )
+
+  it.effect("that nobody can read lets no write through", () =>
+    Effect.gen(function* () {
+      const { state, writing } = world()
+      state.paused = null
+      expect(yield* writing(KillSwitch.guard(key, "p"))).toBe("unavailable")
+    })
+  )
+
+  it.effect("is not thrown where nobody provides any", () =>
+    Effect.gen(function* () {
+      yield* KillSwitch.check({ what: key, path: "p" })
+      yield* KillSwitch.check({ what: chain, path: "p" })
+    })
+  )
+})

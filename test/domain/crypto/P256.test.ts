@@ -1,0 +1,159 @@
+import { createHash, createPublicKey, ECDH, generateKeyPairSync, sign, verify } from "node:crypto"
+import { describe, expect, it } from "@effect/vitest"
+import { p256 } from "@noble/curves/p256"
+import * as fc from "fast-check"
+import * as P256 from "../../../src/domain/crypto/P256.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import { newPasskey } from "../../support/suite/Keys.js"
+import { bytes32 } from "../generators.js"
+
+const word = (value: bigint) => Hex.unsafe32(`0x${value.toString(16).padStart(64, "0")}`)
+const key = fc.constant(null).map(() => {
+  const { privateKey, publicKey } = newPasskey()
+  return { privateKey, x: Hex.unsafe32(publicKey.x), y: Hex.unsafe32(publicKey.y) }
+})
+const field = 0xffffffff00000001000000000000000000000000ffffffffffffffffffffffffn
+const few = { numRuns: 20 }
+const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest()
+
+/** What OpenSSL says. */
+const isPoint = (point: string): boolean => {
+  try {
+    ECDH.convertKey(point, "prime256v1", "hex", "hex", "uncompressed")
+    return true
+  } catch {
+    return false
+  }
+}
+
+describe("P-256", () => {
+  it("has the points that OpenSSL makes, compressed and uncompressed", () => {
+    fc.assert(
+      fc.property(key, ({ x, y }) => {
+        const point = `04${x.slice(2)}${y.slice(2)}`
+        expect(P256.isPublicKey({ x, y })).toBe(true)
+        expect(P256.fromPoint(point)).toEqual({ x, y })
+        const compressed = ECDH.convertKey(point, "prime256v1", "hex", "hex", "compressed").toString()
+        expect(P256.fromPoint(compressed)).toEqual({ x, y })
+        const [even, odd] = ["02", "03"].map((sign) => P256.fromPoint(sign + x.slice(2)))
+        expect([even, odd]).toContainEqual({ x, y })
+        expect(BigInt(even?.y ?? 0) + BigInt(odd?.y ?? 0)).toBe(field)
+      }),
+      few
+    )
+  })
+
+  it("has no others", () => {
+    fc.assert(
+      fc.property(bytes32, bytes32, fc.constantFrom("02", "03"), (x, y, sign) => {
+        expect(P256.fromPoint(`04${x.slice(2)}${y.slice(2)}`) !== null).toBe(
+          isPoint(`04${x.slice(2)}${y.slice(2)}`)
+        )
+        expect(P256.fromPoint(sign + x.slice(2)) !== null).toBe(isPoint(sign + x.slice(2)))
+      }),
+      { numRuns: 100 }
+    )
+  })
+
+  it("has no point with a coordinate above the prime, though it be one modulo it", () => {
+    // (0, sqrt(b)) is a point, and 0 and the prime are the same modulo it.
+    const zero = P256.fromPoint(`02${"00".repeat(32)}`)
+    expect(zero?.x).toBe(word(0n))
+    expect(P256.isPublicKey({ x: word(field), y: zero?.y ?? word(0n) })).toBe(false)
+    expect(P256.fromPoint(`02${field.toString(16)}`)).toBeNull()
+    expect(P256.isPublicKey({ x: word(0n), y: word(0n) })).toBe(false)
+  })
+
+  it("reads no text that is no point", () => {
+    const { x, y } = newPasskey().publicKey
+    const good = `04${x.slice(2)}${y.slice(2)}`
+    for (const text of [
+      "",
+      "00",
+      `05${good.slice(2)}`,
+      `06${good.slice(2)}`,
+      good.slice(0, 128),
+      `${good}00`
+    ])
+      expect(P256.fromPoint(text)).toBeNull()
+    expect(P256.fromPoint(good.toUpperCase())).toBeNull()
+    fc.assert(fc.property(fc.string(), (text) => P256.fromPoint(text) === null))
+  })
+
+  it("takes the signatures that OpenSSL makes, in both forms, and no others", () => {
+    fc.assert(
+      fc.property(key, bytes32, bytes32, ({ privateKey, x, y }, message, other) => {
+        const bytes = Buffer.from(message.slice(2), "hex")
+        const raw = sign("sha256", bytes, { key: privateKey, dsaEncoding: "ieee-p1363" }).toString("hex")
+        const signature = {
+          r: Hex.unsafe32(`0x${raw.slice(0, 64)}`),
+          s: Hex.unsafe32(`0x${raw.slice(64)}`)
+        }
+        const digest = Hex.unsafe32(`0x${Buffer.from(sha256(bytes)).toString("hex")}`)
+        const flipped = { r: signature.r, s: word(P256.order - BigInt(signature.s)) }
+        expect(P256.verify({ x, y }, digest, signature)).toBe(true)
+        expect(P256.verify({ x, y }, digest, flipped)).toBe(true)
+        expect([signature, flipped].filter(P256.isLow)).toEqual([P256.toLow(signature)])
+        expect(P256.toLow(flipped)).toEqual(P256.toLow(signature))
+        if (other !== digest) expect(P256.verify({ x, y }, other, signature)).toBe(false)
+        expect(P256.verify({ x, y }, digest, { r: signature.s, s: signature.r })).toBe(false)
+        for (const each of [signature, flipped]) {
+          const signers = P256.signers(digest, each)
+          expect(signers).toContainEqual({ x, y })
+          expect(signers).toHaveLength(2)
+          for (const signer of signers) expect(P256.verify(signer, digest, each)).toBe(true)
+        }
+        expect(P256.signers(other, signature)).not.toContainEqual(other === digest ? null : { x, y })
+      }),
+      few
+    )
+  })
+
+  it("agrees with OpenSSL on signatures at the ends of their ranges", () => {
+    const { publicKey, privateKey } = newPasskey()
+    const keyObject = createPublicKey(privateKey)
+    const [x, y] = [Hex.unsafe32(publicKey.x), Hex.unsafe32(publicKey.y)]
+    const ends = [0n, 1n, P256.largestS, P256.largestS + 1n, P256.order - 1n, P256.order, 2n ** 256n - 1n]
+    const message = Buffer.from("castellan")
+    const digest = Hex.unsafe32(`0x${Buffer.from(sha256(message)).toString("hex")}`)
+    for (const r of ends)
+      for (const s of ends) {
+        const raw = Buffer.from(word(r).slice(2) + word(s).slice(2), "hex")
+        expect(P256.verify({ x, y }, digest, { r: word(r), s: word(s) })).toBe(
+          verify("sha256", message, { key: keyObject, dsaEncoding: "ieee-p1363" }, raw)
+        )
+        expect(P256.inRanges({ r: word(r), s: word(s) })).toBe(
+          r > 0n && r < P256.order && s > 0n && s < P256.order
+        )
+      }
+  })
+
+  it("knows the signers of an r so small that their point may lie beyond the order, and none of what is no signature", () => {
+    const digest = word(42n)
+    const has = (x: bigint) => P256.fromPoint(`02${word(x).slice(2)}`) !== null
+    const r =
+      Array.from({ length: 64 }, (_, at) => BigInt(at + 1)).find((each) => has(P256.order + each)) ?? 0n
+    const beyond = { r: word(r), s: word(7n) }
+    const signers = P256.signers(digest, beyond)
+    expect(signers).toHaveLength(has(r) ? 4 : 2)
+    for (const signer of signers) expect(P256.verify(signer, digest, beyond)).toBe(true)
+    for (const none of [0n, P256.order])
+      expect(P256.signers(digest, { r: word(none), s: word(7n) })).toEqual([])
+  })
+
+  it("takes no signature by what is no key", () => {
+    const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
+    const raw = sign("sha256", Buffer.from("x"), { key: privateKey, dsaEncoding: "ieee-p1363" }).toString(
+      "hex"
+    )
+    const signature = { r: Hex.unsafe32(`0x${raw.slice(0, 64)}`), s: Hex.unsafe32(`0x${raw.slice(64)}`) }
+    for (const off of [word(0n), word(1n), word(field), word(2n ** 256n - 1n)])
+      expect(P256.verify({ x: off, y: off }, word(1n), signature)).toBe(false)
+  })
+
+  it("is the curve of the standard", () => {
+    expect(P256.order).toBe(p256.CURVE.n)
+    expect(P256.largestS).toBe(p256.CURVE.n / 2n)
+    expect(field).toBe(p256.CURVE.p)
+  })
+})

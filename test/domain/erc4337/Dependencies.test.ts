@@ -1,0 +1,142 @@
+import * as Either from "effect/Either"
+import * as fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import * as Dependencies from "../../../src/domain/erc4337/Dependencies.js"
+
+/** A forest under random names: each element depends on one that was drawn before it, or on nothing. */
+const forest: fc.Arbitrary<Dependencies.Dependencies> = fc.integer({ min: 0, max: 40 }).chain((size) =>
+  fc
+    .tuple(
+      fc.shuffledSubarray(
+        Array.from({ length: size }, (_, index) => index),
+        { minLength: size, maxLength: size }
+      ),
+      fc.array(fc.option(fc.nat(), { freq: 3 }), { minLength: size, maxLength: size })
+    )
+    .map(([names, draws]) => {
+      const on: Array<number | null> = Array.from({ length: size }, () => null)
+      for (const [place, name] of names.entries()) {
+        const draw = draws[place] ?? null
+        if (draw !== null && place > 0) on[name] = names[draw % place] ?? null
+      }
+      return on
+    })
+)
+/** Anything that the JSON of a request may say. */
+const anything: fc.Arbitrary<Dependencies.Dependencies> = fc.integer({ min: 0, max: 12 }).chain((size) =>
+  fc.array(fc.option(fc.oneof(fc.integer({ min: -2, max: 14 }), fc.double())), {
+    minLength: size,
+    maxLength: size
+  })
+)
+
+/** Everything that an element hangs on, itself last; null: it goes round in circles. */
+const chainOf = (on: Dependencies.Dependencies, index: number): ReadonlyArray<number> | null => {
+  const chain = [index]
+  for (let at = on[index] ?? null; at !== null; at = on[at] ?? null) {
+    if (chain.includes(at)) return null
+    chain.unshift(at)
+  }
+  return chain
+}
+
+const rootOf = (on: Dependencies.Dependencies, index: number) => chainOf(on, index)?.[0]
+
+describe("dependencies", () => {
+  it("are sound exactly when every one names another element and none comes back to itself", () => {
+    fc.assert(
+      fc.property(anything, (on) => {
+        const sound = on.every(
+          (each, index) =>
+            each === null || (Number.isInteger(each) && each >= 0 && each < on.length && each !== index)
+        )
+        const expected = sound && on.every((_, index) => chainOf(on, index) !== null)
+        const checked = Dependencies.check(on)
+        expect(Either.isRight(checked)).toBe(expected)
+        if (Either.isLeft(checked)) expect(on[checked.left.index]).not.toBeNull()
+      })
+    )
+  })
+
+  it("of a cycle are told once around, from its lowest element", () => {
+    expect(Dependencies.check([null, 4, 0, 1, 3])).toEqual(
+      Either.left({ index: 1, message: "operations depend on each other: 1 -> 4 -> 3 -> 1" })
+    )
+  })
+
+  it("of 256 in a chain or a star are judged as soon as any", () => {
+    const chain = Array.from({ length: 256 }, (_, index) => (index === 255 ? null : index + 1))
+    expect(Dependencies.order(chain)).toEqual(chain.map((_, index) => 255 - index))
+    const star = chain.map((_, index) => (index === 7 ? null : 7))
+    expect(new Set(Dependencies.components(star))).toEqual(new Set([7]))
+  })
+})
+
+describe("the order", () => {
+  it("has every element once, behind what it depends on", () => {
+    fc.assert(
+      fc.property(forest, (on) => {
+        for (const order of [Dependencies.order(on), Dependencies.gathered(on)]) {
+          expect([...order].sort((a, b) => a - b)).toEqual(on.map((_, index) => index))
+          for (const [index, before] of on.entries())
+            if (before !== null) expect(order.indexOf(before)).toBeLessThan(order.indexOf(index))
+        }
+      })
+    )
+  })
+
+  it("is that of the request where nothing speaks against it", () => {
+    fc.assert(
+      fc.property(forest, (on) => {
+        const order = Dependencies.order(on)
+        // At every place the lowest of those that may go.
+        const done = new Set<number>()
+        for (const index of order) {
+          const free = on.flatMap((before, each) =>
+            !done.has(each) && (before === null || done.has(before)) ? [each] : []
+          )
+          expect(index).toBe(Math.min(...free))
+          done.add(index)
+        }
+      })
+    )
+    expect(Dependencies.order([2, null, null])).toEqual([1, 2, 0])
+  })
+
+  it("of some of them counts only what they depend on among each other", () => {
+    fc.assert(
+      fc.property(forest, fc.infiniteStream(fc.boolean()), (on, stream) => {
+        const some = on.flatMap((_, index) => (stream.next().value === true ? [index] : []))
+        const order = Dependencies.order(on, some)
+        expect([...order].sort((a, b) => a - b)).toEqual(some)
+        expect(order).toEqual(Dependencies.order(Dependencies.within(on, some), some))
+      })
+    )
+  })
+})
+
+describe("what hangs together", () => {
+  it("has one number, and no two trees have the same", () => {
+    fc.assert(
+      fc.property(forest, (on) => {
+        const components = Dependencies.components(on)
+        for (const a of on.keys())
+          for (const b of on.keys())
+            expect(components[a] === components[b]).toBe(rootOf(on, a) === rootOf(on, b))
+      })
+    )
+  })
+
+  it("is in one piece once it is gathered, the pieces in the order of their first", () => {
+    fc.assert(
+      fc.property(forest, (on) => {
+        const components = Dependencies.components(on)
+        const gathered = Dependencies.gathered(on).map((index) => components[index])
+        const pieces = gathered.filter((each, place) => each !== gathered[place - 1])
+        expect(new Set(pieces).size).toBe(pieces.length)
+        const first = [...new Set(Dependencies.order(on).map((index) => components[index]))]
+        expect(pieces).toEqual(first)
+      })
+    )
+  })
+})

@@ -1,0 +1,301 @@
+import { describe, expect, it } from "@effect/vitest"
+import { Interface } from "ethers"
+import * as fc from "fast-check"
+import { canonical } from "../../../src/domain/erc4337/EntryPoint.js"
+import * as Outcome from "../../../src/domain/erc4337/Outcome.js"
+import type { RawLog } from "../../../src/domain/evm/RawLog.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import { address, bytes32, hex, uint } from "../generators.js"
+
+const entryPoint = canonical["v0.7"]
+
+const abi = new Interface([
+  "event UserOperationEvent(bytes32 indexed userOpHash, address indexed sender, address indexed paymaster, uint256 nonce, bool success, uint256 actualGasCost, uint256 actualGasUsed)",
+  "event UserOperationRevertReason(bytes32 indexed userOpHash, address indexed sender, uint256 nonce, bytes revertReason)",
+  "event PostOpRevertReason(bytes32 indexed userOpHash, address indexed sender, uint256 nonce, bytes revertReason)",
+  "event AccountDeployed(bytes32 indexed userOpHash, address indexed sender, address factory, address paymaster)",
+  "event BeforeExecution()",
+  "event SignatureAggregatorChanged(address indexed aggregator)",
+  "event Transfer(address indexed from, address indexed to, uint256 value)"
+])
+
+type Emitted = Omit<RawLog, "logIndex">
+
+const emit = (name: string, args: ReadonlyArray<unknown>, by: Address.Address = entryPoint): Emitted => {
+  const { topics, data } = abi.encodeEventLog(name, args)
+  return {
+    address: by,
+    topics: topics.map((topic) => Hex.unsafe32(typeof topic === "string" ? topic : "")),
+    data: Hex.unsafe(data)
+  }
+}
+
+/** In order, as a receipt has them. */
+const receipt = (first: number, logs: ReadonlyArray<Emitted>): ReadonlyArray<RawLog> =>
+  logs.map((log, index) => ({ ...log, logIndex: first + index }))
+
+interface Op {
+  readonly hash: Hex.Bytes32
+  readonly sender: Address.Address
+  readonly nonce: bigint
+  readonly success: boolean
+  readonly cost: bigint
+  readonly used: bigint
+  readonly deployed: boolean
+  /** Revert data; empty ones are not logged. */
+  readonly revert: Hex.Hex
+  readonly inPostOp: boolean
+  readonly transfers: number
+}
+
+const op: fc.Arbitrary<Op> = fc.record({
+  hash: bytes32,
+  sender: address,
+  nonce: uint(256),
+  success: fc.boolean(),
+  cost: uint(256),
+  used: uint(256),
+  deployed: fc.boolean(),
+  revert: hex(100),
+  inPostOp: fc.boolean(),
+  transfers: fc.nat(3)
+})
+
+const transfer = (it: Op) => emit("Transfer", [it.sender, Address.zero, 1n], it.sender)
+
+/** What an EntryPoint logs for this bundle. */
+const bundle = (ops: ReadonlyArray<Op>): ReadonlyArray<Emitted> => [
+  ...ops.flatMap((it) =>
+    it.deployed ? [transfer(it), emit("AccountDeployed", [it.hash, it.sender, it.sender, Address.zero])] : []
+  ),
+  emit("BeforeExecution", []),
+  ...ops.flatMap((it) => [
+    ...Array.from({ length: it.transfers }, () => transfer(it)),
+    ...(it.success || it.revert === "0x"
+      ? []
+      : [
+          emit(it.inPostOp ? "PostOpRevertReason" : "UserOperationRevertReason", [
+            it.hash,
+            it.sender,
+            it.nonce,
+            it.revert
+          ])
+        ]),
+    emit("UserOperationEvent", [it.hash, it.sender, Address.zero, it.nonce, it.success, it.cost, it.used])
+  ])
+]
+
+const distinct = { selector: (it: Op) => it.hash, minLength: 1, maxLength: 6 }
+
+describe("Outcome", () => {
+  it("of every op of a bundle is what the EntryPoint logged of its hash", () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(op, distinct), fc.nat(1000), (ops, first) => {
+        const logs = receipt(first, bundle(ops))
+        const outcomes = Outcome.parse(entryPoint, logs)
+        expect([...outcomes.keys()]).toEqual(ops.map((it) => it.hash))
+        for (const it of ops)
+          expect(outcomes.get(it.hash)).toMatchObject({
+            userOpHash: it.hash,
+            sender: it.sender,
+            nonce: it.nonce,
+            success: it.success,
+            deployed: it.deployed,
+            actualGasCost: it.cost,
+            actualGasUsed: it.used,
+            revertData: it.success || it.revert === "0x" ? null : it.revert
+          })
+      })
+    )
+  })
+
+  it("owns the logs of its own execution and no others", () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(op, distinct), fc.nat(1000), (ops, first) => {
+        const logs = receipt(first, bundle(ops))
+        const outcomes = Outcome.parse(entryPoint, logs)
+        const before = logs.find((log) => log.topics[0] === emit("BeforeExecution", []).topics[0])
+        let next = (before?.logIndex ?? 0) + 1
+        for (const it of ops) {
+          const range = outcomes.get(it.hash)?.logs
+          expect(range?.first).toBe(next)
+          const own = logs.filter((log) => log.logIndex >= next && log.logIndex <= (range?.last ?? -1))
+          expect(own.filter((log) => log.address === it.sender)).toHaveLength(it.transfers)
+          expect(own.at(-1)?.topics[1]).toBe(it.hash)
+          next = (range?.last ?? 0) + 1
+        }
+        expect(next).toBe(first + logs.length)
+      })
+    )
+  })
+
+  it("is found in any transaction: two bundles, an aggregator's bundle, logs before and after", () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(op, { ...distinct, minLength: 2 }), fc.nat(5), (ops, cut) => {
+        const [a, b] = [ops.slice(0, cut % ops.length), ops.slice(cut % ops.length)]
+        const noise = ops.map(transfer)
+        const logs = receipt(0, [
+          ...noise,
+          ...bundle(a),
+          ...noise,
+          emit("BeforeExecution", []),
+          ...noise,
+          emit("SignatureAggregatorChanged", [entryPoint]),
+          ...bundle(b).filter((log) => log.topics[0] !== emit("BeforeExecution", []).topics[0]),
+          emit("SignatureAggregatorChanged", [Address.zero]),
+          ...noise
+        ])
+        const outcomes = Outcome.parse(entryPoint, logs)
+        expect([...outcomes.keys()]).toEqual(ops.map((it) => it.hash))
+        const ranges = [...outcomes.values()].map((outcome) => outcome.logs)
+        for (const [index, range] of ranges.entries()) {
+          expect(range.first).toBeLessThanOrEqual(range.last)
+          expect(range.first).toBeGreaterThan(ranges[index - 1]?.last ?? -1)
+        }
+      })
+    )
+  })
+
+  it("cannot be imitated by another contract", () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(op, distinct), address, (ops, liar) => {
+        const logs = bundle(ops).map((log) => ({ ...log, address: liar }))
+        expect(Outcome.parse(entryPoint, receipt(0, logs)).size).toBe(0)
+      })
+    )
+  })
+
+  it("is not read from logs that lack the shape of their event", () => {
+    const good = emit("UserOperationEvent", [
+      `0x${"11".repeat(32)}`,
+      entryPoint,
+      Address.zero,
+      1n,
+      true,
+      2n,
+      3n
+    ])
+    const bad: ReadonlyArray<Emitted> = [
+      { ...good, topics: [] },
+      { ...good, topics: good.topics.slice(0, 1) },
+      { ...good, topics: good.topics.slice(0, 3) },
+      { ...good, data: Hex.empty },
+      { ...good, data: Hex.unsafe(good.data.slice(0, -2)) },
+      { ...good, data: Hex.unsafe(`${good.data}00`) }
+    ]
+    expect(Outcome.parse(entryPoint, receipt(0, [good])).size).toBe(1)
+    expect(Outcome.parse(entryPoint, receipt(0, bad)).size).toBe(0)
+    expect(Outcome.parse(entryPoint, []).size).toBe(0)
+  })
+
+  it("that is a success has no revert data, whatever else was logged of its hash", () => {
+    fc.assert(
+      fc.property(op, (it) => {
+        const revert = emit("UserOperationRevertReason", [it.hash, it.sender, it.nonce, "0x01"])
+        const logs = receipt(0, [revert, ...bundle([{ ...it, success: true }])])
+        expect(Outcome.parse(entryPoint, logs).get(it.hash)?.revertData).toBeNull()
+      })
+    )
+  })
+
+  it("does not depend on the order in which a node lists the logs", () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(op, distinct), (ops) => {
+        const logs = receipt(7, bundle(ops))
+        expect(Outcome.parse(entryPoint, [...logs].reverse())).toEqual(Outcome.parse(entryPoint, logs))
+      })
+    )
+  })
+})
+
+describe("the logs of some of a bundle's ops", () => {
+  const ofOps = fc.uniqueArray(op, { minLength: 1, maxLength: 5, selector: ({ hash }) => hash })
+  const keyOf = ({ logIndex }: RawLog) => logIndex
+  const logged = (ops: ReadonlyArray<Op>, first: number) =>
+    receipt(first, [
+      ...ops.map(({ hash, sender }) => emit("AccountDeployed", [hash, sender, Address.zero, Address.zero])),
+      emit("BeforeExecution", []),
+      ...ops.flatMap((each) => [
+        ...Array.from({ length: each.transfers }, () =>
+          emit("Transfer", [each.sender, Address.zero, each.nonce], each.sender)
+        ),
+        emit("UserOperationEvent", [
+          each.hash,
+          each.sender,
+          Address.zero,
+          each.nonce,
+          each.success,
+          each.cost,
+          each.used
+        ])
+      ])
+    ])
+
+  it("are a slice of the transaction's, in its order, and all of it for all ops", () => {
+    fc.assert(
+      fc.property(ofOps, fc.nat(50), fc.nat(5), (ops, first, many) => {
+        const logs = logged(ops, first)
+        const own = new Set(ops.slice(0, many).map(({ hash }) => hash))
+        const slice = Outcome.logsOf(entryPoint, logs, own)
+        expect(logs.filter((log) => slice.includes(log))).toEqual(slice)
+        if (own.size === ops.length) expect(slice).toEqual(logs)
+        if (own.size === 0) expect(slice).toEqual([])
+      })
+    )
+  })
+
+  it("of two requests in one bundle share nothing, lack nothing, and name no op of the other", () => {
+    fc.assert(
+      fc.property(ofOps, fc.nat(50), fc.nat(5), (ops, first, many) => {
+        // The wallets differ: what validation logged is told apart by them.
+        fc.pre(new Set(ops.map(({ sender }) => sender)).size === ops.length)
+        fc.pre(ops.every(({ sender }) => sender !== entryPoint && sender !== Address.zero))
+        // A hash is no address.
+        fc.pre(ops.every(({ hash }) => !hash.startsWith(`0x${"00".repeat(12)}`)))
+        const logs = logged(ops, first)
+        const parts = [ops.slice(0, many), ops.slice(many)].map((part) => part.map(({ hash }) => hash))
+        const [one, other] = parts.map((hashes) => Outcome.logsOf(entryPoint, logs, new Set(hashes)))
+        if (one === undefined || other === undefined || parts.some(({ length }) => length === 0)) return
+        expect(one.filter((log) => other.includes(log))).toEqual([])
+        const both = [...one, ...other].map(keyOf).sort((a, b) => a - b)
+        // Only what marks the beginning of the executions is nobody's.
+        expect(logs.length - both.length).toBe(1)
+        for (const hash of parts[1] ?? []) expect(one.flatMap(({ topics }) => topics)).not.toContain(hash)
+      })
+    )
+  })
+})
+
+describe("Outcome.executeStatus", () => {
+  it("is 1 when all succeeded, 4 when some did, 0 when none did", () => {
+    expect(Outcome.executeStatus([true])).toBe(1)
+    expect(Outcome.executeStatus([true, true])).toBe(1)
+    expect(Outcome.executeStatus([true, false])).toBe(4)
+    expect(Outcome.executeStatus([false])).toBe(0)
+    expect(Outcome.executeStatus([])).toBe(0)
+    fc.assert(
+      fc.property(fc.array(fc.boolean()), (outcomes) => {
+        const good = outcomes.filter(Boolean).length
+        expect(Outcome.executeStatus(outcomes)).toBe(good === 0 ? 0 : good === outcomes.length ? 1 : 4)
+      })
+    )
+  })
+})
+
+describe("Outcome.createStatus", () => {
+  it.each([
+    [["deployed"], 1],
+    [["deployed", "deployed"], 1],
+    [["existed"], 2],
+    [["existed", "existed"], 2],
+    [["deployed", "existed"], 3],
+    [["deployed", "failed"], 3],
+    [["existed", "deployed", "failed"], 3],
+    [["failed"], 0],
+    [["existed", "failed"], 0],
+    [[], 0]
+  ] as const)("of %j is %i", (creations, status) => {
+    expect(Outcome.createStatus(creations)).toBe(status)
+  })
+})

@@ -1,0 +1,67 @@
+import * as Either from "effect/Either"
+import * as Schema from "effect/Schema"
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import * as Percent from "../../../src/domain/erc4337/Percent.js"
+
+const some = fc.bigInt({ min: 0n, max: 10_000_000n })
+
+describe("a percentage", () => {
+  it("is read exactly, from text and from numbers", () => {
+    const read = (value: string | number) => Either.getOrThrow(Percent.from(value))
+    expect(read("50")).toBe(500_000n)
+    expect(read(50)).toBe(500_000n)
+    expect(read("0.0001")).toBe(1n)
+    expect(read(0.1)).toBe(1_000n)
+    expect(read(0.3)).toBe(3_000n)
+    expect(read("12.5")).toBe(125_000n)
+    expect(read("12.5000")).toBe(125_000n)
+    expect(read(1000)).toBe(10_000_000n)
+    expect(read(0)).toBe(0n)
+    expect(read(-0)).toBe(0n)
+  })
+
+  it("is nothing else than a plain decimal from 0 to 1000 with at most four decimals", () => {
+    const bad = [
+      "",
+      " 5",
+      "5 ",
+      "-1",
+      "+1",
+      "1e2",
+      "0x10",
+      "1,5",
+      ".5",
+      "5.",
+      "05",
+      "1000.0001",
+      "1001",
+      "99999"
+    ]
+    for (const text of [...bad, "0.00001", "٥", "1_0", "NaN", "Infinity", "5%", "5\n"])
+      expect(Either.isLeft(Percent.from(text)), JSON.stringify(text)).toBe(true)
+    for (const number of [-1, 1000.1, 0.00001, 1e-7, 1e21, Number.NaN, Number.POSITIVE_INFINITY, 0.1 + 0.2])
+      expect(Either.isLeft(Percent.from(number)), String(number)).toBe(true)
+  })
+
+  it("survives its text form", () => {
+    fc.assert(
+      fc.property(some, (units) => {
+        const percent = Either.getOrThrow(
+          Percent.from(`${units / 10_000n}.${(units % 10_000n).toString().padStart(4, "0")}`)
+        )
+        expect(percent).toBe(units)
+        expect(Percent.from(Percent.format(percent))).toEqual(Either.right(percent))
+        expect(Percent.from(Number(Percent.format(percent)))).toEqual(Either.right(percent))
+      })
+    )
+  })
+
+  it("is a JSON number or text on the wire", () => {
+    const decode = Schema.decodeUnknownEither(Percent.schema)
+    expect(decode(20)).toEqual(Either.right(200_000n))
+    expect(decode("20.25")).toEqual(Either.right(202_500n))
+    for (const bad of [null, true, {}, [], "x", -1]) expect(Either.isLeft(decode(bad))).toBe(true)
+    expect(Schema.encodeSync(Percent.schema)(Either.getOrThrow(Percent.from("20.25")))).toBe("20.25")
+  })
+})

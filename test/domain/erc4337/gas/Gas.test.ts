@@ -1,0 +1,374 @@
+import * as BigInts from "effect/BigInt"
+import * as Either from "effect/Either"
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import { type Version, versions } from "../../../../src/domain/erc4337/EntryPoint.js"
+import * as Gas from "../../../../src/domain/erc4337/gas/Gas.js"
+import * as Percent from "../../../../src/domain/erc4337/Percent.js"
+import * as PaymasterData from "../../../../src/domain/erc4337/paymaster/PaymasterData.js"
+import * as UserOperation from "../../../../src/domain/erc4337/UserOperation.js"
+import * as Address from "../../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../../src/domain/primitives/Hex.js"
+
+const percentOf = (text: string) => Either.getOrThrow(Percent.from(text))
+const percents = fc.bigInt({ min: 0n, max: 10_000_000n }).map((units) => ({
+  units,
+  percent: percentOf(`${units / 10_000n}.${String(units % 10_000n).padStart(4, "0")}`)
+}))
+const uint = (bits: bigint) => fc.bigInt({ min: 0n, max: (1n << bits) - 1n })
+const bytes = (most: number) =>
+  fc.uint8Array({ maxLength: most }).map((data) => Hex.unsafe(`0x${Buffer.from(data).toString("hex")}`))
+const ops: fc.Arbitrary<UserOperation.UserOperation> = fc.record({
+  sender: uint(160n).map((value) => Address.unsafe(`0x${value.toString(16).padStart(40, "0")}`)),
+  nonce: uint(256n),
+  initCode: bytes(400),
+  callData: bytes(2_000),
+  callGasLimit: uint(24n),
+  verificationGasLimit: uint(24n),
+  preVerificationGas: uint(24n),
+  maxFeePerGas: uint(120n),
+  maxPriorityFeePerGas: uint(120n),
+  paymasterAndData: bytes(0),
+  signature: bytes(400)
+})
+const beneficiary = Address.unsafe(`0x${"fe".repeat(20)}`)
+
+/** Intrinsic gas of a transaction with this calldata (EIP-2028 and EIP-7623), counted byte by byte. */
+const intrinsic = (data: string): { readonly usual: bigint; readonly floor: bigint } => {
+  const all = [...Buffer.from(data.slice(2), "hex")]
+  const zeros = BigInt(all.filter((byte) => byte === 0).length)
+  const others = BigInt(all.length) - zeros
+  return { usual: 21_000n + 4n * zeros + 16n * others, floor: 21_000n + 10n * (zeros + 4n * others) }
+}
+
+describe("leastOf", () => {
+  it("is what the data cost before anything runs, or the floor of EIP-7623", () => {
+    fc.assert(
+      fc.property(bytes(400), (data) => {
+        const { usual, floor } = intrinsic(data)
+        expect(Gas.leastOf(data)).toBe(BigInts.max(usual, floor))
+      })
+    )
+  })
+})
+
+describe("overshoot", () => {
+  it("is the smallest integer that is not below the exact product", () => {
+    fc.assert(
+      fc.property(uint(256n), percents, (x, { units, percent }) => {
+        const exact = x * (1_000_000n + units)
+        const result = Gas.overshoot(x, percent)
+        expect(result * 1_000_000n >= exact && (result - 1n) * 1_000_000n < exact).toBe(true)
+      })
+    )
+  })
+
+  it("is exact where floating point is not", () => {
+    expect(Gas.overshoot(3n, percentOf("50"))).toBe(5n)
+    expect(Gas.overshoot(1_000_000n, percentOf("0.0001"))).toBe(1_000_001n)
+    expect(Gas.overshoot(100n, percentOf("10"))).toBe(110n)
+    expect(Gas.overshoot(2n ** 200n, percentOf("1000"))).toBe(11n * 2n ** 200n)
+    expect(Gas.overshoot(12_345n, Percent.zero)).toBe(12_345n)
+    expect(Gas.overshoot(0n, percentOf("50"))).toBe(0n)
+  })
+})
+
+describe("op gas limits", () => {
+  const measure = {
+    creationGas: 0n,
+    validationGas: 20_000n,
+    bookkeepingGas: 10_000n,
+    callGas: 17_000n,
+    coldValidation: true,
+    coldCall: true,
+    paymasterGas: 15_000n,
+    postOpGas: 0n,
+    callLimit: 17_500n,
+    paymasterLimit: 15_300n,
+    postOpLimit: 0n
+  }
+  const data = { initCode: Hex.empty, callData: Hex.empty, paymasterAndData: Hex.empty, signature: Hex.empty }
+
+  it("exceed what was measured, and grow with it", () => {
+    fc.assert(
+      fc.property(ops, uint(30n), uint(30n), (op, validationGas, callLimit) => {
+        const one = { ...measure, validationGas, callLimit }
+        for (const version of versions) {
+          const verification = Gas.verificationGasLimit(version, one, op)
+          // Two calls lie inside each other in a validation.
+          expect((verification - measure.bookkeepingGas) * 31n).toBeGreaterThan(validationGas * 32n)
+          const more = { ...one, validationGas: validationGas + 1_000n }
+          const least = verification + 1_000n
+          expect(Gas.verificationGasLimit(version, more, op)).toBeGreaterThan(least)
+        }
+        expect(Gas.callGasLimit(one, Hex.unsafe("0x01"))).toBe(callLimit)
+      })
+    )
+  })
+
+  it("follow the stated formulas", () => {
+    const verification = (rest: Partial<typeof measure>) =>
+      versions.map((version) => Gas.verificationGasLimit(version, { ...measure, ...rest }, data))
+    expect(verification({})).toEqual([34_925n, 33_425n, 33_925n])
+    expect(verification({ creationGas: 128_000n })).toEqual([171_125n, 169_625n, 170_125n])
+    expect(verification({ coldValidation: false })).toEqual([49_925n, 48_425n, 48_925n])
+    expect(verification({ validationGas: 320_000n })).toEqual([366_300n, 364_800n, 365_300n])
+    expect(Gas.callGasLimit(measure, Hex.unsafe("0x01"))).toBe(17_500n)
+    expect(Gas.callGasLimit({ ...measure, coldCall: false }, Hex.unsafe("0x01"))).toBe(37_500n)
+    expect(Gas.callGasLimit(measure, Hex.empty)).toBe(0n)
+    expect(Gas.paymasterVerificationGasLimit(measure, data)).toBe(17_500n)
+    expect(Gas.paymasterVerificationGasLimit({ ...measure, coldValidation: false }, data)).toBe(32_500n)
+    expect(Gas.paymasterVerificationGasLimit(measure, { ...data, signature: Hex.unsafe("0x01") })).toBe(
+      17_504n
+    )
+    expect(Gas.postOpGasLimit(measure)).toBe(0n)
+    expect(Gas.postOpGasLimit({ postOpLimit: 20_000n })).toBe(20_000n)
+    expect(Gas.unverifiedLimit(20_000n)).toBe(27_000n)
+  })
+
+  it("of a paymaster are its own from v0.7 on, where they are not lowered, and shared on v0.6", () => {
+    const whole = {
+      ...measure,
+      stage: "ok" as const,
+      nonceAccepted: true,
+      validationData: 0n,
+      paymasterData: 0n,
+      shortfall: 0n,
+      data: Hex.empty
+    }
+    const gas = uint(30n)
+    const buffers = percents.map(({ percent }) => percent)
+    fc.assert(
+      fc.property(ops, gas, gas, buffers, uint(24n), (op, paymasterLimit, postOpLimit, percent, wanted) => {
+        const seen = { ...whole, paymasterLimit, postOpLimit }
+        for (const version of versions) {
+          const limits = { verificationGasLimit: wanted, postOpGasLimit: wanted }
+          const paymaster = { paymaster: op.sender, limits, data: Hex.unsafe("0x01") }
+          const own = Gas.meteredLimits(version, op, seen, percent)
+          expect(own.paymasterAndData).toBe(Hex.empty)
+          const sponsored = { ...op, paymasterAndData: PaymasterData.make(version, paymaster) }
+          const given = Gas.meteredLimits(version, sponsored, seen, percent)
+          expect(given.callGasLimit).toBe(own.callGasLimit)
+          const verification = Gas.paymasterVerificationGasLimit(seen, sponsored)
+          const postOp = Gas.postOpGasLimit(seen)
+          const wallet = Gas.verificationGasLimit(version, seen, sponsored)
+          if (version === "v0.6") {
+            expect(given.paymasterAndData).toBe(sponsored.paymasterAndData)
+            const shared = BigInts.max(wallet + verification, postOp)
+            expect(given.verificationGasLimit).toBe(Gas.overshoot(shared, percent))
+            continue
+          }
+          expect(given.verificationGasLimit).toBe(Gas.overshoot(wallet, percent))
+          const most = (measured: bigint) => {
+            const buffered = Gas.overshoot(measured, percent)
+            return BigInts.max(buffered, wanted)
+          }
+          expect(PaymasterData.read(version, given.paymasterAndData)).toEqual({
+            ...paymaster,
+            limits: { verificationGasLimit: most(verification), postOpGasLimit: most(postOp) }
+          })
+        }
+      })
+    )
+  })
+})
+
+describe.each(versions)("preVerificationGas on %s", (version: Version) => {
+  it("covers the calldata of a bundle of one, whatever the gas fields will be, and what the EntryPoint does around it", () => {
+    fc.assert(
+      fc.property(ops, (op) => {
+        const { usual } = intrinsic(UserOperation.handleOps(version, [op], beneficiary))
+        const words = BigInt(Math.ceil(UserOperation.encode(version, op).length / 64))
+        const rest = Gas.preVerificationGas(op, { version, measuredGas: 10_000_000n }) - usual - 10n * words
+        expect(rest).toBeGreaterThanOrEqual(17_900n)
+        expect(rest).toBeLessThanOrEqual(17_900n + 2_600n + 1_500n)
+      })
+    )
+  })
+
+  it("covers the floor price of data when the op does next to nothing", () => {
+    fc.assert(
+      fc.property(ops, (op) => {
+        const { floor } = intrinsic(UserOperation.handleOps(version, [op], beneficiary))
+        expect(Gas.preVerificationGas(op, { version })).toBeGreaterThanOrEqual(floor)
+        expect(Gas.preVerificationGas(op, { version, measuredGas: 7_000n })).toBeGreaterThanOrEqual(
+          floor - 7_000n
+        )
+      })
+    )
+  })
+
+  it("is shared by a bundle without a loss", () => {
+    fc.assert(
+      fc.property(ops, fc.bigInt({ min: 1n, max: 20n }), (op, bundleSize) => {
+        const { usual } = intrinsic(
+          UserOperation.handleOps(
+            version,
+            Array.from({ length: Number(bundleSize) }, () => op),
+            beneficiary
+          )
+        )
+        const each = Gas.preVerificationGas(op, { version, bundleSize, measuredGas: 10_000_000n })
+        expect(each * bundleSize).toBeGreaterThanOrEqual(usual + bundleSize * 7_000n)
+        expect(each).toBeLessThanOrEqual(Gas.preVerificationGas(op, { version, measuredGas: 10_000_000n }))
+      })
+    )
+  })
+
+  it("has 27,500 more for an empty beneficiary and all of the layer 1 gas", () => {
+    fc.assert(
+      fc.property(ops, uint(40n), (op, l1Gas) => {
+        const plain = Gas.preVerificationGas(op, { version, measuredGas: 10_000_000n })
+        const options = { version, measuredGas: 10_000_000n, beneficiaryEmpty: true, l1Gas }
+        expect(Gas.preVerificationGas(op, options)).toBe(plain + 27_500n + l1Gas)
+      })
+    )
+  })
+})
+
+describe("l1DataGas", () => {
+  it("is the fee and a fifth in gas, rounded up", () => {
+    expect(Gas.l1DataGas(1_000n, 7n)).toBe(172n)
+    expect(Gas.l1DataGas(0n, 7n)).toBe(0n)
+    expect(Gas.l1DataGas(1_000n, 0n)).toBe(0n)
+    fc.assert(
+      fc.property(uint(90n), uint(60n), (fee, price) => {
+        const gas = Gas.l1DataGas(fee, price + 1n)
+        expect(gas * (price + 1n) * 10n).toBeGreaterThanOrEqual(fee * 12n)
+      })
+    )
+  })
+})
+
+describe("requiredPrefund", () => {
+  const op = {
+    callGasLimit: 1n,
+    verificationGasLimit: 10n,
+    preVerificationGas: 100n,
+    maxFeePerGas: 1_000n,
+    paymasterAndData: Hex.empty
+  }
+  const paymaster = "ab".repeat(20)
+  const limits = `${1_000n.toString(16).padStart(32, "0")}${10_000n.toString(16).padStart(32, "0")}`
+
+  it("is the sum of the limits at the highest fee", () => {
+    for (const version of versions) expect(Gas.requiredPrefund(version, op)).toBe(111_000n)
+  })
+
+  it("counts a paymaster as each version does", () => {
+    const v06 = { ...op, paymasterAndData: Hex.unsafe(`0x${paymaster}`) }
+    expect(Gas.requiredPrefund("v0.6", v06)).toBe(131_000n)
+    const packed = { ...op, paymasterAndData: Hex.unsafe(`0x${paymaster}${limits}ffff`) }
+    for (const version of ["v0.7", "v0.8"] as const)
+      expect(Gas.requiredPrefund(version, packed)).toBe(11_111_000n)
+  })
+})
+
+describe.each(versions)("transactionGasLimit on %s", (version: Version) => {
+  const bundles = fc.array(ops, { minLength: 1, maxLength: 5 })
+  const bound = 1n << 60n
+
+  const half = (value: bigint) => value.toString(16).padStart(32, "0")
+  const address = Address.unsafe(`0x${"ab".repeat(20)}`)
+  /** The ops with a paymaster, or without. */
+  const paid = (op: UserOperation.UserOperation, limits: readonly [bigint, bigint] | null) =>
+    limits === null
+      ? op
+      : {
+          ...op,
+          paymasterAndData: Hex.unsafe(
+            `${address}${version === "v0.6" ? "" : half(limits[0]) + half(limits[1])}`
+          )
+        }
+  const sponsoredOps = fc
+    .tuple(ops, fc.option(fc.tuple(uint(22n), uint(22n))))
+    .map(([op, limits]) => ({ op: paid(op, limits), limits }))
+  const limitOf = (
+    bundle: ReadonlyArray<UserOperation.UserOperation>,
+    percent: Percent.Percent = Percent.zero,
+    withoutPostOp: Address.Address | null = null
+  ) =>
+    Either.getOrThrow(Gas.transactionGasLimit(version, bundle, { bound, overshoot: percent, withoutPostOp }))
+
+  it("lasts for what the EntryPoint demands before each call, when all before it have used what they declare", () => {
+    fc.assert(
+      fc.property(fc.array(sponsoredOps, { minLength: 1, maxLength: 5 }), (bundle) => {
+        const list = bundle.map(({ op }) => op)
+        const limit = limitOf(list)
+        const { usual, floor } = intrinsic(UserOperation.handleOps(version, list, beneficiary))
+        expect(limit).toBeGreaterThanOrEqual(floor)
+        let left = limit - usual
+        for (const { limits, op } of bundle)
+          left -= op.verificationGasLimit + (version === "v0.6" ? 0n : (limits?.[0] ?? 0n))
+        for (const { limits, op } of bundle) {
+          // innerHandleOp is given 63 of 64 parts, the call 63 of 64 of those.
+          const inner = (left * 63n) / 64n
+          if (version === "v0.6") {
+            expect(inner).toBeGreaterThanOrEqual(op.callGasLimit + op.verificationGasLimit + 5_000n)
+            expect((inner * 63n) / 64n).toBeGreaterThanOrEqual(op.callGasLimit)
+            left -= op.callGasLimit + (limits === null ? 0n : 2n * op.verificationGasLimit)
+          } else {
+            const postOp = limits?.[1] ?? 0n
+            expect((inner * 63n) / 64n).toBeGreaterThanOrEqual(op.callGasLimit + postOp + 10_000n)
+            left -= op.callGasLimit + postOp
+          }
+        }
+        expect(left).toBeGreaterThanOrEqual(0n)
+      })
+    )
+  })
+
+  it("holds no postOp of a paymaster that is known to want none, on v0.6, where its limit is the wallet's", () => {
+    fc.assert(
+      fc.property(ops, (op) => {
+        const with06 = paid(op, [0n, 0n])
+        const without = limitOf([with06], Percent.zero, address)
+        expect(limitOf([with06]) >= without + (version === "v0.6" ? 2n * op.verificationGasLimit : 0n)).toBe(
+          true
+        )
+      })
+    )
+  })
+
+  it("is at most the sum of what its ops declare, a fiftieth of the largest, and what it costs beside", () => {
+    fc.assert(
+      fc.property(bundles, (bundle) => {
+        const declared = bundle.map((op) => op.callGasLimit + op.verificationGasLimit)
+        const { floor, usual } = intrinsic(UserOperation.handleOps(version, bundle, beneficiary))
+        const most =
+          declared.reduce((sum, each) => sum + each, 0n) +
+          declared.reduce((one, other) => BigInts.max(one, other)) / (version === "v0.6" ? 1n : 25n) +
+          (version === "v0.6" ? declared.reduce((one, other) => BigInts.max(one, other)) / 25n : 0n)
+        const size = BigInt(Hex.size(UserOperation.handleOps(version, bundle, beneficiary)))
+        const beside = 75_000n + BigInt(bundle.length) * 31_000n + size
+        expect(limitOf(bundle)).toBeLessThanOrEqual(BigInts.max(usual + most + beside, floor + size * 10n))
+      })
+    )
+  })
+
+  it("is overshot beside what the ops declare up to the bound, and refused only when it is above the bound without", () => {
+    fc.assert(
+      fc.property(bundles, percents, (bundle, { percent }) => {
+        const needed = limitOf(bundle)
+        const wished = limitOf(bundle, percent)
+        expect(wished).toBeGreaterThanOrEqual(needed)
+        expect(wished).toBeLessThanOrEqual(Gas.overshoot(needed, percent))
+        const { usual } = intrinsic(UserOperation.handleOps(version, bundle, beneficiary))
+        expect(wished - needed).toBeGreaterThanOrEqual(
+          Gas.overshoot(usual, percent) - usual - BigInts.max(0n, needed - usual)
+        )
+        const within = (most: bigint) =>
+          Gas.transactionGasLimit(version, bundle, { bound: most, overshoot: percent })
+        expect(within(needed)).toEqual(Either.right(needed))
+        expect(within(wished - 1n)).toEqual(
+          wished === needed
+            ? Either.left(new Gas.BundleTooLarge({ needed, bound: wished - 1n }))
+            : Either.right(wished - 1n)
+        )
+        expect(within(needed - 1n)).toEqual(
+          Either.left(new Gas.BundleTooLarge({ needed, bound: needed - 1n }))
+        )
+      })
+    )
+  })
+})

@@ -1,0 +1,269 @@
+import * as Either from "effect/Either"
+import { Interface, id } from "ethers"
+import fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import lens from "../../../../contracts/artifacts/GasLens.json" with { type: "json" }
+import * as EntryPoint from "../../../../src/domain/erc4337/EntryPoint.js"
+import { gasLensRuntime } from "../../../../src/domain/erc4337/gas/GasLens.generated.js"
+import * as GasLens from "../../../../src/domain/erc4337/gas/GasLens.js"
+import * as LensOverrides from "../../../../src/domain/erc4337/gas/LensOverrides.js"
+import * as Address from "../../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../../src/domain/primitives/Hex.js"
+import { toProbe } from "../../../support/lens/Abis.js"
+
+const abi = new Interface(lens.abi)
+const entryPoint = EntryPoint.canonical["v0.7"]
+const uint = (bits: bigint) => fc.bigInt({ min: 0n, max: (1n << bits) - 1n })
+const bytes = fc
+  .uint8Array({ maxLength: 200 })
+  .map((data) => Hex.unsafe(`0x${Buffer.from(data).toString("hex")}`))
+const addresses = uint(160n).map((value) => Address.unsafe(`0x${value.toString(16).padStart(40, "0")}`))
+const words = uint(256n).map((value) => Hex.unsafe32(`0x${value.toString(16).padStart(64, "0")}`))
+/** EXTCODEHASH (EIP-1052) of an account that does not exist, and of one that has no code. */
+const codeless: ReadonlyArray<Hex.Hex> = [Hex.unsafe(`0x${"00".repeat(32)}`), Hex.unsafe(id(""))]
+const probes: fc.Arbitrary<GasLens.Probe> = fc.record({
+  sender: addresses,
+  nonce: uint(256n),
+  initCode: bytes,
+  validateCall: bytes,
+  callData: bytes,
+  requiredPrefund: uint(256n),
+  verificationGas: uint(256n),
+  callGas: uint(256n),
+  paymaster: fc.option(
+    fc.record({
+      address: addresses,
+      validationGas: uint(256n),
+      postOpGas: uint(256n),
+      feePerGas: uint(256n)
+    })
+  )
+})
+
+describe("a request to the lens", () => {
+  it("is the calldata that the contract's own ABI gives", () => {
+    fc.assert(
+      fc.property(
+        fc.array(probes, { maxLength: 4 }),
+        fc.array(addresses, { maxLength: 4 }),
+        fc.array(uint(192n), { maxLength: 4 }),
+        addresses,
+        fc.boolean(),
+        (list, wallets, nonceKeys, beacon, declared) => {
+          const data = GasLens.encodeCall({ entryPoint, probes: list, wallets, nonceKeys, beacon, declared })
+          const creator = EntryPoint.senderCreator(entryPoint)
+          expect(data).toEqual(
+            Either.right(
+              abi.encodeFunctionData("measure", [
+                list.map(toProbe),
+                wallets,
+                nonceKeys,
+                beacon,
+                creator,
+                declared
+              ])
+            )
+          )
+        }
+      )
+    )
+  })
+
+  it("asks for keys 0 to 15 and no beacon by default", () => {
+    const data = Either.getOrThrow(GasLens.encodeCall({ entryPoint, probes: [], wallets: [] }))
+    const [, , keys, beacon] = abi.decodeFunctionData("measure", data)
+    expect([...keys]).toEqual(Array.from({ length: 16 }, (_, key) => BigInt(key)))
+    expect(beacon).toBe(Address.zero)
+  })
+
+  it("is refused, not thrown, when a number does not fit", () => {
+    const [probe] = fc.sample(probes, 1)
+    if (probe === undefined) throw new Error("no sample")
+    const bad: ReadonlyArray<Partial<GasLens.Request>> = [
+      { probes: [{ ...probe, nonce: 1n << 256n }] },
+      { probes: [{ ...probe, callGas: -1n }] },
+      { probes: [{ ...probe, requiredPrefund: 1n << 300n }] },
+      { nonceKeys: [1n << 192n] }
+    ]
+    for (const part of bad) {
+      const result = GasLens.encodeCall({ entryPoint, probes: [], wallets: [], ...part })
+      expect(Either.isLeft(result) && result.left._tag).toBe("GasLensError")
+    }
+  })
+})
+
+describe("an answer of the lens", () => {
+  const measures = fc.record({
+    stage: fc.nat(7),
+    nonceAccepted: fc.boolean(),
+    coldValidation: fc.boolean(),
+    coldCall: fc.boolean(),
+    creationGas: uint(256n),
+    validationGas: uint(256n),
+    bookkeepingGas: uint(256n),
+    callGas: uint(256n),
+    paymasterGas: uint(256n),
+    postOpGas: uint(256n),
+    callLimit: uint(256n),
+    paymasterLimit: uint(256n),
+    postOpLimit: uint(256n),
+    validationData: uint(256n),
+    paymasterData: uint(256n),
+    shortfall: uint(256n),
+    data: bytes
+  })
+  const states = fc.record({
+    deposit: uint(256n),
+    balance: uint(256n),
+    codeHash: fc.oneof(words, fc.constantFrom(...codeless)),
+    sequences: fc.array(uint(64n), { maxLength: 4 })
+  })
+  const chains = fc.record({
+    chainId: uint(256n),
+    number: uint(256n),
+    timestamp: uint(256n),
+    baseFee: uint(256n),
+    gasLimit: uint(256n),
+    implementation: addresses,
+    implementationHash: words
+  })
+  const stages = ["ok", "creation", "validation", "prefund", "call", "starved", "paymaster", "postOp"]
+
+  it("is read as the contract's own ABI writes it", () => {
+    fc.assert(
+      fc.property(
+        chains,
+        fc.array(states, { maxLength: 3 }),
+        fc.array(measures, { maxLength: 3 }),
+        (chain, wallets, list) => {
+          const { chainId, number, timestamp, baseFee, gasLimit, implementation, implementationHash } = chain
+          const answer = abi.encodeFunctionResult("measure", [chain, wallets, list])
+          expect(Either.getOrThrow(GasLens.decodeResult(answer))).toEqual({
+            chainId,
+            block: { number, timestamp, baseFee, gasLimit },
+            implementation:
+              implementation === Address.zero
+                ? null
+                : { address: implementation, codeHash: implementationHash },
+            wallets: wallets.map((wallet) => ({ ...wallet, deployed: !codeless.includes(wallet.codeHash) })),
+            measures: list.map((measure) => ({ ...measure, stage: stages[measure.stage] }))
+          })
+        }
+      )
+    )
+  })
+
+  it("tells an account with code from one without", () => {
+    const chain = { ...fc.sample(chains, 1)[0], implementation: Address.zero }
+    const deployed = (codeHash: string): boolean | undefined => {
+      const state = { deposit: 0n, balance: 0n, sequences: [], codeHash }
+      const answer = abi.encodeFunctionResult("measure", [chain, [state], []])
+      return Either.getOrThrow(GasLens.decodeResult(answer)).wallets[0]?.deployed
+    }
+    expect(deployed(`0x${"00".repeat(32)}`)).toBe(false)
+    expect(deployed("0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470")).toBe(false)
+    expect(deployed(id("code"))).toBe(true)
+  })
+
+  it("is refused, not thrown, when it is anything else", () => {
+    const [chain] = fc.sample(chains, 1)
+    const [measure] = fc.sample(measures, 1)
+    const whole = abi.encodeFunctionResult("measure", [chain, [], [{ ...measure, data: "0x1234" }]])
+    const refused = (text: string) => {
+      const result = GasLens.decodeResult(text)
+      expect(Either.isLeft(result) && result.left._tag, text).toBe("GasLensError")
+    }
+    for (const text of ["", "0x", "0x00", "zz", "null", `0x${"ff".repeat(1000)}`, whole.slice(0, 700)])
+      refused(text)
+    refused(abi.encodeFunctionResult("measure", [chain, [], [{ ...measure, stage: 8 }]]))
+    fc.assert(fc.property(bytes, (text) => refused(text)))
+    fc.assert(
+      fc.property(fc.nat(whole.length - 3), fc.nat(15), (at, digit) => {
+        const changed = whole.slice(0, at + 2) + digit.toString(16) + whole.slice(at + 3)
+        expect(["Left", "Right"]).toContain(GasLens.decodeResult(changed)._tag)
+      })
+    )
+  })
+})
+
+describe("an answer of a lying node", () => {
+  const word = (value: number): string => value.toString(16).padStart(64, "0")
+  const head = word(0).repeat(7)
+  const measured = (text: string) => {
+    const began = performance.now()
+    const { _tag } = GasLens.decodeResult(text)
+    return { _tag, quick: performance.now() - began < 2_000 }
+  }
+
+  it("whose rows all lead to the same bytes is refused before they are read", () => {
+    const rows = 100_000
+    const states = `${word(9 * 32)}${word(0)}${word(rows)}${word(32 * rows).repeat(rows)}`
+    const row = `${word(0).repeat(3)}${word(128)}${word(rows)}`
+    expect(measured(`0x${head}${states}${row}${word(0).repeat(rows)}`)).toEqual({ _tag: "Left", quick: true })
+    const measures = `${word(11 * 32)}${word(9 * 32)}${word(0)}${word(0)}${word(rows)}`
+    expect(measured(`0x${head}${measures}${word(32 * rows).repeat(rows)}${word(0).repeat(rows)}`)).toEqual({
+      _tag: "Left",
+      quick: true
+    })
+  })
+
+  it("that is long and honest takes time as its length, not as its square", () => {
+    const row = `${word(1)}${word(2)}${"11".repeat(32)}${word(128)}${word(256)}${word(7).repeat(256)}`
+    const offsets = Array.from({ length: 256 }, (_, n) => word(256 * 32 + n * (row.length / 2))).join("")
+    const end = 9 * 32 + 32 + (offsets.length + row.length * 256) / 2
+    const text = `0x${head}${word(9 * 32)}${word(end)}${word(256)}${offsets}${row.repeat(256)}${word(0)}`
+    expect(measured(text)).toEqual({ _tag: "Right", quick: true })
+  })
+})
+
+describe("the state override", () => {
+  const code = Hex.unsafe("0x6001")
+
+  it("has the lens over the EntryPoint, its code at the spare address, and the SenderCreator lead to the lens", () => {
+    expect(LensOverrides.overrides({ entryPoint, entryPointCode: code })).toEqual({
+      [entryPoint.toLowerCase()]: { code: gasLensRuntime },
+      [GasLens.spare.toLowerCase()]: { code },
+      [EntryPoint.senderCreator(entryPoint).toLowerCase()]: {
+        code: `0x363d3d373d3d3d363d73${entryPoint.slice(2).toLowerCase()}5af43d82803e903d91602b57fd5bf3`
+      }
+    })
+  })
+
+  it("merges balances and slots per address, of any case, and leaves the code alone", () => {
+    const wallet = Address.unsafe(`0x${"ab".repeat(20)}`)
+    const slot = `0x${"00".repeat(32)}`
+    const merged = LensOverrides.overrides({
+      entryPoint,
+      entryPointCode: code,
+      extra: {
+        [entryPoint]: { balance: "0x5" },
+        [wallet]: { balance: "0x1", stateDiff: { [slot]: slot } },
+        [wallet.toLowerCase()]: { stateDiff: { "0x01": slot } }
+      }
+    })
+    expect(merged[entryPoint.toLowerCase()]).toEqual({ code: gasLensRuntime, balance: "0x5" })
+    expect(merged[wallet.toLowerCase()]).toEqual({
+      balance: "0x1",
+      stateDiff: { [slot]: slot, "0x01": slot }
+    })
+    expect(Object.keys(merged)).toHaveLength(4)
+  })
+
+  it("is of the committed artifact, which needs no immutables", () => {
+    expect(gasLensRuntime).toBe(lens.deployedBytecode)
+    expect(lens).not.toHaveProperty("immutableReferences")
+    expect(lens.deployedBytecode).toContain(GasLens.spare.slice(2).toLowerCase())
+    expect(GasLens.spare.toLowerCase()).toBe(`0x${id("castellan.lens.entrypoint").slice(-40)}`)
+  })
+})
+
+describe("validation data", () => {
+  it("are authorizer, end and beginning", () => {
+    fc.assert(
+      fc.property(addresses, uint(48n), uint(48n), (authorizer, validUntil, validAfter) => {
+        const packed = (validAfter << 208n) | (validUntil << 160n) | BigInt(authorizer)
+        expect(GasLens.parseValidationData(packed)).toEqual({ authorizer, validUntil, validAfter })
+      })
+    )
+  })
+})

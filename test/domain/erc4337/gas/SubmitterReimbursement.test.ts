@@ -1,0 +1,71 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as BigInts from "effect/BigInt"
+import * as fc from "fast-check"
+import type { FeePrices } from "../../../../src/domain/erc4337/gas/Fees.js"
+import * as SubmitterReimbursement from "../../../../src/domain/erc4337/gas/SubmitterReimbursement.js"
+
+const wei = fc.bigInt({ min: 0n, max: 10n ** 13n })
+const gas = fc.bigInt({ min: 21_000n, max: 30_000_000n })
+const fees: fc.Arbitrary<FeePrices> = fc.tuple(wei, wei).map(([a, b]) => ({
+  maxFeePerGas: BigInts.max(a, b),
+  maxPriorityFeePerGas: BigInts.min(a, b),
+  legacy: false
+}))
+
+/** What a gas unit costs in a block of that base fee. */
+const paid = ({ maxFeePerGas, maxPriorityFeePerGas }: FeePrices, baseFee: bigint): bigint =>
+  maxFeePerGas < baseFee + maxPriorityFeePerGas ? maxFeePerGas : baseFee + maxPriorityFeePerGas
+
+describe("the prices of a transaction that its ops pay for", () => {
+  it("are never above what any op pays for a gas unit, at any base fee", () => {
+    fc.assert(
+      fc.property(fees, fc.array(fees, { maxLength: 8 }), wei, (offered, ops, baseFee) => {
+        const own = SubmitterReimbursement.prices(offered, ops)
+        for (const op of ops) expect(paid(own, baseFee) <= paid(op, baseFee)).toBe(true)
+        expect(own.maxPriorityFeePerGas <= own.maxFeePerGas).toBe(true)
+      })
+    )
+  })
+
+  it("are those offered, or an op's: never lower than both", () => {
+    fc.assert(
+      fc.property(fees, fc.array(fees, { maxLength: 8 }), (offered, ops) => {
+        const own = SubmitterReimbursement.prices(offered, ops)
+        const least = ops.reduce((low, op) => BigInts.min(low, op.maxFeePerGas), offered.maxFeePerGas)
+        expect(own.maxFeePerGas).toBe(least)
+        expect(own.legacy).toBe(offered.legacy)
+      })
+    )
+  })
+})
+
+describe("a transaction is paid for", () => {
+  it("when its ops give back more than it costs: what is refused would lose less than the margin at most", () => {
+    fc.assert(
+      fc.property(gas, gas, wei, wei, (used, charged, gasPrice, l1Fee) => {
+        const [income, cost] = [charged * gasPrice, used * gasPrice + l1Fee]
+        const covered = SubmitterReimbursement.covers({ used, charged }, { gasPrice, l1Fee })
+        if (covered) expect(income >= cost).toBe(true)
+        else expect(income * 100n < cost * (100n + SubmitterReimbursement.marginPercent)).toBe(true)
+      })
+    )
+  })
+
+  it("when an op is charged the margin of its limits beside what it uses", () => {
+    fc.assert(
+      fc.property(gas, fc.bigInt({ min: 0n, max: 10n ** 7n }), wei, (used, unused, gasPrice) => {
+        const charged = used + SubmitterReimbursement.margin(used + unused)
+        expect(SubmitterReimbursement.covers({ used, charged }, { gasPrice, l1Fee: 0n })).toBe(true)
+      })
+    )
+  })
+
+  it.each([
+    ["exactly with the margin", 101_000n, 1n, 0n, true],
+    ["a unit below it", 100_999n, 1n, 0n, false],
+    ["nothing for layer 1", 101_000n, 1n, 1n, false],
+    ["nothing at all", 0n, 10n, 0n, false]
+  ] as const)("or not: %s", (_, charged, gasPrice, l1Fee, covered) => {
+    expect(SubmitterReimbursement.covers({ used: 100_000n, charged }, { gasPrice, l1Fee })).toBe(covered)
+  })
+})

@@ -1,0 +1,80 @@
+import { describe, expect, it } from "@effect/vitest"
+import { AbiCoder, Interface, toBeHex } from "ethers"
+import * as fc from "fast-check"
+import { versions } from "../../../../src/domain/erc4337/EntryPoint.js"
+import * as PaymasterCalls from "../../../../src/domain/erc4337/paymaster/PaymasterCalls.js"
+import * as UserOperation from "../../../../src/domain/erc4337/UserOperation.js"
+import * as Hex from "../../../../src/domain/primitives/Hex.js"
+import { bytes32, hex, mutated, op, uint } from "../../generators.js"
+
+const structs = {
+  "v0.6": "(address,uint256,bytes,bytes,uint256,uint256,uint256,uint256,uint256,bytes,bytes)",
+  "v0.7": "(address,uint256,bytes,bytes,bytes32,uint256,bytes32,bytes,bytes)",
+  "v0.8": "(address,uint256,bytes,bytes,bytes32,uint256,bytes32,bytes,bytes)"
+}
+
+describe.each(versions)("calls of a paymaster of %s", (version) => {
+  const abi = new Interface([
+    `function validateUserOp(${structs[version]} op, bytes32 hash, uint256 missing)`,
+    `function validatePaymasterUserOp(${structs[version]} op, bytes32 hash, uint256 maxCost)`,
+    version === "v0.6"
+      ? "function postOp(uint8 mode, bytes context, uint256 cost)"
+      : "function postOp(uint8 mode, bytes context, uint256 cost, uint256 fee)"
+  ])
+  const tuple = (it: UserOperation.UserOperation) => [
+    it.sender,
+    it.nonce,
+    it.initCode,
+    it.callData,
+    ...(version === "v0.6"
+      ? [
+          it.callGasLimit,
+          it.verificationGasLimit,
+          it.preVerificationGas,
+          it.maxFeePerGas,
+          it.maxPriorityFeePerGas
+        ]
+      : [
+          toBeHex((it.verificationGasLimit << 128n) | it.callGasLimit, 32),
+          it.preVerificationGas,
+          toBeHex((it.maxPriorityFeePerGas << 128n) | it.maxFeePerGas, 32)
+        ]),
+    it.paymasterAndData,
+    it.signature
+  ]
+
+  it("are those that ethers encodes", () => {
+    fc.assert(
+      fc.property(op(version), bytes32, uint(256), uint(256), hex(), (each, hash, wei, fee, context) => {
+        const call = UserOperation.validateCall(version, each, hash)
+        const args = [tuple(each), hash, wei]
+        expect(PaymasterCalls.withMissing(call, wei)).toBe(abi.encodeFunctionData("validateUserOp", args))
+        expect(PaymasterCalls.approve(call, wei)).toBe(
+          abi.encodeFunctionData("validatePaymasterUserOp", args)
+        )
+        expect(PaymasterCalls.postOp(call, context, wei, fee)).toBe(
+          abi.encodeFunctionData("postOp", [0, context, wei, ...(version === "v0.6" ? [] : [fee])])
+        )
+      })
+    )
+  })
+})
+
+describe("a paymaster's answer", () => {
+  const answers = fc
+    .tuple(hex(), uint(256))
+    .map(([context, data]) =>
+      Hex.unsafe(AbiCoder.defaultAbiCoder().encode(["bytes", "uint256"], [context, data]))
+    )
+
+  it("is read as ethers reads it, and nothing is thrown for other bytes", () => {
+    fc.assert(
+      fc.property(mutated(answers), ([right, wrong]) => {
+        const [context, validationData] = AbiCoder.defaultAbiCoder().decode(["bytes", "uint256"], right)
+        expect(PaymasterCalls.readApproval(right)).toEqual({ context, validationData })
+        PaymasterCalls.readApproval(wrong)
+      })
+    )
+    expect(PaymasterCalls.readApproval(Hex.unsafe(`0x${"00".repeat(95)}`))).toBeNull()
+  })
+})

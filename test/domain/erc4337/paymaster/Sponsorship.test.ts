@@ -1,0 +1,140 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
+import { recoverAddress, solidityPacked, TypedDataEncoder } from "ethers"
+import * as fc from "fast-check"
+import { versions } from "../../../../src/domain/erc4337/EntryPoint.js"
+import * as Sponsorship from "../../../../src/domain/erc4337/paymaster/Sponsorship.js"
+import * as Address from "../../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../../src/domain/primitives/Hex.js"
+import vectors from "../../../vectors/sponsorship.json" with { type: "json" }
+import { address, bytes32, hex, uint, uint48 } from "../../generators.js"
+
+const terms: fc.Arbitrary<Sponsorship.Terms> = fc.record({
+  paymaster: address,
+  validUntil: uint48,
+  validAfter: uint48,
+  limits: fc.record({ verificationGasLimit: uint(128), postOpGasLimit: uint(128) }),
+  unbound: fc.boolean()
+})
+const notUint48 = fc.constantFrom(-1, 0.5, 2 ** 48, Number.NaN, Number.POSITIVE_INFINITY)
+const none = { verificationGasLimit: 0n, postOpGasLimit: 0n }
+
+describe.each(versions)("Sponsorship on %s", (version) => {
+  it("says its terms in paymasterAndData as Solidity packs them, and they are read again", () => {
+    fc.assert(
+      fc.property(terms, (given) => {
+        const { limits, paymaster, unbound, validAfter, validUntil } = given
+        const packed = Sponsorship.paymasterData(version, given)
+        const window = [validUntil, validAfter]
+        const fields =
+          version === "v0.6"
+            ? solidityPacked(["address", "uint48", "uint48"], [paymaster, ...window])
+            : solidityPacked(
+                ["address", "uint128", "uint128", "uint48", "uint48"],
+                [paymaster, limits.verificationGasLimit, limits.postOpGasLimit, ...window]
+              )
+        expect(packed).toBe(unbound ? `${fields}01` : fields)
+        expect(Sponsorship.read(version, packed)).toEqual(
+          Either.right(version === "v0.6" ? { ...given, limits: none } : given)
+        )
+      })
+    )
+  })
+
+  it("is read at its own length, and at one byte more when that is 0x01", () => {
+    const right = version === "v0.6" ? 32 : 64
+    const read = (bytes: string) => Sponsorship.read(version, Hex.unsafe(`0x${bytes}`))
+    for (const length of [0, 19, 20, 31, 32, 33, 52, 63, 64, 65, 96])
+      expect(Either.isRight(read("11".repeat(length))), `${length}`).toBe(length === right)
+    const bare = "11".repeat(right)
+    expect(read(bare)).toMatchObject(Either.right({ unbound: false }))
+    expect(read(`${bare}01`)).toMatchObject(Either.right({ unbound: true }))
+    for (const mark of ["00", "02", "ff", "0101", "0100"])
+      expect(Either.isLeft(read(`${bare}${mark}`)), mark).toBe(true)
+  })
+
+  it("with times that do not exist never turns into one without bound", () => {
+    fc.assert(
+      fc.property(terms, notUint48, fc.boolean(), (given, wrong, first) => {
+        const bad = { ...given, ...(first ? { validUntil: wrong } : { validAfter: wrong }) }
+        expect(Sponsorship.paymasterData(version, bad)).toBe(
+          Sponsorship.paymasterData(version, { ...given, validUntil: 1, validAfter: 2 ** 48 - 1 })
+        )
+      })
+    )
+  })
+})
+
+describe("Sponsorship", () => {
+  it("is signed as the EIP-712 digest of userOpHash and submitter in the paymaster's domain", () => {
+    fc.assert(
+      fc.property(bytes32, address, uint(64), address, (userOpHash, paymaster, chainId, bundler) => {
+        expect(Sponsorship.digest({ chainId, paymaster }, userOpHash, bundler)).toBe(
+          TypedDataEncoder.hash(
+            { name: "castellan", version: "1", chainId, verifyingContract: paymaster },
+            {
+              Sponsorship: [
+                { name: "userOpHash", type: "bytes32" },
+                { name: "bundler", type: "address" }
+              ]
+            },
+            { userOpHash, bundler }
+          )
+        )
+      })
+    )
+  })
+
+  it("is the last 65 bytes of the op's signature, whatever is in front", () => {
+    fc.assert(
+      fc.property(hex(), fc.uint8Array({ minLength: 65, maxLength: 65 }), (signature, bytes) => {
+        const sponsor = Hex.unsafe(`0x${Buffer.from(bytes).toString("hex")}`)
+        const whole = Sponsorship.append(signature, sponsor)
+        expect(Hex.size(whole)).toBe(Hex.size(signature) + Sponsorship.tail)
+        expect(Sponsorship.split(whole)).toEqual(Either.right({ signature, sponsor }))
+      })
+    )
+    for (const length of [0, 64])
+      expect(Either.isLeft(Sponsorship.split(Hex.unsafe(`0x${"11".repeat(length)}`)))).toBe(true)
+  })
+
+  it("has a dummy that costs as much as a signature and is by an account nobody has", () => {
+    expect(Hex.size(Sponsorship.dummy)).toBe(65)
+    expect(Sponsorship.dummy.slice(2).match(/../g)).not.toContain("00")
+    const hash = `0x${"42".repeat(32)}`
+    expect(recoverAddress(hash, Sponsorship.dummy)).toMatch(/^0x/)
+  })
+
+  it("is as the published vectors have it", () => {
+    expect(vectors.vectors.length).toBeGreaterThan(3)
+    for (const each of vectors.vectors) {
+      const version = each.version as (typeof versions)[number]
+      const { paymaster, unbound, validAfter, validUntil } = each.terms
+      const limits =
+        each.terms.limits === null
+          ? none
+          : {
+              verificationGasLimit: BigInt(each.terms.limits.verificationGasLimit),
+              postOpGasLimit: BigInt(each.terms.limits.postOpGasLimit)
+            }
+      const given = {
+        paymaster: Address.unsafe(paymaster),
+        validUntil,
+        validAfter,
+        limits,
+        unbound
+      }
+      expect(Sponsorship.paymasterData(version, given)).toBe(each.paymasterAndData)
+      const digest = Sponsorship.digest(
+        { chainId: BigInt(each.chainId), paymaster: given.paymaster },
+        Hex.unsafe32(each.userOpHash),
+        Address.unsafe(each.bundler)
+      )
+      expect(digest).toBe(each.digest)
+      expect(recoverAddress(digest, each.sponsorSignature)).toBe(each.sponsor)
+      expect(Sponsorship.append(Hex.unsafe(each.walletSignature), Hex.unsafe(each.sponsorSignature))).toBe(
+        each.signature
+      )
+    }
+  })
+})

@@ -1,0 +1,139 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
+import * as fc from "fast-check"
+import * as Json from "../../../src/domain/json/Json.js"
+
+const bounds: Json.Bounds = { maxElements: 4, maxDepth: 5 }
+const wide: Json.Bounds = { maxElements: 1_000_000, maxDepth: 1_000 }
+const refusal = (text: string) => Either.getOrNull(Either.flip(Json.parse(text, bounds)))
+
+describe("strict JSON", () => {
+  it.each([
+    ["", "", "the body is empty"],
+    [" \n", "", "the body is empty"],
+    ["{", "", "the body is not one JSON document"],
+    ['{"a":1}{}', "", "the body is not one JSON document"],
+    ["{'a':1}", "", "the body is not one JSON document"],
+    ['{"a":1,}', "", "the body is not one JSON document"],
+    ["NaN", "", "the body is not one JSON document"],
+    ['\ufeff{"a":1}', "", "the body is not one JSON document"],
+    ['{"a":1,"a":1}', "a", "the name occurs twice in one object"],
+    ['{"a":1,"\\u0061":2}', "a", "the name occurs twice in one object"],
+    ['{"x":[0,{"b":{"c":1, "c" :2}}]}', "x[1].b.c", "the name occurs twice in one object"],
+    ['{"__proto__":{}}', "__proto__", "the name is not allowed"],
+    ['[{"\\u005f_proto__":1}]', "[0].__proto__", "the name is not allowed"]
+  ])("refuses %j at %j", (text, path, message) => {
+    expect(refusal(text)).toEqual({ kind: path === "" ? "malformed" : "name", path, message })
+  })
+
+  const lost = "the JSON number would lose digits: write it as a string"
+
+  it.each([
+    ["[9007199254740991.4]", "[0]"],
+    ['{"a":[["x",4503599627370497.2]]}', "a[0][1]"],
+    ["9007199254740993", ""],
+    ['{"a":-9007199254740993}', "a"],
+    ["[0.1000000000000000000001]", "[0]"],
+    ["[1.00000000000000000000001]", "[0]"],
+    ["[1e400]", "[0]"],
+    ["[-1e400]", "[0]"],
+    ["[1e-400]", "[0]"],
+    ["[1e99999999999999999999]", "[0]"],
+    ["[-0]", "[0]"],
+    ["[-0.0e5]", "[0]"],
+    [`{"a":1${"0".repeat(100_000)}1}`, "a"]
+  ])("refuses the number of %.40s, which JSON.parse rounds", (text, path) => {
+    expect(refusal(text)).toEqual({ kind: "number", path, message: lost })
+    expect(Json.inexactNumber(text)?.path).toBe(path)
+  })
+
+  it("takes every number that is what it was written as", () => {
+    const texts = [
+      "0",
+      "-1",
+      "1.0",
+      "50.10",
+      "1e3",
+      "1E+3",
+      "0.5e1",
+      "9007199254740991",
+      "9007199254740992",
+      "0.30000000000000004",
+      "1e21",
+      "5e-324",
+      "0e99",
+      "0.0001",
+      `1${"0".repeat(300)}`
+    ]
+    for (const text of texts)
+      expect([text, Json.parse(`[${text}]`, wide)]).toEqual([text, Either.right([Number(text)])])
+  })
+
+  it.prop(
+    "takes integers below 2^53, and none that JSON.parse would change",
+    [fc.bigInt({ min: -(2n ** 80n), max: 2n ** 80n })],
+    ([integer]) => {
+      const taken = Either.isRight(Json.parse(String(integer), wide))
+      if (Number.isSafeInteger(Number(integer))) expect(taken).toBe(true)
+      if (BigInt(Number(integer)) !== integer) expect(taken).toBe(false)
+    }
+  )
+
+  it("is not misled by numbers inside of text", () => {
+    const text = '{"9007199254740993":"9007199254740993","\\"1e400":"-0"}'
+    expect(Json.parse(text, wide)).toEqual(Either.right(JSON.parse(text)))
+  })
+
+  it("bounds the elements of each array, wherever it stands", () => {
+    expect(refusal("[1,2,3,4]")).toBeNull()
+    expect(refusal("[1,2,3,4,5]")).toEqual({
+      kind: "bounds",
+      path: "",
+      message: "expected at most 4 elements"
+    })
+    expect(refusal('{"a":[[],[1,[1,2,3,4,5]]]}')?.path).toBe("a[1][1]")
+    expect(refusal('{"a":[1,2,3],"b":[1,2,3],"c":{"d":1,"e":2,"f":3,"g":4,"h":5}}')).toBeNull()
+  })
+
+  it("bounds the depth before anything recursive sees the value", () => {
+    expect(refusal('[[[[["x"]]]]]')).toBeNull()
+    expect(refusal("[[[[[[1]]]]]]")?.message).toBe("nested more than 5 levels deep")
+    expect(refusal("[".repeat(400_000) + "]".repeat(400_000))?.message).toBe("nested more than 5 levels deep")
+    expect(refusal(`${'{"a":'.repeat(100_000)}1${"}".repeat(100_000)}`)?.message).toBe(
+      "nested more than 5 levels deep"
+    )
+  })
+
+  it("is not misled by brackets, commas, quotes and backslashes inside of text", () => {
+    expect(Json.parse('{"a":"[,{\\"a\\":1,\\\\","b":"]]]]]]","c\\"":"\\\\"}', bounds)).toEqual(
+      Either.right({ a: '[,{"a":1,\\', b: "]]]]]]", 'c"': "\\" })
+    )
+  })
+
+  it("repeats at most 64 characters of a caller's name", () => {
+    const name = "x".repeat(10_000)
+    expect(refusal(`{"${name}":1,"${name}":2}`)?.path.length).toBeLessThan(80)
+  })
+
+  it.prop("reads every document that JSON.stringify writes", [fc.jsonValue()], ([value]) => {
+    const text = JSON.stringify(value)
+    if (text.includes("__proto__")) return
+    expect(Json.parse(text, wide)).toEqual(Either.right(JSON.parse(text)))
+  })
+
+  it.prop(
+    "finds a member that was added twice, whatever stands around it",
+    [fc.dictionary(fc.string(), fc.jsonValue()), fc.string(), fc.jsonValue(), fc.jsonValue()],
+    ([others, name, first, second]) => {
+      const members = Object.entries({ ...others, [name]: first }).map(
+        ([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`
+      )
+      const text = `[{${[...members, `${JSON.stringify(name)}:${JSON.stringify(second)}`].join(",")}}]`
+      expect(Either.isLeft(Json.parse(text, wide))).toBe(true)
+    }
+  )
+
+  it("prints bigints as decimal strings", () => {
+    expect(Json.print({ a: [1n, { b: 2n ** 80n }] })).toBe('{"a":["1",{"b":"1208925819614629174706176"}]}')
+  })
+})

@@ -1,0 +1,69 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
+import * as fc from "fast-check"
+import * as JsonSteps from "../../../src/domain/json/JsonSteps.js"
+import * as Steps from "../../../src/domain/primitives/Steps.js"
+
+/** So long that no text is parsed in one go. */
+const blanks = " ".repeat(65_536)
+
+const parse = (text: string, plain?: boolean) => Steps.finish(JsonSteps.parse(`${blanks}${text}`, plain))
+const whole = (text: string) =>
+  Either.try({ try: (): unknown => JSON.parse(text), catch: () => "it is not JSON" })
+
+describe("JSON parsed in steps", () => {
+  it.prop("is what JSON.parse makes of it", [fc.json({ maxDepth: 6 })], ([text]) => {
+    expect(parse(text)).toEqual(whole(text))
+  })
+
+  it.prop("with white space between its tokens as well", [fc.jsonValue()], ([value]) => {
+    expect(parse(JSON.stringify(value, null, "\t\n"))).toEqual(whole(JSON.stringify(value)))
+  })
+
+  it.prop(
+    "is refused exactly where JSON.parse throws",
+    [fc.json(), fc.nat(), fc.constantFrom(...'[]{}:,"\\0-1.eE+tfn x\u0000\u000b\u00a0')],
+    ([text, place, character]) => {
+      const at = place % (text.length + 1)
+      for (const broken of [
+        text.slice(0, at) + character + text.slice(at),
+        text.slice(0, at) + text.slice(at + 1),
+        text.slice(0, at) + character + text.slice(at + 1)
+      ])
+        expect([broken, parse(broken)]).toEqual([broken, whole(broken)])
+    }
+  )
+
+  it.each([
+    "",
+    "01",
+    "-",
+    "1.",
+    ".5",
+    "1e",
+    "tru",
+    "truex",
+    '"\\x"',
+    '"\n"',
+    "[1,]",
+    '{"a":1,}',
+    "{a:1}",
+    "[1}",
+    '"',
+    "1 2"
+  ])("refuses %j", (text) => {
+    expect(parse(text)).toEqual(Either.left("it is not JSON"))
+  })
+
+  it("keeps __proto__ as data, and the last of two members of one name", () => {
+    const value = Either.getOrThrow(parse('{"__proto__":{"a":1},"b":1,"b":2}'))
+    expect(JSON.stringify(value)).toBe('{"__proto__":{"a":1},"b":2}')
+    expect(Object.getPrototypeOf(value)).toBe(Object.prototype)
+  })
+
+  it("refuses what is nested deeper than any answer, and takes what is not", () => {
+    const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth)
+    expect(Either.isRight(parse(nested(200)))).toBe(true)
+    expect(Either.isLeft(parse(nested(1_000_000)))).toBe(true)
+  })
+})

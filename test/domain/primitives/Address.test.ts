@@ -1,0 +1,67 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
+import * as Schema from "effect/Schema"
+import { getAddress, getIcapAddress } from "ethers"
+import * as fc from "fast-check"
+import * as Address from "../../../src/domain/primitives/Address.js"
+import { address } from "../generators.js"
+
+/** The examples of EIP-55. */
+const checksummed = [
+  "0x52908400098527886E0F7030069857D2E4169EE7",
+  "0x8617E340B3D01FA5F11F306F4090FD50E238070D",
+  "0xde709f2102306220921060314715629080e2fb77",
+  "0x27b1fdb04752bbc536007a920d24acb045561c26",
+  "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
+  "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359",
+  "0xdbF03B407c01E7cD3CBea99509d93f8DDDC8C6FB",
+  "0xD1220A0cf47c7B9Be7A2E6BA89F429762e7b9aDb"
+]
+
+describe("Address", () => {
+  it.each(checksummed)("gives the checksum of EIP-55 to %s", (text) => {
+    expect(Either.getOrNull(Address.from(text))).toBe(text)
+    expect(Either.getOrNull(Address.from(text.toLowerCase()))).toBe(text)
+    expect(Either.getOrNull(Address.from(`0x${text.slice(2).toUpperCase()}`))).toBe(text)
+  })
+
+  it("refuses mixed case that is not the checksum", () => {
+    fc.assert(
+      fc.property(address, fc.nat(39), (right, place) => {
+        const at = place + 2
+        const other = right.charAt(at) === right.charAt(at).toLowerCase() ? "toUpperCase" : "toLowerCase"
+        const text = right.slice(0, at) + right.charAt(at)[other]() + right.slice(at + 1)
+        const digits = text.slice(2)
+        const mixed = digits !== digits.toLowerCase() && digits !== digits.toUpperCase()
+        expect(Either.isLeft(Address.from(text))).toBe(mixed && text !== right)
+      })
+    )
+  })
+
+  it.each([
+    "",
+    "0x",
+    "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAe",
+    "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed0",
+    "5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
+    "0X5aaeb6053f3e94c9b9a09f33669435e7ef1beaed",
+    " 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
+    "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed\n",
+    "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeg",
+    "vitalik.eth",
+    getIcapAddress("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed")
+  ])("refuses %j", (text) => {
+    expect(Either.isLeft(Address.from(text))).toBe(true)
+    expect(Either.isLeft(Schema.decodeEither(Address.schema)(text))).toBe(true)
+  })
+
+  it("agrees with ethers, over the wire and back", () => {
+    fc.assert(
+      fc.property(address, (value) => {
+        expect(value).toBe(getAddress(value.toLowerCase()))
+        expect(Schema.decodeSync(Address.schema)(Schema.encodeSync(Address.schema)(value))).toBe(value)
+        expect(Address.fromWord(`0x${"0".repeat(24)}${value.slice(2).toLowerCase()}`)).toBe(value)
+      })
+    )
+  })
+})

@@ -1,0 +1,65 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
+import * as fc from "fast-check"
+import * as Base64 from "../../../src/domain/primitives/Base64.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import { spellings } from "../../support/passkeys/Encodings.js"
+import { hex } from "../generators.js"
+
+const isRefused = (text: string) => Either.isLeft(Base64.decode(text))
+
+describe("Base64", () => {
+  it("is read in both alphabets, padded or not, as Node writes it", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+        for (const text of spellings(bytes)) expect(Base64.decode(text)).toEqual(Either.right(bytes))
+      })
+    )
+  })
+
+  it("is written as WebAuthn writes challenges", () => {
+    fc.assert(
+      fc.property(hex(), (bytes) => {
+        const text = Base64.encodeUrl(bytes)
+        expect(text).toBe(Buffer.from(bytes.slice(2), "hex").toString("base64url"))
+        expect(Base64.decodeHex(text)).toEqual(Either.right(bytes))
+      })
+    )
+  })
+
+  it.each([
+    ["white space", "AQID BA=="],
+    ["a line's end", "AQID\n"],
+    ["both alphabets at once", "+_+_"],
+    ["a digit too many", "AQIDB"],
+    ["too little padding", "AQIDBA="],
+    ["too much padding", "AQID="],
+    ["padding alone", "=="],
+    ["padding inside", "AQ==AQ=="],
+    ["three padding characters", "A==="],
+    ["unused bits that are not zero", "AQJ"],
+    ["other characters", "AQ!D"],
+    ["letters of other scripts", "АQID"],
+    ["NUL", "AQI\0"]
+  ])("is refused with %s", (_, text) => {
+    expect(isRefused(text)).toBe(true)
+  })
+
+  it("has no two spellings of the same bytes in one alphabet without padding", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: fc.constantFrom(..."ABab01-_"), maxLength: 12 }), (text) => {
+        const read = Base64.decodeHex(text)
+        if (Either.isRight(read)) expect(Base64.encodeUrl(read.right)).toBe(text)
+      })
+    )
+  })
+
+  it("of any text is bytes or a refusal, and a long one takes no time", () => {
+    fc.assert(fc.property(fc.string(), (text) => Either.isEither(Base64.decode(text))))
+    const started = performance.now()
+    for (const long of ["A".repeat(1_000_001), `${"A".repeat(1_000_000)}-+`, "=".repeat(1_000_000)])
+      expect(isRefused(long)).toBe(true)
+    expect(performance.now() - started).toBeLessThan(2_000)
+    expect(Hex.size(Either.getOrThrow(Base64.decodeHex("A".repeat(1_000_000))))).toBe(750_000)
+  })
+})

@@ -1,0 +1,51 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
+import * as Schema from "effect/Schema"
+import * as fc from "fast-check"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import { bytes32, hex } from "../generators.js"
+
+describe("Hex", () => {
+  it("takes 0x and an even number of digits of either case, and lowers them", () => {
+    expect(Either.getOrNull(Hex.from("0x"))).toBe("0x")
+    expect(Either.getOrNull(Hex.from("0xAbCd"))).toBe("0xabcd")
+  })
+
+  it.each(["", "0", "abcd", "0X12", "0xabc", "0xzz", " 0x12", "0x12 ", "0x12\n", "\n0x12", "0x 12", "0x1२"])(
+    "refuses %j",
+    (text) => {
+      expect(Either.isLeft(Hex.from(text))).toBe(true)
+      expect(Either.isLeft(Schema.decodeEither(Hex.schema)(text))).toBe(true)
+    }
+  )
+
+  it("takes exactly 32 bytes where 32 bytes are asked for", () => {
+    const word = `0x${"Ab".repeat(32)}`
+    expect(Either.getOrNull(Hex.from32(word))).toBe(word.toLowerCase())
+    for (const text of [word.slice(0, -2), `${word}00`, word.slice(2), `${word.slice(0, -1)}g`, "0x"]) {
+      expect(Either.isLeft(Hex.from32(text))).toBe(true)
+      expect(Either.isLeft(Schema.decodeEither(Hex.schema32)(text))).toBe(true)
+    }
+  })
+
+  it("counts and joins bytes", () => {
+    fc.assert(
+      fc.property(fc.array(hex(40)), (parts) => {
+        const joined = Hex.concat(...parts)
+        expect(Hex.size(joined)).toBe(parts.reduce((sum, part) => sum + Hex.size(part), 0))
+        expect(joined).toBe(
+          `0x${Buffer.concat(parts.map((p) => Buffer.from(p.slice(2), "hex"))).toString("hex")}`
+        )
+      })
+    )
+  })
+
+  it("goes over the wire and back unchanged", () => {
+    fc.assert(
+      fc.property(hex(), bytes32, (bytes, word) => {
+        expect(Schema.decodeSync(Hex.schema)(Schema.encodeSync(Hex.schema)(bytes))).toBe(bytes)
+        expect(Schema.decodeSync(Hex.schema32)(Schema.encodeSync(Hex.schema32)(word))).toBe(word)
+      })
+    )
+  })
+})

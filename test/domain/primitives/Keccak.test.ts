@@ -1,0 +1,50 @@
+import { describe, expect, it } from "@effect/vitest"
+import { getAddress } from "ethers/address"
+import { keccak256 } from "ethers/crypto"
+import { toUtf8Bytes } from "ethers/utils"
+import * as fc from "fast-check"
+import * as Address from "../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Keccak from "../../../src/domain/primitives/Keccak.js"
+import * as Steps from "../../../src/domain/primitives/Steps.js"
+
+describe("keccak256", () => {
+  it("of every length around the block's is what ethers computes", () => {
+    for (let length = 0; length <= 420; length++) {
+      const bytes = Hex.fromBytes(Uint8Array.from({ length }, (_, at) => (at * 31 + length) % 256))
+      expect(Keccak.hash(bytes)).toBe(keccak256(bytes))
+    }
+  })
+
+  it.prop(
+    "of any bytes and text is what ethers computes",
+    [fc.uint8Array({ maxLength: 2_000 }), fc.string({ unit: "grapheme" })],
+    ([bytes, text]) => {
+      expect(Keccak.hash(Hex.fromBytes(bytes))).toBe(keccak256(bytes))
+      expect(Keccak.hashText(text)).toBe(keccak256(toUtf8Bytes(text)))
+    }
+  )
+
+  it("in steps is the same, also when another hash is computed at every stop", () => {
+    for (const length of [0, 69_631, 69_632, 69_633, 139_264, 300_001]) {
+      const bytes = Hex.fromBytes(Uint8Array.from({ length }, (_, at) => at % 251))
+      const steps = Keccak.hashSteps(bytes)
+      let next = steps.next()
+      for (; next.done !== true; next = steps.next()) Keccak.hashText("another")
+      expect(next.value).toBe(keccak256(bytes))
+    }
+    expect(Steps.finish(Keccak.hashTextSteps("é".repeat(50_000)))).toBe(
+      keccak256(toUtf8Bytes("é".repeat(50_000)))
+    )
+  })
+
+  it.prop(
+    "makes the checksum of an address as ethers does",
+    [fc.uint8Array({ minLength: 20, maxLength: 20 })],
+    ([bytes]) => {
+      const lower = Hex.fromBytes(bytes)
+      expect(Address.unsafe(lower)).toBe(getAddress(lower))
+      expect(Hex.toBytes(lower)).toEqual(bytes)
+    }
+  )
+})

@@ -1,0 +1,75 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
+import * as Schema from "effect/Schema"
+import { toBeHex, toQuantity } from "ethers"
+import * as fc from "fast-check"
+import * as Uint from "../../../src/domain/primitives/Uint.js"
+import { uint } from "../generators.js"
+
+describe("Uint", () => {
+  it("reads decimal and hexadecimal text", () => {
+    fc.assert(
+      fc.property(uint(256), (value) => {
+        expect(Either.getOrNull(Uint.from(value.toString()))).toBe(value)
+        expect(Either.getOrNull(Uint.from(toBeHex(value, 32)))).toBe(value)
+        expect(Either.getOrNull(Uint.from(Uint.toQuantity(value)))).toBe(value)
+        expect(Schema.decodeSync(Uint.schema)(Schema.encodeSync(Uint.schema)(value))).toBe(value)
+      })
+    )
+  })
+
+  it.each([
+    "",
+    " ",
+    "-1",
+    "-0",
+    "+1",
+    "01",
+    "00",
+    "1.0",
+    "1e3",
+    "1_000",
+    " 1",
+    "1 ",
+    "1\n",
+    "0x",
+    "-0x1",
+    "0xg",
+    `0x${"0".repeat(65)}`,
+    (1n << 256n).toString(),
+    "9".repeat(1000),
+    "٣",
+    "NaN",
+    "Infinity"
+  ])("refuses %j", (text) => {
+    expect(Either.isLeft(Uint.from(text))).toBe(true)
+    expect(Either.isLeft(Schema.decodeEither(Uint.schema)(text))).toBe(true)
+  })
+
+  it("holds integers to the bits asked for", () => {
+    fc.assert(
+      fc.property(uint(256), fc.integer({ min: 1, max: 256 }), (value, bits) => {
+        const inside = value < 1n << BigInt(bits)
+        expect(Either.isRight(Uint.from(value.toString(), bits))).toBe(inside)
+        expect(Uint.fits(value, bits)).toBe(inside)
+        expect(Uint.fits(-value - 1n, bits)).toBe(false)
+      })
+    )
+  })
+
+  it("writes quantities and words", () => {
+    fc.assert(
+      fc.property(uint(256), (value) => {
+        expect(Uint.toQuantity(value)).toBe(toQuantity(value))
+        expect(Uint.toWord(value)).toBe(toBeHex(value, 32).slice(2))
+        expect(Uint.toWord(value + (1n << 256n))).toBe(Uint.toWord(value))
+      })
+    )
+  })
+
+  it("tells a uint48 from every other number", () => {
+    for (const value of [0, -0, 1, 2 ** 32, 2 ** 48 - 1]) expect(Uint.isUint48(value)).toBe(true)
+    for (const value of [-1, 0.5, 2 ** 48, Number.NaN, Number.POSITIVE_INFINITY, Number.MAX_VALUE])
+      expect(Uint.isUint48(value)).toBe(false)
+  })
+})

@@ -1,0 +1,103 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
+import { AbiCoder, TypedDataEncoder } from "ethers"
+import * as fc from "fast-check"
+import * as Address from "../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Conditions from "../../../src/domain/signature/Conditions.js"
+import { address, bytes32, hex, mutated, uint48 } from "../generators.js"
+
+const conditions: fc.Arbitrary<Conditions.Conditions> = fc.record({
+  validUntil: uint48,
+  validAfter: uint48,
+  bundler: address
+})
+
+const types = {
+  Conditions: [
+    { name: "userOpHash", type: "bytes32" },
+    { name: "validUntil", type: "uint48" },
+    { name: "validAfter", type: "uint48" },
+    { name: "bundler", type: "address" }
+  ]
+}
+const blob = ["uint48", "uint48", "address", "bytes"]
+const notUint48 = fc.constantFrom(-1, 0.5, 2 ** 48, Number.NaN, Number.POSITIVE_INFINITY, -(2 ** 60))
+
+describe("Conditions", () => {
+  it("are signed as the EIP-712 digest, or as the bare userOpHash when there are none", () => {
+    fc.assert(
+      fc.property(bytes32, conditions, (userOpHash, given) => {
+        const expected = Conditions.isNone(given)
+          ? userOpHash
+          : TypedDataEncoder.hash({ name: "castellan", version: "1" }, types, { userOpHash, ...given })
+        expect(Conditions.signingHash(userOpHash, given)).toBe(expected)
+      })
+    )
+    fc.assert(fc.property(bytes32, (hash) => Conditions.signingHash(hash, Conditions.none) === hash))
+  })
+
+  it("give another signing hash when any of them, or the op, is another", () => {
+    fc.assert(
+      fc.property(bytes32, bytes32, conditions, conditions, (hashA, hashB, a, b) => {
+        const same = hashA === hashB && JSON.stringify(a) === JSON.stringify(b)
+        fc.pre(!Conditions.isNone(a) || !Conditions.isNone(b))
+        expect(Conditions.signingHash(hashA, a) === Conditions.signingHash(hashB, b)).toBe(same)
+      })
+    )
+  })
+
+  it("and the proof are the op's signature as ethers encodes it, and come back out of it", () => {
+    fc.assert(
+      fc.property(conditions, hex(1200), (given, proof) => {
+        const signature = Conditions.encodeSignature(given, proof)
+        const { validUntil, validAfter, bundler } = given
+        expect(signature).toBe(
+          AbiCoder.defaultAbiCoder().encode(blob, [validUntil, validAfter, bundler, proof])
+        )
+        expect(Conditions.decodeSignature(signature)).toEqual(Either.right({ conditions: given, proof }))
+      })
+    )
+  })
+
+  it("are read from the canonical encoding only", () => {
+    const signatures = fc.tuple(conditions, hex()).map(([c, proof]) => Conditions.encodeSignature(c, proof))
+    fc.assert(
+      fc.property(mutated(signatures), ([right, wrong]) => {
+        const result = Conditions.decodeSignature(wrong)
+        if (wrong !== right && Either.isRight(result))
+          expect(result).not.toEqual(Conditions.decodeSignature(right))
+      }),
+      { numRuns: 500 }
+    )
+    const word = (digits: string) => digits.padStart(64, "0")
+    for (const text of [
+      "0x",
+      `0x${word("1000000000000")}${word("0")}${word("0")}${word("80")}${word("0")}`,
+      `0x${word("0")}${word("0")}${`${"0".repeat(23)}1`.padEnd(64, "0")}${word("80")}${word("0")}`,
+      `0x${word("0")}${word("0")}${word("0")}${word("a0")}${word("0")}${word("0")}`,
+      `0x${word("0")}${word("0")}${word("0")}${word("80")}${word("1")}${"ff".repeat(32)}`,
+      `0x${word("0")}${word("0")}${word("0")}${word("80")}${"f".repeat(64)}`
+    ])
+      expect(Either.isLeft(Conditions.decodeSignature(Hex.unsafe(text)))).toBe(true)
+  })
+
+  it("with times that do not exist never turn into no bound", () => {
+    const never = { validUntil: 1, validAfter: 2 ** 48 - 1 }
+    fc.assert(
+      fc.property(bytes32, notUint48, uint48, fc.boolean(), (hash, wrong, right, first) => {
+        const given = {
+          validUntil: first ? wrong : right,
+          validAfter: first ? right : wrong,
+          bundler: Address.zero
+        }
+        expect(Conditions.signingHash(hash, given)).toBe(
+          Conditions.signingHash(hash, { ...never, bundler: Address.zero })
+        )
+        expect(Conditions.decodeSignature(Conditions.encodeSignature(given, Hex.empty))).toEqual(
+          Either.right({ conditions: { ...never, bundler: Address.zero }, proof: Hex.empty })
+        )
+      })
+    )
+  })
+})

@@ -1,0 +1,145 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
+import { concat, getBytes, hashMessage, recoverAddress, SigningKey, Wallet } from "ethers"
+import * as fc from "fast-check"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Proof from "../../../src/domain/signature/Proof.js"
+import { ecdsaSigners } from "../../support/suite/Signers.js"
+import { bytes32, hex } from "../generators.js"
+
+const n = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
+const digits = (value: bigint) => value.toString(16).padStart(64, "0")
+const rsv = (r: bigint, s: bigint, v: number) =>
+  Hex.unsafe(`0x${digits(r)}${digits(s)}${v.toString(16).padStart(2, "0")}`)
+
+const key = fc
+  .bigInt({ min: 1n, max: n - 1n })
+  .map((value) => new Wallet(new SigningKey(`0x${digits(value)}`)))
+const sign = (hash: string, by: Wallet) => Hex.unsafe(by.signingKey.sign(hash).serialized)
+const message = (result: Either.Either<Hex.Hex, string>) => Either.merge(result)
+
+/** The same signature in its other form. */
+const highForm = (signature: Hex.Hex): Hex.Hex => {
+  const s = BigInt(`0x${signature.slice(66, 130)}`)
+  return Hex.unsafe(`${signature.slice(0, 66)}${digits(n - s)}${signature.endsWith("1b") ? "1c" : "1b"}`)
+}
+
+const few = { numRuns: 20 }
+
+describe("Proof", () => {
+  it("of ethers' signatures is normal already, and v 0 or 1 is raised to 27 or 28", () => {
+    fc.assert(
+      fc.property(bytes32, fc.array(key, { minLength: 1, maxLength: 16 }), (hash, keys) => {
+        const signatures = keys.map((each) => sign(hash, each))
+        const proof = Hex.concat(...signatures)
+        const parity = Hex.concat(
+          ...signatures.map((each) => Hex.unsafe(each.slice(0, 130) + (each.endsWith("1b") ? "00" : "01")))
+        )
+        expect(Proof.normalise(proof)).toEqual(Either.right(proof))
+        expect(Proof.normalise(parity)).toEqual(Either.right(proof))
+      }),
+      few
+    )
+  })
+
+  it("is refused with s in the upper half, and then names nobody", () => {
+    fc.assert(
+      fc.property(bytes32, key, fc.nat(3), (hash, by, place) => {
+        const good = sign(hash, by)
+        const high = highForm(good)
+        const parts = Array.from({ length: 4 }, (_, index) => (index === place ? high : good))
+        expect(message(Proof.normalise(Hex.concat(...parts)))).toBe(
+          `signature ${place}: s is in the upper half: only the low form of a signature is accepted`
+        )
+        expect(ecdsaSigners(hash, high)).toEqual([[null, null]])
+      }),
+      few
+    )
+    expect(Either.isRight(Proof.normalise(rsv(1n, n / 2n, 27)))).toBe(true)
+    expect(message(Proof.normalise(rsv(1n, n / 2n + 1n, 27)))).toContain("upper half")
+  })
+
+  it.each([
+    ["r of zero", rsv(0n, 1n, 27), "signature 0: r is not between"],
+    ["r of the order", rsv(n, 1n, 27), "signature 0: r is not between"],
+    ["s of zero", rsv(1n, 0n, 27), "signature 0: s is not between"],
+    ["s of the order", rsv(1n, n, 27), "signature 0: s is not between"],
+    ["v 2", rsv(1n, 1n, 2), "signature 0: v is 2, expected"],
+    ["v 26", rsv(1n, 1n, 26), "signature 0: v is 26, expected"],
+    ["v 29", rsv(1n, 1n, 29), "signature 0: v is 29, expected"],
+    ["v 37 (EIP-155)", rsv(1n, 1n, 37), "signature 0: v is 37, expected"],
+    ["a bad second one", Hex.concat(rsv(1n, 1n, 27), rsv(1n, 1n, 255)), "signature 1: v is 255, expected"]
+  ])("is refused with %s", (_, proof, text) => {
+    expect(message(Proof.normalise(proof))).toContain(text)
+  })
+
+  it("has 65 bytes, 1 to 16 times", () => {
+    const part = rsv(1n, 1n, 27)
+    for (const count of [1, 2, 16])
+      expect(Either.isRight(Proof.normalise(Hex.concat(...Array(count).fill(part))))).toBe(true)
+    for (const proof of [Hex.empty, Hex.concat(...Array(17).fill(part)), Hex.unsafe(`${part}00`)])
+      expect(message(Proof.normalise(proof))).toContain("expected 1 to 16 signatures of 65 bytes")
+    fc.assert(
+      fc.property(hex(1200), (proof) => {
+        const size = Hex.size(proof)
+        if (Either.isRight(Proof.normalise(proof)))
+          expect(size > 0 && size % 65 === 0 && size <= 1040).toBe(true)
+      })
+    )
+  })
+
+  it("names the signers over the hash and over its EIP-191 form, as ethers does", () => {
+    fc.assert(
+      fc.property(bytes32, key, key, (hash, first, second) => {
+        const personal = hashMessage(getBytes(hash))
+        expect(Proof.eip191(hash)).toBe(personal)
+        const proof = Hex.concat(sign(hash, first), sign(personal, second))
+        const [a, b] = ecdsaSigners(hash, proof)
+        expect(a).toEqual([first.address, recoverAddress(personal, sign(hash, first))])
+        expect(b).toEqual([recoverAddress(hash, sign(personal, second)), second.address])
+      }),
+      few
+    )
+  })
+
+  it("names nobody where a signature recovers to nothing, and fails on no bytes at all", () => {
+    expect(ecdsaSigners(Hex.unsafe32(`0x${"11".repeat(32)}`), rsv(5n, 1n, 27))).toEqual([[null, null]])
+    fc.assert(
+      fc.property(bytes32, hex(200), (hash, proof) => {
+        expect(ecdsaSigners(hash, proof)).toHaveLength(Math.floor(Hex.size(proof) / 65))
+      })
+    )
+  })
+
+  it("for estimation has the real length, is accepted by the curve and is by nobody known", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 16 }), bytes32, (count, hash) => {
+        const dummy = Proof.dummyEcdsa(count)
+        expect(Proof.normalise(dummy)).toEqual(Either.right(dummy))
+        expect(Hex.size(dummy)).toBe(65 * count)
+        expect(dummy.slice(2).match(/../g)).not.toContain("00")
+        const signers = ecdsaSigners(hash, dummy).flat()
+        expect(signers).not.toContain(null)
+        expect(new Set(signers).size).toBe(2 * count)
+      }),
+      { numRuns: 5 }
+    )
+  })
+
+  it("for estimation is of 1 to 16 signatures, whatever number is asked for", () => {
+    for (const [asked, given] of [
+      [0, 1],
+      [-3, 1],
+      [2.9, 2],
+      [Number.NaN, 1],
+      [17, 16],
+      [Number.POSITIVE_INFINITY, 16]
+    ] as const)
+      expect(Hex.size(Proof.dummyEcdsa(asked))).toBe(65 * given)
+  })
+
+  it("joins signatures in the order given", () => {
+    const [a, b] = [rsv(1n, 1n, 27), rsv(2n, 2n, 28)]
+    expect(message(Proof.normalise(Hex.unsafe(concat([a, b]))))).toBe(Hex.concat(a, b))
+  })
+})

@@ -1,0 +1,314 @@
+import { describe, expect, it } from "@effect/vitest"
+import { verifyAuthenticationResponse } from "@simplewebauthn/server"
+import * as Either from "effect/Either"
+import * as fc from "fast-check"
+import * as P256 from "../../../src/domain/crypto/P256.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as WebAuthn from "../../../src/domain/signature/WebAuthn.js"
+import { type Answer, encoded, origin, respond, rpId } from "../../support/passkeys/Authenticator.js"
+import { cose, coseMembers, spellings } from "../../support/passkeys/Encodings.js"
+import { newPasskey } from "../../support/suite/Keys.js"
+import { bytes32 } from "../generators.js"
+
+const [passkey, other] = [newPasskey(), newPasskey()]
+const keyOf = ({ publicKey }: typeof passkey) => ({
+  x: Hex.unsafe32(publicKey.x),
+  y: Hex.unsafe32(publicKey.y)
+})
+const key = keyOf(passkey)
+const hash = Hex.unsafe32(`0x${"a1".repeat(32)}`)
+const readOf = (answer: Answer = {}, over: string = hash) =>
+  WebAuthn.read(encoded(respond(over, passkey, answer)))
+const authOf = (answer: Answer = {}, over: string = hash) => Either.getOrThrow(readOf(answer, over))
+const why = (auth: WebAuthn.Auth) => Either.merge(WebAuthn.check(auth, hash))
+const problem = (answer: Answer) => Either.getOrThrow(Either.flip(readOf(answer)))
+const json = (members: string) => `{${members}}`
+const challenge = Buffer.from(hash.slice(2), "hex").toString("base64url")
+
+/** What another implementation makes of the same response. */
+const secondOpinion = async (answer: Answer, over: string = hash): Promise<boolean> => {
+  const { authenticatorData, clientDataJSON, signature } = encoded(respond(over, passkey, answer))
+  try {
+    const { verified } = await verifyAuthenticationResponse({
+      response: {
+        id: "AQID",
+        rawId: "AQID",
+        type: "public-key",
+        clientExtensionResults: {},
+        response: { authenticatorData, clientDataJSON, signature }
+      },
+      expectedChallenge: challenge,
+      expectedOrigin: origin,
+      expectedRPID: rpId,
+      requireUserVerification: true,
+      credential: { id: "AQID", publicKey: new Uint8Array(cose(coseMembers(passkey))), counter: 0 }
+    })
+    return verified
+  } catch {
+    return false
+  }
+}
+
+describe("An assertion", () => {
+  it("is read out of what a browser gives, in either base64, and is good for its hash and key alone", () => {
+    fc.assert(
+      fc.property(bytes32, bytes32, fc.nat(3), (over, another, spelling) => {
+        const response = respond(over, passkey)
+        const auth = Either.getOrThrow(
+          WebAuthn.read({
+            signature: spellings(response.signature)[spelling] ?? "",
+            authenticatorData: spellings(response.authenticatorData)[spelling] ?? "",
+            clientDataJSON: spellings(response.clientDataJSON)[spelling] ?? ""
+          })
+        )
+        expect(BigInt(auth.s)).toBeLessThanOrEqual(P256.largestS)
+        expect(WebAuthn.check(auth, over)).toEqual(Either.void)
+        expect(WebAuthn.signedBy(auth, [keyOf(other), key])).toBe(1)
+        expect(WebAuthn.signedBy(auth, [keyOf(other)])).toBeNull()
+        expect(WebAuthn.signedBy(auth, [])).toBeNull()
+        if (over !== another) expect(Either.isLeft(WebAuthn.check(auth, another))).toBe(true)
+      }),
+      { numRuns: 25 }
+    )
+  })
+
+  it("is the same out of DER and out of r || s, in whichever half s is", () => {
+    const response = encoded(respond(hash, passkey))
+    const auth = Either.getOrThrow(WebAuthn.read(response))
+    const raw = (s: bigint) =>
+      Buffer.from(auth.r.slice(2) + s.toString(16).padStart(64, "0"), "hex").toString("base64")
+    for (const s of [BigInt(auth.s), P256.order - BigInt(auth.s)])
+      expect(WebAuthn.read({ ...response, signature: raw(s) })).toEqual(Either.right(auth))
+  })
+
+  it.each<readonly [string, Answer]>([
+    [
+      "of members in another order",
+      { json: json(`"origin":"${origin}","challenge":"${challenge}","type":"webauthn.get"`) }
+    ],
+    [
+      "with further members",
+      { more: ',"androidPackageName":"x.example","other_keys_can_be_added_here":"see https://goo.gl/yabPex"' }
+    ],
+    [
+      "with a member that is no ASCII, ahead of the two",
+      { json: json(`"näme":"鍵","type":"webauthn.get","challenge":"${challenge}","origin":"${origin}"`) }
+    ],
+    ["of a key that may be backed up", { flags: 0x0d }],
+    ["of a key that is backed up", { flags: 0x1d }],
+    [
+      "with the like of them nested",
+      {
+        json: json(
+          `"x":{"type":"webauthn.create","challenge":"AA"},"type":"webauthn.get","challenge":"${challenge}","origin":"${origin}"`
+        )
+      }
+    ]
+  ])("%s is good, for another implementation as well", async (_, answer) => {
+    const auth = authOf(answer)
+    expect(WebAuthn.check(auth, hash)).toEqual(Either.void)
+    expect(WebAuthn.signedBy(auth, [key])).toBe(0)
+    const bytes = Buffer.from(auth.clientDataJSON)
+    expect(bytes.subarray(Number(auth.typeIndex)).toString()).toMatch(/^"type":"webauthn.get"/)
+    expect(bytes.subarray(Number(auth.challengeIndex)).toString()).toMatch(`"challenge":"${challenge}"`)
+    expect(await secondOpinion(answer)).toBe(true)
+  })
+
+  it("up to the longest of both parts is good, and one byte more is refused", () => {
+    const filler = (length: number) => ({ more: `,"x":"${"x".repeat(length)}"` })
+    const used = Buffer.byteLength(authOf(filler(0)).clientDataJSON)
+    const longest = filler(WebAuthn.maxClientData - used)
+    expect(why(authOf(longest))).toBeUndefined()
+    const over = filler(WebAuthn.maxClientData - used + 1)
+    expect(problem(over)).toEqual({ field: "clientDataJSON", message: "expected at most 1024 bytes" })
+    const good = authOf()
+    const long = { ...good, clientDataJSON: respond(hash, passkey, over).clientDataJSON.toString() }
+    expect(why(long)).toBe("clientDataJSON: expected at most 1024 bytes")
+    expect(why({ ...good, clientDataJSON: "é".repeat(513) })).toBe(
+      "clientDataJSON: expected at most 1024 bytes"
+    )
+
+    expect(why(authOf({ extensions: Buffer.alloc(475) }))).toBeUndefined()
+    expect(problem({ extensions: Buffer.alloc(476) })).toEqual({
+      field: "authenticatorData",
+      message: "expected at most 512 bytes"
+    })
+    const stretched = { ...good, authenticatorData: Hex.unsafe(`0x${"05".repeat(513)}`) }
+    expect(why(stretched)).toBe("authenticatorData: expected 37 to 512 bytes, but there are 513")
+    const short = { ...good, authenticatorData: Hex.unsafe(`0x${"05".repeat(36)}`) }
+    expect(why(short)).toBe("authenticatorData: expected 37 to 512 bytes, but there are 36")
+  })
+
+  const spelled =
+    'expected "type":"..." and "challenge":"..." as browsers write them, without white space or escapes'
+  const noObject = "expected a JSON object with type and challenge"
+
+  it.each<readonly [string, Answer, string]>([
+    [
+      "made at registration",
+      { type: "webauthn.create" },
+      'clientDataJSON: expected type webauthn.get, but it is "webauthn.create"'
+    ],
+    ["without the user", { flags: 0x04 }, "authenticatorData: the user was not present (flag UP)"],
+    [
+      "of a user who was not verified",
+      { flags: 0x01 },
+      "authenticatorData: the user was not verified (flag UV)"
+    ],
+    [
+      "of a key that is backed up and may not be",
+      { flags: 0x15 },
+      "authenticatorData: the key says that it is backed up and may not be (flags BS and BE)"
+    ],
+    ["of no flag at all", { flags: 0 }, "authenticatorData: the user was not present (flag UP)"]
+  ])("%s is refused with its own reason, by another implementation as well", async (_, answer, message) => {
+    expect(why(authOf(answer))).toBe(message)
+    expect(await secondOpinion(answer)).toBe(false)
+  })
+
+  it("over another hash is refused with the challenge and the hash that were expected", async () => {
+    const auth = authOf({}, `0x${"b2".repeat(32)}`)
+    const found = Buffer.from("b2".repeat(32), "hex").toString("base64url")
+    expect(why(auth)).toBe(
+      `clientDataJSON: expected the challenge ${challenge}, which is base64url of the signing hash ${hash}, but it is "${found}"`
+    )
+    expect(await secondOpinion({}, `0x${"b2".repeat(32)}`)).toBe(false)
+  })
+
+  it("of an endless challenge or type is refused with a message that ends", () => {
+    const long = "x".repeat(700)
+    for (const text of [
+      `"type":"${long}","challenge":"${challenge}"`,
+      `"type":"webauthn.get","challenge":"${long}"`
+    ]) {
+      const message = why(authOf({ json: json(text) }))
+      expect(message).toContain(`"${"x".repeat(100)}..."`)
+      expect(String(message).length).toBeLessThan(400)
+    }
+  })
+
+  it.each<readonly [string, Answer, string]>([
+    ["is no JSON", { json: "type" }, noObject],
+    ["is a list", { json: "[]" }, noObject],
+    ["is null", { json: "null" }, noObject],
+    ["has no challenge", { json: '{"type":"webauthn.get"}' }, noObject],
+    ["has a challenge that is no text", { json: '{"type":"webauthn.get","challenge":1}' }, noObject],
+    [
+      "has them in a nested object alone",
+      { json: `{"x":{"type":"webauthn.get","challenge":"${challenge}"}}` },
+      noObject
+    ],
+    ["has white space", { json: `{"type": "webauthn.get", "challenge": "${challenge}"}` }, spelled],
+    ["has escapes", { json: `{"type":"webauthn\\u002eget","challenge":"${challenge}"}` }, spelled],
+    [
+      "is no UTF-8",
+      { json: Buffer.concat([Buffer.from(`{"type":"webauthn.get","x":"`), Buffer.from([0xff])]) },
+      "expected UTF-8"
+    ],
+    ["has a byte order mark", { json: `\ufeff{"type":"webauthn.get","challenge":"${challenge}"}` }, noObject]
+  ])("whose clientDataJSON %s is not read", (_, answer, message) => {
+    expect(problem(answer)).toEqual({ field: "clientDataJSON", message })
+  })
+
+  it.each([
+    ["signature", "!", "expected base64 or base64url, without white space"],
+    ["signature", "", "expected r || s (64 bytes) or the DER of r and s"],
+    ["signature", "AQID", "expected r || s (64 bytes) or the DER of r and s"],
+    ["signature", Buffer.alloc(64).toString("base64"), "r and s must be between 1 and the order of P-256"],
+    [
+      "signature",
+      Buffer.alloc(64, 255).toString("base64"),
+      "r and s must be between 1 and the order of P-256"
+    ],
+    ["signature", Buffer.alloc(73).toString("base64"), "expected at most 72 bytes"],
+    ["signature", "A".repeat(1_000_000), "expected at most 72 bytes"],
+    ["authenticatorData", "a b", "expected base64 or base64url, without white space"],
+    ["authenticatorData", "A".repeat(1_000_000), "expected at most 512 bytes"],
+    ["clientDataJSON", "a b", "expected base64 or base64url, without white space"],
+    ["clientDataJSON", "A".repeat(1_000_000), "expected at most 1024 bytes"]
+  ] as const)("whose %s is %.8s is not read", (field, text, message) => {
+    const wrong = WebAuthn.read({ ...encoded(respond(hash, passkey)), [field]: text })
+    expect(wrong).toEqual(Either.left({ field, message }))
+  })
+
+  it("is refused with s in the upper half, out of its range, or with indexes that point elsewhere", () => {
+    const auth = authOf()
+    const high = Hex.unsafe32(`0x${(P256.order - BigInt(auth.s)).toString(16).padStart(64, "0")}`)
+    expect(why({ ...auth, s: high })).toBe("signature: s is in the upper half")
+    const none = Hex.unsafe32(`0x${"00".repeat(32)}`)
+    expect(why({ ...auth, r: none })).toBe("signature: r and s must be between 1 and the order of P-256")
+    const elsewhere = `clientDataJSON: ${spelled}, at typeIndex and challengeIndex`
+    for (const index of [0n, auth.typeIndex + 1n, 1024n, 2n ** 256n - 1n]) {
+      expect(why({ ...auth, typeIndex: index })).toBe(elsewhere)
+      expect(why({ ...auth, challengeIndex: index })).toBe(elsewhere)
+    }
+    // A wallet takes the like of it from a nested object; here the object's own members have to say so.
+    const nested = `{"type":"webauthn.create","challenge":"AA","x":{"type":"webauthn.get","challenge":"${challenge}"}}`
+    expect(why({ ...auth, clientDataJSON: nested })).toContain("expected type webauthn.get")
+  })
+
+  it("whose bytes were changed is by nobody", () => {
+    const response = respond(hash, passkey)
+    const auth = Either.getOrThrow(WebAuthn.read(encoded(response)))
+    fc.assert(
+      fc.property(fc.nat(36), fc.integer({ min: 1, max: 255 }), (at, by) => {
+        const bytes = Buffer.from(response.authenticatorData)
+        bytes[at] = (bytes[at] ?? 0) ^ by
+        const changed = { ...auth, authenticatorData: Hex.fromBytes(bytes) }
+        expect(WebAuthn.signedBy(changed, [key])).toBeNull()
+      }),
+      { numRuns: 20 }
+    )
+    expect(WebAuthn.signedBy({ ...auth, clientDataJSON: `${auth.clientDataJSON} ` }, [key])).toBeNull()
+  })
+
+  it("is judged by any texts without throwing", () => {
+    const text = fc.oneof(
+      fc.string(),
+      fc.base64String(),
+      fc.json().map((it) => Buffer.from(it).toString("base64"))
+    )
+    fc.assert(
+      fc.property(text, text, text, (signature, authenticatorData, clientDataJSON) => {
+        const read = WebAuthn.read({ signature, authenticatorData, clientDataJSON })
+        if (Either.isLeft(read)) expect(read.left.message).toMatch(/^expected|^r and s/)
+      }),
+      { numRuns: 500 }
+    )
+    fc.assert(
+      fc.property(fc.json(), bytes32, fc.bigUintN(256), (clientDataJSON, r, index) => {
+        const auth = { ...authOf(), clientDataJSON, r, challengeIndex: index }
+        expect(Either.isLeft(WebAuthn.check(auth, hash))).toBe(true)
+        expect(WebAuthn.signedBy(auth, [key])).toBeNull()
+      }),
+      { numRuns: 30 }
+    )
+  })
+
+  it("of the WebAuthn specification's test vectors is by its key, and of a user who was not verified", () => {
+    // W3C Web Authentication Level 3, section 16, "ES256 Credential with No Attestation" (W3C Document License).
+    const base64 = (digits: string) => Buffer.from(digits, "hex").toString("base64")
+    const auth = Either.getOrThrow(
+      WebAuthn.read({
+        signature: base64(
+          "3046022100f50a4e2e4409249c4a853ba361282f09841df4dd4547a13a87780218deffcd380221008480ac0f0b93538174f575bf11a1dd5d78c6e486013f937295ea13653e331e87"
+        ),
+        authenticatorData: base64(
+          "bfabc37432958b063360d3ad6461c9c4735ae7f8edd46592a5e0f01452b2e4b51900000000"
+        ),
+        clientDataJSON: base64(
+          "7b2274797065223a22776562617574686e2e676574222c226368616c6c656e6765223a224f63446e55685158756c5455506f334a5558543049393770767a7a59425039745a63685879617630314167222c226f726967696e223a2268747470733a2f2f6578616d706c652e6f7267222c2263726f73734f726967696e223a66616c73657d"
+        )
+      })
+    )
+    const published = {
+      x: Hex.unsafe32("0xafefa16f97ca9b2d23eb86ccb64098d20db90856062eb249c33a9b672f26df61"),
+      y: Hex.unsafe32("0x930a56b87a2fca66334b03458abf879717c12cc68ed73290af2e2664796b9220")
+    }
+    expect(WebAuthn.signedBy(auth, [key, published])).toBe(1)
+    const signed = Hex.unsafe32("0x39c0e7521417ba54d43e8dc95174f423dee9bf3cd804ff6d65c857c9abf4d408")
+    expect(Either.merge(WebAuthn.check(auth, signed))).toBe(
+      "authenticatorData: the user was not verified (flag UV)"
+    )
+  })
+})

@@ -1,0 +1,445 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
+import { getAddress, TypedDataEncoder, type TypedDataField } from "ethers"
+import * as fc from "fast-check"
+import * as Address from "../../../../src/domain/primitives/Address.js"
+import * as TypedData from "../../../../src/domain/signature/typed/TypedData.js"
+import * as TypeTable from "../../../../src/domain/signature/typed/TypeTable.js"
+
+const digest = (document: unknown, given: TypedData.Given = {}) => {
+  const read = TypedData.read(JSON.stringify(document))
+  if (read === null) throw new Error("no document")
+  return Either.flatMap(read, (json) => TypedData.digest(json, given))
+}
+
+const problem = (document: unknown, given: TypedData.Given = {}): string =>
+  Either.match(digest(document, given), { onLeft: (why) => why, onRight: () => "it has a digest" })
+
+/** The example of EIP-712, and the figures that its test contract asserts. */
+const mail = {
+  types: {
+    EIP712Domain: [
+      { name: "name", type: "string" },
+      { name: "version", type: "string" },
+      { name: "chainId", type: "uint256" },
+      { name: "verifyingContract", type: "address" }
+    ],
+    Person: [
+      { name: "name", type: "string" },
+      { name: "wallet", type: "address" }
+    ],
+    Mail: [
+      { name: "from", type: "Person" },
+      { name: "to", type: "Person" },
+      { name: "contents", type: "string" }
+    ]
+  },
+  primaryType: "Mail",
+  domain: {
+    name: "Ether Mail",
+    version: "1",
+    chainId: 1,
+    verifyingContract: "0xCcCCccccCCCCcCCCCCCcCcCccCcCCCcCcccccccC"
+  },
+  message: {
+    from: { name: "Cow", wallet: "0xCD2a3d9F938E13CD947Ec05AbC7FE734Df8DD826" },
+    to: { name: "Bob", wallet: "0xbBbBBBBbbBBBbbbBbbBbbbbBBbBbbbbBbBbbBBbB" },
+    contents: "Hello, Bob!"
+  }
+}
+const mailDigest = "0xbe609aee343fb3c4b28e1df9e632fca64fcfaede20f02e86244efddf30957bd2"
+
+const contract = Address.unsafe(`0x${"cc".repeat(20)}`)
+
+/** One struct of one member, in a domain of its own. */
+const single = (type: string, value: unknown) => ({
+  types: { It: [{ name: "x", type }] },
+  primaryType: "It",
+  domain: { name: "d" },
+  message: { x: value }
+})
+
+describe("typed data", () => {
+  it("of the example of EIP-712 has the digest that it states", () => {
+    expect(digest(mail)).toEqual(Either.right(mailDigest))
+    const { EIP712Domain, ...types } = mail.types
+    expect(EIP712Domain).toHaveLength(4)
+    expect(digest({ ...mail, types })).toEqual(Either.right(mailDigest))
+  })
+
+  it("has its domain completed by what the caller gives", () => {
+    const given = { chainId: 1n, verifyingContract: contract }
+    const { EIP712Domain, ...types } = mail.types
+    const { chainId, verifyingContract, ...named } = mail.domain
+    for (const document of [
+      mail,
+      { ...mail, domain: named },
+      { ...mail, types, domain: named },
+      { ...mail, domain: { ...named, chainId: "0x1", verifyingContract: verifyingContract.toLowerCase() } },
+      { ...mail, types, domain: { ...named, chainId: "1", verifyingContract } }
+    ])
+      expect(digest(document, given)).toEqual(Either.right(mailDigest))
+    expect([EIP712Domain.length, chainId]).toEqual([4, 1])
+    const { domain, ...without } = { ...mail, types }
+    expect(digest(without, given)).toEqual(digest({ ...mail, types, domain: { chainId, verifyingContract } }))
+    expect(domain).toBe(mail.domain)
+  })
+
+  it("contradicts the caller in no part of the domain", () => {
+    expect(problem(mail, { chainId: 2n })).toBe("domain.chainId contradicts eip712")
+    expect(problem(mail, { chainId: 1n, verifyingContract: Address.zero })).toBe(
+      "domain.verifyingContract contradicts eip712"
+    )
+    const narrow = {
+      ...mail,
+      types: { ...mail.types, EIP712Domain: [{ name: "name", type: "string" }] },
+      domain: { name: "Ether Mail" }
+    }
+    expect(Either.isRight(digest(narrow))).toBe(true)
+    expect(problem(narrow, { chainId: 1n })).toBe("domain: has members that type EIP712Domain has not")
+  })
+
+  it("that another text is wrapped in is Message(string contents) in the service's domain", () => {
+    fc.assert(
+      fc.property(
+        fc.fullUnicodeString(),
+        fc.bigInt({ min: 0n, max: 2n ** 256n - 1n }),
+        fc.hexaString({ minLength: 40, maxLength: 40 }),
+        (contents, chainId, digits) => {
+          const verifyingContract = Address.unsafe(`0x${digits}`)
+          expect(TypedData.digest(TypedData.wrapped(contents), { chainId, verifyingContract })).toEqual(
+            Either.right(
+              TypedDataEncoder.hash(
+                { name: "castellan", version: "1", chainId, verifyingContract },
+                { Message: [{ name: "contents", type: "string" }] },
+                { contents }
+              )
+            )
+          )
+        }
+      ),
+      { numRuns: 50 }
+    )
+  })
+})
+
+/** A type with values of it, of structs that stand below it in the table. */
+interface Typed {
+  readonly type: string
+  readonly values: fc.Arbitrary<unknown>
+}
+
+const hexOf = (constraints: { minLength: number; maxLength: number }) =>
+  fc.uint8Array(constraints).map((bytes) => `0x${Buffer.from(bytes).toString("hex")}`)
+
+const atoms: fc.Arbitrary<Typed> = fc.oneof(
+  fc.constant({ type: "bool", values: fc.boolean() }),
+  fc.constant({ type: "string", values: fc.fullUnicodeString() }),
+  fc.constant({ type: "bytes", values: hexOf({ minLength: 0, maxLength: 70 }) }),
+  fc.constant({
+    type: "address",
+    values: hexOf({ minLength: 20, maxLength: 20 }).map((hex) => getAddress(hex))
+  }),
+  fc
+    .integer({ min: 1, max: 32 })
+    .map((size) => ({ type: `bytes${size}`, values: hexOf({ minLength: size, maxLength: size }) })),
+  fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 32 })).map(([signed, bytes]) => {
+    const bits = BigInt(bytes * 8)
+    const [min, max] = signed ? [-(2n ** (bits - 1n)), 2n ** (bits - 1n) - 1n] : [0n, 2n ** bits - 1n]
+    return { type: `${signed ? "" : "u"}int${bits}`, values: fc.bigInt({ min, max }).map(String) }
+  })
+)
+
+const arraysOf = ({ type, values }: Typed): fc.Arbitrary<Typed> =>
+  fc.oneof(
+    { weight: 3, arbitrary: fc.constant({ type, values }) },
+    fc.constant({ type: `${type}[]`, values: fc.array(values, { maxLength: 3 }) }),
+    fc
+      .integer({ min: 1, max: 3 })
+      .map((n) => ({ type: `${type}[${n}]`, values: fc.array(values, { minLength: n, maxLength: n }) })),
+    fc.constant({
+      type: `${type}[2][]`,
+      values: fc.array(fc.array(values, { minLength: 2, maxLength: 2 }), { maxLength: 2 })
+    })
+  )
+
+interface Structs {
+  readonly types: Record<string, Array<TypedDataField>>
+  readonly values: fc.Arbitrary<Record<string, unknown>>
+}
+
+/** Struct `S<depth>`, whose last member is the struct below it. */
+const structs = (depth: number): fc.Arbitrary<Structs> =>
+  (depth === 0 ? fc.constant<Structs | null>(null) : structs(depth - 1)).chain((below) =>
+    fc
+      .tuple(
+        fc.array(atoms.chain(arraysOf), { minLength: 1, maxLength: 4 }),
+        below === null
+          ? fc.constant<Typed | null>(null)
+          : arraysOf({ type: `S${depth - 1}`, values: below.values })
+      )
+      .map(([plain, last]) => {
+        const all = [...plain, ...(last === null ? [] : [last])]
+        return {
+          types: {
+            ...below?.types,
+            [`S${depth}`]: all.map(({ type }, index) => ({ name: `m${index}`, type }))
+          },
+          values: fc.record(Object.fromEntries(all.map(({ values }, index) => [`m${index}`, values])))
+        }
+      })
+  )
+
+const domains = fc.record(
+  {
+    name: fc.fullUnicodeString(),
+    version: fc.string(),
+    chainId: fc.bigInt({ min: 0n, max: 2n ** 256n - 1n }).map(String),
+    verifyingContract: hexOf({ minLength: 20, maxLength: 20 }),
+    salt: hexOf({ minLength: 32, maxLength: 32 })
+  },
+  { requiredKeys: [] }
+)
+
+describe("the digest of typed data", () => {
+  it("is that of ethers, for any types, values and domain", () => {
+    const documents = fc.integer({ min: 0, max: 3 }).chain((depth) =>
+      structs(depth).chain(({ types, values }) =>
+        fc.record({
+          types: fc.constant(types),
+          primaryType: fc.constant(`S${depth}`),
+          message: values,
+          domain: domains
+        })
+      )
+    )
+    fc.assert(
+      fc.property(documents, (document) => {
+        const { domain, message, types } = document
+        expect(digest(document)).toEqual(Either.right(TypedDataEncoder.hash(domain, types, message)))
+      }),
+      { numRuns: 300 }
+    )
+  })
+
+  it("leaves out of a type what it does not refer to", () => {
+    const types = { ...mail.types, Unused: [{ name: "x", type: "uint256" }] }
+    expect(digest({ ...mail, types })).toEqual(Either.right(mailDigest))
+  })
+
+  it("is one of exactly what is written: no value is taken for another", () => {
+    for (const [type, value, why] of [
+      ["bool", "false", "message.x: expected true or false"],
+      ["bool", 0, "message.x: expected true or false"],
+      ["bool", null, "message.x: expected true or false"],
+      ["uint8", 256, "message.x: expected an integer of 8 bits"],
+      ["uint8", -1, "message.x: expected an integer of 8 bits"],
+      ["uint8", 1.5, "message.x: expected an integer of 8 bits"],
+      ["uint8", "", "message.x: expected an integer of 8 bits"],
+      ["uint8", " 1", "message.x: expected an integer of 8 bits"],
+      ["uint8", "1e1", "message.x: expected an integer of 8 bits"],
+      ["uint8", [1], "message.x: expected an integer of 8 bits"],
+      ["uint256", 2 ** 53, "message.x: expected an integer of 256 bits"],
+      ["uint256", `1${"0".repeat(78)}`, "message.x: expected an integer of 256 bits"],
+      ["int8", "-129", "message.x: expected an integer of 8 bits"],
+      ["int8", 128, "message.x: expected an integer of 8 bits"],
+      ["address", `0x${"cc".repeat(19)}`, "message.x: expected an address"],
+      ["address", "0xCD2a3d9F938E13CD947Ec05AbC7FE734Df8DD82a", "message.x: the address is of mixed case"],
+      ["address", "XE7338O073KYGTWWZN0F2WZ0R8PX5ZPPZS", "message.x: expected an address"],
+      ["address", 0, "message.x: expected an address"],
+      ["bytes", "0x0", "message.x: expected 0x"],
+      ["bytes", "hello", "message.x: expected 0x"],
+      ["bytes", [1, 2], "message.x: expected 0x"],
+      ["bytes4", "0x112233", "message.x: expected 4 bytes"],
+      ["bytes4", "0x1122334455", "message.x: expected 4 bytes"],
+      ["string", 7, "message.x: expected well-formed text"],
+      ["string", "\ud800", "message.x: expected well-formed text"],
+      ["string[]", "abc", "message.x: expected an array"],
+      ["string[]", { 0: "a", length: 1 }, "message.x: expected an array"],
+      ["uint8[2]", [1], "message.x: expected 2 elements"],
+      ["uint8[2][]", [[1, 2], [3]], "message.x[1]: expected 2 elements"],
+      ["uint8[]", [1, "a"], "message.x[1]: expected an integer"]
+    ] as const)
+      expect(problem(single(type, value)), `${type} ${JSON.stringify(value)}`).toContain(why)
+    expect(problem({ ...mail, message: { ...mail.message, to: null } })).toBe(
+      "message.to: expected an object"
+    )
+    const { contents, ...less } = mail.message
+    expect(problem({ ...mail, message: less })).toBe("message.contents: is missing")
+    expect(problem({ ...mail, message: { ...mail.message, more: contents } })).toBe(
+      "message: has members that type Mail has not"
+    )
+    expect(problem({ ...mail, domain: { ...mail.domain, salt: `0x${"00".repeat(32)}` } })).toBe(
+      "domain: has members that type EIP712Domain has not"
+    )
+  })
+
+  it("is there for no types that have no one meaning", () => {
+    const of = (types: unknown, primaryType: unknown = "A") => problem({ types, primaryType, message: {} })
+    const members = (...list: ReadonlyArray<unknown>) => ({ A: list })
+    for (const [types, why] of [
+      [null, "types: expected an object"],
+      [[], "types: expected an object"],
+      ["A", "types: expected an object"],
+      [{ A: {} }, "types.A: expected an array"],
+      [members(7), "types.A[0]: expected an object of name and type"],
+      [members({ name: "a" }), "types.A[0]: expected an object of name and type"],
+      [members({ name: "a b", type: "bool" }), "types.A[0].name"],
+      [members({ name: "", type: "bool" }), "types.A[0].name"],
+      [members({ name: "a", type: "bool" }, { name: "a", type: "bool" }), "types.A[1].name"],
+      [members({ name: "a", type: "uint" }), "types.A[0].type: expected uint256"],
+      [members({ name: "a", type: "uint7" }), "types.A[0].type: expected a type"],
+      [members({ name: "a", type: "uint264" }), "types.A[0].type: expected a type"],
+      [members({ name: "a", type: "bytes33" }), "types.A[0].type: expected a type"],
+      [members({ name: "a", type: "B" }), "types.A[0].type: expected a type"],
+      [members({ name: "a", type: "bool[0]" }), "types.A[0].type: expected a type"],
+      [members({ name: "a", type: "bool[" }), "types.A[0].type: expected a type"],
+      [
+        members({ name: "a", type: `bool${"[]".repeat(17)}` }),
+        "types.A[0].type: expected at most 16 dimensions"
+      ],
+      [members({ name: "a", type: `bool${"[]".repeat(5_000)}` }), "types.A[0].type: the name is too long"],
+      [{ A: [], uint256: [] }, "types: expected names"],
+      [{ A: [], uint: [] }, "types: expected names"],
+      [{ A: [], "B C": [] }, "types: expected names"],
+      [members({ name: "a", type: "A" }), "types.A: the type contains itself"],
+      [members({ name: "a", type: "A[]" }), "types.A: the type contains itself"],
+      [
+        { A: [{ name: "b", type: "B" }], B: [{ name: "c", type: "C" }], C: [{ name: "a", type: "A[2]" }] },
+        "the type contains itself"
+      ]
+    ] as const)
+      expect(of(types), JSON.stringify(types)).toContain(why)
+    for (const primary of [undefined, null, 7, "B", "EIP712Domain", "constructor", "__proto__"])
+      expect(problem({ types: { A: [], EIP712Domain: [] }, primaryType: primary, message: {} })).toBe(
+        "primaryType: expected one of types"
+      )
+    expect(problem({ ...mail, note: "look here" })).toContain("and nothing else")
+  })
+
+  it("costs bounded work", () => {
+    const chain = (depth: number) =>
+      Object.fromEntries(
+        Array.from({ length: depth }, (_, n) => [`T${n}`, n === 0 ? [] : [{ name: "x", type: `T${n - 1}` }]])
+      )
+    const last = (depth: number) => ({ types: chain(depth), primaryType: "T0", message: {} })
+    expect(Either.isRight(digest(last(TypeTable.maxDepth + 1)))).toBe(true)
+    expect(problem(last(TypeTable.maxDepth + 2))).toContain("types inside each other")
+    expect(problem(last(TypeTable.maxTypes + 1))).toContain(`at most ${TypeTable.maxTypes}`)
+    const wide = Array.from({ length: TypeTable.maxMembers + 1 }, (_, n) => ({ name: `m${n}`, type: "bool" }))
+    expect(problem({ types: { A: wide }, primaryType: "A", message: {} })).toContain("members in all")
+    const name = "a".repeat(TypeTable.maxNameLength + 1)
+    expect(problem({ types: { A: [{ name, type: "bool" }] }, primaryType: "A", message: {} })).toContain(
+      "name"
+    )
+    expect(problem(single("string", "x".repeat(TypedData.maxLength)))).toContain("longer than")
+    const began = performance.now()
+    const deep = `{"types":{},"message":${"[".repeat(60_000)}${"]".repeat(60_000)}}`
+    const read = TypedData.read(deep)
+    expect(read === null || Either.isLeft(Either.flatMap(read, (json) => TypedData.digest(json, {})))).toBe(
+      true
+    )
+    expect(performance.now() - began).toBeLessThan(5_000)
+  })
+})
+
+describe("a text", () => {
+  it("is a document when it is an object of types and something that they describe", () => {
+    for (const text of [
+      "",
+      "hello",
+      "{",
+      "[]",
+      '"types"',
+      "null",
+      "7",
+      "{}",
+      '{"types":{}}',
+      '{"message":{},"domain":{}}',
+      ` [${JSON.stringify(mail)}]`,
+      `${JSON.stringify(mail)} and more`
+    ])
+      expect(TypedData.read(text)).toBeNull()
+    for (const text of [
+      JSON.stringify(mail),
+      `\n\t ${JSON.stringify(mail, null, 2)}\n`,
+      '{"types":7,"message":7}'
+    ])
+      expect(TypedData.read(text)).not.toBeNull()
+  })
+
+  it("with two members of one name is no good document, whoever reads which of them", () => {
+    const text = JSON.stringify(mail)
+    for (const twice of [
+      text.replace('"contents":"Hello, Bob!"', '"contents":"Hello, Bob!","contents":"All of it"'),
+      text.replace('"primaryType"', '"primaryType":"Mail","primaryType"'),
+      text.replace('"chainId":1', '"chainId":1,"cha\\u0069nId":5')
+    ]) {
+      const read = TypedData.read(twice)
+      expect(read).toEqual(Either.left("two members of the typed data have one name"))
+    }
+    const colons = { ...mail, message: { ...mail.message, contents: 'a:b\\":"' } }
+    expect(Either.isRight(digest(colons))).toBe(true)
+  })
+
+  it.each(["9007199254740991.4", "4503599627370497.2", "9007199254740993", "-0", "1e400"])(
+    "with the number %s, of which JSON.parse makes another one, is no good document",
+    (written) => {
+      const text = JSON.stringify({
+        types: { A: [{ name: "a", type: "uint256[][]" }] },
+        primaryType: "A",
+        domain: {},
+        message: { a: [["1", "HERE"]] }
+      })
+      expect(TypedData.read(text.replace('"HERE"', written))).toEqual(
+        Either.left("message.a[0][1]: the JSON number would lose digits: write it as a string")
+      )
+      const inText = TypedData.read(text.replace("HERE", "9007199254740993"))
+      expect(inText !== null && Either.isRight(inText)).toBe(true)
+    }
+  )
+
+  it("never throws, whatever it says", () => {
+    const words = fc.constantFrom(
+      "types",
+      "primaryType",
+      "domain",
+      "message",
+      "A",
+      "__proto__",
+      "EIP712Domain",
+      "name"
+    )
+    const json = fc.letrec((tie) => ({
+      value: fc.oneof(
+        { depthSize: "small" },
+        fc.string(),
+        fc.integer(),
+        fc.double(),
+        fc.boolean(),
+        fc.constant(null),
+        words,
+        fc.constantFrom("A", "A[]", "uint256", "bool[2]", "string"),
+        fc.array(tie("value"), { maxLength: 4 }),
+        fc.dictionary(words, tie("value"), { maxKeys: 5 })
+      )
+    })).value
+    const hostile = fc.record(
+      { types: json, primaryType: json, domain: json, message: json },
+      { requiredKeys: ["types", "message"] }
+    )
+    fc.assert(
+      fc.property(hostile, (document) => {
+        expect(problem(document).length).toBeGreaterThan(0)
+      }),
+      { numRuns: 500 }
+    )
+    fc.assert(
+      fc.property(fc.fullUnicodeString(), (text) => {
+        TypedData.read(text)
+        TypedData.read(`{"types":${text}`)
+      }),
+      { numRuns: 300 }
+    )
+  })
+})

@@ -1,0 +1,298 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Accounts from "../../../../src/hosts/cli/commands/accounts.js"
+import * as Chains from "../../../../src/hosts/cli/commands/chains.js"
+import * as Keys from "../../../../src/hosts/cli/commands/keys.js"
+import * as Signers from "../../../../src/hosts/cli/commands/signers.js"
+import type * as Command from "../../../../src/hosts/cli/support/Command.js"
+import { ask, make, until } from "../../../support/accounts/Castellan.js"
+import * as Postgres from "../../../support/postgres/Postgres.js"
+
+const folder = mkdtempSync(join(tmpdir(), "castellan-accounts-"))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const databases = Postgres.perFile()
+
+const fileHash = "ab".repeat(32)
+const factory = "0x35a7E9496DfDaC5D3dc40D76AAa677d6a76ac106"
+const other = "0x7842e753F6A682A7907939a0855E0c72eD0c6cB9"
+const privateKey = `0x${"4d".repeat(32)}`
+const variables = {
+  KEY: privateKey,
+  SPONSOR: `0x${"5e".repeat(32)}`,
+  // Nobody listens there.
+  NODE: "http://127.0.0.1:9"
+}
+
+const file = {
+  allowPrivateKeys: true,
+  accounts: [
+    {
+      id: "listed",
+      name: "Listed",
+      tier: "pro",
+      keys: [{ hash: fileHash }],
+      networks: [{ chainId: 137, factory }]
+    }
+  ],
+  providers: [
+    {
+      kind: "private-key",
+      name: "vault",
+      keys: [
+        { name: "one", privateKey: { env: "KEY" } },
+        { name: "two", privateKey: { env: "SPONSOR" } }
+      ]
+    }
+  ],
+  systemKeys: { sponsor: { provider: "vault", key: "two" } },
+  networks: [{ chainId: 137, rpc: { env: "NODE" }, sponsor: { paymaster: other } }]
+}
+
+interface Issued {
+  readonly key: string
+  readonly id: string
+}
+
+interface Listed {
+  readonly id: string
+  readonly state: string
+  readonly lastUsedAt: string | null
+}
+
+const groups: Readonly<Record<string, Command.Run>> = {
+  accounts: Accounts.run,
+  keys: Keys.run,
+  chains: Chains.run,
+  signers: Signers.run
+}
+
+/** What a line does in this process: the same as in one of its own, in less time. */
+const inProcess =
+  (env: Readonly<Record<string, string>>) =>
+  (line: string): Effect.Effect<string, string> => {
+    const [group = "", ...args] = line.split(" ")
+    return groups[group]?.(args, env) ?? Effect.fail(`there is no ${group}`)
+  }
+
+const sqlite = Effect.succeed({ database: { path: "real.sqlite" }, url: "" })
+const postgres = Effect.map(databases.fresh, (options) => ({
+  database: { url: { env: "DATABASE" } },
+  url: "url" in options ? Redacted.value(options.url) : ""
+}))
+
+/** The directory's own tests hold it to half a second; here other work of the machine counts as well. Milliseconds. */
+const soon = 4_000
+
+const takenAndRefused = async (
+  place: Effect.Effect<{ readonly database: unknown; readonly url: string }>
+) => {
+  const { database, url: databaseUrl } = await Effect.runPromise(place)
+  const castellan = make(folder, { ...file, database }, { ...variables, DATABASE: databaseUrl })
+  const json = async <A>(line: string): Promise<A> =>
+    JSON.parse(await Effect.runPromise(inProcess(castellan.env)(`${line} --json`)))
+  const { stop, url } = await castellan.serve()
+  try {
+    const made = await castellan.command("accounts", "create", "acme", "--name", "Acme Ltd", "--tier", "pro")
+    expect(made).toEqual({
+      code: 0,
+      stdout: 'account acme is made; "castellan keys create acme" issues its first key\n',
+      stderr: ""
+    })
+    const issued = await castellan.said<Issued>("keys", "create", "acme", "--scopes", "read,write")
+    expect(issued).toMatchObject({ account: "acme", scopes: ["read", "write"] })
+    expect(issued.key).toMatch(/^cst_[A-Za-z0-9_-]{43}$/)
+
+    // A key that works gets as far as the body, which is wrong.
+    expect(await until("invalid_request", () => ask(url, issued.key))).toBeLessThan(soon)
+    expect((await ask(url, issued.key)).headers.get("ratelimit-limit")).toBe("300")
+    expect((await ask(url, issued.key, "/sign")).code).toBe("scope_missing")
+
+    const rotated = await json<Issued>(`keys rotate ${issued.id} --overlap 1h`)
+    expect(rotated).toMatchObject({ account: "acme", scopes: ["read", "write"], replaces: issued.id })
+    await until("invalid_request", () => ask(url, rotated.key))
+    expect((await ask(url, issued.key)).code).toBe("invalid_request")
+
+    const revoked = await castellan.command("keys", "revoke", issued.id)
+    expect(revoked).toMatchObject({ code: 0, stdout: `key ${issued.id} of account acme is revoked\n` })
+    expect(await until("unauthorized", () => ask(url, issued.key))).toBeLessThan(soon)
+    expect((await ask(url, rotated.key)).code).toBe("invalid_request")
+
+    await json("accounts pause acme")
+    expect(await until("account_paused", () => ask(url, rotated.key))).toBeLessThan(soon)
+    await json("accounts resume acme")
+    expect(await until("invalid_request", () => ask(url, rotated.key))).toBeLessThan(soon)
+
+    await stop()
+    const keys = await json<ReadonlyArray<Listed>>("keys list acme")
+    expect(keys.map(({ id, lastUsedAt, state }) => [id, state, lastUsedAt !== null])).toEqual([
+      [issued.id, "ended", true],
+      [rotated.id, "active", true]
+    ])
+    const list = await castellan.command("accounts", "list")
+    const rows = list.stdout.trim().split("\n")
+    expect(rows.map((line) => line.split(/ {2,}/))).toEqual([
+      ["ACCOUNT", "NAME", "TIER", "STATE", "FROM"],
+      ["listed", "Listed", "pro", "active", "file"],
+      ["acme", "Acme Ltd", "pro", "active", "database"]
+    ])
+    // What was shown once is not shown again.
+    const shown = JSON.stringify(await json("accounts show acme"))
+    for (const { key } of [issued, rotated]) expect(shown).not.toContain(key)
+  } finally {
+    await stop()
+  }
+}
+
+describe("accounts and keys of the command line are soon taken, and soon refused, by a service on", () => {
+  it("SQLite", () => takenAndRefused(sqlite), 240_000)
+  it("PostgreSQL", () => takenAndRefused(postgres), 240_000)
+})
+
+describe("the commands", () => {
+  const { env } = make(folder, { ...file, database: { path: "commands.sqlite" } }, variables)
+  const run = inProcess(env)
+  const ok = (line: string) => Effect.runPromise(run(line))
+  const json = async <A = unknown>(line: string): Promise<A> => JSON.parse(await ok(`${line} --json`))
+  const refused = (line: string) => Effect.runPromise(Effect.flip(run(line)))
+
+  it("explain themselves", async () => {
+    for (const [name, group] of Object.entries({
+      accounts: Accounts.group,
+      keys: Keys.group,
+      chains: Chains.group
+    })) {
+      const page = await ok(`${name} --help`)
+      for (const { name: command } of group.commands) expect(page).toContain(`castellan ${name} ${command}`)
+      for (const part of ["NAME", "COMMANDS", "OPTIONS", "NOTES", "ENVIRONMENT", "EXIT STATUS"])
+        expect(page).toContain(part)
+      expect(await refused(`${name} frobnicate`)).toContain(`"castellan ${name} --help" tells more`)
+    }
+    expect(await ok("signers pause --help")).toContain("castellan signers pause ADDRESS")
+  })
+
+  it("name the remedy of what they refuse", async () => {
+    await ok("accounts create bolt")
+    const remedies: ReadonlyArray<readonly [string, string]> = [
+      ["accounts create", "usage: castellan accounts create ID"],
+      ["accounts create a b", "expected ID"],
+      ["accounts create _x", "a letter or digit first"],
+      ["accounts create x --tier gold", "--tier: expected one of free, pro, enterprise"],
+      ["accounts create x --colour red", "usage: castellan accounts create ID"],
+      ["accounts create bolt", '"castellan accounts show bolt" tells more'],
+      ["accounts create listed", "another account is called listed"],
+      ["accounts show nobody", '"castellan accounts list" tells which there are'],
+      ["accounts set bolt", "expected --name or --tier"],
+      ["accounts set listed --tier free", "is of the configuration file: change it there"],
+      ["accounts set-network listed 137 confirmations=2", "is of the configuration file"],
+      ["accounts set-network bolt 137", "expected ID CHAIN FIELD=VALUE..."],
+      ["accounts set-network bolt 137 nonsense", "expected FIELD=VALUE, not nonsense"],
+      ["accounts set-network bolt x factory=", "expected a chain id"],
+      ["accounts set-network bolt 99 confirmations=2", "the configuration has no chain 99"],
+      ["accounts set-network bolt 137 colour=red", "colour: is not a known field"],
+      ["accounts set-network bolt 137 rpc=https://u:p@h/secret", "rpc: secrets stand in"],
+      [
+        'accounts set-network bolt 137 rpc={"env":"NOWHERE"}',
+        "rpc: the environment variable NOWHERE is not set"
+      ],
+      [`accounts set-network bolt 137 factory=${factory}`, "factory: account listed has it"],
+      ["accounts remove-network bolt 137", "has nothing of its own on chain 137"],
+      ["accounts set-budget bolt 80002 1", "chain 80002 has no sponsor"],
+
+      ["accounts set-budget bolt 137 1.5", "expected wei"],
+      [
+        "accounts add-signer bolt --client-id c --version-id 1 --provider none --key k",
+        "no provider called none"
+      ],
+      [
+        "accounts add-signer bolt --client-id c --provider vault --key one",
+        "one of --version-id and --asset-id"
+      ],
+      ["accounts add-signer bolt --version-id 1 --provider vault --key one", "--client-id is missing"],
+      ["accounts add-signer bolt --client-id c --version-id 1 --provider vault --key none", "none"],
+      ["accounts remove-signer bolt --client-id c --version-id 1", "has no signer"],
+      ["keys create nobody", "there is no account called nobody"],
+      ["keys create bolt --scopes read,all", "--scopes: expected some of read,write,sign"],
+      ["keys rotate abababab", "--overlap is missing"],
+      ["keys rotate abababab --overlap soon", "--overlap: expected a number and its unit"],
+      ["keys revoke 1234567890ab", '"castellan keys list" tells which there are'],
+      [`keys revoke cst_${"A".repeat(43)}`, "and never by itself"],
+      ["keys scopes abababab --scopes read", "is of the configuration file"],
+      ["keys hash", "expected either --pepper-env or --pepper-file"],
+      ["chains pause 1", "the configuration has no chain 1"],
+      ["signers pause 0x12", "0x12"]
+    ]
+    for (const [line, remedy] of remedies) expect(await refused(line), line).toContain(remedy)
+  })
+
+  it("tell programs what they tell people", async () => {
+    expect(JSON.parse(await refused("accounts show nobody --json"))).toEqual({
+      error: 'there is no account called nobody; "castellan accounts list" tells which there are'
+    })
+    expect(await json("chains pause 137")).toEqual({ kind: "chain", subject: "137", paused: true })
+    expect(await json("chains paused")).toEqual([{ subject: "137", since: expect.any(String) }])
+    expect(await ok("chains paused")).toMatch(/^137 {2}20\d\d-/)
+    await ok("chains resume 137")
+    expect(await ok("chains paused")).toBe("nothing is paused")
+    await ok(`signers pause ${other.toLowerCase()}`)
+    expect(await json("signers paused")).toEqual([{ subject: other, since: expect.any(String) }])
+    await ok(`signers resume ${other}`)
+  })
+
+  it("give an account its own values on a chain, field by field", async () => {
+    await ok("accounts create cord")
+    await ok(
+      "accounts set-network cord 137 factory=0x1000000000000000000000000000000000000001 confirmations=3"
+    )
+    await ok("accounts set-network cord 137 maxFeePerGas=123456789012345678901 confirmations=")
+    await ok("accounts set-budget cord 137 5000000000000000000")
+    const { networks } = await json<{ networks: unknown }>("accounts show cord")
+    expect(networks).toEqual([
+      {
+        chainId: 137,
+        factory: "0x1000000000000000000000000000000000000001",
+        maxFeePerGas: "123456789012345678901",
+        sponsor: { paymaster: other, dailyBudget: "5000000000000000000" }
+      }
+    ])
+    await ok("accounts create dust")
+    expect(
+      await refused("accounts set-network dust 137 factory=0x1000000000000000000000000000000000000001")
+    ).toContain("account cord has the factory")
+    await ok("accounts remove-network cord 137")
+    await ok("accounts set-network dust 137 factory=0x1000000000000000000000000000000000000001")
+  })
+
+  it("give one EOA to one account", async () => {
+    await ok("accounts create east")
+    await ok("accounts create west")
+    const signer = "--client-id c --version-id 1 --provider vault --key one"
+    const added = await json<{ address: string }>(`accounts add-signer east ${signer}`)
+    expect(added.address).toMatch(/^0x[0-9a-fA-F]{40}$/)
+    expect(await refused(`accounts add-signer west ${signer}`)).toContain(
+      `accounts "east", "west" reach one EOA (${added.address})`
+    )
+    await ok("accounts remove-signer east --client-id c --version-id 1")
+    expect(await json(`accounts add-signer west ${signer}`)).toMatchObject({ address: added.address })
+    expect((await json<{ signers: unknown }>("accounts show west")).signers).toHaveLength(1)
+  })
+
+  it("rotate and revoke keys of the file, which stay so", async () => {
+    const rotated = await json<Issued>("keys rotate abababab --overlap 30m")
+    expect(rotated).toMatchObject({ account: "listed", replaces: "abababababab" })
+    expect(await json("keys show abababab")).toMatchObject({ state: "ending", origin: "file" })
+    await ok("keys revoke abababab")
+    expect(await json("keys show abababab")).toMatchObject({ state: "ended" })
+    expect(await refused("keys rotate abababab --overlap 1d")).toContain("has ended")
+    expect(await json(`keys scopes ${rotated.id} --scopes sign`)).toMatchObject({ scopes: ["sign"] })
+  })
+
+  it("say that a configuration can not be read", async () => {
+    expect(await Effect.runPromise(Effect.flip(Keys.run(["list"], {})))).toContain(
+      "CASTELLAN_CONFIG is not set"
+    )
+  })
+})

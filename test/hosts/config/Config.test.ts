@@ -1,0 +1,472 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { inspect } from "node:util"
+import { afterAll, describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
+import * as Redacted from "effect/Redacted"
+import * as Config from "../../../src/hosts/config/Config.js"
+
+const folder = mkdtempSync(join(tmpdir(), "castellan-config-"))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const key = `0x${"ab".repeat(32)}`
+const otherKey = `0x${"cd".repeat(32)}`
+const factory = "0x00000000000000000000000000000000000000f1"
+const otherFactory = "0x00000000000000000000000000000000000000F2"
+const beacon = "0x00000000000000000000000000000000000000be"
+const hash = "0".repeat(64)
+
+const env = {
+  PEPPER: "a pepper of many bytes",
+  KEY: key,
+  EOA: otherKey,
+  RPC: "https://node.example/v1/secret"
+}
+
+const production = {
+  profile: "production",
+  listen: { host: "0.0.0.0", port: 8080 },
+  database: { path: "castellan.sqlite" },
+  keyPepper: { env: "PEPPER" },
+  accounts: [
+    {
+      id: "acme",
+      name: "Acme",
+      tier: "pro",
+      keys: [{ hash }],
+      networks: [{ chainId: 137, factory }]
+    },
+    {
+      id: "bolt",
+      name: "Bolt",
+      tier: "free",
+      keys: [],
+      networks: [{ chainId: 137, factory: otherFactory }]
+    }
+  ],
+  allowPrivateKeys: true,
+  signers: [{ accounts: ["acme"], clientId: "acme-hsm", versionId: "1", privateKey: { env: "KEY" } }],
+  systemKeys: { serviceEoa: { env: "EOA" } },
+  networks: [
+    { chainId: 137, rpc: { env: "RPC" }, beaconAdminAddress: beacon, maxFeePerGas: "500000000000" },
+    { chainId: 31337, confirmations: 3 }
+  ]
+}
+
+const development = {
+  profile: "development",
+  listen: { host: "127.0.0.1", port: 0 },
+  database: { path: "/tmp/dev.sqlite" },
+  keyPepper: "a pepper of many bytes",
+  accounts: [],
+  networks: []
+}
+
+const read = (file: unknown, variables: Readonly<Record<string, string>> = env) =>
+  Config.fromText(JSON.stringify(file), "test.json", variables, folder)
+
+const valid = (file: unknown, variables?: Readonly<Record<string, string>>): Config.Config =>
+  Either.getOrThrowWith(read(file, variables), (error) => error)
+
+const problems = (file: unknown, variables?: Readonly<Record<string, string>>): ReadonlyArray<string> =>
+  Either.match(read(file, variables), {
+    onLeft: (error) => error.problems.map(({ message, path }) => `${path}: ${message}`),
+    onRight: () => []
+  })
+
+describe("a configuration", () => {
+  it("gives every field its value or its default", () => {
+    const config = valid(production)
+    expect(config.database).toEqual({ path: join(folder, "castellan.sqlite") })
+    expect(Redacted.value(config.keyPepper)).toBe(env.PEPPER)
+    expect(config.accounts[0]).toEqual({
+      accountId: "acme",
+      name: "Acme",
+      tier: "pro",
+      paused: false,
+      keys: [{ hash, scopes: ["read", "write", "sign"] }]
+    })
+    expect(config.limits).toEqual({
+      bodyBytes: 1_048_576,
+      arrayElements: 256,
+      concurrentRequests: 512,
+      strangersPerMinute: 300,
+      connections: 4_096,
+      connectionsPerAddress: 1_024,
+      drainMillis: 25_000
+    })
+    expect(config.edge).toEqual({ trustedProxies: [], corsOrigins: [], egress: [] })
+    expect(config.keys.systemKeys).toEqual({
+      serviceEoa: { provider: "configuration", key: "systemKeys.serviceEoa" }
+    })
+    expect(config.keys.signers).toEqual([
+      {
+        accountIds: ["acme"],
+        clientId: "acme-hsm",
+        versionId: "1",
+        shared: false,
+        source: { provider: "configuration", key: "signers[0].privateKey" }
+      }
+    ])
+    const [inPlace] = config.keys.providers
+    const keys = inPlace?.kind === "private-key" ? inPlace.keys : {}
+    expect(
+      Object.entries(keys).map(([name, value]) => [name, Redacted.isRedacted(value) && Redacted.value(value)])
+    ).toEqual([
+      ["signers[0].privateKey", key],
+      ["systemKeys.serviceEoa", otherKey]
+    ])
+  })
+
+  it("supports the interface's four chains and those it adds", () => {
+    const chains = valid(production).networks.map(({ chainId }) => chainId)
+    expect(new Set(chains)).toEqual(new Set([137n, 80_002n, 8_453n, 84_532n, 31_337n]))
+    expect(valid(development).networks.map(({ chainId }) => chainId)).not.toContain(31_337n)
+  })
+
+  it("asks for the tips that Polygon's nodes want, and for the layer 1 fee on OP-stack chains, unless told otherwise", () => {
+    const of = (networks: ReadonlyArray<unknown>, chainId: bigint) => {
+      const found = valid({ ...development, networks }).networks.find((each) => each.chainId === chainId)
+      return [found?.minPriorityFeePerGas, found?.l1Fee]
+    }
+    expect(of([], 137n)).toEqual([30_000_000_000n, null])
+    expect(of([], 80_002n)).toEqual([25_000_000_000n, null])
+    expect(of([], 8_453n)).toEqual([0n, "op-stack"])
+    expect(of([], 84_532n)).toEqual([0n, "op-stack"])
+    expect(of([{ chainId: 31_337 }], 31_337n)).toEqual([0n, null])
+    expect(of([{ chainId: 137, minPriorityFeePerGas: "7" }], 137n)).toEqual([7n, null])
+    expect(of([{ chainId: 8_453, l1Fee: null }], 8_453n)).toEqual([0n, null])
+    expect(of([{ chainId: 10, l1Fee: "op-stack" }], 10n)).toEqual([0n, "op-stack"])
+    expect(problems({ ...development, networks: [{ chainId: 10, l1Fee: "optimism" }] })).toEqual([
+      'networks[0].l1Fee: expected "op-stack" or null'
+    ])
+  })
+
+  it("takes the URL of a PostgreSQL database as a secret, or a file, not both", () => {
+    const url = "postgres://castellan:pw-of-db@db.example/castellan"
+    const config = valid({ ...production, database: { url: { env: "DATABASE" } } }, { ...env, DATABASE: url })
+    expect("url" in config.database && Redacted.value(config.database.url)).toBe(url)
+    expect(JSON.stringify(config.database)).not.toContain("pw-of-db")
+    for (const database of [{}, { url: 7 }, { path: "a", url: { env: "DATABASE" } }, "a"])
+      expect(problems({ ...production, database })).toEqual([
+        'database: expected {"path": "file"} of SQLite or {"url": Secret} of PostgreSQL'
+      ])
+    expect(problems({ ...production, database: { url } })).toEqual([
+      expect.stringMatching(/^database\.url: /)
+    ])
+    expect(problems({ ...production, database: { url } }).join()).not.toContain("pw-of-db")
+  })
+
+  it("names proxies, web origins and networks of callers' nodes exactly, or says what is wrong with them", () => {
+    const { edge } = valid({
+      ...production,
+      trustedProxies: ["10.0.0.0/8", "::1"],
+      cors: { origins: ["https://app.example", "http://localhost:5173"] },
+      egress: { allow: ["10.20.0.0/16"] }
+    })
+    expect(edge.trustedProxies.map(({ bits }) => bits)).toEqual([32, 128])
+    expect(edge.corsOrigins).toEqual(["https://app.example", "http://localhost:5173"])
+    expect(edge.egress).toHaveLength(1)
+    for (const range of ["10.0.0.1/8", "localhost", "*", "10.0.0.0/33"]) {
+      expect(problems({ ...production, trustedProxies: [range] })).toEqual([
+        "trustedProxies[0]: expected an IP address or a range of them, 10.0.0.0/8 for example"
+      ])
+      expect(problems({ ...production, egress: { allow: [range] } })).toHaveLength(1)
+    }
+    for (const origin of [
+      "*",
+      "null",
+      "app.example",
+      "https://app.example/",
+      "https://app.example:443",
+      "https://APP.example",
+      "https://*.example",
+      "ftp://app.example",
+      ""
+    ])
+      expect([origin, problems({ ...production, cors: { origins: [origin] } })]).toEqual([
+        origin,
+        origin === "https://*.example" ? [] : [expect.stringContaining("cors")]
+      ])
+  })
+
+  it("names a sponsor only with its key and a node of the operator's own", () => {
+    const paymaster = `0x${"5a".repeat(20)}`
+    const sponsor = { paymaster, dailyBudget: "1000000000000000000" }
+    const chain = { chainId: 10, rpc: "http://127.0.0.1:8545", sponsor }
+    const systemKeys = { sponsor: `0x${"77".repeat(32)}` }
+    const named = { ...development, systemKeys, networks: [chain] }
+    expect(valid(named).networks.find(({ chainId }) => chainId === 10n)?.sponsor?.dailyBudget).toBe(
+      10n ** 18n
+    )
+    expect(problems({ ...named, systemKeys: {} })).toEqual([
+      "networks[0].sponsor: systemKeys.sponsor is missing: nobody signs for it"
+    ])
+    expect(problems({ ...named, networks: [{ chainId: 10, sponsor }] })).toEqual([
+      "networks[0].sponsor: the chain has no rpc of the operator's own"
+    ])
+    const own = {
+      id: "own",
+      name: "Own",
+      tier: "free",
+      keys: [],
+      networks: [{ chainId: 10, sponsor: { paymaster, dailyBudget: "5" } }]
+    }
+    expect(valid({ ...named, accounts: [own] }).accountNetworks).toMatchObject([
+      { chainId: 10n, profile: { sponsor: { dailyBudget: 5n } } }
+    ])
+    for (const dailyBudget of ["-5", "0.1", "0x"])
+      expect(
+        problems({ ...named, networks: [{ ...chain, sponsor: { paymaster, dailyBudget } }] })
+      ).toHaveLength(1)
+  })
+
+  it("names each paymaster's service once, by an http(s) URL", () => {
+    const [first, second] = [`0x${"11".repeat(20)}`, `0x${"22".repeat(20)}`]
+    const url = "https://paymaster.example/v2/very-secret"
+    const of = (paymasters: ReadonlyArray<object>, rest: object = {}) => ({
+      ...development,
+      networks: [{ chainId: 10, paymasters, ...rest }]
+    })
+    const found = valid(
+      of([
+        { address: first, url },
+        { address: second, url }
+      ])
+    )
+    const services = found.networks.find(({ chainId }) => chainId === 10n)?.paymasterServices
+    expect(services?.map(({ paymaster }) => paymaster)).toEqual([first, second])
+    expect(JSON.stringify(found.networks.map((each) => each.paymasterServices))).not.toContain("very-secret")
+    expect(
+      problems(
+        of([
+          { address: first, url },
+          { address: first, url }
+        ])
+      )
+    ).toEqual([`networks[0].paymasters[1].address: ${first} is listed twice`])
+    expect(problems(of([{ address: first, url: "ftp://paymaster.example" }]))).toEqual([
+      "networks[0].paymasters[0].url: expected an http or https URL"
+    ])
+  })
+
+  it("keeps what a network says and fills in the rest", () => {
+    const polygon = valid(production).networks.find(({ chainId }) => chainId === 137n)
+    expect(polygon?.caps.maxFeePerGas).toBe(500_000_000_000n)
+    expect(polygon?.caps.maxPriorityFeePerGas).toBe(200_000_000_000n)
+    expect(polygon?.rpc && Redacted.value(polygon.rpc)).toBe(env.RPC)
+    expect(polygon?.entryPoints).toHaveLength(3)
+    expect(polygon?.creationCode).toMatch(/^0x60/)
+    expect(polygon?.factory).toBeNull()
+    expect(valid(production).networks.find(({ chainId }) => chainId === 31_337n)?.confirmations).toBe(3)
+  })
+
+  it("gives an account its own factory over the chain's profile", () => {
+    const [acme, bolt] = valid(production).accountNetworks
+    expect(acme?.profile.factory).toBe(factory)
+    expect(bolt?.profile.factory).toBe(otherFactory)
+    expect(acme?.profile.beacon).toBe("0x00000000000000000000000000000000000000Be")
+    expect(acme?.profile.rpc && Redacted.value(acme.profile.rpc)).toBe(env.RPC)
+  })
+
+  it("names a bundler for a chain, another one for an account, or none again", () => {
+    const network = (over: object) => ({
+      ...production.networks[0],
+      bundler: { url: { env: "RPC" } },
+      ...over
+    })
+    const acme = (own: object) => [
+      { ...production.accounts[0], networks: [{ chainId: 137, factory, ...own }] },
+      production.accounts[1]
+    ]
+    const bundlers = (own: object) => {
+      const config = Either.getOrThrow(
+        read(
+          { ...production, accounts: acme(own), networks: [network({})] },
+          { ...env, OWN: "https://own.example/key" }
+        )
+      )
+      const { remoteBundler } = config.networks.find(({ chainId }) => chainId === 137n) ?? {}
+      const [account] = config.accountNetworks
+      return [remoteBundler, account?.profile.remoteBundler].map((url) => url && Redacted.value(url))
+    }
+    expect(bundlers({})).toEqual([env.RPC, env.RPC])
+    expect(bundlers({ bundler: { url: { env: "OWN" } } })).toEqual([env.RPC, "https://own.example/key"])
+    expect(bundlers({ bundler: null })).toEqual([env.RPC, null])
+    const inline = { ...production, networks: [network({ bundler: { url: "https://key.example" } })] }
+    expect(problems(inline).join()).toContain("networks[0].bundler.url: secrets stand in the configuration")
+    expect(problems({ ...production, networks: [network({ bundler: "https://key.example" })] })).toEqual([
+      'networks[0].bundler: expected {"url": Secret} or null'
+    ])
+  })
+
+  it("reads secrets from files beside it, without the line break at their end", () => {
+    writeFileSync(join(folder, "pepper"), "a pepper from a file\n")
+    const config = valid({ ...production, keyPepper: { file: "pepper" } })
+    expect(Redacted.value(config.keyPepper)).toBe("a pepper from a file")
+  })
+
+  it("shows no secret when it is printed", () => {
+    const config = valid(production)
+    const printed = `${inspect(config, { depth: 9 })}${JSON.stringify(config, (_, value) => (typeof value === "bigint" ? `${value}` : value))}`
+    for (const secret of [env.PEPPER, key, otherKey, "secret"]) expect(printed).not.toContain(secret)
+  })
+})
+
+describe("a configuration that can not be used", () => {
+  it("names every field that is wrong", () => {
+    expect(
+      [
+        ...problems({
+          ...production,
+          profile: "staging",
+          listen: { host: "", port: 70_000 },
+          accounts: [{ id: "x", name: "X", tier: "gold", keys: [{ hash: "short" }], colour: "red" }],
+          networks: [{ chainId: "137", defaultCustody: 0, maxFeePerGas: -1 }, { factory: "0x12" }]
+        })
+      ].sort()
+    ).toEqual(
+      [
+        'profile: expected "development" or "production"',
+        "listen.host: expected 1 to 128 characters without outer white space",
+        "listen.port: expected an integer from 0 to 65535",
+        'accounts[0].tier: expected "free", "pro" or "enterprise"',
+        'accounts[0].keys[0].hash: expected the 64 hex digits that "castellan keys hash" prints',
+        "accounts[0].colour: is not a known field",
+        "networks[0].chainId: expected an integer from 1 to 9007199254740991",
+        "networks[0].defaultCustody: invalid wallet custody type",
+        "networks[0].maxFeePerGas: expected a non-negative integer, as text when above 2^53",
+        "networks[1].chainId: is missing",
+        "networks[1].factory: expected an address: 0x and 40 hex digits"
+      ].sort()
+    )
+  })
+
+  it("names figures that contradict each other, and a pepper that is too short", () => {
+    expect(
+      problems(
+        {
+          ...production,
+          keyPepper: { env: "SHORT" },
+          networks: [
+            {
+              chainId: 137,
+              confirmations: 5,
+              settledDepth: 2,
+              maxFeePerGas: "1",
+              maxPriorityFeePerGas: "5"
+            }
+          ]
+        },
+        { ...env, SHORT: "abc" }
+      )
+    ).toEqual([
+      "networks[0].settledDepth: expected at least the confirmations",
+      "networks[0].maxPriorityFeePerGas: expected at most maxFeePerGas",
+      "keyPepper: expected at least 16 bytes"
+    ])
+  })
+
+  it("says where the file is and that it is not JSON", () => {
+    const error = Either.getOrThrow(Either.flip(Config.fromText("{", "/etc/castellan.json", {}, folder)))
+    expect(error.message).toBe("the configuration /etc/castellan.json can not be used:\n  it is not JSON")
+  })
+
+  it("names the environment variable or file that a secret lacks", () => {
+    expect(problems({ ...production, keyPepper: { env: "NOWHERE" } })).toEqual([
+      "keyPepper: the environment variable NOWHERE is not set"
+    ])
+    expect(problems(production, { ...env, KEY: " " })).toEqual([
+      "signers[0].privateKey: the environment variable KEY is empty"
+    ])
+    expect(problems({ ...production, keyPepper: { file: "absent" } })).toEqual([
+      `keyPepper: cannot read the file ${join(folder, "absent")} (ENOENT)`
+    ])
+  })
+
+  it("holds a secret itself outside the development profile, and the message does not repeat it", () => {
+    const error = Either.getOrThrow(
+      Either.flip(
+        read({
+          ...production,
+          keyPepper: "pepper in the open",
+          systemKeys: { deployer: key },
+          networks: [{ chainId: 137, rpc: "https://node.example/key", colour: key }]
+        })
+      )
+    )
+    expect(error.message).not.toMatch(/pepper in the open|abab|node\.example/)
+    expect(valid({ ...development, systemKeys: { deployer: key } }).keys.systemKeys.deployer).toBeDefined()
+    expect(problems({ ...production, systemKeys: { deployer: key } })).toEqual([
+      'systemKeys.deployer: secrets stand in the configuration of a development profile only; use {"env": "NAME"} or {"file": "path"}'
+    ])
+  })
+
+  it("uses private keys outside the development profile without allowing them by name", () => {
+    const why = "private keys are for tests; outside the development profile they need allowPrivateKeys: true"
+    expect(problems({ ...production, allowPrivateKeys: false })).toEqual([
+      `signers[0].privateKey: ${why}`,
+      `systemKeys.serviceEoa: ${why}`
+    ])
+  })
+
+  it("shares a signer or a factory by name outside the development profile", () => {
+    const [signer] = production.signers
+    expect(
+      problems({
+        ...production,
+        signers: [{ ...signer, shared: true }],
+        networks: [{ ...production.networks[0], sharedFactory: true }]
+      })
+    ).toEqual([
+      "networks[0].sharedFactory: a shared factory is possible in the development profile only",
+      "signers[0].shared: a shared signer is possible in the development profile only"
+    ])
+  })
+
+  it("gives two accounts one factory", () => {
+    const accounts = production.accounts.map(({ networks: _, ...account }) => account)
+    const networks = [{ chainId: 137, factory }]
+    expect(problems({ ...production, accounts, networks })).toEqual([
+      `networks: accounts acme and bolt share the factory ${factory} on chain 137; each needs its own`
+    ])
+    expect(
+      problems({ ...development, accounts, networks: [{ chainId: 137, factory, sharedFactory: true }] })
+    ).toEqual([])
+  })
+
+  it("starts the development profile where others can reach it, or in a production environment", () => {
+    expect(problems({ ...development, listen: { host: "0.0.0.0", port: 0 } })).toEqual([
+      "listen.host: the development profile listens on a loopback address only"
+    ])
+    expect(problems(development, { ...env, NODE_ENV: "production" })).toEqual([
+      "profile: the development profile does not start while NODE_ENV is production"
+    ])
+  })
+
+  it("names accounts, chains or keys twice, or ones that do not exist", () => {
+    const [acme] = production.accounts
+    expect(
+      problems({
+        ...production,
+        accounts: [acme, { ...acme, networks: [{ chainId: 1, factory: otherFactory }] }],
+        signers: [{ accounts: ["nobody"], clientId: "x", privateKey: { env: "KEY" } }],
+        networks: [...production.networks, { chainId: 137 }]
+      })
+    ).toEqual([
+      "accounts[1].id: another account is called acme",
+      "signers[0].accounts: no account is called nobody",
+      "signers[0]: needs exactly one of versionId and assetId",
+      "networks[2].chainId: chain 137 is listed twice",
+      "accounts[1].networks[0].chainId: networks has no chain 1"
+    ])
+  })
+
+  it("is not named, or not there", () => {
+    const message = (variables: Readonly<Record<string, string>>) =>
+      Either.getOrThrow(Either.flip(Config.load(variables))).message
+    expect(message({})).toContain("CASTELLAN_CONFIG is not set")
+    expect(message({ CASTELLAN_CONFIG: join(folder, "absent.json") })).toContain("the file can not be read")
+  })
+})

@@ -1,0 +1,155 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
+import type * as Schema from "effect/Schema"
+import * as ExecuteOperations from "../../../../src/application/usecases/operations/ExecuteOperations.js"
+import * as CreateWallets from "../../../../src/application/usecases/wallets/CreateWallets.js"
+import * as PredictWallets from "../../../../src/application/usecases/wallets/PredictWallets.js"
+import * as Decode from "../../../../src/hosts/http/service/Decode.js"
+import { closest } from "../../../../src/hosts/http/service/Suggestion.js"
+
+const problemOf = <A, I>(schema: Schema.Schema<A, I>, value: unknown) =>
+  Either.match(Decode.decoder(schema)(value), {
+    onRight: () => null,
+    onLeft: ({ code, details, message }) => ({
+      code,
+      message,
+      details: details.map(({ message, path }) => `${path}: ${message}`)
+    })
+  })
+
+const address = `0x${"ab".repeat(20)}`
+const settings = { rpc: "http://x", entryPoint: address, signer: { clientId: "c", versionId: "1" } }
+const operation = { wallet: address, walletCustody: 1, to: address, funcSignature: "f()" }
+const execute = (change: object, change2: object = {}) =>
+  problemOf(ExecuteOperations.Request, {
+    operations: [{ ...operation, ...change }],
+    settings: { ...settings, ...change2 }
+  })
+
+describe("decode failures", () => {
+  it("accepts a good request", () => {
+    expect(execute({})).toBeNull()
+  })
+
+  it("name each place and what was expected there", () => {
+    expect(execute({ to: 7, funcSignature: null, funcParams: {}, value: 1.5, dependsOn: 0.5 })).toEqual({
+      code: "invalid_function_signature",
+      message: "invalid function signature",
+      details: [
+        "operations[0].to: expected a string, got a number",
+        "operations[0].funcSignature: expected a string, got null",
+        "operations[0].funcParams: expected an array, got an object",
+        "operations[0].value: expected a string, got a number",
+        "operations[0].dependsOn: expected an integer, got a number"
+      ]
+    })
+  })
+
+  it("say which field is missing", () => {
+    expect(problemOf(ExecuteOperations.Request, { operations: [{}], settings: {} })?.details).toEqual([
+      "operations[0].walletCustody: operations[0].walletCustody is required",
+      "operations[0].to: operations[0].to is required",
+      "operations[0].funcSignature: operations[0].funcSignature is required",
+      "settings.rpc: settings.rpc is required",
+      "settings.entryPoint: settings.entryPoint is required",
+      "settings.signer: settings.signer is required"
+    ])
+  })
+
+  it("use the words of the domain where it has some", () => {
+    expect(execute({ to: "0x12" })?.details).toEqual([
+      "operations[0].to: expected an address: 0x and 40 hex digits"
+    ])
+    expect(execute({ value: "-1" })?.details).toEqual([
+      "operations[0].value: expected a non-negative integer as a decimal or 0x-hex string"
+    ])
+    expect(execute({}, { percentTxGasOvershoot: "1e3" })?.details).toEqual([
+      "settings.percentTxGasOvershoot: expected a percentage from 0 to 1000 with at most four decimals"
+    ])
+    expect(execute({ validUnitl: -1 })?.details).toEqual([
+      "operations[0].validUnitl: expected Unix seconds: an integer from 0 to 2^48 - 1"
+    ])
+  })
+
+  it("suggest the known name that a mistyped one is near to", () => {
+    expect(execute({ validUntil: 1 })).toEqual({
+      code: "unknown_field",
+      message: "unknown field",
+      details: ["operations[0].validUntil: unknown field; did you mean validUnitl?"]
+    })
+    expect(execute({}, { Factory: address })?.details).toEqual([
+      "settings.Factory: unknown field; did you mean factory?"
+    ])
+    expect(execute({ somethingElse: 1 })?.details).toEqual(["operations[0].somethingElse: unknown field"])
+  })
+
+  it.each([6, -1, 1.5, "1", null, {}, [], true, 2 ** 53])(
+    "have the code of the value that failed: custody %j",
+    (walletCustody) => {
+      const expected = { code: "invalid_wallet_custody_type", message: "invalid wallet custody type" }
+      expect(execute({ walletCustody })).toMatchObject({
+        ...expected,
+        details: ["operations[0].walletCustody: expected an integer from 0 to 5"]
+      })
+      expect(execute({ walletCustody, unknown: 1, to: 1 })).toMatchObject(expected)
+    }
+  )
+
+  it("refuse custody 0 where a wallet's own custody is asked for", () => {
+    const problem = problemOf(PredictWallets.Request, {
+      accounts: [{ salt: "a", walletCustody: 0 }],
+      settings: { factory: address, beaconAdminAddress: address, beaconAdminCreationCode: "0x00" }
+    })
+    expect(problem?.message).toBe("invalid wallet custody type")
+  })
+
+  it("go into the member of a union that the value comes close to", () => {
+    const create = (signers: unknown) =>
+      problemOf(CreateWallets.Request, { accounts: [{ walletCustody: 3, signers }], settings })?.details
+    expect(create([{ clientId: "a", versonId: "1" }])).toEqual([
+      "accounts[0].signers[0].versonId: unknown field; did you mean versionId?"
+    ])
+    expect(create([5])).toEqual(["accounts[0].signers[0]: expected a string or an object, got a number"])
+  })
+
+  it("never repeat a value, and bound what they repeat of a name", () => {
+    const secret = "correct horse battery staple"
+    const long = "n".repeat(100_000)
+    const problem = execute(
+      { to: secret, value: secret, walletCustody: secret, [long]: secret },
+      { entryPoint: secret, percentTxGasOvershoot: secret, signer: { clientId: "c", versionId: [secret] } }
+    )
+    expect(JSON.stringify(problem)).not.toContain(secret)
+    expect(JSON.stringify(problem).length).toBeLessThan(2_000)
+  })
+
+  it("are at most 32 places", () => {
+    const many = Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`k${index}`, index]))
+    expect(execute(many)?.details).toHaveLength(32)
+  })
+
+  it("say what a whole body of the wrong kind should have been", () => {
+    for (const [value, kind] of [
+      [[], "an array"],
+      ["x", "a string"],
+      [null, "null"],
+      [3, "a number"]
+    ])
+      expect(problemOf(ExecuteOperations.Request, value)?.details).toEqual([
+        `: expected an object, got ${kind}`
+      ])
+  })
+})
+
+describe("suggestions", () => {
+  it("forgive two slips of a long name, one of a short one", () => {
+    const names = ["walletCustody", "to", "value", "validUnitl", "validAfter"]
+    expect(closest("walletcustody", names)).toBe("walletCustody")
+    expect(closest("walletCustdy", names)).toBe("walletCustody")
+    expect(closest("vaule", names)).toBe("value")
+    expect(closest("tto", names)).toBe("to")
+    expect(closest("from", names)).toBeNull()
+    expect(closest("x".repeat(41), names)).toBeNull()
+    expect(closest("value", [])).toBeNull()
+  })
+})

@@ -1,0 +1,36 @@
+import * as Either from "effect/Either"
+import * as ParseResult from "effect/ParseResult"
+import * as fc from "fast-check"
+import { describe, expect, it } from "vitest"
+import { finish } from "../../../../src/domain/primitives/Steps.js"
+import * as DecodeSteps from "../../../../src/hosts/http/service/DecodeSteps.js"
+import * as Bodies from "../../../support/http/Bodies.js"
+import { posts } from "../../../support/http/Contract.js"
+import * as MemoryService from "../../../support/http/MemoryService.js"
+
+const bodies = Bodies.at(MemoryService.place)
+
+const parsed = (body: Buffer): unknown =>
+  Either.getOrElse(
+    Either.try((): unknown => JSON.parse(body.toString())),
+    () => null
+  )
+
+describe("a body that is judged in steps", () => {
+  it.each(posts)("of $path is decoded, or refused for the same first place, as in one go", (endpoint) => {
+    const { payload } = endpoint
+    if (payload === null) throw new Error("it takes no body")
+    const inSteps = DecodeSteps.decoder(payload)
+    const inOneGo = ParseResult.decodeUnknownEither(payload, { errors: "first", onExcessProperty: "error" })
+    const told = ParseResult.ArrayFormatter.formatIssueSync
+    const sides = { right: 0, left: 0 }
+    const requests = fc.sample(bodies.requests([endpoint], "key"), { numRuns: 400, seed: 1 })
+    for (const { body } of requests) {
+      const value = parsed(body)
+      const [steps, whole] = [finish(inSteps(value)), inOneGo(value)]
+      sides[Either.isRight(whole) ? "right" : "left"] += 1
+      expect(Either.mapLeft(steps, told)).toEqual(Either.mapLeft(whole, told))
+    }
+    expect(Math.min(sides.right, sides.left)).toBeGreaterThan(20)
+  })
+})

@@ -1,0 +1,132 @@
+import { createHmac } from "node:crypto"
+import { inspect } from "node:util"
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as ApiKey from "../../src/adapters/memory/ApiKey.js"
+import * as MemoryAccountStore from "../../src/adapters/memory/TenantStore.js"
+import * as Sqlite from "../../src/adapters/sql/Sqlite.js"
+import * as SqlAccountStore from "../../src/adapters/sql/TenantStore.js"
+import { TenantStore } from "../../src/application/ports/TenantStore.js"
+import type { Scope } from "../../src/application/ports/Tenants.js"
+import * as Directory from "../../src/application/tenants/Directory.js"
+import type { FileAccount } from "../../src/application/tenants/FileAccounts.js"
+import { accountId, alice, bob } from "../support/journal/Make.js"
+import { type Held, suite } from "./Accounts.suite.js"
+
+const pepper = Redacted.make("a pepper of more than 16 bytes")
+const hash = Either.getOrThrow(ApiKey.hasher(pepper))
+const issue = () => Effect.runSync(ApiKey.issue)
+const hashOf = (key: Redacted.Redacted<string>) => hash(key) ?? ""
+const all: ReadonlySet<Scope> = new Set(["read", "write", "sign"])
+const carol = accountId("carol")
+
+const [first, second, third, fourth, fifth] = Array.from({ length: 5 }, issue)
+if (!first || !second || !third || !fourth || !fifth) throw new Error("there are five keys")
+
+const held: ReadonlyArray<Held> = [
+  { key: first, principal: { accountId: alice, name: "Alice", tier: "free", scopes: all, paused: false } },
+  {
+    key: second,
+    principal: { accountId: alice, name: "Alice", tier: "free", scopes: new Set(["read"]), paused: false }
+  },
+  { key: third, principal: { accountId: bob, name: "Bob", tier: "pro", scopes: all, paused: true } },
+  // Of the store: one for an account of the file, one for an account of its own.
+  {
+    key: fourth,
+    principal: { accountId: alice, name: "Alice", tier: "free", scopes: new Set(["sign"]), paused: false }
+  },
+  {
+    key: fifth,
+    principal: { accountId: carol, name: "Carol", tier: "enterprise", scopes: all, paused: false }
+  }
+]
+
+const listed: ReadonlyArray<FileAccount> = [
+  {
+    accountId: alice,
+    name: "Alice",
+    tier: "free",
+    keys: [{ hash: hashOf(first) }, { hash: hashOf(second), scopes: ["read"] }]
+  },
+  { accountId: bob, name: "Bob", tier: "pro", paused: true, keys: [{ hash: hashOf(third) }] }
+]
+
+const fill = Effect.gen(function* () {
+  const store = yield* TenantStore
+  const key = { origin: "command", issuedAt: 1, endsAt: null } as const
+  yield* store.createAccount({ accountId: carol, name: "Carol", tier: "enterprise", createdAt: 1 })
+  yield* store.addKey({ ...key, hash: hashOf(fourth), accountId: alice, scopes: ["sign"] })
+  yield* store.addKey({ ...key, hash: hashOf(fifth), accountId: carol, scopes: [...all] })
+})
+
+const over = <E>(store: Layer.Layer<TenantStore, E>) =>
+  Layer.fresh(
+    Directory.layer({ hash, accounts: listed }).pipe(
+      Layer.provide(Layer.tap(store, (made) => Effect.provide(fill, made))),
+      Layer.orDie
+    )
+  )
+
+suite("memory", over(MemoryAccountStore.layer), held, issue())
+suite(
+  "SQLite",
+  over(Layer.provide(SqlAccountStore.layer, Sqlite.layer({ filename: ":memory:" }))),
+  held,
+  issue()
+)
+
+describe("API keys", () => {
+  it("are 32 random bytes behind a prefix, and no two are the same", () => {
+    const keys = Array.from({ length: 1_000 }, () => Redacted.value(issue()))
+    expect(new Set(keys).size).toBe(1_000)
+    for (const key of keys) {
+      expect(ApiKey.is(key)).toBe(true)
+      expect(key.startsWith("cst_")).toBe(true)
+      expect(Buffer.from(key.slice(4), "base64url").length).toBe(32)
+    }
+  })
+
+  it("are hashed by HMAC-SHA-256 under the pepper", () => {
+    const key = issue()
+    const expected = createHmac("sha256", "a pepper of more than 16 bytes").update(Redacted.value(key))
+    expect(ApiKey.hash(pepper, key)).toBe(expected.digest("hex"))
+    expect(ApiKey.hash(Redacted.make("another pepper, long enough"), key)).not.toBe(ApiKey.hash(pepper, key))
+  })
+
+  it("do not show when they are printed", () => {
+    const key = issue()
+    for (const text of [String(key), JSON.stringify({ key }), inspect({ key }, { depth: 10 })])
+      expect(text).not.toContain(Redacted.value(key))
+  })
+
+  it("are not hashed under a pepper that could be guessed", () => {
+    expect(ApiKey.hasher(Redacted.make("15 bytes long.."))).toEqual(
+      Either.left("the pepper of the API keys has less than 16 bytes")
+    )
+  })
+})
+
+describe("a list of accounts that cannot be right is refused at the start", () => {
+  const refused = (accounts: ReadonlyArray<FileAccount>) =>
+    Directory.make({ hash, accounts }).pipe(
+      Effect.scoped,
+      Effect.provide(MemoryAccountStore.layer),
+      Effect.flip,
+      Effect.runSync
+    ).message
+  const [one, other] = listed
+  if (one === undefined || other === undefined) throw new Error("there are two accounts")
+
+  it("with an account, or a key, that is listed twice", () => {
+    expect(refused([one, other, one])).toContain("twice")
+    expect(refused([one, { ...other, keys: one.keys }])).toContain("twice")
+  })
+
+  it("with a hash that is none", () => {
+    for (const wrong of ["", "ab", "A".repeat(64), `${"a".repeat(64)}\n`])
+      expect(refused([{ ...one, keys: [{ hash: wrong }] }])).toContain("hash")
+  })
+})

@@ -1,0 +1,66 @@
+import { join } from "node:path"
+import * as SqlClient from "@effect/sql/SqlClient"
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as MemoryAuditLog from "../../src/adapters/memory/AuditLog.js"
+import * as SqlAuditLog from "../../src/adapters/sql/AuditLog.js"
+import * as Postgres from "../../src/adapters/sql/Postgres.js"
+import * as Sqlite from "../../src/adapters/sql/Sqlite.js"
+import { AuditLog } from "../../src/application/ports/AuditLog.js"
+import * as Address from "../../src/domain/primitives/Address.js"
+import * as Hex from "../../src/domain/primitives/Hex.js"
+import { temporaryFolder } from "../support/journal/Layers.js"
+import * as PostgresServer from "../support/postgres/Postgres.js"
+import { suite } from "./AuditLog.suite.js"
+
+const databases = PostgresServer.perFile()
+
+const clients = {
+  SQLite: Effect.map(temporaryFolder, (folder) =>
+    Layer.orDie(Sqlite.layer({ filename: join(folder, "castellan.db") }))
+  ),
+  PostgreSQL: Effect.map(databases.fresh, (options) => Layer.orDie(Postgres.layer(options)))
+}
+
+suite(
+  "memory",
+  Effect.map(MemoryAuditLog.make, (log) => Layer.succeed(AuditLog, log))
+)
+for (const [name, client] of Object.entries(clients))
+  suite(
+    name,
+    Effect.map(client, (sql) => Layer.orDie(Layer.provide(SqlAuditLog.layer, Layer.fresh(sql))))
+  )
+
+describe.each(Object.entries(clients))("the table of the audit log in %s", (_, client) => {
+  it.scoped("refuses every change and every removal", () =>
+    Effect.gen(function* () {
+      const sql = yield* client
+      const ports = Layer.provideMerge(SqlAuditLog.layer, Layer.fresh(sql))
+      yield* Effect.gen(function* () {
+        const log = yield* AuditLog
+        const raw = yield* SqlClient.SqlClient
+        yield* log.record({
+          kind: "signature",
+          accountId: null,
+          requestId: null,
+          by: null,
+          signer: Address.unsafe(`0x${"11".repeat(20)}`),
+          hash: Hex.unsafe32(`0x${"22".repeat(32)}`),
+          chainId: null,
+          nonce: null
+        })
+        for (const attempt of [
+          raw`update audit set account_id = 'nobody'`,
+          raw`delete from audit`,
+          ...(raw.onDialectOrElse({ pg: () => true, orElse: () => false }) ? [raw`truncate audit`] : [])
+        ]) {
+          const refused = yield* Effect.flip(attempt)
+          expect(String((refused.cause as Error).message)).toContain("the audit log is append-only")
+        }
+        expect(yield* log.find({ limit: 10 })).toHaveLength(1)
+      }).pipe(Effect.provide(ports))
+    })
+  )
+})

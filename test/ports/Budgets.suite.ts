@@ -1,0 +1,310 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import * as TestClock from "effect/TestClock"
+import { Budgets, type Pot, type Reservation } from "../../src/application/ports/Budgets.js"
+import * as Keccak from "../../src/domain/primitives/Keccak.js"
+import { alice, bob } from "../support/journal/Make.js"
+
+type Service = Context.Tag.Service<typeof Budgets>
+
+const chainId = 31_337n
+const minute = 60_000
+const day = 86_400_000
+
+const pot: Pot = { accountId: alice, chainId, name: "sponsor" }
+const deposit: Pot = { accountId: null, chainId, name: "deposit" }
+
+const entry = (id: string, wei: bigint, rest: Partial<Reservation> = {}): Reservation => ({
+  ...pot,
+  id,
+  wei,
+  limit: 100n,
+  maxOpen: null,
+  daily: true,
+  expiresAt: 10 * minute,
+  note: `of ${id}`,
+  ...rest
+})
+
+const lacks = (available: bigint, name = "sponsor") => ({ pot: name, reason: "limit", available })
+
+/** `database`: each time that its layer is built, another process opens the same budgets. */
+export const suite = (
+  name: string,
+  database: Effect.Effect<Layer.Layer<Budgets>, never, Scope.Scope>
+): void => {
+  const open = (layer: Layer.Layer<Budgets>): Effect.Effect<Service, never, Scope.Scope> =>
+    Effect.map(Layer.build(Layer.fresh(layer)), Context.get(Budgets))
+  const fact = (text: string, body: (budgets: Service) => Effect.Effect<void, unknown>) =>
+    it.scoped(text, () => Effect.flatMap(Effect.flatMap(database, open), body))
+  const processes = (text: string, body: (one: Service, other: Service) => Effect.Effect<void, unknown>) =>
+    it.scoped(text, () =>
+      Effect.flatMap(database, (layer) =>
+        Effect.flatMap(Effect.all([open(layer), open(layer)]), ([one, other]) => body(one, other))
+      )
+    )
+  const today = (budgets: Service) =>
+    Effect.flatMap(TestClock.currentTimeMillis, (now) => budgets.figures(pot, now))
+
+  describe(`budgets in ${name}`, () => {
+    fact("a reservation is held up to the limit, to the last wei, and not beyond", (budgets) =>
+      Effect.gen(function* () {
+        expect(yield* budgets.reserve([entry("a", 60n)])).toBeNull()
+        expect(yield* budgets.reserve([entry("b", 41n)])).toEqual(lacks(40n))
+        expect(yield* budgets.reserve([entry("b", 40n)])).toBeNull()
+        expect(yield* today(budgets)).toEqual({ held: 100n, booked: 0n })
+        expect(yield* budgets.reserve([entry("c", 1n)])).toEqual(lacks(0n))
+        expect(yield* budgets.reserve([entry("c", 0n)])).toBeNull()
+      })
+    )
+
+    fact("sums are exact beyond 2^64 and up to 256 bits", (budgets) =>
+      Effect.gen(function* () {
+        const limit = 2n ** 256n - 1n
+        expect(yield* budgets.reserve([entry("a", limit - 1n, { limit })])).toBeNull()
+        expect(yield* budgets.reserve([entry("b", 2n, { limit })])).toEqual(lacks(1n))
+        yield* budgets.settle(chainId, "a", limit - 2n)
+        expect(yield* today(budgets)).toEqual({ held: 0n, booked: limit - 2n })
+      })
+    )
+
+    fact("accounts, chains and pots do not count for each other", (budgets) =>
+      Effect.gen(function* () {
+        for (const other of [
+          {},
+          { accountId: bob },
+          { accountId: null },
+          { chainId: 1n },
+          { name: "another" }
+        ])
+          expect(yield* budgets.reserve([entry("a", 100n, other)])).toBeNull()
+        expect(yield* budgets.figures({ ...pot, accountId: bob }, 0)).toEqual({ held: 100n, booked: 0n })
+      })
+    )
+
+    fact("of several entries all are held or none", (budgets) =>
+      Effect.gen(function* () {
+        const fromDeposit = (id: string, wei: bigint) =>
+          entry(id, wei, { ...deposit, limit: 50n, daily: false })
+        expect(yield* budgets.reserve([entry("a", 60n), fromDeposit("a", 60n)])).toEqual(
+          lacks(50n, "deposit")
+        )
+        expect(yield* today(budgets)).toEqual({ held: 0n, booked: 0n })
+        expect(yield* budgets.open(chainId)).toEqual([])
+        expect(yield* budgets.reserve([entry("a", 60n), entry("b", 60n)])).toEqual(lacks(40n))
+        expect(yield* budgets.open(chainId)).toEqual([])
+        expect(yield* budgets.reserve([entry("a", 50n), fromDeposit("a", 50n)])).toBeNull()
+        expect((yield* budgets.open(chainId)).map(({ id, name }) => [id, name])).toEqual([
+          ["a", "sponsor"],
+          ["a", "deposit"]
+        ])
+      })
+    )
+
+    fact("the same id again is held once, at the higher sum", (budgets) =>
+      Effect.gen(function* () {
+        for (const wei of [60n, 60n, 10n]) expect(yield* budgets.reserve([entry("a", wei)])).toBeNull()
+        expect((yield* today(budgets)).held).toBe(60n)
+        expect(yield* budgets.reserve([entry("a", 101n)])).toEqual(lacks(100n))
+        expect((yield* today(budgets)).held).toBe(60n)
+        expect(yield* budgets.reserve([entry("a", 100n)])).toBeNull()
+        expect((yield* today(budgets)).held).toBe(100n)
+      })
+    )
+
+    fact(
+      "what is settled is booked once, at its real cost, and what it did not cost is free again",
+      (budgets) =>
+        Effect.gen(function* () {
+          yield* budgets.reserve([entry("a", 100n)])
+          yield* budgets.bind(chainId, "a")
+          yield* budgets.settle(chainId, "a", 30n)
+          yield* budgets.settle(chainId, "a", 99n)
+          expect(yield* today(budgets)).toEqual({ held: 0n, booked: 30n })
+          expect(yield* budgets.reserve([entry("b", 71n)])).toEqual(lacks(70n))
+          expect(yield* budgets.reserve([entry("b", 70n)])).toBeNull()
+          // What has ended is not begun again: its money would be counted twice.
+          expect(yield* budgets.reserve([entry("a", 1n)])).toMatchObject({ reason: "ended" })
+        })
+    )
+
+    fact("what is settled at nothing, or released, is free again", (budgets) =>
+      Effect.gen(function* () {
+        yield* budgets.reserve([entry("a", 60n), entry("b", 40n)])
+        yield* budgets.bind(chainId, "b")
+        yield* budgets.release(chainId, ["a", "unknown"])
+        yield* budgets.settle(chainId, "b", 0n)
+        yield* budgets.settle(chainId, "unknown", 7n)
+        expect(yield* today(budgets)).toEqual({ held: 0n, booked: 0n })
+        expect(yield* budgets.reserve([entry("a", 100n)])).toBeNull()
+      })
+    )
+
+    fact("what is bound is held whatever happens, until it is settled", (budgets) =>
+      Effect.gen(function* () {
+        yield* budgets.reserve([entry("a", 60n)])
+        expect(yield* budgets.bind(chainId, "a")).toBe(true)
+        expect(yield* budgets.bind(chainId, "a")).toBe(true)
+        yield* budgets.release(chainId, ["a"])
+        yield* TestClock.adjust(11 * minute)
+        expect((yield* today(budgets)).held).toBe(60n)
+        expect(yield* budgets.open(chainId)).toEqual([
+          {
+            ...pot,
+            id: "a",
+            wei: 60n,
+            bound: true,
+            landed: null,
+            expiresAt: 10 * minute,
+            note: "of a"
+          }
+        ])
+        expect(yield* budgets.reserve([entry("b", 41n)])).toEqual(lacks(40n))
+      })
+    )
+
+    fact("what is not bound in time is free again, and can not be bound any more", (budgets) =>
+      Effect.gen(function* () {
+        yield* budgets.reserve([entry("a", 60n)])
+        yield* TestClock.adjust(10 * minute - 1)
+        expect(yield* budgets.reserve([entry("b", 41n, { expiresAt: 20 * minute })])).toEqual(lacks(40n))
+        yield* TestClock.adjust(1)
+        expect(yield* today(budgets)).toEqual({ held: 0n, booked: 0n })
+        expect(yield* budgets.open(chainId)).toEqual([])
+        expect(yield* budgets.bind(chainId, "a")).toBe(false)
+        expect(yield* budgets.bind(chainId, "unknown")).toBe(false)
+        expect(yield* budgets.reserve([entry("b", 100n, { expiresAt: 20 * minute })])).toBeNull()
+        expect(yield* budgets.bind(chainId, "b")).toBe(true)
+      })
+    )
+
+    fact("a landed sum counts at its cost, and in full again when the chain undoes it", (budgets) =>
+      Effect.gen(function* () {
+        const fromDeposit = (id: string, wei: bigint) =>
+          entry(id, wei, { ...deposit, limit: 100n, daily: false })
+        yield* budgets.reserve([entry("a", 90n), fromDeposit("a", 90n)])
+        yield* budgets.bind(chainId, "a")
+        yield* budgets.land(chainId, "a", 30n)
+        expect(yield* today(budgets)).toEqual({ held: 30n, booked: 0n })
+        expect(yield* budgets.reserve([entry("b", 71n)])).toEqual(lacks(70n))
+        // The reading of a deposit is lower by what has landed already.
+        expect(yield* budgets.reserve([fromDeposit("c", 100n)])).toBeNull()
+        yield* budgets.release(chainId, ["c"])
+        yield* budgets.land(chainId, "a", null)
+        expect(yield* budgets.reserve([entry("b", 11n)])).toEqual(lacks(10n))
+        expect(yield* budgets.reserve([fromDeposit("c", 11n)])).toEqual(lacks(10n, "deposit"))
+        yield* budgets.land(chainId, "a", 40n)
+        yield* budgets.settle(chainId, "a", null)
+        expect(yield* today(budgets)).toEqual({ held: 0n, booked: 40n })
+        yield* budgets.land(chainId, "a", 99n)
+        expect(yield* today(budgets)).toEqual({ held: 0n, booked: 40n })
+      })
+    )
+
+    fact(
+      "a day begins at midnight UTC, and a reservation counts for the day in which it was made",
+      (budgets) =>
+        Effect.gen(function* () {
+          yield* TestClock.setTime(20_000 * day + day - 1)
+          const late = { expiresAt: 20_002 * day }
+          expect(yield* budgets.reserve([entry("a", 100n, late)])).toBeNull()
+          expect(yield* budgets.reserve([entry("b", 1n, late)])).toEqual(lacks(0n))
+          yield* TestClock.adjust(1)
+          expect(yield* budgets.reserve([entry("b", 100n, late)])).toBeNull()
+          yield* budgets.bind(chainId, "a")
+          yield* budgets.settle(chainId, "a", 25n)
+          expect(yield* budgets.figures(pot, 20_000 * day)).toEqual({ held: 0n, booked: 25n })
+          expect(yield* budgets.figures(pot, 20_001 * day)).toEqual({ held: 100n, booked: 0n })
+          expect(yield* budgets.reserve([entry("c", 1n, late)])).toEqual(lacks(0n))
+        })
+    )
+
+    fact("a pot that is not daily holds what is open, over days, and forgets what has ended", (budgets) =>
+      Effect.gen(function* () {
+        const fromDeposit = (id: string, wei: bigint) =>
+          entry(id, wei, { ...deposit, limit: 100n, daily: false, expiresAt: 3 * day })
+        yield* budgets.reserve([fromDeposit("a", 60n), fromDeposit("b", 40n)])
+        yield* TestClock.adjust(day)
+        expect(yield* budgets.reserve([fromDeposit("c", 1n)])).toEqual(lacks(0n, "deposit"))
+        yield* budgets.settle(chainId, "a", 55n)
+        expect(yield* budgets.reserve([fromDeposit("c", 60n)])).toBeNull()
+      })
+    )
+
+    fact("a pot has at most so many open reservations; landed ones do not count", (budgets) =>
+      Effect.gen(function* () {
+        const one = (id: string) => entry(id, 1n, { limit: null, maxOpen: 2 })
+        expect(yield* budgets.reserve([one("a"), one("b")])).toBeNull()
+        expect(yield* budgets.reserve([one("c")])).toEqual({
+          pot: "sponsor",
+          reason: "maxOpen",
+          available: 0n
+        })
+        expect(yield* budgets.reserve([one("b")])).toBeNull()
+        yield* budgets.land(chainId, "a", 1n)
+        expect(yield* budgets.reserve([one("c")])).toBeNull()
+        yield* budgets.settle(chainId, "b", 0n)
+        expect(yield* budgets.reserve([one("d")])).toBeNull()
+        expect(yield* budgets.reserve([one("e")])).toMatchObject({ reason: "maxOpen" })
+      })
+    )
+
+    fact("ops that were handed out are known to their account, until their time is over", (budgets) =>
+      Effect.gen(function* () {
+        const op = Keccak.hashText("op")
+        yield* budgets.handOut(alice, chainId, op, 600)
+        yield* budgets.handOut(alice, chainId, op, 600)
+        expect(yield* budgets.handedOut(alice, chainId, op)).toBe(true)
+        expect(yield* budgets.handedOut(bob, chainId, op)).toBe(false)
+        expect(yield* budgets.handedOut(alice, 1n, op)).toBe(false)
+        expect(yield* budgets.handedOut(alice, chainId, Keccak.hashText("another"))).toBe(false)
+        yield* TestClock.adjust(600_000)
+        expect(yield* budgets.handedOut(alice, chainId, op)).toBe(true)
+        yield* TestClock.adjust(1)
+        expect(yield* budgets.handedOut(alice, chainId, op)).toBe(false)
+      })
+    )
+
+    processes("two processes together never hold more than the limit", (one, other) =>
+      Effect.gen(function* () {
+        const lacking = yield* Effect.forEach(
+          Array.from({ length: 40 }, (_, index) => index),
+          (index) =>
+            (index % 2 === 0 ? one : other).reserve([
+              entry(`op ${index}`, 7n),
+              entry(`op ${index}`, 7n, { ...deposit, limit: 1_000n, daily: false })
+            ]),
+          { concurrency: "unbounded" }
+        )
+        expect(lacking.filter((lack) => lack === null)).toHaveLength(14)
+        expect(yield* today(other)).toEqual({ held: 98n, booked: 0n })
+        expect(yield* one.open(chainId)).toHaveLength(28)
+      })
+    )
+
+    processes("one id that two processes reserve, bind and settle at once is one", (one, other) =>
+      Effect.gen(function* () {
+        const both = <A, E>(use: (budgets: Service) => Effect.Effect<A, E>) =>
+          Effect.forEach([one, other, one, other], use, { concurrency: "unbounded" })
+        expect(yield* both((budgets) => budgets.reserve([entry("a", 80n)]))).toEqual([null, null, null, null])
+        expect(yield* both((budgets) => budgets.bind(chainId, "a"))).toEqual([true, true, true, true])
+        yield* both((budgets) => budgets.settle(chainId, "a", 20n))
+        expect(yield* today(one)).toEqual({ held: 0n, booked: 20n })
+      })
+    )
+
+    processes("what one process held and bound, another one finds", (one, other) =>
+      Effect.gen(function* () {
+        yield* one.reserve([entry("a", 60n)])
+        yield* one.bind(chainId, "a")
+        yield* one.handOut(alice, chainId, Keccak.hashText("op"), 600)
+        expect(yield* other.open(chainId)).toEqual(yield* one.open(chainId))
+        expect(yield* other.reserve([entry("b", 41n)])).toEqual(lacks(40n))
+        expect(yield* other.handedOut(alice, chainId, Keccak.hashText("op"))).toBe(true)
+      })
+    )
+  })
+}

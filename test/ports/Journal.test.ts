@@ -1,0 +1,27 @@
+import { adaptersOn } from "../support/journal/Layers.js"
+import * as Postgres from "../support/postgres/Postgres.js"
+import * as Acceptance from "./journal/Acceptance.suite.js"
+import * as Authorisations from "./journal/Authorisations.suite.js"
+import * as Handovers from "./journal/Handovers.suite.js"
+import * as Leases from "./journal/Leases.suite.js"
+import * as Ops from "./journal/Ops.suite.js"
+import * as Records from "./journal/Records.suite.js"
+import * as Reorganisations from "./journal/Reorganisations.suite.js"
+import * as Requests from "./journal/Requests.suite.js"
+import * as Routes from "./journal/Routes.suite.js"
+import * as Settlement from "./journal/Settlement.suite.js"
+import * as Transactions from "./journal/Transactions.suite.js"
+
+for (const { layer, name } of adaptersOn(Postgres.perFile())) {
+  Leases.suite(name, layer)
+  Requests.suite(name, layer)
+  Acceptance.suite(name, layer)
+  Authorisations.suite(name, layer)
+  Transactions.suite(name, layer)
+  Records.suite(name, layer)
+  Routes.suite(name, layer)
+  Settlement.suite(name, layer)
+  Reorganisations.suite(name, layer)
+  Handovers.suite(name, layer)
+  Ops.suite(name, layer)
+}

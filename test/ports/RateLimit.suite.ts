@@ -1,0 +1,116 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import * as TestClock from "effect/TestClock"
+import { limits, RateLimit } from "../../src/application/ports/RateLimit.js"
+import type { Tier } from "../../src/application/ports/Tenants.js"
+import { accountId, alice, bob } from "../support/journal/Make.js"
+
+/** A full UTC hour. */
+const noon = Date.UTC(2026, 0, 2, 12)
+
+const take = (account = alice, tier: Tier = "free") =>
+  Effect.flatMap(RateLimit, (rateLimit) => rateLimit.take(account, tier))
+
+const takeMany = (count: number, account = alice, tier: Tier = "free") =>
+  Effect.all(Array.from({ length: count }, () => take(account, tier)))
+
+export const suite = (name: string, layer: Layer.Layer<RateLimit>): void => {
+  const fact = (text: string, body: Effect.Effect<void, unknown, RateLimit>) =>
+    it.effect(text, () => Effect.provide(Effect.zipRight(TestClock.setTime(noon), body), layer))
+
+  describe(`the rate limit in ${name}`, () => {
+    for (const tier of ["free", "pro", "enterprise"] as const)
+      fact(
+        `the tier ${tier} has exactly its requests in a minute`,
+        Effect.gen(function* () {
+          const { minute } = limits[tier]
+          const all = yield* takeMany(minute + 3, alice, tier)
+          expect(all.map((it) => it.allowed)).toEqual([
+            ...Array.from({ length: minute }, () => true),
+            false,
+            false,
+            false
+          ])
+          expect(all[0]).toEqual({ allowed: true, limit: minute, remaining: minute - 1, resetSeconds: 60 })
+          expect(all[minute - 1]).toMatchObject({ allowed: true, remaining: 0 })
+          expect(all[minute]).toEqual({ allowed: false, limit: minute, remaining: 0, resetSeconds: 60 })
+        })
+      )
+
+    fact(
+      "a window begins at the full minute, not at the first request",
+      Effect.gen(function* () {
+        yield* TestClock.setTime(noon + 59_001)
+        const [first] = yield* takeMany(61)
+        expect(first).toMatchObject({ resetSeconds: 1 })
+        yield* TestClock.setTime(noon + 59_999)
+        expect(yield* take()).toMatchObject({ allowed: false, resetSeconds: 1 })
+        yield* TestClock.setTime(noon + 60_000)
+        expect(yield* take()).toEqual({ allowed: true, limit: 60, remaining: 59, resetSeconds: 60 })
+      })
+    )
+
+    fact(
+      "the hour binds when it has no more left than the minute, and opens at the full hour",
+      Effect.gen(function* () {
+        for (let minute = 0; minute < 16; minute++) {
+          yield* TestClock.setTime(noon + minute * 60_000)
+          expect((yield* takeMany(60)).every((it) => it.allowed && it.limit === 60)).toBe(true)
+        }
+        yield* TestClock.setTime(noon + 16 * 60_000)
+        const rest = yield* takeMany(41)
+        expect(rest[0]).toEqual({ allowed: true, limit: 1_000, remaining: 39, resetSeconds: 44 * 60 })
+        expect(rest[39]).toMatchObject({ allowed: true, limit: 1_000, remaining: 0 })
+        expect(rest[40]).toMatchObject({ allowed: false, limit: 1_000, resetSeconds: 44 * 60 })
+        yield* TestClock.setTime(noon + 59 * 60_000 + 59_500)
+        expect(yield* take()).toMatchObject({ allowed: false, limit: 1_000, resetSeconds: 1 })
+        yield* TestClock.setTime(noon + 3_600_000)
+        expect(yield* take()).toEqual({ allowed: true, limit: 60, remaining: 59, resetSeconds: 60 })
+      })
+    )
+
+    fact(
+      "a refused request is not counted",
+      Effect.gen(function* () {
+        for (let minute = 0; minute < 20; minute++) {
+          yield* TestClock.setTime(noon + minute * 60_000)
+          const all = yield* takeMany(200)
+          // 16 full minutes of 60 and the 40 that the hour has left.
+          const allowed = minute < 16 ? 60 : minute === 16 ? 40 : 0
+          expect(all.filter((it) => it.allowed).length).toBe(allowed)
+        }
+      })
+    )
+
+    fact(
+      "accounts are counted apart, whatever their names",
+      Effect.gen(function* () {
+        yield* takeMany(60)
+        expect(yield* take()).toMatchObject({ allowed: false })
+        for (const account of [bob, ...["__proto__", "constructor", "", "alice "].map(accountId)])
+          expect(yield* take(account)).toMatchObject({ allowed: true, remaining: 59 })
+      })
+    )
+
+    fact(
+      "a change of the tier takes effect at once and keeps the count",
+      Effect.gen(function* () {
+        yield* takeMany(60)
+        expect(yield* take(alice, "pro")).toMatchObject({ allowed: true, limit: 300, remaining: 239 })
+        expect(yield* take(alice, "free")).toMatchObject({ allowed: false, limit: 60, remaining: 0 })
+      })
+    )
+
+    fact(
+      "concurrent requests are counted one by one",
+      Effect.gen(function* () {
+        const all = yield* Effect.all(
+          Array.from({ length: 100 }, () => take()),
+          { concurrency: "unbounded" }
+        )
+        expect(all.filter((it) => it.allowed).length).toBe(60)
+      })
+    )
+  })
+}

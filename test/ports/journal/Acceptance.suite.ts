@@ -1,0 +1,446 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import type { Acceptance } from "../../../src/application/ports/journal/Requests.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Make from "../../support/journal/Make.js"
+
+const accepted = { _tag: "accepted" }
+const E = Make.ether
+
+export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
+  const fact = (text: string, body: Effect.Effect<void, unknown, Journal>) =>
+    it.effect(text, () => Effect.provide(body, layer))
+
+  describe(`acceptance in ${name}`, () => {
+    fact(
+      "what was accepted can be read back whole",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const nonceKey = 2n ** 192n - 1n
+        const sequence = 2n ** 64n - 1n
+        const returned = Hex.unsafe("0xab01")
+        const op = Make.op({ index: 7, nonceKey, sequence, userOpHash: Make.word(1), returned })
+        expect(yield* journal.accept(Make.acceptance("r1", [op]))).toEqual(accepted)
+        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toEqual({
+          accountId: Make.alice,
+          requestId: "r1",
+          index: 7,
+          userOpHash: Make.word(1),
+          space: Make.space(1),
+          nonceKey,
+          sequence,
+          returned,
+          state: "accepted",
+          txHash: null,
+          success: null,
+          revertData: null
+        })
+      })
+    )
+
+    fact(
+      "a nonce has one owner: the first op that would share it is named",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* journal.accept(Make.acceptance("r1", [Make.op({ nonceKey: 3n, sequence: 4n })]))
+        const ops = [
+          Make.op({ index: 5, nonceKey: 3n, sequence: 5n }),
+          Make.op({ index: 6, nonceKey: 3n, sequence: 4n }),
+          Make.op({ index: 7, nonceKey: 3n, sequence: 5n })
+        ]
+        expect(yield* journal.accept(Make.acceptance("r2", ops))).toEqual({ _tag: "nonceTaken", index: 6 })
+      })
+    )
+
+    fact(
+      "two ops of one acceptance cannot share a nonce",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const ops = [Make.op({ index: 1 }), Make.op({ index: 2 })]
+        expect(yield* journal.accept(Make.acceptance("r1", ops))).toEqual({ _tag: "nonceTaken", index: 2 })
+      })
+    )
+
+    fact(
+      "the same key and sequence on another chain, EntryPoint or wallet is another nonce",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* journal.accept(Make.acceptance("r1", [Make.op()]))
+        const others = [
+          Make.space(2),
+          Make.space(1, { chainId: 1n }),
+          Make.space(1, { entryPoint: Make.otherEntryPoint })
+        ]
+        for (const [n, space] of others.entries())
+          expect(yield* journal.accept(Make.acceptance(`o${n}`, [Make.op({ space })]))).toEqual(accepted)
+      })
+    )
+
+    fact(
+      "a settled op keeps its nonce for ever, an abandoned one gives it up",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
+        yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
+        yield* journal.recordSigned(Make.signed(0n))
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
+        expect(yield* journal.accept(Make.acceptance("r2", [Make.op()]))).toEqual({
+          _tag: "nonceTaken",
+          index: 0
+        })
+        const next = Make.op({ sequence: 1n })
+        yield* journal.accept(Make.acceptance("r3", [next]))
+        yield* journal.abandon("r3", [0])
+        expect(yield* journal.accept(Make.acceptance("r4", [next]))).toEqual(accepted)
+      })
+    )
+
+    fact(
+      "an op that was signed keeps its nonce, key and money; the next version of its element takes its place",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const first = Make.op({ nonceKey: 1n, reserve: 6n, userOpHash: Make.word(1) })
+        const never = Make.op({ index: 1, nonceKey: 2n })
+        yield* journal.accept(Make.acceptance("r1", [first, never]))
+        yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
+        yield* journal.recordSigned(Make.signed(0n))
+        yield* journal.settle(Make.mined(0n), [], true)
+        yield* journal.abandonUnsigned("r1", [0, 1])
+        const states = () =>
+          Effect.map(journal.request("r1"), (record) => record?.ops.map(({ state }) => state))
+        expect(yield* states()).toEqual(["accepted", "abandoned"])
+        const keys = { from: 1n, to: 2n }
+        expect(yield* journal.lease(Make.leaseRequest("r2", { keys }))).toEqual([2n])
+        expect(yield* journal.lease(Make.leaseRequest("r1", { keys }))).toBeNull()
+        expect((yield* journal.accept(Make.acceptance("r2", [first])))._tag).toBe("nonceTaken")
+        const other = { ...first, sequence: 1n }
+        expect((yield* Effect.flip(journal.accept(Make.acceptance("r1", [other]))))._tag).toBe("JournalError")
+        const second = { ...first, userOpHash: Make.word(2) }
+        const funds = Make.fundsOf([second], 6n)
+        expect(yield* journal.accept(Make.acceptance("r1", [second], { funds }))).toEqual(accepted)
+        // Its bytes were never signed, those of the version before were.
+        yield* journal.abandonUnsigned("r1", [0])
+        expect(yield* states()).toEqual(["accepted", "abandoned"])
+        const record = yield* journal.request("r1")
+        expect(record?.signed.map(({ state, userOpHash }) => [state, userOpHash])).toEqual([
+          ["abandoned", Make.word(1)]
+        ])
+        yield* journal.abandon("r1", [0])
+        expect((yield* journal.accept(Make.acceptance("r2", [first])))._tag).toBe("accepted")
+      })
+    )
+
+    fact(
+      "money held by other requests is not available, to the wei, at figures beyond 64 bits",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const funds = [{ space: Make.space(1), available: 100n * E }]
+        const spend = (requestId: string, key: bigint, reserve: bigint) =>
+          journal.accept(Make.acceptance(requestId, [Make.op({ nonceKey: key, reserve })], { funds }))
+        expect(yield* spend("r1", 0n, 60n * E)).toEqual(accepted)
+        expect(yield* spend("r2", 1n, 40n * E + 1n)).toEqual({
+          _tag: "reserved",
+          index: 0,
+          reserved: 60n * E
+        })
+        expect(yield* spend("r3", 1n, 40n * E)).toEqual(accepted)
+        expect(yield* spend("r4", 2n, 1n)).toEqual({ _tag: "reserved", index: 0, reserved: 100n * E })
+        expect(yield* spend("r5", 2n, 0n)).toEqual(accepted)
+      })
+    )
+
+    fact(
+      "the first op that the rest of the money does not cover is named",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* journal.accept(Make.acceptance("r1", [Make.op({ reserve: 5n })]))
+        const ops = [
+          Make.op({ index: 3, nonceKey: 1n, reserve: 3n }),
+          Make.op({ index: 4, nonceKey: 2n, reserve: 2n }),
+          Make.op({ index: 5, nonceKey: 3n, reserve: 1n }),
+          Make.op({ index: 6, nonceKey: 4n, reserve: 1n })
+        ]
+        expect(yield* journal.accept(Make.acceptance("r2", ops, { funds: Make.fundsOf(ops, 10n) }))).toEqual({
+          _tag: "reserved",
+          index: 5,
+          reserved: 5n
+        })
+      })
+    )
+
+    fact(
+      "when nobody else holds any of it the caller's own judgement of the money counts",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const ops = [Make.op({ reserve: 11n })]
+        expect(yield* journal.accept(Make.acceptance("r1", ops, { funds: Make.fundsOf(ops, 10n) }))).toEqual(
+          accepted
+        )
+      })
+    )
+
+    fact(
+      "what the same request holds already counts as its own",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const part = (index: number, reserve: bigint, available: bigint) =>
+          journal.accept(
+            Make.acceptance("r1", [Make.op({ index, nonceKey: BigInt(index), reserve })], {
+              funds: [{ space: Make.space(1), available }]
+            })
+          )
+        yield* part(0, 8n, 10n)
+        expect(yield* part(1, 8n, 10n)).toEqual(accepted)
+        yield* journal.accept(Make.acceptance("r2", [Make.op({ nonceKey: 9n, reserve: 1n })]))
+        expect(yield* part(2, 1n, 17n)).toEqual({ _tag: "reserved", index: 2, reserved: 1n })
+        expect(yield* part(2, 1n, 18n)).toEqual(accepted)
+      })
+    )
+
+    fact(
+      "money is shared by all EntryPoints of a wallet, and by no other wallet or chain",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* journal.accept(
+          Make.acceptance("r1", [
+            Make.op({ reserve: 10n, space: Make.space(1, { entryPoint: Make.otherEntryPoint }) })
+          ])
+        )
+        const at = (requestId: string, space = Make.space(1)) => {
+          const ops = [Make.op({ reserve: 1n, space })]
+          return journal.accept(Make.acceptance(requestId, ops, { funds: Make.fundsOf(ops, 10n) }))
+        }
+        expect(yield* at("r2")).toEqual({ _tag: "reserved", index: 0, reserved: 10n })
+        expect(yield* at("r3", Make.space(2))).toEqual(accepted)
+        expect(yield* at("r4", Make.space(1, { chainId: 1n }))).toEqual(accepted)
+      })
+    )
+
+    fact(
+      "money comes free with the settlement and with the abandonment of its op",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* journal.accept(Make.acceptance("r1", [Make.op({ reserve: 6n, userOpHash: Make.word(1) })]))
+        yield* journal.accept(Make.acceptance("r2", [Make.op({ nonceKey: 1n, reserve: 5n })]))
+        const spend = (reserve: bigint) => {
+          const ops = [Make.op({ nonceKey: 2n, reserve })]
+          return journal.accept(Make.acceptance("r3", ops, { funds: Make.fundsOf(ops, 12n) }))
+        }
+        expect(yield* spend(2n)).toEqual({ _tag: "reserved", index: 0, reserved: 11n })
+        yield* journal.abandon("r2", [0])
+        expect(yield* spend(7n)).toEqual({ _tag: "reserved", index: 0, reserved: 6n })
+        yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
+        yield* journal.recordSigned(Make.signed(0n))
+        expect(yield* spend(7n)).toEqual({ _tag: "reserved", index: 0, reserved: 6n })
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n, { success: false })], true)
+        expect(yield* spend(12n)).toEqual(accepted)
+      })
+    )
+
+    fact(
+      "a conflict of any kind leaves nothing behind",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const held = Make.op({ nonceKey: 9n, reserve: 10n })
+        yield* journal.accept(
+          Make.acceptance("r1", [held], { deployments: [Make.deployment({ deadline: 5_000 })] })
+        )
+        yield* journal.lease(Make.leaseRequest("r2"))
+        const good = Make.op({ index: 0, nonceKey: 0n, reserve: 1n, userOpHash: Make.word(2) })
+        const tries: ReadonlyArray<readonly [string, Partial<Acceptance>]> = [
+          ["nonceTaken", { ops: [good, Make.op({ index: 1, nonceKey: 9n })] }],
+          ["reserved", { ops: [good], funds: Make.fundsOf([good], 10n) }],
+          ["reserved", { ops: [good], funds: Make.fundsOf([good], 0n) }],
+          [
+            "otherConfiguration",
+            {
+              ops: [good],
+              deployments: [
+                Make.deployment({ create2Salt: Make.word(2) }),
+                Make.deployment({ configHash: Make.word(0xc2) })
+              ]
+            }
+          ]
+        ]
+        for (const [tag, over] of tries) {
+          const ops = over.ops ?? []
+          expect(
+            yield* journal.accept(
+              Make.acceptance("r2", ops, { funds: Make.fundsOf(ops, Make.plenty), ...over })
+            )
+          ).toMatchObject({ _tag: tag })
+          expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(2))).toBeNull()
+          // Its lease was not turned into the hold of an op: key 0 is leased, and its holder can free it.
+          expect(yield* journal.lease(Make.leaseRequest("r3", { ttlMillis: 0 }))).toEqual([1n])
+          expect(yield* journal.request("r2")).toBeNull()
+        }
+        yield* journal.release("r2")
+        expect(yield* journal.lease(Make.leaseRequest("r2"))).toEqual([0n])
+        const elsewhere = Make.acceptance("r2", [good], {
+          accountId: Make.bob,
+          deployments: [Make.deployment({ create2Salt: Make.word(2), configHash: Make.word(0xc3) })]
+        })
+        expect(yield* journal.accept(elsewhere)).toEqual(accepted)
+      })
+    )
+
+    fact(
+      "nonces are judged before money, money before configurations",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* journal.accept(
+          Make.acceptance("r1", [Make.op({ reserve: 1n })], { deployments: [Make.deployment()] })
+        )
+        const deployments = [Make.deployment({ configHash: Make.word(0xc2) })]
+        const both = [Make.op({ nonceKey: 5n, reserve: 5n }), Make.op({ index: 1 })]
+        const poor = Make.acceptance("r2", both, { deployments, funds: Make.fundsOf(both, 2n) })
+        expect(yield* journal.accept(poor)).toEqual({ _tag: "nonceTaken", index: 1 })
+        const one = both.slice(0, 1)
+        expect(yield* journal.accept({ ...poor, ops: one })).toMatchObject({ _tag: "reserved" })
+        expect(yield* journal.accept({ ...poor, ops: one, funds: Make.fundsOf(one, 9n) })).toMatchObject({
+          _tag: "otherConfiguration"
+        })
+      })
+    )
+
+    fact(
+      "a request may accept more work later, under indexes that are free or were abandoned",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* journal.accept(Make.acceptance("r1", [Make.op({ index: 0, userOpHash: Make.word(1) })]))
+        expect(yield* journal.accept(Make.acceptance("r1", [Make.op({ index: 1, nonceKey: 1n })]))).toEqual(
+          accepted
+        )
+        const again = Make.acceptance("r1", [Make.op({ index: 0, nonceKey: 2n, userOpHash: Make.word(2) })])
+        expect((yield* Effect.flip(journal.accept(again)))._tag).toBe("JournalError")
+        yield* journal.abandon("r1", [0])
+        expect(yield* journal.accept(again)).toEqual(accepted)
+        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({
+          index: 0,
+          state: "abandoned"
+        })
+        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(2))).toMatchObject({
+          index: 0,
+          state: "accepted"
+        })
+      })
+    )
+
+    fact(
+      "an acceptance that contradicts itself or its request fails and leaves nothing behind",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* journal.accept(Make.acceptance("r1", [Make.op({ nonceKey: 9n, userOpHash: Make.word(9) })]))
+        const op = Make.op({ index: 1, userOpHash: Make.word(1) })
+        const base = Make.acceptance("r1", [op])
+        const wrong: ReadonlyArray<Acceptance> = [
+          { ...base, accountId: Make.bob },
+          { ...base, endpoint: "create" },
+          { ...base, failed: [Make.failed(1)] },
+          { ...base, ops: [op, Make.op({ index: 1, nonceKey: 1n })] },
+          { ...base, ops: [op, Make.op({ index: 0, nonceKey: 1n })] },
+          { ...base, ops: [op, Make.op({ index: 2, space: Make.space(1, { chainId: 1n }) })] },
+          { ...base, funds: [] },
+          { ...base, funds: [{ space: Make.space(1, { entryPoint: Make.otherEntryPoint }), available: 9n }] },
+          { ...base, deployments: [Make.deployment({ chainId: 1n })] },
+          { ...base, ops: [op, Make.op({ index: 2, nonceKey: 1n, userOpHash: Make.word(9) })] },
+          { ...base, ops: [op, Make.op({ index: 2, nonceKey: 1n, userOpHash: Make.word(1) })] },
+          { ...base, ops: [{ ...op, reserve: -1n }] },
+          { ...base, ops: [{ ...op, reserve: 2n ** 256n }] },
+          { ...base, ops: [{ ...op, nonceKey: 2n ** 192n }] },
+          { ...base, ops: [{ ...op, sequence: 2n ** 64n }] }
+        ]
+        for (const acceptance of wrong) {
+          expect((yield* Effect.flip(journal.accept(acceptance)))._tag).toBe("JournalError")
+          expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toBeNull()
+        }
+        expect(yield* journal.accept(base)).toEqual(accepted)
+      })
+    )
+
+    fact(
+      "256 ops of 256 wallets are accepted at once, all or none",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const ops = Array.from({ length: 256 }, (_, index) =>
+          Make.op({ index, space: Make.space(index), userOpHash: Make.word(index), reserve: 10n ** 30n })
+        )
+        yield* journal.accept(Make.acceptance("r0", [Make.op({ space: Make.space(255) })]))
+        expect(yield* journal.accept(Make.acceptance("r1", ops))).toEqual({ _tag: "nonceTaken", index: 255 })
+        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(0))).toBeNull()
+        yield* journal.abandon("r0", [0])
+        expect(yield* journal.accept(Make.acceptance("r1", ops))).toEqual(accepted)
+        for (const { userOpHash } of ops)
+          if (userOpHash !== null)
+            expect(yield* journal.findOp(Make.alice, Make.chainId, userOpHash)).not.toBeNull()
+      })
+    )
+
+    fact(
+      "of concurrent acceptances of one nonce exactly one succeeds",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const results = yield* Effect.all(
+          Array.from({ length: 50 }, (_, n) => journal.accept(Make.acceptance(`r${n}`, [Make.op()]))),
+          { concurrency: "unbounded" }
+        )
+        expect(results.filter((result) => result._tag === "accepted").length).toBe(1)
+        expect(results.filter((result) => result._tag === "nonceTaken").length).toBe(49)
+      })
+    )
+
+    fact(
+      "concurrent acceptances never hold more than the wallet has",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const funds = [{ space: Make.space(1), available: 10n * E }]
+        const results = yield* Effect.all(
+          Array.from({ length: 50 }, (_, n) =>
+            journal.accept(
+              Make.acceptance(`r${n}`, [Make.op({ nonceKey: BigInt(n), reserve: E })], { funds })
+            )
+          ),
+          { concurrency: "unbounded" }
+        )
+        expect(results.filter((result) => result._tag === "accepted").length).toBe(10)
+        expect(results.filter((result) => result._tag === "reserved").length).toBe(40)
+      })
+    )
+
+    fact(
+      "text of any kind in identifiers is only text",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const hostile = [
+          "'; drop table ops; --",
+          '"quoted"',
+          "back\\slash",
+          "%_?$1:name@x",
+          "",
+          " ",
+          "null",
+          "0 r1",
+          "новый запрос 🏰",
+          "line\nbreak"
+        ]
+        for (const [n, text] of hostile.entries()) {
+          const accountId = Make.accountId(text)
+          const op = Make.op({ nonceKey: BigInt(n), userOpHash: Make.word(n) })
+          expect(yield* journal.lease(Make.leaseRequest(text, { ttlMillis: 1_000 }))).toEqual([BigInt(n)])
+          expect(yield* journal.accept(Make.acceptance(text, [op], { accountId, endpoint: text }))).toEqual(
+            accepted
+          )
+          yield* journal.release(text)
+        }
+        for (const [n, text] of hostile.entries()) {
+          const found = yield* journal.findOp(Make.accountId(text), Make.chainId, Make.word(n))
+          expect(found).toMatchObject({ requestId: text, accountId: text, state: "accepted" })
+          expect(yield* journal.findOp(Make.accountId(`${text} `), Make.chainId, Make.word(n))).toBeNull()
+          yield* journal.abandon(text, [0])
+        }
+      })
+    )
+  })
+}

@@ -1,0 +1,206 @@
+import { describe, expect } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import { acceptOp, factOf, refused, signOps, stateOf } from "../../support/journal/Facts.js"
+import * as Make from "../../support/journal/Make.js"
+
+export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
+  const fact = factOf(layer)
+  const opOf = (n: number) =>
+    Effect.flatMap(Journal, (journal) => journal.findOp(Make.alice, Make.chainId, Make.word(n)))
+  const land = (...ns: ReadonlyArray<number>) =>
+    Effect.flatMap(Journal, (journal) =>
+      journal.recordInclusions(
+        Make.lane.signer,
+        Make.chainId,
+        ns.map((n) => Make.landed(Make.word(n), 0n))
+      )
+    )
+
+  describe(`ops in other hands in ${name}`, () => {
+    fact(
+      "ops that are handed over are sent, in no transaction of ours",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* acceptOp("r1", 1)
+        yield* acceptOp("r1", 2)
+        yield* journal.submitRemotely(Make.handing("r1", [1]))
+        yield* journal.submitRemotely(Make.handing("r1", [1]))
+        expect(yield* opOf(1)).toMatchObject({ state: "sent", txHash: null })
+        expect(yield* stateOf(2)).toBe("accepted")
+        yield* refused(journal.abandon("r1", [1]))
+        yield* refused(journal.allocate(Make.allocation("r1", { ops: [1] })))
+        expect((yield* journal.request("r1"))?.txHashes).toEqual([])
+      })
+    )
+
+    fact(
+      "only accepted ops with a hash are handed over, all or none of a call",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* signOps("r1", [1])
+        yield* acceptOp("r1", 2)
+        yield* journal.accept(Make.acceptance("r1", [Make.op({ index: 3, nonceKey: 3n })]))
+        yield* acceptOp("r1", 4)
+        yield* journal.abandon("r1", [4])
+        for (const wrong of [1, 3, 4, 5])
+          yield* refused(journal.submitRemotely(Make.handing("r1", [2, wrong])))
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
+        yield* refused(journal.submitRemotely(Make.handing("r1", [2, 1])))
+        expect(yield* stateOf(2)).toBe("accepted")
+      })
+    )
+
+    fact(
+      "an op that was handed over since the allocation is in no bytes that are stored",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* acceptOp("r1", 1)
+        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
+        yield* journal.submitRemotely(Make.handing("r1", [1]))
+        yield* refused(journal.recordSigned(Make.signed(0n)))
+        yield* journal.revokeRemote("r1", [1])
+        yield* journal.recordSigned(Make.signed(0n))
+        expect(yield* opOf(1)).toMatchObject({ txHash: Make.signed(0n).txHash })
+      })
+    )
+
+    fact(
+      "what can land no more is accepted again, unless it is in a transaction of ours",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* signOps("r1", [1])
+        for (const n of [2, 3]) yield* acceptOp("r1", n)
+        yield* journal.submitRemotely(Make.handing("r1", [2, 3]))
+        yield* land(3)
+        yield* journal.revokeRemote("r1", [1, 2, 3, 9])
+        expect(yield* Effect.all([1, 2, 3].map(stateOf))).toEqual(["sent", "accepted", "settled"])
+        yield* journal.settle(Make.mined(0n), [], false)
+        yield* journal.revokeRemote("r1", [1])
+        expect(yield* stateOf(1)).toBe("sent")
+        yield* journal.abandon("r1", [2])
+      })
+    )
+
+    fact(
+      "ops that others landed are settled, wherever they were; the others are ignored",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* signOps("r1", [1])
+        yield* acceptOp("r2", 2)
+        yield* acceptOp("r3", 3)
+        yield* acceptOp("r4", 4)
+        yield* journal.submitRemotely(Make.handing("r3", [3]))
+        yield* journal.abandon("r4", [4])
+        const elsewhere = Make.word(0xe15e)
+        const revertData = Hex.unsafe("0xdead")
+        const outcomes = [1, 2, 3, 4, 99].map((n) =>
+          Make.landed(Make.word(n), 0n, { success: false, txHash: elsewhere, revertData })
+        )
+        for (const [authority, chainId] of [
+          [Make.address(0x99), Make.chainId],
+          [Make.lane.signer, 1n]
+        ] as const)
+          expect(yield* journal.recordInclusions(authority, chainId, outcomes)).toEqual([])
+        const tell = journal.recordInclusions(Make.lane.signer, Make.chainId, outcomes)
+        expect(yield* tell).toEqual(["r1", "r2", "r3"])
+        for (const n of [1, 2, 3])
+          expect(yield* opOf(n)).toMatchObject({
+            state: "settled",
+            success: false,
+            txHash: elsewhere,
+            revertData
+          })
+        expect(yield* stateOf(4)).toBe("abandoned")
+        expect(yield* tell).toEqual(["r1", "r2", "r3"])
+        expect(yield* land(1, 1)).toEqual(["r1"])
+        expect(yield* opOf(1)).toMatchObject({ success: false, txHash: elsewhere })
+        yield* refused(journal.abandon("r2", [2]))
+      })
+    )
+
+    fact(
+      "an op that others landed keeps that outcome when our transaction with it fails for good",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* signOps("r1", [1, 2])
+        yield* land(1)
+        yield* journal.settle(Make.mined(0n, { success: false }), [], true)
+        expect(yield* opOf(1)).toMatchObject({ state: "settled", success: true })
+        expect(yield* stateOf(2)).toBe("accepted")
+      })
+    )
+
+    fact(
+      "what is in other hands is told with all that it needs to be offered again, until it is taken back",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* signOps("r1", [1])
+        for (const n of [2, 3]) yield* acceptOp("r2", n)
+        yield* journal.submitRemotely(Make.handing("r2", [3, 2]))
+        yield* journal.submitRemotely({ ...Make.handing("r2", [2]), since: 9n })
+        const told = (n: number) => {
+          const { node, ops, since } = Make.handing("r2", [n])
+          return {
+            requestId: "r2",
+            index: n,
+            accountId: Make.alice,
+            space: Make.op({ index: n }).space,
+            userOpHash: Make.word(n),
+            node,
+            since,
+            signed: ops[0]?.signed,
+            includedIn: null
+          }
+        }
+        expect(yield* journal.remoteSubmissions).toEqual([told(2), told(3)])
+        yield* journal.revokeRemote("r2", [2])
+        expect(yield* journal.remoteSubmissions).toEqual([told(3)])
+        yield* refused(journal.submitRemotely({ ...Make.handing("r2", [2]), since: 2n ** 64n }))
+        yield* journal.submitRemotely({ ...Make.handing("r2", [2]), since: 2n ** 64n - 1n })
+        expect((yield* journal.remoteSubmissions).map(({ since }) => since)).toEqual([2n ** 64n - 1n, 7n])
+      })
+    )
+
+    fact(
+      "a landing that vanishes puts the op back into other hands and reopens its request",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        for (const n of [1, 2]) yield* acceptOp("r1", n)
+        yield* journal.submitRemotely(Make.handing("r1", [1]))
+        yield* land(1, 2)
+        yield* journal.finish("r1", "{}")
+        const includedIn = (yield* journal.remoteSubmissions).map((it) => it.includedIn)
+        expect(includedIn).toEqual([Make.landed(Make.word(1), 0n).txHash])
+        const vanish = journal.revertInclusions(Make.lane.signer, Make.chainId, [Make.word(1), Make.word(2)])
+        expect(yield* journal.revertInclusions(Make.address(0x99), Make.chainId, [Make.word(1)])).toEqual([])
+        expect(yield* journal.revertInclusions(Make.lane.signer, 1n, [Make.word(1)])).toEqual([])
+        expect(yield* vanish).toEqual(["r1"])
+        expect(yield* opOf(1)).toMatchObject({ state: "sent", txHash: null, success: null })
+        expect(yield* stateOf(2)).toBe("settled")
+        expect(yield* journal.unfinished).toEqual(["r1"])
+        expect(yield* vanish).toEqual(["r1"])
+        expect((yield* journal.remoteSubmissions).map((it) => it.includedIn)).toEqual([null])
+      })
+    )
+
+    fact(
+      "a landing at settled depth does not vanish any more, and the op is watched no more",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        for (const n of [1, 2]) yield* acceptOp("r1", n)
+        yield* journal.submitRemotely(Make.handing("r1", [1, 2]))
+        yield* land(1)
+        yield* journal.finaliseInclusions(Make.address(0x99), Make.chainId, [Make.word(1)])
+        yield* journal.finaliseInclusions(Make.lane.signer, Make.chainId, [Make.word(2)])
+        expect(yield* journal.remoteSubmissions).toHaveLength(2)
+        yield* journal.finaliseInclusions(Make.lane.signer, Make.chainId, [Make.word(1)])
+        expect((yield* journal.remoteSubmissions).map(({ index }) => index)).toEqual([2])
+        expect(yield* journal.revertInclusions(Make.lane.signer, Make.chainId, [Make.word(1)])).toEqual([])
+        expect(yield* stateOf(1)).toBe("settled")
+      })
+    )
+  })
+}

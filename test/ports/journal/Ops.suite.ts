@@ -1,0 +1,169 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import { Journal, type JournalError } from "../../../src/application/ports/journal/Journal.js"
+import * as Make from "../../support/journal/Make.js"
+
+const refused = (effect: Effect.Effect<unknown, JournalError>) =>
+  Effect.map(Effect.flip(effect), (error) => expect(error._tag).toBe("JournalError"))
+
+export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
+  const fact = (text: string, body: Effect.Effect<void, unknown, Journal>) =>
+    it.effect(text, () => Effect.provide(body, layer))
+  const find = (n: number, account = Make.alice) =>
+    Effect.flatMap(Journal, (journal) => journal.findOp(account, Make.chainId, Make.word(n)))
+
+  describe(`ops in ${name}`, () => {
+    fact(
+      "an op is found by its account only, on its chain only",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
+        expect(yield* find(1)).toMatchObject({ requestId: "r1" })
+        expect(yield* find(1, Make.bob)).toBeNull()
+        expect(yield* find(2)).toBeNull()
+        expect(yield* journal.findOp(Make.alice, 1n, Make.word(1))).toBeNull()
+      })
+    )
+
+    fact(
+      "an op whose hash follows its acceptance is found by it from then on",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const ops = [0, 1].map((index) => Make.op({ index, nonceKey: BigInt(index) }))
+        yield* journal.accept(Make.acceptance("r1", ops))
+        expect(yield* find(1)).toBeNull()
+        yield* journal.identify("r1", [
+          { index: 0, userOpHash: Make.word(10) },
+          { index: 1, userOpHash: Make.word(11) }
+        ])
+        expect(yield* find(10)).toMatchObject({ index: 0, state: "accepted" })
+        expect(yield* find(11)).toMatchObject({ index: 1, state: "accepted" })
+      })
+    )
+
+    fact(
+      "the same hash may be noted again, another one not",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* journal.accept(Make.acceptance("r1", [Make.op()]))
+        const note = (n: number) => journal.identify("r1", [{ index: 0, userOpHash: Make.word(n) }])
+        yield* note(10)
+        yield* note(10)
+        yield* refused(note(11))
+        expect(yield* find(10)).toMatchObject({ index: 0 })
+      })
+    )
+
+    fact(
+      "hashes are noted for accepted ops only, and all or none of a call",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const ops = [0, 1].map((index) => Make.op({ index, nonceKey: BigInt(index) }))
+        yield* journal.accept(Make.acceptance("r1", ops))
+        yield* journal.abandon("r1", [1])
+        for (const wrong of [1, 2])
+          yield* refused(
+            journal.identify("r1", [
+              { index: 0, userOpHash: Make.word(10) },
+              { index: wrong, userOpHash: Make.word(11) }
+            ])
+          )
+        yield* refused(journal.identify("r2", [{ index: 0, userOpHash: Make.word(10) }]))
+        expect(yield* find(10)).toBeNull()
+        yield* journal.identify("r1", [{ index: 0, userOpHash: Make.word(10) }])
+        yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
+        yield* journal.recordSigned(Make.signed(0n))
+        yield* journal.identify("r1", [{ index: 0, userOpHash: Make.word(10) }])
+        yield* refused(journal.identify("r1", [{ index: 0, userOpHash: Make.word(12) }]))
+      })
+    )
+
+    fact(
+      "no two ops share a hash unless one of them was given up",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const ops = [0, 1].map((index) => Make.op({ index, nonceKey: BigInt(index) }))
+        yield* journal.accept(Make.acceptance("r1", ops))
+        yield* refused(
+          journal.identify(
+            "r1",
+            [0, 1].map((index) => ({ index, userOpHash: Make.word(10) }))
+          )
+        )
+        yield* journal.identify("r1", [{ index: 0, userOpHash: Make.word(10) }])
+        yield* refused(journal.identify("r1", [{ index: 1, userOpHash: Make.word(10) }]))
+        yield* journal.abandon("r1", [0])
+        yield* journal.identify("r1", [{ index: 1, userOpHash: Make.word(10) }])
+        expect(yield* find(10)).toMatchObject({ index: 1, state: "accepted" })
+      })
+    )
+
+    fact(
+      "of ops with one hash the one that is not given up is found, else the latest",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const ops = [Make.op({ userOpHash: Make.word(1) })]
+        for (const requestId of ["r1", "r2", "r3"]) {
+          yield* journal.accept(Make.acceptance(requestId, ops))
+          expect(yield* find(1)).toMatchObject({ requestId, state: "accepted" })
+          yield* journal.abandon(requestId, [0])
+          expect(yield* find(1)).toMatchObject({ requestId, state: "abandoned" })
+        }
+        yield* journal.accept(Make.acceptance("b1", ops, { accountId: Make.bob }))
+        expect(yield* find(1)).toMatchObject({ requestId: "r3", state: "abandoned" })
+        expect(yield* find(1, Make.bob)).toMatchObject({ requestId: "b1", state: "accepted" })
+      })
+    )
+
+    fact(
+      "the latest op is the one that was accepted last, in whatever order the hashes were noted",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const ops = [0, 1].map((index) => Make.op({ index, nonceKey: BigInt(index) }))
+        yield* journal.accept(Make.acceptance("r1", ops))
+        for (const index of [1, 0]) {
+          yield* journal.identify("r1", [{ index, userOpHash: Make.word(10) }])
+          yield* journal.abandon("r1", [index])
+        }
+        expect(yield* find(10)).toMatchObject({ index: 1, state: "abandoned" })
+      })
+    )
+
+    fact(
+      "an op in a signed transaction cannot be given up, nor anything together with it",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const ops = [0, 1].map((index) =>
+          Make.op({ index, nonceKey: BigInt(index), userOpHash: Make.word(index) })
+        )
+        yield* journal.accept(Make.acceptance("r1", ops))
+        yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
+        yield* journal.recordSigned(Make.signed(0n))
+        yield* refused(journal.abandon("r1", [1, 0]))
+        expect(yield* find(1)).toMatchObject({ state: "accepted" })
+        expect(yield* find(0)).toMatchObject({ state: "sent" })
+        yield* journal.settle(Make.mined(0n), [], false)
+        yield* refused(journal.abandon("r1", [1, 0]))
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(0), 0n)], false)
+        yield* refused(journal.abandon("r1", [1, 0]))
+        expect(yield* find(1)).toMatchObject({ state: "accepted" })
+      })
+    )
+
+    fact(
+      "giving up again, or what never was, changes nothing",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
+        yield* journal.abandon("r1", [5])
+        yield* journal.abandon("r2", [0])
+        yield* journal.abandon("r1", [])
+        expect(yield* find(1)).toMatchObject({ state: "accepted" })
+        yield* journal.abandon("r1", [0, 0])
+        yield* journal.abandon("r1", [0])
+        expect(yield* find(1)).toMatchObject({ state: "abandoned" })
+      })
+    )
+  })
+}

@@ -1,0 +1,250 @@
+import { describe, expect } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as TestClock from "effect/TestClock"
+import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import { acceptOp, factOf, refused, signOps } from "../../support/journal/Facts.js"
+import * as Make from "../../support/journal/Make.js"
+
+export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
+  const fact = factOf(layer)
+
+  describe(`records of transactions in ${name}`, () => {
+    fact(
+      "an open transaction tells all that its going on needs",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* acceptOp("r1", 1)
+        yield* acceptOp("r2", 2)
+        const access = Make.access({
+          key: { clientId: "key", versionId: "3" },
+          rpc: Redacted.make("https://node.example/v3/secret?key=🏰")
+        })
+        const ops = [
+          { requestId: "r2", index: 2 },
+          { requestId: "r1", index: 1 }
+        ]
+        yield* journal.allocate({ ...Make.allocation("r1"), access, ops, chainNonce: 2n ** 63n })
+        const nonce = 2n ** 63n
+        const versions = [1, 2].map((n) => ({
+          txHash: Make.word(0x2000 + n),
+          raw: Hex.unsafe(`0x02${"ab".repeat(40_000)}0${n}`),
+          maxFeePerGas: 2n ** 200n + BigInt(n),
+          maxPriorityFeePerGas: BigInt(n)
+        }))
+        for (const version of versions) {
+          yield* TestClock.adjust("1 seconds")
+          yield* journal.recordSigned({ ...Make.lane, nonce, addedCost: 0n, drainedTo: 0n, ...version })
+        }
+        yield* TestClock.adjust("1 seconds")
+        // Known bytes again are no new version.
+        for (const version of versions.slice(0, 1))
+          yield* journal.recordSigned({ ...Make.lane, nonce, addedCost: 0n, drainedTo: 0n, ...version })
+        const record = {
+          ...Make.lane,
+          nonce,
+          access,
+          state: "signed",
+          versions,
+          signedAt: 2_000,
+          ops: ops.map((op) => ({ ...op, userOpHash: Make.word(op.index), entryPoint: Make.entryPoint })),
+          direct: null,
+          mined: null
+        }
+        expect(yield* journal.open).toEqual([record])
+        expect(yield* journal.openOf(Make.lane)).toEqual([record])
+        expect(yield* journal.findTransaction(Make.alice, Make.chainId, Make.word(0x2001))).toEqual(record)
+        const { success, ...block } = { success: false, blockNumber: 2n ** 60n, blockHash: Make.word(0xb) }
+        const txHash = Make.word(0x2001)
+        yield* journal.settle({ ...Make.lane, nonce, txHash, success, ...block }, [], false)
+        const mined = { txHash, success, ...block }
+        expect(yield* journal.open).toEqual([{ ...record, state: "mined", mined }])
+      })
+    )
+
+    fact(
+      "each way to name a key is kept, and whose transaction it is",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const keys = [
+          "serviceEoa",
+          { clientId: "" },
+          { clientId: "serviceEoa" },
+          { clientId: "key", assetId: "A", versionId: "" }
+        ] as const
+        for (const [n, key] of keys.entries()) {
+          yield* journal.accept(Make.acceptance(`d${n}`, []))
+          const access = Make.access({ key, trust: n === 0 ? "operator" : "caller" })
+          yield* journal.allocate(Make.allocation("", { access, direct: n === 1 ? null : `d${n}` }))
+          yield* journal.recordSigned(Make.signed(BigInt(n)))
+        }
+        const records = yield* journal.openOf(Make.lane)
+        expect(records.map((record) => record.access.key)).toEqual(keys)
+        expect(records.map((record) => record.access.trust)).toEqual([
+          "operator",
+          "caller",
+          "caller",
+          "caller"
+        ])
+        expect(records.map((record) => record.direct)).toEqual(["d0", null, "d2", "d3"])
+      })
+    )
+
+    fact(
+      "a nonce that is taken over has the access of its new work",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* journal.allocate(Make.allocation("r1", { direct: "r1" }))
+        const access = Make.access({
+          accountId: Make.bob,
+          key: "serviceEoa",
+          rpc: Redacted.make("https://other.example"),
+          trust: "operator"
+        })
+        yield* journal.allocate(Make.allocation("r1", { access }))
+        yield* journal.recordSigned(Make.signed(0n))
+        const [record] = yield* journal.open
+        expect(record).toMatchObject({ access, direct: null })
+        expect(record === undefined ? "" : Redacted.value(record.access.rpc)).toBe("https://other.example")
+      })
+    )
+
+    fact(
+      "those that are signed or mined are open, by chain, signer and nonce",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const lanes = [
+          { chainId: 137n, signer: Make.address(0x52) },
+          { chainId: 137n, signer: Make.address(0x51) },
+          { chainId: 20n, signer: Make.address(0x52) }
+        ]
+        for (const lane of lanes)
+          for (const chainNonce of [10n, 9n, 100n]) {
+            yield* journal.allocate(Make.allocation("", { ...lane, chainNonce }))
+            yield* journal.recordSigned(Make.signed(chainNonce, lane))
+          }
+        const [first, second, third] = lanes
+        if (first === undefined || second === undefined || third === undefined) return
+        yield* journal.settle(Make.mined(9n, first), [], false)
+        yield* journal.settle(Make.mined(9n, second), [], true)
+        yield* journal.recordExternalUse(third, 10n)
+        yield* journal.allocate(Make.allocation("", { ...third, chainNonce: 50n }))
+        const short = (records: ReadonlyArray<{ chainId: bigint; signer: string; nonce: bigint }>) =>
+          records.map(({ chainId, nonce, signer }) => [chainId, signer, nonce])
+        const ofThird = [9n, 100n].map((nonce) => [20n, third.signer, nonce])
+        expect(short(yield* journal.open)).toEqual([
+          ...ofThird,
+          ...[10n, 100n].map((nonce) => [137n, second.signer, nonce]),
+          ...[9n, 10n, 100n].map((nonce) => [137n, first.signer, nonce])
+        ])
+        expect(short(yield* journal.openOf(third))).toEqual(ofThird)
+        expect(yield* journal.openOf({ ...third, chainId: 21n })).toEqual([])
+      })
+    )
+
+    fact(
+      "a transaction is found by any of its hashes, by its account only, in every state",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* signOps("r1", [1])
+        const second = Make.word(0x2000)
+        yield* journal.recordSigned(Make.signed(0n, { txHash: second }))
+        const find = (txHash = second, accountId = Make.alice, chainId = Make.chainId) =>
+          journal.findTransaction(accountId, chainId, txHash)
+        expect(yield* find()).toMatchObject({ nonce: 0n, state: "signed" })
+        expect(yield* find(Make.signed(0n).txHash)).toEqual(yield* find())
+        expect(yield* find(Make.word(0x9999))).toBeNull()
+        expect(yield* find(second, Make.bob)).toBeNull()
+        expect(yield* find(second, Make.alice, 1n)).toBeNull()
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
+        expect(yield* find()).toMatchObject({ state: "settled", mined: { txHash: Make.mined(0n).txHash } })
+        yield* signOps("r1", [2], 1n)
+        yield* journal.recordExternalUse(Make.lane, 1n)
+        expect(yield* find(Make.signed(1n).txHash)).toMatchObject({ nonce: 1n, state: "foreign" })
+      })
+    )
+  })
+
+  describe(`the transactions of a lane in ${name}`, () => {
+    fact(
+      "are found by any of their hashes, whichever account's they are",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* journal.allocate(
+          Make.allocation("r1", { access: Make.access({ accountId: Make.bob }), chainNonce: 3n })
+        )
+        yield* journal.recordSigned(Make.signed(3n))
+        const second = Make.word(0x2000)
+        yield* journal.recordSigned(Make.signed(3n, { txHash: second }))
+        const found = yield* journal.transactionOf(Make.lane, second)
+        expect(found).toMatchObject({ nonce: 3n, state: "signed", access: { accountId: Make.bob } })
+        expect(yield* journal.transactionOf(Make.lane, Make.signed(3n).txHash)).toEqual(found)
+        yield* journal.settle(Make.mined(3n), [], true)
+        expect(yield* journal.transactionOf(Make.lane, second)).toMatchObject({ state: "settled" })
+        expect(yield* journal.transactionOf(Make.lane, Make.word(0x9999))).toBeNull()
+        expect(yield* journal.transactionOf({ ...Make.lane, chainId: 1n }, second)).toBeNull()
+        expect(yield* journal.transactionOf({ ...Make.lane, signer: Make.address(0x52) }, second)).toBeNull()
+      })
+    )
+  })
+
+  describe(`a request's own transaction in ${name}`, () => {
+    const direct = (requestId: string, over: Parameters<typeof Make.allocation>[1] = {}) =>
+      Effect.flatMap(Journal, (journal) =>
+        journal.allocate(Make.allocation(requestId, { direct: requestId, ...over }))
+      )
+
+    fact(
+      "is one at a time, unless somebody else used its nonce",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* direct("r1")
+        yield* direct("r1")
+        yield* journal.recordSigned(Make.signed(0n))
+        yield* refused(direct("r1"))
+        yield* journal.recordExternalUse(Make.lane, 0n)
+        yield* direct("r1")
+        yield* journal.recordSigned(Make.signed(1n))
+        expect(yield* journal.settle(Make.mined(1n), [], false)).toEqual(["r1"])
+        yield* refused(direct("r1"))
+        yield* journal.finalise(Make.lane, 1n)
+        yield* refused(direct("r1"))
+      })
+    )
+
+    fact(
+      "is of a request that is accepted on this chain and not final, and carries no ops",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* acceptOp("r1", 1)
+        yield* refused(direct("r9"))
+        yield* refused(direct("r1", { chainId: 1n }))
+        yield* refused(direct("r1", { ops: [1] }))
+        expect(yield* journal.finish("r1", "{}")).toBe(false)
+        yield* journal.abandon("r1", [1])
+        expect(yield* journal.finish("r1", "{}")).toBe(true)
+        yield* refused(direct("r1"))
+      })
+    )
+
+    fact(
+      "is not stored when the request is final by then, or has another one signed by then",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* journal.accept(Make.acceptance("r2", []))
+        yield* direct("r1", { chainNonce: 0n })
+        yield* direct("r1", { chainNonce: 5n })
+        yield* journal.recordSigned(Make.signed(5n))
+        yield* refused(journal.recordSigned(Make.signed(0n)))
+        yield* direct("r2", { chainNonce: 0n })
+        yield* journal.finish("r2", "{}")
+        yield* refused(journal.recordSigned(Make.signed(0n)))
+        expect((yield* journal.open).map((record) => record.nonce)).toEqual([5n])
+        // A replacement of what is signed is no second transaction.
+        yield* journal.recordSigned(Make.signed(5n, { txHash: Make.word(0x2000) }))
+      })
+    )
+  })
+}

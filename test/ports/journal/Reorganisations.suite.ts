@@ -1,0 +1,169 @@
+import { describe, expect } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import { acceptOp, factOf, refused, signOps, stateOf } from "../../support/journal/Facts.js"
+import * as Make from "../../support/journal/Make.js"
+
+export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
+  const fact = factOf(layer)
+  const opOf = (n: number) =>
+    Effect.flatMap(Journal, (journal) => journal.findOp(Make.alice, Make.chainId, Make.word(n)))
+  const outcomeOf = (requestId: string) =>
+    Effect.map(
+      Effect.flatMap(Journal, (journal) => journal.request(requestId)),
+      (request) => request?.outcome
+    )
+  const open = Effect.flatMap(Journal, (journal) => journal.open)
+
+  describe(`reorganisations in ${name}`, () => {
+    fact(
+      "a mined transaction that vanishes is signed again, its ops are sent, its requests are not final",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* signOps("r1", [1, 2])
+        const newest = Make.word(0x2000)
+        yield* journal.recordSigned(Make.signed(0n, { txHash: newest }))
+        const both = [Make.landed(Make.word(1), 0n, { success: false }), Make.landed(Make.word(2), 0n)]
+        yield* journal.settle(Make.mined(0n), both, false)
+        expect(yield* journal.finish("r1", "done")).toBe(true)
+        expect(yield* journal.unsettle(Make.lane, 0n)).toEqual(["r1"])
+        for (const n of [1, 2])
+          expect(yield* opOf(n)).toMatchObject({
+            state: "sent",
+            txHash: newest,
+            success: null,
+            revertData: null
+          })
+        expect(yield* outcomeOf("r1")).toBeNull()
+        expect(yield* journal.unfinished).toEqual(["r1"])
+        expect(yield* open).toMatchObject([{ nonce: 0n, state: "signed", mined: null }])
+        yield* journal.recordSigned(Make.signed(0n, { txHash: Make.word(0x3000) }))
+        expect(yield* journal.finish("r1", "too early")).toBe(false)
+        yield* journal.settle(Make.mined(0n), both, false)
+        expect(yield* journal.finish("r1", "done otherwise")).toBe(true)
+        expect(yield* outcomeOf("r1")).toBe("done otherwise")
+      })
+    )
+
+    fact(
+      "what a vanished op had freed it holds again: its key and its money",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* signOps("r1", [0])
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(0), 0n)], false)
+        const key = { keys: { from: 0n, to: 0n }, ttlMillis: 0 }
+        expect(yield* journal.lease(Make.leaseRequest("r2", key))).toEqual([0n])
+        yield* journal.unsettle(Make.lane, 0n)
+        expect(yield* journal.lease(Make.leaseRequest("r2", key))).toBeNull()
+        const ops = [Make.op({ nonceKey: 9n, reserve: 1n })]
+        const result = yield* journal.accept(Make.acceptance("r2", ops, { funds: Make.fundsOf(ops, 1n) }))
+        expect(result).toEqual({ _tag: "reserved", index: 0, reserved: 1n })
+      })
+    )
+
+    fact(
+      "mined again in another block, or as another version, its former outcomes are taken back first",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const ops = [1, 2]
+        yield* signOps("r1", ops)
+        const second = Make.word(0x2000)
+        yield* journal.recordSigned(Make.signed(0n, { txHash: second }))
+        const outcomes = ops.map((n) => Make.landed(Make.word(n), 0n))
+        const moves = [
+          Make.mined(0n),
+          Make.mined(0n, { blockHash: Make.word(0xb10d), blockNumber: 8n }),
+          Make.mined(0n, { txHash: second })
+        ]
+        for (const mined of moves) {
+          yield* journal.settle(mined, outcomes, false)
+          yield* journal.finish("r1", "done")
+          const { blockHash, blockNumber, success, txHash } = mined
+          expect(yield* open).toMatchObject([{ mined: { blockHash, blockNumber, success, txHash } }])
+        }
+        const failing = Make.mined(0n, { success: false, blockHash: Make.word(0xb10e) })
+        expect(yield* journal.settle(failing, outcomes.slice(0, 1), false)).toEqual(["r1"])
+        expect(yield* outcomeOf("r1")).toBeNull()
+        expect([yield* stateOf(1), yield* stateOf(2)]).toEqual(["settled", "sent"])
+        const last = Make.mined(0n, { blockHash: Make.word(0xb10f) })
+        yield* journal.settle(last, outcomes.slice(1), true)
+        expect([yield* stateOf(1), yield* stateOf(2)]).toEqual(["accepted", "settled"])
+        yield* refused(journal.settle(Make.mined(0n, { txHash: second }), [], true))
+      })
+    )
+
+    fact(
+      "at settled depth the ops that did not land are accepted again",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* signOps("r1", [1, 2])
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false)
+        expect(yield* stateOf(2)).toBe("sent")
+        expect(yield* journal.finalise(Make.lane, 0n)).toEqual(["r1"])
+        expect(yield* opOf(1)).toMatchObject({ state: "settled", txHash: Make.mined(0n).txHash })
+        expect(yield* opOf(2)).toMatchObject({ state: "accepted", txHash: null })
+        expect(yield* open).toEqual([])
+        expect(yield* journal.finalise(Make.lane, 0n)).toEqual(["r1"])
+        yield* journal.abandon("r1", [2])
+        expect(yield* journal.finalise(Make.lane, 0n)).toEqual(["r1"])
+        expect(yield* stateOf(2)).toBe("abandoned")
+      })
+    )
+
+    fact(
+      "a nonce that somebody else used is foreign, and its work goes on under another one",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* signOps("r1", [1, 2])
+        yield* journal.recordInclusions(Make.lane.signer, Make.chainId, [Make.landed(Make.word(1), 0n)])
+        expect(yield* journal.recordExternalUse(Make.lane, 0n)).toEqual(["r1"])
+        yield* journal.accept(Make.acceptance("d1", []))
+        yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))
+        yield* journal.recordSigned(Make.signed(1n))
+        expect(yield* journal.recordExternalUse(Make.lane, 1n)).toEqual(["d1"])
+        expect(yield* stateOf(1)).toBe("settled")
+        expect(yield* opOf(2)).toMatchObject({ state: "accepted", txHash: null })
+        expect(yield* open).toEqual([])
+        yield* journal.allocate(Make.allocation("r1", { ops: [2] }))
+        yield* journal.recordSigned(Make.signed(2n))
+        yield* journal.settle(Make.mined(2n), [], false)
+        expect(yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))).toEqual({
+          _tag: "allocated",
+          nonce: 3n
+        })
+        yield* journal.recordSigned(Make.signed(3n))
+        // Told again, nothing of the new work is touched.
+        expect(yield* journal.recordExternalUse(Make.lane, 0n)).toEqual(["r1"])
+        expect(yield* stateOf(2)).toBe("sent")
+        yield* refused(journal.recordSigned(Make.signed(0n, { txHash: Make.word(0x2000) })))
+        yield* refused(journal.settle(Make.mined(0n), [], true))
+      })
+    )
+
+    fact(
+      "each event fits its states only, and is harmless when it is told twice",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const { lane } = Make
+        const refuseAll = (...events: ReadonlyArray<"finalise" | "unsettle" | "recordExternalUse">) =>
+          Effect.forEach(events, (event) => refused(journal[event](lane, 0n)))
+        yield* refuseAll("finalise", "unsettle", "recordExternalUse")
+        yield* acceptOp("r1", 1)
+        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
+        yield* refuseAll("finalise", "unsettle", "recordExternalUse")
+        yield* journal.recordSigned(Make.signed(0n))
+        yield* refuseAll("finalise")
+        expect(yield* journal.unsettle(lane, 0n)).toEqual(["r1"])
+        yield* journal.settle(Make.mined(0n), [], false)
+        yield* refuseAll("recordExternalUse")
+        yield* journal.finalise(lane, 0n)
+        yield* refuseAll("unsettle", "recordExternalUse")
+        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
+        yield* journal.recordSigned(Make.signed(1n))
+        expect(yield* journal.finalise(lane, 0n)).toEqual(["r1"])
+        expect(yield* stateOf(1)).toBe("sent")
+      })
+    )
+  })
+}

@@ -1,0 +1,290 @@
+import { describe, expect } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import * as TestClock from "effect/TestClock"
+import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import type { Acceptance } from "../../../src/application/ports/journal/Requests.js"
+import { factOf, refused, signOps } from "../../support/journal/Facts.js"
+import * as Make from "../../support/journal/Make.js"
+
+const accepted = { _tag: "accepted" }
+const idempotency = (key: string, n = 1) => ({ key, bodyHash: Make.word(n) })
+
+export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
+  const fact = factOf(layer)
+  const accept = (requestId: string, over: Partial<Acceptance>) =>
+    Effect.flatMap(Journal, (journal) => journal.accept(Make.acceptance(requestId, [], over)))
+
+  describe(`requests in ${name}`, () => {
+    fact(
+      "an accepted request is read back whole",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const body = JSON.stringify({ text: "новый 🏰 \u0000 \ud800", calls: "0x".padEnd(100_000, "ab") })
+        const figures = { limit: "7", "__proto__ ": "x" }
+        yield* TestClock.setTime(1_900_000_000_123)
+        const ops = [2, 0].map((index) =>
+          Make.op({ index, nonceKey: BigInt(index), userOpHash: Make.word(index) })
+        )
+        const acceptance = Make.acceptance("r2", ops, {
+          body,
+          idempotency: idempotency("key"),
+          failed: [Make.failed(5, { figures }), Make.failed(3)]
+        })
+        expect(yield* journal.accept(acceptance)).toEqual(accepted)
+        const request = yield* journal.request("r2")
+        expect(request).toEqual({
+          requestId: "r2",
+          accountId: Make.alice,
+          endpoint: "execute",
+          chainId: Make.chainId,
+          body,
+          idempotency: idempotency("key"),
+          acceptedAt: 1_900_000_000_123,
+          ops: [0, 2].map((index) => expect.objectContaining({ index, state: "accepted" })),
+          signed: [],
+          failed: [Make.failed(3), Make.failed(5, { figures })],
+          txHashes: [],
+          outcome: null
+        })
+        expect(request?.ops[1]).toEqual(yield* journal.findOp(Make.alice, Make.chainId, Make.word(2)))
+        expect(yield* journal.request("r3")).toBeNull()
+      })
+    )
+
+    fact(
+      "of each element the latest op is told, also one that was given up",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const op = (index: number, n: number) =>
+          Make.op({ index, nonceKey: BigInt(n), userOpHash: Make.word(n) })
+        yield* journal.accept(Make.acceptance("r1", [op(10, 1), op(9, 2)]))
+        yield* journal.abandon("r1", [9, 10])
+        yield* journal.accept(Make.acceptance("r1", [op(10, 3)]))
+        expect((yield* journal.request("r1"))?.ops).toMatchObject([
+          { index: 9, userOpHash: Make.word(2), state: "abandoned" },
+          { index: 10, userOpHash: Make.word(3), state: "accepted" }
+        ])
+      })
+    )
+
+    fact(
+      "the body and the idempotency key are those of the first acceptance",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* accept("r2", { body: "first", idempotency: idempotency("a") })
+        yield* accept("r3", { idempotency: idempotency("b") })
+        expect(yield* accept("r2", { body: "second", idempotency: idempotency("b") })).toEqual(accepted)
+        expect(yield* accept("r2", { body: "third" })).toEqual(accepted)
+        expect(yield* journal.request("r2")).toMatchObject({
+          body: "first",
+          idempotency: idempotency("a")
+        })
+        expect((yield* journal.requestOf(Make.alice, "execute", "b"))?.requestId).toBe("r3")
+      })
+    )
+
+    fact(
+      "an idempotency key has one request for each account and endpoint, and says which",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const own = { idempotency: idempotency("key", 7) }
+        expect(yield* accept("r2", own)).toEqual(accepted)
+        const ops = [Make.op({ userOpHash: Make.word(1) })]
+        const again = Make.acceptance("r3", ops, { idempotency: idempotency("key", 8) })
+        expect(yield* journal.accept(again)).toEqual({ _tag: "known", requestId: "r2" })
+        expect(yield* journal.request("r3")).toBeNull()
+        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toBeNull()
+        expect(yield* accept("r4", { ...own, endpoint: "create" })).toEqual(accepted)
+        expect(yield* accept("r5", { ...own, accountId: Make.bob })).toEqual(accepted)
+        expect(yield* accept("r6", { ...own, chainId: 1n })).toEqual({ _tag: "known", requestId: "r2" })
+        const of = (endpoint: string, key: string, account = Make.alice) =>
+          journal.requestOf(account, endpoint, key)
+        expect(yield* of("execute", "key")).toEqual({ requestId: "r2", bodyHash: Make.word(7) })
+        expect(yield* of("create", "key")).toMatchObject({ requestId: "r4" })
+        expect(yield* of("execute", "key", Make.bob)).toMatchObject({ requestId: "r5" })
+        expect(yield* of("execute", "Key")).toBeNull()
+        expect(yield* of("transact", "key")).toBeNull()
+      })
+    )
+
+    fact(
+      "idempotency is judged before nonces, and a refused acceptance leaves its key free",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* journal.accept(Make.acceptance("r2", [Make.op()]))
+        const taken = Make.acceptance("r3", [Make.op()], { idempotency: idempotency("key") })
+        expect(yield* journal.accept(taken)).toEqual({ _tag: "nonceTaken", index: 0 })
+        expect(yield* journal.requestOf(Make.alice, "execute", "key")).toBeNull()
+        yield* accept("r4", { idempotency: idempotency("key") })
+        expect(yield* journal.accept(taken)).toEqual({ _tag: "known", requestId: "r4" })
+      })
+    )
+
+    fact(
+      "of concurrent requests with one key one is accepted, and the others learn which",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const results = yield* Effect.all(
+          Array.from({ length: 30 }, (_, n) => accept(`c${n}`, { idempotency: idempotency("key", n) })),
+          { concurrency: "unbounded" }
+        )
+        const winner = results.findIndex((result) => result._tag === "accepted")
+        const known = { _tag: "known", requestId: `c${winner}` }
+        expect(results).toEqual(results.map((_, n) => (n === winner ? accepted : known)))
+        expect(yield* journal.requestOf(Make.alice, "execute", "key")).toEqual({
+          requestId: `c${winner}`,
+          bodyHash: Make.word(winner)
+        })
+      })
+    )
+
+    fact(
+      "why elements fail is kept: the latest word on an index counts, and its new acceptance is one",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const failed = Effect.map(journal.request("r2"), (request) => request?.failed)
+        yield* accept("r2", { failed: [Make.failed(1), Make.failed(2, { code: "A" })] })
+        const again = [Make.failed(2, { code: "B" }), Make.failed(0), Make.failed(0, { code: "C" })]
+        yield* journal.refuse("r2", again)
+        yield* journal.refuse("r2", [])
+        expect(yield* failed).toEqual([
+          Make.failed(0, { code: "C" }),
+          Make.failed(1),
+          Make.failed(2, { code: "B" })
+        ])
+        yield* journal.accept(Make.acceptance("r2", [Make.op({ index: 1 })], { failed: [Make.failed(10)] }))
+        expect((yield* failed)?.map((element) => element.index)).toEqual([0, 2, 10])
+        yield* refused(journal.refuse("r9", [Make.failed(0)]))
+      })
+    )
+
+    fact(
+      "the first outcome stays, and nothing more is accepted after it",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const outcome = JSON.stringify({ text: "🏰\u0000" })
+        yield* journal.finish("r1", outcome)
+        yield* journal.finish("r1", "another")
+        expect(yield* journal.request("r1")).toMatchObject({ outcome })
+        yield* refused(accept("r1", {}))
+        yield* refused(journal.finish("r9", outcome))
+      })
+    )
+
+    fact(
+      "requests that are not final are told, oldest first",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        for (const requestId of ["z", "b", "a"]) {
+          yield* accept(requestId, {})
+          yield* TestClock.adjust(1)
+        }
+        yield* journal.finish("b", "{}")
+        expect(yield* journal.unfinished).toEqual(["r1", "z", "a"])
+      })
+    )
+
+    fact(
+      "the hashes are those that may be or are mined, one for each nonce, in order of signing",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const hashes = Effect.map(journal.request("r1"), (request) => request?.txHashes)
+        yield* signOps("r1", [1], 8n)
+        yield* signOps("r1", [2], 3n)
+        yield* signOps("r2", [3], 5n)
+        const own = { signer: Make.address(0x52) }
+        yield* journal.allocate(Make.allocation("r1", { ...own, direct: "r1" }))
+        expect(yield* hashes).toEqual([8n, 3n].map((nonce) => Make.signed(nonce).txHash))
+        yield* journal.recordSigned(Make.signed(0n, own))
+        const newest = Make.word(0x2000)
+        yield* journal.recordSigned(Make.signed(8n, { txHash: newest }))
+        yield* journal.recordSigned(Make.signed(8n))
+        expect(yield* hashes).toEqual([newest, Make.signed(3n).txHash, Make.signed(0n).txHash])
+        yield* journal.settle(Make.mined(8n), [], false)
+        yield* journal.recordExternalUse({ ...Make.lane, ...own }, 0n)
+        expect(yield* hashes).toEqual([8n, 3n].map((nonce) => Make.signed(nonce).txHash))
+        yield* journal.settle(Make.mined(3n), [], true)
+        yield* journal.abandon("r1", [2])
+        expect(yield* hashes).toEqual([8n, 3n].map((nonce) => Make.signed(nonce).txHash))
+      })
+    )
+  })
+
+  describe(`what ${name} forgets`, () => {
+    const finished = (requestId: string, over: Partial<Acceptance> = {}) =>
+      Effect.flatMap(Journal, (journal) =>
+        Effect.zipRight(accept(requestId, over), journal.finish(requestId, "{}"))
+      )
+
+    fact(
+      "final requests that are old enough: body, outcome and key, not nonces and hashes",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* TestClock.setTime(1_000)
+        yield* signOps("r1", [1])
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
+        yield* journal.finish("r1", "{}")
+        yield* finished("r2", { idempotency: idempotency("key") })
+        yield* accept("open", {})
+        yield* TestClock.setTime(1_001)
+        yield* finished("young")
+        yield* journal.forget(1_000)
+        expect(yield* journal.request("r2")).not.toBeNull()
+        yield* journal.forget(1_001)
+        expect(yield* journal.request("r1")).toBeNull()
+        expect(yield* journal.request("r2")).toBeNull()
+        expect(yield* journal.request("open")).not.toBeNull()
+        expect(yield* journal.request("young")).not.toBeNull()
+        expect(yield* journal.unfinished).toEqual(["open"])
+        expect(yield* journal.requestOf(Make.alice, "execute", "key")).toBeNull()
+        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({
+          state: "settled",
+          requestId: "r1"
+        })
+        const nonce = [Make.op({ nonceKey: 1n })]
+        expect(yield* journal.accept(Make.acceptance("r3", nonce))).toMatchObject({ _tag: "nonceTaken" })
+        expect(yield* accept("r4", { idempotency: idempotency("key") })).toEqual(accepted)
+        yield* refused(accept("r2", {}))
+        yield* journal.finish("r2", "{}")
+        expect(yield* journal.request("r2")).toBeNull()
+      })
+    )
+
+    fact(
+      "nothing that a reorganisation or a late landing could change",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* signOps("ops", [1])
+        yield* accept("direct", {})
+        const own = { signer: Make.address(0x52) }
+        yield* journal.allocate(Make.allocation("direct", { ...own, direct: "direct", chainNonce: 1n }))
+        yield* journal.recordSigned(Make.signed(1n, own))
+        yield* journal.accept(
+          Make.acceptance("handed", [Make.op({ index: 9, nonceKey: 9n, userOpHash: Make.word(9) })])
+        )
+        yield* journal.submitRemotely(Make.handing("handed", [9]))
+        const all = ["ops", "direct", "handed"]
+        const finish = Effect.forEach(all, (requestId) => journal.finish(requestId, "{}"))
+        expect(yield* finish).toEqual([false, false, false])
+        const left = Effect.gen(function* () {
+          yield* journal.forget(1)
+          const found = yield* Effect.forEach(all, journal.request)
+          return found.flatMap((request) => request?.requestId ?? [])
+        })
+        expect(yield* left).toEqual(all)
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false)
+        yield* journal.settle(Make.mined(1n, own), [], false)
+        expect(yield* finish).toEqual([true, true, false])
+        expect(yield* left).toEqual(all)
+        yield* journal.finalise(Make.lane, 0n)
+        expect(yield* left).toEqual(["direct", "handed"])
+        yield* journal.finalise({ ...Make.lane, ...own }, 1n)
+        expect(yield* left).toEqual(["handed"])
+        yield* journal.recordInclusions(Make.lane.signer, Make.chainId, [Make.landed(Make.word(9), 0n)])
+        expect(yield* finish).toEqual([true, true, true])
+        expect(yield* left).toEqual([])
+      })
+    )
+  })
+}

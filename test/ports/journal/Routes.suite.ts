@@ -1,0 +1,165 @@
+import { describe, expect } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import { factOf, refused, stateOf } from "../../support/journal/Facts.js"
+import * as Make from "../../support/journal/Make.js"
+
+const allocated = (nonce: bigint) => ({ _tag: "allocated", nonce })
+const otherRoute = { _tag: "otherRoute" }
+
+/** Accepts op 1 of one EntryPoint, ops 2 and 3 of another one, and a request `d1` for transactions of its own. */
+const acceptRoutes = Effect.gen(function* () {
+  const journal = yield* Journal
+  const opOf = (n: number, entryPoint = Make.entryPoint) =>
+    Make.op({ index: n, nonceKey: BigInt(n), userOpHash: Make.word(n), space: Make.space(1, { entryPoint }) })
+  yield* journal.accept(
+    Make.acceptance("r2", [opOf(1), opOf(2, Make.otherEntryPoint), opOf(3, Make.otherEntryPoint)])
+  )
+  yield* journal.accept(Make.acceptance("d1", []))
+})
+
+const one = Make.allocation("r2", { ops: [1] })
+const other = Make.allocation("r2", { ops: [2] })
+const direct = Make.allocation("d1", { direct: "d1" })
+const filler = Make.allocation("r2")
+
+export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
+  const fact = factOf(layer)
+
+  describe(`routes of the lane in ${name}`, () => {
+    for (const [text, first, second] of [
+      ["an op of another EntryPoint waits for the transaction of the first", one, other],
+      ["a transaction of the signer's own waits for ops", one, direct],
+      ["ops wait for a transaction of the signer's own", direct, one]
+    ] as const)
+      fact(
+        text,
+        Effect.gen(function* () {
+          const journal = yield* Journal
+          yield* acceptRoutes
+          yield* journal.allocate(first)
+          yield* journal.recordSigned(Make.signed(0n))
+          expect(yield* journal.allocate(second)).toEqual(otherRoute)
+          yield* refused(journal.unallocate(Make.lane, 1n))
+          yield* journal.recordSigned(Make.signed(0n, { txHash: Make.word(0x2000), addedCost: 1n }))
+          expect(yield* journal.allocate(second)).toEqual(otherRoute)
+          yield* journal.settle(Make.mined(0n), [], false)
+          expect(yield* journal.allocate(second)).toEqual(allocated(1n))
+          yield* journal.recordSigned(Make.signed(1n))
+        })
+      )
+
+    fact(
+      "transactions of one route follow each other at once",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* acceptRoutes
+        yield* journal.allocate(other)
+        yield* journal.recordSigned(Make.signed(0n))
+        expect(yield* journal.allocate(Make.allocation("r2", { ops: [3] }))).toEqual(allocated(1n))
+      })
+    )
+
+    fact(
+      "a transaction that only fills a nonce goes with any route, and holds none up",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* acceptRoutes
+        yield* journal.allocate(filler)
+        yield* journal.recordSigned(Make.signed(0n))
+        expect(yield* journal.allocate(direct)).toEqual(allocated(1n))
+        yield* journal.recordSigned(Make.signed(1n))
+        expect(yield* journal.allocate(filler)).toEqual(allocated(2n))
+        yield* journal.recordSigned(Make.signed(2n))
+      })
+    )
+
+    fact(
+      "the lanes of other signers have routes of their own",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* acceptRoutes
+        yield* journal.allocate({ ...direct, signer: Make.address(0x52) })
+        yield* journal.recordSigned(Make.signed(0n, { signer: Make.address(0x52) }))
+        expect(yield* journal.allocate(one)).toEqual(allocated(0n))
+      })
+    )
+
+    fact(
+      "what lost its nonce to another transaction holds nothing up",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* acceptRoutes
+        yield* journal.allocate(one)
+        yield* journal.recordSigned(Make.signed(0n))
+        yield* journal.recordExternalUse(Make.lane, 0n)
+        expect(yield* journal.allocate(other)).toEqual(allocated(1n))
+      })
+    )
+
+    fact(
+      "what the chain says is used, by whatever transaction, holds nothing up",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* acceptRoutes
+        yield* journal.allocate({ ...direct, chainNonce: 3n })
+        yield* journal.recordSigned(Make.signed(3n))
+        expect(yield* journal.allocate({ ...one, chainNonce: 4n, drainedTo: 3n })).toEqual(otherRoute)
+        expect(yield* journal.allocate({ ...one, chainNonce: 4n, drainedTo: 4n })).toEqual(allocated(4n))
+        yield* refused(journal.recordSigned(Make.signed(4n, { drainedTo: 3n })))
+        yield* journal.recordSigned(Make.signed(4n, { drainedTo: 4n }))
+        yield* refused(journal.allocate({ ...one, drainedTo: -1n }))
+      })
+    )
+
+    fact(
+      "a mined transaction that vanishes holds the other routes up again",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* acceptRoutes
+        yield* journal.allocate(one)
+        yield* journal.recordSigned(Make.signed(0n))
+        yield* journal.settle(Make.mined(0n), [], false)
+        yield* journal.unsettle(Make.lane, 0n)
+        expect(yield* journal.allocate(other)).toEqual(otherRoute)
+      })
+    )
+
+    fact(
+      "of two routes that were handed out before, one is signed",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* acceptRoutes
+        yield* journal.allocate({ ...one, chainNonce: 5n })
+        yield* journal.allocate(other)
+        yield* journal.recordSigned(Make.signed(5n))
+        yield* refused(journal.recordSigned(Make.signed(0n)))
+        expect([yield* stateOf(1), yield* stateOf(2)]).toEqual(["sent", "accepted"])
+        yield* journal.settle(Make.mined(5n), [], false)
+        yield* journal.recordSigned(Make.signed(0n))
+        expect(yield* stateOf(2)).toBe("sent")
+      })
+    )
+
+    fact(
+      "a transaction carries ops of one EntryPoint",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* acceptRoutes
+        yield* refused(journal.allocate(Make.allocation("r2", { ops: [1, 2] })))
+      })
+    )
+
+    fact(
+      "another route is told of before the money",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* acceptRoutes
+        yield* journal.allocate(one)
+        yield* journal.recordSigned(Make.signed(0n))
+        expect(yield* journal.allocate({ ...other, maxCost: 1n, balance: 0n })).toEqual(otherRoute)
+      })
+    )
+  })
+}

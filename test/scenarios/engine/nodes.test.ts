@@ -1,0 +1,208 @@
+import { AbiCoder } from "ethers"
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import type { Operation } from "../../../src/application/intake/ops/Operation.js"
+import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
+import * as ExecuteEncoded from "../../../src/application/usecases/operations/ExecuteEncoded.js"
+import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import { type FaultyNode, refusal, startFaultyNode } from "../../support/stack/FaultyNode.js"
+import { Address, type Stack, startStack } from "../../support/stack/Stack.js"
+
+const dead = Address.unsafe("0x000000000000000000000000000000000000dead")
+
+describe("a node that lies, refuses or hangs up", () => {
+  let stack: Stack
+  let node: FaultyNode
+  let token: Address.Address
+  beforeAll(async () => {
+    stack = await startStack({
+      profile: {
+        receiptTimeoutMillis: 3_000,
+        caps: {
+          maxFeePerGas: 500_000_000_000n,
+          maxPriorityFeePerGas: 100_000_000_000n,
+          transactionGas: 600_000n
+        }
+      }
+    })
+    node = await startFaultyNode(stack.anvil.url)
+    token = Address.unsafe(await stack.token.getAddress())
+    for (const wallet of await stack.create("lied-to")) await stack.mint(wallet, 1_000n)
+  })
+  afterEach(() => node.behave())
+  afterAll(async () => {
+    await node.stop()
+    await stack.stop()
+  })
+
+  const settings = () => ({ ...stack.settings, rpc: node.url })
+  const transfer = (amount: string): Operation => ({
+    salt: "lied-to",
+    walletCustody: 1,
+    to: token,
+    funcSignature: "transfer(address,uint256)",
+    funcParams: [dead, amount]
+  })
+  const execute = (...amounts: ReadonlyArray<string>) =>
+    ExecuteOperations.run(stack.caller(), { operations: amounts.map(transfer), settings: settings() })
+
+  /** What `eth_simulateV1` answers when the EntryPoint blames one op. */
+  const failedOp = (index: number, reason: string) => ({
+    result: [
+      {
+        calls: [
+          {
+            status: "0x0",
+            returnData: `0x220266b6${AbiCoder.defaultAbiCoder().encode(["uint256", "string"], [index, reason]).slice(2)}`,
+            gasUsed: "0x0",
+            logs: []
+          }
+        ]
+      }
+    ]
+  })
+
+  it("whose nonce of the EOA is no 64-bit integer is 422, and nothing stays taken", async () => {
+    node.behave((question, ask) =>
+      question.method === "eth_getTransactionCount"
+        ? Promise.resolve({ result: `0x${"ff".repeat(32)}` })
+        : ask()
+    )
+    for (let n = 0; n < 17; n += 1)
+      expect(await stack.refused(execute("0"))).toMatchObject({ code: "node_refused" })
+    node.behave()
+    expect((await stack.ask(execute("0"))).status).toBe(1)
+  })
+
+  it.each([
+    ["already known", -32000],
+    ["nonce too low", -32003],
+    ["replacement transaction underpriced", -32000]
+  ])("that takes a transaction and says %s does not make it go twice", async (message, code) => {
+    const before = await stack.balanceOf(dead)
+    node.behave(async (question, ask) => {
+      const answer = await ask()
+      return question.method === "eth_sendRawTransaction" ? refusal(code, message) : answer
+    })
+    expect((await stack.ask(execute("1"))).status).toBe(1)
+    expect((await stack.balanceOf(dead)) - before).toBe(1n)
+  })
+
+  it("that takes a transaction and hangs up does not make it go twice", async () => {
+    const before = await stack.balanceOf(dead)
+    node.behave(async (question, ask) => {
+      const answer = await ask()
+      return question.method === "eth_sendRawTransaction" ? null : answer
+    })
+    expect((await stack.ask(execute("1"))).status).toBe(1)
+    expect((await stack.balanceOf(dead)) - before).toBe(1n)
+  })
+
+  it("that goes away between two transactions of a request leaves an answer of 200", async () => {
+    let simulations = 0
+    node.behave(async (question, ask) => {
+      if (question.method === "eth_simulateV1") {
+        simulations += 1
+        if (simulations === 2) return failedOp(0, "AA21 didn't pay prefund")
+      }
+      return simulations >= 2 && question.method === "eth_getBlockByNumber" ? null : ask()
+    })
+    const before = await stack.balanceOf(dead)
+    const result = await stack.ask(execute(...Array.from({ length: 9 }, () => "1")))
+    expect(result).toMatchObject({ status: 4 })
+    expect(result.txHashes).toHaveLength(1)
+    const landed = result.returnData.filter((each, index) => each[String(index)]?.success === true)
+    expect((await stack.balanceOf(dead)) - before).toBe(BigInt(landed.length))
+    node.behave()
+    expect((await stack.ask(execute("0"))).status).toBe(1)
+  })
+
+  it("that simulates on an old block makes no op fail", async () => {
+    let old = true
+    node.behave((question, ask) => {
+      if (question.method !== "eth_simulateV1" || !old) return ask()
+      old = false
+      return Promise.resolve(failedOp(0, "AA25 invalid account nonce"))
+    })
+    expect(await stack.ask(execute("0", "0"))).toMatchObject({ status: 1 })
+  })
+
+  it("that always simulates on an old block is 422 in the end", async () => {
+    node.behave((question, ask) =>
+      question.method === "eth_simulateV1"
+        ? Promise.resolve(failedOp(0, "AA25 invalid account nonce"))
+        : ask()
+    )
+    expect(await stack.refused(execute("0", "0"))).toMatchObject({ _tag: "Unprocessable" })
+    node.behave()
+    expect((await stack.ask(execute("0"))).status).toBe(1)
+  })
+
+  it("that cannot give one transaction's receipt still gives those of others", async () => {
+    let first: unknown
+    node.behave((question, ask) => {
+      if (question.method !== "eth_getTransactionReceipt") return ask()
+      first ??= question.params[0]
+      return question.params[0] === first ? Promise.resolve({ result: { status: "0x1" } }) : ask()
+    })
+    const lost = stack.refused(execute("0"))
+    await expect.poll(() => first).toBeDefined()
+    expect((await stack.ask(execute("0"))).status).toBe(1)
+    expect(await lost).toMatchObject({ code: "outcome_unknown" })
+  })
+
+  it("that does not say which op of a bundle fails does not make the others fail", async () => {
+    const before = await stack.balanceOf(dead)
+    const reverted = failedOp(0, "")
+    node.behave(async (question, ask) => {
+      if (question.method !== "eth_simulateV1") return ask()
+      // Unnamed: what reverts is a bundle with the transfer of 77 in it.
+      const fails = JSON.stringify(question.params).includes("4d".padStart(64, "0").concat("0".repeat(56)))
+      return fails ? { result: [{ calls: [{ ...reverted.result[0]?.calls[0], returnData: "0x" }] }] } : ask()
+    })
+    const { returnData, status } = await stack.ask(execute("1", "77", "1", "1"))
+    expect(status).toBe(4)
+    expect(returnData.map((each, index) => each[String(index)]?.success)).toEqual([true, false, true, true])
+    expect((await stack.balanceOf(dead)) - before).toBe(3n)
+  })
+
+  it("that serves another chain by now is refused", async () => {
+    const [op] = (
+      await stack.ask(EstimateGas.run(stack.caller(), { operations: [transfer("0")], settings: settings() }))
+    ).userOps
+    expect(op).toBeDefined()
+    node.behave(async (question, ask) => {
+      const answer = await ask()
+      const { method, params } = question
+      const [call] = params as ReadonlyArray<{ readonly to?: string }>
+      if (method !== "eth_call" || call?.to !== stack.settings.entryPoint || !("result" in answer))
+        return answer
+      return { result: String(answer.result).replace(/^0x[0-9a-f]{64}/, `0x${"89".padStart(64, "0")}`) }
+    })
+    expect(await stack.refused(execute("0"))).toMatchObject({ code: "node_refused" })
+  })
+
+  it("posting an op again while its transaction is on its way is outcome_unknown, not a refusal", async () => {
+    const [op] = (
+      await stack.ask(EstimateGas.run(stack.caller(), { operations: [transfer("0")], settings: settings() }))
+    ).userOps
+    if (op === undefined) throw new Error("an op was expected")
+    const post = () =>
+      ExecuteEncoded.run(stack.caller(), {
+        operations: [
+          {
+            encodedUserOp: Hex.unsafe(op.encodedUserOp),
+            userOpHash: Hex.unsafe32(op.userOpHash),
+            walletCustody: 1
+          }
+        ],
+        settings: settings()
+      })
+    await stack.provider.send("evm_setAutomine", [false])
+    const both = await Promise.all([stack.refused(post()), stack.refused(post())])
+    await stack.provider.send("evm_mine", [])
+    await stack.provider.send("evm_setAutomine", [true])
+    expect(both.map(({ code }) => code)).toEqual(["outcome_unknown", "outcome_unknown"])
+    expect((await stack.ask(post())).status).toBe(1)
+  })
+})

@@ -1,0 +1,93 @@
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Schema from "effect/Schema"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { Executed } from "../../../src/application/request/TransactionResult.js"
+import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
+import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
+import {
+  type Answer,
+  type FaultyNode,
+  type Question,
+  startFaultyNode
+} from "../../support/stack/FaultyNode.js"
+import { Address, type Stack, startStack } from "../../support/stack/Stack.js"
+
+const most = "f".repeat(64)
+
+describe("a node with senseless figures", () => {
+  let stack: Stack
+  let node: FaultyNode
+  beforeAll(async () => {
+    stack = await startStack({ profile: { receiptTimeoutMillis: 200 } })
+    node = await startFaultyNode(stack.anvil.url)
+    await stack.create("figured")
+  })
+  afterAll(async () => {
+    await node.stop()
+    await stack.stop()
+  })
+
+  const request = () => {
+    const to = Address.unsafe("0x000000000000000000000000000000000000dead")
+    const operation = { salt: "figured", walletCustody: 1 as const, to, funcSignature: "receive()" }
+    return { operations: [operation, operation], settings: { ...stack.settings, rpc: node.url } }
+  }
+  /** Nothing but answers that can be written, and failures that the interface knows. */
+  const answersWell = async (change: (question: Question, result: unknown) => unknown) => {
+    node.behave(async (question, ask) => {
+      const answer: Answer = await ask()
+      return "result" in answer ? { result: change(question, answer.result) } : answer
+    })
+    const asked = Effect.all([
+      Effect.either(ExecuteOperations.run(stack.caller(), request())),
+      Effect.either(EstimateGas.run(stack.caller(), request()))
+    ])
+    const exit = await stack.runtime.runPromiseExit(asked)
+    if (Exit.isFailure(exit)) throw new Error(String(exit.cause))
+    const [executed, estimated] = exit.value
+    if (executed._tag === "Right") Schema.encodeSync(Executed)(executed.right)
+    if (estimated._tag === "Right") Schema.encodeSync(EstimateGas.Response)(estimated.right)
+  }
+
+  it("in any word of a measurement crashes nothing", async () => {
+    let words = 1
+    for (let position = 0; position < words; position += 1)
+      await answersWell(({ method, params }, result) => {
+        const [call] = params as ReadonlyArray<{ readonly to?: string }>
+        if (method !== "eth_call" || call?.to !== stack.settings.entryPoint) return result
+        const found = String(result).slice(2).match(/.{64}/g) ?? []
+        words = Math.min(found.length, 80)
+        found[position] = most
+        return `0x${found.join("")}`
+      })
+    expect(words).toBeGreaterThan(40)
+  })
+
+  it.each([
+    ["eth_getBlockByNumber", ["timestamp", "gasLimit", "number", "baseFeePerGas"]],
+    [
+      "eth_getTransactionReceipt",
+      ["status", "blockNumber", "gasUsed", "cumulativeGasUsed", "effectiveGasPrice"]
+    ]
+  ])("in any field of %s crashes nothing", async (name, fields) => {
+    for (const field of fields)
+      for (const value of [`0x${most}`, "0x0"])
+        await answersWell(({ method }, result) =>
+          method === name && result !== null && typeof result === "object"
+            ? { ...result, [field]: value }
+            : result
+        )
+  })
+
+  it.each([
+    "eth_maxPriorityFeePerGas",
+    "eth_getTransactionCount",
+    "eth_getBalance",
+    "eth_getCode",
+    "eth_feeHistory"
+  ])("as the answer to %s crashes nothing", async (name) => {
+    for (const value of [`0x${most}`, "0x0", null])
+      await answersWell(({ method }, result) => (method === name ? value : result))
+  })
+})

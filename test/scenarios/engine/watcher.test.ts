@@ -1,0 +1,216 @@
+import { describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as TestClock from "effect/TestClock"
+import { expect } from "vitest"
+import * as MemoryRpc from "../../../src/adapters/memory/ChainRpc.js"
+import * as MemoryJournal from "../../../src/adapters/memory/journal/Journal.js"
+import * as InFlight from "../../../src/application/lanes/InFlight.js"
+import * as NonceLanes from "../../../src/application/lanes/NonceLanes.js"
+import * as StuckTransactions from "../../../src/application/lanes/StuckTransactions.js"
+import * as TransactionMonitor from "../../../src/application/lanes/TransactionMonitor.js"
+import {
+  type ChainClient,
+  ChainRpcError,
+  type Receipt
+} from "../../../src/application/ports/chain/ChainRpc.js"
+import type { TransactionRecord } from "../../../src/application/ports/journal/Lanes.js"
+import type { NetworkProfile } from "../../../src/application/ports/Networks.js"
+import type { AccountId } from "../../../src/application/ports/Tenants.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as NetworkProfiles from "../../../src/hosts/config/NetworkProfiles.js"
+
+const hashOf = (n: number) => Hex.unsafe32(`0x${n.toString(16).padStart(64, "0")}`)
+
+const receiptOf = (txHash: Hex.Bytes32): Receipt => ({
+  txHash,
+  success: true,
+  blockNumber: 1n,
+  blockHash: hashOf(0),
+  gasUsed: 21_000n,
+  cumulativeGasUsed: 21_000n,
+  effectiveGasPrice: 1n,
+  from: Address.zero,
+  logs: []
+})
+
+const [development] = NetworkProfiles.make({
+  networks: [],
+  accounts: [],
+  development: true,
+  sponsors: false
+}).networks
+
+const profile: NetworkProfile = Object.assign({}, development, { pollIntervalMillis: 1 })
+
+const version = { txHash: hashOf(0), raw: Hex.empty, maxFeePerGas: 1n, maxPriorityFeePerGas: 1n }
+
+const recordOf = (n: number): TransactionRecord => ({
+  chainId: 31_337n,
+  signer: Address.zero,
+  nonce: BigInt(n),
+  access: {
+    accountId: "a" as AccountId,
+    key: "serviceEoa",
+    rpc: Redacted.make("http://node"),
+    trust: "operator"
+  },
+  state: "signed",
+  versions: [{ ...version, txHash: hashOf(n) }],
+  signedAt: 0,
+  ops: [],
+  direct: null,
+  mined: null
+})
+
+/** Watches transactions 1 to `count` at a node with these receipts, and waits for the last one's. */
+const lastOf = (count: number, receipt: ChainClient["receipt"]) =>
+  Effect.gen(function* () {
+    const node = yield* MemoryRpc.make({ chainId: 31_337n })
+    const chain: ChainClient = { ...node.client("http://node"), receipt }
+    const last = yield* Deferred.make<Receipt>()
+    const inFlight = InFlight.make()
+    const watcher = yield* TransactionMonitor.make({
+      settlement: {
+        mined: (_, { nonce }, mined) =>
+          nonce === BigInt(count) ? Effect.asVoid(Deferred.succeed(last, mined)) : Effect.void,
+        finalised: () => Effect.void,
+        vanished: () => Effect.void,
+        stranded: () => Effect.void
+      },
+      inFlight,
+      attend: () => Effect.void
+    })
+    for (let n = 1; n <= count; n += 1) yield* watcher.watch({ chain, profile, record: recordOf(n) })
+    return yield* Effect.timeoutOption(Deferred.await(last), 5_000)
+  })
+
+describe("the watcher", () => {
+  it.scopedLive("a thousand transactions that are never mined do not keep one that is from its turn", () =>
+    Effect.gen(function* () {
+      const found = yield* lastOf(1_001, (txHash) =>
+        Effect.succeed(txHash === hashOf(1_001) ? receiptOf(txHash) : null)
+      )
+      expect(found).toMatchObject({ _tag: "Some", value: { gasUsed: 21_000n } })
+    })
+  )
+
+  it.scopedLive("a crash of one look does not end the watch", () =>
+    Effect.gen(function* () {
+      let looks = 0
+      const found = yield* lastOf(1, (txHash) =>
+        Effect.suspend(() => {
+          looks += 1
+          return looks === 1 ? Effect.die("a bug of the adapter") : Effect.succeed(receiptOf(txHash))
+        })
+      )
+      expect(found).toMatchObject({ _tag: "Some", value: { gasUsed: 21_000n } })
+    })
+  )
+
+  it.scopedLive("a receipt that cannot be had does not hold up another", () =>
+    Effect.gen(function* () {
+      const broken = new ChainRpcError({ reason: "notAnRpc", origin: "http://node", message: "malformed" })
+      const found = yield* lastOf(2, (txHash) =>
+        txHash === hashOf(1) ? Effect.fail(broken) : Effect.succeed(receiptOf(txHash))
+      )
+      expect(found).toMatchObject({ _tag: "Some", value: { gasUsed: 21_000n } })
+    })
+  )
+
+  it.scoped("a node that is silent does not undo what is mined; one that answers twice without it does", () =>
+    Effect.gen(function* () {
+      const node = yield* MemoryRpc.make({ chainId: 31_337n })
+      let answer: Effect.Effect<Receipt | null, ChainRpcError> = Effect.succeed(receiptOf(hashOf(1)))
+      let [looks, vanished] = [0, 0]
+      const chain: ChainClient = {
+        ...node.client("http://node"),
+        receipt: () =>
+          Effect.suspend(() => {
+            looks += 1
+            return answer
+          })
+      }
+      const inFlight = InFlight.make()
+      const watcher = yield* TransactionMonitor.make({
+        settlement: {
+          mined: () => Effect.void,
+          finalised: () => Effect.void,
+          vanished: () =>
+            Effect.sync(() => {
+              vanished += 1
+            }),
+          stranded: () => Effect.void
+        },
+        inFlight,
+        attend: () => Effect.void
+      })
+      const deep = { ...profile, pollIntervalMillis: 1_000, settledDepth: 100 }
+      yield* watcher.watch({ chain, profile: deep, record: recordOf(1) })
+      yield* TestClock.adjust(1_000)
+      expect(inFlight.count(recordOf(1))).toBe(0)
+      answer = Effect.fail(
+        new ChainRpcError({ reason: "unreachable", origin: "http://node", message: "down" })
+      )
+      yield* TestClock.adjust(60_000)
+      expect(looks).toBeGreaterThan(30)
+      expect(vanished).toBe(0)
+      answer = Effect.succeed(null)
+      yield* TestClock.adjust(1_000)
+      expect(vanished).toBe(0)
+      yield* TestClock.adjust(1_000)
+      expect(vanished).toBe(1)
+      expect(inFlight.count(recordOf(1))).toBe(1)
+    })
+  )
+
+  it.scoped("a crash while bytes are sent leaves them watched, and offered again later each time", () =>
+    Effect.gen(function* () {
+      const node = yield* MemoryRpc.make({ chainId: 31_337n })
+      const offers: Array<number> = []
+      const chain: ChainClient = {
+        ...node.client("http://node"),
+        sendRawTransaction: () =>
+          Effect.flatMap(Clock.currentTimeMillis, (now) => {
+            offers.push(now)
+            return offers.length === 1
+              ? Effect.die(new Error("a bug of the adapter"))
+              : Effect.fail(new ChainRpcError({ reason: "rejected", origin: "http://node", message: "full" }))
+          })
+      }
+      const settlement = {
+        mined: () => Effect.void,
+        finalised: () => Effect.void,
+        vanished: () => Effect.void,
+        stranded: () => Effect.void
+      }
+      const inFlight = InFlight.make()
+      const watcher = yield* TransactionMonitor.make({
+        settlement,
+        inFlight,
+        attend: StuckTransactions.make({
+          lanes: NonceLanes.make(yield* MemoryJournal.make),
+          settlement,
+          signerOf: () => Effect.die(new Error("nobody signs here")),
+          scope: yield* Effect.scope
+        })
+      })
+      const patient = { ...profile, pollIntervalMillis: 50, bumpAfterMillis: 600_000 }
+      const record = { ...recordOf(0), versions: [{ ...version, maxFeePerGas: 10n ** 18n }] }
+      yield* watcher.watch({ chain, profile: patient, record })
+      expect(inFlight.count(record)).toBe(1)
+      for (let n = 0; n < 60; n += 1) yield* TestClock.adjust(1_000)
+      const pauses = offers.slice(1).map((at, n) => at - (offers[n] ?? 0))
+      // 250 ms doubled up to 10 s, to the next poll.
+      for (const [n, pause] of pauses.entries()) {
+        const expected = Math.min(250 * 2 ** n, 10_000)
+        expect(pause).toBeGreaterThanOrEqual(expected)
+        expect(pause).toBeLessThanOrEqual(expected + 50)
+      }
+      expect(offers.length).toBeGreaterThanOrEqual(9)
+    })
+  )
+})

@@ -1,0 +1,574 @@
+import { id, MaxUint256, ZeroAddress, zeroPadValue } from "ethers"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import {
+  anvilKey,
+  type DevService,
+  elementAt,
+  type Log,
+  type OperationResult,
+  start,
+  type TransactionResult
+} from "../../support/http/DevService.js"
+
+let service: DevService
+let wallet: string
+beforeAll(async () => {
+  service = await start()
+  wallet = String((await service.create("main"))[0])
+})
+afterAll(() => service.stop())
+
+const versions = ["v0.6", "v0.7", "v0.8"] as const
+const eoa = "0x000000000000000000000000000000000000dEaD"
+
+const request = (operations: ReadonlyArray<unknown>, settings: object = {}) => ({
+  operations,
+  settings: { ...service.info.settings, ...settings }
+})
+const execute = (operations: ReadonlyArray<unknown>, settings: object = {}) =>
+  service.ok<TransactionResult>("/execute", request(operations, settings))
+const refused = (status: number, operations: ReadonlyArray<unknown>, settings: object = {}) =>
+  service.refused(status, "/execute", request(operations, settings))
+
+const op = (
+  to: string,
+  funcSignature: string,
+  funcParams: ReadonlyArray<unknown> = [],
+  rest: object = {}
+) => ({
+  salt: "main",
+  walletCustody: 1,
+  to,
+  funcSignature,
+  funcParams,
+  ...rest
+})
+const onReverter = (funcSignature: string, funcParams: ReadonlyArray<unknown> = [], rest: object = {}) =>
+  op(service.info.reverter, funcSignature, funcParams, rest)
+const mint = (to: string, amount: bigint) =>
+  op(service.info.token, "mint(address,uint256)", [to, String(amount)])
+
+const results = (result: TransactionResult): ReadonlyArray<OperationResult> =>
+  result.returnData.map((_, n) => elementAt(result.returnData, n))
+
+const state = async () => [
+  await service.provider.getTransactionCount(service.signer.address),
+  await service.provider.getBlockNumber()
+]
+
+/** The operation's error, of a request in which nothing else is. */
+const errorOf = async (operation: unknown, settings: object = {}) => {
+  const { code, details, error, returnData } = await refused(422, [operation], settings)
+  const element = elementAt(returnData, 0)
+  expect({ code, error }).toEqual({ code: "execution_failed", error: "execution failed" })
+  expect(details.map(({ path }) => path)).toEqual(["operations[0]"])
+  expect(element).toEqual({
+    userOpHash: null,
+    success: false,
+    error: element.error,
+    result: null,
+    txHash: null
+  })
+  return element.error
+}
+
+describe.each(versions)("operations through EntryPoint %s", (version) => {
+  const settings = () => ({ entryPoint: service.info.entryPoints[version] })
+
+  it("of which all succeed are one transaction with the outcome of each: status 1", async () => {
+    const result = await execute(
+      [mint(wallet, 10n), op(service.info.token, "transfer(address,uint256)", [eoa, "4"])],
+      settings()
+    )
+    expect(Object.keys(result).sort()).toEqual([
+      "cumulativeGasUsed",
+      "effectiveGasPrice",
+      "gasUsed",
+      "logs",
+      "returnData",
+      "status",
+      "txHash",
+      "txHashes"
+    ])
+    expect(result.status).toBe(1)
+    for (const element of results(result)) {
+      expect(Object.keys(element).sort()).toEqual(["error", "result", "success", "txHash", "userOpHash"])
+      expect(element).toMatchObject({ success: true, error: null, txHash: result.txHash })
+    }
+    const receipt = await service.provider.getTransactionReceipt(result.txHash)
+    expect({ from: receipt?.from, to: receipt?.to, gasUsed: receipt?.gasUsed }).toEqual({
+      from: service.signer.address,
+      to: settings().entryPoint,
+      gasUsed: BigInt(result.gasUsed)
+    })
+    expect(result.effectiveGasPrice).toBe(String(receipt?.gasPrice))
+    const hashes = receipt?.logs.flatMap(({ topics }) =>
+      topics[0] === id("UserOperationEvent(bytes32,address,address,uint256,bool,uint256,uint256)")
+        ? [topics[1]]
+        : []
+    )
+    expect(results(result).map(({ userOpHash }) => userOpHash)).toEqual(hashes)
+    const transfers = result.logs.filter(({ eventName }) => eventName === "Transfer")
+    expect(transfers.map(({ args }) => args)).toEqual([
+      { from: ZeroAddress, to: wallet, value: "10" },
+      { from: wallet, to: eoa, value: "4" }
+    ])
+    expect(transfers[0]).toMatchObject({
+      address: service.info.token,
+      eventDef: "event Transfer(address indexed from, address indexed to, uint256 value)",
+      topics: [
+        id("Transfer(address,address,uint256)"),
+        zeroPadValue(ZeroAddress, 32),
+        zeroPadValue(wallet, 32).toLowerCase()
+      ],
+      data: `0x${"0".repeat(63)}a`
+    })
+  })
+
+  it("approve and then transferFrom by another wallet, in one request", async () => {
+    const spender = `spender ${version}`
+    const [address = ""] = await service.create(spender)
+    const before = await service.token.balanceOf?.(eoa)
+    const result = await execute(
+      [
+        mint(wallet, 7n),
+        op(service.info.token, "approve(address,uint256)", [address, "7"]),
+        op(service.info.token, "transferFrom(address,address,uint256)", [wallet, eoa, "7"], { salt: spender })
+      ],
+      settings()
+    )
+    expect(results(result).map(({ error }) => error)).toEqual([null, null, null])
+    expect(result.status).toBe(1)
+    expect((await service.token.balanceOf?.(eoa)) - before).toBe(7n)
+  })
+
+  it("of which one reverts leave that one out and say why: status 4", async () => {
+    const before = await service.token.balanceOf?.(eoa)
+    const result = await execute(
+      [mint(eoa, 1n), onReverter("failWithReason(string)", ["not today"]), mint(eoa, 2n)],
+      settings()
+    )
+    expect(result.status).toBe(4)
+    expect(results(result).map(({ error, success }) => ({ error, success }))).toEqual([
+      { error: null, success: true },
+      { error: "not today", success: false },
+      { error: null, success: true }
+    ])
+    expect(elementAt(result.returnData, 1)).toMatchObject({ txHash: null, result: null })
+    expect((await service.token.balanceOf?.(eoa)) - before).toBe(3n)
+    const receipt = await service.provider.getTransactionReceipt(result.txHash)
+    expect(receipt?.logs.map(({ data }) => data)).toEqual(result.logs.map(({ data }) => data))
+  })
+
+  it("of which none can succeed are refused with the reason of each, and nothing is sent", async () => {
+    const before = await state()
+    const { code, details, error, returnData } = await refused(
+      422,
+      [onReverter("failAssert()"), onReverter("failIndex()")],
+      settings()
+    )
+    expect({ code, error }).toEqual({ code: "execution_failed", error: "execution failed" })
+    expect(details.map(({ path }) => path)).toEqual(["operations[0]", "operations[1]"])
+    expect([0, 1].map((n) => elementAt(returnData, n).error)).toEqual([
+      expect.stringContaining("Panic(0x01)"),
+      expect.stringContaining("Panic(0x32)")
+    ])
+    expect(await state()).toEqual(before)
+  })
+
+  it("of a wallet in twenty requests at once all land", async () => {
+    const before = await service.token.balanceOf?.(eoa)
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, n) =>
+        service.ask<TransactionResult>("/execute", request([mint(eoa, BigInt(n + 1))], settings()))
+      )
+    )
+    expect(answers.map(({ body, status }) => ({ status, done: body.status }))).toEqual(
+      answers.map(() => ({ status: 200, done: 1 }))
+    )
+    expect((await service.token.balanceOf?.(eoa)) - before).toBe(210n)
+    expect(new Set(answers.map(({ body }) => elementAt(body.returnData, 0).userOpHash)).size).toBe(20)
+  })
+})
+
+describe("a revert", () => {
+  it.each([
+    ["failWithReason(string)", ["because"], /^because$/],
+    ["failAssert()", [], /Panic\(0x01\)/],
+    ["failOverflow(uint256)", ["1"], /Panic\(0x11\)/],
+    ["failDivision(uint256)", ["0"], /Panic\(0x12\)/],
+    ["failIndex()", [], /Panic\(0x32\)/],
+    ["failRaw(bytes)", ["0xdeadbeef"], /0xdeadbeef/],
+    ["failCustomEmpty()", [], new RegExp(id("JustRefused()").slice(0, 10))],
+    ["failWithoutReason()", [], /without a reason/],
+    ["failOutOfGas()", [], /./],
+    ["failHuge(uint256)", ["100000"], /0xffff/],
+    ["failWithReason(string)", [""], /^/],
+    ["failWithReason(string)", ["r".repeat(5_000)], /^r+/],
+    ["failWithReason(string)", ['"},{"\u0000\u202e\u{1f4a9}'], /"\},\{"/],
+    ["failRaw(bytes)", ["0x08c379a0"], /0x08c379a0/],
+    ["failRaw(bytes)", [`0x08c379a0${"ff".repeat(64)}`], /0x08c379a0/],
+    ["failRaw(bytes)", [`0x4e487b71${"ff".repeat(32)}`], /Panic|0x4e487b71/]
+  ])("of %s %j is decoded", async (signature, params, wanted) => {
+    const error = await errorOf(onReverter(signature, params))
+    expect(error).toMatch(wanted)
+    expect(String(error).length).toBeLessThan(6_000)
+  })
+
+  const refusedError = "error Refused(address who, uint256 needed, uint256 had)"
+  const dynamic = {
+    type: "error",
+    name: "RefusedBecause",
+    inputs: [
+      { name: "id", type: "bytes32", internalType: "bytes32" },
+      { name: "reason", type: "string", internalType: "string" },
+      { name: "values", type: "uint256[]", internalType: "uint256[]" }
+    ]
+  }
+
+  it("with a custom error is decoded by useABI, as text and as JSON", async () => {
+    const useABI = [refusedError, dynamic, "error JustRefused()"]
+    const custom = await errorOf(onReverter("failCustom(uint256,uint256)", ["5", "3"]), { useABI })
+    expect(custom).toBe(`Refused(who: ${wallet}, needed: 5, had: 3)`)
+    const id32 = `0x${"ab".repeat(32)}`
+    const dyn = await errorOf(
+      onReverter("failCustomDynamic(bytes32,string,uint256[])", [id32, "late", '["1","2"]']),
+      { useABI }
+    )
+    expect(dyn).toBe(`RefusedBecause(id: ${id32}, reason: "late", values: [1, 2])`)
+    expect(await errorOf(onReverter("failCustomEmpty()"), { useABI })).toBe("JustRefused()")
+  })
+
+  it("in one of three, with a custom error in useABI, leaves the other two done", async () => {
+    const result = await execute(
+      [mint(eoa, 1n), onReverter("failCustom(uint256,uint256)", ["5", "3"]), mint(eoa, 1n)],
+      { useABI: [refusedError] }
+    )
+    expect(result.status).toBe(4)
+    expect(results(result).map(({ error }) => error)).toEqual([
+      null,
+      `Refused(who: ${wallet}, needed: 5, had: 3)`,
+      null
+    ])
+  })
+})
+
+describe("a call", () => {
+  it("sends value, and receive() is a call with empty data", async () => {
+    const before = await service.provider.getBalance(eoa)
+    const result = await execute([
+      op(eoa, "receive()", [], { value: "5" }),
+      op(eoa, "receive()", [], { value: "0x10" })
+    ])
+    expect(result.status).toBe(1)
+    expect((await service.provider.getBalance(eoa)) - before).toBe(21n)
+  })
+
+  it("gives its value to the function, and the return value decoded where the signature says how", async () => {
+    const result = await execute(
+      [
+        onReverter("function succeed(string note) external payable returns (uint256 got)", ["hi"], {
+          value: "123"
+        }),
+        onReverter("succeed(string)", ["hi"], { value: "7" })
+      ],
+      { useABI: ["event Succeeded(address indexed caller, uint256 value, string note)"] }
+    )
+    const [decoded, raw] = results(result)
+    expect(JSON.stringify(decoded?.result)).toContain('"123"')
+    expect(raw?.result).toBe(`0x${"0".repeat(63)}7`)
+    expect(result.logs.filter(({ eventName }) => eventName === "Succeeded").map(({ args }) => args)).toEqual([
+      { caller: wallet, value: "123", note: "hi" },
+      { caller: wallet, value: "7", note: "hi" }
+    ])
+  })
+
+  it("of more value than the wallet has is insufficient funds, and nothing is sent", async () => {
+    const before = await state()
+    const { code, details, error } = await refused(422, [
+      op(eoa, "receive()", [], { value: String(10n ** 24n) })
+    ])
+    expect({ code, error }).toEqual({ code: "insufficient_funds", error: "insufficient funds" })
+    expect(JSON.stringify(details)).toContain(wallet)
+    expect(await state()).toEqual(before)
+  })
+
+  it("from a wallet that can not pay for its gas is insufficient funds, while the others go", async () => {
+    const [poor = ""] = await service.create("poor")
+    await service.provider.send("anvil_setBalance", [poor, "0x0"])
+    // What creation left over is deposited at v0.7.
+    const unused = { entryPoint: service.info.entryPoints["v0.8"] }
+    const payment = op(eoa, "receive()", [], { salt: "poor" })
+    const alone = await refused(422, [payment], unused)
+    expect({ code: alone.code, error: alone.error }).toEqual({
+      code: "insufficient_funds",
+      error: "insufficient funds"
+    })
+    expect(alone.details[0]).toMatchObject({ path: "operations[0]", wallet: poor, available: "0" })
+    const result = await execute([payment, mint(eoa, 1n)], unused)
+    expect(result.status).toBe(4)
+    expect(elementAt(result.returnData, 0).error).toContain("insufficient funds")
+    await service.fund(poor, BigInt(String(alone.details[0]?.missing)) * 2n)
+    expect((await execute([payment], unused)).status).toBe(1)
+  })
+
+  it("from a wallet that does not exist is refused, and is one element's error beside a good one", async () => {
+    const unborn = op(eoa, "receive()", [], { salt: "unborn" })
+    const alone = await refused(422, [unborn])
+    expect({ code: alone.code, error: alone.error }).toEqual({
+      code: "wallet_not_deployed",
+      error: "wallet not deployed"
+    })
+    const result = await execute([unborn, mint(eoa, 1n)])
+    expect(result.status).toBe(4)
+    expect(elementAt(result.returnData, 0).error).toBe("wallet not deployed")
+  })
+
+  it("from an address with other code is refused", async () => {
+    const { code, error } = await refused(422, [
+      { ...op(eoa, "receive()"), salt: undefined, wallet: service.info.token }
+    ])
+    expect({ code, error }).toEqual({ code: "wallet_not_supported", error: "wallet not supported" })
+  })
+
+  it("from a wallet of which the signer is no owner is refused", async () => {
+    const [address = ""] = await service.create("sold")
+    await execute([
+      {
+        ...op(address, "setConfig((uint8,uint8,address[],(bytes32,bytes32)[]))", [
+          ["1", "1", [anvilKey(9).address], []]
+        ]),
+        salt: "sold"
+      }
+    ])
+    const { code, error } = await refused(422, [op(eoa, "receive()", [], { salt: "sold" })])
+    expect({ code, error }).toEqual({ code: "threshold_not_met", error: "threshold not met: have 0 of 1" })
+  })
+
+  it.each([
+    ["by wallet and custody 0", () => ({ wallet, walletCustody: 0 })],
+    ["by wallet in lower case", () => ({ wallet: wallet.toLowerCase(), walletCustody: 1 })],
+    ["by salt and custody 0", () => ({ salt: "main", walletCustody: 0 })],
+    ["by salt and wallet that agree", () => ({ salt: "main", wallet, walletCustody: 1 })],
+    ["by wallet and an empty salt", () => ({ salt: "", wallet, walletCustody: 1 })],
+    ["by salt and an empty wallet", () => ({ salt: "main", wallet: "", walletCustody: 1 })]
+  ])("names its wallet %s", async (_, named) => {
+    const { salt: _salt, ...rest } = mint(eoa, 3n)
+    const result = await execute([{ ...rest, ...named() }], {
+      useABI: ["event Bumped(bytes32 indexed id, uint256 count)"]
+    })
+    expect(result.status).toBe(1)
+    const sender = result.logs.find(({ eventName }) => eventName === "UserOperationEvent")?.args.sender
+    expect(sender).toBe(wallet)
+  })
+
+  it.each([
+    ["function succeed(string note) external payable returns (uint256)", ["a"]],
+    ["succeed( string )", ["a"]],
+    ["  succeed(string note)  ", ["a"]],
+    ["succeed(string calldata)", ["a"]]
+  ])("understands the signature %j", async (signature, params) => {
+    const result = await execute([onReverter(signature, params)])
+    expect(result.status).toBe(1)
+  })
+
+  it.each([
+    "transfer",
+    "transfer(",
+    "transfer()x",
+    "(uint256)",
+    "transfer(uint257)",
+    "transfer(uint256,)",
+    "1transfer(uint256)",
+    "transfer(foo)",
+    "transfer(uint256))",
+    "event Transfer(uint256)",
+    "",
+    " ",
+    "a".repeat(100_000),
+    "f(".repeat(10_000),
+    `f(${"(".repeat(20_000)}`,
+    `f(uint256${"[]".repeat(20_000)})`,
+    "f(uint256[115792089237316195423570985008687907853269984665640564039457584007913129639936])"
+  ])("refuses the signature %.40j", async (signature) => {
+    const { code, details, error } = await refused(400, [mint(eoa, 1n), onReverter(signature)])
+    expect({ code, error }).toEqual({
+      code: "invalid_function_signature",
+      error: "invalid function signature"
+    })
+    expect(details.map(({ path }) => path)).toEqual(["operations[1].funcSignature"])
+    expect(JSON.stringify(details).length).toBeLessThan(1_000)
+  })
+
+  it.each([
+    ["f(uint8)", ["256"], 0],
+    ["f(uint256)", [String(MaxUint256 + 1n)], 0],
+    ["f(uint256)", ["-1"], 0],
+    ["f(int8)", ["128"], 0],
+    ["f(int8)", ["-129"], 0],
+    ["f(uint256)", ["1.5"], 0],
+    ["f(uint256)", ["1e3"], 0],
+    ["f(uint256)", [""], 0],
+    ["f(uint256)", [" 1"], 0],
+    ["f(uint256)", ["0x"], 0],
+    ["f(uint256)", ["0xzz"], 0],
+    ["f(uint256)", [1], 0],
+    ["f(uint256)", [null], 0],
+    ["f(uint256)", [{}], 0],
+    ["f(uint256)", ["9".repeat(100_000)], 0],
+    ["f(bool)", ["yes"], 0],
+    ["f(bool)", ["1"], 0],
+    ["f(bool)", [true], 0],
+    ["f(address)", ["0x12"], 0],
+    ["f(address)", ["0x000000000000000000000000000000000000dEAD"], 0],
+    ["f(address)", ["XE7338O073KYGTWWZN0F2WZ0R8PX5ZPPZS"], 0],
+    ["f(bytes4)", ["0x123456"], 0],
+    ["f(bytes4)", ["0x1234567890"], 0],
+    ["f(bytes)", ["0x123"], 0],
+    ["f(bytes)", ["hello"], 0],
+    ["f(string,uint256)", ["a", "b"], 1],
+    ["f(uint256[])", ["1"], 0],
+    ["f(uint256[])", ['["1"'], 0],
+    ["f(uint256[])", ['["1","x"]'], 0],
+    ["f(uint256[2])", ['["1"]'], 0],
+    ["f((uint256,bool))", [["1"]], 0],
+    ["f((uint256,bool))", ['["1","maybe"]'], 0],
+    ["f(uint256[][])", ["[".repeat(50_000)], 0]
+  ])("refuses the parameters of %s %.60j", async (signature, params, index) => {
+    const { code, details, error } = await refused(400, [onReverter(signature, params)])
+    expect(code).toBe("invalid_function_parameter")
+    expect(error).toMatch(new RegExp(`^invalid function parameter ${index} \\(.+\\): .+`))
+    expect(details.map(({ path }) => path).join()).toContain(`operations[0].funcParams[${index}]`)
+    expect(error.length + JSON.stringify(details).length).toBeLessThan(1_500)
+  })
+
+  it.each([
+    ["f(uint256)", []],
+    ["f()", ["1"]],
+    ["receive()", ["1"]]
+  ])("of %s with the parameters %j has the wrong number of them", async (signature, params) => {
+    const { code, details } = await refused(400, [onReverter(signature, params)])
+    expect(code).toBe("invalid_function_parameter")
+    expect(details.map(({ path }) => path)).toEqual(["operations[0].funcParams"])
+  })
+})
+
+describe("logs", () => {
+  const transferLog = (result: TransactionResult): Log | undefined =>
+    result.logs.find(({ address }) => address === service.info.token)
+
+  it("are decoded with useABI before anything else", async () => {
+    const text = await execute([mint(eoa, 5n)], {
+      useABI: ["event Transfer(address indexed payer, address indexed payee, uint256 wad)"]
+    })
+    expect(transferLog(text)).toMatchObject({
+      eventName: "Transfer",
+      eventDef: "event Transfer(address indexed payer, address indexed payee, uint256 wad)",
+      args: { payer: ZeroAddress, payee: eoa, wad: "5" }
+    })
+    const json = await execute([mint(eoa, 5n)], {
+      useABI: [
+        {
+          type: "event",
+          name: "Transfer",
+          anonymous: false,
+          inputs: [
+            { name: "a", type: "address", indexed: true, internalType: "address" },
+            { name: "b", type: "address", indexed: true },
+            { name: "c", type: "uint256" }
+          ]
+        }
+      ]
+    })
+    expect(transferLog(json)?.args).toEqual({ a: ZeroAddress, b: eoa, c: "5" })
+  })
+
+  it("that nothing decodes have no name, and raw topics and data like all others", async () => {
+    const result = await execute([onReverter("bump(bytes32)", [`0x${"22".repeat(32)}`])])
+    const bumped = result.logs.find(({ address }) => address === service.info.reverter)
+    expect(bumped).toMatchObject({
+      eventName: null,
+      eventDef: null,
+      topics: [id("Bumped(bytes32,uint256)"), `0x${"22".repeat(32)}`],
+      data: zeroPadValue("0x01", 32)
+    })
+    for (const log of result.logs) {
+      expect(Object.keys(log).sort()).toEqual([
+        "address",
+        "args",
+        "data",
+        "eventDef",
+        "eventName",
+        "logIndex",
+        "topics"
+      ])
+      expect(Number.isInteger(log.logIndex)).toBe(true)
+    }
+    expect(result.logs.map(({ logIndex }) => logIndex)).toEqual(result.logs.map((_, n) => n))
+  })
+
+  it.each([
+    ["a text that defines nothing", ["nonsense"]],
+    ["a number", [7]],
+    ["null", [null]],
+    ["a fragment of an unknown type", [{ type: "spaceship", name: "x" }]],
+    ["an event whose inputs are no list", [{ type: "event", name: "E", inputs: {} }]],
+    ["an unknown type", [{ type: "event", name: "E", inputs: [{ name: "x", type: "uint257" }] }]],
+    [
+      "four indexed inputs",
+      ["event E(uint256 indexed a, uint256 indexed b, uint256 indexed c, uint256 indexed d)"]
+    ]
+  ])("are not decoded with %s: it is refused", async (_, useABI) => {
+    const { details } = await refused(400, [mint(eoa, 1n)], { useABI: ["error Fine()", ...useABI] })
+    expect(details[0]?.path).toMatch(/^settings\.useABI\[1\]/)
+  })
+})
+
+describe("gas settings", () => {
+  const gasLimit = async (settings: object) => {
+    const { txHash } = await execute([mint(eoa, 1n)], settings)
+    const transaction = await service.provider.getTransaction(txHash)
+    const receipt = await service.provider.getTransactionReceipt(txHash)
+    if (transaction === null || receipt === null) throw new Error(`${txHash} is not there`)
+    return {
+      maxFeePerGas: transaction.maxFeePerGas,
+      ofUsed: Number(transaction.gasLimit) / Number(receipt.gasUsed)
+    }
+  }
+
+  it("raise the transaction's gas limit and price by their percentages", async () => {
+    const none = await gasLimit({ percentTxGasOvershoot: 0, percentTxGasPriceOvershoot: "0" })
+    const twice = await gasLimit({ percentTxGasOvershoot: 100, percentTxGasPriceOvershoot: "100" })
+    // Of the gas that was used when it was tried, which is a little more than in its block.
+    expect(twice.ofUsed).toBeGreaterThanOrEqual(1.98)
+    expect(twice.ofUsed).toBeLessThan(2.15)
+    // Its ops have a buffer of their own, and may use it.
+    expect(none.ofUsed).toBeGreaterThan(1)
+    expect(none.ofUsed).toBeLessThan(1.75)
+    expect(Number(twice.maxFeePerGas) / Number(none.maxFeePerGas)).toBeGreaterThan(1.6)
+  })
+
+  it.each([
+    ["percentUserOpGasOvershoot", 0],
+    ["percentUserOpGasOvershoot", "0"],
+    ["percentUserOpGasOvershoot", 12.3456],
+    ["percentUserOpGasOvershoot", "1000"],
+    ["percentTxGasOvershoot", "12.3456"],
+    ["percentTxGasOvershoot", 1000],
+    ["percentTxGasPriceOvershoot", 0],
+    ["percentTxGasPriceOvershoot", "99.9999"]
+  ])("take %s of %j", async (name, percent) => {
+    expect((await execute([mint(eoa, 1n)], { [name]: percent })).status).toBe(1)
+  })
+})
+
+it("a request of 256 operations is answered, and each has its outcome", async () => {
+  await service.fund(wallet, 10n ** 18n)
+  const before = await service.token.balanceOf?.(eoa)
+  const result = await execute(Array.from({ length: 256 }, () => mint(eoa, 1n)))
+  expect(result.returnData).toHaveLength(256)
+  const done = results(result).filter(({ success }) => success).length
+  expect((await service.token.balanceOf?.(eoa)) - before).toBe(BigInt(done))
+  expect({ done, status: result.status }).toEqual({ done: 256, status: 1 })
+  expect(result.txHashes.at(-1)).toBe(result.txHash)
+})

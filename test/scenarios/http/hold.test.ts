@@ -1,0 +1,101 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import {
+  type CreateResult,
+  type DevService,
+  start,
+  type TransactionResult
+} from "../../support/http/DevService.js"
+import * as LoopMonitor from "../../support/LoopMonitor.js"
+
+/** Milliseconds of work between two turns of the event loop. */
+const most = 50
+
+interface Estimated {
+  readonly status: number
+  readonly userOps: ReadonlyArray<{ readonly encodedUserOp: string; readonly userOpHash: string }>
+}
+
+let service: DevService
+let wallet: string
+beforeAll(async () => {
+  service = await start()
+  wallet = String((await service.create("main"))[0])
+})
+afterAll(() => service.stop())
+
+/** The answer of an endpoint, and the longest hold of the event loop while it came; `/health/live` is asked all along. */
+const held = async <Body>(path: string, body: unknown) => {
+  const monitor = LoopMonitor.start()
+  let done = false
+  const health = (async () => {
+    let answered = 0
+    while (!done) {
+      const { status } = await fetch(`${service.info.baseUrl}/health/live`)
+      expect(status).toBe(200)
+      answered += 1
+    }
+    return answered
+  })()
+  const answer = await service.ask<Body>(path, body).finally(() => {
+    done = true
+  })
+  monitor.stop()
+  const longest = monitor.longest()
+  console.log(`${path} ${answer.status} ${longest.toFixed(1)} ms, /health/live ${await health} times`)
+  return { answer, longest, answered: await health }
+}
+
+const times = <A>(count: number, one: (index: number) => A) => Array.from({ length: count }, (_, n) => one(n))
+const mint = (n: number) => ({
+  salt: "main",
+  walletCustody: 1,
+  to: service.info.token,
+  funcSignature: "mint(address,uint256)",
+  funcParams: [wallet, String(n + 1)]
+})
+
+describe("a request of 256 elements to a real node lets others in", () => {
+  it("as /execute", { timeout: 240_000 }, async () => {
+    const few = { operations: times(8, mint), settings: service.info.settings }
+    await service.ok<TransactionResult>("/execute", few)
+    const request = { operations: times(256, mint), settings: service.info.settings }
+    const { answer, answered, longest } = await LoopMonitor.leastOf(most, () =>
+      held<TransactionResult>("/execute", request)
+    )
+    expect([answer.status, answer.body.status]).toEqual([200, 1])
+    expect(answered).toBeGreaterThan(10)
+    expect(longest).toBeLessThan(most)
+  })
+
+  it("as /estimateGas, and what it hands out as /executeEncoded", { timeout: 240_000 }, async () => {
+    const { settings } = service.info
+    const request = { operations: times(256, mint), settings }
+    const { answer, longest } = await LoopMonitor.leastOf(most, () =>
+      held<Estimated>("/estimateGas", request)
+    )
+    expect([answer.status, answer.body.status]).toEqual([200, 1])
+    expect(longest).toBeLessThan(most)
+    const operations = answer.body.userOps.map(({ encodedUserOp, userOpHash }) => ({
+      encodedUserOp,
+      userOpHash,
+      walletCustody: 1
+    }))
+    const sent = await held<TransactionResult>("/executeEncoded", { operations, settings })
+    expect([sent.answer.status, sent.answer.body.status]).toEqual([200, 1])
+    expect(sent.longest).toBeLessThan(most)
+  })
+
+  it("as /create", { timeout: 240_000 }, async () => {
+    const salts = times(64, (n) => `customer ${n}`)
+    const wallets = await service.predict(...salts)
+    for (const address of wallets)
+      await service.provider.send("anvil_setBalance", [address, "0xde0b6b3a7640000"])
+    const request = {
+      accounts: salts.map((salt) => ({ salt, walletCustody: 1 })),
+      settings: service.info.settings
+    }
+    const { answer, longest } = await held<CreateResult>("/create", request)
+    expect([answer.status, answer.body.status]).toEqual([200, 1])
+    expect(longest).toBeLessThan(most)
+  })
+})

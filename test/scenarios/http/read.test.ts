@@ -1,0 +1,371 @@
+import { AbiCoder, getAddress, Interface, ZeroAddress } from "ethers"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import * as Multicall from "../../../src/domain/evm/Multicall.js"
+import * as CountingProxy from "../../../tools/CountingProxy.js"
+import { anvilKey, type DevService, start } from "../../support/http/DevService.js"
+import { documented } from "../../support/http/Examples.js"
+import { type Proxy, startProxy } from "../../support/http/Proxy.js"
+import { putReadCodes, type ReadCode } from "../../support/http/ReadCodes.js"
+
+interface Element {
+  readonly readIndex: number
+  readonly results: ReadonlyArray<unknown>
+  readonly errors: string | null
+}
+
+interface Read {
+  readonly to: string
+  readonly funcSignature: string
+  readonly funcParams?: ReadonlyArray<unknown>
+  readonly returnSignature: string
+  readonly from?: string
+}
+
+const holder = anvilKey(9).address
+
+let service: DevService
+let proxy: Proxy
+let at: Readonly<Record<ReadCode, string>>
+beforeAll(async () => {
+  service = await start()
+  at = await putReadCodes(service.provider)
+  proxy = await startProxy(service.info.rpc)
+})
+afterAll(async () => {
+  await proxy.stop()
+  await service.stop()
+})
+
+const ask = (reads: ReadonlyArray<Read>, rest: object = {}) =>
+  service.ok<ReadonlyArray<Element>>("/read", { reads, rpc: proxy.url, ...rest })
+
+const read = (
+  to: string,
+  funcSignature: string,
+  returnSignature: string,
+  ...funcParams: ReadonlyArray<unknown>
+) => ({
+  to,
+  funcSignature,
+  funcParams,
+  returnSignature
+})
+const height = () => read(at.height, "number()", "uint256")
+
+/** What `/read` decodes out of data that ethers encoded. */
+const decoded = async (
+  returnSignature: string,
+  types: ReadonlyArray<string>,
+  values: ReadonlyArray<unknown>
+) => {
+  const data = AbiCoder.defaultAbiCoder().encode(types, values)
+  const provided = await service.provider.call({ to: at.echo, data: `0xffffffff${data.slice(2)}` })
+  expect(provided).toBe(data)
+  const call = { to: at.echo, funcSignature: `echo(${types.join()})`, funcParams: values, returnSignature }
+  const [one] = await ask([call])
+  return one
+}
+
+describe("a request and its answer", () => {
+  it("stand in the reference as they were", async () => {
+    const { token } = service.info
+    await documented(service, "/read", {
+      reads: [
+        read(token, "name()", "string"),
+        read(token, "balanceOf(address)", "uint256", holder),
+        read(token, "transfer(address,uint256)", "bool", holder, "5")
+      ],
+      rpc: service.info.rpc
+    })
+  })
+})
+
+describe("what a read returns", () => {
+  it("is decoded by the types, in any spelling of the list", async () => {
+    for (const returnSignature of [
+      "uint256,string",
+      "(uint256,string)",
+      "returns (uint256 a, string memory b)"
+    ])
+      expect(await decoded(returnSignature, ["uint256", "string"], ["7", "sieben"])).toEqual({
+        readIndex: 0,
+        results: ["7", "sieben"],
+        errors: null
+      })
+  })
+
+  it("is of JSON: integers as strings, tuples by name or as arrays", async () => {
+    const types = ["(address,bool,bytes)", "int8[]", "bytes4"]
+    const values = [[holder, "true", "0xABcd"], ["-128", "127"], "0x01020304"]
+    expect(
+      (await decoded("((address who, bool yes, bytes data), int8[], bytes4)", types, values))?.results
+    ).toEqual([{ who: holder, yes: true, data: "0xabcd" }, ["-128", "127"], "0x01020304"])
+    expect((await decoded("tuple(address,bool,bytes),int8[],bytes4", types, values))?.results).toEqual([
+      [holder, true, "0xabcd"],
+      ["-128", "127"],
+      "0x01020304"
+    ])
+  })
+
+  it("is nothing where nothing is asked for", async () => {
+    const [one] = await ask([read(at.large, "f(uint256)", "()", "0")])
+    expect(one).toEqual({ readIndex: 0, results: [], errors: null })
+  })
+
+  it("is the same through Multicall3, in a batch and alone", async () => {
+    const reads = [
+      read(service.info.token, "symbol()", "string"),
+      read(service.info.token, "decimals()", "uint8"),
+      read(service.info.token, "balanceOf(address)", "uint256", holder),
+      read(at.echo, "f(uint256[])", "uint256[]", '["1","2"]')
+    ]
+    const shared = await ask(reads)
+    const batch = await ask(reads.map((one) => ({ ...one, from: ZeroAddress })))
+    const alone = await Promise.all(reads.map(async (one) => (await ask([one]))[0]?.results))
+    expect(shared).toEqual(batch)
+    expect(shared.map(({ results }) => results)).toEqual(alone)
+    expect(alone).toEqual([["CTT"], ["18"], ["0"], [["1", "2"]]])
+  })
+})
+
+describe("the sender", () => {
+  it("is from; without it the zero address, and inside of Multicall3 that contract", async () => {
+    const sender = read(at.sender, "who()", "address")
+    const from = getAddress(holder)
+    expect((await ask([sender]))[0]?.results).toEqual([ZeroAddress])
+    expect((await ask([{ ...sender, from: holder.toLowerCase() }]))[0]?.results).toEqual([from])
+    expect((await ask([sender, sender])).map(({ results }) => results[0])).toEqual([
+      Multicall.address,
+      Multicall.address
+    ])
+    expect((await ask([sender, { ...sender, from: holder }])).map(({ results }) => results[0])).toEqual([
+      ZeroAddress,
+      from
+    ])
+  })
+})
+
+describe("a read that fails", () => {
+  it("fails alone, with the reason decoded, in its place", async () => {
+    const { reverter, token } = service.info
+    const good = read(token, "decimals()", "uint8")
+    const cases: ReadonlyArray<readonly [Read, string | RegExp]> = [
+      [read(reverter, "failWithReason(string)", "uint256", "not today"), "not today"],
+      [read(reverter, "failAssert()", "uint256"), "Panic(0x01): assertion failed"],
+      [read(reverter, "failDivision(uint256)", "uint256", "0"), "Panic(0x12): division or modulo by zero"],
+      [
+        { ...read(reverter, "failCustom(uint256,uint256)", "uint256", "7", "5"), from: holder },
+        `Refused(who: ${holder}, needed: 7, had: 5)`
+      ],
+      [read(reverter, "failCustomEmpty()", "uint256"), "JustRefused()"],
+      [read(reverter, "failWithoutReason()", "uint256"), "reverted without a reason, or ran out of gas"],
+      [read(reverter, "failRaw(bytes)", "uint256", "0xdeadbeef"), "reverted with 0xdeadbeef"],
+      [read(reverter, "noSuchFunction()", "uint256"), "reverted without a reason, or ran out of gas"],
+      [read(holder, "balanceOf(address)", "uint256", holder), /^nothing was returned/],
+      [read(token, "decimals()", "string"), /^the data do not fit \(string\)/],
+      [read(token, "decimals(", "uint8"), /^invalid function signature: /],
+      [read(token, "decimals()", "uint7"), /^invalid return signature: /],
+      [read(token, "decimals()", ""), /^invalid return signature: /],
+      [read(token, "balanceOf(address)", "uint256", "0x12"), /^invalid function parameter 0 \(address\): /],
+      [read(token, "balanceOf(address)", "uint256"), /^invalid function parameters: expected 1/],
+      [read("nobody", "decimals()", "uint8"), /^invalid to: expected an address/],
+      [{ ...good, from: "0x1" }, /^invalid from: expected an address/],
+      [read(reverter, "failOutOfGas()", "uint256"), "reverted without a reason, or ran out of gas"]
+    ]
+    const useABI = ["error Refused(address who, uint256 needed, uint256 had)", "error JustRefused()"]
+    for (const from of [undefined, holder]) {
+      const reads = cases.flatMap(([one]) => [
+        from === undefined ? { ...one, from: one.from } : { from, ...one },
+        from === undefined ? good : { ...good, from }
+      ])
+      const answers = await ask(
+        reads.map((one) => JSON.parse(JSON.stringify(one))),
+        { useABI }
+      )
+      expect(answers.map(({ readIndex }) => readIndex)).toEqual(reads.map((_, index) => index))
+      for (const [index, [one, expected]] of cases.entries()) {
+        const { errors, results } = answers[2 * index] ?? {}
+        expect(results, one.funcSignature).toEqual([])
+        expect(errors, one.funcSignature).toMatch(
+          expected instanceof RegExp ? expected : new RegExp(`^${expected.replace(/[()]/g, "\\$&")}$`)
+        )
+        expect(answers[2 * index + 1]).toEqual({ readIndex: 2 * index + 1, results: ["18"], errors: null })
+      }
+    }
+  })
+
+  it("takes no gas from the others, wherever it stands, however often, and whether it fails or not", async () => {
+    const burn = read(at.burner, "burn()", "uint256")
+    const arson = read(at.arsonist, "burn()", "()")
+    const heavy = read(at.heavy, "work()", "uint256")
+    const proud = read(at.proud, "hasGas()", "bool")
+    const expected = new Map<Read, Omit<Element, "readIndex">>([
+      [burn, { results: [], errors: "reverted without a reason, or ran out of gas" }],
+      [arson, { results: [], errors: null }],
+      [proud, { results: [true], errors: null }],
+      [heavy, { results: ["1"], errors: null }]
+    ])
+    for (const reads of [
+      [burn, proud, proud],
+      [arson, proud, proud],
+      [proud, burn, heavy, burn, burn, heavy, arson, heavy, proud],
+      [...Array.from({ length: 20 }, () => burn), heavy, proud]
+    ])
+      expect(await ask(reads)).toEqual(reads.map((one, readIndex) => ({ readIndex, ...expected.get(one) })))
+  })
+
+  it("for returning megabytes leaves the others their results", async () => {
+    const large = read(at.large, "f(uint256)", "bytes32", "3000000")
+    const answers = await ask([height(), large, large, large, large, height()])
+    const [first, ...rest] = answers
+    expect(first?.errors).toBeNull()
+    expect(rest.at(-1)?.results).toEqual(first?.results)
+    for (const { results } of answers.slice(1, 5)) expect(results).toEqual([`0x${"00".repeat(32)}`])
+  })
+})
+
+describe("what a request of reads costs", () => {
+  const balances = (count: number, from?: string) =>
+    Array.from({ length: count }, (_, n) => ({
+      ...read(
+        service.info.token,
+        "balanceOf(address)",
+        "uint256",
+        `0x${(n + 1).toString(16).padStart(40, "0")}`
+      ),
+      ...(from !== undefined && { from })
+    }))
+
+  it.each([1, 10, 256])("%d reads: at most three RPC calls, one when the chain is known", async (count) => {
+    const fresh = await startProxy(service.info.rpc)
+    try {
+      for (const [state, most] of [
+        ["unknown", 3],
+        ["known", 1]
+      ] as const) {
+        const answers = await ask(balances(count), { rpc: fresh.url })
+        expect(answers.map(({ errors, results }) => errors ?? results[0])).toEqual(answers.map(() => "0"))
+        expect(answers.length).toBe(count)
+        const { calls, methods, roundTrips } = CountingProxy.cost(fresh.take())
+        console.log(
+          `/read of ${count}, chain ${state}: ${roundTrips} round trips, ${calls} calls (${[...methods.keys()]})`
+        )
+        expect(calls).toBeLessThanOrEqual(most)
+        expect(roundTrips).toBeLessThanOrEqual(most)
+      }
+    } finally {
+      await fresh.stop()
+    }
+  })
+
+  it.each([10, 256])("%d reads with a sender: one block and one batch", async (count) => {
+    await ask([height()])
+    proxy.take()
+    const answers = await ask(balances(count, holder))
+    expect(answers.every(({ errors }) => errors === null)).toBe(true)
+    const exchanges = proxy.take()
+    console.log(
+      `/read of ${count} with from: ${exchanges.length} round trips, ${exchanges.map(({ methods }) => methods.length)} calls`
+    )
+    expect(exchanges.map(({ methods }) => methods.length)).toEqual([1, count])
+  })
+})
+
+describe("a request of reads", () => {
+  it("may be empty", async () => {
+    expect(await ask([])).toEqual([])
+  })
+
+  it.each([
+    [{ reads: {} }, "reads"],
+    [{ reads: [null] }, "reads[0]"],
+    [{ reads: [{}] }, "reads[0].to"],
+    [{ reads: [{ to: 5, funcSignature: "f()", returnSignature: "bool" }] }, "reads[0].to"],
+    [{ reads: [{ to: holder, funcSignature: "f()" }] }, "reads[0].returnSignature"],
+    [{ reads: [{ to: holder, funcSignature: ["f()"], returnSignature: "bool" }] }, "reads[0].funcSignature"],
+    [
+      { reads: [{ to: holder, funcSignature: "f()", returnSignature: "bool", funcParams: "x" }] },
+      "reads[0].funcParams"
+    ],
+    [
+      { reads: [{ to: holder, funcSignature: "f()", returnSignature: "bool", form: holder }] },
+      "reads[0].form"
+    ],
+    [{ reads: [], useABI: ["nonsense"] }, "useABI[0]"],
+    [{ reads: [], rpc: 5 }, "rpc"],
+    [{ reads: [], rpc: "ftp://127.0.0.1" }, "rpc"]
+  ])("like %j is refused as a whole", async (body, path) => {
+    const { details } = await service.refused(400, "/read", { rpc: proxy.url, ...body })
+    expect(details[0]?.path).toBe(path)
+  })
+
+  it("of whatever text there is is answered element by element", async () => {
+    const texts = [
+      "",
+      " ",
+      "\u0000",
+      "(".repeat(5_000),
+      "f(".repeat(2_000),
+      "tuple".repeat(1_000),
+      "uint256".repeat(500),
+      `(${"uint256,".repeat(3_000)}uint256)`,
+      "uint256[99999999999999999999]",
+      "uint256[0]",
+      "[][]",
+      "returns",
+      "returns ()",
+      "f()",
+      "0x",
+      "__proto__",
+      "constructor",
+      '{"a":1}',
+      "\ud83d\ude00",
+      "\u202e",
+      "9".repeat(10_000),
+      "null"
+    ]
+    for (const funcSignature of [
+      "balanceOf(address)",
+      "f(uint256)",
+      "f(string,uint8[2][])",
+      "f((bool a,bytes b))"
+    ]) {
+      const reads = texts.flatMap((text) => [
+        { ...read(at.echo, text, "uint256", "1") },
+        { ...read(at.echo, funcSignature, text, "1") },
+        { ...read(at.echo, funcSignature, "uint256", text) },
+        { ...read(text, funcSignature, "uint256", "1") },
+        { ...read(at.echo, funcSignature, "uint256", "1"), from: text }
+      ])
+      const answers = await ask(reads)
+      expect(answers.map(({ readIndex }) => readIndex)).toEqual(reads.map((_, index) => index))
+      for (const { errors, results } of answers)
+        if (errors === null) expect(results).toBeInstanceOf(Array)
+        else expect({ errors: typeof errors, results }).toEqual({ errors: "string", results: [] })
+    }
+  })
+
+  it("is answered when the contract returns whatever it likes", async () => {
+    const word = (value: bigint) => value.toString(16).padStart(64, "0")
+    const hostile = [
+      word(2n ** 256n - 1n),
+      word(32n) + word(2n ** 255n),
+      word(32n) + word(1n) + word(0n),
+      word(32n).repeat(100),
+      "ff".repeat(33),
+      word(64n) + word(32n) + word(32n)
+    ]
+    const call = new Interface(["function f(bytes)"])
+    expect(call.getFunction("f")).not.toBeNull()
+    const reads = hostile.flatMap((data) =>
+      ["uint8", "bytes", "string[]", "(string,uint8[])[]", "bool,address"].map((returnSignature) => {
+        // The echo returns its parameters as they are encoded: words make any data.
+        const words = (data.match(/.{1,64}/g) ?? []).map((part) => `0x${part.padEnd(64, "0")}`)
+        return read(at.echo, `f(${words.map(() => "bytes32").join()})`, returnSignature, ...words)
+      })
+    )
+    const answers = await ask(reads)
+    expect(answers.length).toBe(reads.length)
+    expect(answers.filter(({ errors }) => errors !== null).length).toBeGreaterThan(20)
+  })
+})

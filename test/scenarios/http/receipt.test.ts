@@ -1,0 +1,263 @@
+import { Contract, concat, Interface, type TransactionRequest, ZeroAddress } from "ethers"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import * as CountingProxy from "../../../tools/CountingProxy.js"
+import { anvilKey, type DevService, type Log, start } from "../../support/http/DevService.js"
+import { documented } from "../../support/http/Examples.js"
+import { type Proxy, startProxy } from "../../support/http/Proxy.js"
+import { putReadCodes, type ReadCode } from "../../support/http/ReadCodes.js"
+import { type FaultyNode, refusal, startFaultyNode } from "../../support/stack/FaultyNode.js"
+
+interface Receipts {
+  readonly requestStatus: number
+  readonly receipts: ReadonlyArray<{
+    readonly status: number
+    readonly txHash: string
+    readonly logs: ReadonlyArray<Log>
+    readonly error: string | null
+  }>
+  readonly pending: ReadonlyArray<string>
+  readonly unknown: ReadonlyArray<string>
+}
+
+let service: DevService
+let proxy: Proxy
+let node: FaultyNode
+let at: Readonly<Record<ReadCode, string>>
+beforeAll(async () => {
+  service = await start()
+  proxy = await startProxy(service.info.rpc)
+  node = await startFaultyNode(service.info.rpc)
+})
+afterAll(async () => {
+  await node.stop()
+  await proxy.stop()
+  await service.stop()
+})
+
+const ask = (txHashes: ReadonlyArray<string>, rest: object = {}) =>
+  service.ok<Receipts>("/receipt", { txHashes, rpc: proxy.url, ...rest })
+
+const token = new Interface([
+  "function mint(address,uint256)",
+  "function transfer(address,uint256)",
+  "function approve(address,uint256)"
+])
+const reverter = new Interface([
+  "function failWithReason(string)",
+  "function failCustom(uint256,uint256)",
+  "function failWithoutReason()",
+  "function failOutOfGas()"
+])
+
+/** Sends with fees that are given, so that the hash is the same in every run, and waits until it is mined. */
+const send = async (request: TransactionRequest, key = 7): Promise<string> => {
+  const sent = await anvilKey(key)
+    .connect(service.provider)
+    .sendTransaction({ maxFeePerGas: 10n ** 10n, maxPriorityFeePerGas: 1n, gasLimit: 200_000n, ...request })
+  await sent.wait().catch(() => null)
+  return sent.hash
+}
+
+const call = (
+  to: string,
+  abi: Interface,
+  name: string,
+  ...args: ReadonlyArray<unknown>
+): TransactionRequest => ({
+  to,
+  data: abi.encodeFunctionData(name, args)
+})
+
+describe("a request and its answer", () => {
+  it("stand in the reference as they were", async () => {
+    const { rpc, token: address } = service.info
+    const recipient = anvilKey(9).address
+    const baseFee = () => service.provider.send("anvil_setNextBlockBaseFeePerGas", ["0x3b9aca00"])
+    await baseFee()
+    const minted = await send(call(address, token, "mint", recipient, 5))
+    await baseFee()
+    const failed = await send(call(address, token, "transfer", recipient, 7))
+    await documented(service, "/receipt", { txHashes: [minted, failed, `0x${"ab".repeat(32)}`], rpc })
+    at = await putReadCodes(service.provider)
+  })
+})
+
+describe("a failed transaction", () => {
+  it("tells why: the reason, a custom error of useABI, gas, or that there is no reason", async () => {
+    const { reverter: to } = service.info
+    const hashes = [
+      await send(call(to, reverter, "failWithReason", "not today")),
+      await send(call(to, reverter, "failCustom", 7, 5)),
+      await send(call(to, reverter, "failWithoutReason")),
+      await send(call(to, reverter, "failOutOfGas")),
+      await send({ to, data: "0x", value: 1n }),
+      await send({ data: concat(["0x600436036004600039", "0x600436036000fd"]) })
+    ]
+    const { receipts } = await ask(hashes, {
+      useABI: ["error Refused(address who, uint256 needed, uint256 had)"]
+    })
+    expect(receipts.map(({ status }) => status)).toEqual(hashes.map(() => 0))
+    const spent = "used all of its gas: out of gas, or an invalid instruction"
+    expect(receipts.slice(0, 5).map(({ error }) => error)).toEqual([
+      "not today",
+      `Refused(who: ${anvilKey(7).address}, needed: 7, had: 5)`,
+      "reverted without a reason",
+      spent,
+      "reverted without a reason"
+    ])
+    // Contract creation that reverts or runs out of memory gas: told in either case.
+    expect(receipts[5]?.error).toEqual(expect.any(String))
+  })
+
+  it("of the EntryPoint tells what it refused", async () => {
+    const bytes32 = `0x${"00".repeat(32)}`
+    const entryPoint = new Contract(service.info.entryPoints["v0.7"], [
+      "function handleOps((address,uint256,bytes,bytes,bytes32,uint256,bytes32,bytes,bytes)[],address)"
+    ])
+    const gas = `0x${"186a0".padStart(32, "0").repeat(2)}`
+    const factory = concat([anvilKey(8).address, "0x12345678"])
+    const op = [anvilKey(8).address, 0, factory, "0x", gas, 0, bytes32, "0x", "0x"]
+    const { data, to } = await entryPoint
+      .getFunction("handleOps")
+      .populateTransaction([op], anvilKey(7).address)
+    const hash = await send({ data, to, gasLimit: 1_000_000n })
+    const [receipt] = (await ask([hash])).receipts
+    expect(receipt?.status).toBe(0)
+    expect(receipt?.error).toMatch(/^AA13 initCode failed or OOG/)
+  })
+
+  it("that only fails behind another one of its block tells nothing that is not so", async () => {
+    const { token: address } = service.info
+    const recipient = anvilKey(9).address
+    await send(call(address, token, "mint", anvilKey(6).address, 10), 6)
+    const balances = new Contract(
+      address,
+      ["function balanceOf(address) view returns (uint256)"],
+      service.provider
+    )
+    expect(await balances.getFunction("balanceOf")(anvilKey(6).address)).toBe(10n)
+    await service.provider.send("evm_setAutomine", [false])
+    const fee = { maxFeePerGas: 10n ** 10n, maxPriorityFeePerGas: 1n, gasLimit: 200_000n }
+    const sender = anvilKey(6).connect(service.provider)
+    const nonce = await sender.getNonce()
+    const transfer = call(address, token, "transfer", recipient, 10)
+    const first = await sender.sendTransaction({ ...transfer, ...fee, nonce })
+    const second = await sender.sendTransaction({ ...transfer, ...fee, nonce: nonce + 1 })
+    await service.provider.send("evm_mine", [])
+    await service.provider.send("evm_setAutomine", [true])
+    const { receipts } = await ask([first.hash, second.hash])
+    expect(receipts.map(({ error, status }) => ({ status, error }))).toEqual([
+      { status: 1, error: null },
+      { status: 0, error: null }
+    ])
+  })
+
+  it("is told without a reason by a node that has no history", async () => {
+    const hash = await send(call(service.info.reverter, reverter, "failWithReason", "forgotten"))
+    node.behave((question, askNode) =>
+      question.method === "eth_call" ? Promise.resolve(refusal(-32_000, "missing trie node")) : askNode()
+    )
+    const { receipts, requestStatus } = await ask([hash], { rpc: node.url })
+    expect(requestStatus).toBe(200)
+    expect(receipts.map(({ error, status, txHash }) => ({ status, txHash, error }))).toEqual([
+      { status: 0, txHash: hash, error: null }
+    ])
+  })
+})
+
+describe("a hash", () => {
+  it("that is named twice is answered once, in its first place, whatever became of it", async () => {
+    const one = await send({ to: ZeroAddress, value: 1n })
+    const two = await send({ to: ZeroAddress, value: 2n })
+    const nowhere = `0x${"11".repeat(32)}`
+    const { receipts, requestStatus, unknown } = await ask([
+      two,
+      nowhere,
+      one,
+      two,
+      nowhere,
+      one.toUpperCase().replace("0X", "0x")
+    ])
+    expect(receipts.map(({ txHash }) => txHash)).toEqual([two, one])
+    expect({ requestStatus, unknown }).toEqual({ requestStatus: 202, unknown: [nowhere] })
+  })
+
+  it.each([
+    [{ txHashes: ["0x12"] }, "txHashes[0]"],
+    [{ txHashes: [`0x${"zz".repeat(32)}`] }, "txHashes[0]"],
+    [{ txHashes: [null] }, "txHashes[0]"],
+    [{ txHashes: [[]] }, "txHashes[0]"],
+    [{ txHashes: "0x" }, "txHashes"],
+    [{ txHash: [] }, "txHash"],
+    [{ txHashes: [], useABI: [{ type: "event" }] }, "useABI[0]"],
+    [{ txHashes: [], rpc: null }, "rpc"]
+  ])("like %j is refused", async (body, path) => {
+    const { details } = await service.refused(400, "/receipt", { rpc: proxy.url, ...body })
+    expect(details.map((detail) => detail.path)).toContain(path)
+  })
+
+  it("need not be: no hashes, no receipts", async () => {
+    expect(await ask([])).toEqual({ requestStatus: 200, receipts: [], pending: [], unknown: [] })
+  })
+})
+
+describe("what a request of hashes costs", () => {
+  const sizes = () => proxy.take().map(({ methods }) => methods.length)
+
+  it("256 mined ones: one JSON-RPC batch, and one answer with every receipt in order", async () => {
+    await service.provider.send("evm_setAutomine", [false])
+    const sender = anvilKey(5).connect(service.provider)
+    const nonce = await sender.getNonce()
+    const hashes: Array<string> = []
+    for (let n = 0; n < 256; n++) {
+      const raw = await sender.signTransaction({
+        chainId: service.info.chainId,
+        type: 2,
+        to: at.sender,
+        value: 0n,
+        nonce: nonce + n,
+        gasLimit: 50_000n,
+        maxFeePerGas: 10n ** 10n,
+        maxPriorityFeePerGas: 1n
+      })
+      hashes.push(await service.provider.send("eth_sendRawTransaction", [raw]))
+    }
+    await service.provider.send("evm_mine", [])
+    await service.provider.send("evm_setAutomine", [true])
+    for (const count of [1, 10, 256]) {
+      await ask([])
+      proxy.take()
+      const answer = await ask(hashes.slice(0, count))
+      const seen = proxy.take()
+      const { calls, roundTrips } = CountingProxy.cost(
+        seen.map(({ methods }) => ({ methods: [...methods, "counted"] }))
+      )
+      console.log(`/receipt of ${count}: ${roundTrips} round trips, ${calls - seen.length} calls`)
+      expect(seen.map(({ methods }) => methods.length)).toEqual([count])
+      expect(answer.requestStatus).toBe(200)
+      expect(answer.receipts.map(({ txHash }) => txHash)).toEqual(hashes.slice(0, count))
+    }
+  })
+
+  it("256 unknown ones: a second batch tells them from pending ones", async () => {
+    const hashes = Array.from({ length: 256 }, (_, n) => `0x${n.toString(16).padStart(64, "0")}`)
+    await ask([])
+    proxy.take()
+    expect((await ask(hashes)).unknown).toEqual(hashes)
+    const seen = sizes()
+    console.log(`/receipt of 256 unknown: ${seen.length} round trips, ${seen} calls`)
+    expect(seen).toEqual([256, 256])
+  })
+
+  it("a failed one: two more calls for its reason", async () => {
+    const hash = await send(call(service.info.reverter, reverter, "failWithReason", "counted"))
+    await ask([])
+    proxy.take()
+    expect((await ask([hash])).receipts[0]?.error).toBe("counted")
+    expect(proxy.take().map(({ methods }) => methods.join())).toEqual([
+      "eth_getTransactionReceipt",
+      "eth_getTransactionByHash",
+      "eth_call"
+    ])
+  })
+})

@@ -1,0 +1,409 @@
+import * as HttpApi from "@effect/platform/HttpApi"
+import { id } from "ethers"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { api } from "../../../src/hosts/http/contract/Api.js"
+import { Authentication } from "../../../src/hosts/http/contract/EndpointAnnotations.js"
+import type {
+  Answer,
+  CreateResult,
+  Envelope,
+  Estimate,
+  Log,
+  Prediction,
+  TransactionResult
+} from "../../support/http/DevService.js"
+import { first } from "../../support/http/DevService.js"
+import { begin, lesson, type Tenant, type TwoTenants } from "../../support/isolation/TwoTenants.js"
+
+/** Names of the endpoints that answer to a key, as the contract has them. */
+const endpoints: Array<string> = []
+HttpApi.reflect(api, {
+  onGroup: () => {},
+  onEndpoint: ({ endpoint, middleware }) => {
+    if ([...middleware].some(({ key }) => key === Authentication.key)) endpoints.push(endpoint.name)
+  }
+})
+
+let world: TwoTenants
+let alice: Tenant
+let bob: Tenant
+/** A wallet of alice, by its address and its salt. */
+let wallet: string
+const salt = "shared between the two"
+/** What alice executed under an idempotency key. */
+const idempotency = { "idempotency-key": "the-key-that-alice-chose" }
+let executed: { readonly request: unknown; readonly answer: Answer<TransactionResult> }
+
+const operation = (to: string) => ({
+  salt,
+  walletCustody: 1,
+  to,
+  funcSignature: "mint(address,uint256)",
+  funcParams: [to, "1"]
+})
+
+const predicted = async ({ ask, factory }: Tenant, name: string): Promise<string> => {
+  const { beaconAdminAddress, beaconAdminCreationCode } = world.service.info.settings
+  const { body } = await ask<ReadonlyArray<Prediction>>("/predict", {
+    accounts: [{ salt: name, walletCustody: 1 }],
+    settings: { factory, beaconAdminAddress, beaconAdminCreationCode }
+  })
+  return first(body).wallet
+}
+
+beforeAll(async () => {
+  world = await begin()
+  alice = world.alice
+  bob = world.bob
+  wallet = await predicted(alice, salt)
+  await world.service.fund(wallet)
+  const accounts = [{ salt, walletCustody: 1 }]
+  const created = await alice.ask<CreateResult>("/create", { accounts, settings: alice.settings })
+  expect(created.body.status).toBe(1)
+  const request = { operations: [operation(world.service.info.token)], settings: alice.settings }
+  executed = { request, answer: await alice.ask("/execute", request, idempotency) }
+  expect(executed.answer.body).toMatchObject({ status: 1 })
+})
+afterAll(() => world.service.stop())
+
+/** bob is told the same of alice's as of what nobody has; whether it exists, he can not tell. */
+const alike = async (
+  path: string,
+  body: (named: string) => unknown,
+  [existing, none]: readonly [string, string],
+  expected: { readonly status: number; readonly code: string }
+) => {
+  const one = await bob.ask<Envelope>(path, body(existing))
+  const other = await bob.ask<Envelope>(path, body(none))
+  expect({ path, status: one.status, code: one.body.code }).toEqual({ path, ...expected })
+  expect(lesson(one, existing, none)).toEqual(lesson(other, existing, none))
+  return one
+}
+
+/** The endpoint knows no signer of alice when bob names it. */
+const noSigner = (path: string, body: (signer: unknown) => object) =>
+  alike(path, (clientId) => body({ clientId, versionId: "1" }), ["of alice", "of nobody"], {
+    status: 401,
+    code: "client_id_incorrect"
+  })
+
+const withSigner = (tenant: Tenant, signer: unknown) => ({ ...tenant.settings, signer })
+
+/** A log whose event only who has registered it can name: of a contract's creation. */
+const emit = async (event: string): Promise<string> => {
+  const { provider } = world.service
+  const sender = alice.eoa
+  const sent = await sender.sendTransaction({ data: `0x7f${id(event).slice(2)}60006000a1` })
+  await provider.waitForTransaction(sent.hash)
+  return sent.hash
+}
+
+const eventAbi = (name: string) => ({ type: "event", name, inputs: [], anonymous: false })
+
+const cases = {
+  predict: async () => {
+    // Pure: of the service's accounts it knows nothing.
+    const settings = {
+      factory: alice.factory,
+      beaconAdminAddress: world.service.info.settings.beaconAdminAddress,
+      beaconAdminCreationCode: world.service.info.settings.beaconAdminCreationCode
+    }
+    const request = { accounts: [{ salt, walletCustody: 1 }], settings }
+    expect((await bob.ask("/predict", request)).body).toEqual((await alice.ask("/predict", request)).body)
+  },
+  check: async () => {
+    const own = await bob.ask<ReadonlyArray<{ exists: boolean; wallet: string }>>("/check", {
+      accounts: [{ salt, walletCustody: 1 }],
+      settings: bob.settings
+    })
+    expect(own.body).toEqual([{ exists: false, wallet: await predicted(bob, salt), salt, error: null }])
+    expect(first(own.body).wallet).not.toBe(wallet)
+  },
+  create: async () => {
+    const funded = "funded and not created"
+    const address = await predicted(alice, funded)
+    await world.service.fund(address)
+    const accounts = [{ salt: funded, walletCustody: 1 }]
+    await noSigner("/create", (signer) => ({ accounts, settings: withSigner(bob, signer) }))
+    const elsewhere = "0x1000000000000000000000000000000000000001"
+    await alike(
+      "/create",
+      (factory) => ({ accounts, settings: { ...bob.settings, factory } }),
+      [alice.factory, elsewhere],
+      { status: 400, code: "factory_not_allowed" }
+    )
+    const byAddress = await bob.ask<Envelope>("/create", {
+      accounts: [{ salt: funded, wallet: address, walletCustody: 1 }],
+      settings: bob.settings
+    })
+    expect(byAddress.status).toBe(400)
+    const own = await predicted(bob, funded)
+    await world.service.fund(own)
+    const { body } = await bob.ask<CreateResult>("/create", { accounts, settings: bob.settings })
+    expect(first(body.returnData)[0]?.wallet).toBe(own)
+    expect(await world.service.provider.getCode(address)).toBe("0x")
+    expect(await world.service.provider.getBalance(address)).toBe(10n ** 18n)
+    const hers = await alice.ask<CreateResult>("/create", { accounts, settings: alice.settings })
+    expect(hers.body.status).toBe(1)
+    expect(await world.service.provider.getCode(address)).not.toBe("0x")
+  },
+  execute: async () => {
+    const operations = [operation(world.service.info.token)]
+    await noSigner("/execute", (signer) => ({ operations, settings: withSigner(bob, signer) }))
+    const nonce = await world.service.provider.getTransactionCount(bob.eoa.address)
+    const byAddress = await bob.ask<Envelope>("/execute", {
+      operations: [{ ...operations[0], salt: "", wallet }],
+      settings: bob.settings
+    })
+    expect(byAddress.status).toBe(422)
+    expect(byAddress.text).toContain("threshold not met")
+    // The same salt is another wallet, which does not exist.
+    const bySalt = await bob.ask<Envelope>("/execute", { operations, settings: bob.settings })
+    expect([bySalt.status, bySalt.text]).toEqual([422, expect.stringContaining("wallet not deployed")])
+    // Neither the answer to alice's key nor that it was used: another body, another answer.
+    for (const request of [executed.request, { operations, settings: bob.settings }]) {
+      const plain = await bob.ask<Envelope>("/execute", request)
+      const keyed = await bob.ask<Envelope>("/execute", request, idempotency)
+      expect(lesson(keyed)).toEqual(lesson(plain))
+      expect(keyed.text).not.toContain(executed.answer.body.txHash)
+    }
+    expect(await world.service.provider.getTransactionCount(bob.eoa.address)).toBe(nonce)
+    const again = await alice.ask<TransactionResult>("/execute", executed.request, idempotency)
+    expect(again.body.txHash).toBe(executed.answer.body.txHash)
+  },
+  estimateGas: async () => {
+    const operations = [operation(world.service.info.token)]
+    await noSigner("/estimateGas", (signer) => ({ operations, settings: withSigner(bob, signer) }))
+    const { body } = await bob.ask<Estimate>("/estimateGas", { operations, settings: bob.settings })
+    expect([body.status, body.error]).toEqual([0, expect.stringContaining("wallet not deployed")])
+  },
+  executeEncoded: async () => {
+    const operations = [operation(world.service.info.token)]
+    const { body } = await alice.ask<Estimate>("/estimateGas", { operations, settings: alice.settings })
+    const { encodedUserOp, userOpHash } = first(body.userOps)
+    const posted = { operations: [{ encodedUserOp, userOpHash, walletCustody: 1 }], settings: alice.settings }
+    expect((await alice.ask<TransactionResult>("/executeEncoded", posted)).body.status).toBe(1)
+    const again = await alice.ask<TransactionResult>("/executeEncoded", posted)
+    expect(again.body.status).toBe(1)
+    await noSigner("/executeEncoded", (signer) => ({ ...posted, settings: withSigner(bob, signer) }))
+    // What became of it the chain tells everybody; the service tells bob nothing of it.
+    const his = await bob.ask<Envelope>("/executeEncoded", { ...posted, settings: bob.settings })
+    expect(his.status).toBe(422)
+    expect(his.text).not.toContain(again.body.txHash)
+  },
+  passkeyHash: async () => {
+    const { signer: _, ...settings } = bob.settings
+    const operations = [operation(world.service.info.token)]
+    const { text } = await bob.ask("/passkeyHash", { operations, settings })
+    expect(text).toContain("wallet not deployed")
+    expect(text).not.toContain(wallet)
+  },
+  executePasskey: async () => {
+    const operations = [operation(world.service.info.token)]
+    const { body } = await alice.ask<Estimate>("/estimateGas", { operations, settings: alice.settings })
+    const { encodedUserOp, userOpHash } = first(body.userOps)
+    const text = (value: string) => Buffer.from(value).toString("base64")
+    const validationData = {
+      signature: text("s".repeat(64)),
+      authenticatorData: text("a".repeat(37)),
+      clientDataJSON: text("{}")
+    }
+    const { signer: _, ...settings } = bob.settings
+    const posted = { encodedUserOp, userOpHash, validationData }
+    const post = (more: object) =>
+      bob.ask<Envelope>("/executePasskey", { operations: [posted], settings: { ...settings, ...more } })
+    const his = await post({})
+    expect(his.status).toBeGreaterThanOrEqual(400)
+    expect(his.status).toBeLessThan(500)
+    expect(his.text).not.toContain(alice.eoa.address)
+    // Whether a signer is looked at here or not, alice's is nobody's.
+    const named = async (clientId: string) =>
+      lesson(await post({ signer: { clientId, versionId: "1" } }), clientId)
+    expect(await named("of alice")).toEqual(await named("of nobody"))
+  },
+  transactSigner: async () => {
+    const transfer = { to: bob.eoa.address, value: "1" }
+    const before = await world.service.provider.getTransactionCount(alice.eoa.address)
+    await noSigner("/transactSigner", (signer) => ({ ...transfer, settings: withSigner(bob, signer) }))
+    expect(await world.service.provider.getTransactionCount(alice.eoa.address)).toBe(before)
+  },
+  unstuck: () => noSigner("/unstuck", (signer) => ({ settings: withSigner(bob, signer), dryRun: true })),
+  getRequest: async () => {
+    const requestId = executed.answer.headers.get("x-request-id") ?? ""
+    expect((await alice.get(`/requests/${requestId}`)).status).toBe(200)
+    const none = "00000000-0000-4000-8000-000000000000"
+    const one = await bob.get<Envelope>(`/requests/${requestId}`)
+    const other = await bob.get<Envelope>(`/requests/${none}`)
+    expect([one.status, one.body.code]).toEqual([404, "request_not_found"])
+    expect(lesson(one, requestId, none)).toEqual(lesson(other, requestId, none))
+  },
+  read: async () => {
+    const abi = { type: "error", name: "JustRefused", inputs: [] }
+    const request = {
+      reads: [
+        { to: world.service.info.reverter, funcSignature: "failCustomEmpty()", returnSignature: "uint256" }
+      ],
+      rpc: world.service.info.rpc
+    }
+    const before = await bob.ask<ReadonlyArray<{ errors: string }>>("/read", request)
+    expect((await alice.ask("/addError", { errorABI: abi })).status).toBe(200)
+    const hers = await alice.ask<ReadonlyArray<{ errors: string }>>("/read", request)
+    expect(first(hers.body).errors).toContain("JustRefused")
+    const after = await bob.ask<ReadonlyArray<{ errors: string }>>("/read", request)
+    expect(after.body).toEqual(before.body)
+    expect(first(after.body).errors).not.toContain("JustRefused")
+  },
+  receipt: async () => {
+    expect((await alice.ask("/addEvent", { eventABI: eventAbi("OfAliceAlone") })).status).toBe(200)
+    const txHash = await emit("OfAliceAlone()")
+    const logs = async ({ ask }: Tenant) => {
+      const request = { txHashes: [txHash], rpc: world.service.info.rpc }
+      const { body } = await ask<{ receipts: ReadonlyArray<{ logs: ReadonlyArray<Log> }> }>(
+        "/receipt",
+        request
+      )
+      return first(body.receipts).logs.map(({ eventName }) => eventName)
+    }
+    expect(await logs(alice)).toEqual(["OfAliceAlone"])
+    expect(await logs(bob)).toEqual([null])
+
+    // A hash that the service replaced leads alice to the one that was mined, and bob nowhere.
+    await world.service.automine(false)
+    const sending = alice.ask<TransactionResult>("/transactSigner", {
+      to: alice.eoa.address,
+      value: "1",
+      settings: alice.settings
+    })
+    const { provider } = world.service
+    const pending = async () =>
+      (await provider.getTransactionCount(alice.eoa.address, "pending")) > first(counts)
+    const counts = [await provider.getTransactionCount(alice.eoa.address, "latest")]
+    for (let n = 0; n < 200 && !(await pending()); n++) await new Promise((done) => setTimeout(done, 50))
+    const replaced = await alice.ask<TransactionResult & { replaced: ReadonlyArray<{ oldTxHash: string }> }>(
+      "/unstuck",
+      { settings: alice.settings, dryRun: true }
+    )
+    const { oldTxHash } = first(replaced.body.replaced)
+    const unstuck = alice.ask("/unstuck", { settings: alice.settings })
+    for (let n = 0; n < 200; n++) {
+      if ((await provider.getTransaction(oldTxHash)) === null) break
+      await new Promise((done) => setTimeout(done, 50))
+    }
+    await world.service.automine(true)
+    await Promise.all([sending, unstuck])
+    type Receipts = { receipts: ReadonlyArray<{ requestedHash?: string }>; unknown: ReadonlyArray<string> }
+    const ask = ({ ask }: Tenant) =>
+      ask<Receipts>("/receipt", { txHashes: [oldTxHash], rpc: world.service.info.rpc })
+    expect((await ask(alice)).body.receipts).toMatchObject([{ requestedHash: oldTxHash }])
+    expect((await ask(bob)).body).toMatchObject({ receipts: [], unknown: [oldTxHash] })
+  },
+  filterEvent: () => unregistered("/filterEvent", "FilteredByAlice"),
+  getEvents: () => unregistered("/getEvents", "GotByAlice"),
+  addEvent: async () => {
+    const add = ({ ask }: Tenant) => ask("/addEvent", { eventABI: eventAbi("Added") })
+    const hers = await add(alice)
+    expect((await add(bob)).body).toEqual(hers.body)
+  },
+  addError: async () => {
+    const add = ({ ask }: Tenant) =>
+      ask("/addError", { errorABI: { type: "error", name: "Wrong", inputs: [] } })
+    const hers = await add(alice)
+    expect((await add(bob)).body).toEqual(hers.body)
+  },
+  sign: () => noSigner("/sign", (signer) => ({ messages: ["m"], signer })),
+  getSigner: async () => {
+    await noSigner("/getSigner", (signer) => ({ signer }))
+    // Each has a client of this name, and of the other's versions neither learns.
+    const named = (versionId: string) => ({ signer: { clientId: "hsm", versionId } })
+    const own = await bob.ask<{ address: string }>("/getSigner", named("8"))
+    expect(own.body.address).toBe(bob.eoa.address)
+    await alike("/getSigner", named, ["7", "9"], { status: 401, code: "version_not_found" })
+    const asset = (assetId: string) => ({ signer: { clientId: "hsm", assetId } })
+    await alike("/getSigner", asset, ["7", "9"], { status: 401, code: "asset_not_supported" })
+    // A system key has no name at all.
+    await alike(
+      "/getSigner",
+      (clientId) => ({ signer: { clientId, versionId: "1" } }),
+      ["deployer", "of nobody"],
+      {
+        status: 401,
+        code: "client_id_incorrect"
+      }
+    )
+  },
+  getBundlerAddress: async () => {
+    const { body } = await bob.ask("/getbundleraddress", {})
+    expect(body).toEqual((await alice.ask("/getbundleraddress", {})).body)
+  },
+  getBundlerAddressByGet: async () => {
+    expect((await bob.get("/getbundleraddress")).body).toEqual((await alice.get("/getbundleraddress")).body)
+  },
+  listNetworks: async () => {
+    const hers = await alice.get("/networks")
+    const his = await bob.get("/networks")
+    expect(hers.text).toContain(alice.factory)
+    expect(his.text).toContain(bob.factory)
+    for (const secret of [alice.factory, alice.eoa.address, wallet]) expect(his.text).not.toContain(secret)
+  }
+}
+
+/** The event is alice's; to bob no event of the name is registered. */
+const unregistered = async (path: string, name: string) => {
+  expect((await alice.ask("/addEvent", { eventABI: eventAbi(name) })).status).toBe(200)
+  await emit(`${name}()`)
+  const request = (eventName: string) => ({
+    eventName,
+    fromBlock: "0x0",
+    toBlock: "latest",
+    rpc: world.service.info.rpc
+  })
+  const hers = await alice.ask<{ events?: unknown; txHashes?: unknown }>(path, request(name))
+  expect(hers.body.events ?? hers.body.txHashes).toHaveLength(1)
+  await alike(path, request, [name, "NobodysEvent"], { status: 400, code: "event_not_registered" })
+}
+
+describe("one account learns nothing of another one, and can do nothing with what it has, at", () => {
+  it("every endpoint that answers to a key: each has its case here", () => {
+    expect(Object.keys(cases).sort()).toEqual([...endpoints].sort())
+    expect(endpoints.length).toBeGreaterThan(20)
+  })
+
+  for (const [name, run] of Object.entries(cases))
+    it(name, async () => {
+      await run()
+    })
+})
+
+describe("the time of an answer", () => {
+  const median = (times: ReadonlyArray<number>) => [...times].sort((a, b) => a - b)[times.length >> 1] ?? 0
+
+  /** Medians of two questions that are asked in turns, so that both meet the same weather. */
+  const inTurns = async (one: () => Promise<unknown>, other: () => Promise<unknown>) => {
+    const times: readonly [Array<number>, Array<number>] = [[], []]
+    const timed = async (list: Array<number>, ask: () => Promise<unknown>) => {
+      const began = performance.now()
+      await ask()
+      list.push(performance.now() - began)
+    }
+    for (let n = 0; n < 60; n++) {
+      await timed(times[n % 2 === 0 ? 0 : 1], n % 2 === 0 ? one : other)
+      await timed(times[n % 2 === 0 ? 1 : 0], n % 2 === 0 ? other : one)
+    }
+    return [median(times[0]), median(times[1])] as const
+  }
+
+  it("is the same for what another account has and for what nobody has", async () => {
+    const signer = (clientId: string) => () => bob.ask("/getSigner", { signer: { clientId, versionId: "1" } })
+    const request = (requestId: string) => () => bob.get(`/requests/${requestId}`)
+    const accepted = executed.answer.headers.get("x-request-id") ?? ""
+    for (const [one, other] of [
+      [signer("of alice"), signer("of nobody")],
+      [request(accepted), request("00000000-0000-4000-8000-000000000000")]
+    ] as const) {
+      const [existing, none] = await inTurns(one, other)
+      const ratio = existing / none
+      expect(ratio).toBeGreaterThan(0.5)
+      expect(ratio).toBeLessThan(2)
+    }
+  })
+})

@@ -1,0 +1,204 @@
+import * as Either from "effect/Either"
+import * as fc from "fast-check"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type Version, versions } from "../../../src/domain/erc4337/EntryPoint.js"
+import * as Gas from "../../../src/domain/erc4337/gas/Gas.js"
+import * as Percent from "../../../src/domain/erc4337/Percent.js"
+import { reverterAbi, tokenAbi } from "../../support/lens/Abis.js"
+import { passkeyWallet } from "../../support/lens/Passkeys.js"
+import {
+  created,
+  creationOf,
+  ecdsaWallet,
+  execute,
+  executeBatch,
+  opOf,
+  type TestWallet
+} from "../../support/lens/Wallets.js"
+import { dummyEcdsa, holder, type Op, World } from "../../support/lens/World.js"
+
+let world: World
+
+beforeAll(async () => {
+  world = await World.start()
+})
+afterAll(() => world.stop())
+
+/** Bundles of each version. */
+const bundles = 24
+
+/** What one op of a random bundle does. */
+type Deed =
+  | { readonly kind: "create" }
+  | { readonly kind: "fail"; readonly by: number }
+  | {
+      readonly kind: "call"
+      readonly by: number
+      readonly what: "transfer" | "first" | "nothing" | "value" | "data" | "zeros" | "batch"
+      readonly size: number
+      /** On a nonce key that was never used. */
+      readonly fresh: boolean
+    }
+
+const deed: fc.Arbitrary<Deed> = fc.oneof(
+  { weight: 1, arbitrary: fc.constant<Deed>({ kind: "create" }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("fail" as const), by: fc.nat(3) }) },
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      kind: fc.constant("call" as const),
+      by: fc.nat(3),
+      what: fc.constantFrom(
+        ...(["transfer", "first", "nothing", "value", "data", "zeros", "batch"] as const)
+      ),
+      size: fc.nat(3_000),
+      fresh: fc.boolean()
+    })
+  }
+)
+const bundle = fc.record({
+  deeds: fc.array(deed, { minLength: 1, maxLength: 8 }),
+  beneficiary: fc.constantFrom("submitter", "empty" as const)
+})
+
+interface Step {
+  readonly op: Op
+  readonly prove: (hash: string) => string
+  readonly dummy: (hash: string) => string
+}
+
+/** The ops of a bundle; every op of a wallet has the next nonce of its key. */
+class Scribe {
+  private made = 0
+  private readonly sequences = new Map<string, bigint>()
+
+  constructor(
+    private readonly version: Version,
+    private readonly wallets: ReadonlyArray<TestWallet>
+  ) {}
+
+  async step(what: Deed): Promise<Step> {
+    this.made += 1
+    if (what.kind === "create") {
+      const wallet = await ecdsaWallet(world, `random ${this.version} ${this.made}`)
+      await world.setBalance(wallet.address, 10n ** 18n)
+      return { op: creationOf(wallet), prove: world.deployerProof, dummy: dummyEcdsa }
+    }
+    const wallet = this.wallets[what.by % this.wallets.length]
+    if (wallet === undefined) throw new Error("no wallet")
+    const { dummy, prove } = wallet
+    const key = what.kind === "call" && what.fresh ? BigInt(1_000 + this.made) : 3n
+    const name = `${wallet.address} ${key}`
+    const sequence = this.sequences.get(name) ?? 0n
+    this.sequences.set(name, sequence + 1n)
+    return { op: opOf(wallet, (key << 64n) | sequence, this.callData(what)), prove, dummy }
+  }
+
+  private callData(what: Exclude<Deed, { kind: "create" }>): string {
+    const transfer = (to: string) => tokenAbi.encodeFunctionData("transfer", [to, 1n])
+    const stranger = `0x${this.made.toString(16).padStart(6, "0")}${this.version.slice(3)}${"d".repeat(33)}`
+    if (what.kind === "fail")
+      return execute(world.reverter, 0n, reverterAbi.encodeFunctionData("failWithoutReason"))
+    switch (what.what) {
+      case "transfer":
+        return execute(world.token, 0n, transfer(holder))
+      case "first":
+        return execute(world.token, 0n, transfer(stranger))
+      case "nothing":
+        return "0x"
+      case "value":
+        return execute(stranger, 1n, "0x")
+      case "data":
+        return execute(holder, 0n, `0x${"a7".repeat(what.size)}`)
+      case "zeros":
+        return execute(holder, 0n, `0x${"00".repeat(what.size)}`)
+      case "batch":
+        return executeBatch([
+          { target: world.token, value: 0n, data: transfer(holder) },
+          { target: stranger, value: 1n, data: "0x" }
+        ])
+    }
+  }
+}
+
+/** Measured all in one look with dummy proofs, then signed under the limits of the formulas. */
+const limited = async (
+  version: Version,
+  steps: ReadonlyArray<Step>,
+  options: Pick<Gas.PreVerification, "bundleSize" | "beneficiaryEmpty">
+): Promise<ReadonlyArray<Op>> => {
+  const drafts = await Promise.all(
+    steps.map(({ dummy, op }) =>
+      world.sign(version, { ...op, callGasLimit: 300_000n, verificationGasLimit: 600_000n }, dummy)
+    )
+  )
+  const measures = await world.measure(version, drafts)
+  return Promise.all(
+    drafts.map((draft, position) => {
+      const measure = measures[position]
+      if (measure === undefined || (measure.stage !== "ok" && measure.stage !== "call"))
+        throw new Error(`op ${position}: ${measure?.stage} ${measure?.data}`)
+      const op: Op = {
+        ...draft,
+        verificationGasLimit: Gas.verificationGasLimit(version, measure, draft),
+        callGasLimit: Gas.callGasLimit(measure, draft.callData),
+        preVerificationGas: Gas.preVerificationGas(draft, {
+          version,
+          ...options,
+          measuredGas: measure.creationGas + measure.validationGas + measure.callGas
+        })
+      }
+      return world.sign(version, op, steps[position]?.prove ?? dummyEcdsa)
+    })
+  )
+}
+
+describe.each(versions)("the ops of random bundles on %s", (version) => {
+  it("pay for all of the transaction's gas and hardly more when they share it, each at most a frame more when they do not", async () => {
+    const wallets = [
+      await created(world, version, await ecdsaWallet(world, `pays a ${version}`)),
+      await created(world, version, await ecdsaWallet(world, `pays b ${version}`)),
+      await created(world, version, await passkeyWallet(world, `pays c ${version}`))
+    ]
+    const scribe = new Scribe(version, wallets)
+    const sample = fc.sample(bundle, { numRuns: bundles, seed: 4_337 })
+    const rows: Array<{ alone: boolean; ops: number; used: number; over: number }> = []
+    for (const [turn, { beneficiary, deeds }] of sample.entries()) {
+      for (const { address } of wallets) await world.setBalance(address, 10n ** 20n)
+      const alone = turn % 2 === 0
+      const empty = beneficiary === "empty"
+      const steps: Array<Step> = []
+      for (const each of deeds) steps.push(await scribe.step(each))
+      const ops = await limited(version, steps, {
+        bundleSize: alone ? 1n : BigInt(steps.length),
+        beneficiaryEmpty: empty
+      })
+      const gasLimit = Either.getOrThrow(
+        Gas.transactionGasLimit(version, ops, {
+          bound: 30_000_000n,
+          overshoot: Percent.zero,
+          beneficiaryEmpty: empty
+        })
+      )
+      const outcome = await world.submit(version, ops, {
+        gasLimit,
+        ...(empty && {
+          beneficiary: `0x${"be".repeat(17)}${version.slice(3)}${turn.toString(16).padStart(5, "0")}`
+        })
+      })
+      expect(outcome.events, `bundle ${turn}`).toBe(ops.length)
+      const over = Number(outcome.paidGas - outcome.usedGas)
+      expect(over, `bundle ${turn} of ${ops.length}`).toBeGreaterThanOrEqual(0)
+      // Shared: the fixed margins of the formula. Alone: each op pays the frame, and a new beneficiary, once more.
+      const most = alone ? ops.length * (empty ? 60_000 : 36_000) : ops.length * 2_500
+      expect(over, `bundle ${turn} of ${ops.length}`).toBeLessThanOrEqual(most)
+      rows.push({ alone, ops: ops.length, used: Number(outcome.usedGas), over })
+    }
+    const worst = (some: typeof rows) => Math.max(...some.map(({ ops, over }) => Math.round(over / ops)))
+    console.log(
+      `${version}: ${rows.length} bundles, ${rows.reduce((sum, { ops }) => sum + ops, 0)} ops; paid beyond the gas used, per op: ` +
+        `at most ${worst(rows.filter(({ alone }) => !alone))} when shared, ${worst(rows.filter(({ alone }) => alone))} when each pays as if alone; ` +
+        `least ${Math.min(...rows.map(({ over }) => over))} for a bundle`
+    )
+  })
+})

@@ -1,0 +1,200 @@
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
+import { finished } from "../support/process/Finished.js"
+import { type Program, root, run, runSource } from "../support/process/Program.js"
+
+const folder = mkdtempSync(join(tmpdir(), "castellan-process-"))
+const main = join(folder, "dist/hosts/node/main.js")
+const configFile = join(folder, "castellan.json")
+const running: Array<Program> = []
+
+const started = (program: Program): Program => {
+  running.push(program)
+  return program
+}
+
+/** The built service, at the address that it logs. */
+const service = async (env: Readonly<Record<string, string>> = {}) => {
+  const program = started(run([main], { cwd: folder, env: { CASTELLAN_CONFIG: configFile, ...env } }))
+  await program.says('"message":"listening"')
+  const url = /"url":"([^"]+)"/.exec(program.stdout())?.[1] ?? "no url"
+  return { program, url }
+}
+
+const hash = "21ca2b88d8bd2b95fe8ad6c38ea53aebfd1a2c4ba9b7d2c4fa5b4fd62adfb7cd"
+
+beforeAll(async () => {
+  const build = await finished(
+    process.execPath,
+    ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json", "--outDir", join(folder, "dist")],
+    root
+  )
+  expect(build).toEqual({ status: 0, stdout: "", stderr: "" })
+  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
+  writeFileSync(join(folder, "package.json"), '{"type":"module"}')
+  writeFileSync(join(folder, "pepper"), "a pepper of many bytes\n", { mode: 0o600 })
+  writeFileSync(
+    configFile,
+    JSON.stringify({
+      profile: "production",
+      listen: { host: "127.0.0.1", port: 0 },
+      database: { path: "castellan.sqlite" },
+      keyPepper: { file: "pepper" },
+      accounts: [{ id: "acme", name: "Acme", tier: "pro", keys: [{ hash }] }],
+      networks: []
+    })
+  )
+})
+
+afterAll(async () => {
+  for (const { child } of running) child.kill("SIGKILL")
+  await Promise.all(running.map(({ ended }) => ended))
+  rmSync(folder, { recursive: true })
+})
+
+describe("the built service process", () => {
+  it("is ready once it listens", async () => {
+    const { url } = await service()
+    const ready = await fetch(`${url}/health/ready`)
+    expect({ status: ready.status, text: await ready.text() }).toMatchObject({ status: 200 })
+  })
+
+  it("logs JSON lines only, one of them when it listens", async () => {
+    const { program } = await service()
+    const lines = program.stdout().trim().split("\n")
+    const entries = lines.map((line) => JSON.parse(line))
+    expect(entries).toHaveLength(1)
+    expect(entries[0]).toMatchObject({ message: "listening", profile: "production" })
+    expect(program.stderr()).toBe("")
+  })
+
+  for (const signal of ["SIGTERM", "SIGINT"] as const)
+    it(`ends with code 0 on ${signal}, however often it arrives at once`, async () => {
+      const { program } = await service()
+      program.child.kill(signal)
+      program.child.kill(signal)
+      expect(await program.ended).toBe(0)
+      expect(program.stderr()).toBe("")
+    })
+
+  it("says what is wrong with its configuration, and ends with code 1", async () => {
+    const none = started(run([main], { cwd: folder }))
+    expect(await none.ended).toBe(1)
+    expect(none.stderr()).toBe(
+      "CASTELLAN_CONFIG is not set: it names the configuration file (see docs/operations.md)\n"
+    )
+    const bad = join(folder, "bad.json")
+    writeFileSync(bad, JSON.stringify({ profile: "production", listen: { host: "127.0.0.1", port: "80" } }))
+    const wrong = started(run([main], { cwd: folder, env: { CASTELLAN_CONFIG: bad } }))
+    expect(await wrong.ended).toBe(1)
+    expect(wrong.stderr()).toContain("listen.port: expected an integer from 0 to 65535")
+    expect(wrong.stderr()).toContain("keyPepper: is missing")
+    expect(wrong.stderr()).not.toContain("    at ")
+  })
+
+  it("says that its port is taken, and ends with code 1", async () => {
+    const { url } = await service()
+    const taken = join(folder, "taken.json")
+    const config = {
+      profile: "production",
+      listen: { host: "127.0.0.1", port: Number(new URL(url).port) },
+      database: { path: "other.sqlite" },
+      keyPepper: { file: "pepper" },
+      accounts: [],
+      networks: []
+    }
+    writeFileSync(taken, JSON.stringify(config))
+    const second = started(run([main], { cwd: folder, env: { CASTELLAN_CONFIG: taken } }))
+    expect(await second.ended).toBe(1)
+    expect(second.stderr()).toContain("EADDRINUSE")
+    expect(second.stderr()).not.toContain("    at ")
+  })
+})
+
+describe("the built package", () => {
+  it("type-checks the library example of the README", async () => {
+    const user = join(folder, "user")
+    const packages = join(user, "node_modules")
+    mkdirSync(join(packages, "castellan"), { recursive: true })
+    cpSync(join(root, "package.json"), join(packages, "castellan/package.json"))
+    symlinkSync(join(folder, "dist"), join(packages, "castellan/dist"))
+    symlinkSync(join(root, "node_modules/effect"), join(packages, "effect"))
+    const example = /```ts\n([\s\S]*?)```/.exec(readFileSync(join(root, "README.md"), "utf8"))?.[1]
+    writeFileSync(join(user, "package.json"), '{"type":"module"}')
+    writeFileSync(
+      join(user, "example.ts"),
+      `import type { Caller } from "castellan"
+${example}
+declare const profiles: Networks.Options["profiles"]
+declare const keys: PrivateKeys.Options["keys"]
+declare const signers: KeyRing.Registry["signers"]
+declare const system: KeyRing.Registry["system"]
+declare const caller: Caller
+declare const operations: ExecuteOperations.Request["operations"]
+declare const settings: ExecuteOperations.Request["settings"]
+export const complete: Effect.Effect<ExecuteOperations.Response, unknown, never> = program
+`
+    )
+    const options = ["--module", "nodenext", "--strict", "--noEmit", "--skipLibCheck", "--target", "es2022"]
+    const args = [join(root, "node_modules/typescript/bin/tsc"), ...options, "example.ts"]
+    const tsc = await finished(process.execPath, args, user)
+    expect(tsc.stdout).toBe("")
+    expect(tsc.status).toBe(0)
+  })
+})
+
+describe("the command that makes a key for the configuration", () => {
+  const key = (...args: ReadonlyArray<string>) =>
+    started(
+      runSource("src/hosts/cli/castellan.ts", ["keys", "hash", ...args], {
+        env: { PEPPER: "a pepper of many bytes" }
+      })
+    )
+
+  it("issues a key that the service takes once its hash is in the configuration", async () => {
+    const command = key("--pepper-env", "PEPPER")
+    expect(await command.ended).toBe(0)
+    const issued = /API key \(shown once\): (cst_[A-Za-z0-9_-]{43})/.exec(command.stdout())?.[1] ?? "none"
+    const keyHash = /"hash": "([0-9a-f]{64})"/.exec(command.stdout())?.[1] ?? "none"
+    const keyed = join(folder, "keyed.json")
+    writeFileSync(
+      keyed,
+      JSON.stringify({
+        profile: "production",
+        listen: { host: "127.0.0.1", port: 0 },
+        database: { path: "keyed.sqlite" },
+        keyPepper: { file: "pepper" },
+        accounts: [{ id: "acme", name: "Acme", tier: "pro", keys: [{ hash: keyHash }] }],
+        networks: []
+      })
+    )
+    const { url } = await service({ CASTELLAN_CONFIG: keyed })
+    const ask = async (apiKey: string) => {
+      const answer = await fetch(`${url}/predict`, {
+        method: "POST",
+        headers: { "content-type": "application/json", "x-api-key": apiKey },
+        body: "{}"
+      })
+      return { status: answer.status, body: await answer.text() }
+    }
+    expect((await ask(issued)).status).toBe(400)
+    expect((await ask(`${issued.slice(0, -1)}${issued.endsWith("A") ? "B" : "A"}`)).status).toBe(401)
+  })
+
+  it("never issues the same key twice", async () => {
+    const [one, other] = [key("--pepper-env", "PEPPER"), key("--pepper-env", "PEPPER")]
+    await Promise.all([one.ended, other.ended])
+    expect(one.stdout()).not.toBe(other.stdout())
+  })
+
+  it("explains itself when the pepper is not named or not there", async () => {
+    const unnamed = key()
+    expect(await unnamed.ended).toBe(1)
+    expect(unnamed.stderr()).toContain("either --pepper-env or --pepper-file")
+    const absent = key("--pepper-env", "NOWHERE")
+    expect(await absent.ended).toBe(1)
+    expect(absent.stderr()).toBe("no pepper: the environment variable NOWHERE is not set\n")
+  })
+})

@@ -1,0 +1,54 @@
+import { spawnSync } from "node:child_process"
+import { fileURLToPath } from "node:url"
+
+/** The project's root: forge runs there, and all paths of its configuration are relative to it. */
+export const root = fileURLToPath(new URL("../..", import.meta.url))
+
+/** What a run of forge came to. */
+export interface Run {
+  readonly output: string
+  /** Tests were run, and none failed. */
+  readonly ok: boolean
+  readonly passed: number
+  readonly failed: number
+  /** Inputs that fuzz tests were called with. */
+  readonly fuzzRuns: number
+  /** Calls in the sequences after which invariants were checked. */
+  readonly invariantCalls: number
+}
+
+const sum = (text: string, pattern: RegExp): number =>
+  [...text.matchAll(pattern)].reduce((total, [, count]) => total + Number(count), 0)
+
+/** The counts of forge's own report. A report without its last line is of a run that broke off. */
+export const read = (output: string): Run => {
+  const last = /^Ran \d+ test suites? in [^\n]*: (\d+) tests passed, (\d+) failed, 0 skipped/m.exec(output)
+  const passed = Number(last?.[1] ?? 0)
+  const failed = Number(last?.[2] ?? 0)
+  return {
+    output,
+    ok: passed > 0 && failed === 0,
+    passed,
+    failed,
+    fuzzRuns: sum(output, /^\[PASS\] \w+\([^\n]*\(runs: (\d+), μ/gm),
+    invariantCalls: sum(output, /^\[PASS\] \w+\([^\n]*calls: (\d+), reverts/gm)
+  }
+}
+
+/**
+ * Runs `forge COMMAND` over the tests of this folder and waits for its end. The report tells how it went: npm's wrapper
+ * of forge ends with 0 whatever forge ends with.
+ */
+export const run = (
+  command: "test" | "coverage",
+  args: ReadonlyArray<string> = [],
+  env: Readonly<Record<string, string>> = {}
+): Run => {
+  const { stderr, stdout } = spawnSync(`${root}/node_modules/.bin/forge`, [command, ...args], {
+    cwd: root,
+    encoding: "utf8",
+    maxBuffer: 1 << 28,
+    env: { ...process.env, FOUNDRY_CONFIG: `${root}/test/solidity/foundry.toml`, NO_COLOR: "1", ...env }
+  })
+  return read(`${stdout}${stderr}`)
+}

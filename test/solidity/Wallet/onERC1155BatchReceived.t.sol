@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {IERC1155Receiver} from "@openzeppelin/contracts/token/ERC1155/IERC1155Receiver.sol";
+import {Wallet} from "../../../contracts/src/Wallet.sol";
+import {WalletTest} from "../support/WalletTest.sol";
+import {vm} from "../support/Vm.sol";
+
+contract OnERC1155BatchReceivedTest is WalletTest {
+    function testFuzz_all_tokens_are_taken(address from, uint256[] calldata ids, bytes calldata data) external {
+        (Wallet wallet,) = _ecdsaWallet(1);
+        bytes4 answer = wallet.onERC1155BatchReceived(from, from, ids, ids, data);
+        vm.assertEq(bytes32(answer), bytes32(IERC1155Receiver.onERC1155BatchReceived.selector), "its own selector");
+    }
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {OwnedInTwoSteps} from "../../../contracts/src/OwnedInTwoSteps.sol";
+import {AcceptOwnershipTest} from "../support/Ownership.sol";
+
+contract WalletBeaconAcceptOwnershipTest is AcceptOwnershipTest {
+    function _owned() internal view override returns (OwnedInTwoSteps) {
+        return OwnedInTwoSteps(address(beacon));
+    }
+
+    function _firstOwner() internal view override returns (address) {
+        return beaconOwner;
+    }
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+pragma solidity 0.8.37;
+
+import {OwnedInTwoSteps} from "../../../contracts/src/OwnedInTwoSteps.sol";
+import {PendingOwnerTest} from "../support/Ownership.sol";
+
+contract WalletBeaconPendingOwnerTest is PendingOwnerTest {
+    function _owned() internal view override returns (OwnedInTwoSteps) {
+        return OwnedInTwoSteps(address(beacon));
+    }
+
+    function _firstOwner() internal view override returns (address) {
+        return beaconOwner;
+    }
+}

@@ -1,0 +1,75 @@
+import { randomBytes } from "node:crypto"
+import { writeFileSync } from "node:fs"
+import * as Coverage from "./Coverage.js"
+import * as Forge from "./Forge.js"
+import * as Mutants from "./Mutants.js"
+
+/**
+ * `npm run test:solidity`: the suite's tests in Solidity, then the same invariants over mutants of the suite, where they
+ * have to break. `--mutants` does the latter alone, for all or the named ones;
+ * `--coverage` prints what the tests reach; `--long` runs more inputs with another seed; everything else
+ * goes to forge, e.g. `--match-path "test/solidity/Wallet/*" -vvvv`, and leaves the mutants out.
+ */
+const [first, ...others] = process.argv.slice(2)
+
+const seconds = (began: number): string => ((performance.now() - began) / 1_000).toFixed(1)
+
+const long = () => ({
+  FOUNDRY_FUZZ_RUNS: "5000",
+  FOUNDRY_FUZZ_SEED: `0x${randomBytes(8).toString("hex")}`,
+  FOUNDRY_INVARIANT_RUNS: "500",
+  FOUNDRY_INVARIANT_DEPTH: "400"
+})
+
+/** The whole output when something failed, otherwise a line for each suite. */
+const report = (run: Forge.Run): string =>
+  run.ok
+    ? [...run.output.matchAll(/^Ran (\d+) tests? for test\/solidity\/(\S+):\w+/gm)]
+        .map(([, tests = "", path = ""]) => `${tests.padStart(4)} ${path}`)
+        .sort((a, b) => (a.slice(5) < b.slice(5) ? -1 : 1))
+        .join("\n")
+    : run.output
+
+const tests = (env: Readonly<Record<string, string>>) => {
+  const began = performance.now()
+  for (const [name, value] of Object.entries(env)) console.log(`${name}=${value}`)
+  const run = Forge.run("test", [], env)
+  console.log(report(run))
+  console.log(
+    `${run.passed} tests passed, ${run.failed} failed; ${run.fuzzRuns} fuzz runs, ${run.invariantCalls} calls in sequences, ${seconds(began)} s`
+  )
+  return run
+}
+
+const mutants = (names: ReadonlyArray<string> = []) => {
+  const began = performance.now()
+  const outcomes = Mutants.run(names)
+  for (const { name, caught, why } of outcomes) console.log(`${caught ? "caught" : "MISSED"} ${name}: ${why}`)
+  const caught = outcomes.filter((outcome) => outcome.caught).length
+  console.log(`${caught} of ${outcomes.length} mutants caught, ${seconds(began)} s`)
+  return { caught, missed: outcomes.length - caught }
+}
+
+const all = (env: Readonly<Record<string, string>>): number => {
+  const run = tests(env)
+  const { caught, missed } = run.ok ? mutants() : { caught: 0, missed: 0 }
+  const counts = {
+    passed: run.passed + caught,
+    failed: run.failed + missed + (run.failed === 0 && !run.ok ? 1 : 0)
+  }
+  const file = process.env.CASTELLAN_SOLIDITY_RESULTS
+  if (file !== undefined) writeFileSync(file, JSON.stringify(counts))
+  return counts.failed === 0 ? 0 : 1
+}
+
+const passedOn = (args: ReadonlyArray<string>): number => {
+  const run = Forge.run("test", args)
+  console.log(run.output)
+  return run.ok ? 0 : 1
+}
+
+if (first === undefined) process.exitCode = all({})
+else if (first === "--long" && others.length === 0) process.exitCode = all(long())
+else if (first === "--mutants") process.exitCode = mutants(others).missed === 0 ? 0 : 1
+else if (first === "--coverage" && others.length === 0) process.exitCode = Coverage.print()
+else process.exitCode = passedOn([first, ...others])

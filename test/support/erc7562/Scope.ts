@@ -1,0 +1,31 @@
+/** Who is responsible for a part of the validation. */
+export type Entity = "factory" | "account" | "paymaster"
+
+export const entities = ["factory", "account", "paymaster"] as const satisfies ReadonlyArray<Entity>
+
+/** One thing in an op's validation that ERC-7562 forbids to an entity without a stake, or to everybody. */
+export interface Finding {
+  readonly entity: Entity
+  readonly rule: string
+  /** The instruction, or whose storage or code. */
+  readonly what: string
+  /** A stake of this entity makes it allowed; null: no stake does. */
+  readonly allowedByStakeOf: Entity | null
+}
+
+/** What the rules need to know of an op and its chain. Addresses are lower case. */
+export interface Scope {
+  readonly entryPoint: string
+  readonly senderCreator: string
+  readonly sender: string
+  readonly factory: string | null
+  readonly paymaster: string | null
+  readonly hasCode: (address: string) => boolean
+  /** Whether the chain has the P-256 precompile of RIP-7212. */
+  readonly p256: boolean
+  /** Names of contracts, for findings. */
+  readonly name: (address: string) => string
+}
+
+export const addressOf = (scope: Scope, entity: Entity): string | null =>
+  entity === "account" ? scope.sender : scope[entity]

@@ -1,0 +1,201 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import { walletProxyCreationCode } from "../src/domain/wallet/WalletProxy.generated.js"
+import * as Config from "../src/hosts/config/Config.js"
+import * as Service from "../src/hosts/node/Service.js"
+import * as Wiring from "../src/hosts/Wiring.js"
+import * as DevChain from "./DevChain.js"
+import { devKeys } from "./DevKeys.js"
+
+const tiers = ["free", "pro", "enterprise"] as const
+type Tier = (typeof tiers)[number]
+
+/** What `.castellan/dev.json` holds: all that a client of a development stack needs. */
+export interface DevInfo {
+  readonly baseUrl: string
+  readonly rpc: string
+  readonly chainId: number
+  readonly apiKeys: Readonly<Record<Tier, string>>
+  /** For every endpoint; `entryPoint` is v0.7, another of `entryPoints` put in works as well. */
+  readonly settings: {
+    readonly rpc: string
+    readonly entryPoint: string
+    readonly factory: string
+    readonly validator: string
+    readonly beaconAdminAddress: string
+    readonly beaconAdminCreationCode: string
+    readonly signer: { readonly clientId: string; readonly versionId: string }
+  }
+  readonly entryPoints: Readonly<Record<"v0.6" | "v0.7" | "v0.8", string>>
+  /** Pays for the wallets of every account, each up to its budget of the day, when `settings.paymaster` names it. */
+  readonly paymaster: string
+  /** An ERC-20 whose mint(address,uint256) anyone may call. */
+  readonly token: string
+  /** A contract whose functions fail, each in one way. */
+  readonly reverter: string
+  readonly faucetPrivateKey: string
+}
+
+export interface Options {
+  /** Of the service; 0 picks a free one. */
+  readonly port: number
+  readonly rpcPort: number
+  readonly chainId: number
+  readonly blockTime: number | null
+  /** What the service shall use as its node's URL, given the chain's own: a proxy in front of it. Default: itself. */
+  readonly nodeUrl?: (chainUrl: string) => Effect.Effect<string, never, Scope.Scope>
+  /** Fields of the network's configuration, beside or in place of those of a development stack. */
+  readonly network?: Readonly<Record<string, unknown>>
+  /** Fields of the configuration likewise. */
+  readonly config?: Readonly<Record<string, unknown>>
+}
+
+/** The development stack does not start; `message` says why. */
+export class DevStackError extends Data.TaggedError("DevStackError")<{ readonly message: string }> {}
+
+const refuse = (message: string) => new DevStackError({ message })
+
+/** The development stack hands out well-known keys: nothing of it may happen where real ones are. */
+const onlyInDevelopment = (env: Readonly<Record<string, string | undefined>>) =>
+  Effect.gen(function* () {
+    if (env.NODE_ENV === "production")
+      return yield* refuse("the development stack does not start while NODE_ENV is production")
+    if (env.CASTELLAN_CONFIG === undefined) return
+    const profile = yield* Effect.match(Config.load(env), {
+      onFailure: () => "unknown",
+      onSuccess: (config) => config.profile
+    })
+    if (profile !== "development")
+      return yield* refuse(
+        `the development stack does not start: CASTELLAN_CONFIG names a configuration of the ${profile} profile`
+      )
+  })
+
+const temporaryFolder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "castellan-dev-"))),
+  (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+)
+
+const pepper = "development only, known to everybody"
+
+/** The configuration file of a development stack, as the operator of a real one would write it. */
+const configFile = (
+  dev: DevChain.DevChain,
+  nodeUrl: string,
+  { config, network, port }: Options,
+  folder: string,
+  hashes: Readonly<Record<Tier, string>>
+) => ({
+  profile: "development",
+  listen: { host: "127.0.0.1", port },
+  database: { path: join(folder, "castellan.sqlite") },
+  keyPepper: pepper,
+  accounts: tiers.map((tier) => ({ id: tier, name: tier, tier, keys: [{ hash: hashes[tier] }] })),
+  signers: [
+    {
+      accounts: tiers,
+      clientId: "dev",
+      versionId: "1",
+      privateKey: devKeys.signer.privateKey,
+      shared: true
+    }
+  ],
+  systemKeys: {
+    deployer: devKeys.deployer.privateKey,
+    serviceEoa: devKeys.serviceEoa.privateKey,
+    sponsor: devKeys.sponsor.privateKey
+  },
+  networks: [
+    {
+      chainId: dev.chainId,
+      rpc: nodeUrl,
+      factory: dev.suite.factory,
+      sharedFactory: true,
+      validator: dev.suite.validator,
+      beaconAdminAddress: dev.suite.beacon,
+      beaconAdminCreationCode: walletProxyCreationCode,
+      ledger: dev.suite.ledger,
+      sponsor: { paymaster: dev.suite.paymaster, dailyBudget: "10000000000000000000" },
+      implementationCodeHash: dev.implementationCodeHash,
+      confirmations: 1,
+      pollIntervalMillis: 50,
+      ...network
+    }
+  ],
+  ...config
+})
+
+/**
+ * A chain, everything on it, and the service in this process, until the scope closes. Fails when it is not certain
+ * that this is a development machine, and when a port is in use.
+ */
+export const start = (
+  options: Options
+): Effect.Effect<DevInfo, DevStackError | DevChain.DevChainError | Config.ConfigError, Scope.Scope> =>
+  Effect.gen(function* () {
+    yield* onlyInDevelopment(process.env)
+    const folder = yield* temporaryFolder
+    const dev = yield* DevChain.start({
+      port: options.rpcPort,
+      chainId: options.chainId,
+      blockTime: options.blockTime
+    })
+    const nodeUrl = yield* options.nodeUrl?.(dev.url) ?? Effect.succeed(dev.url)
+
+    const issued = yield* Effect.forEach(tiers, (tier) =>
+      Effect.map(Wiring.issueKey(Redacted.make(pepper)), (key) => ({ tier, ...key }))
+    )
+    const byTier = (value: (key: (typeof issued)[number]) => string): Readonly<Record<Tier, string>> => {
+      const of = (tier: Tier) =>
+        issued
+          .filter((key) => key.tier === tier)
+          .map(value)
+          .join()
+      return { free: of("free"), pro: of("pro"), enterprise: of("enterprise") }
+    }
+    const file = configFile(
+      dev,
+      nodeUrl,
+      options,
+      folder,
+      byTier(({ hash }) => hash)
+    )
+    const config = yield* Config.fromText(
+      JSON.stringify(file),
+      "of the development stack",
+      process.env,
+      folder
+    )
+    const { url } = yield* Effect.mapError(Service.start(config), (error) =>
+      refuse(
+        "code" in error && error.code === "EADDRINUSE"
+          ? `port ${options.port} (--port) is in use`
+          : error.message
+      )
+    )
+    return {
+      baseUrl: url,
+      rpc: nodeUrl,
+      chainId: dev.chainId,
+      apiKeys: byTier(({ key }) => Redacted.value(key)),
+      settings: {
+        rpc: nodeUrl,
+        entryPoint: dev.entryPoints["v0.7"],
+        factory: dev.suite.factory,
+        validator: dev.suite.validator,
+        beaconAdminAddress: dev.suite.beacon,
+        beaconAdminCreationCode: walletProxyCreationCode,
+        signer: { clientId: "dev", versionId: "1" }
+      },
+      entryPoints: dev.entryPoints,
+      paymaster: dev.suite.paymaster,
+      token: dev.token,
+      reverter: dev.reverter,
+      faucetPrivateKey: devKeys.faucet.privateKey
+    }
+  })
