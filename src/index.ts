@@ -5,7 +5,7 @@
  * - the ports: the tags that adapters implement
  * - the use cases: `run(caller, request)`, each with the schemas of its `Request` and `Response`
  *
- * Adapters are imported by their own path (`castellan/adapters/memory/Journal`), so that nobody loads a technology
+ * Adapters are imported by their own path (`castellan/adapters/sql/journal/Journal`), so that nobody loads a technology
  * that he does not use.
  */
 

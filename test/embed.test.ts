@@ -7,10 +7,10 @@ import * as MemoryAbiStore from "../src/adapters/memory/AbiStore.js"
 import * as MemoryBudgets from "../src/adapters/memory/Budgets.js"
 import * as MemoryBundlers from "../src/adapters/memory/BundlerRpc.js"
 import * as MemoryChain from "../src/adapters/memory/ChainRpc.js"
-import * as MemoryJournal from "../src/adapters/memory/journal/Journal.js"
 import * as MemoryNetworks from "../src/adapters/memory/Networks.js"
 import * as MemoryPaymasters from "../src/adapters/memory/PaymasterRpc.js"
 import * as PrivateKeys from "../src/adapters/private-key/KeyProvider.js"
+import * as InMemoryJournal from "../src/adapters/sql/journal/InMemory.js"
 import type * as Tenants from "../src/application/ports/Tenants.js"
 import {
   Address,
@@ -76,7 +76,7 @@ const ports = (node: MemoryChain.Node) =>
         MemoryBundlers.layer(),
         MemoryPaymasters.layer(),
         MemoryChain.layer({ [url]: node }),
-        MemoryJournal.layer,
+        InMemoryJournal.layer,
         MemoryNetworks.layer({ profiles: [profile] }),
         KeyRing.layer({
           providers: {

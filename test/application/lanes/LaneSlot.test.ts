@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
 import * as TestClock from "effect/TestClock"
-import * as MemoryJournal from "../../../src/adapters/memory/journal/Journal.js"
+import * as InMemoryJournal from "../../../src/adapters/sql/journal/InMemory.js"
 import * as InFlight from "../../../src/application/lanes/InFlight.js"
 import * as LaneSlot from "../../../src/application/lanes/LaneSlot.js"
 import * as NonceLanes from "../../../src/application/lanes/NonceLanes.js"
@@ -32,7 +32,7 @@ const start = Effect.gen(function* () {
   const inFlight = InFlight.make()
   const elsewhere = { settled: false }
   const lanes: NonceLanes.NonceLanes = {
-    ...NonceLanes.make(yield* MemoryJournal.make),
+    ...NonceLanes.make(yield* InMemoryJournal.make),
     admits: (lane, route) => Effect.sync(() => elsewhere.settled || inFlight.admits(lane, route))
   }
   const turns = LaneSlot.make(lanes, inFlight)
@@ -71,7 +71,7 @@ const start = Effect.gen(function* () {
 })
 
 describe("the turns of a lane", () => {
-  it.effect("are at once for work of one route, as long as there is room", () =>
+  it.scoped("are at once for work of one route, as long as there is room", () =>
     Effect.gen(function* () {
       const { mine, turns, went, work } = yield* start
       for (const name of ["a", "b", "c"]) yield* work(name, Make.entryPoint)
@@ -83,7 +83,7 @@ describe("the turns of a lane", () => {
     })
   )
 
-  it.effect("of another route are when nothing is in flight", () =>
+  it.scoped("of another route are when nothing is in flight", () =>
     Effect.gen(function* () {
       const { mine, went, work } = yield* start
       yield* work("a", Make.entryPoint)
@@ -100,7 +100,7 @@ describe("the turns of a lane", () => {
     })
   )
 
-  it.effect("go by arrival between routes: new work overtakes no work that waits for another one", () =>
+  it.scoped("go by arrival between routes: new work overtakes no work that waits for another one", () =>
     Effect.gen(function* () {
       const { mine, went, work } = yield* start
       yield* work("a", Make.entryPoint)
@@ -114,7 +114,7 @@ describe("the turns of a lane", () => {
     })
   )
 
-  it.effect("of a transaction that only fills a nonce wait for no route", () =>
+  it.scoped("of a transaction that only fills a nonce wait for no route", () =>
     Effect.gen(function* () {
       const { went, work } = yield* start
       yield* work("a", Make.entryPoint)
@@ -123,7 +123,7 @@ describe("the turns of a lane", () => {
     })
   )
 
-  it.effect("that are given up keep nobody waiting", () =>
+  it.scoped("that are given up keep nobody waiting", () =>
     Effect.gen(function* () {
       const { went, work } = yield* start
       yield* work("a", Make.entryPoint)
@@ -136,7 +136,7 @@ describe("the turns of a lane", () => {
     })
   )
 
-  it.effect("come when the journal says so, whatever this process waits for", () =>
+  it.scoped("come when the journal says so, whatever this process waits for", () =>
     Effect.gen(function* () {
       const { settleElsewhere, went, work } = yield* start
       yield* work("a", Make.entryPoint)
@@ -149,9 +149,9 @@ describe("the turns of a lane", () => {
     })
   )
 
-  it.effect("are taken again when the journal knows of another route that this process does not watch", () =>
+  it.scoped("are taken again when the journal knows of another route that this process does not watch", () =>
     Effect.gen(function* () {
-      const journal = yield* MemoryJournal.make
+      const journal = yield* InMemoryJournal.make
       const turns = LaneSlot.make(NonceLanes.make(journal), InFlight.make())
       yield* journal.accept(Make.acceptance("d1", []))
       yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))
@@ -182,9 +182,9 @@ describe("the turns of a lane", () => {
     })
   )
 
-  it.effect("come when the chain says that what the journal waits for has lost its nonce", () =>
+  it.scoped("come when the chain says that what the journal waits for has lost its nonce", () =>
     Effect.gen(function* () {
-      const journal = yield* MemoryJournal.make
+      const journal = yield* InMemoryJournal.make
       const turns = LaneSlot.make(NonceLanes.make(journal), InFlight.make())
       yield* journal.accept(Make.acceptance("d1", []))
       yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))

@@ -9,7 +9,7 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as TestClock from "effect/TestClock"
 import { expect } from "vitest"
-import * as MemoryJournal from "../../../src/adapters/memory/journal/Journal.js"
+import * as InMemoryJournal from "../../../src/adapters/sql/journal/InMemory.js"
 import * as Requests from "../../../src/application/lanes/Requests.js"
 import * as WakeUps from "../../../src/application/lanes/WakeUps.js"
 import { Journal } from "../../../src/application/ports/journal/Journal.js"
@@ -80,7 +80,7 @@ const setup = Effect.gen(function* () {
 const test = (
   name: string,
   body: (parts: Effect.Effect.Success<typeof setup>) => Effect.Effect<void, unknown, Journal | Scope.Scope>
-) => it.scoped(name, () => Effect.flatMap(setup, body).pipe(Effect.provide(MemoryJournal.layer)))
+) => it.scoped(name, () => Effect.flatMap(setup, body).pipe(Effect.provide(InMemoryJournal.layer)))
 
 const codeOf = (exit: Exit.Exit<unknown, Failure>): string | null =>
   Exit.isFailure(exit)

@@ -6,7 +6,7 @@ import * as Redacted from "effect/Redacted"
 import * as TestClock from "effect/TestClock"
 import { expect } from "vitest"
 import * as MemoryRpc from "../../../src/adapters/memory/ChainRpc.js"
-import * as MemoryJournal from "../../../src/adapters/memory/journal/Journal.js"
+import * as InMemoryJournal from "../../../src/adapters/sql/journal/InMemory.js"
 import * as InFlight from "../../../src/application/lanes/InFlight.js"
 import * as NonceLanes from "../../../src/application/lanes/NonceLanes.js"
 import * as StuckTransactions from "../../../src/application/lanes/StuckTransactions.js"
@@ -192,7 +192,7 @@ describe("the watcher", () => {
         settlement,
         inFlight,
         attend: StuckTransactions.make({
-          lanes: NonceLanes.make(yield* MemoryJournal.make),
+          lanes: NonceLanes.make(yield* InMemoryJournal.make),
           settlement,
           signerOf: () => Effect.die(new Error("nobody signs here")),
           scope: yield* Effect.scope

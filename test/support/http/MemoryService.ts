@@ -8,10 +8,10 @@ import * as AbiStore from "../../../src/adapters/memory/AbiStore.js"
 import * as Budgets from "../../../src/adapters/memory/Budgets.js"
 import * as BundlerRpc from "../../../src/adapters/memory/BundlerRpc.js"
 import * as ChainRpc from "../../../src/adapters/memory/ChainRpc.js"
-import * as Journal from "../../../src/adapters/memory/journal/Journal.js"
 import * as Networks from "../../../src/adapters/memory/Networks.js"
 import * as PaymasterRpc from "../../../src/adapters/memory/PaymasterRpc.js"
 import * as PrivateKeys from "../../../src/adapters/private-key/KeyProvider.js"
+import * as InMemoryJournal from "../../../src/adapters/sql/journal/InMemory.js"
 import * as KeyRing from "../../../src/application/keys/KeyRing.js"
 import * as Engine from "../../../src/application/lanes/Engine.js"
 import { ChainRpc as ChainRpcPort } from "../../../src/application/ports/chain/ChainRpc.js"
@@ -143,7 +143,7 @@ export const make: Effect.Effect<HttpService.HttpService, never, Scope.Scope> = 
                   )
           }))
         ),
-        Journal.layer,
+        InMemoryJournal.layer,
         PaymasterRpc.layer(),
         Networks.layer({ profiles: [profile], overrides: [] }),
         KeyRing.layer({

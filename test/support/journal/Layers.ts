@@ -5,7 +5,6 @@ import * as SqlClient from "@effect/sql/SqlClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import * as MemoryJournal from "../../../src/adapters/memory/journal/Journal.js"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Postgres from "../../../src/adapters/sql/Postgres.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
@@ -31,8 +30,6 @@ export const postgresAt = (address: Postgres.Options): Layer.Layer<Journal> => o
 export const sqlite: Layer.Layer<Journal> = Layer.unwrapScoped(
   Effect.map(temporaryFolder, (folder) => sqliteAt(join(folder, "journal.db")))
 )
-
-export const memory: Layer.Layer<Journal> = Layer.fresh(MemoryJournal.layer)
 
 /** In the database of a path or of a PostgreSQL server's URL. */
 export const at = (database: string): Layer.Layer<Journal> =>
@@ -76,7 +73,6 @@ export const postgresOn = ({ fresh }: Databases): Layer.Layer<Journal> => {
 
 /** Every journal, empty. */
 export const adaptersOn = (databases: Databases) => [
-  { name: "memory", layer: memory },
   { name: "SQLite", layer: sqlite },
   { name: "PostgreSQL", layer: postgresOn(databases) }
 ]
