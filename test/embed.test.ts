@@ -21,7 +21,7 @@ import {
   GetSigner,
   Hex,
   KeyRing,
-  type Networks,
+  NetworkProfile,
   PredictWallets,
   Salt,
   WalletAddress,
@@ -41,31 +41,7 @@ const caller: Caller = {
   principal: { accountId, name: "mine", tier: "free", scopes: new Set(["read", "write"]), paused: false }
 }
 
-const profile: Networks.NetworkProfile = {
-  chainId,
-  rpc: null,
-  entryPoints: [],
-  factory,
-  validator: null,
-  beacon,
-  creationCode: Hex.unsafe(walletProxyCreationCode),
-  implementationCodeHash: null,
-  defaultCustody: 1,
-  caps: { maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 10n, transactionGas: 16_777_216n },
-  minPriorityFeePerGas: 0n,
-  l1Fee: null,
-  confirmations: 1,
-  settledDepth: 1,
-  bumpAfterMillis: 30_000,
-  maxInFlight: 16,
-  ledger: null,
-  sponsor: null,
-  paymasterServices: [],
-  serviceSubmission: { dailyLoss: 10n ** 16n, maxInFlight: 16 },
-  remoteBundler: null,
-  receiptTimeoutMillis: 10_000,
-  pollIntervalMillis: 100
-}
+const profile = NetworkProfile.make({ chainId, factory, beacon })
 
 const ports = (node: MemoryChain.Node) =>
   Engine.layer.pipe(

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { type NetworkProfile, Networks } from "../../src/application/ports/Networks.js"
+import type { NetworkProfile } from "../../src/application/ports/NetworkProfile.js"
+import { Networks } from "../../src/application/ports/Networks.js"
 import { accountId, alice, bob } from "../support/journal/Make.js"
 
 /** The adapter has these profiles, and an override of the first of them for alice. */

@@ -2,7 +2,8 @@ import type * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { type NetworkProfile, Networks } from "../../application/ports/Networks.js"
+import * as NetworkProfile from "../../application/ports/NetworkProfile.js"
+import { Networks } from "../../application/ports/Networks.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
 
 /** The profiles contradict themselves or each other. */
@@ -12,17 +13,19 @@ export class NetworksError extends Data.TaggedError("NetworksError")<{ readonly 
 export interface Override {
   readonly accountId: AccountId
   readonly chainId: bigint
-  readonly profile: Partial<Omit<NetworkProfile, "chainId">>
+  readonly profile: NetworkProfile.Fields
 }
 
 export interface Options {
-  readonly profiles: ReadonlyArray<NetworkProfile>
+  readonly profiles: ReadonlyArray<NetworkProfile.NetworkProfile>
   readonly overrides?: ReadonlyArray<Override>
 }
 
 const fail = (message: string) => Effect.fail(new NetworksError({ message }))
 
-const check = (profile: NetworkProfile): Effect.Effect<NetworkProfile, NetworksError> => {
+const check = (
+  profile: NetworkProfile.NetworkProfile
+): Effect.Effect<NetworkProfile.NetworkProfile, NetworksError> => {
   const { bumpAfterMillis, caps, chainId, confirmations, maxInFlight, settledDepth } = profile
   const { pollIntervalMillis, receiptTimeoutMillis } = profile
   if (!Number.isSafeInteger(confirmations) || confirmations < 1)
@@ -44,12 +47,12 @@ export const make = ({
   profiles
 }: Options): Effect.Effect<Context.Tag.Service<typeof Networks>, NetworksError> =>
   Effect.gen(function* () {
-    const general = new Map<bigint, NetworkProfile>()
+    const general = new Map<bigint, NetworkProfile.NetworkProfile>()
     for (const profile of profiles) {
       if (general.has(profile.chainId)) return yield* fail(`chain ${profile.chainId} has two profiles`)
       general.set(profile.chainId, yield* check(profile))
     }
-    const own = new Map<string, NetworkProfile>()
+    const own = new Map<string, NetworkProfile.NetworkProfile>()
     const name = (accountId: AccountId, chainId: bigint) => `${chainId} ${accountId}`
     for (const { accountId, chainId, profile } of overrides) {
       const base = general.get(chainId)
@@ -57,7 +60,7 @@ export const make = ({
         return yield* fail(`account ${accountId} overrides chain ${chainId}, which has no profile`)
       if (own.has(name(accountId, chainId)))
         return yield* fail(`account ${accountId} overrides chain ${chainId} twice`)
-      own.set(name(accountId, chainId), yield* check({ ...base, ...profile, chainId }))
+      own.set(name(accountId, chainId), yield* check(NetworkProfile.override(base, profile)))
     }
     return {
       profile: (account, chainId) =>

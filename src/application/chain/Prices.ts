@@ -3,7 +3,7 @@ import * as Either from "effect/Either"
 import * as Fees from "../../domain/erc4337/gas/Fees.js"
 import * as Gas from "../../domain/erc4337/gas/Gas.js"
 import type * as Percent from "../../domain/erc4337/Percent.js"
-import type { NetworkProfile } from "../ports/Networks.js"
+import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import { type Failure, unprocessable } from "../request/Failure.js"
 import { type Connection, refusal } from "./Connection.js"
 

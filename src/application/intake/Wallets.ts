@@ -9,7 +9,7 @@ import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
 import * as WalletConfig from "../../domain/wallet/WalletConfig.js"
 import type { ChainFacts } from "../chain/ChainFacts.js"
 import type { ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
-import type { NetworkProfile } from "../ports/Networks.js"
+import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import { type Detail, type Failure, type InvalidRequest, invalid, unprocessable } from "../request/Failure.js"
 
 /** The parts of `settings` that make wallet addresses. */

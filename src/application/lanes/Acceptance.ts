@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { Journal } from "../ports/journal/Journal.js"
-import type { NetworkProfile } from "../ports/Networks.js"
+import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { Caller } from "../request/Caller.js"
 import { CurrentRequest } from "../request/CurrentRequest.js"
 import type { Failure } from "../request/Failure.js"

@@ -12,7 +12,7 @@ import type { BundlerClient, Offer } from "../ports/chain/BundlerRpc.js"
 import type { Block, ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
 import type { Journal } from "../ports/journal/Journal.js"
 import type { RemoteSubmission } from "../ports/journal/RemoteSubmissions.js"
-import type { NetworkProfile } from "../ports/Networks.js"
+import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { WakeUps } from "./WakeUps.js"
 
 /** An op that somebody else's bundler was given. */

@@ -13,7 +13,7 @@ import type * as Scope from "effect/Scope"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import type { Block, ChainClient, Receipt } from "../ports/chain/ChainRpc.js"
 import type { TransactionRecord } from "../ports/journal/Lanes.js"
-import type { NetworkProfile } from "../ports/Networks.js"
+import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { InFlight } from "./InFlight.js"
 import type { Settlement } from "./Settlement.js"
 

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { Address } from "../../domain/primitives/Address.js"
 import { ChainRpc } from "../ports/chain/ChainRpc.js"
-import type { NetworkProfile } from "../ports/Networks.js"
+import type { NetworkProfile } from "../ports/NetworkProfile.js"
 
 /**
  * The EOAs that submit, as far as this process has met them, and whether they can still pay. An EOA without money is no

@@ -10,7 +10,7 @@ import { type Bytes32, unsafe32 } from "../../domain/primitives/Hex.js"
 import * as Inclusions from "../chain/Inclusions.js"
 import type { Budgets, BudgetsError, Hold } from "../ports/Budgets.js"
 import type { ChainClient } from "../ports/chain/ChainRpc.js"
-import type { NetworkProfile } from "../ports/Networks.js"
+import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { AccountId } from "../ports/Tenants.js"
 
 /** The pot of what the operator pays for an account's ops in a UTC day. */

@@ -1,5 +1,5 @@
 import * as Address from "../../domain/primitives/Address.js"
-import type { NetworkProfile } from "../ports/Networks.js"
+import type { NetworkProfile } from "../ports/NetworkProfile.js"
 
 /**
  * The only EOA that may submit what is signed under this profile (decisions, 6): the request's own, or anybody (zero)

@@ -17,7 +17,8 @@ import {
   type FoundLog,
   type LogFilter
 } from "../../../src/application/ports/chain/ChainRpc.js"
-import { type NetworkProfile, Networks } from "../../../src/application/ports/Networks.js"
+import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
+import { Networks } from "../../../src/application/ports/Networks.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import type { Failure } from "../../../src/application/request/Failure.js"
@@ -32,31 +33,7 @@ import { address, alice, bob, word } from "../../support/journal/Make.js"
 const rpc = "http://127.0.0.1:8545/key"
 const origin = "http://127.0.0.1:8545"
 
-const profile: NetworkProfile = {
-  chainId: 31_337n,
-  rpc: null,
-  entryPoints: [],
-  factory: null,
-  validator: null,
-  beacon: null,
-  creationCode: null,
-  implementationCodeHash: null,
-  defaultCustody: 1,
-  caps: { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n, transactionGas: 1n },
-  minPriorityFeePerGas: 0n,
-  l1Fee: null,
-  confirmations: 1,
-  settledDepth: 1,
-  bumpAfterMillis: 1,
-  maxInFlight: 1,
-  ledger: null,
-  sponsor: null,
-  paymasterServices: [],
-  serviceSubmission: { dailyLoss: 10n ** 16n, maxInFlight: 16 },
-  remoteBundler: null,
-  receiptTimeoutMillis: 1,
-  pollIntervalMillis: 1
-}
+const profile = NetworkProfile.make({ chainId: 31_337n })
 
 const caller = (accountId: AccountId): Caller => ({
   principal: { accountId, name: accountId, tier: "free", scopes: new Set(["read"]), paused: false },

@@ -7,13 +7,13 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Balances from "../../../src/application/observe/Balances.js"
 import { type ChainClient, ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
-import type { NetworkProfile } from "../../../src/application/ports/Networks.js"
+import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 
 const address = (digit: string) => Address.unsafe(`0x${digit.repeat(40)}`)
 const [submitter, other] = [address("1"), address("2")]
 const network = (chainId: bigint) => ({
-  profile: { chainId, rpc: Redacted.make("http://node.example") } as NetworkProfile,
+  profile: NetworkProfile.make({ chainId, rpc: Redacted.make("http://node.example") }),
   least: 10n
 })
 

@@ -9,7 +9,7 @@ import {
   ChainRpcError,
   type FoundLog
 } from "../../../src/application/ports/chain/ChainRpc.js"
-import type { NetworkProfile } from "../../../src/application/ports/Networks.js"
+import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Keccak from "../../../src/domain/primitives/Keccak.js"
@@ -18,7 +18,7 @@ import { alice, bob } from "../../support/journal/Make.js"
 const chainId = 31_337n
 const entryPoint = Address.unsafe("0x0000000071727De22E5E9d8BAf0edAc6f37da032")
 const paymaster = `0x${"5a".repeat(20)}`
-const profile = { chainId, settledDepth: 3, pollIntervalMillis: 1_000 } as NetworkProfile
+const profile = NetworkProfile.make({ chainId, settledDepth: 3 })
 const second = 1_000
 const look = 5 * second
 

@@ -1,7 +1,7 @@
 import * as Either from "effect/Either"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import type { Operation } from "../../../src/application/intake/ops/Operation.js"
-import type { NetworkProfile } from "../../../src/application/ports/Networks.js"
+import type { Fields } from "../../../src/application/ports/NetworkProfile.js"
 import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
 import * as ExecuteEncoded from "../../../src/application/usecases/operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
@@ -16,7 +16,7 @@ const dead = Address.unsafe("0x000000000000000000000000000000000000dead")
 const gwei = 10n ** 9n
 
 /** A stack whose requests go through a node that may lie. */
-const start = async (profile: Partial<NetworkProfile>, entryPoint: "v0.6" | "v0.7" = "v0.7") => {
+const start = async (profile: Fields, entryPoint: "v0.6" | "v0.7" = "v0.7") => {
   const stack = await startStack({ entryPoint, profile })
   const node = await startFaultyNode(stack.anvil.url)
   const token = Address.unsafe(await stack.token.getAddress())

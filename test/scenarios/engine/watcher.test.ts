@@ -17,11 +17,10 @@ import {
   type Receipt
 } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { TransactionRecord } from "../../../src/application/ports/journal/Lanes.js"
-import type { NetworkProfile } from "../../../src/application/ports/Networks.js"
+import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import * as NetworkProfiles from "../../../src/hosts/config/NetworkProfiles.js"
 
 const hashOf = (n: number) => Hex.unsafe32(`0x${n.toString(16).padStart(64, "0")}`)
 
@@ -37,14 +36,7 @@ const receiptOf = (txHash: Hex.Bytes32): Receipt => ({
   logs: []
 })
 
-const [development] = NetworkProfiles.make({
-  networks: [],
-  accounts: [],
-  development: true,
-  sponsors: false
-}).networks
-
-const profile: NetworkProfile = Object.assign({}, development, { pollIntervalMillis: 1 })
+const profile = NetworkProfile.make({ chainId: 80_002n, settledDepth: 1, pollIntervalMillis: 1 })
 
 const version = { txHash: hashOf(0), raw: Hex.empty, maxFeePerGas: 1n, maxPriorityFeePerGas: 1n }
 

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import type { Operation } from "../../../src/application/intake/ops/Operation.js"
 import * as Engine from "../../../src/application/lanes/Engine.js"
 import { Journal } from "../../../src/application/ports/journal/Journal.js"
-import type { NetworkProfile } from "../../../src/application/ports/Networks.js"
+import type { Fields } from "../../../src/application/ports/NetworkProfile.js"
 import * as Recovery from "../../../src/application/Recovery.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
@@ -24,7 +24,7 @@ describe("an op in other hands", () => {
   let bundler: StandIn
   let stack: Stack
   let token: Address.Address
-  const start = async (profile: Partial<NetworkProfile> = {}) => {
+  const start = async (profile: Fields = {}) => {
     stack = await startStack({ profile: { ...profile, remoteBundler: Redacted.make(bundler.url) } })
     bundler.attach(stack.provider, keyOf(7))
     token = Address.unsafe(await stack.token.getAddress())

@@ -15,7 +15,7 @@ import * as InMemoryJournal from "../../../src/adapters/sql/journal/InMemory.js"
 import * as KeyRing from "../../../src/application/keys/KeyRing.js"
 import * as Engine from "../../../src/application/lanes/Engine.js"
 import { ChainRpc as ChainRpcPort } from "../../../src/application/ports/chain/ChainRpc.js"
-import type { NetworkProfile } from "../../../src/application/ports/Networks.js"
+import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import * as Secp256k1 from "../../../src/domain/crypto/Secp256k1.js"
 import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
@@ -64,31 +64,16 @@ const keys = {
 const addressOf = (key: string) =>
   Secp256k1.addressOf(Either.getOrThrow(Secp256k1.privateKey(Hex.unsafe32(key))).publicKey)
 
-const profile: NetworkProfile = {
+const profile = NetworkProfile.make({
   chainId: 31_337n,
   rpc: Redacted.make(rpc),
-  entryPoints: Object.values(EntryPoint.canonical),
   factory,
-  validator: null,
   beacon,
-  creationCode: Hex.unsafe(walletProxyCreationCode),
-  implementationCodeHash: null,
-  defaultCustody: 1,
-  caps: { maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 10n ** 10n, transactionGas: 16_777_216n },
-  minPriorityFeePerGas: 0n,
-  l1Fee: null,
-  confirmations: 1,
-  settledDepth: 1,
-  bumpAfterMillis: 30_000,
-  maxInFlight: 16,
   ledger: Address.unsafe(`0x${"1e".repeat(20)}`),
-  sponsor: null,
-  paymasterServices: [],
-  serviceSubmission: { dailyLoss: 10n ** 16n, maxInFlight: 16 },
-  remoteBundler: null,
+  settledDepth: 1,
   receiptTimeoutMillis: 1_000,
   pollIntervalMillis: 10
-}
+})
 
 const deployed = Hex.unsafe("0x6001600155")
 

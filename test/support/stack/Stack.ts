@@ -24,7 +24,8 @@ import type { BundlerRpc as BundlerRpcTag } from "../../../src/application/ports
 import { ChainRpc as ChainRpcTag } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { PaymasterRpc as PaymasterRpcTag } from "../../../src/application/ports/chain/PaymasterRpc.js"
 import { Journal as JournalTag } from "../../../src/application/ports/journal/Journal.js"
-import type { NetworkProfile, Networks as NetworksTag } from "../../../src/application/ports/Networks.js"
+import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
+import type { Networks as NetworksTag } from "../../../src/application/ports/Networks.js"
 import {
   type Signer,
   Signers as SignersTag,
@@ -111,7 +112,7 @@ export interface Options extends LifeOptions {
 
 /** What is particular to one life of the service. */
 export interface LifeOptions {
-  readonly profile?: Partial<NetworkProfile>
+  readonly profile?: NetworkProfile.Fields
   /** File of the journal; in memory when left out. */
   readonly database?: string
   /** Stands between the engine and the request's signer. */
@@ -128,7 +129,7 @@ const wrapped = <Id, Service, E>(
 ): Layer.Layer<Id, E> => Layer.effect(tag, Effect.map(tag, wrap)).pipe(Layer.provide(layer))
 
 /** The application's ports over a chain with this profile. */
-const portsOf = (profile: NetworkProfile, options: LifeOptions) => {
+const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) => {
   const keys = PrivateKeys.layer({
     signers: [
       {
@@ -208,38 +209,28 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
   const reverter = await contract("Reverter")
   const counter = await contract("Counter")
 
-  const profile: NetworkProfile = {
-    chainId: BigInt(anvil.chainId),
-    rpc: Redacted.make(anvil.url),
-    entryPoints: Object.values(entryPoints).map(Address.unsafe),
-    factory: Address.unsafe(suite.factory),
-    validator: Address.unsafe(suite.validator),
-    beacon: Address.unsafe(suite.beacon),
-    creationCode: Hex.unsafe(walletProxyCreationCode),
-    implementationCodeHash: Hex.unsafe32(keccak256(await provider.getCode(suite.implementation))),
-    defaultCustody: 1,
-    caps: {
-      maxFeePerGas: 500_000_000_000n,
-      maxPriorityFeePerGas: 100_000_000_000n,
-      transactionGas: 16_777_216n
-    },
-    minPriorityFeePerGas: 0n,
-    l1Fee: null,
-    confirmations: 1,
-    settledDepth: 1,
-    bumpAfterMillis: 30_000,
-    maxInFlight: 16,
-    ledger: Address.unsafe(suite.ledger),
-    sponsor: { paymaster: Address.unsafe(suite.paymaster), dailyBudget: 10n ** 18n },
-    paymasterServices: [],
-    serviceSubmission: { dailyLoss: 10n ** 16n, maxInFlight: 16 },
-    remoteBundler: null,
-    receiptTimeoutMillis: 20_000,
-    pollIntervalMillis: 25,
-    ...options.profile
-  }
+  const profile = NetworkProfile.override(
+    NetworkProfile.make({
+      chainId: BigInt(anvil.chainId),
+      rpc: Redacted.make(anvil.url),
+      entryPoints: Object.values(entryPoints).map(Address.unsafe),
+      factory: Address.unsafe(suite.factory),
+      validator: Address.unsafe(suite.validator),
+      beacon: Address.unsafe(suite.beacon),
+      implementationCodeHash: Hex.unsafe32(keccak256(await provider.getCode(suite.implementation))),
+      caps: { maxFeePerGas: 500_000_000_000n, maxPriorityFeePerGas: 100_000_000_000n },
+      settledDepth: 1,
+      ledger: Address.unsafe(suite.ledger),
+      sponsor: { paymaster: Address.unsafe(suite.paymaster), dailyBudget: 10n ** 18n },
+      receiptTimeoutMillis: 20_000,
+      pollIntervalMillis: 25
+    }),
+    options.profile ?? {}
+  )
   const begin = (life: LifeOptions = {}) =>
-    ManagedRuntime.make(portsOf({ ...profile, ...life.profile }, { ...options, ...life }))
+    ManagedRuntime.make(
+      portsOf(NetworkProfile.override(profile, life.profile ?? {}), { ...options, ...life })
+    )
   const runtime = begin()
   if (options.blockTime !== undefined) await provider.send("evm_setIntervalMining", [options.blockTime])
 

@@ -8,7 +8,7 @@ import type { UserOperation } from "../../../domain/erc4337/UserOperation.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import type { Bytes32, Hex } from "../../../domain/primitives/Hex.js"
 import type { LaneAccess } from "../journal/Lanes.js"
-import type { NetworkProfile } from "../Networks.js"
+import type { NetworkProfile } from "../NetworkProfile.js"
 import type { Signer } from "../Signers.js"
 import type { ChainClient, ChainRpcError } from "./ChainRpc.js"
 
