@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import type { KeyProviderError, RawSignature } from "../../application/ports/KeyProvider.js"
 import type * as Hex from "../../domain/primitives/Hex.js"
 import * as Keccak from "../../domain/primitives/Keccak.js"
+import { Lru } from "../../domain/primitives/Lru.js"
 import type { Call } from "./Connection.js"
 import * as Failure from "./Failure.js"
 import * as Transaction from "./Transaction.js"
@@ -40,14 +41,10 @@ const externalTxId = ({ attempt, digests, place: { assetId, vaultAccountId } }: 
  * minute; after it the same digests make the next one.
  */
 export const make = (call: Call, place: Place, pollMillis: number) => {
-  const remembered = new Map<Hex.Bytes32, Request>()
+  const remembered = new Lru<Hex.Bytes32, Request>(maxRemembered)
 
   const remember = (request: Request) => {
     for (const digest of request.digests) remembered.set(digest, request)
-    for (const oldest of remembered.keys()) {
-      if (remembered.size <= maxRemembered) break
-      remembered.delete(oldest)
-    }
   }
   const forget = (request: Request) => {
     for (const digest of request.digests) if (remembered.get(digest) === request) remembered.delete(digest)
@@ -55,7 +52,7 @@ export const make = (call: Call, place: Place, pollMillis: number) => {
 
   /** The requests that carry these digests: those that wait, and one for the rest. */
   const carriers = (digests: ReadonlySet<Hex.Bytes32>): ReadonlySet<Request> => {
-    const rest = [...digests].filter((digest) => !remembered.has(digest)).sort()
+    const rest = [...digests].filter((digest) => remembered.get(digest) === undefined).sort()
     if (rest.length > 0) remember({ place, digests: rest, attempt: 0, id: null })
     return new Set([...digests].flatMap((digest) => remembered.get(digest) ?? []))
   }

@@ -9,6 +9,7 @@ import type { AccountId } from "../../application/ports/Tenants.js"
 import * as ErrorDefinition from "../../domain/abi/ErrorDefinition.js"
 import * as Event from "../../domain/abi/Event.js"
 import * as Keccak from "../../domain/primitives/Keccak.js"
+import { Lru } from "../../domain/primitives/Lru.js"
 import * as ErrorCode from "./ErrorCode.js"
 import * as Migrations from "./Migrations.js"
 import * as Store from "./Store.js"
@@ -45,35 +46,14 @@ const failed = (error: SqlError): AbiStoreError =>
     message: `the store of definitions failed${ErrorCode.suffix(error)}`
   })
 
-/** The accounts of which something is known, the one asked for last at the end. */
-const makeHeld = () => {
-  const held = new Map<AccountId, Known>()
-  return {
-    of: (account: AccountId): Known => {
-      const known = held.get(account) ?? {
-        turn: Effect.unsafeMakeSemaphore(1),
-        canonical: new Set<string>(),
-        ordinal: 0,
-        characters: 0,
-        events: [],
-        errors: []
-      }
-      held.delete(account)
-      held.set(account, known)
-      return known
-    },
-    /** Forgets the accounts asked for longest ago, but never the last one. */
-    trim: (): void => {
-      let characters = 0
-      for (const known of held.values()) characters += known.characters
-      for (const [account, known] of held) {
-        if (characters <= maxHeldCharacters || held.size === 1) return
-        characters -= known.characters
-        held.delete(account)
-      }
-    }
-  }
-}
+const nothing = (): Known => ({
+  turn: Effect.unsafeMakeSemaphore(1),
+  canonical: new Set<string>(),
+  ordinal: 0,
+  characters: 0,
+  events: [],
+  errors: []
+})
 
 const read = <A>(parsed: Either.Either<A, unknown>): ReadonlyArray<A> =>
   // Every text was written from a definition; one that only a newer version of the program reads is passed over.
@@ -106,7 +86,8 @@ export const make: Effect.Effect<
   yield* Migrations.run
   const sql = yield* SqlClient.SqlClient
   const lock = Store.lock(sql)
-  const held = makeHeld()
+  // An account of which nothing is held is something to hold, too.
+  const held = new Lru<AccountId, Known>(maxHeldCharacters, ({ characters }) => characters + 1_024)
 
   const refresh = (account: AccountId, known: Known): Effect.Effect<void, SqlError> =>
     Effect.gen(function* () {
@@ -117,7 +98,7 @@ export const make: Effect.Effect<
         if (index > 0) yield* breathe
         learn(known, chunk)
       }
-      if (rows.length > 0) held.trim()
+      if (rows.length > 0) held.set(account, known)
     })
 
   /** One reader or writer of an account at a time: what is new is parsed once. */
@@ -126,7 +107,8 @@ export const make: Effect.Effect<
     use: (known: Known) => Effect.Effect<A, E | SqlError>
   ): Effect.Effect<A, Exclude<E, SqlError> | AbiStoreError> =>
     Effect.suspend(() => {
-      const known = held.of(account)
+      const known = held.get(account) ?? nothing()
+      held.set(account, known)
       return known.turn.withPermits(1)(use(known))
     }).pipe(
       Effect.withTracerEnabled(false),

@@ -5,6 +5,7 @@ import type { Bytes32, Hex } from "../../domain/primitives/Hex.js"
 import * as Keccak from "../../domain/primitives/Keccak.js"
 import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
 import type { Call, CallResult, ChainClient, ChainRpcError, StateOverride } from "../ports/chain/ChainRpc.js"
+import { NodeCache } from "./NodeCache.js"
 
 /**
  * What never changes on a chain, asked once per node. The key is the client, that is the node's URL and who
@@ -43,10 +44,14 @@ const callGas = [400_000_000n, 50_000_000n, 25_000_000n, 10_000_000n] as const
 /** As nodes word it, Reth "gas too high" say, Besu "exceeds gas cap". Not that too little was given. */
 const tooMuchGas = /gas.{0,40}(?:too high|too large|exceed|above|cap\b|max|limit)|exceed.{0,40}gas/i
 
-const maxFactsPerNode = 256
+/** Of all facts of all nodes together. */
+const maxBytes = 32 * 1_024 * 1_024
+
+/** A fact beside its digits: its key, and how it is held. */
+const factBytes = 512
 
 export const make = (): ChainFacts => {
-  const nodes = new WeakMap<ChainClient, Map<string, Hex>>()
+  const facts = new NodeCache<Hex>(maxBytes, (fact) => factBytes + fact.length)
   /** How many of `callGas` a node has refused. */
   const refusals = new WeakMap<ChainClient, number>()
   const plain = new WeakSet<ChainClient>()
@@ -72,15 +77,11 @@ export const make = (): ChainFacts => {
     ask: Effect.Effect<Hex | null, ChainRpcError>
   ): Effect.Effect<Hex | null, ChainRpcError> =>
     Effect.suspend(() => {
-      const facts = nodes.get(chain) ?? new Map<string, Hex>()
-      nodes.set(chain, facts)
-      const known = facts.get(key)
+      const known = facts.get(chain, key)
       if (known !== undefined) return Effect.succeed(known)
       return Effect.tap(ask, (answer) =>
         Effect.sync(() => {
-          if (answer === null) return
-          if (facts.size >= maxFactsPerNode) facts.clear()
-          facts.set(key, answer)
+          if (answer !== null) facts.set(chain, key, answer)
         })
       )
     })

@@ -5,6 +5,7 @@ import * as HashMap from "effect/HashMap"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import type { Address } from "../../domain/primitives/Address.js"
+import { Lru } from "../../domain/primitives/Lru.js"
 import type { Act, AuditLog } from "../ports/AuditLog.js"
 import type { ChainClient, ChainRpc } from "../ports/chain/ChainRpc.js"
 import { type Journal, JournalError } from "../ports/journal/Journal.js"
@@ -140,16 +141,14 @@ export const chainRpc = (
 const nameOf = ({ chainId, nonce, signer }: Lane & { readonly nonce: bigint }): string =>
   `${chainId} ${signer} ${nonce}`
 
-/** More open transactions than that have forgotten whose they are. */
+/** Open transactions of which it is known whose they are. */
 const mostKnown = 100_000
 
 /** The journal: every transaction is in the audit log before its bytes are stored. */
 export const journal = (port: Journal["Type"], record: Recording): Journal["Type"] => {
-  const accounts = new Map<string, AccountId>()
-  const note = (lane: Lane & { readonly nonce: bigint }, accountId: AccountId) => {
-    if (accounts.size >= mostKnown) accounts.clear()
+  const accounts = new Lru<string, AccountId>(mostKnown)
+  const note = (lane: Lane & { readonly nonce: bigint }, accountId: AccountId) =>
     accounts.set(nameOf(lane), accountId)
-  }
   const noteAll = (records: ReadonlyArray<TransactionRecord>) => {
     for (const each of records) note(each, each.access.accountId)
   }

@@ -8,6 +8,7 @@ import {
   ChainRpcError,
   type NamedBy
 } from "../../../application/ports/chain/ChainRpc.js"
+import { Lru } from "../../../domain/primitives/Lru.js"
 import * as Background from "../transport/Background.js"
 import * as Batches from "../transport/Batches.js"
 import * as Egress from "../transport/Egress.js"
@@ -75,20 +76,14 @@ export const make = (options: Options = {}): Effect.Effect<ChainRpc["Type"], nev
     const onExchange = options.onExchange ?? (() => undefined)
     const http = yield* Http.make(rules, { ...defaults.http, ...options.http })
     const background = yield* Background.make
-    const clients = new Map<string, ChainClient>()
+    const clients = new Lru<string, ChainClient>(capacity)
 
     const clientOf = (target: Egress.Target): ChainClient => {
       const key = JSON.stringify([target.trust, target.scope, target.href])
       const client =
         clients.get(key) ??
         Client.make(target.origin, Batches.make({ background, http, limits, onExchange, retry, target }))
-      // Maps keep the order of insertion: the first is the one that was not used for longest.
-      clients.delete(key)
       clients.set(key, client)
-      for (const oldest of clients.keys()) {
-        if (clients.size <= capacity) break
-        clients.delete(oldest)
-      }
       return client
     }
 

@@ -12,6 +12,7 @@ import type * as Either from "effect/Either"
 import * as FiberId from "effect/FiberId"
 import type * as Scope from "effect/Scope"
 import * as JsonSteps from "../../../domain/json/JsonSteps.js"
+import { Lru } from "../../../domain/primitives/Lru.js"
 import * as InSlices from "../InSlices.js"
 import { ValueCount } from "../ValueCount.js"
 import * as Egress from "./Egress.js"
@@ -224,17 +225,11 @@ export const make = (rules: Egress.Rules, limits: Limits): Effect.Effect<Http, n
       }
       return { http: new HttpAgent(options), https: new HttpsAgent(options) }
     }
-    const pools = new Map<string, Pool>()
+    const pools = new Lru<string, Pool>(limits.accounts)
     const poolOf = ({ scope, trust }: Egress.Target): Pool => {
       const key = `${trust} ${scope}`
       const pool = pools.get(key) ?? makePool(trust)
-      // Maps keep the order of insertion: the first is the one that was not used for longest.
-      pools.delete(key)
       pools.set(key, pool)
-      for (const oldest of pools.keys()) {
-        if (pools.size <= limits.accounts) break
-        pools.delete(oldest)
-      }
       return pool
     }
     yield* Effect.addFinalizer(() =>

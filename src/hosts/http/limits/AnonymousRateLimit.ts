@@ -1,3 +1,5 @@
+import { Lru } from "../../../domain/primitives/Lru.js"
+
 /** How much is remembered, and how much is allowed. */
 export interface Limits {
   /** Requests without a valid key of one address in one UTC minute. */
@@ -13,16 +15,6 @@ const minute = 60_000
 /** `cst_` and 12 more characters of a key: more than can be guessed, less than can be used. */
 const beginning = (key: string): string => key.slice(0, 16)
 
-/** The next entry of a map in order of use; the least recently used ones leave beyond `most`. */
-const touch = <V>(map: Map<string, V>, key: string, value: V, most: number): void => {
-  map.delete(key)
-  map.set(key, value)
-  for (const oldest of map.keys()) {
-    if (map.size <= most) break
-    map.delete(oldest)
-  }
-}
-
 /**
  * Counts the requests of those who have shown no valid key, by address, in this process. Who is over the limit is
  * refused before anything is done for him. A key that was valid here before gets in all the same, to be looked at: no
@@ -30,17 +22,20 @@ const touch = <V>(map: Map<string, V>, key: string, value: V, most: number): voi
  */
 export class AnonymousRateLimit {
   private begins = Number.NaN
-  private counts = new Map<string, number>()
+  private counts: Lru<string, number>
   private refused = new Set<string>()
-  private readonly known = new Map<string, true>()
+  private readonly known: Lru<string, true>
 
-  constructor(private readonly limits: Limits) {}
+  constructor(private readonly limits: Limits) {
+    this.counts = this.noCounts()
+    this.known = new Lru(limits.keys ?? 16_384)
+  }
 
   /** Whether the address has had its requests of this minute, and the key is none that is recognised. */
   refuses(address: string, key: string, now: number): boolean {
     this.enter(now)
     if ((this.counts.get(address) ?? 0) < this.limits.perMinute) return false
-    return !this.known.has(beginning(key))
+    return this.known.get(beginning(key)) === undefined
   }
 
   /** Whether this is the first refusal of the address in this minute: the only one that is worth a line in a log. */
@@ -53,12 +48,12 @@ export class AnonymousRateLimit {
   /** One more request of this address without a valid key. */
   count(address: string, now: number): void {
     this.enter(now)
-    touch(this.counts, address, (this.counts.get(address) ?? 0) + 1, this.limits.addresses ?? 65_536)
+    this.counts.set(address, (this.counts.get(address) ?? 0) + 1)
   }
 
   /** The key was valid. */
   recognise(key: string): void {
-    touch(this.known, beginning(key), true, this.limits.keys ?? 16_384)
+    this.known.set(beginning(key), true)
   }
 
   /** Seconds until the next minute. */
@@ -71,11 +66,15 @@ export class AnonymousRateLimit {
     return { addresses: this.counts.size, keys: this.known.size }
   }
 
+  private noCounts(): Lru<string, number> {
+    return new Lru(this.limits.addresses ?? 65_536)
+  }
+
   private enter(now: number): void {
     const begins = now - (now % minute)
     if (begins === this.begins) return
     this.begins = begins
-    this.counts = new Map()
+    this.counts = this.noCounts()
     this.refused = new Set()
   }
 }
