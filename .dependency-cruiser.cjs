@@ -136,7 +136,7 @@ module.exports = {
     forbid(
       "adapters-only-through-wiring",
       "One place decides which technology stands behind a port.",
-      { path: "^src/(?!adapters/)", pathNot: "^src/hosts/Wiring\\.ts$" },
+      { path: "^src/(?!adapters/)", pathNot: "^src/(hosts/Wiring|Castellan)\\.ts$" },
       { path: "^src/adapters/" }
     ),
     forbid(
@@ -164,10 +164,16 @@ module.exports = {
       { path: "^src/hosts/cli/" }
     ),
     forbid(
-      "surface-is-domain-and-application",
-      "What embedders get from the package's root needs no technology.",
-      { path: "^src/index\\.ts$" },
-      { path: ["^src/(adapters|hosts)/", anyNpm] }
+      "surface-loads-late",
+      "To import the package loads no technology: its layer does, each adapter when it is needed.",
+      { path: "^src/(index|Castellan|hosts/embedded/.*)\\.ts$" },
+      { path: ["^src/adapters/", anyNpm], pathNot: effect, dynamic: false, dependencyTypesNot: ["type-only"] }
+    ),
+    forbid(
+      "surface-without-hosts",
+      "What embedders get from the package's root is no process, no port and no command line.",
+      { path: "^src/(index|Castellan|hosts/embedded/.*)\\.ts$" },
+      { path: "^src/hosts/", pathNot: "^src/hosts/(embedded|config)/|^src/hosts/ConfigWatch\\.ts$" }
     ),
     forbid(
       "source-knows-no-test",

@@ -1,6 +1,13 @@
+import { fileURLToPath } from "node:url"
 import { defineConfig } from "vitest/config"
 
+const source = (path: string) => fileURLToPath(new URL(`src/${path}`, import.meta.url))
+
 export default defineConfig({
+  // The package under its own name, as programs that embed it write it.
+  resolve: {
+    alias: [{ find: /^castellan$/, replacement: source("index.ts") }]
+  },
   test: {
     include: ["test/**/*.test.ts"],
     setupFiles: ["test/support/secrets/setup.ts", "test/support/http/setup.ts"],

@@ -7,6 +7,7 @@ import * as Markdown from "../src/hosts/http/docs/Markdown.js"
 import * as OpenApi from "../src/hosts/http/docs/OpenApi.js"
 import * as Reference from "../src/hosts/http/docs/Reference.js"
 import * as Licences from "./Licences.js"
+import * as PublicApi from "./PublicApi.js"
 
 const root = new URL("../", import.meta.url)
 
@@ -26,15 +27,20 @@ export const exchanges = (): ReadonlyMap<string, Reference.Exchange> => {
   )
 }
 
+/** Once: the compiler reads the whole source for it. */
+let publicApi: string | undefined
+
 /** The generated pages of the documentation, by their path in the repository. */
 export const pages = (): Readonly<Record<string, string>> => {
   const source = Reference.fromDocument(OpenApi.fromApi(api), exchanges())
+  publicApi ??= PublicApi.page(PublicApi.entries())
   return {
     "docs/config.schema.json": `${ConfigSchema.text}\n`,
     "docs/licences.md": Licences.page(
       JSON.parse(readFileSync(new URL("package-lock.json", root), "utf8")).packages
     ),
     "docs/errors.md": Markdown.errors(source),
+    "docs/public-api.md": publicApi,
     "docs/reference.md": Markdown.reference(source)
   }
 }

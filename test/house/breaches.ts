@@ -40,6 +40,10 @@ export const lawful: ReadonlyArray<Planted> = [
     "src/hosts/Wiring.ts",
     importing("../adapters/json-rpc/Good.js", "../adapters/sql/Good.js", "./Config.js")
   ],
+  [
+    "src/Castellan.ts",
+    `${importing("effect/Layer", "./application/UseCase.js")}export const late = () => import("./adapters/sql/Good.js")\n`
+  ],
   ["src/hosts/Config.ts", importing("effect/Schema", "node:fs", "../application/ports/Port.js")],
   ["src/hosts/http/Front.ts", importing("@effect/platform/HttpApp", "../../application/UseCase.js")],
   ["src/hosts/node/main.ts", importing("../Wiring.js", "../http/Front.js", "node:process")],
@@ -85,7 +89,9 @@ export const breaches: ReadonlyArray<Breach> = [
   breach("wiring-serves-any-host", "src/hosts/KnowsHttp.ts", importing("./http/Front.js")),
   breach("http-serves-any-process", "src/hosts/http/KnowsWiring.ts", importing("../Wiring.js")),
   breach("service-without-command-line", "src/hosts/node/KnowsTools.ts", importing("../cli/dev.js")),
-  breach("surface-is-domain-and-application", "src/index.ts", importing("./adapters/memory/Good.js")),
+  breach("surface-loads-late", "src/index.ts", importing("./adapters/memory/Good.js")),
+  breach("surface-loads-late", "src/hosts/embedded/Queries.ts", importing("@effect/sql/SqlClient")),
+  breach("surface-without-hosts", "src/hosts/embedded/Serves.ts", importing("../http/Front.js")),
   breach("source-knows-no-test", "src/hosts/http/KnowsTest.ts", importing("../../../test/Support.js"), [
     "test/Support.ts",
     importing("effect/Effect")

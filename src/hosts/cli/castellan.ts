@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 import * as Effect from "effect/Effect"
 import * as Accounts from "./commands/accounts.js"
 import * as Audit from "./commands/audit.js"

@@ -79,9 +79,6 @@ const defaultLimits: Config["limits"] = {
 
 const leastPepperBytes = 16
 
-/** 0.05 of the chain's coin. */
-const usualLowBalance = 5n * 10n ** 16n
-
 const accountId = Brand.nominal<AccountId>()
 const allScopes: ReadonlyArray<Scope> = ["read", "write", "sign"]
 const loopback = new Set(["127.0.0.1", "::1", "localhost"])
@@ -233,9 +230,7 @@ export const fromText = (
       abi,
       edge: EdgeFile.read(file),
       operations,
-      lowBalances: new Map(
-        file.networks.map(({ chainId, lowBalance }) => [chainId, lowBalance ?? usualLowBalance])
-      ),
+      lowBalances: NetworkProfiles.lowBalances(file.networks),
       limits: { ...defaultLimits, ...file.limits }
     })
   })

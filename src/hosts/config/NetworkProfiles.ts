@@ -72,6 +72,13 @@ export const overridden = (
   })
 }
 
+/** 0.05 of the chain's coin. */
+const usualLowBalance = 5n * 10n ** 16n
+
+/** Wei below which an EOA that submits is worth a word, by chain. */
+export const lowBalances = (networks: ReadonlyArray<Network>): ReadonlyMap<bigint, bigint> =>
+  new Map(networks.map(({ chainId, lowBalance }) => [chainId, lowBalance ?? usualLowBalance]))
+
 /** What is wrong with who shall pay for ops: a key or a node that is missing, or two words about one paymaster. */
 const paymentProblems = (
   { network, path, paymasters }: Located<AccountNetwork>,

@@ -1,0 +1,256 @@
+import type { SqlClient } from "@effect/sql/SqlClient"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import type { Provider } from "./application/keys/KeyRing.js"
+import * as KeyRing from "./application/keys/KeyRing.js"
+import * as Engine from "./application/lanes/Engine.js"
+import type { AbiStore } from "./application/ports/AbiStore.js"
+import type { AuditLog } from "./application/ports/AuditLog.js"
+import type { Budgets } from "./application/ports/Budgets.js"
+import type { Bundler } from "./application/ports/chain/Bundler.js"
+import type { BundlerRpc } from "./application/ports/chain/BundlerRpc.js"
+import type { ChainRpc } from "./application/ports/chain/ChainRpc.js"
+import type { PaymasterRpc } from "./application/ports/chain/PaymasterRpc.js"
+import type { Journal } from "./application/ports/journal/Journal.js"
+import type { Networks } from "./application/ports/Networks.js"
+import type { RateLimit } from "./application/ports/RateLimit.js"
+import type { Signers, SystemSigners } from "./application/ports/Signers.js"
+import type { AccountId } from "./application/ports/Tenants.js"
+import * as Recovery from "./application/Recovery.js"
+import type { Caller } from "./application/request/Caller.js"
+import * as IpAddress from "./domain/net/IpAddress.js"
+import * as Keccak from "./domain/primitives/Keccak.js"
+import * as ConfigWatch from "./hosts/ConfigWatch.js"
+import * as NetworkOptions from "./hosts/embedded/NetworkOptions.js"
+import * as SignerOptions from "./hosts/embedded/SignerOptions.js"
+
+export type { Network } from "./hosts/embedded/NetworkOptions.js"
+export type { Key, Signer } from "./hosts/embedded/SignerOptions.js"
+
+/** Everything that the use cases require. */
+export type Services =
+  | AbiStore
+  | AuditLog
+  | Budgets
+  | Bundler
+  | ChainRpc
+  | Engine.Engine
+  | Journal
+  | Networks
+  | RateLimit
+  | Signers
+  | SystemSigners
+
+/** Where the journal, budgets, registered ABI texts and the audit log are kept. */
+export type Database = ({ readonly path: string } | { readonly url: string | Redacted.Redacted<string> }) & {
+  /** Seals requests and nodes at rest, at least 16 bytes. Keep it as long as the database. */
+  readonly sealingKey: string | Redacted.Redacted<string>
+}
+
+/** The default of a port, replaced. */
+type Port<P> = Layer.Layer<P, { readonly message: string }>
+
+export interface Options {
+  /** The chains, beside 137, 80002, 8453 and 84532, which are supported without a word; or the port itself. */
+  readonly networks: ReadonlyArray<NetworkOptions.Network> | Port<Networks>
+  /** The keys that requests may name; or the ports themselves. */
+  readonly signers: ReadonlyArray<SignerOptions.Signer> | Port<Signers | SystemSigners>
+  /** The operator's own keys, which no request can name. Without a deployer no wallet is created. */
+  readonly systemKeys?: SignerOptions.Options["systemKeys"]
+  /** Providers of keys, by the name that `signers` and `systemKeys` use: HSM, KMS, MPC. */
+  readonly providers?: Readonly<Record<string, Provider>>
+  /** A file of SQLite, or PostgreSQL. Default: SQLite in memory, which forgets with the process. */
+  readonly database?: Database
+  /** Where the RPC URLs of requests may lead beside public addresses. Default: nowhere. */
+  readonly egress?: { readonly allowLoopback?: boolean; readonly allow?: ReadonlyArray<string> }
+  readonly abiStore?: Port<AbiStore>
+  readonly auditLog?: Port<AuditLog>
+  readonly budgets?: Port<Budgets>
+  readonly bundlerRpc?: Port<BundlerRpc>
+  readonly chainRpc?: Port<ChainRpc>
+  readonly journal?: Port<Journal>
+  readonly paymasterRpc?: Port<PaymasterRpc>
+  readonly rateLimit?: Port<RateLimit>
+}
+
+/**
+ * The layer can not be made. `message` has a line per problem and holds no secret; `problems` are those of the
+ * options, each at its path.
+ */
+export class LayerError extends Data.TaggedError("LayerError")<{
+  readonly message: string
+  readonly problems: ReadonlyArray<{ readonly path: string; readonly message: string }>
+}> {}
+
+const failed = ({ message }: { readonly message: string }) => new LayerError({ message, problems: [] })
+
+const refused = (problems: LayerError["problems"]) =>
+  new LayerError({
+    message: [
+      "the options can not be used:",
+      ...problems.map(({ message, path }) => `  ${path}: ${message}`)
+    ].join("\n"),
+    problems
+  })
+
+/** Loads an adapter when it is needed: importing castellan loads no technology. */
+const late = <P, E, R>(load: () => Promise<Layer.Layer<P, E, R>>): Layer.Layer<P, E, R> =>
+  Layer.unwrapEffect(Effect.promise(load))
+
+const secret = (text: string | Redacted.Redacted<string>): Redacted.Redacted<string> =>
+  Redacted.isRedacted(text) ? text : Redacted.make(text)
+
+const clientOf = (database: Database | undefined): Port<SqlClient> =>
+  database !== undefined && "url" in database
+    ? late(() =>
+        import("./adapters/sql/Postgres.js").then(({ layer }) => layer({ url: secret(database.url) }))
+      )
+    : late(() =>
+        import("./adapters/sql/Sqlite.js").then(({ layer }) =>
+          layer({ filename: database?.path ?? ":memory:" })
+        )
+      )
+
+/** 32 random bytes: what forgets with the process needs no key that outlives it. */
+const freshKey = (): Redacted.Redacted<string> =>
+  Redacted.make(Buffer.from(globalThis.crypto.getRandomValues(new Uint8Array(32))).toString("hex"))
+
+const stores = ({ abiStore, auditLog, budgets, database, journal }: Options) => {
+  const client = clientOf(database)
+  const sealingKey = database === undefined ? freshKey() : secret(database.sealingKey)
+  const sql = <P, E>(load: () => Promise<Layer.Layer<P, E, SqlClient>>) => Layer.provide(late(load), client)
+  return Layer.mergeAll(
+    abiStore ?? sql(() => import("./adapters/sql/AbiStore.js").then(({ layer }) => layer)),
+    auditLog ?? sql(() => import("./adapters/sql/AuditLog.js").then(({ layer }) => layer)),
+    budgets ?? sql(() => import("./adapters/sql/Budgets.js").then(({ layer }) => layer)),
+    journal ??
+      sql(() => import("./adapters/sql/journal/Journal.js").then(({ layer }) => layer({ sealingKey })))
+  )
+}
+
+const services = (
+  { bundlerRpc, chainRpc, egress, paymasterRpc, rateLimit }: Options,
+  allow: ReadonlyArray<IpAddress.Range>
+) =>
+  Layer.mergeAll(
+    bundlerRpc ??
+      late(() => import("./adapters/json-rpc/services/BundlerRpc.js").then(({ layer }) => layer())),
+    chainRpc ??
+      late(() =>
+        import("./adapters/json-rpc/node/ChainRpc.js").then(({ layer }) =>
+          layer({ egress: { allowLoopback: egress?.allowLoopback ?? false, allow } })
+        )
+      ),
+    paymasterRpc ??
+      late(() => import("./adapters/json-rpc/services/PaymasterRpc.js").then(({ layer }) => layer())),
+    rateLimit ?? late(() => import("./adapters/memory/RateLimit.js").then(({ layer }) => layer))
+  )
+
+const openKeys = (keys: Readonly<Record<string, Redacted.Redacted<string>>>) =>
+  Effect.flatMap(
+    Effect.promise(() => import("./adapters/private-key/KeyProvider.js")),
+    ({ make }) => make({ keys })
+  )
+
+const keys = ({ providers = {}, signers, systemKeys = {} }: Options): Port<Signers | SystemSigners> =>
+  isLayer(signers)
+    ? signers
+    : KeyRing.layer(SignerOptions.registry({ signers, systemKeys, providers }, openKeys))
+
+const isLayer = <A, P>(given: ReadonlyArray<A> | Port<P>): given is Port<P> => Layer.isLayer(given)
+
+const leastSealingKeyBytes = 16
+
+const problemsOf = ({ database }: Options): LayerError["problems"] =>
+  database !== undefined &&
+  new TextEncoder().encode(Redacted.value(secret(database.sealingKey))).length < leastSealingKeyBytes
+    ? [{ path: "database.sealingKey", message: `expected at least ${leastSealingKeyBytes} bytes` }]
+    : []
+
+/** The networks, and where the balances of submitting EOAs are looked after. */
+const networksOf = ({
+  networks,
+  systemKeys
+}: Options): Either.Either<
+  { readonly port: Port<Networks> } & NetworkOptions.Read,
+  LayerError["problems"]
+> =>
+  isLayer(networks)
+    ? Either.right({ port: networks, profiles: [], lowBalances: new Map() })
+    : Either.map(
+        NetworkOptions.read(networks, { sponsors: systemKeys?.sponsor !== undefined }),
+        ({ lowBalances, profiles }) => ({
+          port: late(() => import("./adapters/memory/Networks.js").then(({ layer }) => layer({ profiles }))),
+          profiles,
+          lowBalances
+        })
+      )
+
+/**
+ * All use cases in one layer, over defaults of every port: JSON-RPC nodes, private keys of this process, SQLite in
+ * memory. Building it takes up what an earlier process left in the database; the work it accepts ends with its scope
+ * and goes on when it is built again over the same database.
+ *
+ * @example
+ * Castellan.layer({
+ *   networks: [{ chainId: 8453, rpc: "https://node.example", factory: "0x..", beaconAdminAddress: "0x.." }],
+ *   signers: [{ clientId: "treasury", versionId: "1", privateKey: process.env.TREASURY_KEY ?? "" }],
+ *   database: { path: "castellan.sqlite", sealingKey: process.env.SEALING_KEY ?? "" }
+ * })
+ */
+export const layer = (options: Options): Layer.Layer<Services, LayerError> => {
+  const networks = networksOf(options)
+  const allow = Either.all((options.egress?.allow ?? []).map(IpAddress.range))
+  const problems = [
+    ...problemsOf(options),
+    ...Either.match(networks, { onLeft: (wrong) => wrong, onRight: () => [] }),
+    ...Either.match(allow, {
+      onLeft: (message) => [{ path: "egress.allow", message }],
+      onRight: () => []
+    })
+  ]
+  if (Either.isLeft(networks) || Either.isLeft(allow) || problems.length > 0)
+    return Layer.fail(refused(problems))
+  const adapters = Layer.mergeAll(
+    stores(options),
+    services(options, allow.right),
+    networks.right.port,
+    keys(options)
+  )
+  return Layer.effectDiscard(Recovery.start).pipe(
+    Layer.provideMerge(Engine.layer),
+    Layer.provideMerge(
+      ConfigWatch.layer({ networks: networks.right.profiles, lowBalances: networks.right.lowBalances })
+    ),
+    Layer.provideMerge(adapters),
+    Layer.mapError(failed)
+  )
+}
+
+export interface CallerOptions {
+  /** The tenant on whose behalf the request runs. Default: `default`. */
+  readonly account?: string
+  /** Makes repeats of a writing request one request. `body` tells another request under the same key apart. */
+  readonly idempotency?: { readonly key: string; readonly body: string }
+}
+
+/** The caller of one request, under a fresh request id. Two requests never share one. */
+export const caller = ({
+  account = SignerOptions.defaultAccount,
+  idempotency
+}: CallerOptions = {}): Effect.Effect<Caller> =>
+  Effect.sync(() => ({
+    requestId: globalThis.crypto.randomUUID(),
+    principal: {
+      accountId: account as AccountId,
+      name: account,
+      tier: "enterprise",
+      scopes: new Set(["read", "write", "sign"] as const),
+      paused: false
+    },
+    idempotency:
+      idempotency === undefined ? null : { key: idempotency.key, bodyHash: Keccak.hashText(idempotency.body) }
+  }))

@@ -1,0 +1,96 @@
+import { readFileSync } from "node:fs"
+import { dirname, join, resolve } from "node:path"
+import { fileURLToPath } from "node:url"
+import ts from "typescript"
+
+const root = fileURLToPath(new URL("../", import.meta.url))
+
+/** A path under which the package is imported. */
+export interface Entry {
+  /** `castellan/Address` */
+  readonly path: string
+  /** Its source: `src/domain/primitives/Address.ts` */
+  readonly source: string
+  /** Names that are values, functions or namespaces, and perhaps types as well. */
+  readonly values: ReadonlyArray<string>
+  /** Names that are types only. */
+  readonly types: ReadonlyArray<string>
+}
+
+/** What package.json exports: the module's source by the path under which it is imported. */
+export const sources = (): ReadonlyMap<string, string> => {
+  const manifest: { readonly name: string; readonly exports: Readonly<Record<string, string>> } = JSON.parse(
+    readFileSync(join(root, "package.json"), "utf8")
+  )
+  return new Map(
+    Object.entries(manifest.exports).flatMap(([path, target]) =>
+      target.startsWith("./dist/")
+        ? [[join(manifest.name, path), target.replace("./dist/", "src/").replace(/\.js$/, ".ts")]]
+        : []
+    )
+  )
+}
+
+/** Only the package's own files are looked at: what they export does not depend on others. */
+const host = (options: ts.CompilerOptions): ts.CompilerHost => ({
+  ...ts.createCompilerHost(options),
+  resolveModuleNameLiterals: (literals, containing) =>
+    literals.map(({ text }) => ({
+      resolvedModule: text.startsWith(".")
+        ? {
+            resolvedFileName: resolve(dirname(containing), text.replace(/\.js$/, ".ts")),
+            extension: ts.Extension.Ts
+          }
+        : undefined
+    }))
+})
+
+/** Every entry with the names that it exports, in alphabetical order. */
+export const entries = (): ReadonlyArray<Entry> => {
+  const files = sources()
+  const options: ts.CompilerOptions = {
+    noLib: true,
+    types: [],
+    module: ts.ModuleKind.ESNext,
+    target: ts.ScriptTarget.ES2022
+  }
+  const program = ts.createProgram(
+    [...files.values()].map((path) => join(root, path)),
+    options,
+    host(options)
+  )
+  const checker = program.getTypeChecker()
+  const meaning = (symbol: ts.Symbol): ts.SymbolFlags =>
+    symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol).flags : symbol.flags
+  return [...files].map(([path, source]) => {
+    const file = program.getSourceFile(join(root, source))
+    const module = file === undefined ? undefined : checker.getSymbolAtLocation(file)
+    if (module === undefined) throw new Error(`${source} is exported and is no module`)
+    const symbols = checker.getExportsOfModule(module)
+    const named = (isValue: boolean) =>
+      symbols
+        .filter((symbol) => ((meaning(symbol) & ts.SymbolFlags.Value) !== 0) === isValue)
+        .map(({ name }) => name)
+        .sort()
+    return { path, source, values: named(true), types: named(false) }
+  })
+}
+
+const line = (kind: string, names: ReadonlyArray<string>): ReadonlyArray<string> =>
+  names.length === 0 ? [] : [`- ${kind}: ${names.map((name) => `\`${name}\``).join(", ")}`]
+
+/** The page of the documentation. */
+export const page = (all: ReadonlyArray<Entry>): string =>
+  [
+    "# Public API",
+    "",
+    "Every path under which the package can be imported, and the names there (generated: `npm run docs`). What is not listed is internal and can not be imported. A name that goes, or means something else, is a breaking change and stands in the changelog.",
+    "",
+    ...all.flatMap(({ path, types, values }) => [
+      `## ${path}`,
+      "",
+      ...line("values", values),
+      ...line("types", types),
+      ""
+    ])
+  ].join("\n")
