@@ -10,6 +10,7 @@ import { budgets } from "./schema/Budgets.js"
 import { handovers } from "./schema/Handovers.js"
 import { journal } from "./schema/Journal.js"
 import { rateCounts } from "./schema/RateCounts.js"
+import { requestLanes } from "./schema/RequestLanes.js"
 
 /** The schema cannot be brought to what this version of the program expects. */
 export class MigrationsError extends Data.TaggedError("MigrationsError")<{ readonly message: string }> {}
@@ -24,7 +25,8 @@ const migrations = {
   "0004_accounts": accounts,
   "0005_budgets": budgets,
   "0006_audit": audit,
-  "0007_rate_counts": rateCounts
+  "0007_rate_counts": rateCounts,
+  "0008_request_lanes": requestLanes
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

@@ -64,8 +64,9 @@ export const acceptance = (
   {
     caller,
     endpoint,
-    ground
-  }: Pick<Sending.SubmissionRoute, "caller" | "ground"> & { readonly endpoint: string },
+    ground,
+    submitter
+  }: Pick<Sending.SubmissionRoute, "caller" | "ground" | "submitter"> & { readonly endpoint: string },
   { body, idempotency }: Pick<CurrentRequest["Type"], "body" | "idempotency">,
   ready: ReadonlyArray<Sending.Ready>,
   funds: Acceptance["funds"],
@@ -75,7 +76,7 @@ export const acceptance = (
   requestId: caller.requestId,
   accountId: caller.principal.accountId,
   endpoint,
-  chainId: ground.chainId,
+  lane: { chainId: ground.chainId, signer: submitter.address },
   body,
   idempotency,
   ops: ready.map(({ index, nonceKey, reserve, returned, sequence, space, userOpHash }) => ({

@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import type { Address } from "../../domain/primitives/Address.js"
 import { Journal } from "../ports/journal/Journal.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { Caller } from "../request/Caller.js"
@@ -11,7 +12,8 @@ import { AnsweredElsewhere } from "./Requests.js"
 export const withoutOps = (
   { principal: { accountId }, requestId }: Caller,
   endpoint: string,
-  { chainId, receiptTimeoutMillis }: NetworkProfile
+  { chainId, receiptTimeoutMillis }: NetworkProfile,
+  signer: Address
 ): Effect.Effect<void, AnsweredElsewhere | Failure, CurrentRequest | Journal> =>
   Effect.gen(function* () {
     const journal = yield* Journal
@@ -26,7 +28,7 @@ export const withoutOps = (
             requestId,
             accountId,
             endpoint,
-            chainId,
+            lane: { chainId, signer },
             body,
             idempotency,
             ops: [],

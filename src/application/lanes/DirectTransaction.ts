@@ -83,7 +83,7 @@ export const run = <R>(
 
     const send = Effect.gen(function* () {
       const prepared = yield* plan.prepare
-      yield* Acceptance.withoutOps(caller, endpoint, profile)
+      yield* Acceptance.withoutOps(caller, endpoint, profile, signer.address)
       returned = prepared.returned
       yield* turns.take(
         {

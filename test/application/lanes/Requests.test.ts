@@ -18,6 +18,7 @@ import type { Caller } from "../../../src/application/request/Caller.js"
 import { CurrentRequest } from "../../../src/application/request/CurrentRequest.js"
 import { type Failure, invalid, unprocessable } from "../../../src/application/request/Failure.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Make from "../../support/journal/Make.js"
 
 const kind = {
   endpoint: "/work",
@@ -56,7 +57,7 @@ const accept = (caller: Caller) =>
         requestId: caller.requestId,
         accountId: caller.principal.accountId,
         endpoint: kind.endpoint,
-        chainId: 1n,
+        lane: { ...Make.lane, chainId: 1n },
         body: current.body,
         idempotency: current.idempotency,
         ops: [],
@@ -141,7 +142,7 @@ describe("writing requests", () => {
                 requestId: caller.requestId,
                 accountId: caller.principal.accountId,
                 endpoint: kind.endpoint,
-                chainId: 1n,
+                lane: { ...Make.lane, chainId: 1n },
                 body: current.body,
                 idempotency: null,
                 ops: [],
@@ -366,7 +367,7 @@ describe("writing requests", () => {
                 requestId: theirs.requestId,
                 accountId: theirs.principal.accountId,
                 endpoint: kind.endpoint,
-                chainId: 1n,
+                lane: { ...Make.lane, chainId: 1n },
                 body: "{}",
                 idempotency: theirs.idempotency ?? null,
                 ops: [],

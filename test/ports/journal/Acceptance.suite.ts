@@ -342,6 +342,10 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
           { ...base, ops: [op, Make.op({ index: 1, nonceKey: 1n })] },
           { ...base, ops: [op, Make.op({ index: 0, nonceKey: 1n })] },
           { ...base, ops: [op, Make.op({ index: 2, space: Make.space(1, { chainId: 1n }) })] },
+          {
+            ...base,
+            ops: [op, Make.op({ index: 2, space: Make.space(1, { authority: Make.address(0x52) }) })]
+          },
           { ...base, funds: [] },
           { ...base, funds: [{ space: Make.space(1, { entryPoint: Make.otherEntryPoint }), available: 9n }] },
           { ...base, deployments: [Make.deployment({ chainId: 1n })] },

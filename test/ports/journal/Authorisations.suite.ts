@@ -58,7 +58,9 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         expect(yield* journal.accept(Make.acceptance("r2", [], { deployments }))).toEqual(accepted)
         const elsewhere = [Make.deployment({ configHash, chainId: 1n })]
         expect(
-          yield* journal.accept(Make.acceptance("r3", [], { chainId: 1n, deployments: elsewhere }))
+          yield* journal.accept(
+            Make.acceptance("r3", [], { lane: { ...Make.lane, chainId: 1n }, deployments: elsewhere })
+          )
         ).toEqual(accepted)
       })
     )

@@ -38,6 +38,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
           accountId: Make.alice,
           endpoint: "execute",
           chainId: Make.chainId,
+          signer: Make.lane.signer,
           body,
           idempotency: idempotency("key"),
           acceptedAt: 1_900_000_000_123,
@@ -85,6 +86,21 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     )
 
     fact(
+      "the submitting EOA is that of the latest acceptance, with or without ops",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const signerOf = (requestId: string) =>
+          Effect.map(journal.request(requestId), (request) => request?.signer)
+        yield* accept("d1", {})
+        expect(yield* signerOf("d1")).toBe(Make.lane.signer)
+        const other = Make.address(0x52)
+        const op = Make.op({ space: Make.space(1, { authority: other }) })
+        yield* journal.accept(Make.acceptance("d1", [op]))
+        expect(yield* signerOf("d1")).toBe(other)
+      })
+    )
+
+    fact(
       "an idempotency key has one request for each account and endpoint, and says which",
       Effect.gen(function* () {
         const journal = yield* Journal
@@ -97,7 +113,10 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toBeNull()
         expect(yield* accept("r4", { ...own, endpoint: "create" })).toEqual(accepted)
         expect(yield* accept("r5", { ...own, accountId: Make.bob })).toEqual(accepted)
-        expect(yield* accept("r6", { ...own, chainId: 1n })).toEqual({ _tag: "known", requestId: "r2" })
+        expect(yield* accept("r6", { ...own, lane: { ...Make.lane, chainId: 1n } })).toEqual({
+          _tag: "known",
+          requestId: "r2"
+        })
         const of = (endpoint: string, key: string, account = Make.alice) =>
           journal.requestOf(account, endpoint, key)
         expect(yield* of("execute", "key")).toEqual({ requestId: "r2", bodyHash: Make.word(7) })

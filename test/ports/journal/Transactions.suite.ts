@@ -129,7 +129,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
       "lanes of other signers and chains count for themselves",
       Effect.gen(function* () {
         const journal = yield* Journal
-        yield* journal.accept(Make.acceptance("r2", [], { chainId: 1n }))
+        yield* journal.accept(Make.acceptance("r2", [], { lane: { ...Make.lane, chainId: 1n } }))
         yield* journal.allocate(Make.allocation("r1", { chainNonce: 4n }))
         yield* journal.recordSigned(Make.signed(4n))
         const signer = Make.address(0x52)

@@ -78,7 +78,7 @@ describe("a bundle of the service's own EOA", () => {
           requestId,
           accountId,
           endpoint: "/executeEncoded",
-          chainId: chainId(),
+          lane: { chainId: chainId(), signer: key.address },
           body: "{}",
           idempotency: null,
           ops: [

@@ -110,7 +110,7 @@ const accept = fc
       deployments,
       failed,
       idempotency,
-      chainId: Make.chainId,
+      lane: Make.lane,
       funds: Make.fundsOf(ops, available)
     })
     return (model) => ({
@@ -133,7 +133,7 @@ const replace = fc.record({ rank, op, available: funds, often }).map(
       const own = known === undefined ? op : { ...known.intent, reserve, userOpHash }
       const ops = [often ? own : { ...own, sequence: op.sequence }]
       const request = Make.acceptance(known?.request ?? "r0", ops, {
-        chainId: Make.chainId,
+        lane: Make.lane,
         funds: Make.fundsOf(ops, available)
       })
       return {

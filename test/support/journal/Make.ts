@@ -58,6 +58,8 @@ export const op = (over: Partial<OpIntent> = {}): OpIntent => ({
 export const fundsOf = (ops: ReadonlyArray<OpIntent>, available: bigint): Acceptance["funds"] =>
   ops.map((intent) => ({ space: intent.space, available }))
 
+const laneOf = ({ authority, chainId }: NonceSpace): Lane => ({ chainId, signer: authority })
+
 export const acceptance = (
   requestId: string,
   ops: ReadonlyArray<OpIntent>,
@@ -66,7 +68,7 @@ export const acceptance = (
   requestId,
   accountId: alice,
   endpoint: "execute",
-  chainId: ops[0]?.space.chainId ?? chainId,
+  lane: ops[0] === undefined ? lane : laneOf(ops[0].space),
   body: "{}",
   idempotency: null,
   ops,

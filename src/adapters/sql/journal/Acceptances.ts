@@ -24,10 +24,10 @@ const spaceName = (space: NonceSpace): string => `${walletName(space)} ${space.e
 
 const walletName = (space: NonceSpace): string => `${space.authority} ${space.chainId} ${space.wallet}`
 
-const check = ({ chainId, deployments, failed, funds, ops }: Acceptance): Effect.Effect<void, JournalError> =>
+const check = ({ deployments, failed, funds, lane, ops }: Acceptance): Effect.Effect<void, JournalError> =>
   Effect.gen(function* () {
     yield* Store.fits(256, [
-      chainId,
+      lane.chainId,
       ...ops.map((op) => op.reserve),
       ...funds.map((entry) => entry.available)
     ])
@@ -43,8 +43,10 @@ const check = ({ chainId, deployments, failed, funds, ops }: Acceptance): Effect
       return yield* Store.refuse("two ops of one acceptance have the same index")
     if (failed.some((element) => ops.some((op) => op.index === element.index)))
       return yield* Store.refuse("an element is both accepted and refused")
-    if (ops.some((op) => op.space.chainId !== chainId) || deployments.some((it) => it.chainId !== chainId))
-      return yield* Store.refuse("an acceptance is for one chain")
+    const { chainId, signer } = lane
+    const isOther = ({ space }: OpIntent) => space.chainId !== chainId || space.authority !== signer
+    if (ops.some(isOther) || deployments.some((it) => it.chainId !== chainId))
+      return yield* Store.refuse("an acceptance is for one lane")
     const funded = new Set(funds.map((entry) => spaceName(entry.space)))
     if (ops.some((op) => !funded.has(spaceName(op.space))))
       return yield* Store.refuse("the funds of a wallet are missing")

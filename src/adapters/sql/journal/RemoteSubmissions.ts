@@ -114,7 +114,16 @@ export const revertInclusions =
     store.transaction(
       Effect.gen(function* () {
         const { sql } = store
-        const ops = yield* named(store, authority, chainId, hashes)
+        const before = yield* named({ ...store, forUpdate: sql.literal("") }, authority, chainId, hashes)
+        yield* Requests.lockAll(
+          store,
+          before.map((op) => op.request_id)
+        )
+        // What has appeared under the hashes since is of requests that are not locked, and has landed nowhere.
+        const requests = new Set(before.map((op) => op.request_id))
+        const ops = (yield* named(store, authority, chainId, hashes)).filter((op) =>
+          requests.has(op.request_id)
+        )
         const watched = new Set<string>()
         for (const chunk of Store.chunks(ops)) {
           const ids = chunk.map((op) => op.op_id)

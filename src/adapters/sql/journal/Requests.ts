@@ -8,6 +8,7 @@ import type {
   RequestRecord
 } from "../../../application/ports/journal/Requests.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
+import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Store from "../Store.js"
 import * as Ops from "./Ops.js"
@@ -16,6 +17,7 @@ interface Row {
   readonly account_id: AccountId
   readonly endpoint: string
   readonly chain_id: string
+  readonly signer: string | null
   readonly body: string
   readonly idempotency_key: string | null
   readonly body_hash: string | null
@@ -33,9 +35,26 @@ const byKey = ({ sql }: Store.Store, accountId: AccountId, endpoint: string, key
     where account_id = ${accountId} and endpoint = ${endpoint} and idempotency_key = ${key}
       and idempotency_key is not null`
 
-/** The request, kept from others until the transaction ends. */
+/**
+ * The request, kept from others until the transaction ends. Who locks a request and ops locks the request first: its end
+ * is decided by its ops' states.
+ */
 export const locked = ({ forUpdate, sql }: Store.Store, requestId: string) =>
   Effect.map(sql<Row>`select * from requests where request_id = ${requestId} ${forUpdate}`, ([row]) => row)
+
+/** Requests that may be reopened, kept from others until the transaction ends; in one order. */
+export const lockAll = ({ forUpdate, sql }: Store.Store, requestIds: Iterable<string>) =>
+  sql.onDialectOrElse({
+    pg: () =>
+      Effect.forEach(
+        Store.chunks(Store.distinct(requestIds)),
+        (chunk) =>
+          sql`select request_no from requests where ${sql.in("request_id", chunk)} order by request_id ${forUpdate}`,
+        { discard: true }
+      ),
+    // One writer at a time: a transaction keeps all others out since it began.
+    orElse: () => Effect.void
+  })
 
 const parsed = (row: Row): ReadonlyArray<FailedElement> => JSON.parse(row.failed)
 
@@ -61,7 +80,8 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
   Effect.gen(function* () {
     const { accountId, body, endpoint, failed, idempotency, ops, requestId } = acceptance
     const { seal, sql } = store
-    const chainId = acceptance.chainId.toString()
+    const chainId = acceptance.lane.chainId.toString()
+    const { signer } = acceptance.lane
     // Without `returning`: SQLite would look through the tables that refer to requests.
     yield* sql`
       insert into requests ${sql.insert({
@@ -69,6 +89,7 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
         account_id: accountId,
         endpoint,
         chain_id: chainId,
+        signer,
         body: seal.close(sealName(requestId), body),
         idempotency_key: idempotency?.key ?? null,
         body_hash: idempotency?.bodyHash ?? null,
@@ -85,6 +106,8 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
     if (row.account_id !== accountId || row.endpoint !== endpoint || row.chain_id !== chainId)
       return yield* Store.refuse("the request was accepted as another one")
     if (row.state !== "open") return yield* Store.refuse("the request is final")
+    if (row.signer !== signer)
+      yield* sql`update requests set signer = ${signer} where request_id = ${requestId}`
     const anew = new Set(ops.map((op) => op.index))
     const before = parsed(row)
     const kept = before.filter((element) => !anew.has(element.index))
@@ -126,7 +149,7 @@ export const finish =
       })
     )
 
-/** The requests are not final any more. */
+/** The requests, which are locked, are not final any more. */
 export const reopen = ({ sql }: Store.Store, requestIds: ReadonlyArray<string>) =>
   Effect.forEach(
     requestIds,
@@ -188,6 +211,7 @@ export const request =
           accountId: row.account_id,
           endpoint: row.endpoint,
           chainId: BigInt(row.chain_id),
+          signer: row.signer === null ? null : Address.unsafe(row.signer),
           body: yield* store.seal.open(sealName(requestId), row.body),
           idempotency: idempotencyOf(row),
           acceptedAt: Number(row.accepted_at),

@@ -9,7 +9,7 @@ import type {
   SignedTransaction,
   TransactionRecord
 } from "../../../application/ports/journal/Lanes.js"
-import type { OpRef } from "../../../application/ports/journal/Requests.js"
+import type { OpRef } from "../../../application/ports/journal/OpRef.js"
 import * as Store from "../Store.js"
 import * as Ops from "./Ops.js"
 import * as Requests from "./Requests.js"
@@ -33,7 +33,7 @@ export interface State {
   readonly block_hash: string | null
 }
 
-/** The nonce's row and its ops. */
+/** The nonce's row and its ops. What is mined may be taken back: its requests are locked before its ops. */
 export const find = (store: Store.Store, lane: Lane, nonce: bigint) =>
   Effect.gen(function* () {
     const { sql } = store
@@ -42,14 +42,17 @@ export const find = (store: Store.Store, lane: Lane, nonce: bigint) =>
     const [row] = yield* sql<State>`
       select state, direct, max_cost, tx_hash, block_hash from transactions where ${at(store, lane, nonce)}`
     if (row === undefined) return null
-    const ids = yield* sql<{ readonly op_id: Ops.Id }>`
-      select op_id from transaction_ops where ${at(store, lane, nonce)}`
+    const carried = yield* sql<Pick<Ops.State, "op_id" | "request_id">>`
+      select op_id, request_id from ops
+      where op_id in (select op_id from transaction_ops where ${at(store, lane, nonce)})`
+    const requests = carried.map((op) => op.request_id)
+    const concerned = Store.distinct(row.direct === null ? requests : [...requests, row.direct])
+    if (row.state === "mined") yield* Requests.lockAll(store, concerned)
     const ops = yield* Ops.lockIds(
       store,
-      ids.map((it) => it.op_id)
+      carried.map((op) => op.op_id)
     )
-    const concerned = [...ops.map((op) => op.request_id), ...(row.direct === null ? [] : [row.direct])]
-    return { row, ops, concerned: Store.distinct(concerned) }
+    return { row, ops, concerned }
   })
 
 interface RouteRow {

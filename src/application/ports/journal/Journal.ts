@@ -56,8 +56,8 @@ export class Journal extends Context.Tag("castellan/Journal")<
      * available. When nobody else holds any of it, it is accepted: the caller has judged that case.
      *
      * Fails when the request was accepted as another one (account, endpoint, chain), is final, has an op of the same
-     * index that is neither abandoned nor replaced, names another chain in its parts, refuses an element that it accepts, or gives no
-     * funds for one of its wallets.
+     * index that is neither abandoned nor replaced, names another lane in its parts, refuses an element that it accepts, or gives no
+     * funds for one of its wallets. It may be accepted again in another lane: its EOA may be another one after a restart.
      */
     readonly accept: (acceptance: Acceptance) => Effect.Effect<AcceptanceResult, JournalError>
     /** Notes why elements of an accepted request will not be done. The latest word on an index counts. */
@@ -68,6 +68,7 @@ export class Journal extends Context.Tag("castellan/Journal")<
     /**
      * Stores the final answer (JSON) of an accepted request. The first one stays until the request is reopened. False, and
      * nothing is stored: an op of it is `accepted` or `sent`, or its direct transaction `signed`; it is not at its end.
+     * What `unsettle`, `settle` or `revertInclusions` take back meanwhile makes it false, or reopens the request.
      */
     readonly finish: (requestId: string, outcome: string) => Effect.Effect<boolean, JournalError>
     /** An accepted request; null: unknown, or forgotten. */

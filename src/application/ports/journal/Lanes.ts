@@ -3,7 +3,7 @@ import type { Address } from "../../../domain/primitives/Address.js"
 import type { Bytes32, Hex } from "../../../domain/primitives/Hex.js"
 import type { SignerRef } from "../Signers.js"
 import type { AccountId } from "../Tenants.js"
-import type { OpRef } from "./Requests.js"
+import type { OpRef } from "./OpRef.js"
 
 /** The ordered stream of transactions of one EOA on one chain. */
 export interface Lane {

@@ -1,6 +1,7 @@
 import type { Address } from "../../../domain/primitives/Address.js"
 import type { Bytes32, Hex } from "../../../domain/primitives/Hex.js"
 import type { AccountId } from "../Tenants.js"
+import type { Lane } from "./Lanes.js"
 
 /**
  * Where the nonces of a wallet's ops live.
@@ -70,7 +71,8 @@ export interface Acceptance {
   readonly requestId: string
   readonly accountId: AccountId
   readonly endpoint: string
-  readonly chainId: bigint
+  /** The EOA that submits its ops or transactions, and its chain. Its ops have no other authority. */
+  readonly lane: Lane
   /** JSON: all that the endpoint needs to go on with the request after a restart. Sealed at rest. */
   readonly body: string
   readonly idempotency: Idempotency | null
@@ -95,12 +97,6 @@ export type AcceptanceResult =
   | { readonly _tag: "nonceTaken"; readonly index: number }
   | { readonly _tag: "reserved"; readonly index: number; readonly reserved: bigint }
   | { readonly _tag: "otherConfiguration"; readonly deployment: number }
-
-/** An element's op, by its request. */
-export interface OpRef {
-  readonly requestId: string
-  readonly index: number
-}
 
 /** What the chain said of one op. */
 export interface OpSettlement {
@@ -139,6 +135,11 @@ export interface RequestRecord {
   readonly accountId: AccountId
   readonly endpoint: string
   readonly chainId: bigint
+  /**
+   * The submitting EOA of its latest acceptance. Null: it was accepted by a version that did not store it, and has neither
+   * an op nor a transaction.
+   */
+  readonly signer: Address | null
   readonly body: string
   readonly idempotency: Idempotency | null
   /** Unix milliseconds. */

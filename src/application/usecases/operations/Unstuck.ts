@@ -180,7 +180,7 @@ const work = (
           : []
       }
 
-    yield* Acceptance.withoutOps(caller, kind.endpoint, profile)
+    yield* Acceptance.withoutOps(caller, kind.endpoint, profile, signer.address)
     const sent = yield* lanes.exclusive(
       lane,
       Effect.gen(function* () {

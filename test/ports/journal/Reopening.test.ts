@@ -1,0 +1,126 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import { postgresOn } from "../../support/journal/Layers.js"
+import * as Make from "../../support/journal/Make.js"
+import * as Postgres from "../../support/postgres/Postgres.js"
+
+const databases = Postgres.perFile()
+const pairs = 60
+
+interface Pair {
+  readonly requestId: string
+  /** What brought the request to its end, and what takes that back at the same moment as it is finished. */
+  readonly land: Effect.Effect<unknown, unknown, Journal>
+  readonly takeBack: Effect.Effect<unknown, unknown, Journal>
+}
+
+const call = <A, E>(use: (journal: Journal["Type"]) => Effect.Effect<A, E>) => Effect.flatMap(Journal, use)
+
+const laneOf = (n: number) => ({ ...Make.lane, signer: Make.address(0x5100 + n) })
+
+const opOf = (n: number) =>
+  Make.op({
+    space: Make.space(n, { authority: laneOf(n).signer }),
+    userOpHash: Make.word(n)
+  })
+
+/** An op in a transaction of ours that is mined, and vanishes. */
+const bundled = (n: number): Pair => {
+  const requestId = `bundled ${n}`
+  const lane = laneOf(n)
+  return {
+    requestId,
+    land: call((journal) =>
+      Effect.gen(function* () {
+        yield* journal.accept(Make.acceptance(requestId, [opOf(n)]))
+        yield* journal.allocate(Make.allocation(requestId, { ...lane, ops: [0] }))
+        yield* journal.recordSigned(Make.signed(0n, lane))
+        yield* journal.settle(Make.mined(0n, lane), [Make.landed(Make.word(n), 0n)], false)
+      })
+    ),
+    takeBack: call((journal) => journal.unsettle(lane, 0n))
+  }
+}
+
+/** A transaction of the request's own that is mined, and then in another block, in which its op is not. */
+const moved = (n: number): Pair => {
+  const { land, requestId } = bundled(n)
+  const elsewhere = Make.mined(0n, { ...laneOf(n), blockHash: Make.word(0xb10d) })
+  return { requestId, land, takeBack: call((journal) => journal.settle(elsewhere, [], false)) }
+}
+
+const direct = (n: number): Pair => {
+  const requestId = `direct ${n}`
+  const lane = laneOf(n)
+  return {
+    requestId,
+    land: call((journal) =>
+      Effect.gen(function* () {
+        yield* journal.accept(Make.acceptance(requestId, [], { lane }))
+        yield* journal.allocate(Make.allocation(requestId, { ...lane, direct: requestId }))
+        yield* journal.recordSigned(Make.signed(0n, lane))
+        yield* journal.settle(Make.mined(0n, lane), [], false)
+      })
+    ),
+    takeBack: call((journal) => journal.unsettle(lane, 0n))
+  }
+}
+
+/** An op that landed by a remote bundler, and vanishes. */
+const remote = (n: number): Pair => {
+  const requestId = `remote ${n}`
+  const { signer } = laneOf(n)
+  return {
+    requestId,
+    land: call((journal) =>
+      Effect.gen(function* () {
+        yield* journal.accept(Make.acceptance(requestId, [opOf(n)]))
+        yield* journal.submitRemotely(Make.handing(requestId, [0]))
+        yield* journal.recordInclusions(signer, Make.chainId, [Make.landed(Make.word(n), 0n)])
+      })
+    ),
+    takeBack: call((journal) => journal.revertInclusions(signer, Make.chainId, [Make.word(n)]))
+  }
+}
+
+/** Requests whose answer is final although their op, or their transaction, is not. */
+const contradictions = (made: ReadonlyArray<Pair>) =>
+  Effect.gen(function* () {
+    const journal = yield* Journal
+    const signed = new Set(
+      (yield* journal.open).flatMap(({ direct, state }) => (state === "signed" ? [direct] : []))
+    )
+    const found = yield* Effect.forEach(made, ({ requestId }) => journal.request(requestId))
+    return found.flatMap((request) =>
+      request !== null &&
+      request.outcome !== null &&
+      (signed.has(request.requestId) || request.ops.some((op) => op.state === "sent"))
+        ? [request.requestId]
+        : []
+    )
+  })
+
+describe("requests that are finished while what ended them is taken back", { timeout: 240_000 }, () => {
+  for (const [name, kind] of [
+    ["a bundle that vanishes", bundled],
+    ["a bundle that is mined elsewhere", moved],
+    ["a transaction of their own that vanishes", direct],
+    ["an inclusion by a remote bundler that vanishes", remote]
+  ] as const)
+    it.live(`on PostgreSQL end open with ${name}`, () =>
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const made = Array.from({ length: pairs }, (_, n) => kind(n))
+        yield* Effect.forEach(made, ({ land }) => land, { concurrency: 8, discard: true })
+        yield* Effect.forEach(
+          made,
+          ({ requestId, takeBack }) =>
+            Effect.all([journal.finish(requestId, "{}"), takeBack], { concurrency: "unbounded" }),
+          { concurrency: 5, discard: true }
+        )
+        expect(yield* contradictions(made)).toEqual([])
+        expect((yield* journal.unfinished).length).toBe(pairs)
+      }).pipe(Effect.provide(postgresOn(databases)))
+    )
+})
