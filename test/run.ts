@@ -1,72 +1,209 @@
-import { spawnSync } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import * as Counts from "./support/Counts.js"
+import * as Command from "./support/run/Command.js"
+import * as Counts from "./support/run/Counts.js"
+import * as Machine from "./support/run/Machine.js"
+import * as Report from "./support/run/Report.js"
 
-/** `npm test`: every check of the project, or those that are named: `npm test -- lint tests`. */
+/**
+ * `npm test`: every check of the project, or those that are named: `npm test -- lint units`. What fails and may have
+ * failed by chance is tried once more; the summary tells both. docs/testing.md says more.
+ */
 
-const root = fileURLToPath(new URL("..", import.meta.url))
+process.chdir(fileURLToPath(new URL("..", import.meta.url)))
 const folder = mkdtempSync(join(tmpdir(), "castellan-test-"))
-const results = join(folder, "vitest.json")
-const solidity = join(folder, "solidity.json")
-const exchanges = join(folder, "exchanges.jsonl")
+const files = {
+  solidity: join(folder, "solidity.json"),
+  exchanges: join(folder, "exchanges.jsonl")
+}
+const env: NodeJS.ProcessEnv = {
+  ...process.env,
+  ...(process.stdout.isTTY && { FORCE_COLOR: "1" }),
+  CASTELLAN_TEST_EXCHANGES: files.exchanges,
+  CASTELLAN_SOLIDITY_RESULTS: files.solidity
+}
 
 const npmRun = (script: string, ...args: ReadonlyArray<string>) => ["npm", "run", "--silent", script, ...args]
+const vitest = (...args: ReadonlyArray<string>) => [
+  ...["npx", "vitest", "run", "--reporter=default", "--reporter=./test/support/run/Reporter.ts"],
+  ...args
+]
 
-const steps: Readonly<Record<string, ReadonlyArray<string>>> = {
-  lint: npmRun("lint"),
-  types: npmRun("typecheck"),
-  imports: npmRun("depcruise"),
-  contracts: npmRun("contracts", "--", "--check"),
-  tests: ["npx", "vitest", "run", "--reporter=default", "--reporter=json", `--outputFile.json=${results}`],
-  solidity: npmRun("test:solidity"),
-  demo: npmRun("demo"),
-  bench: npmRun("bench", "--", "--quick")
+interface Step {
+  readonly name: string
+  readonly command: ReadonlyArray<string>
+  readonly limitMinutes: number
+  /** Vitest's files fail one by one, and those are run again. Of a whole step that may fail by chance, the step is. */
+  readonly again?: "files" | "step"
 }
 
+const unitFolders = ["test/domain", "test/application"]
+
+/** One group after the other; the steps of a group side by side. */
+const groups: ReadonlyArray<ReadonlyArray<Step>> = [
+  [
+    { name: "lint", command: npmRun("lint"), limitMinutes: 5 },
+    { name: "types", command: npmRun("typecheck"), limitMinutes: 10 },
+    { name: "imports", command: npmRun("depcruise"), limitMinutes: 5 },
+    { name: "contracts", command: npmRun("contracts", "--", "--check"), limitMinutes: 10 }
+  ],
+  [
+    {
+      name: "units",
+      // Pure code and ports in memory: a process for many files loads the libraries once. As few as many processes:
+      // Vitest 3.2 stumbles over ending one of its own accord, and the run with it.
+      command: vitest(
+        ...["isolate=false", "minForks=2", "maxForks=2"].map((option) => `--poolOptions.forks.${option}`),
+        ...unitFolders
+      ),
+      limitMinutes: 10,
+      again: "files"
+    }
+  ],
+  [
+    {
+      name: "integration",
+      command: vitest(...unitFolders.flatMap((path) => ["--exclude", `${path}/**`])),
+      limitMinutes: 40,
+      again: "files"
+    }
+  ],
+  [{ name: "solidity", command: npmRun("test:solidity"), limitMinutes: 10 }],
+  [{ name: "demo", command: npmRun("demo"), limitMinutes: 5, again: "step" }],
+  [{ name: "bench", command: npmRun("bench", "--", "--quick"), limitMinutes: 15, again: "step" }]
+]
+
+const steps = groups.flat()
 const named = process.argv.slice(2)
-const unknown = named.filter((name) => steps[name] === undefined)
+const unknown = named.filter((name) => !steps.some((step) => step.name === name))
 if (unknown.length > 0) {
-  console.error(`no such step: ${unknown.join(", ")}; there are ${Object.keys(steps).join(", ")}`)
+  console.error(`no such step: ${unknown.join(", ")}; there are ${steps.map(({ name }) => name).join(", ")}`)
   process.exit(2)
 }
-const chosen = Object.entries(steps).filter(([name]) => named.length === 0 || named.includes(name))
+const chosen = (step: Step): boolean => named.length === 0 || named.includes(step.name)
+const missing = Machine.missing(steps.filter(chosen).map(({ name }) => name))
+if (missing.length > 0) {
+  for (const line of missing) console.error(line)
+  console.error(`0 passed, ${missing.length} failed`)
+  process.exit(1)
+}
 
-const outcomes = chosen.map(([name, [command = "", ...args]]) => {
-  console.log(`\n== ${name}`)
-  const began = performance.now()
-  const { status } = spawnSync(command, args, {
-    cwd: root,
-    stdio: "inherit",
-    env: { ...process.env, CASTELLAN_TEST_EXCHANGES: exchanges, CASTELLAN_SOLIDITY_RESULTS: solidity }
+const readOr = (path: string, absent: string): string => {
+  try {
+    return readFileSync(path, "utf8")
+  } catch {
+    return absent
+  }
+}
+
+interface Outcome {
+  readonly step: Step
+  readonly ended: Command.Ended
+  readonly report: Report.Report
+  readonly verdict: Report.Verdict
+  /** What the step's first try said at its end, where the second one went well. */
+  readonly firstTail: ReadonlyArray<string>
+}
+
+const outcomes: Array<Outcome> = []
+let tries = 0
+let stoppedBy: NodeJS.Signals | null = null
+
+const run = async (
+  command: ReadonlyArray<string>,
+  options: Pick<Command.Options, "limitMinutes" | "quiet">
+) => {
+  const path = join(folder, `vitest-${++tries}.jsonl`)
+  const ended = await Command.run(command, { env: { ...env, CASTELLAN_TEST_REPORT: path }, ...options })
+  return { ended, report: Report.read(readOr(path, "")) }
+}
+
+const repeat = async (file: string): Promise<Report.Repeated> => {
+  console.log(`\n== once more, alone: ${file}`)
+  const { ended, report } = await run(vitest(file), { limitMinutes: 6 })
+  return { file, report, ok: ended.ok }
+}
+
+const perform = async (step: Step, quiet: boolean): Promise<void> => {
+  if (!quiet) console.log(`\n== ${step.name}`)
+  const limits = { limitMinutes: step.limitMinutes, quiet }
+  const { ended, report } = await run(step.command, limits)
+  if (quiet) console.log(`== ${step.name}: ${ended.ok ? "ok" : "FAILED"}`)
+  const again: Array<Report.Repeated> = []
+  if (step.again === "files" && !ended.ok)
+    for (const file of Report.toRepeat(report)) if (stoppedBy === null) again.push(await repeat(file))
+  const verdict = Report.verdict(report, again)
+  if (step.again !== "step" || ended.ok || stoppedBy !== null) {
+    const ok = ended.ok || (again.length > 0 && verdict.failures.length === 0)
+    outcomes.push({ step, ended: { ...ended, ok }, report, verdict, firstTail: [] })
+    return
+  }
+  console.log(`\n== once more: ${step.name}`)
+  const second = await run(step.command, limits)
+  const firstTail = second.ended.ok ? ended.tail : []
+  outcomes.push({ step, ended: second.ended, report, verdict, firstTail })
+}
+
+const indented = (lines: ReadonlyArray<string>): string => lines.map((line) => `    | ${line}`).join("\n")
+
+/** Says how it went, and ends the process. */
+const finish = (): never => {
+  const has = (name: string): boolean => outcomes.some(({ step }) => step.name === name)
+  console.log("\n== summary")
+  for (const { ended, step } of outcomes)
+    console.log(
+      `${ended.ok ? "ok    " : "FAILED"} ${step.name.padEnd(11)} ${ended.seconds.toFixed(1).padStart(6)} s`
+    )
+  for (const { report, step } of outcomes)
+    for (const line of Report.slowest(report, 5)) console.log(`${step.name}: ${line}`)
+  const verdicts = outcomes.map(({ verdict }) => verdict)
+  const solidity = has("solidity") ? Counts.solidity(readOr(files.solidity, "")) : { passed: 0, failures: [] }
+  const held = has("integration") ? Counts.exchanges(readOr(files.exchanges, "")) : null
+  if (held !== null)
+    console.log(`${held.requests} requests and ${held.answers} answers held against the OpenAPI document`)
+  const skipped = verdicts.flatMap((verdict) => verdict.skipped)
+  for (const { name, reason } of skipped) console.log(`skipped: ${name}: ${reason}`)
+
+  const unsteady = [
+    ...verdicts.flatMap((verdict) => verdict.unsteady.map((failure) => `unsteady: ${Report.line(failure)}`)),
+    ...outcomes.flatMap(({ firstTail, step }) =>
+      firstTail.length === 0 ? [] : [`unsteady: ${step.name} failed at first:\n${indented(firstTail)}`]
+    )
+  ]
+  const failed = [
+    ...verdicts.flatMap((verdict) => verdict.failures.map((failure) => `failed: ${Report.line(failure)}`)),
+    ...solidity.failures.map((failure) => `failed: ${failure}`),
+    // A step that failed and named no test of its own.
+    ...outcomes.flatMap(({ ended, step, verdict }) =>
+      ended.ok || verdict.failures.length > 0 || (step.name === "solidity" && solidity.failures.length > 0)
+        ? []
+        : [`failed: ${step.name}, which said at its end:\n${indented(ended.tail)}`]
+    ),
+    // Tests that pass without a word to the service have not tested it.
+    ...(held !== null && held.answers === 0 ? ["failed: no answer of the service was seen by any test"] : []),
+    ...(stoppedBy === null ? [] : [`failed: stopped by ${stoppedBy} before the end`])
+  ]
+  for (const line of [...unsteady, ...failed]) console.log(line)
+  const passed = verdicts.reduce((sum, verdict) => sum + verdict.passed, solidity.passed)
+  const rest = [
+    ...(skipped.length > 0 ? [`, ${skipped.length} skipped`] : []),
+    ...(unsteady.length > 0 ? [`, ${unsteady.length} unsteady`] : [])
+  ]
+  console.log(`${passed} passed, ${failed.length} failed${rest.join("")}`)
+  rmSync(folder, { recursive: true })
+  process.exit(failed.length === 0 ? 0 : 1)
+}
+
+for (const signal of ["SIGINT", "SIGTERM"] as const)
+  process.on(signal, () => {
+    stoppedBy = signal
+    Command.endAll()
   })
-  return { name, seconds: (performance.now() - began) / 1_000, passed: status === 0 }
-})
 
-console.log("\n== summary")
-for (const { name, passed, seconds } of outcomes)
-  console.log(`${passed ? "ok    " : "FAILED"} ${name.padEnd(10)} ${seconds.toFixed(1).padStart(6)} s`)
-
-const ran = (step: string) => chosen.some(([name]) => name === step)
-const ranTests = ran("tests")
-const counts = Counts.add(
-  ranTests ? Counts.read(() => readFileSync(results, "utf8")) : Counts.none,
-  ran("solidity") ? Counts.readSolidity(() => readFileSync(solidity, "utf8")) : Counts.none
-)
-const held = ranTests ? Counts.exchanges(() => readFileSync(exchanges, "utf8")) : null
-rmSync(folder, { recursive: true })
-for (const { name, reason } of counts.skipped) console.log(`skipped: ${name}: ${reason}`)
-if (held !== null)
-  console.log(`${held.requests} requests and ${held.answers} answers held against the OpenAPI document`)
-// A failed step that is no test counts as well; so does a test run that ended badly with every test passed.
-const failedSteps = outcomes.filter(
-  ({ name, passed }) => !passed && (!["tests", "solidity"].includes(name) || counts.failed === 0)
-).length
-// Tests that pass without a word to the service have not tested it.
-const unheld = held !== null && held.answers === 0 ? 1 : 0
-const failed = counts.failed + failedSteps + unheld
-const skipped = counts.skipped.length > 0 ? `, ${counts.skipped.length} skipped` : ""
-console.log(`${counts.passed} passed, ${failed} failed${skipped}`)
-process.exitCode = failed === 0 ? 0 : 1
+for (const group of groups) {
+  const together = stoppedBy === null ? group.filter(chosen) : []
+  await Promise.all(together.map((step) => perform(step, together.length > 1)))
+}
+finish()

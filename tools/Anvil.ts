@@ -31,7 +31,7 @@ const freePort = (): Promise<number> =>
   })
 
 /** The native binary of the npm package, not its Node launcher: signals must reach the chain itself. */
-const binary = (): string => {
+export const binary = (): string => {
   const arch = process.arch === "x64" ? "amd64" : process.arch
   const require = createRequire(createRequire(import.meta.url).resolve("@foundry-rs/anvil/package.json"))
   return require.resolve(`@foundry-rs/anvil-${process.platform}-${arch}/bin/anvil`)

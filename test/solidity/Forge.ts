@@ -11,6 +11,8 @@ export interface Run {
   readonly ok: boolean
   readonly passed: number
   readonly failed: number
+  /** For each test that failed: its file, its name and what it said. */
+  readonly failures: ReadonlyArray<string>
   /** Inputs that fuzz tests were called with. */
   readonly fuzzRuns: number
   /** Calls in the sequences after which invariants were checked. */
@@ -19,6 +21,17 @@ export interface Run {
 
 const sum = (text: string, pattern: RegExp): number =>
   [...text.matchAll(pattern)].reduce((total, [, count]) => total + Number(count), 0)
+
+/** Forge repeats its failures at the end: each line counts once. */
+const failuresOf = (output: string): ReadonlyArray<string> => {
+  let file = ""
+  const found = output.split("\n").flatMap((line) => {
+    file = /^(?:Ran \d+ tests? for|Encountered \d+ failing tests? in) (\S+?):\w+/.exec(line)?.[1] ?? file
+    const [, message, test] = /^\[FAIL:? ?(.*)\] (\w+\(.*?\))/.exec(line) ?? []
+    return test === undefined ? [] : [`${file} > ${test}: ${(message ?? "").slice(0, 300)}`]
+  })
+  return [...new Set(found)]
+}
 
 /** The counts of forge's own report. A report without its last line is of a run that broke off. */
 export const read = (output: string): Run => {
@@ -30,6 +43,7 @@ export const read = (output: string): Run => {
     ok: passed > 0 && failed === 0,
     passed,
     failed,
+    failures: failuresOf(output),
     fuzzRuns: sum(output, /^\[PASS\] \w+\([^\n]*\(runs: (\d+), μ/gm),
     invariantCalls: sum(output, /^\[PASS\] \w+\([^\n]*calls: (\d+), reverts/gm)
   }

@@ -45,21 +45,20 @@ const mutants = (names: ReadonlyArray<string> = []) => {
   const began = performance.now()
   const outcomes = Mutants.run(names)
   for (const { name, caught, why } of outcomes) console.log(`${caught ? "caught" : "MISSED"} ${name}: ${why}`)
-  const caught = outcomes.filter((outcome) => outcome.caught).length
+  const missed = outcomes.filter(({ caught }) => !caught)
+  const caught = outcomes.length - missed.length
   console.log(`${caught} of ${outcomes.length} mutants caught, ${seconds(began)} s`)
-  return { caught, missed: outcomes.length - caught }
+  return { caught, missed: missed.map(({ name, why }) => `mutant "${name}": ${why}`) }
 }
 
 const all = (env: Readonly<Record<string, string>>): number => {
   const run = tests(env)
-  const { caught, missed } = run.ok ? mutants() : { caught: 0, missed: 0 }
-  const counts = {
-    passed: run.passed + caught,
-    failed: run.failed + missed + (run.failed === 0 && !run.ok ? 1 : 0)
-  }
+  const { caught, missed } = run.ok ? mutants() : { caught: 0, missed: [] }
+  const unnamed = run.ok || run.failures.length > 0 ? [] : ["forge did not come to its end"]
+  const failures = [...run.failures, ...unnamed, ...missed]
   const file = process.env.CASTELLAN_SOLIDITY_RESULTS
-  if (file !== undefined) writeFileSync(file, JSON.stringify(counts))
-  return counts.failed === 0 ? 0 : 1
+  if (file !== undefined) writeFileSync(file, JSON.stringify({ passed: run.passed + caught, failures }))
+  return failures.length === 0 ? 0 : 1
 }
 
 const passedOn = (args: ReadonlyArray<string>): number => {
@@ -70,6 +69,6 @@ const passedOn = (args: ReadonlyArray<string>): number => {
 
 if (first === undefined) process.exitCode = all({})
 else if (first === "--long" && others.length === 0) process.exitCode = all(long())
-else if (first === "--mutants") process.exitCode = mutants(others).missed === 0 ? 0 : 1
+else if (first === "--mutants") process.exitCode = mutants(others).missed.length === 0 ? 0 : 1
 else if (first === "--coverage" && others.length === 0) process.exitCode = Coverage.print()
 else process.exitCode = passedOn([first, ...others])

@@ -1,25 +1,17 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { once } from "node:events"
-import {
-  chownSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync
-} from "node:fs"
+import { chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
-import { delimiter, join } from "node:path"
+import { join } from "node:path"
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { afterAll } from "vitest"
 import * as Postgres from "../../../src/adapters/sql/Postgres.js"
+import * as Programs from "./Programs.js"
 
 /** A throw-away PostgreSQL server on loopback: a folder, a port and a password of its own. */
 export interface Server {
@@ -35,22 +27,6 @@ export interface Server {
 }
 
 const user = "postgres"
-
-/** The folder of the server's programs: on the PATH, or where Debian puts them. */
-const binaries = (): string => {
-  const debian = "/usr/lib/postgresql"
-  const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : []
-  const folders = [
-    ...(process.env.PATH ?? "").split(delimiter),
-    ...versions.map((version) => join(debian, version, "bin"))
-  ]
-  const found = folders.find((folder) =>
-    ["initdb", "postgres"].every((name) => existsSync(join(folder, name)))
-  )
-  if (found === undefined)
-    throw new Error("PostgreSQL's initdb and postgres are neither on the PATH nor in /usr/lib/postgresql")
-  return found
-}
 
 interface Identity {
   readonly uid?: number
@@ -94,7 +70,8 @@ const ready = (child: ChildProcess): Promise<void> =>
 
 /** Starts a server; its caller stops it. */
 export const start = async (): Promise<Server> => {
-  const bin = binaries()
+  const bin = Programs.folder()
+  if (bin === undefined) throw new Error(Programs.absent)
   const as = identity()
   const folder = mkdtempSync(join(tmpdir(), "castellan-postgres-"))
   const data = join(folder, "data")

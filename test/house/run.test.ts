@@ -1,0 +1,144 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Command from "../support/run/Command.js"
+import * as Counts from "../support/run/Counts.js"
+import * as Machine from "../support/run/Machine.js"
+import * as Report from "../support/run/Report.js"
+
+const text = (...lines: ReadonlyArray<Report.Line>): string =>
+  lines.map((line) => `${JSON.stringify(line)}\n`).join("")
+
+const end = (file: string, more: Partial<Report.FileResult> = {}): Report.Line => ({
+  event: "end",
+  file,
+  millis: 5,
+  passed: 2,
+  failed: [],
+  skipped: [],
+  broken: [],
+  ...more
+})
+const failed = (name: string) => ({ failed: [{ name, message: "expected 1 to be 2" }], passed: 1 })
+const alone = (file: string, ok: boolean, ...lines: ReadonlyArray<Report.Line>): Report.Repeated => ({
+  file,
+  ok,
+  report: Report.read(text(...lines))
+})
+
+describe("the summary of a test run", () => {
+  it("counts what passed and names what failed, by file and test, with what it said", () => {
+    const report = Report.read(text(end("a"), end("b", failed("is one")), end("c", { broken: ["no hook"] })))
+    const { failures, passed } = Report.verdict(report, [])
+    expect(passed).toBe(5)
+    expect(failures.map(Report.line)).toEqual(["b > is one: expected 1 to be 2", "c: no hook"])
+  })
+
+  it("takes for unsteady, and counts as passed, what fails in the run and not alone", () => {
+    const first = Report.read(text(end("a"), end("b", failed("is one"))))
+    expect(Report.toRepeat(first)).toEqual(["b"])
+    const verdict = Report.verdict(first, [alone("b", true, end("b"))])
+    expect(verdict).toMatchObject({ passed: 4, failures: [] })
+    expect(verdict.unsteady.map(Report.line)).toEqual(["b > is one: expected 1 to be 2"])
+  })
+
+  it("leaves a failure what fails alone too, even where another test failed in the run", () => {
+    const first = Report.read(text(end("b", failed("is one"))))
+    const same = Report.verdict(first, [alone("b", false, end("b", failed("is one")))])
+    expect([same.failures.length, same.unsteady.length, same.passed]).toEqual([1, 0, 1])
+    const other = Report.verdict(first, [alone("b", false, end("b", failed("is two")))])
+    expect(other.failures.map(({ test }) => test)).toEqual(["is two"])
+    expect(other.unsteady.map(({ test }) => test)).toEqual(["is one"])
+    const silent = Report.verdict(first, [alone("b", false, end("b"))])
+    expect(silent.failures.map(Report.line)).toEqual(["b: did not come to its end"])
+  })
+
+  it("names files that did not come to their end, those that had begun first", () => {
+    const first = Report.read(
+      text(
+        { event: "run", files: ["a", "b", "c"] },
+        { event: "start", file: "c" },
+        { event: "start", file: "a" },
+        end("a")
+      )
+    )
+    expect(first.unfinished).toEqual(["c", "b"])
+    expect(Report.toRepeat(first)).toEqual(["c", "b"])
+    expect(Report.verdict(first, []).failures.map(Report.line)).toEqual([
+      "c: did not come to its end",
+      "b: did not come to its end"
+    ])
+  })
+
+  it("has what nobody caught as a failure, run again where its file is known", () => {
+    const nowhere = { event: "unhandled", file: null, message: "Error: lost" } as const
+    const first = Report.read(text(end("a"), nowhere, { ...nowhere, file: "a" }))
+    expect(Report.toRepeat(first)).toEqual(["a"])
+    const { failures, unsteady } = Report.verdict(first, [alone("a", true, end("a"))])
+    expect(failures.map(Report.line)).toEqual(["in an unknown file: Error: lost"])
+    expect(unsteady.map(Report.line)).toEqual(["a: Error: lost"])
+  })
+
+  it("has nothing run again when more fails than chance explains", () => {
+    const files = Array.from({ length: Report.mostByChance + 1 }, (_, n) => end(`${n}`, failed("is one")))
+    expect(Report.toRepeat(Report.read(text(...files)))).toEqual([])
+  })
+
+  it("names what was skipped, and why, but not what a failed hook skipped", () => {
+    const skipped = [{ name: "a test", reason: "no browser here" }]
+    const report = Report.read(text(end("a", { skipped }), end("b", { skipped, broken: ["no hook"] })))
+    expect(Report.verdict(report, []).skipped).toEqual(skipped)
+  })
+
+  it("tells how many exchanges with the service were held against its document", () => {
+    const lines = '{"requests":2,"answers":3}\n{"requests":0,"answers":0}\n{"requests":1,"answers":1}\n'
+    expect(Counts.exchanges(lines)).toEqual({ requests: 3, answers: 4 })
+    expect(Counts.exchanges("")).toEqual({ requests: 0, answers: 0 })
+  })
+
+  it("has a failure when the tests in Solidity left no counts", () => {
+    expect(Counts.solidity('{"passed":3,"failures":[]}')).toEqual({ passed: 3, failures: [] })
+    expect(Counts.solidity("").failures).toHaveLength(1)
+  })
+})
+
+describe("a command of a test run", () => {
+  const node = (code: string, limitMinutes = 1) =>
+    Command.run([process.execPath, "-e", code], { env: process.env, limitMinutes, quiet: true })
+
+  it("leaves its last lines, without colours", async () => {
+    const ended = await node(
+      "for (let n = 0; n < 40; n++) console.error('\\u001b[31mline ' + n); process.exit(3)"
+    )
+    expect(ended.ok).toBe(false)
+    expect(ended.tail).toHaveLength(15)
+    expect(ended.tail.at(-1)).toBe("line 39")
+    expect((await node("")).ok).toBe(true)
+  })
+
+  it("is killed when its time is over, with what it started", async () => {
+    const endless = "setInterval(() => {}, 1000)"
+    const ended = await node(
+      `require("node:child_process").spawn(process.execPath, ["-e", "${endless}"], { stdio: "inherit" }); ${endless}`,
+      0.01
+    )
+    expect(ended.ok).toBe(false)
+    expect(ended.tail).toEqual(["killed after 0.01 minutes"])
+  })
+})
+
+describe("a machine without what tests start", () => {
+  it("is told so with the remedy, of what the steps need alone", () => {
+    const { CHROMIUM, PATH } = process.env
+    try {
+      process.env.PATH = "/nowhere"
+      process.env.CHROMIUM = "/nowhere/chromium"
+      const lines = Machine.missing(["integration"])
+      for (const name of ["redis-server", "softhsm2-util", "g++", "chromium"])
+        expect(lines.join("\n")).toContain(`${name} is missing: apt-get install `)
+      expect(Machine.missing(["lint", "units"])).toEqual([])
+    } finally {
+      process.env.PATH = PATH
+      if (CHROMIUM === undefined) delete process.env.CHROMIUM
+      else process.env.CHROMIUM = CHROMIUM
+    }
+  })
+})
