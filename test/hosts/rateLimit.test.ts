@@ -4,9 +4,9 @@ import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import * as Keys from "../../src/hosts/cli/commands/keys.js"
 import { ask, type Castellan, make } from "../support/accounts/Castellan.js"
 import * as Postgres from "../support/postgres/Postgres.js"
+import * as CommandLine from "../support/process/CommandLine.js"
 import * as RedisServer from "../support/redis/Redis.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-limits-"))
@@ -26,7 +26,7 @@ const replicas = async (count: number, file: Readonly<Record<string, unknown>>, 
   const castellan = make(folder, { accounts, ...file }, { DATABASE: url, REDIS: redis.url })
   const services: Array<Awaited<ReturnType<Castellan["serve"]>>> = []
   for (let n = 0; n < count; n++) services.push(await castellan.serve())
-  const issued = await Effect.runPromise(Keys.run(["create", "acme", "--json"], castellan.env))
+  const issued = await Effect.runPromise(CommandLine.run(["keys", "create", "acme", "--json"], castellan.env))
   const { key }: { key: string } = JSON.parse(issued)
   return {
     ask: (n: number) => ask(services[n % count]?.url ?? "", key),

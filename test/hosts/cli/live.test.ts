@@ -4,9 +4,8 @@ import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { computeAddress, Wallet } from "ethers"
-import * as Accounts from "../../../src/hosts/cli/commands/accounts.js"
-import * as Keys from "../../../src/hosts/cli/commands/keys.js"
 import { type Castellan, make, until } from "../../support/accounts/Castellan.js"
+import * as CommandLine from "../../support/process/CommandLine.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-live-"))
 const [one, two] = ["4d", "5e"].map((byte) => `0x${byte.repeat(32)}`)
@@ -36,11 +35,8 @@ const castellan: Castellan = make(
   { ONE: one, TWO: two }
 )
 
-const json = async <A>(line: string): Promise<A> => {
-  const [group, ...args] = line.split(" ")
-  const run = group === "keys" ? Keys.run : Accounts.run
-  return JSON.parse(await Effect.runPromise(run([...args, "--json"], castellan.env)))
-}
+const json = async <A>(line: string): Promise<A> =>
+  JSON.parse(await Effect.runPromise(CommandLine.run([...line.split(" "), "--json"], castellan.env)))
 
 let service: Awaited<ReturnType<Castellan["serve"]>>
 const keys = { listed: "", acme: "" }

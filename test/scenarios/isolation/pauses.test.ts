@@ -6,15 +6,18 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import * as Chains from "../../../src/hosts/cli/commands/chains.js"
-import * as Signers from "../../../src/hosts/cli/commands/signers.js"
-import type * as Command from "../../../src/hosts/cli/support/Command.js"
 import { api } from "../../../src/hosts/http/contract/Api.js"
 import { Idempotent } from "../../../src/hosts/http/contract/EndpointAnnotations.js"
 import { devKeys } from "../../../tools/DevKeys.js"
 import { make, until } from "../../support/accounts/Castellan.js"
-import type { Envelope, Estimate, TransactionResult } from "../../support/http/DevService.js"
+import {
+  anvilKey,
+  type Envelope,
+  type Estimate,
+  type TransactionResult
+} from "../../support/http/DevService.js"
 import { begin, type Tenant, type TwoTenants } from "../../support/isolation/TwoTenants.js"
+import * as CommandLine from "../../support/process/CommandLine.js"
 
 /** Paths of the endpoints that write. */
 const writing: Array<string> = []
@@ -27,8 +30,19 @@ HttpApi.reflect(api, {
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-pauses-"))
 const database = { path: join(folder, "castellan.sqlite") }
-const { env } = make(folder, { database, networks: [{ chainId: 31337 }] })
-const command = (run: Command.Run, ...args: ReadonlyArray<string>) => Effect.runPromise(run(args, env))
+const { env } = make(
+  folder,
+  {
+    database,
+    allowPrivateKeys: true,
+    accounts: [{ id: "alice", name: "Alice", tier: "enterprise", keys: [] }],
+    signers: [{ accounts: ["alice"], clientId: "of alice", versionId: "1", privateKey: { env: "ALICE" } }],
+    systemKeys: { deployer: { env: "DEPLOYER" } },
+    networks: [{ chainId: 31337 }]
+  },
+  { ALICE: anvilKey(7).privateKey, DEPLOYER: devKeys.deployer.privateKey }
+)
+const command = (...args: ReadonlyArray<string>) => Effect.runPromise(CommandLine.run(args, env))
 
 let world: TwoTenants
 let alice: Tenant
@@ -113,7 +127,7 @@ describe("a paused chain", () => {
   it("has no new write at any endpoint that writes, and reading goes on", async () => {
     expect(Object.keys(writes()).sort()).toEqual([...writing].sort())
     const before = await nonces()
-    await command(Chains.run, "pause", "31337")
+    await command("chains", "pause", "31337")
     await until("writes_paused", () => codeOf("/unstuck", harmless()))
     for (const [path, body] of Object.entries(writes())) {
       const answer = await alice.ask<Envelope>(path, body)
@@ -128,7 +142,7 @@ describe("a paused chain", () => {
     expect(await nonces()).toEqual([before[0], before[1]])
     expect((await alice.ask<Estimate>("/estimateGas", request().execute)).body.status).toBe(1)
     expect((await alice.ask("/check", { accounts, settings: alice.settings })).status).toBe(200)
-    await command(Chains.run, "resume", "31337")
+    await command("chains", "resume", "31337")
     const resumed = async () => {
       const { code } = await codeOf("/execute", request().execute)
       return { code: code ?? "executed" }
@@ -145,12 +159,12 @@ describe("a paused chain", () => {
       code: (await provider.getTransactionCount(bob.eoa.address, "pending")) > before ? "sent" : "not sent"
     })
     await until("sent", sent)
-    await command(Chains.run, "pause", "31337")
+    await command("chains", "pause", "31337")
     await until("writes_paused", () => codeOf("/unstuck", harmless()))
     await world.service.automine(true)
     const { body, status } = await sending
     expect([status, body.status]).toEqual([200, 1])
-    await command(Chains.run, "resume", "31337")
+    await command("chains", "resume", "31337")
     const going = async () => ({
       code: (await codeOf("/unstuck", harmless())).code ?? "going"
     })
@@ -160,7 +174,7 @@ describe("a paused chain", () => {
 
 describe("a paused signer", () => {
   it("signs nothing new, under whatever name; others do, and its name still answers", async () => {
-    await command(Signers.run, "pause", alice.eoa.address)
+    await command("signers", "pause", alice.eoa.address)
     const signing = (signer: unknown) => ({ messages: ["m"], signer })
     await until("writes_paused", () => codeOf("/sign", signing(alice.settings.signer)))
     for (const signer of [alice.settings.signer, { clientId: "hsm", versionId: "7" }]) {
@@ -179,17 +193,17 @@ describe("a paused signer", () => {
     expect(await codeOf("/sign", signing(alice.settings.signer), bob)).toEqual({
       code: "client_id_incorrect"
     })
-    await command(Signers.run, "resume", alice.eoa.address)
+    await command("signers", "resume", alice.eoa.address)
     await until("signed", async () => ({
       code: (await codeOf("/sign", signing(alice.settings.signer))).code ?? "signed"
     }))
   })
 
   it("may be the deployer: then nothing is created", async () => {
-    await command(Signers.run, "pause", devKeys.deployer.address)
+    await command("signers", "pause", devKeys.deployer.address)
     const body = { accounts: [{ salt: "third", walletCustody: 1 }], settings: alice.settings }
     await until("writes_paused", () => codeOf("/create", body))
     expect((await alice.ask<TransactionResult>("/execute", request().execute)).body.status).toBe(1)
-    await command(Signers.run, "resume", devKeys.deployer.address)
+    await command("signers", "resume", devKeys.deployer.address)
   })
 })

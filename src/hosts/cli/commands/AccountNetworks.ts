@@ -1,12 +1,16 @@
+import * as Args from "@effect/cli/Args"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type { OwnNetwork } from "../../../application/ports/TenantStore.js"
 import * as AccountNetworks from "../../config/AccountNetworks.js"
 import * as SchemaProblems from "../../config/SchemaProblems.js"
-import type * as Command from "../support/Command.js"
+import * as Command from "../support/Command.js"
 import * as OperatorContext from "../support/OperatorContext.js"
 
 type Settings = Readonly<Record<string, unknown>>
+
+const id = Command.operand("ID", "an account of the database")
+const chain = Command.operand("CHAIN", "a chain id")
 
 const chainOf = (text: string): Effect.Effect<bigint, string> =>
   /^[1-9][0-9]{0,15}$/.test(text)
@@ -55,12 +59,20 @@ const keep = (
     return { text, json: JSON.parse(text) as unknown }
   })
 
-const setNetwork: Command.Command = {
+const setNetwork = Command.make({
   name: "set-network",
-  operands: ["ID", "CHAIN", "FIELD=VALUE..."],
   about:
     "Gives an account its own values on a chain, above all its factory=0x... Fields are those of accounts[].networks[] of the file; FIELD= takes one away.",
-  run: ({ env, operands: [id = "", chain = "", ...fields] }) =>
+  examples: [
+    "acme 137 factory=0x35a7E9496DfDaC5D3dc40D76AAa677d6a76ac106",
+    `acme 137 rpc='{"env":"ACME_RPC"}' confirmations=`
+  ],
+  operands: {
+    id,
+    chain,
+    fields: Command.operand("FIELD=VALUE", "what is set; FIELD= takes it away").pipe(Args.atLeast(1))
+  },
+  run: ({ chain, fields, id }) =>
     Effect.gen(function* () {
       const chainId = yield* chainOf(chain)
       const changes = yield* Effect.forEach(fields, (field) => {
@@ -69,7 +81,7 @@ const setNetwork: Command.Command = {
           ? Effect.fail(`expected FIELD=VALUE, not ${field.split("=")[0]}`)
           : Effect.succeed([name, value] as const)
       })
-      const book = yield* OperatorContext.open(env)
+      const book = yield* OperatorContext.open
       const account = yield* OperatorContext.ownOf(book, id)
       const settings = new Map(Object.entries(settingsOf(networkOf(book, account, chainId))))
       for (const [name, value] of changes)
@@ -77,17 +89,18 @@ const setNetwork: Command.Command = {
         else settings.set(name, valueOf(value))
       return yield* keep(book, account, chainId, Object.fromEntries(settings))
     })
-}
+})
 
-const removeNetwork: Command.Command = {
+const removeNetwork = Command.make({
   name: "remove-network",
-  operands: ["ID", "CHAIN"],
   about:
     "Takes an account's own values on a chain away. It goes on with those of the chain, without a factory.",
-  run: ({ env, operands: [id = "", chain = ""] }) =>
+  examples: ["acme 137"],
+  operands: { id, chain },
+  run: ({ chain, id }) =>
     Effect.gen(function* () {
       const chainId = yield* chainOf(chain)
-      const book = yield* OperatorContext.open(env)
+      const book = yield* OperatorContext.open
       const account = yield* OperatorContext.ownOf(book, id)
       if (networkOf(book, account, chainId) === undefined)
         return yield* Effect.fail(`account ${id} has nothing of its own on chain ${chainId}`)
@@ -97,21 +110,22 @@ const removeNetwork: Command.Command = {
         json: { id, chainId: Number(chainId), removed: true }
       }
     })
-}
+})
 
 const paymasterOf = (sponsor: unknown): string | null =>
   isSettings(sponsor) && typeof sponsor.paymaster === "string" ? sponsor.paymaster : null
 
-const setBudget: Command.Command = {
+const setBudget = Command.make({
   name: "set-budget",
-  operands: ["ID", "CHAIN", "WEI"],
   about:
     "Says what an account's wallets may cost the operator's sponsor on a chain in one UTC day; 0 for nothing.",
-  run: ({ env, operands: [id = "", chain = "", wei = ""] }) =>
+  examples: ["acme 137 5000000000000000000"],
+  operands: { id, chain, wei: Command.operand("WEI", "a decimal number") },
+  run: ({ chain, id, wei }) =>
     Effect.gen(function* () {
       const chainId = yield* chainOf(chain)
       if (!/^\d{1,30}$/.test(wei)) return yield* Effect.fail("expected wei, a decimal number")
-      const book = yield* OperatorContext.open(env)
+      const book = yield* OperatorContext.open
       const account = yield* OperatorContext.ownOf(book, id)
       const settings = settingsOf(networkOf(book, account, chainId))
       const base = book.config.networks.find((network) => network.chainId === chainId)
@@ -122,7 +136,7 @@ const setBudget: Command.Command = {
         )
       return yield* keep(book, account, chainId, { ...settings, sponsor: { paymaster, dailyBudget: wei } })
     })
-}
+})
 
 /** What accounts have of their own on chains. */
-export const commands: ReadonlyArray<Command.Command> = [setNetwork, removeNetwork, setBudget]
+export const commands = [setNetwork, removeNetwork, setBudget] as const

@@ -3,7 +3,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { limits } from "../../../application/ports/RateLimit.js"
 import type { AccountId, Tier } from "../../../application/ports/Tenants.js"
-import type * as Command from "../support/Command.js"
+import * as Command from "../support/Command.js"
 import * as OperatorContext from "../support/OperatorContext.js"
 import * as Table from "../support/Table.js"
 import * as Keys from "./keys.js"
@@ -12,24 +12,24 @@ const accountId = Brand.nominal<AccountId>()
 
 const idShape = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 
-const isTier = (text: string): text is Tier => Object.hasOwn(limits, text)
-
-const tierOf = (text: string): Effect.Effect<Tier, string> =>
-  isTier(text)
-    ? Effect.succeed(text)
-    : Effect.fail(`--tier: expected one of ${Object.keys(limits).join(", ")}`)
+const id = Command.operand("ID", "the account")
 
 const nameOf = (text: string): Effect.Effect<string, string> =>
   text === text.trim() && text.length > 0 && text.length <= 128
     ? Effect.succeed(text)
     : Effect.fail("--name: expected 1 to 128 characters without outer white space")
 
-const tierOption = {
-  value: "TIER",
-  about: Object.entries(limits)
-    .map(([tier, { hour, minute }]) => `${tier} (${minute} requests a minute, ${hour} an hour)`)
-    .join(", ")
-}
+const tiers = ["free", "pro", "enterprise"] as const satisfies ReadonlyArray<Tier>
+
+const tier = Command.choice(
+  "tier",
+  tiers,
+  tiers
+    .map((each) => `${each}: ${limits[each].minute} requests a minute, ${limits[each].hour} an hour`)
+    .join("; ")
+)
+
+const name = Command.optional("name", "TEXT", "for people")
 
 const stateOf = ({ paused }: OperatorContext.Account): string => {
   if (paused === null) return "active"
@@ -60,23 +60,20 @@ const table = (accounts: ReadonlyArray<OperatorContext.Account>): string =>
         ])
       ])
 
-const create: Command.Command = {
+const create = Command.make({
   name: "create",
-  operands: ["ID"],
   about: "Makes an account in the database. Its id is in the journal for good: no other may have it later.",
-  options: {
-    name: { value: "TEXT", about: "for people; default the id" },
-    tier: { ...tierOption, about: `${tierOption.about}; default free` }
-  },
-  run: ({ env, operands: [id = ""], options }) =>
+  examples: ['acme --name "Acme Ltd" --tier pro'],
+  operands: { id },
+  flags: { name, tier },
+  run: ({ id, name = id, tier = "free" }) =>
     Effect.gen(function* () {
       if (!idShape.test(id))
         return yield* Effect.fail(
           "an id is 1 to 64 letters, digits, dots, dashes and underscores, a letter or digit first"
         )
-      const name = yield* nameOf(options.name ?? id)
-      const tier = yield* tierOf(options.tier ?? "free")
-      const book = yield* OperatorContext.open(env)
+      yield* nameOf(name)
+      const book = yield* OperatorContext.open
       if (book.accounts.some((account) => account.accountId === id))
         return yield* Effect.fail(
           `another account is called ${id}; "castellan accounts show ${id}" tells more`
@@ -89,18 +86,18 @@ const create: Command.Command = {
         json: shown({ ...account, origin: "database", paused: null })
       }
     })
-}
+})
 
-const list: Command.Command = {
+const list = Command.make({
   name: "list",
-  operands: [],
   about: "All accounts, of the configuration file and of the database.",
-  run: ({ env }) =>
-    Effect.map(OperatorContext.open(env), ({ accounts }) => ({
+  examples: ["", "--json"],
+  run: () =>
+    Effect.map(OperatorContext.open, ({ accounts }) => ({
       text: table(accounts),
       json: accounts.map(shown)
     }))
-}
+})
 
 /** What the account has of its own: of the database it is shown, of the file it is there to be read. */
 const ownOf = ({ content }: OperatorContext.Book, { accountId, origin }: OperatorContext.Account) => ({
@@ -118,13 +115,14 @@ const ownOf = ({ content }: OperatorContext.Book, { accountId, origin }: Operato
           .map(({ address, key, provider, ref }) => ({ ...ref, provider, key, address }))
 })
 
-const show: Command.Command = {
+const show = Command.make({
   name: "show",
-  operands: ["ID"],
   about: "One account: its keys, and of the database its networks and signers.",
-  run: ({ env, operands: [id = ""] }) =>
+  examples: ["acme"],
+  operands: { id },
+  run: ({ id }) =>
     Effect.gen(function* () {
-      const book = yield* OperatorContext.open(env)
+      const book = yield* OperatorContext.open
       const now = yield* Clock.currentTimeMillis
       const account = yield* OperatorContext.accountOf(book, id)
       const keys = book.keys.filter((key) => key.accountId === account.accountId)
@@ -142,53 +140,56 @@ const show: Command.Command = {
         json: { ...shown(account), keys: keys.map((key) => Keys.shown(key, now)), networks, signers }
       }
     })
-}
+})
 
-const set: Command.Command = {
+const set = Command.make({
   name: "set",
-  operands: ["ID"],
   about:
     "Changes name or tier of an account of the database. What it has used up of its limits stays counted.",
-  options: { name: { value: "TEXT", about: "for people" }, tier: tierOption },
-  run: ({ env, operands: [id = ""], options }) =>
+  examples: ["acme --tier enterprise"],
+  operands: { id },
+  flags: { name, tier },
+  run: ({ id, name, tier }) =>
     Effect.gen(function* () {
-      if (options.name === undefined && options.tier === undefined)
+      if (name === undefined && tier === undefined)
         return yield* Effect.fail("nothing to set: expected --name or --tier")
       const change = {
-        ...(options.name !== undefined && { name: yield* nameOf(options.name) }),
-        ...(options.tier !== undefined && { tier: yield* tierOf(options.tier) })
+        ...(name !== undefined && { name: yield* nameOf(name) }),
+        ...(tier !== undefined && { tier })
       }
-      const book = yield* OperatorContext.open(env)
+      const book = yield* OperatorContext.open
       const account = yield* OperatorContext.ownOf(book, id)
       yield* Effect.mapError(book.store.changeAccount(account.accountId, change), OperatorContext.told)
       const changed = { ...account, ...change }
       return { text: table([changed]), json: shown(changed) }
     })
-}
+})
 
-const pause: Command.Command = {
+const pause = Command.make({
   name: "pause",
-  operands: ["ID"],
   about:
     "Answers all requests of an account with 401 account_paused, until it is resumed. What it sent settles.",
-  run: ({ env, operands: [id = ""] }) =>
+  examples: ["acme"],
+  operands: { id },
+  run: ({ id }) =>
     Effect.gen(function* () {
-      const book = yield* OperatorContext.open(env)
+      const book = yield* OperatorContext.open
       const account = yield* OperatorContext.accountOf(book, id)
       const since = yield* Clock.currentTimeMillis
       yield* Effect.mapError(book.store.pause({ kind: "account", subject: id, since }), OperatorContext.told)
       const paused = { ...account, paused: account.paused ?? since }
       return { text: `account ${id} is paused`, json: shown(paused) }
     })
-}
+})
 
-const resume: Command.Command = {
+const resume = Command.make({
   name: "resume",
-  operands: ["ID"],
   about: "Undoes pause.",
-  run: ({ env, operands: [id = ""] }) =>
+  examples: ["acme"],
+  operands: { id },
+  run: ({ id }) =>
     Effect.gen(function* () {
-      const book = yield* OperatorContext.open(env)
+      const book = yield* OperatorContext.open
       const account = yield* OperatorContext.accountOf(book, id)
       yield* Effect.mapError(book.store.resume("account", id), OperatorContext.told)
       if (account.paused === "file")
@@ -197,7 +198,7 @@ const resume: Command.Command = {
         )
       return { text: `account ${id} is active`, json: shown({ ...account, paused: null }) }
     })
-}
+})
 
 /** Accounts themselves. */
-export const commands: ReadonlyArray<Command.Command> = [create, list, show, set, pause, resume]
+export const commands = [create, list, show, set, pause, resume] as const

@@ -6,17 +6,18 @@ import type { OwnSigner } from "../../../application/ports/TenantStore.js"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as AccountSigners from "../../config/AccountSigners.js"
 import * as Wiring from "../../Wiring.js"
-import type * as Command from "../support/Command.js"
+import * as Command from "../support/Command.js"
 import * as OperatorContext from "../support/OperatorContext.js"
 
-const referenceOptions = {
-  "client-id": { value: "ID", about: "clientId of the signer in requests", required: true },
-  "version-id": { value: "ID", about: "versionId, for keys in an HSM or KMS" },
-  "asset-id": { value: "ID", about: "assetId, for MPC; one of the two" }
+const id = Command.operand("ID", "an account of the database")
+
+const reference = {
+  clientId: Command.required("client-id", "ID", "clientId of the signer in requests"),
+  versionId: Command.optional("version-id", "ID", "versionId, for keys in an HSM or KMS"),
+  assetId: Command.optional("asset-id", "ID", "assetId, for MPC; one of the two")
 }
 
-const refOf = (options: Readonly<Record<string, string>>): Effect.Effect<SignerRef, string> => {
-  const { "asset-id": assetId, "client-id": clientId = "", "version-id": versionId } = options
+const refOf = ({ assetId, clientId, versionId }: SignerRef): Effect.Effect<SignerRef, string> => {
   const named = [clientId, versionId ?? assetId ?? ""].every(
     (text) => text !== "" && text === text.trim() && text.length <= 128
   )
@@ -44,33 +45,30 @@ const checked = (
     Effect.mapError(({ message }) => message)
   )
 
-const add: Command.Command = {
+const add = Command.make({
   name: "add-signer",
-  operands: ["ID"],
   about:
     "Lets an account's requests name a key of a provider of the configuration. Asks the providers first: no two accounts may reach one EOA.",
-  options: {
-    ...referenceOptions,
-    provider: { value: "NAME", about: 'of "providers" in the configuration', required: true },
-    key: {
-      value: "NAME",
-      about: "the key in the provider's own terms: label, ARN, resource name",
-      required: true
-    },
-    address: {
-      value: "ADDRESS",
-      about: "the address that it must have; so the service also starts while its provider is down"
-    }
+  examples: ["acme --client-id acme --version-id 1 --provider hsm --key acme-1"],
+  operands: { id },
+  flags: {
+    ...reference,
+    provider: Command.required("provider", "NAME", 'of "providers" in the configuration'),
+    key: Command.required("key", "NAME", "the key in the provider's own terms: label, ARN, resource name"),
+    pinned: Command.optional(
+      "address",
+      "ADDRESS",
+      "the address that it must have; so the service also starts while its provider is down"
+    )
   },
-  run: ({ env, operands: [id = ""], options }) =>
+  run: ({ id, key, pinned, provider, ...named }) =>
     Effect.gen(function* () {
-      const ref = yield* refOf(options)
-      const { key = "", provider = "" } = options
+      const ref = yield* refOf(named)
       const address =
-        options.address === undefined
+        pinned === undefined
           ? null
-          : yield* Either.mapLeft(Address.from(options.address), (why) => `--address: ${why}`)
-      const book = yield* OperatorContext.open(env)
+          : yield* Either.mapLeft(Address.from(pinned), (why) => `--address: ${why}`)
+      const book = yield* OperatorContext.open
       const account = yield* OperatorContext.ownOf(book, id)
       if (!book.config.keys.providers.some(({ name }) => name === provider))
         return yield* Effect.fail(`the configuration has no provider called ${provider}`)
@@ -82,18 +80,19 @@ const add: Command.Command = {
         json: { account: id, ...ref, provider, key, address: found }
       }
     })
-}
+})
 
-const remove: Command.Command = {
+const remove = Command.make({
   name: "remove-signer",
-  operands: ["ID"],
   about:
     "Takes a signer of the database away from an account. What it sent before settles, at the price it has.",
-  options: referenceOptions,
-  run: ({ env, operands: [id = ""], options }) =>
+  examples: ["acme --client-id acme --version-id 1"],
+  operands: { id },
+  flags: reference,
+  run: ({ id, ...named }) =>
     Effect.gen(function* () {
-      const ref = yield* refOf(options)
-      const book = yield* OperatorContext.open(env)
+      const ref = yield* refOf(named)
+      const book = yield* OperatorContext.open
       const account = yield* OperatorContext.ownOf(book, id)
       const has = book.content.signers.some(
         (signer) =>
@@ -110,7 +109,7 @@ const remove: Command.Command = {
         json: { account: id, ...ref, removed: true }
       }
     })
-}
+})
 
 /** The keys that accounts of the database may name. */
-export const commands: ReadonlyArray<Command.Command> = [add, remove]
+export const commands = [add, remove] as const

@@ -1,7 +1,9 @@
 import { readFileSync } from "node:fs"
 import { dirname, resolve } from "node:path"
+import * as Args from "@effect/cli/Args"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Option from "effect/Option"
 import * as Config from "../../config/Config.js"
 import * as ConfigSchema from "../../config/ConfigSchema.js"
 import * as Command from "../support/Command.js"
@@ -16,9 +18,9 @@ const summary = (config: Config.Config) => ({
 })
 
 /** The file that is named, else the one of the environment. */
-const load = (operand: string | undefined, env: Command.Given["env"]) => {
-  if (operand === undefined) return Config.load(env)
-  const path = resolve(operand)
+const load = (operand: Option.Option<string>, env: Command.Operator["Type"]["env"]) => {
+  if (Option.isNone(operand)) return Config.load(env)
+  const path = resolve(operand.value)
   return Either.flatMap(
     Either.try({
       try: () => readFileSync(path, "utf8"),
@@ -28,47 +30,43 @@ const load = (operand: string | undefined, env: Command.Given["env"]) => {
   )
 }
 
-export const group: Command.Group = {
-  name: "config",
-  about: "check a configuration, print its JSON Schema",
-  commands: [
-    {
-      name: "check",
-      operands: ["[FILE]"],
-      about:
-        "reads it as the service would, secrets and overrides of the environment included, and lists every problem",
-      run: ({ env, operands }) =>
-        Either.match(load(operands[0], env), {
-          onLeft: ({ message }) => Effect.fail(message),
-          onRight: (config) => {
-            const found = summary(config)
-            return Effect.succeed({
-              text: [
-                "the configuration can be used",
-                `  profile   ${found.profile}`,
-                `  listen    ${found.listen.host}:${found.listen.port}`,
-                `  database  ${found.database}`,
-                `  accounts  ${found.accounts}`,
-                `  signers   ${found.signers}`,
-                `  networks  ${found.networks.join(", ")}`
-              ].join("\n"),
-              json: found
-            })
-          }
-        })
+export const commands = [
+  Command.make({
+    name: "check",
+    about:
+      "Reads it as the service would, secrets and overrides of the environment included, and lists every problem.",
+    examples: ["", "/etc/castellan/castellan.json"],
+    operands: {
+      file: Command.operand("FILE", "instead of the one that CASTELLAN_CONFIG names").pipe(Args.optional)
     },
-    {
-      name: "schema",
-      operands: [],
-      about: "the JSON Schema of the file, for editors and pipelines",
-      run: () => Effect.succeed({ text: ConfigSchema.text, json: JSON.parse(ConfigSchema.text) })
-    }
-  ],
-  notes: [
-    "Without FILE, the one that CASTELLAN_CONFIG names.",
-    "CASTELLAN__limits__bodyBytes=65536 in the environment overrides that field; values are JSON, or texts.",
-    "No secret is printed. Nothing is connected to: not the database, no node, no HSM."
-  ]
-}
+    run: ({ file }) =>
+      Effect.gen(function* () {
+        const { env } = yield* Command.Operator
+        const config = yield* Either.mapLeft(load(file, env), ({ message }) => message)
+        const found = summary(config)
+        return {
+          text: [
+            "the configuration can be used",
+            `  profile   ${found.profile}`,
+            `  listen    ${found.listen.host}:${found.listen.port}`,
+            `  database  ${found.database}`,
+            `  accounts  ${found.accounts}`,
+            `  signers   ${found.signers}`,
+            `  networks  ${found.networks.join(", ")}`
+          ].join("\n"),
+          json: found
+        }
+      })
+  }),
+  Command.make({
+    name: "schema",
+    about: "Prints the JSON Schema of the file, for editors and pipelines.",
+    examples: ["> castellan.schema.json"],
+    run: () => Effect.succeed({ text: ConfigSchema.text, json: JSON.parse(ConfigSchema.text) })
+  })
+] as const
 
-export const run: Command.Run = Command.run(group)
+export const notes = [
+  "CASTELLAN__limits__bodyBytes=65536 in the environment overrides that field; values are JSON, or texts.",
+  "No secret is printed. Nothing is connected to: not the database, no node, no HSM."
+]

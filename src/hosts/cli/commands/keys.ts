@@ -1,8 +1,10 @@
 import { readFileSync } from "node:fs"
 import { dirname, resolve } from "node:path"
+import * as Args from "@effect/cli/Args"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type { Scope } from "../../../application/ports/Tenants.js"
 import { allScopes } from "../../../application/tenants/FileAccounts.js"
@@ -92,57 +94,62 @@ const issue = (
     }
   })
 
-const scopesOption = { value: "LIST", about: "some of read,write,sign, separated by commas; default all" }
+const keyOperand = Command.operand("KEY", "the id of a key, never the key itself")
 
-const create: Command.Command = {
+const create = Command.make({
   name: "create",
-  operands: ["ACCOUNT"],
   about: "Issues a key for an account of the database or of the file. Prints it once; it is kept nowhere.",
-  options: { scopes: scopesOption },
-  run: ({ env, operands: [id = ""], options }) =>
+  examples: ["acme --scopes read,write"],
+  operands: { id: Command.operand("ACCOUNT", "of the database or of the file") },
+  flags: {
+    named: Command.optional("scopes", "LIST", "some of read,write,sign, separated by commas; default all")
+  },
+  run: ({ id, named }) =>
     Effect.gen(function* () {
-      const book = yield* OperatorContext.open(env)
+      const book = yield* OperatorContext.open
       const { accountId } = yield* OperatorContext.accountOf(book, id)
-      const scopes = options.scopes === undefined ? allScopes : yield* scopesOf(options.scopes)
+      const scopes = named === undefined ? allScopes : yield* scopesOf(named)
       const { lines, said } = yield* issue(book, accountId, scopes)
       return { text: lines.join("\n"), json: said }
     })
-}
+})
 
-const list: Command.Command = {
+const list = Command.make({
   name: "list",
-  operands: ["[ACCOUNT]"],
   about: "All keys, or those of one account: scopes, state, last use. A last use is noted within a minute.",
-  run: ({ env, operands: [id] }) =>
+  examples: ["", "acme"],
+  operands: { id: Command.operand("ACCOUNT", "whose keys; all unless told").pipe(Args.optional) },
+  run: ({ id }) =>
     Effect.gen(function* () {
-      const book = yield* OperatorContext.open(env)
+      const book = yield* OperatorContext.open
       const now = yield* Clock.currentTimeMillis
-      const account = id === undefined ? null : yield* OperatorContext.accountOf(book, id)
+      const account = Option.isNone(id) ? null : yield* OperatorContext.accountOf(book, id.value)
       const keys = book.keys.filter(({ accountId }) => account === null || accountId === account.accountId)
       return { text: table(keys, now), json: keys.map((key) => shown(key, now)) }
     })
-}
+})
 
-const show: Command.Command = {
+const show = Command.make({
   name: "show",
-  operands: ["KEY"],
   about: "One key.",
-  run: ({ env, operands: [id = ""] }) =>
+  examples: ["21ca2b88d8bd"],
+  operands: { id: keyOperand },
+  run: ({ id }) =>
     Effect.gen(function* () {
-      const book = yield* OperatorContext.open(env)
+      const book = yield* OperatorContext.open
       const now = yield* Clock.currentTimeMillis
       const key = yield* OperatorContext.keyOf(book, id)
       return { text: table([key], now), json: shown(key, now) }
     })
-}
+})
 
-const identify: Command.Command = {
+const identify = Command.make({
   name: "identify",
-  operands: [],
   about: "Tells which key stands on standard input, for example one that was found where it should not be.",
-  run: ({ env }) =>
+  examples: ["< found.txt"],
+  run: () =>
     Effect.gen(function* () {
-      const book = yield* OperatorContext.open(env)
+      const book = yield* OperatorContext.open
       const now = yield* Clock.currentTimeMillis
       const text = yield* Effect.try({
         try: () => readFileSync(0, "utf8").trim(),
@@ -154,7 +161,7 @@ const identify: Command.Command = {
         return yield* Effect.fail("what stands on standard input is no key of this service")
       return { text: table([key], now), json: shown(key, now) }
     })
-}
+})
 
 const living = (book: OperatorContext.Book, id: string, now: number) =>
   Effect.filterOrFail(
@@ -163,17 +170,18 @@ const living = (book: OperatorContext.Book, id: string, now: number) =>
     () => `key ${id} has ended; "castellan keys create ACCOUNT" issues another one`
   )
 
-const rotate: Command.Command = {
+const rotate = Command.make({
   name: "rotate",
-  operands: ["KEY"],
   about:
     "Issues a key in place of another one, with its scopes. The old one is dead once the overlap is over.",
-  options: {
-    overlap: { value: "TIME", about: "how long both are good, for example 90s, 30m, 24h, 7d", required: true }
+  examples: ["21ca2b88d8bd --overlap 24h"],
+  operands: { id: keyOperand },
+  flags: {
+    overlap: Command.required("overlap", "TIME", "how long both are good, for example 90s, 30m, 24h, 7d")
   },
-  run: ({ env, operands: [id = ""], options: { overlap = "" } }) =>
+  run: ({ id, overlap }) =>
     Effect.gen(function* () {
-      const book = yield* OperatorContext.open(env)
+      const book = yield* OperatorContext.open
       const now = yield* Clock.currentTimeMillis
       const key = yield* living(book, id, now)
       const endsAt = now + (yield* durationOf(overlap))
@@ -184,15 +192,16 @@ const rotate: Command.Command = {
         json: { ...said, replaces: key.id, replacedEndsAt: Table.time(last) }
       }
     })
-}
+})
 
-const revoke: Command.Command = {
+const revoke = Command.make({
   name: "revoke",
-  operands: ["KEY"],
   about: "Ends a key for good, within a second on all replicas. Also one of the configuration file.",
-  run: ({ env, operands: [id = ""] }) =>
+  examples: ["21ca2b88d8bd"],
+  operands: { id: keyOperand },
+  run: ({ id }) =>
     Effect.gen(function* () {
-      const book = yield* OperatorContext.open(env)
+      const book = yield* OperatorContext.open
       const now = yield* Clock.currentTimeMillis
       const key = yield* OperatorContext.keyOf(book, id)
       yield* Effect.mapError(book.store.endKey(key, now), OperatorContext.told)
@@ -201,18 +210,19 @@ const revoke: Command.Command = {
         json: { id: key.id, account: key.accountId, state: "ended" }
       }
     })
-}
+})
 
-const scopes: Command.Command = {
+const scopes = Command.make({
   name: "scopes",
-  operands: ["KEY"],
   about: "Sets what a key may do.",
-  options: { scopes: { ...scopesOption, about: "some of read,write,sign", required: true } },
-  run: ({ env, operands: [id = ""], options }) =>
+  examples: ["21ca2b88d8bd --scopes read"],
+  operands: { id: keyOperand },
+  flags: { named: Command.required("scopes", "LIST", "some of read,write,sign, separated by commas") },
+  run: ({ id, named }) =>
     Effect.gen(function* () {
-      const book = yield* OperatorContext.open(env)
+      const book = yield* OperatorContext.open
       const key = yield* OperatorContext.keyOf(book, id)
-      const set = yield* scopesOf(options.scopes ?? "")
+      const set = yield* scopesOf(named)
       if (key.origin === "file")
         return yield* Effect.fail(
           `key ${key.id} is of the configuration file: change its scopes there and start the service again`
@@ -223,18 +233,19 @@ const scopes: Command.Command = {
         json: { id: key.id, account: key.accountId, scopes: set }
       }
     })
-}
+})
 
-const hash: Command.Command = {
+const hash = Command.make({
   name: "hash",
-  operands: [],
   about: 'Makes a key for the configuration file: prints it once, and the hash for "accounts[].keys[]".',
-  options: {
-    "pepper-env": { value: "NAME", about: 'the variable that "keyPepper" names' },
-    "pepper-file": { value: "PATH", about: 'the file that "keyPepper" names' }
+  examples: ["--pepper-env CASTELLAN_PEPPER", "--pepper-file /run/secrets/castellan-pepper"],
+  flags: {
+    variable: Command.optional("pepper-env", "NAME", 'the variable that "keyPepper" names'),
+    file: Command.optional("pepper-file", "PATH", 'the file that "keyPepper" names')
   },
-  run: ({ env, options: { "pepper-env": variable, "pepper-file": file } }) =>
+  run: ({ file, variable }) =>
     Effect.gen(function* () {
+      const { env } = yield* Command.Operator
       const reference =
         variable !== undefined && file === undefined
           ? { env: variable }
@@ -256,17 +267,12 @@ const hash: Command.Command = {
         json: { key, hash: issued.hash }
       }
     })
-}
+})
 
-export const group: Command.Group = {
-  name: "keys",
-  about: "issue, list, rotate and revoke API keys",
-  commands: [create, list, show, identify, rotate, revoke, scopes, hash],
-  notes: [
-    "A key is named by its id: the first 12 digits of its keyed hash (8 do when no other key has them).",
-    "All changes take effect within a second, on all replicas, without a restart.",
-    "What the configuration file says of its keys only the file changes; but any key can be rotated and revoked here."
-  ]
-}
+export const commands = [create, list, show, identify, rotate, revoke, scopes, hash] as const
 
-export const run: Command.Run = Command.run(group)
+export const notes = [
+  "A key is named by its id: the first 12 digits of its keyed hash (8 do when no other key has them).",
+  "All changes take effect within a second, on all replicas, without a restart.",
+  "What the configuration file says of its keys only the file changes; but any key can be rotated and revoked here."
+]

@@ -12,8 +12,8 @@ import {
 import type { AccountId, Tier } from "../../../application/ports/Tenants.js"
 import { allScopes } from "../../../application/tenants/FileAccounts.js"
 import * as Config from "../../config/Config.js"
-import type * as Secrets from "../../config/Secrets.js"
 import * as Wiring from "../../Wiring.js"
+import { Operator } from "./Command.js"
 
 export interface Account {
   readonly accountId: AccountId
@@ -96,32 +96,49 @@ const keysOf = (
   }))
 }
 
-/** Opens the configuration that CASTELLAN_CONFIG names, and its database. */
-export const open = (env: Secrets.Sources["env"]): Effect.Effect<Book, string, Scope.Scope> =>
-  Effect.gen(function* () {
-    const config = yield* Effect.mapError(Config.load(env), ({ message }) => message)
-    const store = yield* Layer.build(Wiring.accountStore(config)).pipe(
-      Effect.mapBoth({
-        onFailure: ({ message }) => message,
-        onSuccess: (context) => Context.get(context, TenantStore)
-      })
-    )
-    const content = yield* Effect.mapError(store.content, told)
-    const uses = yield* Effect.mapError(store.uses, told)
-    return {
-      config,
-      store,
-      content,
-      accounts: accountsOf(config, content),
-      keys: keysOf(config, content, uses)
-    }
-  })
+/** The configuration that CASTELLAN_CONFIG names. */
+export const config: Effect.Effect<Config.Config, string, Operator> = Effect.flatMap(Operator, ({ env }) =>
+  Effect.mapError(Config.load(env), ({ message }) => message)
+)
 
-/** The account of this name; a refusal says how to find out which there are. */
+/** That configuration, and its database. */
+export const open: Effect.Effect<Book, string, Operator | Scope.Scope> = Effect.gen(function* () {
+  const read = yield* config
+  const store = yield* Layer.build(Wiring.accountStore(read)).pipe(
+    Effect.mapBoth({
+      onFailure: ({ message }) => message,
+      onSuccess: (context) => Context.get(context, TenantStore)
+    })
+  )
+  const content = yield* Effect.mapError(store.content, told)
+  const uses = yield* Effect.mapError(store.uses, told)
+  return {
+    config: read,
+    store,
+    content,
+    accounts: accountsOf(read, content),
+    keys: keysOf(read, content, uses)
+  }
+})
+
+/** Most names in a refusal. */
+const maxNames = 20
+
+/** The end of a refusal: what there is instead. */
+export const thereAre = (names: ReadonlyArray<string>, nothing: string): string => {
+  const more = names.length - maxNames
+  if (names.length === 0) return nothing
+  return `there are: ${names.slice(0, maxNames).join(", ")}${more > 0 ? ` and ${more} more` : ""}`
+}
+
+/** The account of this name; a refusal says which there are. */
 export const accountOf = ({ accounts }: Book, id: string): Effect.Effect<Account, string> => {
   const account = accounts.find(({ accountId }) => accountId === id)
+  const names = accounts.map(({ accountId }) => accountId)
   return account === undefined
-    ? Effect.fail(`there is no account called ${id}; "castellan accounts list" tells which there are`)
+    ? Effect.fail(
+        `there is no account called ${id}; ${thereAre(names, 'there are none, "castellan accounts create" makes one')}`
+      )
     : Effect.succeed(account)
 }
 

@@ -1,55 +1,69 @@
+import type * as Args from "@effect/cli/Args"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { Pause } from "../../../application/ports/TenantStore.js"
-import type * as Command from "./Command.js"
+import * as Command from "./Command.js"
 import * as OperatorContext from "./OperatorContext.js"
 import * as Table from "./Table.js"
 
 interface Kind {
   readonly kind: Exclude<Pause["kind"], "account">
-  readonly operand: string
+  readonly operand: Args.Args<string>
   readonly what: string
+  readonly example: string
   /** The subject as the store has it. */
-  readonly subjectOf: (text: string, book: OperatorContext.Book) => Effect.Effect<string, string>
+  readonly subjectOf: (text: string) => Effect.Effect<string, string>
+  /** Fails when there is no such thing, with the names of those that there are. */
+  readonly exists: (
+    subject: string,
+    book: OperatorContext.Book
+  ) => Effect.Effect<void, string, Command.Operator | Scope.Scope>
 }
 
 /** The commands that throw and turn back one kind of kill switch. */
-export const commands = ({ kind, operand, subjectOf, what }: Kind): ReadonlyArray<Command.Command> => {
-  const switched = (text: string, env: Command.Given["env"]) =>
+export const commands = ({ example, exists, kind, operand, subjectOf, what }: Kind) => {
+  /** What is paused can be resumed, whether it still exists or not. */
+  const found = (text: string) =>
     Effect.gen(function* () {
-      const book = yield* OperatorContext.open(env)
-      return { book, subject: yield* subjectOf(text, book) }
+      const subject = yield* subjectOf(text)
+      const book = yield* OperatorContext.open
+      const isPaused = book.content.pauses.some((pause) => pause.kind === kind && pause.subject === subject)
+      if (!isPaused) yield* exists(subject, book)
+      return { book, subject }
     })
   return [
-    {
+    Command.make({
       name: "pause",
-      operands: [operand],
       about: `Refuses new writes ${what} with 422 writes_paused. What was accepted before settles.`,
-      run: ({ env, operands: [text = ""] }) =>
+      examples: [example],
+      operands: { text: operand },
+      run: ({ text }) =>
         Effect.gen(function* () {
-          const { book, subject } = yield* switched(text, env)
+          const { book, subject } = yield* found(text)
           const since = yield* Clock.currentTimeMillis
           yield* Effect.mapError(book.store.pause({ kind, subject, since }), OperatorContext.told)
           return { text: `writes ${what} ${subject} are paused`, json: { kind, subject, paused: true } }
         })
-    },
-    {
+    }),
+    Command.make({
       name: "resume",
-      operands: [operand],
       about: "Undoes pause.",
-      run: ({ env, operands: [text = ""] }) =>
+      examples: [example],
+      operands: { text: operand },
+      run: ({ text }) =>
         Effect.gen(function* () {
-          const { book, subject } = yield* switched(text, env)
+          const { book, subject } = yield* found(text)
           yield* Effect.mapError(book.store.resume(kind, subject), OperatorContext.told)
           return { text: `writes ${what} ${subject} go on`, json: { kind, subject, paused: false } }
         })
-    },
-    {
+    }),
+    Command.make({
       name: "paused",
-      operands: [],
       about: "What is paused, and since when.",
-      run: ({ env }) =>
-        Effect.map(OperatorContext.open(env), ({ content }) => {
+      examples: [""],
+      run: () =>
+        Effect.map(OperatorContext.open, ({ content }) => {
           const pauses = content.pauses.filter((pause) => pause.kind === kind)
           return {
             text:
@@ -59,6 +73,6 @@ export const commands = ({ kind, operand, subjectOf, what }: Kind): ReadonlyArra
             json: pauses.map(({ since, subject }) => ({ subject, since: Table.time(since) }))
           }
         })
-    }
-  ]
+    })
+  ] as const
 }

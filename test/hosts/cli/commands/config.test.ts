@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Configuration from "../../../../src/hosts/cli/commands/config.js"
+import * as CommandLine from "../../../support/process/CommandLine.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-config-"))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -21,7 +21,7 @@ const pepper = "a pepper that nobody else knows of"
 const check = (file: unknown, env: Readonly<Record<string, string>> = { PEPPER: pepper }) => {
   const path = join(folder, "castellan.json")
   writeFileSync(path, JSON.stringify(file))
-  return Effect.either(Configuration.run(["check"], { CASTELLAN_CONFIG: path, ...env }))
+  return Effect.either(CommandLine.run(["config", "check"], { CASTELLAN_CONFIG: path, ...env }))
 }
 
 describe("castellan config", () => {
@@ -67,7 +67,7 @@ describe("castellan config", () => {
 
   it.effect("schema prints the JSON Schema", () =>
     Effect.gen(function* () {
-      expect(JSON.parse(yield* Configuration.run(["schema"], {}))).toMatchObject({ type: "object" })
+      expect(JSON.parse(yield* CommandLine.run(["config", "schema"], {}))).toMatchObject({ type: "object" })
     })
   )
 })

@@ -3,8 +3,8 @@ import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { computeAddress, Wallet } from "ethers"
-import * as Signers from "../../../../src/hosts/cli/commands/signers.js"
 import * as Leaks from "../../../support/Leaks.js"
+import * as CommandLine from "../../../support/process/CommandLine.js"
 import { runSource } from "../../../support/process/Program.js"
 import * as SoftHsm from "../../../support/softhsm/SoftHsm.js"
 
@@ -54,6 +54,8 @@ const signer = (versionId: string, provider: string, key: string) => ({
   key
 })
 
+const stranger = "0x00000000000000000000000000000000000000F2"
+
 let runs = 0
 
 /** A configuration file of these keys. */
@@ -91,10 +93,13 @@ const command = async (args: ReadonlyArray<string>, keys: Readonly<Record<string
 /** Why the command does nothing; asked without a process, since no key is. */
 const refusal = (args: ReadonlyArray<string>, keys: Readonly<Record<string, unknown>> = {}) =>
   Effect.runPromise(
-    Effect.map(Effect.flip(Signers.run(args, { ...env, CASTELLAN_CONFIG: configuration(keys) })), (why) => {
-      leaks.keep(args.join(" "), why)
-      return why
-    })
+    Effect.map(
+      Effect.flip(CommandLine.run(["signers", ...args], { ...env, CASTELLAN_CONFIG: configuration(keys) })),
+      (why) => {
+        leaks.keep(args.join(" "), why)
+        return why
+      }
+    )
   )
 
 const create = (key: string, ...more: ReadonlyArray<string>) =>
@@ -112,7 +117,7 @@ describe("the command that makes a key", () => {
 
     const listed = await command(["list"], { signers: [entry] })
     expect(listed.stdout).toMatch(
-      new RegExp(`^signer "acme" versionId "1" +${address} +HSM +.* +reachable\n$`)
+      new RegExp(`\nsigner "acme" versionId "1" +${address} +HSM +.* +reachable\n$`)
     )
     SoftHsm.within(hsm, (pkcs11, session) => {
       const { CKA_CLASS, CKA_EXTRACTABLE, CKA_LABEL, CKA_NEVER_EXTRACTABLE, CKA_SENSITIVE, CKA_VALUE } =
@@ -187,21 +192,21 @@ describe("the command that makes a key", () => {
   it("takes no PIN but by reference", async () => {
     const refused = await create("x", "--pin", hsm.pin)
     expect(refused).toMatchObject({ code: 1, stdout: "" })
-    expect(refused.stderr).toMatch(/^castellan signers list/)
+    expect(refused.stderr).toMatch(/^there is no option --pin\n/)
     expect(await refusal(["list"], { providers: [{ ...token, pin: "1234" }] })).toContain(
       "providers[0].pin: secrets stand in the configuration of a development profile only"
     )
   })
 
   it("explains itself when it is not told what to make", async () => {
-    for (const args of [[], ["create"], ["create", "--provider", "hsm"], ["list", "all"], ["destroy"]])
-      expect(await refusal(args)).toContain("castellan signers create --provider NAME --key LABEL")
+    for (const args of [["create"], ["create", "--provider", "hsm"]])
+      expect(await refusal(args)).toContain("usage: castellan signers create --provider NAME --key LABEL")
   })
 })
 
 describe("the command that lists signers", () => {
   it("tells of each its address, type and place, and why one can not be reached", async () => {
-    const pinned = "0x00000000000000000000000000000000000000F2"
+    const pinned = stranger
     const { code, stdout } = await command(["list"], {
       providers: [token, kms, { ...token, name: "locked out", token: "other", pin: { env: "WRONG_PIN" } }],
       signers: [
@@ -215,22 +220,25 @@ describe("the command that lists signers", () => {
       systemKeys: { deployer: { provider: "hsm", key: "taken" } }
     })
     expect(code).toBe(0)
-    const rows = stdout
+    const [heads, ...rows] = stdout
       .trimEnd()
       .split("\n")
       .map((line) => line.split(/ {2,}/))
+    expect(heads).toEqual(["SIGNER", "ADDRESS", "TYPE", "KEY", "ACCOUNTS", "FROM", "STATE"])
     const address = rows[0]?.[1] ?? ""
     expect(address).toMatch(/^0x[0-9a-fA-F]{40}$/)
     const named = (versionId: string) => `signer "acme" versionId "${versionId}"`
-    const at = (key: string, provider: string) => `key "${key}" of provider "${provider}"`
+    const at = (key: string, provider: string) => `"${key}" of provider "${provider}"`
+    const whose = ["acme", "file"]
     expect(rows).toEqual([
-      [named("1"), address, "HSM", at("taken", "hsm"), "reachable"],
-      [named("2"), address, "HSM", at("taken", "hsm"), `reachable, but configured is ${pinned}`],
+      [named("1"), address, "HSM", at("taken", "hsm"), ...whose, "reachable"],
+      [named("2"), address, "HSM", at("taken", "hsm"), ...whose, `reachable, but configured is ${pinned}`],
       [
         named("3"),
         "unknown",
         "HSM",
         at("none", "hsm"),
+        ...whose,
         "not reachable: PKCS #11: there is no private key of this name (notFound)"
       ],
       [
@@ -238,6 +246,7 @@ describe("the command that lists signers", () => {
         pinned,
         "KMS",
         at("alias/acme", "kms"),
+        ...whose,
         "not reachable: AWS KMS: ECONNREFUSED (unavailable)"
       ],
       [
@@ -245,25 +254,40 @@ describe("the command that lists signers", () => {
         "unknown",
         "HSM",
         at("taken", "locked out"),
+        ...whose,
         "not reachable: PKCS #11: CKR_PIN_INCORRECT (the PIN is not tried again) (refused)"
       ],
       [
         named("6"),
         new Wallet(privateKey).address,
         "PRIVATE_KEY",
-        'key "signers[5].privateKey" of provider "configuration"',
+        at("signers[5].privateKey", "configuration"),
+        ...whose,
         "reachable"
       ],
-      ["the system key deployer", address, "HSM", at("taken", "hsm"), "reachable"]
+      ["the system key deployer", address, "HSM", at("taken", "hsm"), "-", "file", "reachable"]
     ])
   })
 
   it("says that there are none", async () => {
     expect(await command(["list"])).toEqual({
       code: 0,
-      stdout: "the configuration has no signers\n",
+      stdout: "there are no signers\n",
       stderr: ""
     })
+  })
+})
+
+describe("the command that pauses a signer", () => {
+  it("does so also when the provider does not answer that could tell whether it is one, and says so", async () => {
+    const paused = await Effect.runPromise(
+      CommandLine.heard(["signers", "pause", stranger, "--json"], {
+        ...env,
+        CASTELLAN_CONFIG: configuration({ signers: [signer("4", "kms", "alias/acme")] })
+      })
+    )
+    expect(JSON.parse(paused.stdout)).toEqual({ kind: "signer", subject: stranger, paused: true })
+    expect(paused.stderr).toContain('signer "acme" versionId "4" can not be reached')
   })
 })
 

@@ -1,0 +1,118 @@
+import * as Effect from "effect/Effect"
+import * as Scope from "effect/Scope"
+import {
+  nameOf,
+  nameOfRole,
+  type Provider,
+  type SignerRecord,
+  systemRoles
+} from "../../../application/keys/KeyRingRegistry.js"
+import * as Call from "../../../application/keys/RingKeyCall.js"
+import * as RingKeyLimits from "../../../application/keys/RingKeyLimits.js"
+import type { KeyProvider, KeyProviderError, ProviderKey } from "../../../application/ports/KeyProvider.js"
+import * as Secp256k1 from "../../../domain/crypto/Secp256k1.js"
+import type { Address } from "../../../domain/primitives/Address.js"
+import * as AccountSigners from "../../config/AccountSigners.js"
+import type { ProviderConfig } from "../../config/KeysConfig.js"
+import * as Wiring from "../../Wiring.js"
+import type * as OperatorContext from "./OperatorContext.js"
+
+/** A key of the service: an account's, or one of the operator's own. */
+export interface KnownSigner {
+  /** What messages call it. */
+  readonly name: string
+  readonly accounts: ReadonlyArray<string>
+  readonly source: SignerRecord["source"]
+  /** Which of the two says that it is. */
+  readonly origin: "database" | "file"
+}
+
+/** What its provider says of it. */
+export interface Asked extends KnownSigner {
+  readonly type: ProviderKey["type"] | null
+  /** The pinned one, as long as the provider does not answer; null: nobody knows. */
+  readonly address: Address | null
+  /** Why the provider gives no key; null: it gave it. */
+  readonly problem: string | null
+}
+
+/** Known without asking. */
+const types: Readonly<Record<ProviderConfig["kind"], ProviderKey["type"]>> = {
+  "aws-kms": "KMS",
+  "azure-kv": "KMS",
+  fireblocks: "MPC",
+  "gcp-kms": "KMS",
+  pkcs11: "HSM",
+  "private-key": "PRIVATE_KEY"
+}
+
+const ofRecord =
+  (origin: KnownSigner["origin"]) =>
+  (record: SignerRecord): KnownSigner => ({
+    name: nameOf(record),
+    accounts: record.accountIds,
+    source: record.source,
+    origin
+  })
+
+/** All keys of file and database. */
+export const all = ({ config, content }: OperatorContext.Book): ReadonlyArray<KnownSigner> => [
+  ...config.keys.signers.map(ofRecord("file")),
+  ...content.signers.map(AccountSigners.recordOf).map(ofRecord("database")),
+  ...systemRoles.flatMap((role): ReadonlyArray<KnownSigner> => {
+    const source = config.keys.systemKeys[role]
+    return source === undefined ? [] : [{ name: nameOfRole(role), accounts: [], source, origin: "file" }]
+  })
+]
+
+const bounded = <A>(call: () => Effect.Effect<A, KeyProviderError>, limits: Provider["limits"]) =>
+  Effect.mapError(
+    Call.bounded(call, RingKeyLimits.ofResolving({ ...RingKeyLimits.defaults, ...limits })),
+    ({ message, reason }) => `${message} (${reason})`
+  )
+
+const addressOf = (open: Effect.Effect<KeyProvider, string>, key: string) =>
+  Effect.flatMap(
+    Effect.flatMap(open, (provider) => bounded(() => provider.key(key).publicKey, {})),
+    (publicKey) =>
+      Secp256k1.isPublicKey(publicKey)
+        ? Effect.succeed(Secp256k1.addressOf(publicKey))
+        : Effect.fail("its public key is no point of secp256k1")
+  )
+
+/** Asks the provider of each key for it; a provider that does not answer is asked once. */
+export const ask = (
+  signers: ReadonlyArray<KnownSigner>,
+  { providers }: OperatorContext.Book["config"]["keys"]
+): Effect.Effect<ReadonlyArray<Asked>, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const scope = yield* Effect.scope
+    const doors = new Map<string, readonly [ProviderConfig["kind"], Effect.Effect<KeyProvider, string>]>()
+    for (const config of providers) {
+      const { limits, open } = Wiring.provider(config)
+      const door = yield* Effect.cached(bounded(() => Scope.extend(open, scope), limits))
+      doors.set(config.name, [config.kind, door])
+    }
+    return yield* Effect.forEach(
+      signers,
+      (signer) => {
+        const { key, provider } = signer.source
+        const [kind, open] = doors.get(provider) ?? [null, Effect.fail("there is no such provider")]
+        return Effect.match(addressOf(open, key), {
+          onFailure: (problem): Asked => ({
+            ...signer,
+            type: kind === null ? null : types[kind],
+            address: signer.source.address ?? null,
+            problem
+          }),
+          onSuccess: (address): Asked => ({
+            ...signer,
+            type: kind === null ? null : types[kind],
+            address,
+            problem: null
+          })
+        })
+      },
+      { concurrency: 16 }
+    )
+  })

@@ -1,0 +1,29 @@
+import * as Effect from "effect/Effect"
+import * as Program from "../../../src/hosts/cli/Program.js"
+import { Operator } from "../../../src/hosts/cli/support/Command.js"
+
+export interface Heard {
+  readonly stdout: string
+  /** What was said beside the result. */
+  readonly stderr: string
+}
+
+/** What a command line says in this process: the same as in one of its own, in less time. */
+export const heard = (
+  args: ReadonlyArray<string>,
+  env: Readonly<Record<string, string>>
+): Effect.Effect<Heard, string> =>
+  Effect.suspend(() => {
+    const lines: Array<string> = []
+    const told: Array<string> = []
+    const to = (list: Array<string>) => (text: string) => Effect.sync(() => void list.push(text))
+    return Program.run(args).pipe(
+      Effect.provideService(Operator, { env, print: to(lines), tell: to(told) }),
+      Effect.map(() => ({ stdout: lines.join("\n"), stderr: told.join("\n") }))
+    )
+  })
+
+export const run = (
+  args: ReadonlyArray<string>,
+  env: Readonly<Record<string, string>>
+): Effect.Effect<string, string> => Effect.map(heard(args, env), ({ stdout }) => stdout)
