@@ -53,7 +53,7 @@ const sdks = {
   "azure-kv": [npm("@azure/(identity|keyvault-keys)/")],
   fireblocks: [npm("@fireblocks/ts-sdk/")],
   "gcp-kms": [npm("@google-cloud/kms/")],
-  "json-rpc": [],
+  "json-rpc": [npm("undici/")],
   memory: [pureEthers],
   pkcs11: [npm("pkcs11js/")],
   redis: [npm("ioredis/")],
@@ -219,7 +219,7 @@ module.exports = {
     forbid(
       "no-orphans",
       "A module that nothing leads to and that leads nowhere.",
-      { path: "^src/", pathNot: roots, orphan: true },
+      { path: "^src/", pathNot: [roots, "\\.d\\.ts$"], orphan: true },
       {}
     )
   ],

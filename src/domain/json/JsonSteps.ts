@@ -12,6 +12,12 @@ const maxDepth = 256
 /** Values between two stops. */
 const stride = 1_024
 
+/**
+ * From this length on a slice keeps the text that it is of in memory, for as long as it is there itself (V8). A copy
+ * does not; the one slice that is most of the text may as well.
+ */
+const shortestHolding = 13
+
 const number = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y
 const blank = /[ \t\n\r]+/y
 const special = /[\\\p{Cc}]/u
@@ -63,8 +69,9 @@ class Reader {
       while (this.text.charCodeAt(end - 1 - slashes) === 0x5c && end - 1 - slashes >= from) slashes += 1
       this.at = end + 1
       if (slashes % 2 === 1) continue
-      const plain = this.text.slice(from, end)
-      return !this.plain && special.test(plain) ? JSON.parse(`"${plain}"`) : plain
+      const slice = this.text.slice(from, end)
+      const holds = slice.length >= shortestHolding && slice.length < this.text.length / 2
+      return holds || (!this.plain && special.test(slice)) ? JSON.parse(`"${slice}"`) : slice
     }
   }
 

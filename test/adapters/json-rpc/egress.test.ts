@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect, it, vi } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as fc from "fast-check"
@@ -318,6 +318,30 @@ describe("connections to a host name", () => {
         expect(error.reason).toBe("forbidden")
         expect(resolutions).toBeGreaterThan(1)
       })
+  )
+
+  const proxyNames = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"]
+
+  it.scopedLive("go to the node itself, whatever proxies the environment names", () =>
+    Effect.gen(function* () {
+      const [node, proxy] = yield* Effect.all([
+        Effect.acquireRelease(Effect.promise(serve), (node) => Effect.promise(node.close)),
+        Effect.acquireRelease(Effect.promise(serve), (node) => Effect.promise(node.close))
+      ])
+      yield* Effect.acquireRelease(
+        Effect.sync(() => {
+          for (const name of proxyNames) vi.stubEnv(name, proxy.url)
+          vi.stubEnv("NODE_USE_ENV_PROXY", "1")
+        }),
+        () => Effect.sync(() => vi.unstubAllEnvs())
+      )
+      const rpc = yield* EthersChainRpc.make({ egress: rules(true) })
+      for (const by of ["operator", acme] as const) {
+        const chain = yield* rpc.connect(node.url, by)
+        expect(yield* chain.chainId).toBe(1n)
+      }
+      expect([node.seen.length, proxy.connections()]).toEqual([2, 0])
+    })
   )
 
   it.scopedLive("a name that does not resolve is unreachable", () =>

@@ -281,20 +281,24 @@ describe("a node that cuts connections", () => {
     })
   )
 
-  it.scopedLive("a cut inside the answer is no answer", () =>
-    Effect.gen(function* () {
-      const node = yield* http((response) => {
-        response.writeHead(200, { "content-length": "1000" })
-        response.write('{"jsonrpc":"2.0","id":1,"result":"0x1"}')
-        response.flushHeaders()
-        setImmediate(() => response.socket?.destroy())
-      })
-      const chain = yield* connect(node)
-      const error = yield* failure(chain.chainId, node)
-      expect(error.reason).toBe("unreachable")
-      expect(node.seen.length).toBe(3)
-    })
-  )
+  const answer = '{"jsonrpc":"2.0","id":1,"result":"0x1"}'
+  const cuts = {
+    "of known length": `content-length: 1000\r\n\r\n${answer}`,
+    "in chunks": `transfer-encoding: chunked\r\n\r\n${answer.length.toString(16)}\r\n${answer}\r\n`,
+    "in chunks, its connection's last": `connection: close\r\ntransfer-encoding: chunked\r\n\r\n${answer.length.toString(16)}\r\n${answer}\r\n`
+  }
+  for (const [kind, rest] of Object.entries(cuts))
+    for (const end of ["end", "resetAndDestroy"] as const)
+      it.scopedLive(`a cut inside the answer ${kind} is no answer: ${end}`, () =>
+        Effect.gen(function* () {
+          const node = yield* tcp((socket) => {
+            socket.once("data", () => socket.write(`HTTP/1.1 200 OK\r\n${rest}`, () => socket[end]()))
+          })
+          const chain = yield* connect(node)
+          expect(yield* reasonOf(chain.chainId, node)).toBe("unreachable")
+          expect(node.connections()).toBe(3)
+        })
+      )
 
   it.scopedLive("an answer that ends with its connection is an answer", () =>
     Effect.gen(function* () {

@@ -3,6 +3,7 @@ import * as Either from "effect/Either"
 import * as fc from "fast-check"
 import * as JsonSteps from "../../../src/domain/json/JsonSteps.js"
 import * as Steps from "../../../src/domain/primitives/Steps.js"
+import { bytesInUse, MiB, textOf } from "../../support/Heap.js"
 
 /** So long that no text is parsed in one go. */
 const blanks = " ".repeat(65_536)
@@ -65,5 +66,15 @@ describe("JSON parsed in steps", () => {
     const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth)
     expect(Either.isRight(parse(nested(200)))).toBe(true)
     expect(Either.isLeft(parse(nested(1_000_000)))).toBe(true)
+  })
+
+  it("leaves nothing of a text in memory but the values that are kept of it", () => {
+    const hash = (n: number) => n.toString(16).padStart(64, "0")
+    const answer = (n: number) => `{"hash":"${hash(n)}","data":"${textOf(2 * MiB)}"}`
+    const before = bytesInUse()
+    const kept = Array.from({ length: 16 }, (_, n) => Object(Either.getOrThrow(parse(answer(n), true))).hash)
+    const held = bytesInUse() - before
+    expect(kept).toEqual(Array.from({ length: 16 }, (_, n) => hash(n)))
+    expect(held).toBeLessThan(8 * MiB)
   })
 })

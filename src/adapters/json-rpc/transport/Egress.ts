@@ -23,10 +23,8 @@ export interface Target {
   readonly trust: Trust
   /** The account that named it; empty for the operator. Nothing is shared between two scopes, connections included. */
   readonly scope: string
-  readonly secure: boolean
-  /** Without brackets. */
-  readonly hostname: string
-  readonly port: number
+  /** Scheme, host and port that connections are made to; the host is never written with a dot at its end. */
+  readonly connection: string
   /** Path and query. */
   readonly path: string
   readonly origin: string
@@ -64,10 +62,10 @@ export const target = (
 ): Either.Either<Target, "invalidUrl" | "forbidden"> => {
   if (text.length > maxUrlLength || !URL.canParse(text)) return Either.left("invalidUrl")
   const url = new URL(text)
-  const secure = url.protocol === "https:"
-  if (!secure && url.protocol !== "http:") return Either.left("invalidUrl")
+  if (url.protocol !== "https:" && url.protocol !== "http:") return Either.left("invalidUrl")
   if (url.username !== "" || url.password !== "") return Either.left("invalidUrl")
-  const hostname = url.hostname.replace(/^\[(.*)\]$/, "$1").replace(/\.$/, "")
+  const host = url.hostname.replace(/\.$/, "")
+  const hostname = host.replace(/^\[(.*)\]$/, "$1")
   if (hostname === "") return Either.left("invalidUrl")
   if (trust === "caller") {
     if (isIP(hostname) !== 0 && !admits(rules, hostname)) return Either.left("forbidden")
@@ -77,9 +75,7 @@ export const target = (
   return Either.right({
     trust,
     scope,
-    secure,
-    hostname,
-    port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),
+    connection: `${url.protocol}//${host}${url.port === "" ? "" : `:${url.port}`}`,
     path: `${url.pathname}${url.search}`,
     origin: url.origin,
     href: url.href

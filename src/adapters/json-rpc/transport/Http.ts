@@ -1,16 +1,9 @@
-import {
-  type ClientRequest,
-  Agent as HttpAgent,
-  request as httpRequest,
-  type IncomingMessage
-} from "node:http"
-import { Agent as HttpsAgent, request as httpsRequest } from "node:https"
 import * as Data from "effect/Data"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type * as Either from "effect/Either"
-import * as FiberId from "effect/FiberId"
 import type * as Scope from "effect/Scope"
+import type { Dispatcher } from "undici"
+import Agent from "undici/lib/dispatcher/agent.js"
 import * as JsonSteps from "../../../domain/json/JsonSteps.js"
 import { Lru } from "../../../domain/primitives/Lru.js"
 import * as InSlices from "../InSlices.js"
@@ -18,11 +11,11 @@ import { ValueCount } from "../ValueCount.js"
 import * as Egress from "./Egress.js"
 
 export interface Limits {
-  /** From the start to an open connection, TLS and the wait for a free one included. */
+  /** To open a connection, TLS included. */
   readonly connectMillis: number
   /** From an open connection to the headers of the answer, for requests that nodes answer at once. */
   readonly firstByteMillis: number
-  /** From the start to the last byte of the answer. */
+  /** From the start to the last byte of the answer, the wait for a free connection included. */
   readonly totalMillis: number
   readonly responseBytes: number
   /** The same of nodes that callers name, where it is less. */
@@ -81,12 +74,26 @@ const passingCodes = new Set([
   "EHOSTUNREACH"
 ])
 
+/** The answer ended too early; of one in chunks that says that the connection ends with it, only the text tells. */
+const isCut = ({ message }: Error, code: string): boolean =>
+  code === "UND_ERR_SOCKET" || code === "UND_ERR_RES_CONTENT_LENGTH_MISMATCH" || message.includes("EOF state")
+
 /** The messages of the causes are not shown: they hold addresses and header bytes. */
-const fromError = (error: unknown): HttpFailure => {
+const fromError = (
+  error: unknown,
+  limits: Pick<Limits, "connectMillis" | "firstByteMillis">
+): HttpFailure => {
   if (error instanceof Egress.Blocked) return failure("forbidden", "the address is not allowed")
-  const code = error instanceof Error && "code" in error ? String(error.code) : ""
-  if (code.startsWith("HPE_")) return failure("garbled", "the answer is not HTTP")
-  if (code === "" && error instanceof AggregateError) return fromError(error.errors[0])
+  if (!(error instanceof Error)) return failure("unreachable", "the connection failed")
+  const code = "code" in error ? String(error.code ?? "") : ""
+  if (code === "UND_ERR_CONNECT_TIMEOUT")
+    return failure("unreachable", `no connection within ${limits.connectMillis} ms`)
+  if (code === "UND_ERR_HEADERS_TIMEOUT")
+    return failure("unreachable", `no answer within ${limits.firstByteMillis} ms`)
+  if (isCut(error, code)) return failure("unreachable", "the answer was cut off", true)
+  if (error.name === "HTTPParserError" || code === "UND_ERR_HEADERS_OVERFLOW")
+    return failure("garbled", "the answer is not HTTP")
+  if (code === "" && error instanceof AggregateError) return fromError(error.errors[0], limits)
   return failure(
     "unreachable",
     code === "" ? "the connection failed" : `the connection failed (${code})`,
@@ -94,202 +101,162 @@ const fromError = (error: unknown): HttpFailure => {
   )
 }
 
-/** The stages of one exchange. Whatever happens to the request completes them, so no event finds nobody listening. */
-interface Exchange {
-  readonly request: ClientRequest
-  readonly connected: Deferred.Deferred<void, HttpFailure>
-  readonly begun: Deferred.Deferred<void, HttpFailure>
-  readonly answered: Deferred.Deferred<Received, HttpFailure>
-}
+type Done = (answer: Effect.Effect<Received, HttpFailure>) => void
 
-const stage = <A>() => Deferred.unsafeMake<A, HttpFailure>(FiberId.none)
+/** Why a connection is given up whose answer nobody waits for any more. Nobody is told. */
+const unwanted = new Error("the answer is not wanted")
 
-const receive = (
-  response: IncomingMessage,
-  { responseBytes: limit, responseValues }: Pick<Limits, "responseBytes" | "responseValues">,
-  done: (answer: Effect.Effect<Received, HttpFailure>) => void
-): void => {
-  const refuse = (why: HttpFailure) => {
-    done(Effect.fail(why))
-    response.destroy()
+/** What becomes of one request. Whatever happens to it, `done` is told, once. */
+class Receiver implements Dispatcher.DispatchHandler {
+  private controller: Dispatcher.DispatchController | undefined
+  private over = false
+  private readonly utf8 = new TextDecoder("utf-8", { fatal: true })
+  private readonly values = new ValueCount()
+  private status = 0
+  private retryAfter: string | undefined
+  private size = 0
+  private body = ""
+
+  constructor(
+    private readonly limits: Limits,
+    private readonly done: Done
+  ) {}
+
+  /** A request that still waits for a connection is never sent. */
+  abandon(): void {
+    this.over = true
+    this.controller?.abort(unwanted)
   }
-  const tooLarge = failure("oversized", `the answer is larger than ${limit} bytes`)
-  const tooMany = failure(
-    "oversized",
-    `the answer is too large: it is larger than ${limit} bytes, or holds more than ${responseValues} JSON values`
-  )
-  const utf8 = new TextDecoder("utf-8", { fatal: true })
-  const garbled = failure("garbled", "the answer is not UTF-8")
-  let body = ""
-  const decode = (chunk?: Buffer): boolean => {
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.controller = controller
+    if (this.over) controller.abort(unwanted)
+  }
+
+  onResponseStart(
+    _: Dispatcher.DispatchController,
+    status: number,
+    headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
+  ): void {
+    this.status = status
+    this.retryAfter = [headers["retry-after"]].flat()[0]
+    if ((headers["content-encoding"] ?? "identity") !== "identity")
+      this.refuse(failure("garbled", "the answer is compressed, which was not asked for"))
+    else if (Number(headers["content-length"] ?? 0) > this.limits.responseBytes) this.refuse(this.tooLarge())
+  }
+
+  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.over) return
+    this.size += chunk.length
+    if (this.size > this.limits.responseBytes) this.refuse(this.tooLarge())
+    else if (this.values.add(chunk) > this.limits.responseValues) this.refuse(this.tooMany())
+    else this.decode(chunk)
+  }
+
+  onResponseEnd(): void {
+    if (!this.decode()) return
+    const { body, retryAfter, status } = this
+    this.done(Effect.succeed({ status, retryAfter, body, plain: this.values.plain }))
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    if (!this.over) this.done(Effect.fail(fromError(error, this.limits)))
+  }
+
+  private refuse(why: HttpFailure): void {
+    this.done(Effect.fail(why))
+    this.abandon()
+  }
+
+  private decode(chunk?: Buffer): boolean {
     try {
-      body += chunk === undefined ? utf8.decode() : utf8.decode(chunk, { stream: true })
+      this.body += chunk === undefined ? this.utf8.decode() : this.utf8.decode(chunk, { stream: true })
       return true
     } catch {
-      refuse(garbled)
+      this.refuse(failure("garbled", "the answer is not UTF-8"))
       return false
     }
   }
-  const values = new ValueCount()
-  let size = 0
-  response.on("error", (error) => done(Effect.fail(fromError(error))))
-  response.on("close", () => done(Effect.fail(failure("unreachable", "the answer was cut off", true))))
-  if ((response.headers["content-encoding"] ?? "identity") !== "identity") {
-    refuse(failure("garbled", "the answer is compressed, which was not asked for"))
-    return
+
+  private tooLarge(): HttpFailure {
+    return failure("oversized", `the answer is larger than ${this.limits.responseBytes} bytes`)
   }
-  if (Number(response.headers["content-length"] ?? 0) > limit) {
-    refuse(tooLarge)
-    return
+
+  private tooMany(): HttpFailure {
+    const { responseBytes, responseValues } = this.limits
+    return failure(
+      "oversized",
+      `the answer is too large: it is larger than ${responseBytes} bytes, or holds more than ${responseValues} JSON values`
+    )
   }
-  response.on("data", (chunk: Buffer) => {
-    size += chunk.length
-    if (size > limit) return refuse(tooLarge)
-    if (values.add(chunk) > responseValues) return refuse(tooMany)
-    decode(chunk)
-  })
-  response.on("end", () => {
-    if (!response.complete) return
-    if (decode())
-      done(
-        Effect.succeed({
-          status: response.statusCode ?? 0,
-          retryAfter: response.headers["retry-after"],
-          body,
-          plain: values.plain
-        })
-      )
-  })
 }
 
-const start = (
-  request: ClientRequest,
-  body: string,
-  limits: Pick<Limits, "responseBytes" | "responseValues">
-): Exchange => {
-  const connected = stage<void>()
-  const begun = stage<void>()
-  const answered = stage<Received>()
-  const fail = (error: unknown) => {
-    const failed = Effect.fail(fromError(error))
-    for (const each of [connected, begun]) Deferred.unsafeDone(each, failed)
-    Deferred.unsafeDone(answered, failed)
-  }
-  let responded = false
-  request.on("error", fail)
-  request.on("close", () => {
-    // From the response on, the response tells how it ended.
-    if (!responded) fail(Object.assign(new Error(), { code: "ECONNRESET" }))
-  })
-  request.on("socket", (socket) => {
-    const open = () => Deferred.unsafeDone(connected, Effect.void)
-    if (!socket.connecting) return open()
-    socket.once("encrypted" in socket ? "secureConnect" : "connect", open)
-  })
-  request.on("response", (response) => {
-    responded = true
-    Deferred.unsafeDone(connected, Effect.void)
-    Deferred.unsafeDone(begun, Effect.void)
-    receive(response, limits, (answer) => Deferred.unsafeDone(answered, answer))
-  })
-  request.end(body)
-  return { request, connected, begun, answered }
-}
+/** Below what servers usually keep an idle connection for, so that a request seldom meets a closing one. */
+const idleMillis = 4_000
 
-const within = <A>(effect: Effect.Effect<A, HttpFailure>, millis: number, what: string) =>
-  Effect.timeoutFail(effect, {
-    duration: millis,
-    onTimeout: () => failure("unreachable", `no ${what} within ${millis} ms`)
-  })
-
-interface Pool {
-  readonly http: HttpAgent
-  readonly https: HttpsAgent
+const headers = {
+  "content-type": "application/json",
+  accept: "application/json",
+  "user-agent": "castellan"
 }
 
 /**
- * Keep-alive connections, those of each account and those of the operator apart. Redirects are answers like any other. When the
- * scope closes, so do the connections.
+ * Keep-alive connections, those of each account and those of the operator apart. Redirects are answers like any other,
+ * no environment variable names a proxy. When the scope closes, so do the connections.
  */
 export const make = (rules: Egress.Rules, limits: Limits): Effect.Effect<Http, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const makePool = (trust: Egress.Trust): Pool => {
-      const options = {
-        keepAlive: true,
-        // Below what servers usually keep an idle connection for, so that a request seldom meets a closing one.
-        timeout: 4_000,
-        maxSockets: limits.connectionsPerHost,
-        maxFreeSockets: 4,
-        scheduling: "lifo" as const,
-        ...(trust === "caller" && { lookup: Egress.lookup(rules) })
-      }
-      return { http: new HttpAgent(options), https: new HttpsAgent(options) }
-    }
-    const pools = new Lru<string, Pool>(limits.accounts)
-    const poolOf = ({ scope, trust }: Egress.Target): Pool => {
-      const key = `${trust} ${scope}`
-      const pool = pools.get(key) ?? makePool(trust)
-      pools.set(key, pool)
-      return pool
-    }
-    yield* Effect.addFinalizer(() =>
-      Effect.sync(() => {
-        for (const pool of pools.values()) {
-          pool.http.destroy()
-          pool.https.destroy()
+    const makeAgent = (trust: Egress.Trust) =>
+      new Agent({
+        connections: limits.connectionsPerHost,
+        keepAliveTimeout: idleMillis,
+        keepAliveMaxTimeout: idleMillis,
+        // A body has what is left of the total time.
+        bodyTimeout: 0,
+        connect: {
+          timeout: limits.connectMillis,
+          ...(trust === "caller" && { lookup: Egress.lookup(rules) })
         }
       })
+    const agents = new Lru<string, Agent>(limits.accounts)
+    const agentOf = ({ scope, trust }: Egress.Target): Agent => {
+      const key = `${trust} ${scope}`
+      const agent = agents.get(key) ?? makeAgent(trust)
+      agents.set(key, agent)
+      return agent
+    }
+    yield* Effect.addFinalizer(() =>
+      Effect.promise(() => Promise.all([...agents.values()].map((agent) => agent.destroy())))
     )
 
-    const makeRequest = (target: Egress.Target, length: number): ClientRequest => {
-      const pool = poolOf(target)
-      const options = {
-        method: "POST",
-        hostname: target.hostname,
-        port: target.port,
-        path: target.path,
-        headers: {
-          "content-type": "application/json",
-          "content-length": length,
-          accept: "application/json",
-          "user-agent": "castellan"
-        }
-      }
-      return target.secure
-        ? httpsRequest({ ...options, agent: pool.https })
-        : httpRequest({ ...options, agent: pool.http })
+    const callerLimits = {
+      ...limits,
+      responseBytes: Math.min(limits.responseBytes, limits.callerResponseBytes)
     }
 
-    const limitsOf = ({ trust }: Egress.Target) =>
-      trust === "operator"
-        ? limits
-        : { ...limits, responseBytes: Math.min(limits.responseBytes, limits.callerResponseBytes) }
+    const exchange = (target: Egress.Target, body: string, patient: boolean) =>
+      Effect.async<Received, HttpFailure>((resume) => {
+        const receiver = new Receiver(target.trust === "operator" ? limits : callerLimits, resume)
+        agentOf(target).dispatch(
+          {
+            origin: target.connection,
+            path: target.path,
+            method: "POST",
+            headers,
+            body,
+            headersTimeout: patient ? 0 : limits.firstByteMillis
+          },
+          receiver
+        )
+        return Effect.sync(() => receiver.abandon())
+      })
 
     return {
       post: (target, body, patient) =>
-        within(
-          Effect.acquireUseRelease(
-            Effect.try({
-              try: () => start(makeRequest(target, Buffer.byteLength(body)), body, limitsOf(target)),
-              catch: fromError
-            }),
-            ({ answered, begun, connected }) =>
-              within(Deferred.await(connected), limits.connectMillis, "connection").pipe(
-                Effect.zipRight(
-                  patient
-                    ? Deferred.await(begun)
-                    : within(Deferred.await(begun), limits.firstByteMillis, "answer")
-                ),
-                Effect.zipRight(Deferred.await(answered))
-              ),
-            ({ request }, exit) =>
-              Effect.sync(() => {
-                if (exit._tag === "Failure") request.destroy()
-              })
-          ),
-          limits.totalMillis,
-          "complete answer"
-        ).pipe(
+        Effect.timeoutFail(exchange(target, body, patient), {
+          duration: limits.totalMillis,
+          onTimeout: () => failure("unreachable", `no complete answer within ${limits.totalMillis} ms`)
+        }).pipe(
           Effect.flatMap(({ plain, ...answer }) =>
             Effect.map(
               InSlices.run(() => JsonSteps.parse(answer.body, plain)),

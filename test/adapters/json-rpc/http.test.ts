@@ -1,0 +1,74 @@
+import type { ServerResponse } from "node:http"
+import { describe, expect, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Fiber from "effect/Fiber"
+import { defaults } from "../../../src/adapters/json-rpc/node/ChainRpc.js"
+import * as Egress from "../../../src/adapters/json-rpc/transport/Egress.js"
+import * as Http from "../../../src/adapters/json-rpc/transport/Http.js"
+import { http } from "./support.js"
+
+const rules = { ...defaults.egress, allowLoopback: true }
+const targetOf = (url: string) => Either.getOrThrow(Egress.target(url, "caller", rules, "acme"))
+
+describe("requests to a node that has one connection", () => {
+  it.scopedLive("are never sent when nobody waits for their answers by the time it is free", () =>
+    Effect.gen(function* () {
+      const first = yield* Deferred.make<ServerResponse>()
+      const node = yield* http((response, _, turn) => {
+        if (turn === 0) Deferred.unsafeDone(first, Effect.succeed(response))
+        else response.end("{}")
+      })
+      const { post } = yield* Http.make(rules, { ...defaults.http, connectionsPerHost: 1 })
+      const send = (body: string) => post(targetOf(node.url), body, true)
+      const under = yield* Effect.fork(send("under way"))
+      const response = yield* Deferred.await(first)
+      const waiting = yield* Effect.fork(send("given up"))
+      yield* Effect.yieldNow()
+      yield* Fiber.interrupt(waiting)
+      response.end("{}")
+      yield* Fiber.join(under)
+      yield* send("later")
+      expect(node.seen.map(({ body }) => body)).toEqual(["under way", "later"])
+    })
+  )
+
+  it.scopedLive("are sent over it one after the other", () =>
+    Effect.gen(function* () {
+      let open = 0
+      let most = 0
+      const node = yield* http((response) => {
+        most = Math.max(most, ++open)
+        setImmediate(() => {
+          open -= 1
+          response.end("{}")
+        })
+      })
+      const { post } = yield* Http.make(rules, { ...defaults.http, connectionsPerHost: 1 })
+      yield* Effect.forEach(
+        Array.from({ length: 20 }, (_, n) => `${n}`),
+        (body) => post(targetOf(node.url), body, false),
+        { concurrency: "unbounded" }
+      )
+      expect([node.seen.length, most, node.connections()]).toEqual([20, 1, 1])
+    })
+  )
+})
+
+describe("connections", () => {
+  it.scopedLive("of two accounts to one host are different ones, and all end with the scope", () =>
+    Effect.gen(function* () {
+      const node = yield* http((response) => response.end("{}"))
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const { post } = yield* Http.make(rules, defaults.http)
+          for (const account of ["acme", "beta", "acme", "beta"])
+            yield* post(Either.getOrThrow(Egress.target(node.url, "caller", rules, account)), "x", false)
+          expect([node.connections(), node.open()]).toEqual([2, 2])
+        })
+      )
+      yield* Effect.promise(node.drained)
+    })
+  )
+})
