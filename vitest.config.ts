@@ -6,7 +6,10 @@ const source = (path: string) => fileURLToPath(new URL(`src/${path}`, import.met
 export default defineConfig({
   // The package under its own name, as programs that embed it write it.
   resolve: {
-    alias: [{ find: /^castellan$/, replacement: source("index.ts") }]
+    alias: [
+      { find: /^castellan$/, replacement: source("index.ts") },
+      { find: /^castellan\/http$/, replacement: source("hosts/web/Http.ts") }
+    ]
   },
   test: {
     include: ["test/**/*.test.ts"],

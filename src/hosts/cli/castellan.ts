@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
-import * as JsonLog from "../node/JsonLog.js"
+import * as JsonLog from "../telemetry/JsonLog.js"
 import * as Program from "./Program.js"
 import { Operator } from "./support/Command.js"
 

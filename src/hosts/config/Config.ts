@@ -235,6 +235,19 @@ export const fromText = (
     })
   })
 
+/** What a configuration file holds. */
+export type File = typeof ConfigFile.Encoded
+
+/**
+ * Makes the configuration of what a file would hold. `env` has the secrets and overrides that come from the environment,
+ * `folder` is what relative paths start from.
+ */
+export const from = (
+  file: File,
+  options: { readonly env?: Secrets.Sources["env"]; readonly folder?: string } = {}
+): Either.Either<Config, ConfigError> =>
+  fromText(JSON.stringify(file), "of the program", options.env ?? {}, resolve(options.folder ?? "."))
+
 /** Reads the configuration from the file that `CASTELLAN_CONFIG` names. */
 export const load = (env: Secrets.Sources["env"]): Either.Either<Config, ConfigError> => {
   const named = env.CASTELLAN_CONFIG

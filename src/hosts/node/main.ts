@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Config from "../config/Config.js"
-import * as JsonLog from "./JsonLog.js"
+import * as JsonLog from "../telemetry/JsonLog.js"
 import * as Process from "./Process.js"
 import * as Service from "./Service.js"
 

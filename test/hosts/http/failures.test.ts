@@ -15,8 +15,8 @@ import {
   unprocessable
 } from "../../../src/application/request/Failure.js"
 import * as HttpService from "../../../src/hosts/http/service/HttpService.js"
-import * as JsonLog from "../../../src/hosts/node/JsonLog.js"
 import * as Server from "../../../src/hosts/node/server/Server.js"
+import * as JsonLog from "../../../src/hosts/telemetry/JsonLog.js"
 import { posts } from "../../support/http/Contract.js"
 import {
   envelope,

@@ -212,7 +212,7 @@ describe("the documentation page", () => {
           for (const { name } of parameters) expect(text).toContain(`<code>${name}</code>`)
         }
       expect(text).not.toMatch(/<script|<link|<img|<iframe|@import|url\(|\son[a-z]+=|\sstyle=|javascript:/i)
-      expect(text).not.toMatch(/(?:src|href)="(?!#|\/openapi\.json)/)
+      expect(text).not.toMatch(/(?:src|href)="(?!#|openapi\.json")/)
       expect(new TextEncoder().encode(text).byteLength).toBeLessThan(200_000)
     })
   )

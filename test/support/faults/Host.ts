@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Config from "../../../src/hosts/config/Config.js"
-import * as JsonLog from "../../../src/hosts/node/JsonLog.js"
 import * as Process from "../../../src/hosts/node/Process.js"
 import * as Service from "../../../src/hosts/node/Service.js"
+import * as JsonLog from "../../../src/hosts/telemetry/JsonLog.js"
 import * as Killing from "./Killing.js"
 
 /** The service as a process, as `src/hosts/node/main.ts` has it, that ends by SIGKILL where its environment says. */

@@ -109,7 +109,7 @@ export const page = (source: Reference): string => `<!DOCTYPE html>
 </head>
 <body>
 <a class="skip" href="#main">Skip to the content</a>
-<header><h1>${escape(source.title)}</h1><p>${escape(source.description)} Version ${escape(source.version)}. For programs: <a href="/openapi.json">OpenAPI 3.1</a>.</p></header>
+<header><h1>${escape(source.title)}</h1><p>${escape(source.description)} Version ${escape(source.version)}. For programs: <a href="openapi.json">OpenAPI 3.1</a>.</p></header>
 <div class="columns">
 ${navigation(source)}
 <main id="main">

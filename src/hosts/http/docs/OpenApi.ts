@@ -117,9 +117,10 @@ const idempotencyKey: Parameter = {
 /** A path as OpenAPI writes it. */
 export const templateOf = (path: string): string => path.replace(/:([A-Za-z]+)/g, "{$1}")
 
-/** The contract as an OpenAPI 3.1 document. What is not served yet is not in it. */
+/** The contract as an OpenAPI 3.1 document, of a service that stands under the path. What is not served yet is not in it. */
 export const fromApi = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup.Any, E, R>(
-  api: HttpApi.HttpApi<Id, Groups, E, R>
+  api: HttpApi.HttpApi<Id, Groups, E, R>,
+  basePath = ""
 ): Document => {
   const schemas = new JsonSchemas()
   const tags: Array<Document["tags"][number]> = []
@@ -210,7 +211,7 @@ export const fromApi = <Id extends string, Groups extends HttpApiGroup.HttpApiGr
       description: info(Annotation.Description),
       license: { name: "MIT", identifier: "MIT" }
     },
-    servers: [{ url: "/" }],
+    servers: [{ url: basePath === "" ? "/" : basePath }],
     tags,
     paths,
     components: {

@@ -16,8 +16,11 @@ const once = <A>(make: () => A): Effect.Effect<A> => {
 }
 
 /** The endpoints that need no key, by name. */
-export const handlers = (gate: InFlightLimit): Readonly<Record<string, Effect.Effect<unknown, Problem>>> => {
-  const document = once(() => OpenApi.fromApi(api))
+export const handlers = (
+  gate: InFlightLimit,
+  basePath: string
+): Readonly<Record<string, Effect.Effect<unknown, Problem>>> => {
+  const document = once(() => OpenApi.fromApi(api, basePath))
   const page = Effect.map(document, (document) => Html.page(Reference.fromDocument(document)))
   return {
     live: Effect.succeed({ status: "live" }),

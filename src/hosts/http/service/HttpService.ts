@@ -47,6 +47,8 @@ export interface Options {
   readonly corsOrigins?: ReadonlyArray<string>
   /** What else is served, to everybody. Default nothing. */
   readonly pages?: Pages.Pages
+  /** The path under which the service stands on its server, for the OpenAPI document. Default: none. */
+  readonly basePath?: string
   /** Runs when the drain time of a stop is over: tells waiters to answer with what they know. Default nothing. */
   readonly lastCall?: Effect.Effect<void>
 }
@@ -97,7 +99,8 @@ export const make = <H extends Handlers>(
       strangers: new AnonymousRateLimit({ perMinute: options.strangersPerMinute ?? 300 }),
       trustedProxies: options.trustedProxies ?? [],
       origins: new Set(options.corsOrigins),
-      pages: options.pages ?? new Map()
+      pages: options.pages ?? new Map(),
+      basePath: options.basePath ?? ""
     })
   })
 
@@ -109,6 +112,7 @@ interface Parts {
   readonly trustedProxies: ReadonlyArray<IpAddress.Range>
   readonly origins: Cors.Origins
   readonly pages: Pages.Pages
+  readonly basePath: string
 }
 
 /** What becomes known of a request on its way; for the log, and the headers of whatever the answer is. */
@@ -133,10 +137,10 @@ const commonHeaders = {
 const driver = <H extends Handlers>(
   handlers: H,
   context: Context.Context<Tenants | RateLimit | Requirements<H>>,
-  { bounds, gate, origins, pages, strangers, trustedProxies }: Parts
+  { basePath, bounds, gate, origins, pages, strangers, trustedProxies }: Parts
 ): HttpService => {
   const table = Routes.make(api)
-  const service = Service.handlers(gate)
+  const service = Service.handlers(gate, basePath)
 
   // The contract pairs each use case with the schema that decoded its request.
   const useCases = handlers as Readonly<Record<string, Handler<Requirements<H>>>>

@@ -1,0 +1,76 @@
+import * as Context from "effect/Context"
+import * as DefaultServices from "effect/DefaultServices"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import * as Tracer from "effect/Tracer"
+import * as Observed from "../../application/observe/Observed.js"
+import { AuditLog } from "../../application/ports/AuditLog.js"
+import { Journal } from "../../application/ports/journal/Journal.js"
+import * as EventLoop from "../../application/runtime/EventLoop.js"
+import { Lifetime } from "../../application/runtime/Lifetime.js"
+import * as Admin from "../admin/Admin.js"
+import type { Config } from "../config/Config.js"
+import * as Groups from "../http/handlers/Groups.js"
+import * as Playground from "../http/playground/Playground.js"
+import * as HttpService from "../http/service/HttpService.js"
+import type { ListenError } from "../node/server/Server.js"
+import * as Otlp from "../telemetry/Otlp.js"
+import * as Wiring from "../Wiring.js"
+
+export interface Options extends Wiring.Seams {
+  /** The path under which another server has the service. Default: none. */
+  readonly basePath?: string
+}
+
+/** Whether somebody listens to spans. Each costs a stack trace, also when nobody does. */
+const isTraced: Effect.Effect<boolean> = Effect.map(
+  Effect.tracer,
+  (tracer) => tracer !== Context.get(DefaultServices.liveServices, Tracer.Tracer)
+)
+
+const build = (
+  config: Config,
+  { basePath, ...seams }: Options
+): Effect.Effect<HttpService.HttpService, ListenError | Wiring.StartError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { edge, limits, operations } = config
+    const { admin } = operations
+    const ports = yield* Layer.build(Wiring.layer(config, seams))
+    const service = yield* HttpService.make(Groups.handlers, {
+      maxBodyBytes: limits.bodyBytes,
+      maxElements: limits.arrayElements,
+      maxConcurrent: limits.concurrentRequests,
+      strangersPerMinute: limits.strangersPerMinute,
+      trustedProxies: edge.trustedProxies,
+      corsOrigins: edge.corsOrigins,
+      ...(config.profile === "development" && { pages: Playground.pages }),
+      ...(basePath !== undefined && { basePath }),
+      lastCall: Context.get(ports, Lifetime).stopWaiting
+    }).pipe(Effect.provide(ports))
+    if (admin !== null) {
+      const { url } = yield* Admin.serve({
+        ...admin,
+        refresh: yield* Observed.lanes(Context.get(ports, Journal)),
+        audit: Context.get(ports, AuditLog)
+      })
+      yield* Effect.annotateLogs(Effect.logInfo("the operator's port is open"), { url })
+    }
+    return service
+  })
+
+/**
+ * The whole service of a configuration but for the transport that brings it requests, which `serve` makes. When the
+ * scope closes the transport ends first, then engine and stores.
+ */
+export const make = <A, E, R>(
+  config: Config,
+  options: Options,
+  serve: (service: HttpService.HttpService) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E | ListenError | Wiring.StartError, R | Scope.Scope> =>
+  Effect.gen(function* () {
+    const { telemetry } = config.operations
+    // First: what is begun before has no tracer.
+    if (telemetry !== null) yield* Layer.build(Otlp.layer(telemetry))
+    return yield* Effect.withTracerEnabled(Effect.flatMap(build(config, options), serve), yield* isTraced)
+  }).pipe(Effect.withScheduler(EventLoop.scheduler))

@@ -1,0 +1,134 @@
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as FiberId from "effect/FiberId"
+import type * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as Runtime from "effect/Runtime"
+import * as Scope from "effect/Scope"
+import type { Config } from "../config/Config.js"
+import * as ErrorEnvelope from "../http/message/ErrorEnvelope.js"
+import * as FetchRequest from "../http/service/FetchRequest.js"
+import type { HttpService } from "../http/service/HttpService.js"
+import type { ListenError } from "../node/server/Server.js"
+import * as Service from "../service/Service.js"
+import * as JsonLog from "../telemetry/JsonLog.js"
+import type { StartError } from "../Wiring.js"
+
+/** Answers one request; never rejects once the service has started. */
+export type Handler = (request: Request) => Promise<Response>
+
+export interface Options {
+  /** The path under which the host has the service, `/wallets` for example. Default: it has all paths. */
+  readonly basePath?: string
+  /**
+   * The address at the other end of the request's connection; null where it is not known, and nothing is counted by
+   * address then. Default: nobody knows.
+   */
+  readonly remoteAddress?: (request: Request) => string | null
+}
+
+export interface WebHandlerOptions extends Options {
+  /** Takes the lines of the log, each a JSON object. Default: standard output. */
+  readonly log?: (line: string) => void
+}
+
+/** The fetch handler, and its end. */
+export interface WebHandler {
+  readonly handler: Handler
+  /** Resolves when the service takes requests; rejects when it can not start, and every request is answered 503 then. */
+  readonly ready: Promise<void>
+  /**
+   * Stops as a signal stops the process of node: new requests are refused, those under way are answered within the drain
+   * time, then engine and stores end. Resolves when nothing is left; requests that come later are answered 503.
+   */
+  readonly dispose: () => Promise<void>
+}
+
+/** Path and query of a URL, below the base path; none for a URL that is not below it, which leads nowhere. */
+const targetOf = (url: string, basePath: string): string => {
+  const target = url.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, "").replace(/#.*$/s, "")
+  if (!target.startsWith(basePath)) return ""
+  const below = target.slice(basePath.length)
+  return below === "" || below.startsWith("/") || below.startsWith("?") ? below : ""
+}
+
+const answering = (
+  service: HttpService,
+  { basePath = "", remoteAddress = () => null }: Options,
+  runtime: Runtime.Runtime<never>
+): Handler => {
+  const run = Runtime.runFork(runtime)
+  return (request) =>
+    new Promise((resolve, reject) => {
+      const answer = service.handle(
+        FetchRequest.incoming(request, {
+          target: targetOf(request.url, basePath),
+          remoteAddress: remoteAddress(request)
+        })
+      )
+      const answered = Effect.matchCause(answer, {
+        onFailure: (cause) => reject(Cause.squash(cause)),
+        onSuccess: (value) => resolve(FetchRequest.response(request, value))
+      })
+      // Uninterruptible around the service, which decides what an interruption ends: there is always an answer.
+      const fiber = run(Effect.uninterruptible(answered))
+      const onAbort = () => fiber.unsafeInterruptAsFork(FiberId.none)
+      if (request.signal.aborted) onAbort()
+      else request.signal.addEventListener("abort", onAbort, { once: true })
+      fiber.addObserver(() => request.signal.removeEventListener("abort", onAbort))
+    })
+}
+
+/** The service of a configuration as a fetch handler, until the scope closes. */
+export const make = (
+  config: Config,
+  options: Options = {}
+): Effect.Effect<Handler, StartError | ListenError, Scope.Scope> =>
+  Service.make(config, options.basePath === undefined ? {} : { basePath: options.basePath }, (service) =>
+    Effect.gen(function* () {
+      const handler = answering(service, options, yield* Effect.runtime<never>())
+      yield* Effect.addFinalizer(() => service.stop(config.limits.drainMillis))
+      return handler
+    })
+  )
+
+const logger = (log: WebHandlerOptions["log"]): Layer.Layer<never> =>
+  log === undefined ? JsonLog.layer : Logger.replace(Logger.defaultLogger, JsonLog.make(log))
+
+const notStarted = (request: Request): Response =>
+  FetchRequest.response(
+    request,
+    ErrorEnvelope.answer(ErrorEnvelope.problem("unavailable"), globalThis.crypto.randomUUID())
+  )
+
+/**
+ * The service of a configuration for any host that serves the fetch API: a framework, another runtime, a test. It starts
+ * at once and takes up what an earlier process left, before the first request comes.
+ */
+export const toWebHandler = (config: Config, { log, ...options }: WebHandlerOptions = {}): WebHandler => {
+  const scope = Effect.runSync(Scope.make())
+  const started = make(config, options).pipe(
+    Effect.tapErrorCause((cause) => Effect.logError("the service can not start", cause)),
+    Effect.provide(logger(log)),
+    Scope.extend(scope),
+    Effect.runPromiseExit
+  )
+  const ready = started.then((exit) => {
+    if (Exit.isFailure(exit)) throw Cause.squash(exit.cause)
+  })
+  // Whoever wants to know awaits it.
+  ready.catch(() => undefined)
+  let disposed: Promise<void> | null = null
+  return {
+    handler: async (request) => {
+      const exit = await started
+      return Exit.isSuccess(exit) ? exit.value(request) : notStarted(request)
+    },
+    ready,
+    dispose: () => {
+      disposed ??= started.then(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+      return disposed
+    }
+  }
+}

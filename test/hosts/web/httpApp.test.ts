@@ -1,0 +1,80 @@
+import * as HttpApp from "@effect/platform/HttpApp"
+import * as HttpRouter from "@effect/platform/HttpRouter"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import { describe, expect, it } from "@effect/vitest"
+import * as Castellan from "castellan"
+import * as Http from "castellan/http"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as Scope from "effect/Scope"
+
+const key = "a key of the program's own"
+
+/** The program says who holds which key. */
+const tenants = Layer.succeed(Castellan.Tenants.Tenants, {
+  authenticate: (given) =>
+    Effect.map(Castellan.caller(), ({ principal }) => (Redacted.value(given) === key ? principal : null))
+})
+
+const ports = Layer.merge(
+  Castellan.layer({
+    networks: [],
+    signers: [{ clientId: "treasury", versionId: "1", privateKey: `0x${"11".repeat(32)}` }]
+  }),
+  tenants
+)
+
+const make = Effect.gen(function* () {
+  const app = yield* Http.httpApp({ basePath: "/wallets", drain: 0 })
+  const router = HttpRouter.empty.pipe(
+    HttpRouter.get("/", HttpServerResponse.text("another page")),
+    HttpRouter.mountApp("/wallets", app)
+  )
+  const handler = HttpApp.toWebHandler(Effect.orDie(router))
+  return (path: string, init: RequestInit = {}) =>
+    Effect.promise(async () => {
+      const headers = { "content-type": "application/json", "x-api-key": key }
+      const response = await handler(new Request(`http://own.test${path}`, { headers, ...init }))
+      return { status: response.status, text: await response.text() }
+    })
+})
+
+const signer = {
+  method: "POST",
+  body: JSON.stringify({ signer: { clientId: "treasury", versionId: "1" } })
+}
+
+describe("httpApp", () => {
+  it.scopedLive("stands in another server of Effect, over the program's own ports and keys", () =>
+    Effect.gen(function* () {
+      const ask = yield* make
+      expect((yield* ask("/")).text).toBe("another page")
+      const { status, text } = yield* ask("/wallets/getSigner", signer)
+      expect({ status, ...JSON.parse(text) }).toMatchObject({ status: 200, type: "PRIVATE_KEY" })
+      const unknown = yield* ask("/wallets/getSigner", { ...signer, headers: { "x-api-key": "another" } })
+      expect(JSON.parse(unknown.text).code).toBe("unauthorized")
+      expect(JSON.parse((yield* ask("/wallets/nope")).text).code).toBe("not_found")
+      const document = yield* ask("/wallets/openapi.json")
+      expect(JSON.parse(document.text).servers).toEqual([{ url: "/wallets" }])
+    }).pipe(Effect.provide(ports))
+  )
+
+  it.scopedLive("sees a body that no header announces", () =>
+    Effect.gen(function* () {
+      const ask = yield* make
+      const { text } = yield* ask("/wallets/getbundleraddress", { method: "POST", body: '{"x":1}' })
+      expect(JSON.parse(text).code).toBe("unknown_field")
+    }).pipe(Effect.provide(ports))
+  )
+
+  it.live("answers 503 when its scope has closed", () =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const ask = yield* Scope.extend(make, scope)
+      yield* Scope.close(scope, Exit.void)
+      expect(JSON.parse((yield* ask("/wallets/getSigner", signer)).text).code).toBe("shutting_down")
+    }).pipe(Effect.provide(ports))
+  )
+})
