@@ -1,0 +1,144 @@
+import { spawnSync } from "node:child_process"
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core"
+import { problemKindInfo } from "@arethetypeswrong/core/problems"
+import { publint } from "publint"
+import { formatMessage } from "publint/utils"
+import * as PublicApi from "../../tools/PublicApi.js"
+
+/**
+ * `npm run test:package`: packs the package, installs it in an empty folder beside the packages that it declares, and
+ * uses it there as others will: its command, every path, its types under both resolutions.
+ */
+
+const root = fileURLToPath(new URL("../..", import.meta.url))
+const folder = mkdtempSync(join(tmpdir(), "castellan-package-"))
+const modules = join(folder, "node_modules")
+const paths = [...PublicApi.sources().keys()]
+const problems: Array<string> = []
+
+const run = (command: string, args: ReadonlyArray<string>, cwd = folder) => {
+  const { status, stderr, stdout } = spawnSync(command, [...args], { cwd, encoding: "utf8" })
+  return { ok: status === 0, stdout, said: `${stdout}${stderr}`.trim() }
+}
+
+const expect = (what: string, { ok, said }: { readonly ok: boolean; readonly said: string }) => {
+  console.log(`${ok ? "ok    " : "FAILED"} ${what}`)
+  if (!ok) problems.push(`${what}\n${said}`)
+}
+
+const packed = run("npm", ["pack", "--json", "--pack-destination", folder], root)
+if (!packed.ok) throw new Error(packed.said)
+// What is printed before it is the build's.
+const [{ filename, files }]: [{ filename: string; files: ReadonlyArray<{ path: string }> }] = JSON.parse(
+  packed.stdout.slice(packed.stdout.indexOf("[\n"))
+)
+const tarball = join(folder, filename)
+
+const foreign = files.filter(({ path }) => !/^(dist|docs|contracts\/artifacts)\/|^[^/]+$/.test(path))
+expect("the package holds what is built, the documents and the contracts", {
+  ok: foreign.length === 0 && files.some(({ path }) => path === "dist/index.d.ts"),
+  said: foreign.map(({ path }) => path).join("\n")
+})
+
+/** Unpacked where npm would put it, beside the packages that it declares: none of those for development. */
+const install = () => {
+  mkdirSync(join(modules, "castellan"), { recursive: true })
+  const unpacked = run("tar", ["-xzf", tarball, "--strip-components=1", "-C", join(modules, "castellan")])
+  if (!unpacked.ok) throw new Error(unpacked.said)
+  const lock: { readonly packages: Readonly<Record<string, { readonly dev?: boolean }>> } = JSON.parse(
+    readFileSync(join(root, "package-lock.json"), "utf8")
+  )
+  for (const [path, { dev }] of Object.entries(lock.packages))
+    if (/^node_modules\/(@[^/]+\/)?[^/]+$/.test(path) && dev !== true) {
+      mkdirSync(dirname(join(folder, path)), { recursive: true })
+      symlinkSync(join(root, path), join(folder, path))
+    }
+  writeFileSync(
+    join(folder, "package.json"),
+    JSON.stringify({ name: "consumer", private: true, type: "module", dependencies: { castellan: "*" } })
+  )
+  const { ok, said } = run("npm", ["rebuild", "castellan", "--ignore-scripts"])
+  if (!ok) throw new Error(said)
+}
+install()
+
+const publishing = await publint({ pkgDir: join(modules, "castellan"), strict: true, pack: false })
+const manifest = JSON.parse(readFileSync(join(modules, "castellan/package.json"), "utf8"))
+expect("publint finds nothing", {
+  ok: publishing.messages.length === 0,
+  said: publishing.messages.map((message) => formatMessage(message, manifest)).join("\n")
+})
+
+/** The package is of ES modules; resolutions that know no `exports`, or `require`, are not served. */
+const served = new Set(["node16-esm", "bundler"])
+const types = await checkPackage(createPackageFromTarballData(new Uint8Array(readFileSync(tarball))))
+const wrong =
+  types.types === false
+    ? ["there are no types"]
+    : types.problems.flatMap((problem) =>
+        "resolutionKind" in problem && !served.has(problem.resolutionKind)
+          ? []
+          : [`${problemKindInfo[problem.kind].title}: ${JSON.stringify(problem)}`]
+      )
+expect("the types are those of the modules", { ok: wrong.length === 0, said: wrong.join("\n") })
+
+expect("npx castellan --help", run("npx", ["--no", "castellan", "--help"]))
+
+const module = (text: string) => run(process.execPath, ["--input-type=module", "--eval", text])
+expect(
+  "every path can be imported",
+  module(`for (const path of ${JSON.stringify(paths)}) await import(path)`)
+)
+expect(
+  "nothing else can be imported",
+  module(`for (const path of ["castellan/dist/index.js", "castellan/adapters/sql/Seal", "castellan/hosts/Wiring"])
+    await import(path).then(
+      () => { throw new Error(path) },
+      (error) => { if (error.code !== "ERR_PACKAGE_PATH_NOT_EXPORTED") throw error }
+    )`)
+)
+expect(
+  "importing the root loads no database and no key technology",
+  module(`import { createRequire } from "node:module"
+    await import("castellan")
+    const loaded = Object.keys(createRequire(import.meta.url).cache).filter((path) => /better-sqlite3|pkcs11|@aws-sdk/.test(path))
+    if (loaded.length > 0) throw new Error(loaded.join())
+    await import("castellan/adapters/Sqlite")
+    if (!Object.keys(createRequire(import.meta.url).cache).some((path) => path.includes("better-sqlite3"))) throw new Error("nothing is seen")`)
+)
+
+const program = readFileSync(join(root, "test/embed/program.ts"), "utf8")
+const all = paths.map((path, n) => `import * as I${n} from "${path}"`).join("\n")
+writeFileSync(join(folder, "program.ts"), program)
+writeFileSync(join(folder, "all.ts"), `${all}\nexport const all = [${paths.map((_, n) => `I${n}`)}]\n`)
+const nodeTypes = join(modules, "@types/node")
+if (!existsSync(nodeTypes)) symlinkSync(join(root, "node_modules/@types/node"), nodeTypes)
+for (const [module, resolution] of [
+  ["node16", "node16"],
+  ["esnext", "bundler"]
+]) {
+  const compilerOptions = {
+    module,
+    moduleResolution: resolution,
+    target: "es2022",
+    lib: ["es2023"],
+    types: ["node"],
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    skipLibCheck: true,
+    declaration: true,
+    outDir: "out"
+  }
+  const file = `tsconfig.${resolution}.json`
+  writeFileSync(join(folder, file), JSON.stringify({ compilerOptions, files: ["program.ts", "all.ts"] }))
+  const compiler = join(root, "node_modules/typescript/bin/tsc")
+  expect(`the README's program type-checks with ${resolution}`, run(process.execPath, [compiler, "-p", file]))
+}
+
+rmSync(folder, { recursive: true })
+for (const problem of problems) console.error(`\n${problem}`)
+process.exitCode = problems.length === 0 ? 0 : 1
