@@ -37,7 +37,7 @@ const missing = (name: string): Detail => ({
 export const creationCode = (
   text: string
 ): Either.Either<WalletAddress.CreationCode, ReturnType<typeof unprocessable>> =>
-  Either.mapLeft(WalletAddress.creationCode(text), (message) =>
+  Either.mapLeft(WalletAddress.creationCode(text), ({ message }) =>
     unprocessable("internal_application_error", [{ path: "settings.beaconAdminCreationCode", message }])
   )
 
@@ -98,7 +98,7 @@ export const select = (
     const named =
       wallet === ""
         ? null
-        : yield* Either.mapLeft(Address.from(wallet), (message) =>
+        : yield* Either.mapLeft(Address.from(wallet), ({ message }) =>
             invalid("invalid_request", [{ path: `${path}.wallet`, message }])
           )
     if (salt === "") return named ?? Address.zero

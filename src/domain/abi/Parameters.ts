@@ -3,6 +3,7 @@ import * as Either from "effect/Either"
 import * as Json from "../json/Json.js"
 import * as Address from "../primitives/Address.js"
 import * as Hex from "../primitives/Hex.js"
+import * as InvalidValue from "../primitives/InvalidValue.js"
 import * as Uint from "../primitives/Uint.js"
 import type { FunctionSignature } from "./FunctionSignature.js"
 import * as Parameter from "./Parameter.js"
@@ -66,7 +67,7 @@ const signed = (text: string, bits: number): Encoded => {
   const value = Uint.from(text, 256)
   if (Either.isLeft(value))
     return Either.left(
-      text.startsWith("-") ? "expected an integer as a decimal or 0x-hex string" : value.left
+      text.startsWith("-") ? "expected an integer as a decimal or 0x-hex string" : value.left.message
     )
   return value.right < limit
     ? Either.right(Uint.toWord(value.right))
@@ -74,15 +75,22 @@ const signed = (text: string, bits: number): Encoded => {
 }
 
 const integer = (type: Parameter.IntegerType, text: string): Encoded =>
-  type.kind === "int" ? signed(text, type.bits) : Either.map(Uint.from(text, type.bits), Uint.toWord)
+  type.kind === "int"
+    ? signed(text, type.bits)
+    : Either.map(InvalidValue.toText(Uint.from(text, type.bits)), Uint.toWord)
 
 const address = (text: string): Encoded => {
   if (lowerAddress.test(text)) return Either.right(text.slice(2).padStart(64, "0"))
-  return Either.map(Address.from(text), (checked) => checked.slice(2).toLowerCase().padStart(64, "0"))
+  return Either.map(InvalidValue.toText(Address.from(text)), (checked) =>
+    checked.slice(2).toLowerCase().padStart(64, "0")
+  )
 }
 
 const bytes = (text: string): Encoded =>
-  Either.map(Hex.from(text), (hex) => Uint.toWord(BigInt(Hex.size(hex))) + padRight(hex.slice(2)))
+  Either.map(
+    InvalidValue.toText(Hex.from(text)),
+    (hex) => Uint.toWord(BigInt(Hex.size(hex))) + padRight(hex.slice(2))
+  )
 
 const fixedBytes = (text: string, size: number): Encoded =>
   Hex.is(text) && text.length === 2 + 2 * size

@@ -2,6 +2,7 @@ import type * as Brand from "effect/Brand"
 import * as Either from "effect/Either"
 import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
+import { InvalidValue } from "../primitives/InvalidValue.js"
 
 /** A percentage from 0 to 1000 with at most four decimals, as an integer of 1e-4 percent: 50 % is 500000n. */
 export type Percent = bigint & Brand.Brand<"Percent">
@@ -11,18 +12,21 @@ export const whole = 1_000_000n
 
 const shape = /^(0|[1-9][0-9]{0,3})(?:\.([0-9]{1,4}))?$/
 
-const expected = "expected a percentage from 0 to 1000 with at most four decimals"
+const invalid = new InvalidValue({
+  type: "Percent",
+  message: "expected a percentage from 0 to 1000 with at most four decimals"
+})
 
 /**
  * Decimal text or a JSON number to a percentage, exactly: a number is read by its shortest decimal text, never
  * multiplied. `Left` says why not.
  */
-export const from = (value: string | number): Either.Either<Percent, string> => {
+export const from = (value: string | number): Either.Either<Percent, InvalidValue> => {
   const parts = shape.exec(String(value))
-  if (parts === null) return Either.left(expected)
+  if (parts === null) return Either.left(invalid)
   const [, units = "0", decimals = ""] = parts
   const percent = BigInt(units) * 10_000n + BigInt(decimals.padEnd(4, "0"))
-  return percent <= 10_000_000n ? Either.right(percent as Percent) : Either.left(expected)
+  return percent <= 10_000_000n ? Either.right(percent as Percent) : Either.left(invalid)
 }
 
 /** Shortest decimal text, so that `from(format(p))` is `p`. */
@@ -40,7 +44,8 @@ export const schema: Schema.Schema<Percent, string | number> = Schema.transformO
   Schema.typeSchema(Schema.BigIntFromSelf.pipe(Schema.brand("Percent"))),
   {
     strict: true,
-    decode: (value, _, ast) => Either.mapLeft(from(value), (why) => new ParseResult.Type(ast, value, why)),
+    decode: (value, _, ast) =>
+      Either.mapLeft(from(value), ({ message }) => new ParseResult.Type(ast, value, message)),
     encode: (percent) => ParseResult.succeed(format(percent))
   }
 ).annotations({

@@ -2,6 +2,7 @@ import type * as Brand from "effect/Brand"
 import * as Either from "effect/Either"
 import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
+import { InvalidValue } from "./InvalidValue.js"
 import * as Keccak from "./Keccak.js"
 
 /** A 20-byte account address, always in its EIP-55 form. */
@@ -16,14 +17,16 @@ export const unsafe = (text: string): Address => Keccak.checksum(text.slice(2).t
  * Text to an address. All-lower and all-upper digits are taken as they are, mixed case must carry the
  * EIP-55 checksum. `Left` says why not.
  */
-export const from = (text: string): Either.Either<Address, string> => {
-  if (!shape.test(text)) return Either.left("expected an address: 0x and 40 hex digits")
+export const from = (text: string): Either.Either<Address, InvalidValue> => {
+  if (!shape.test(text)) return Either.left(invalid("expected an address: 0x and 40 hex digits"))
   const digits = text.slice(2)
   const checksummed = unsafe(text)
   if (digits === digits.toLowerCase() || digits === digits.toUpperCase() || text === checksummed)
     return Either.right(checksummed)
-  return Either.left("the address is of mixed case and its EIP-55 checksum does not match")
+  return Either.left(invalid("the address is of mixed case and its EIP-55 checksum does not match"))
 }
+
+const invalid = (message: string) => new InvalidValue({ type: "Address", message })
 
 export const zero = "0x0000000000000000000000000000000000000000" as Address
 
@@ -36,7 +39,8 @@ export const schema: Schema.Schema<Address, string> = Schema.transformOrFail(
   Schema.String.pipe(Schema.pattern(shape), Schema.brand("Address")),
   {
     strict: true,
-    decode: (text, _, ast) => Either.mapLeft(from(text), (why) => new ParseResult.Type(ast, text, why)),
+    decode: (text, _, ast) =>
+      Either.mapLeft(from(text), ({ message }) => new ParseResult.Type(ast, text, message)),
     encode: (address) => ParseResult.succeed(address)
   }
 ).annotations({ identifier: "Address", jsonSchema: { type: "string", pattern: "^0x[0-9a-fA-F]{40}$" } })

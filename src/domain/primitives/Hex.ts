@@ -2,6 +2,7 @@ import type * as Brand from "effect/Brand"
 import * as Either from "effect/Either"
 import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
+import { InvalidValue } from "./InvalidValue.js"
 
 /** Bytes as `0x` and an even number of lower-case hex digits. */
 export type Hex = string & Brand.Brand<"Hex">
@@ -22,14 +23,16 @@ export const unsafe = (text: string): Hex => text.toLowerCase() as Hex
 export const unsafe32 = (text: string): Bytes32 => text.toLowerCase() as Bytes32
 
 /** Text to bytes; `Left` says why not. */
-export const from = (text: string): Either.Either<Hex, string> =>
-  is(text) ? Either.right(unsafe(text)) : Either.left("expected 0x and an even number of hex digits")
+export const from = (text: string): Either.Either<Hex, InvalidValue> =>
+  is(text)
+    ? Either.right(unsafe(text))
+    : Either.left(new InvalidValue({ type: "Hex", message: "expected 0x and an even number of hex digits" }))
 
 /** Text to exactly 32 bytes; `Left` says why not. */
-export const from32 = (text: string): Either.Either<Bytes32, string> =>
+export const from32 = (text: string): Either.Either<Bytes32, InvalidValue> =>
   is(text) && text.length === 66
     ? Either.right(unsafe32(text))
-    : Either.left("expected 32 bytes: 0x and 64 hex digits")
+    : Either.left(new InvalidValue({ type: "Bytes32", message: "expected 32 bytes: 0x and 64 hex digits" }))
 
 /** Number of bytes. */
 export const size = (hex: Hex): number => (hex.length - 2) / 2
@@ -96,7 +99,8 @@ const Bytes32FromSelf = Schema.String.pipe(
 /** Wire codec: hex text of either case in, lower case out. */
 export const schema: Schema.Schema<Hex, string> = Schema.transformOrFail(Schema.String, HexFromSelf, {
   strict: true,
-  decode: (text, _, ast) => Either.mapLeft(from(text), (why) => new ParseResult.Type(ast, text, why)),
+  decode: (text, _, ast) =>
+    Either.mapLeft(from(text), ({ message }) => new ParseResult.Type(ast, text, message)),
   encode: (hex) => ParseResult.succeed(hex)
 }).annotations({ identifier: "Hex", jsonSchema: { type: "string", pattern: "^0x([0-9a-fA-F]{2})*$" } })
 
@@ -106,7 +110,8 @@ export const schema32: Schema.Schema<Bytes32, string> = Schema.transformOrFail(
   Bytes32FromSelf,
   {
     strict: true,
-    decode: (text, _, ast) => Either.mapLeft(from32(text), (why) => new ParseResult.Type(ast, text, why)),
+    decode: (text, _, ast) =>
+      Either.mapLeft(from32(text), ({ message }) => new ParseResult.Type(ast, text, message)),
     encode: (hex) => ParseResult.succeed(hex)
   }
 ).annotations({ identifier: "Bytes32", jsonSchema: { type: "string", pattern: "^0x[0-9a-fA-F]{64}$" } })

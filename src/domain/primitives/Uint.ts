@@ -1,6 +1,7 @@
 import * as Either from "effect/Either"
 import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
+import { InvalidValue } from "./InvalidValue.js"
 
 /** Largest value of an unsigned integer of `bits` bits. */
 export const max = (bits: number): bigint => (1n << BigInt(bits)) - 1n
@@ -12,12 +13,16 @@ const hexadecimal = /^0x[0-9a-fA-F]{1,64}$/
  * Decimal or 0x-hex text to an unsigned integer of at most `bits` bits. Signs, fractions, exponents, leading
  * zeros and white space are refused. `Left` says why.
  */
-export const from = (text: string, bits = 256): Either.Either<bigint, string> => {
+export const from = (text: string, bits = 256): Either.Either<bigint, InvalidValue> => {
   if (!(decimal.test(text) && text.length <= 78) && !hexadecimal.test(text))
-    return Either.left("expected a non-negative integer as a decimal or 0x-hex string")
+    return Either.left(invalid("expected a non-negative integer as a decimal or 0x-hex string"))
   const value = BigInt(text)
-  return value <= max(bits) ? Either.right(value) : Either.left(`the integer does not fit in ${bits} bits`)
+  return value <= max(bits)
+    ? Either.right(value)
+    : Either.left(invalid(`the integer does not fit in ${bits} bits`))
 }
+
+const invalid = (message: string) => new InvalidValue({ type: "Uint", message })
 
 /** The JSON-RPC quantity: 0x and hex digits without leading zeros. */
 export const toQuantity = (value: bigint): string => `0x${value.toString(16)}`
@@ -37,7 +42,8 @@ export const schema: Schema.Schema<bigint, string> = Schema.transformOrFail(
   Schema.BigIntFromSelf,
   {
     strict: true,
-    decode: (text, _, ast) => Either.mapLeft(from(text), (why) => new ParseResult.Type(ast, text, why)),
+    decode: (text, _, ast) =>
+      Either.mapLeft(from(text), ({ message }) => new ParseResult.Type(ast, text, message)),
     encode: (value) => ParseResult.succeed(value.toString())
   }
 ).annotations({

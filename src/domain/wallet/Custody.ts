@@ -1,5 +1,6 @@
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
+import { InvalidValue } from "../primitives/InvalidValue.js"
 
 /** Who validates a wallet's ops. 0 stands for "as the chain says" or the operator's default and is never stored. */
 export type Custody = 0 | Stored
@@ -24,12 +25,14 @@ export const names = {
 export const invalid = "invalid wallet custody type"
 
 /** A number to a custody, 0 included. */
-export const from = (value: number): Either.Either<Custody, typeof invalid> =>
-  isCustody(value) ? Either.right(value) : Either.left(invalid)
+export const from = (value: number): Either.Either<Custody, InvalidValue> =>
+  isCustody(value) ? Either.right(value) : Either.left(refused())
 
 /** A number to the custody of a wallet, 1 to 5. */
-export const stored = (value: number): Either.Either<Stored, typeof invalid> =>
-  isCustody(value) && value !== 0 ? Either.right(value) : Either.left(invalid)
+export const stored = (value: number): Either.Either<Stored, InvalidValue> =>
+  isCustody(value) && value !== 0 ? Either.right(value) : Either.left(refused())
+
+const refused = () => new InvalidValue({ type: "Custody", message: invalid })
 
 const isCustody = (value: number): value is Custody => Number.isInteger(value) && value >= 0 && value <= 5
 

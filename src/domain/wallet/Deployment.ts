@@ -2,6 +2,7 @@ import * as Either from "effect/Either"
 import * as Eip712 from "../evm/Eip712.js"
 import * as Address from "../primitives/Address.js"
 import * as Hex from "../primitives/Hex.js"
+import * as InvalidValue from "../primitives/InvalidValue.js"
 import * as Keccak from "../primitives/Keccak.js"
 import * as Uint from "../primitives/Uint.js"
 import * as Words from "../primitives/Words.js"
@@ -106,7 +107,7 @@ export const parse = (code: Hex.Hex): Either.Either<Parsed, string> => {
   const cursor = Words.read(Hex.unsafe(`0x${code.slice(50)}`))
   const authorization = Words.readBytes(cursor, 160)
   return Either.gen(function* () {
-    const custody = yield* Custody.stored(Number(Words.readUint(cursor, 32)))
+    const custody = yield* InvalidValue.toText(Custody.stored(Number(Words.readUint(cursor, 32))))
     const config = yield* WalletConfig.read(Words.readTail(cursor, 96))
     const deployment: Deployment = {
       saltHash: Words.readBytes32(cursor, 0),

@@ -3,6 +3,7 @@ import * as Either from "effect/Either"
 import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import type * as Hex from "../primitives/Hex.js"
+import { InvalidValue } from "../primitives/InvalidValue.js"
 import * as Keccak from "../primitives/Keccak.js"
 
 /** Text that names a wallet: well-formed Unicode in NFC, 1 to 256 UTF-8 bytes. Case matters. */
@@ -23,8 +24,8 @@ const controlCharacter = /\p{Cc}/u
  * ECMAScript trims, the byte order mark included), and anything of no or more than 256 UTF-8 bytes. Format
  * characters (Cf: joiners, direction marks) are allowed inside: scripts and emoji need them.
  */
-export const from = (text: string): Either.Either<Salt, typeof invalid> =>
-  isSalt(text) ? Either.right(text) : Either.left(invalid)
+export const from = (text: string): Either.Either<Salt, InvalidValue> =>
+  isSalt(text) ? Either.right(text) : Either.left(new InvalidValue({ type: "Salt", message: invalid }))
 
 // The length goes first: nothing below works on a megabyte. A UTF-16 unit takes at least a byte of UTF-8.
 const isSalt = (text: string): text is Salt =>
@@ -58,7 +59,8 @@ export const schema: Schema.Schema<Salt, string> = Schema.transformOrFail(
   ),
   {
     strict: true,
-    decode: (text, _, ast) => Either.mapLeft(from(text), (why) => new ParseResult.Type(ast, text, why)),
+    decode: (text, _, ast) =>
+      Either.mapLeft(from(text), ({ message }) => new ParseResult.Type(ast, text, message)),
     encode: (salt) => ParseResult.succeed(salt)
   }
 ).annotations({ identifier: "Salt", jsonSchema: { type: "string", minLength: 1, maxLength: maxBytes } })

@@ -2,6 +2,7 @@ import type * as Brand from "effect/Brand"
 import * as Either from "effect/Either"
 import * as Address from "../primitives/Address.js"
 import * as Hex from "../primitives/Hex.js"
+import { InvalidValue } from "../primitives/InvalidValue.js"
 import * as Keccak from "../primitives/Keccak.js"
 import * as Words from "../primitives/Words.js"
 import type { Stored } from "./Custody.js"
@@ -13,13 +14,17 @@ export type CreationCode = Hex.Hex & Brand.Brand<"CreationCode">
 export const maxCreationCode = 49_152
 
 /** Hex text to creation code. `Left` says why it cannot be used: not hex, empty, longer than 48 KiB. */
-export const creationCode = (text: string): Either.Either<CreationCode, string> => {
+export const creationCode = (text: string): Either.Either<CreationCode, InvalidValue> => {
   // Before anything that walks over the text.
-  if (text.length > 2 + 2 * maxCreationCode) return Either.left("the creation code is longer than 48 KiB")
-  if (!Hex.is(text)) return Either.left("the creation code is not hex: 0x and an even number of hex digits")
-  if (text === "0x") return Either.left("the creation code is empty")
+  if (text.length > 2 + 2 * maxCreationCode)
+    return Either.left(invalid("the creation code is longer than 48 KiB"))
+  if (!Hex.is(text))
+    return Either.left(invalid("the creation code is not hex: 0x and an even number of hex digits"))
+  if (text === "0x") return Either.left(invalid("the creation code is empty"))
   return Either.right(Hex.unsafe(text) as CreationCode)
 }
+
+const invalid = (message: string) => new InvalidValue({ type: "CreationCode", message })
 
 /**
  * The CREATE2 salt of a wallet: keccak256(abi.encode(bytes32 saltHash, uint256 custody)), or the salt's hash itself

@@ -2,6 +2,7 @@ import * as Either from "effect/Either"
 import * as P256 from "../crypto/P256.js"
 import * as Address from "../primitives/Address.js"
 import type * as Hex from "../primitives/Hex.js"
+import * as InvalidValue from "../primitives/InvalidValue.js"
 import * as Keccak from "../primitives/Keccak.js"
 import * as Words from "../primitives/Words.js"
 import * as Custody from "./Custody.js"
@@ -132,7 +133,7 @@ export const configHash = (config: WalletConfig): Hex.Bytes32 => Keccak.hash(enc
 export const read = (cursor: Words.Cursor): Either.Either<WalletConfig, string> => {
   const owners = Words.readArray(cursor, 64)
   const passkeys = Words.readArray(cursor, 96)
-  return Either.map(Custody.stored(Number(Words.readUint(cursor, 0))), (custody) => ({
+  return Either.map(InvalidValue.toText(Custody.stored(Number(Words.readUint(cursor, 0)))), (custody) => ({
     custody,
     threshold: Number(Words.readUint(cursor, 32)),
     owners: Array.from({ length: owners.count }, (_, index) =>

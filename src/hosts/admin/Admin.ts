@@ -83,7 +83,7 @@ export const question = (query: URLSearchParams): Either.Either<Question, string
         break
       case "signer": {
         const address = Address.from(value)
-        if (Either.isLeft(address)) return Either.left(`signer: ${address.left}`)
+        if (Either.isLeft(address)) return Either.left(`signer: ${address.left.message}`)
         asked.signer = address.right
         break
       }

@@ -51,7 +51,9 @@ describe("Address", () => {
     "vitalik.eth",
     getIcapAddress("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed")
   ])("refuses %j", (text) => {
-    expect(Either.isLeft(Address.from(text))).toBe(true)
+    const why = Either.getOrThrow(Either.flip(Address.from(text)))
+    expect([why._tag, why.type]).toEqual(["InvalidValue", "Address"])
+    expect(why.message).toMatch(/^expected an address|^the address/)
     expect(Either.isLeft(Schema.decodeEither(Address.schema)(text))).toBe(true)
   })
 

@@ -3,9 +3,13 @@ import * as Either from "effect/Either"
 import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import * as fc from "fast-check"
+import type { InvalidValue } from "../../../src/domain/primitives/InvalidValue.js"
 import * as Custody from "../../../src/domain/wallet/Custody.js"
 
 const strange = [-1, 6, 7, 255, 256, 1.5, -0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, 1e21]
+
+const refusal = <A>(result: Either.Either<A, InvalidValue>) =>
+  Either.match(result, { onLeft: ({ message, type }) => [type, message], onRight: () => null })
 
 describe("Custody", () => {
   it("is an integer from 0 to 5, and from 1 to 5 once stored", () => {
@@ -17,8 +21,8 @@ describe("Custody", () => {
       })
     )
     for (const value of strange)
-      expect(Custody.from(value)).toEqual(Either.left("invalid wallet custody type"))
-    expect(Custody.stored(0)).toEqual(Either.left("invalid wallet custody type"))
+      expect(refusal(Custody.from(value))).toEqual(["Custody", "invalid wallet custody type"])
+    expect(refusal(Custody.stored(0))).toEqual(["Custody", "invalid wallet custody type"])
   })
 
   it("that is unknown is refused on the wire in the API's words", () => {

@@ -61,7 +61,11 @@ describe("Salt", () => {
     ["260 bytes of emoji", "\u{1f600}".repeat(65)],
     ["a megabyte", "x".repeat(1 << 20)]
   ])("may not be %s", (_, text) => {
-    expect(Salt.from(text)).toEqual(Either.left("invalid salt format"))
+    expect(Either.flip(Salt.from(text)).pipe(Either.getOrThrow)).toMatchObject({
+      _tag: "InvalidValue",
+      type: "Salt",
+      message: "invalid salt format"
+    })
     expect(Either.isLeft(Schema.decodeEither(Salt.schema)(text))).toBe(true)
   })
 

@@ -109,7 +109,7 @@ const signersOf = (
     : Either.all(
         entries.map((entry, index) =>
           typeof entry === "string"
-            ? Either.mapLeft(Address.from(entry), (message) => refused(`${path}[${index}]`, message))
+            ? Either.mapLeft(Address.from(entry), ({ message }) => refused(`${path}[${index}]`, message))
             : Either.right(entry)
         )
       )

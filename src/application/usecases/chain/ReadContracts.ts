@@ -71,7 +71,7 @@ interface Prepared {
 }
 
 const addressOf = (field: "to" | "from", text: string) =>
-  Either.mapLeft(Address.from(text), (why) => `invalid ${field}: ${why}`)
+  Either.mapLeft(Address.from(text), ({ message }) => `invalid ${field}: ${message}`)
 
 /** One read as a call, or what is wrong with it. */
 const prepare = ({

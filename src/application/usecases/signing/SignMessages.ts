@@ -3,6 +3,7 @@ import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
+import * as InvalidValue from "../../../domain/primitives/InvalidValue.js"
 import type { Steps } from "../../../domain/primitives/Steps.js"
 import * as Uint from "../../../domain/primitives/Uint.js"
 import * as PersonalMessage from "../../../domain/signature/PersonalMessage.js"
@@ -63,7 +64,7 @@ function* digestOf(
   { eip712, hashed = false }: Request,
   message: string
 ): Steps<Either.Either<Hex.Bytes32, string>> {
-  if (hashed) return Hex.from32(message)
+  if (hashed) return InvalidValue.toText(Hex.from32(message))
   if (eip712 === undefined) {
     const bytes = PersonalMessage.bytes(message)
     return Either.isLeft(bytes)

@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
 import type { Address } from "../../../domain/primitives/Address.js"
+import * as InvalidValue from "../../../domain/primitives/InvalidValue.js"
 import * as Custody from "../../../domain/wallet/Custody.js"
 import { ChainFacts } from "../../chain/ChainFacts.js"
 import * as Connection from "../../chain/Connection.js"
@@ -53,7 +54,10 @@ const addressOf = (
 ): Either.Either<Address, string> => {
   const { salt = "", wallet = "" } = account
   return Either.gen(function* () {
-    const custody = account.walletCustody === undefined ? 1 : yield* Custody.stored(account.walletCustody)
+    const custody =
+      account.walletCustody === undefined
+        ? 1
+        : yield* InvalidValue.toText(Custody.stored(account.walletCustody))
     if (salt === "" || account.walletCustody !== undefined)
       return yield* Wallets.select({ salt, wallet, walletCustody: custody }, formula, profile, "").pipe(
         Either.mapLeft(textOf)

@@ -59,7 +59,7 @@ const encode = (table: TypeTable, type: Type, value: unknown, path: string): Wor
     case "address":
       return typeof value === "string"
         ? Either.mapBoth(Address.from(value), {
-            onLeft: (why) => `${path}: ${why}`,
+            onLeft: ({ message }) => `${path}: ${message}`,
             onRight: Words.address
           })
         : misfit(path, "expected an address")

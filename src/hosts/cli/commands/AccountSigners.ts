@@ -67,7 +67,7 @@ const add = Command.make({
       const address =
         pinned === undefined
           ? null
-          : yield* Either.mapLeft(Address.from(pinned), (why) => `--address: ${why}`)
+          : yield* Either.mapLeft(Address.from(pinned), ({ message }) => `--address: ${message}`)
       const book = yield* OperatorContext.open
       const account = yield* OperatorContext.ownOf(book, id)
       if (!book.config.keys.providers.some(({ name }) => name === provider))

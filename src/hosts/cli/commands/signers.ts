@@ -82,7 +82,7 @@ export const commands = [
     operand: Command.operand("ADDRESS", "the key's address"),
     what: "by",
     example: "0x7842e753F6A682A7907939a0855E0c72eD0c6cB9",
-    subjectOf: (text) => Either.mapLeft(Address.from(text), (why) => `${text}: ${why}`),
+    subjectOf: (text) => Either.mapLeft(Address.from(text), ({ message }) => `${text}: ${message}`),
     exists
   })
 ] as const
