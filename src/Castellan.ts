@@ -15,12 +15,13 @@ import type { BundlerRpc } from "./application/ports/chain/BundlerRpc.js"
 import type { ChainRpc } from "./application/ports/chain/ChainRpc.js"
 import type { PaymasterRpc } from "./application/ports/chain/PaymasterRpc.js"
 import type { Journal } from "./application/ports/journal/Journal.js"
+import type { LaneOwnership } from "./application/ports/LaneOwnership.js"
 import type { Networks } from "./application/ports/Networks.js"
 import type { RateLimit } from "./application/ports/RateLimit.js"
 import type { Signers, SystemSigners } from "./application/ports/Signers.js"
 import type { AccountId } from "./application/ports/Tenants.js"
-import * as Recovery from "./application/Recovery.js"
 import type { Caller } from "./application/request/Caller.js"
+import * as Sweep from "./application/Sweep.js"
 import * as IpAddress from "./domain/net/IpAddress.js"
 import * as Keccak from "./domain/primitives/Keccak.js"
 import * as ConfigWatch from "./hosts/ConfigWatch.js"
@@ -131,6 +132,30 @@ const stores = ({ abiStore, auditLog, budgets, database, journal }: Options) => 
   )
 }
 
+const ownLanes: Port<LaneOwnership> = late(() =>
+  import("./adapters/memory/LaneOwnership.js").then(({ layer }) => layer)
+)
+
+/** Programs with the same keys on one PostgreSQL database share the lanes; the file of SQLite is one program's. */
+const laneOwnership = ({ database, journal, signers }: Options): Port<LaneOwnership> => {
+  if (database === undefined || journal !== undefined) return ownLanes
+  if ("path" in database)
+    return Layer.merge(
+      ownLanes,
+      late(() =>
+        import("./adapters/sql/Sqlite.js").then(({ exclusive }) =>
+          Layer.scopedDiscard(exclusive({ filename: database.path }))
+        )
+      )
+    )
+  const names = isLayer(signers) ? [] : signers.map(({ clientId, versionId }) => [clientId, versionId])
+  const group = Keccak.hashText(JSON.stringify(names)).slice(2, 18)
+  return Layer.provide(
+    late(() => import("./adapters/cluster/LaneOwnership.js").then(({ layer }) => layer({ group }))),
+    clientOf(database)
+  )
+}
+
 const services = (
   { bundlerRpc, chainRpc, egress, paymasterRpc, rateLimit }: Options,
   allow: ReadonlyArray<IpAddress.Range>
@@ -216,11 +241,12 @@ export const layer = (options: Options): Layer.Layer<Services, LayerError> => {
     return Layer.fail(refused(problems))
   const adapters = Layer.mergeAll(
     stores(options),
+    laneOwnership(options),
     services(options, allow.right),
     networks.right.port,
     keys(options)
   )
-  return Layer.effectDiscard(Recovery.start).pipe(
+  return Layer.effectDiscard(Sweep.start).pipe(
     Layer.provideMerge(Engine.layer),
     Layer.provideMerge(
       ConfigWatch.layer({ networks: networks.right.profiles, lowBalances: networks.right.lowBalances })

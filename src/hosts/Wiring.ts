@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto"
 import type { SqlClient } from "@effect/sql/SqlClient"
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
@@ -9,6 +10,7 @@ import * as ChainRpc from "../adapters/json-rpc/node/ChainRpc.js"
 import * as BundlerRpc from "../adapters/json-rpc/services/BundlerRpc.js"
 import * as PaymasterRpc from "../adapters/json-rpc/services/PaymasterRpc.js"
 import * as ApiKey from "../adapters/memory/ApiKey.js"
+import * as OwnLanes from "../adapters/memory/LaneOwnership.js"
 import * as Networks from "../adapters/memory/Networks.js"
 import * as ProcessRateLimit from "../adapters/memory/RateLimit.js"
 import * as PrivateKeys from "../adapters/private-key/KeyProvider.js"
@@ -34,7 +36,7 @@ import { RateLimitError, RateLimit as RateLimitPort } from "../application/ports
 import type { Signers as SignersPort, SystemSigners } from "../application/ports/Signers.js"
 import type { TenantStore as AccountStorePort } from "../application/ports/TenantStore.js"
 import { type Tenants as AccountsPort, TenantsError } from "../application/ports/Tenants.js"
-import * as Recovery from "../application/Recovery.js"
+import * as Sweep from "../application/Sweep.js"
 import * as Counting from "../application/tenants/Counting.js"
 import * as Directory from "../application/tenants/Directory.js"
 import * as ConfigWatch from "./ConfigWatch.js"
@@ -121,6 +123,27 @@ const rateLimit = (config: Config, sql: Client) => {
       ).pipe(Layer.provide(shared))
 }
 
+/** Names services apart that share a database: replicas have the same keys, another service has others. */
+const groupOf = ({ keys: { providers, signers, systemKeys } }: Config): string =>
+  createHash("sha256")
+    .update(JSON.stringify([providers.map(({ kind, name }) => [kind, name]), signers, systemKeys]))
+    .digest("hex")
+    .slice(0, 16)
+
+/** Who works on which lanes: with PostgreSQL the replicas share them, the file of SQLite has one process. */
+const laneOwnership = (config: Config, sql: Client) =>
+  "url" in config.database
+    ? Layer.provide(
+        Layer.unwrapEffect(
+          Effect.map(
+            Effect.promise(() => import("../adapters/cluster/LaneOwnership.js")),
+            ({ layer }) => layer({ group: groupOf(config) })
+          )
+        ),
+        sql
+      )
+    : Layer.merge(OwnLanes.layer, Layer.scopedDiscard(Sqlite.exclusive({ filename: config.database.path })))
+
 /** The one place where technologies are put behind the ports. */
 export const layer = (config: Config, { journal: between }: Seams = {}): Layer.Layer<Ports, StartError> => {
   const sql = client(config)
@@ -129,6 +152,7 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
     Layer.provide(AbiStore.layer, sql),
     Layer.succeed(OperatorAbi, config.abi),
     Layer.provide(Budgets.layer, sql),
+    laneOwnership(config, sql),
     BundlerRpc.layer(),
     PaymasterRpc.layer(),
     Layer.provide(AuditLog.layer, sql),
@@ -141,7 +165,7 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
       : Layer.map(journal, (made) => Context.make(JournalPort, between(Context.get(made, JournalPort)))),
     rateLimit(config, sql)
   )
-  return Layer.effectDiscard(Recovery.start).pipe(
+  return Layer.effectDiscard(Sweep.start).pipe(
     Layer.provideMerge(Engine.layer),
     Layer.provideMerge(ConfigWatch.layer(config)),
     Layer.provideMerge(adapters),

@@ -9,6 +9,7 @@ import { audit } from "./schema/Audit.js"
 import { budgets } from "./schema/Budgets.js"
 import { handovers } from "./schema/Handovers.js"
 import { journal } from "./schema/Journal.js"
+import { lanes } from "./schema/Lanes.js"
 import { rateCounts } from "./schema/RateCounts.js"
 import { requestLanes } from "./schema/RequestLanes.js"
 
@@ -26,7 +27,8 @@ const migrations = {
   "0005_budgets": budgets,
   "0006_audit": audit,
   "0007_rate_counts": rateCounts,
-  "0008_request_lanes": requestLanes
+  "0008_request_lanes": requestLanes,
+  "0009_lanes": lanes
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

@@ -3,6 +3,7 @@ import * as Reactivity from "@effect/experimental/Reactivity"
 import * as SqlClient from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
+import Database from "better-sqlite3"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -89,6 +90,44 @@ export const make = (
     ),
     Effect.withTracerEnabled(false)
   )
+
+/**
+ * Keeps a database file for this process until the scope ends: a second process that wants the same is refused. The lock
+ * is one of the operating system, on a file beside the database, and ends with the process however it ends. Tools that
+ * only read or add rows do not need it.
+ */
+export const exclusive = ({
+  filename
+}: Pick<Options, "filename">): Effect.Effect<void, SqliteError, Scope.Scope> =>
+  filename === inMemory
+    ? Effect.void
+    : Effect.zipRight(
+        createFile(`${filename}-lock`),
+        Effect.asVoid(
+          Effect.acquireRelease(
+            Effect.try({
+              try: () => {
+                const lock = new Database(`${filename}-lock`, { timeout: 0 })
+                try {
+                  lock.exec("begin exclusive")
+                } catch (cause) {
+                  lock.close()
+                  throw cause
+                }
+                return lock
+              },
+              catch: (cause) =>
+                new SqliteError({
+                  message:
+                    ErrorCode.suffix(cause) === " (SQLITE_BUSY)"
+                      ? `another process uses the database file ${filename}: stop it first, or give both a PostgreSQL database`
+                      : `cannot lock the database file ${filename}${ErrorCode.suffix(cause)}`
+                })
+            }),
+            (lock) => Effect.sync(() => lock.close())
+          )
+        )
+      )
 
 export const layer = (options: Options): Layer.Layer<SqlClient.SqlClient, SqliteError> =>
   Layer.scoped(SqlClient.SqlClient, make(options)).pipe(Layer.provide(Reactivity.layer))

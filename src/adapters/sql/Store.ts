@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto"
 import type * as SqlClient from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
 import type { Fragment } from "@effect/sql/Statement"
@@ -20,6 +21,10 @@ export interface Store {
   readonly lock: (name: string) => Effect.Effect<void, SqlError>
   /** End of a query whose rows are kept from others until the transaction ends. */
   readonly forUpdate: Fragment
+  /** End of a query whose rows nobody changes until the transaction ends. */
+  readonly forShare: Fragment
+  /** The name of this instance of the journal, as the holder of lanes. */
+  readonly instance: string
   readonly seal: Seal.Seal
 }
 
@@ -67,6 +72,11 @@ export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store =
     pg: () => sql.literal("for update"),
     orElse: () => sql.literal("")
   }),
+  forShare: sql.onDialectOrElse({
+    pg: () => sql.literal("for share"),
+    orElse: () => sql.literal("")
+  }),
+  instance: randomUUID(),
   transaction: <A, E>(effect: Effect.Effect<A, E>) =>
     transaction(sql)(effect).pipe(
       Effect.retry({ times: 3, while: isBroken }),

@@ -8,7 +8,7 @@ import type { UserOperation } from "../../domain/erc4337/UserOperation.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import { ChainFacts } from "../chain/ChainFacts.js"
-import { WakeUps } from "../lanes/WakeUps.js"
+import { WakeUps } from "../lanes/requests/WakeUps.js"
 import { Bundler, type BundlerError } from "../ports/chain/Bundler.js"
 import { Journal } from "../ports/journal/Journal.js"
 import type { LaneAccess } from "../ports/journal/Lanes.js"
@@ -227,7 +227,10 @@ export const send = (
           requestId,
           some.map(({ index }) => index)
         )
-        .pipe(Effect.orDie, Effect.zipRight(wakeUps.signal))
+        .pipe(
+          Effect.orDie,
+          Effect.zipRight(wakeUps.signal({ chainId: connection.profile.chainId, signer: submitter.address }))
+        )
 
     const none = { failed, outdated, forAll: null, trouble: null }
     const signing = yield* Effect.either(Signing.sign(requestId, ground, bundle, revert))

@@ -4,15 +4,14 @@ import * as Dependencies from "../../domain/erc4337/Dependencies.js"
 import * as Outcome from "../../domain/erc4337/Outcome.js"
 import type * as Hex from "../../domain/primitives/Hex.js"
 import { ChainFacts } from "../chain/ChainFacts.js"
-import { AnsweredElsewhere } from "../lanes/Requests.js"
+import { WakeUps } from "../lanes/requests/WakeUps.js"
 import { TransactionMonitor } from "../lanes/TransactionMonitor.js"
-import { WakeUps } from "../lanes/WakeUps.js"
 import type { Bundler, OpOutcome } from "../ports/chain/Bundler.js"
 import type { Receipt } from "../ports/chain/ChainRpc.js"
 import { Journal } from "../ports/journal/Journal.js"
 import type { Acceptance, DeploymentIntent, OpSettlement, RequestRecord } from "../ports/journal/Requests.js"
 import type { CodeOf } from "../request/Catalogue.js"
-import { CurrentRequest } from "../request/CurrentRequest.js"
+import { type AnsweredElsewhere, CurrentRequest } from "../request/CurrentRequest.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
 import type { Failure } from "../request/Failure.js"
 import * as KillSwitch from "../tenants/KillSwitch.js"
@@ -149,7 +148,8 @@ export const run = <R>(
       noted = failed.size
       return Effect.orDie(journal.refuse(requestId, failures()))
     })
-    const release = journal.release(requestId).pipe(Effect.orDie, Effect.zipRight(wakeUps.signal))
+    const lane = { chainId: profile.chainId, signer: plan.submitter.address }
+    const release = journal.release(requestId).pipe(Effect.orDie, Effect.zipRight(wakeUps.signal(lane)))
     /**
      * Waits until others have released something; the elements fail when there is no time left. Gives back what was
      * leased without waking anybody: waiters that woke each other would do so for ever.
@@ -157,7 +157,7 @@ export const run = <R>(
     const waitFor = (elements: Iterable<readonly [number, ElementFailure]>) =>
       Effect.gen(function* () {
         yield* Effect.orDie(journal.release(requestId))
-        if (!(yield* wakeUps.wait(deadline))) fail(elements)
+        if (!(yield* wakeUps.wait(lane, deadline))) fail(elements)
       })
     const waitForWallet = (elements: ReadonlyArray<number>) =>
       waitFor(elements.map((index) => [index, elementFailure("wallet_busy")]))
@@ -291,19 +291,15 @@ export const run = <R>(
     ) =>
       Effect.zipRight(
         KillSwitch.recheck(current, plan.submitter.address),
-        Effect.uninterruptible(
-          Effect.tap(
-            Effect.orDie(
-              journal.accept(
-                Records.acceptance(plan, current, ready, prepared.funds, deployments, failures())
-              )
-            ),
-            (result) => {
-              if (result._tag !== "accepted") return Effect.void
-              noted = failed.size
-              return current.accept(profile.receiptTimeoutMillis)
-            }
-          )
+        Effect.tap(
+          current.accept(
+            Records.acceptance(plan, current, ready, prepared.funds, deployments, failures()),
+            profile.receiptTimeoutMillis
+          ),
+          ({ _tag }) =>
+            Effect.sync(() => {
+              if (_tag === "accepted") noted = failed.size
+            })
         )
       )
 
@@ -332,8 +328,6 @@ export const run = <R>(
       )
       const acceptance = yield* accept(ready, prepared, deployments)
       switch (acceptance._tag) {
-        case "known":
-          return yield* new AnsweredElsewhere({ requestId: acceptance.requestId })
         case "nonceTaken":
         case "reserved":
           return yield* waitForWallet([acceptance.index])
@@ -348,7 +342,7 @@ export const run = <R>(
       for (const [place, transfer] of transfers.entries()) {
         const { ops: bundle } = transfer
         const sending = yield* Sending.send(plan, prepared, transfer, revert)
-        yield* current.accept(profile.receiptTimeoutMillis)
+        yield* current.extend(profile.receiptTimeoutMillis)
         fail(sending.failed)
         for (const index of Dependencies.order(dependencies, sending.failed.keys())) {
           const on = dependencyOf(index)
@@ -414,7 +408,7 @@ export const run = <R>(
     const { ops, txHashes } = yield* record
     const over = ops.filter(({ state }) => state === "accepted").map(({ index }) => index)
     if (over.length > 0)
-      yield* Effect.zipRight(Effect.orDie(journal.abandon(requestId, over)), wakeUps.signal)
+      yield* Effect.zipRight(Effect.orDie(journal.abandon(requestId, over)), wakeUps.signal(lane))
     const hashes = new Set([...txHashes, ...[...landed.values()].map(({ txHash }) => txHash)])
     const receipts = yield* Effect.forEach(hashes, (txHash) => monitor.receiptOf(chain, txHash), {
       concurrency: "unbounded"
@@ -438,7 +432,8 @@ export const run = <R>(
         const wakeUps = yield* WakeUps
         yield* plan.ground.payer.end
         yield* journal.release(plan.caller.requestId).pipe(Effect.ignoreLogged)
-        yield* wakeUps.signal
+        const { connection } = plan.ground
+        yield* wakeUps.signal({ chainId: connection.profile.chainId, signer: plan.submitter.address })
       })
     )
   )

@@ -61,12 +61,7 @@ export const landings = (
 
 /** What the journal is told of ops that are ready. */
 export const acceptance = (
-  {
-    caller,
-    endpoint,
-    ground,
-    submitter
-  }: Pick<Sending.SubmissionRoute, "caller" | "ground" | "submitter"> & { readonly endpoint: string },
+  { access, caller, endpoint, ground, submitter }: Sending.SubmissionRoute & { readonly endpoint: string },
   { body, idempotency }: Pick<CurrentRequest["Type"], "body" | "idempotency">,
   ready: ReadonlyArray<Sending.Ready>,
   funds: Acceptance["funds"],
@@ -77,6 +72,7 @@ export const acceptance = (
   accountId: caller.principal.accountId,
   endpoint,
   lane: { chainId: ground.chainId, signer: submitter.address },
+  key: access.key,
   body,
   idempotency,
   ops: ready.map(({ index, nonceKey, reserve, returned, sequence, space, userOpHash }) => ({

@@ -4,7 +4,7 @@ import type { LaneAccess } from "../ports/journal/Lanes.js"
 import type { Signer, SignerError, Signers, SystemSigners } from "../ports/Signers.js"
 import * as Keys from "./Keys.js"
 
-export type SignerOf = (access: LaneAccess) => Effect.Effect<Signer, SignerError>
+export type SignerOf = (access: Pick<LaneAccess, "accountId" | "key">) => Effect.Effect<Signer, SignerError>
 
 export const SignerOf: Context.Tag<SignerOf, SignerOf> = Context.GenericTag("castellan/SignerOf")
 

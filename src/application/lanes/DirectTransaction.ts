@@ -10,14 +10,13 @@ import type { LaneAccess } from "../ports/journal/Lanes.js"
 import type { RequestRecord } from "../ports/journal/Requests.js"
 import type { Signer } from "../ports/Signers.js"
 import type { Caller } from "../request/Caller.js"
-import { CurrentRequest } from "../request/CurrentRequest.js"
+import { type AnsweredElsewhere, CurrentRequest } from "../request/CurrentRequest.js"
 import { type Failure, unprocessable } from "../request/Failure.js"
-import * as Acceptance from "./Acceptance.js"
 import * as LaneSlot from "./LaneSlot.js"
 import { NonceLanes } from "./NonceLanes.js"
-import type { AnsweredElsewhere } from "./Requests.js"
+import * as Acceptance from "./requests/Acceptance.js"
+import { WakeUps } from "./requests/WakeUps.js"
 import { TransactionMonitor } from "./TransactionMonitor.js"
-import { WakeUps } from "./WakeUps.js"
 
 /** A transaction of the EOA itself, ready to be accepted. */
 export interface Prepared {
@@ -83,7 +82,7 @@ export const run = <R>(
 
     const send = Effect.gen(function* () {
       const prepared = yield* plan.prepare
-      yield* Acceptance.withoutOps(caller, endpoint, profile, signer.address)
+      yield* Acceptance.withoutOps(caller, endpoint, { profile, access, signer: signer.address })
       returned = prepared.returned
       yield* turns.take(
         {

@@ -14,6 +14,8 @@ import { Bundler } from "../ports/chain/Bundler.js"
 import { BundlerRpc } from "../ports/chain/BundlerRpc.js"
 import { PaymasterRpc } from "../ports/chain/PaymasterRpc.js"
 import { Journal } from "../ports/journal/Journal.js"
+import { LaneOwnership } from "../ports/LaneOwnership.js"
+import { Networks } from "../ports/Networks.js"
 import { Signers, SystemSigners } from "../ports/Signers.js"
 import { Lifetime } from "../runtime/Lifetime.js"
 import * as InFlight from "./InFlight.js"
@@ -21,12 +23,13 @@ import * as LaneSlot from "./LaneSlot.js"
 import * as NonceLanes from "./NonceLanes.js"
 import * as RemoteBundler from "./RemoteBundler.js"
 import * as RemoteOps from "./RemoteOps.js"
-import * as Requests from "./Requests.js"
+import * as LaneClaims from "./requests/LaneClaims.js"
+import * as Requests from "./requests/Requests.js"
+import * as WakeUps from "./requests/WakeUps.js"
 import * as SelfBundler from "./SelfBundler.js"
 import * as Settlement from "./Settlement.js"
 import * as StuckTransactions from "./StuckTransactions.js"
 import * as TransactionMonitor from "./TransactionMonitor.js"
-import * as WakeUps from "./WakeUps.js"
 
 /** What all writes of a process share. */
 export type Engine =
@@ -39,6 +42,7 @@ export type Engine =
   | Sponsorships.Sponsorships
   | WakeUps.WakeUps
   | Requests.Requests
+  | LaneClaims.LaneClaims
   | LaneSigners.SignerOf
   | Lifetime
   | Budgets
@@ -51,32 +55,34 @@ export type Engine =
 export const layer: Layer.Layer<
   Engine | Bundler,
   never,
-  Budgets | BundlerRpc | Journal | PaymasterRpc | Signers | SystemSigners
+  Budgets | BundlerRpc | Journal | LaneOwnership | Networks | PaymasterRpc | Signers | SystemSigners
 > = Layer.scopedContext(
   Effect.gen(function* () {
     const journal = yield* Journal
     const bundlers = yield* BundlerRpc
     const budgets = yield* Budgets
+    const networks = yield* Networks
+    const claims = LaneClaims.make(journal, yield* LaneOwnership)
     const scope = yield* Scope.Scope
     const services = yield* PaymasterRpc
     const system = yield* SystemSigners
     const signerOf = LaneSigners.resolver(yield* Signers, system)
-    const wakeUps = yield* WakeUps.make
+    const wakeUps = yield* WakeUps.make(journal.finalAmong)
     const lanes = NonceLanes.make(journal)
     const inFlight = InFlight.make()
     const turns = LaneSlot.make(lanes, inFlight)
-    const reopened = yield* Queue.unbounded<string>()
-    const reopen = (requestIds: ReadonlyArray<string>) => Effect.asVoid(Queue.offerAll(reopened, requestIds))
-    const settlement = Settlement.make(journal, wakeUps, Losses.make(budgets), reopen)
+    const nudges = yield* Queue.sliding<void>(1)
+    const nudge = Effect.asVoid(Queue.offer(nudges, undefined))
+    const settlement = Settlement.make(journal, wakeUps, Losses.make(budgets), nudge)
     const attend = StuckTransactions.make({ lanes, settlement, signerOf, scope })
     const monitor = yield* TransactionMonitor.make({ settlement, inFlight, attend })
-    const remoteOps = yield* RemoteOps.make({ journal, wakeUps, reopened: reopen })
+    const remoteOps = yield* RemoteOps.make({ journal, wakeUps, reopened: nudge })
     const facts = ChainFacts.make()
     const sponsorships = Sponsorships.make(budgets, scope)
     const payers = Payers.make({ budgets, services, system, sponsorships })
     const stopping = yield* Deferred.make<void>()
     const stopWaiting = Effect.asVoid(Deferred.succeed(stopping, undefined))
-    const requests = Requests.make({ journal, wakeUps, stopping, scope })
+    const requests = Requests.make({ journal, networks, wakeUps, claims, stopping, scope })
     const own = SelfBundler.make({ lanes, turns, monitor, scope })
     const remote = RemoteBundler.make({ journal, bundlers, remoteOps })
     return Context.make(ChainFacts.ChainFacts, facts).pipe(
@@ -88,8 +94,9 @@ export const layer: Layer.Layer<
       Context.add(Sponsorships.Sponsorships, sponsorships),
       Context.add(WakeUps.WakeUps, wakeUps),
       Context.add(Requests.Requests, requests),
+      Context.add(LaneClaims.LaneClaims, claims),
       Context.add(LaneSigners.SignerOf, signerOf),
-      Context.add(Lifetime, { reopened, scope, stopWaiting }),
+      Context.add(Lifetime, { nudges, scope, stopWaiting }),
       Context.add(BundlerRpc, bundlers),
       Context.add(Budgets, budgets),
       Context.add(Bundler, {

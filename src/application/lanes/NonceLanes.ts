@@ -15,6 +15,7 @@ import type {
   Lane,
   LaneAccess,
   Route,
+  SignedTransaction,
   TransactionRecord,
   TransactionVersion
 } from "../ports/journal/Lanes.js"
@@ -160,10 +161,10 @@ export const make = (journal: Journal["Type"]): NonceLanes => {
   const store = (
     record: TransactionRecord,
     signed: TransactionVersion,
-    { addedCost, drainedTo }: { readonly addedCost: bigint; readonly drainedTo: bigint }
+    rest: Pick<SignedTransaction, "addedCost" | "drainedTo" | "replaces">
   ) =>
     Effect.catchAll(
-      journal.recordSigned({ ...laneOf(record), nonce: record.nonce, addedCost, drainedTo, ...signed }),
+      journal.recordSigned({ ...laneOf(record), nonce: record.nonce, ...rest, ...signed }),
       (error) =>
         Effect.flatMap(
           Effect.retry(current(record), patience),
@@ -217,7 +218,7 @@ export const make = (journal: Journal["Type"]): NonceLanes => {
         direct,
         mined: null
       }
-      yield* store(record, signed, { addedCost: 0n, drainedTo: payload.drainedTo })
+      yield* store(record, signed, { addedCost: 0n, drainedTo: payload.drainedTo, replaces: false })
       return record
     })
 
@@ -252,7 +253,11 @@ export const make = (journal: Journal["Type"]): NonceLanes => {
       const signed = version(transaction, signature)
       const { highest } = standing(record.versions)
       const raised = BigInts.max(transaction.maxFeePerGas - highest.maxFeePerGas, 0n)
-      yield* store(record, signed, { addedCost: transaction.gasLimit * raised, drainedTo: 0n })
+      yield* store(record, signed, {
+        addedCost: transaction.gasLimit * raised,
+        drainedTo: 0n,
+        replaces: true
+      })
       const replaced: TransactionRecord = {
         ...record,
         versions: [...record.versions, signed],

@@ -13,7 +13,7 @@ import type { Block, ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.
 import type { Journal } from "../ports/journal/Journal.js"
 import type { RemoteSubmission } from "../ports/journal/RemoteSubmissions.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
-import type { WakeUps } from "./WakeUps.js"
+import type { WakeUps } from "./requests/WakeUps.js"
 
 /** An op that somebody else's bundler was given. */
 export interface Held {
@@ -54,6 +54,7 @@ export interface RemoteOps {
   readonly watch: (held: Held) => Effect.Effect<Entry>
   /** The bundler was given the op, or perhaps was: it is asked for it later, sooner when nobody knows. */
   readonly offered: (entry: Entry, certain: boolean) => Effect.Effect<void>
+  readonly isWatched: (handover: RemoteSubmission) => boolean
   /** Forgets an op that is at no remote bundler any more. */
   readonly forget: (entry: Entry) => Effect.Effect<void>
 }
@@ -73,7 +74,8 @@ const lagBlocks = 8n
 /** A landing is gone when this many looks in a row do not show it. */
 const missesForGone = 2
 
-const keyOf = ({ handover: { space, userOpHash } }: Held): string => `${space.authority}:${userOpHash}`
+const keyOf = ({ handover: { space, userOpHash } }: Pick<Held, "handover">): string =>
+  `${space.authority}:${userOpHash}`
 
 const later = (one: bigint, other: bigint): bigint => (one > other ? one : other)
 const earlier = (one: bigint, other: bigint): bigint => (one < other ? one : other)
@@ -85,15 +87,18 @@ const earlier = (one: bigint, other: bigint): bigint => (one < other ? one : oth
 export const make = (options: {
   readonly journal: Journal["Type"]
   readonly wakeUps: WakeUps
-  /** Told of requests whose final answer a reorganisation has undone. */
-  readonly reopened: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
+  /** The final answer of some request was undone by a reorganisation. */
+  readonly reopened: Effect.Effect<void>
 }): Effect.Effect<RemoteOps, never, Scope.Scope> =>
   Effect.map(Effect.scope, (scope) => {
     const { journal, wakeUps, reopened } = options
     const nodes = new Map<ChainClient, Map<string, Entry>>()
 
-    const wake = (requestIds: ReadonlyArray<string>) =>
-      Effect.zipRight(wakeUps.notify(requestIds), wakeUps.signal)
+    const wake = ({ handover: { space } }: Held, requestIds: ReadonlyArray<string>) =>
+      Effect.zipRight(
+        wakeUps.notify(requestIds),
+        wakeUps.signal({ chainId: space.chainId, signer: space.authority })
+      )
 
     const drop = (entry: Entry) => {
       const entries = nodes.get(entry.chain)
@@ -127,7 +132,7 @@ export const make = (options: {
         entry.lookedAt = head.number
         entry.missed = 0
         if (deepEnough(blockNumber, profile.settledDepth, head)) yield* finalise(entry)
-        yield* wake(affected)
+        yield* wake(entry, affected)
       })
 
     /** Looks whether a recorded landing is still there, and whether it is at settled depth by now. */
@@ -152,8 +157,8 @@ export const make = (options: {
           entry.offerAt = 0
           entry.offerDelay = firstOfferMillis
           const affected = yield* journal.revertInclusions(authority, chainId, [handover.userOpHash])
-          yield* wake(affected)
-          return yield* reopened(affected)
+          yield* wake(entry, affected)
+          return yield* reopened
         }
         entry.missed = 0
         entry.landed = { txHash: landed.txHash, block: receipt }
@@ -222,7 +227,7 @@ export const make = (options: {
         }
         yield* journal.revokeRemote(handover.requestId, [handover.index])
         drop(entry)
-        yield* wake([handover.requestId])
+        yield* wake(entry, [handover.requestId])
       })
 
     /** Asks the bundler for the op, and gives it the op again when it has none. */
@@ -368,6 +373,7 @@ export const make = (options: {
           entry.offerAt = now + (certain ? offerMillis : firstOfferMillis)
           entry.busy = false
         }),
+      isWatched: (handover) => [...nodes.values()].some((entries) => entries.has(keyOf({ handover }))),
       forget: (entry) => Effect.sync(() => drop(entry))
     }
   })

@@ -7,9 +7,9 @@ import type { BudgetsError } from "../ports/Budgets.js"
 import type { OpOutcome } from "../ports/chain/Bundler.js"
 import type { ChainClient, ChainRpcError, Receipt } from "../ports/chain/ChainRpc.js"
 import { type Journal, JournalError } from "../ports/journal/Journal.js"
-import type { TransactionRecord } from "../ports/journal/Lanes.js"
+import type { Lane, TransactionRecord } from "../ports/journal/Lanes.js"
 import type { OpSettlement } from "../ports/journal/Requests.js"
-import type { WakeUps } from "./WakeUps.js"
+import type { WakeUps } from "./requests/WakeUps.js"
 
 type Ops = TransactionRecord["ops"]
 
@@ -73,14 +73,15 @@ export interface Settlement {
   ) => Effect.Effect<void, ChainRpcError | JournalError>
 }
 
-/** `reopened` is told of requests whose final answer a reorganisation has undone. */
+/** `reopened`: the final answer of some request was undone by a reorganisation. */
 export const make = (
   journal: Journal["Type"],
   wakeUps: WakeUps,
   losses: Losses.Losses,
-  reopened: (requestIds: ReadonlyArray<string>) => Effect.Effect<void>
+  reopened: Effect.Effect<void>
 ): Settlement => {
-  const wake = (affected: ReadonlyArray<string>) => Effect.zipRight(wakeUps.notify(affected), wakeUps.signal)
+  const wake = (lane: Lane) => (affected: ReadonlyArray<string>) =>
+    Effect.zipRight(wakeUps.notify(affected), wakeUps.signal(lane))
 
   const booked = Effect.mapError(({ message }: BudgetsError) => new JournalError({ message }))
 
@@ -105,23 +106,23 @@ export const make = (
           outcomes,
           final
         )
-        yield* wake(affected)
+        yield* wake(record)(affected)
       }),
     finalised: (record) =>
       booked(losses.finalised(record)).pipe(
         Effect.zipRight(journal.finalise(record, record.nonce)),
-        Effect.flatMap(wake)
+        Effect.flatMap(wake(record))
       ),
     vanished: (record) =>
       Effect.flatMap(journal.unsettle(record, record.nonce), (affected) =>
-        Effect.zipRight(wake(affected), reopened(affected))
+        Effect.zipRight(wake(record)(affected), reopened)
       ),
     stranded: (chain, record, block) =>
       Effect.gen(function* () {
         const landed = yield* landedOf(chain, record.ops, block)
-        yield* wake(yield* journal.recordInclusions(record.signer, record.chainId, landed))
+        yield* wake(record)(yield* journal.recordInclusions(record.signer, record.chainId, landed))
         yield* booked(losses.stranded(record))
-        yield* wake(yield* journal.recordExternalUse(record, record.nonce))
+        yield* wake(record)(yield* journal.recordExternalUse(record, record.nonce))
       })
   }
 }

@@ -12,7 +12,7 @@ import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import type { Block, ChainClient, Receipt } from "../ports/chain/ChainRpc.js"
-import type { TransactionRecord } from "../ports/journal/Lanes.js"
+import type { Lane, TransactionRecord } from "../ports/journal/Lanes.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { InFlight } from "./InFlight.js"
 import type { Settlement } from "./Settlement.js"
@@ -53,6 +53,9 @@ export interface TransactionMonitor {
   readonly watch: (watched: Watched) => Effect.Effect<void>
   /** Forgets a nonce that somebody else used, or that is settled. */
   readonly forget: (watched: Watched) => Effect.Effect<void>
+  readonly isWatched: (record: TransactionRecord) => boolean
+  /** Forgets the lane's transactions: another process works on the lane. */
+  readonly leave: (lane: Lane) => Effect.Effect<void>
   /** The receipt of a transaction that the journal knows as mined; asks the node when it was not seen just now. */
   readonly receiptOf: (chain: ChainClient, txHash: Bytes32) => Effect.Effect<Receipt>
 }
@@ -289,6 +292,13 @@ export const make = (options: {
         Effect.sync(() => {
           const node = nodes.get(chain)
           if (node !== undefined) drop(node, record)
+        }),
+      isWatched: (record) => [...nodes.values()].some(({ entries }) => entries.has(keyOf(record))),
+      leave: (lane) =>
+        Effect.sync(() => {
+          for (const node of nodes.values())
+            for (const { record } of [...node.entries.values()])
+              if (record.chainId === lane.chainId && record.signer === lane.signer) drop(node, record)
         }),
       receiptOf: (chain, txHash) =>
         Effect.suspend(() => {

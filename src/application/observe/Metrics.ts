@@ -71,4 +71,9 @@ export const laneOldestSeconds = gauge(
 export const eoaBalance = gauge("eoa_balance_wei", "Balance of an EOA that submits, when it was last read.")
 
 /** Labels: none. */
+export const workStranded = gauge(
+  "work_stranded",
+  "Requests, transactions and ops in the journal that cannot be taken up at the moment; the log names each."
+)
+/** Labels: none. */
 export const journalErrors = counter("journal_errors_total", "Calls of the journal that failed.")

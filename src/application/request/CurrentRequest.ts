@@ -1,8 +1,17 @@
 import * as Context from "effect/Context"
+import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
-import type { Idempotency } from "../ports/journal/Requests.js"
+import type { Acceptance, AcceptanceResult, Idempotency } from "../ports/journal/Requests.js"
 import type { Switched } from "../ports/KillSwitches.js"
+
+/**
+ * The answer is that of an accepted request on which something else works: another request that has the idempotency
+ * key, or this one, whose lane is another process's.
+ */
+export class AnsweredElsewhere extends Data.TaggedError("AnsweredElsewhere")<{
+  readonly requestId: string
+}> {}
 
 /** The writing request that a fiber works for, as the engine's parts share it. */
 export class CurrentRequest extends Context.Tag("castellan/CurrentRequest")<
@@ -17,8 +26,17 @@ export class CurrentRequest extends Context.Tag("castellan/CurrentRequest")<
     readonly accepted: () => boolean
     /** What it works with that the operator may pause, before it is accepted; and where the request names that. */
     readonly relies: Array<{ readonly what: Switched; readonly path: string }>
-    /** It is durable now. Its caller waits so many milliseconds for the outcome, from now on; said again, from then on. */
-    readonly accept: (patienceMillis: number) => Effect.Effect<void>
+    /**
+     * Accepts work of the request in the journal, see `Journal.accept`. Once it is durable the caller waits so many
+     * milliseconds for the outcome. Fails when it was accepted and its lane is another process's, which goes on with it,
+     * and when another request has the idempotency key.
+     */
+    readonly accept: (
+      acceptance: Acceptance,
+      patienceMillis: number
+    ) => Effect.Effect<Exclude<AcceptanceResult, { readonly _tag: "known" }>, AnsweredElsewhere>
+    /** The caller waits so many milliseconds from now on. */
+    readonly extend: (patienceMillis: number) => Effect.Effect<void>
     /** Transactions that the journal does not count to the request, and of which its caller shall hear when they take long. */
     readonly sent: (txHashes: ReadonlyArray<Bytes32>) => Effect.Effect<void>
     /** All elements have come to an end: what follows is the final answer, good or bad. */

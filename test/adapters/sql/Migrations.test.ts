@@ -104,9 +104,9 @@ describe("a database of an earlier version", { timeout: 60_000 }, () => {
       Effect.gen(function* () {
         yield* written
         const journal = yield* SqlJournal.make(options)
-        expect(yield* journal.unfinished).toEqual(["with an op", "with a transaction", "with neither"])
+        expect(yield* Make.unfinished(journal)).toEqual(["with an op", "with a transaction", "with neither"])
         expect(yield* journal.request("with an op")).toMatchObject({
-          signer,
+          lane: Make.lane,
           body: '{"n":0}',
           idempotency: { key: "key 0", bodyHash: Make.word(0) },
           acceptedAt: 1_000,
@@ -115,11 +115,14 @@ describe("a database of an earlier version", { timeout: 60_000 }, () => {
           txHashes: [Make.signed(0n).txHash]
         })
         expect(yield* journal.request("with a transaction")).toMatchObject({
-          signer,
+          lane: Make.lane,
           body: '{"n":1}',
           txHashes: [Make.signed(1n).txHash]
         })
-        expect(yield* journal.request("with neither")).toMatchObject({ signer: null, ops: [] })
+        expect(yield* journal.request("with neither")).toMatchObject({
+          lane: { chainId: Make.chainId, signer: Make.address(0) },
+          ops: []
+        })
         expect(yield* journal.requestOf(Make.alice, "execute", "key 2")).toEqual({
           requestId: "with neither",
           bodyHash: Make.word(2)
@@ -135,7 +138,7 @@ describe("a database of an earlier version", { timeout: 60_000 }, () => {
         yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
         expect(yield* journal.finish("with an op", "{}")).toBe(true)
         yield* journal.accept(Make.acceptance("with neither", []))
-        expect(yield* journal.request("with neither")).toMatchObject({ signer, body: '{"n":2}' })
+        expect(yield* journal.request("with neither")).toMatchObject({ lane: Make.lane, body: '{"n":2}' })
       }).pipe(Effect.provide(client))
     )
 })

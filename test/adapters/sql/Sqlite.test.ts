@@ -126,7 +126,8 @@ describe("the schema", () => {
         { migration_id: 5, name: "budgets" },
         { migration_id: 6, name: "audit" },
         { migration_id: 7, name: "rate_counts" },
-        { migration_id: 8, name: "request_lanes" }
+        { migration_id: 8, name: "request_lanes" },
+        { migration_id: 9, name: "lanes" }
       ])
     }).pipe(Effect.provide(inMemory))
   )

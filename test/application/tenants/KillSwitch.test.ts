@@ -24,7 +24,8 @@ const world = (accepted = false) => {
     resumed: false,
     accepted: () => state.accepted,
     relies: [],
-    accept: () => Effect.void,
+    accept: () => Effect.succeed({ _tag: "accepted" }),
+    extend: () => Effect.void,
     sent: () => Effect.void,
     conclude: Effect.void
   }

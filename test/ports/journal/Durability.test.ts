@@ -82,7 +82,9 @@ const verify = (told: ReadonlyArray<string>, signer: Address) =>
     }
     const signed = told.flatMap((line) => (line.startsWith("signed") ? Number(line.split(" ")[2]) : []))
     expect(signed).toEqual(signed.map((_, n) => n))
-    yield* journal.accept(Make.acceptance(`after ${signer}`, []))
+    const lane = { ...Make.lane, signer }
+    yield* journal.claim(lane, { process: "the next life", independent: [] })
+    yield* journal.accept(Make.acceptance(`after ${signer}`, [], { lane }))
     const next = yield* journal.allocate(Make.allocation(`after ${signer}`, { signer }))
     // One more may have been signed after the last line that was read.
     expect(next._tag === "allocated" ? Number(next.nonce) - signed.length : -1).toBeOneOf([0, 1])
@@ -123,6 +125,7 @@ describe("durability of the journal", { timeout: 240_000 }, () => {
       yield* reopened(
         Effect.gen(function* () {
           const journal = yield* Journal
+          yield* journal.claim(Make.lane, { process: "the next life", independent: [] })
           expect(yield* journal.lease(Make.leaseRequest("r2"))).toEqual([3n])
           expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(0))).toMatchObject({
             state: "sent",

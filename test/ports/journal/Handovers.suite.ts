@@ -180,7 +180,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         expect(yield* vanish).toEqual(["r1"])
         expect(yield* opOf(1)).toMatchObject({ state: "sent", txHash: null, success: null })
         expect(yield* stateOf(2)).toBe("settled")
-        expect(yield* journal.unfinished).toEqual(["r1"])
+        expect(yield* Make.unfinished(journal)).toEqual(["r1"])
         expect(yield* vanish).toEqual(["r1"])
         expect((yield* journal.remoteSubmissions).map((it) => it.includedIn)).toEqual([null])
       })

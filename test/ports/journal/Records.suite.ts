@@ -36,12 +36,26 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         }))
         for (const version of versions) {
           yield* TestClock.adjust("1 seconds")
-          yield* journal.recordSigned({ ...Make.lane, nonce, addedCost: 0n, drainedTo: 0n, ...version })
+          yield* journal.recordSigned({
+            ...Make.lane,
+            nonce,
+            addedCost: 0n,
+            drainedTo: 0n,
+            replaces: version !== versions[0],
+            ...version
+          })
         }
         yield* TestClock.adjust("1 seconds")
         // Known bytes again are no new version.
         for (const version of versions.slice(0, 1))
-          yield* journal.recordSigned({ ...Make.lane, nonce, addedCost: 0n, drainedTo: 0n, ...version })
+          yield* journal.recordSigned({
+            ...Make.lane,
+            nonce,
+            addedCost: 0n,
+            drainedTo: 0n,
+            replaces: true,
+            ...version
+          })
         const record = {
           ...Make.lane,
           nonce,
@@ -107,7 +121,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         yield* journal.recordSigned(Make.signed(0n))
         const [record] = yield* journal.open
         expect(record).toMatchObject({ access, direct: null })
-        expect(record === undefined ? "" : Redacted.value(record.access.rpc)).toBe("https://other.example")
+        expect(Redacted.value(record?.access.rpc ?? Redacted.make(""))).toBe("https://other.example")
       })
     )
 

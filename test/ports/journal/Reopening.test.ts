@@ -120,7 +120,7 @@ describe("requests that are finished while what ended them is taken back", { tim
           { concurrency: 5, discard: true }
         )
         expect(yield* contradictions(made)).toEqual([])
-        expect((yield* journal.unfinished).length).toBe(pairs)
+        expect((yield* Make.unfinished(journal)).length).toBe(pairs)
       }).pipe(Effect.provide(postgresOn(databases)))
     )
 })

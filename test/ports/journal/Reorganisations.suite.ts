@@ -36,7 +36,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
             revertData: null
           })
         expect(yield* outcomeOf("r1")).toBeNull()
-        expect(yield* journal.unfinished).toEqual(["r1"])
+        expect(yield* Make.unfinished(journal)).toEqual(["r1"])
         expect(yield* open).toMatchObject([{ nonce: 0n, state: "signed", mined: null }])
         yield* journal.recordSigned(Make.signed(0n, { txHash: Make.word(0x3000) }))
         expect(yield* journal.finish("r1", "too early")).toBe(false)

@@ -37,8 +37,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
           requestId: "r2",
           accountId: Make.alice,
           endpoint: "execute",
-          chainId: Make.chainId,
-          signer: Make.lane.signer,
+          lane: Make.lane,
           body,
           idempotency: idempotency("key"),
           acceptedAt: 1_900_000_000_123,
@@ -90,7 +89,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
       Effect.gen(function* () {
         const journal = yield* Journal
         const signerOf = (requestId: string) =>
-          Effect.map(journal.request(requestId), (request) => request?.signer)
+          Effect.map(journal.request(requestId), (request) => request?.lane.signer)
         yield* accept("d1", {})
         expect(yield* signerOf("d1")).toBe(Make.lane.signer)
         const other = Make.address(0x52)
@@ -200,7 +199,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
           yield* TestClock.adjust(1)
         }
         yield* journal.finish("b", "{}")
-        expect(yield* journal.unfinished).toEqual(["r1", "z", "a"])
+        expect(yield* Make.unfinished(journal)).toEqual(["r1", "z", "a"])
       })
     )
 
@@ -255,7 +254,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         expect(yield* journal.request("r2")).toBeNull()
         expect(yield* journal.request("open")).not.toBeNull()
         expect(yield* journal.request("young")).not.toBeNull()
-        expect(yield* journal.unfinished).toEqual(["open"])
+        expect(yield* Make.unfinished(journal)).toEqual(["open"])
         expect(yield* journal.requestOf(Make.alice, "execute", "key")).toBeNull()
         expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({
           state: "settled",

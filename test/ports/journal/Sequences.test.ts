@@ -72,7 +72,7 @@ const view = (journal: Service) =>
       hashes: ops.map((op) => op.userOpHash),
       mined: mined?.txHash ?? null
     }))
-    return { requests, open, unfinished: yield* journal.unfinished }
+    return { requests, open, unfinished: yield* Make.unfinished(journal) }
   })
 
 /** The journal tells of every request, transaction and op what the model does. */

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
 import { Journal } from "../../../src/application/ports/journal/Journal.js"
-import * as Recovery from "../../../src/application/Recovery.js"
+import * as Sweep from "../../../src/application/Sweep.js"
 import * as CreateWallets from "../../../src/application/usecases/wallets/CreateWallets.js"
 import type { Address } from "../../../src/domain/primitives/Address.js"
 import * as Authenticator from "../../support/custody/Authenticator.js"
@@ -58,7 +58,7 @@ describe("a sponsored creation of mixed custodies goes on when the power fails o
 
     const second = stack.begin({ database })
     try {
-      await second.runPromise(Recovery.start)
+      await second.runPromise(Sweep.start)
       const outcome = Effect.flatMap(Journal, (journal) => Effect.orDie(journal.request(caller.requestId)))
       const answered = async () => (await second.runPromise(outcome))?.outcome ?? null
       await expect.poll(answered, { timeout: 15_000 }).not.toBeNull()

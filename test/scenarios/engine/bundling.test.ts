@@ -7,6 +7,7 @@ import * as ExecuteOperations from "../../../src/application/usecases/operations
 import * as TransactSigner from "../../../src/application/usecases/operations/TransactSigner.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
+import { unfinished } from "../../support/journal/Make.js"
 import * as Hits from "../../support/stack/Hits.js"
 import { Address, type LifeOptions, type Stack, startStack } from "../../support/stack/Stack.js"
 
@@ -71,7 +72,7 @@ const waitingOps = (runtime: Hits.Runtime) =>
   runtime.runPromise(
     Effect.gen(function* () {
       const journal = yield* Journal
-      const requests = yield* Effect.forEach(yield* Effect.orDie(journal.unfinished), (id) =>
+      const requests = yield* Effect.forEach(yield* Effect.orDie(unfinished(journal)), (id) =>
         Effect.orDie(journal.request(id))
       )
       return requests.flatMap((request) => request?.ops.filter(({ state }) => state === "accepted") ?? [])

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { id as hashOf } from "ethers"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
-import * as Recovery from "../../../src/application/Recovery.js"
+import * as Sweep from "../../../src/application/Sweep.js"
 import * as TransactSigner from "../../../src/application/usecases/operations/TransactSigner.js"
 import * as Hits from "../../support/stack/Hits.js"
 import * as Power from "../../support/stack/Power.js"
@@ -117,7 +117,7 @@ describe("an old backup of the database", () => {
     copy(database, backup)
     const known = (await hits.pool())[0]?.hash
     const second = stack.begin({ database })
-    await second.runPromise(Recovery.start)
+    await second.runPromise(Sweep.start)
     // A version that the backup does not know.
     await expect.poll(async () => (await hits.pool())[0]?.hash ?? known, { timeout: 15_000 }).not.toBe(known)
     await hits.mine()
@@ -125,7 +125,7 @@ describe("an old backup of the database", () => {
     await second.dispose()
     await hits.automine(true)
     const runtime = stack.begin({ database: backup })
-    await runtime.runPromise(Recovery.start)
+    await runtime.runPromise(Sweep.start)
     return { runtime, newest: known }
   }
 

@@ -1,6 +1,6 @@
 import { id as hashOf } from "ethers"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import * as Recovery from "../../../src/application/Recovery.js"
+import * as Sweep from "../../../src/application/Sweep.js"
 import * as Hits from "../../support/stack/Hits.js"
 import { type Stack, startStack } from "../../support/stack/Stack.js"
 
@@ -16,7 +16,7 @@ describe("a reorganisation above settled depth", () => {
   afterAll(() => stack.stop())
   beforeEach(async () => {
     runtime = stack.begin({ profile: { settledDepth: 4 } })
-    await runtime.runPromise(Recovery.start)
+    await runtime.runPromise(Sweep.start)
   })
   afterEach(async () => {
     await hits.automine(true)
@@ -112,7 +112,7 @@ describe("a reorganisation above settled depth", () => {
         caps: { maxFeePerGas: 5n * 10n ** 11n, maxPriorityFeePerGas: 10n ** 11n, transactionGas }
       }
     })
-    await runtime.runPromise(Recovery.start)
+    await runtime.runPromise(Sweep.start)
     const before = await hits.nonce()
     const snapshot = await stack.provider.send("evm_snapshot", [])
     const work = hits.execute(caller, ...ids.map((id) => hits.hit("one", id)))

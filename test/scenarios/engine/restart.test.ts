@@ -8,9 +8,9 @@ import type { Operation } from "../../../src/application/intake/ops/Operation.js
 import { Budgets } from "../../../src/application/ports/Budgets.js"
 import { Journal } from "../../../src/application/ports/journal/Journal.js"
 import type { RequestRecord } from "../../../src/application/ports/journal/Requests.js"
-import * as Recovery from "../../../src/application/Recovery.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import type { Failure } from "../../../src/application/request/Failure.js"
+import * as Sweep from "../../../src/application/Sweep.js"
 import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
 import * as ExecuteEncoded from "../../../src/application/usecases/operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
@@ -218,7 +218,7 @@ const freshDatabase = () => {
 const secondLife = async (task: Task, requestId: string, life: LifeOptions, before: number) => {
   const runtime = stack.begin(life)
   try {
-    await runtime.runPromise(Recovery.start)
+    await runtime.runPromise(Sweep.start)
     await expect
       .poll(async () => (await recordOf(runtime, requestId))?.outcome ?? null, { timeout: 15_000 })
       .not.toBeNull()
@@ -321,7 +321,7 @@ describe("a power cut during the recovery", () => {
     for (const [life, spot] of cuts.entries()) {
       const power = Power.make(spot)
       const runtime = stack.begin({ database, ...power.life })
-      const work: Effect.Effect<unknown, unknown, Ports> = life === 0 ? task.run(caller) : Recovery.start
+      const work: Effect.Effect<unknown, unknown, Ports> = life === 0 ? task.run(caller) : Sweep.start
       runtime.runFork(work)
       await power.failed
       await runtime.dispose()

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { WakeUps } from "../../../src/application/lanes/WakeUps.js"
+import { WakeUps } from "../../../src/application/lanes/requests/WakeUps.js"
 import { Bundler } from "../../../src/application/ports/chain/Bundler.js"
 import { ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
 import { Journal } from "../../../src/application/ports/journal/Journal.js"
@@ -79,6 +79,7 @@ describe("a bundle of the service's own EOA", () => {
           accountId,
           endpoint: "/executeEncoded",
           lane: { chainId: chainId(), signer: key.address },
+          key: "serviceEoa",
           body: "{}",
           idempotency: null,
           ops: [

@@ -4,10 +4,11 @@ import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
 import { id as hashOf, Interface } from "ethers"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import * as LaneOwnership from "../../../src/adapters/memory/LaneOwnership.js"
 import type { Operation } from "../../../src/application/intake/ops/Operation.js"
 import * as Engine from "../../../src/application/lanes/Engine.js"
-import * as Recovery from "../../../src/application/Recovery.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
+import * as Sweep from "../../../src/application/Sweep.js"
 import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
 import * as GetRequest from "../../../src/application/usecases/operations/GetRequest.js"
@@ -127,7 +128,12 @@ describe("operations that depend on others, through a bundler of somebody else",
     const [a, b] = [hashOf("a4"), hashOf("b4")]
     const begin = async () => {
       const ports = await stack.runtime.runPromise(Effect.context<Ports>())
-      return ManagedRuntime.make(Layer.provideMerge(Layer.fresh(Engine.layer), Layer.succeedContext(ports)))
+      return ManagedRuntime.make(
+        Layer.provideMerge(
+          Layer.provide(Layer.fresh(Engine.layer), LaneOwnership.layer),
+          Layer.succeedContext(ports)
+        )
+      )
     }
     const first = await begin()
     bundler.behave(() => ({ does: "keep" }))
@@ -137,7 +143,7 @@ describe("operations that depend on others, through a bundler of somebody else",
     await first.dispose()
     expect(await lost).toBe("gone")
     const second = await begin()
-    await second.runPromise(Recovery.start)
+    await second.runPromise(Sweep.start)
     await bundler.release()
     await expect.poll(given, { timeout: 20_000 }).toEqual([a, b])
     await bundler.release()

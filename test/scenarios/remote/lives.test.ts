@@ -3,12 +3,13 @@ import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import * as LaneOwnership from "../../../src/adapters/memory/LaneOwnership.js"
 import type { Operation } from "../../../src/application/intake/ops/Operation.js"
 import * as Engine from "../../../src/application/lanes/Engine.js"
 import { Journal } from "../../../src/application/ports/journal/Journal.js"
 import type { Fields } from "../../../src/application/ports/NetworkProfile.js"
-import * as Recovery from "../../../src/application/Recovery.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
+import * as Sweep from "../../../src/application/Sweep.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
 import * as GetRequest from "../../../src/application/usecases/operations/GetRequest.js"
 import { type StandIn, startStandIn } from "../../support/bundler/StandIn.js"
@@ -52,7 +53,7 @@ describe("an op in other hands", () => {
 
   const begin = async (): Promise<Life> => {
     const ports = await stack.runtime.runPromise(Effect.context<Ports>())
-    const engine = Layer.fresh(Engine.layer)
+    const engine = Layer.provide(Layer.fresh(Engine.layer), LaneOwnership.layer)
     const runtime = ManagedRuntime.make(Layer.provideMerge(engine, Layer.succeedContext(ports)))
     return { run: (effect) => runtime.runPromise(effect), end: () => runtime.dispose() }
   }
@@ -72,7 +73,7 @@ describe("an op in other hands", () => {
       expect(await lost).toBe("the process is gone")
       const before = bundler.sent.length
       const second = await begin()
-      await second.run(Recovery.start)
+      await second.run(Sweep.start)
       if (does === "keep") await bundler.release()
       await expect
         .poll(() => stateOf(caller), { timeout: 40_000 })
@@ -104,7 +105,7 @@ describe("an op in other hands", () => {
     await bundler.release()
     await stack.provider.send("anvil_mine", ["0x900", "0x1"])
     const second = await begin()
-    await second.run(Recovery.start)
+    await second.run(Sweep.start)
     await expect.poll(() => stateOf(caller), { timeout: 40_000 }).toMatchObject({ state: "final" })
     expect((await stateOf(caller)).answer).toMatchObject({ status: 1 })
     expect(await stack.balanceOf(to)).toBe(4n)
@@ -115,7 +116,7 @@ describe("an op in other hands", () => {
   it("whose landing vanishes is on its way again, and its answer is taken back until it has landed anew", async () => {
     await start({ settledDepth: 6 })
     // The life of the stack itself: it knows of reopened requests once it recovers.
-    await stack.runtime.runPromise(Recovery.start)
+    await stack.runtime.runPromise(Sweep.start)
     const sent = bundler.sent.length
     const caller = stack.caller()
     bundler.behave(() => ({ does: "keep" }))

@@ -6,7 +6,7 @@ import * as Either from "effect/Either"
 import { Interface } from "ethers"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { Journal } from "../../../src/application/ports/journal/Journal.js"
-import * as Recovery from "../../../src/application/Recovery.js"
+import * as Sweep from "../../../src/application/Sweep.js"
 import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
 import * as CreateWallets from "../../../src/application/usecases/wallets/CreateWallets.js"
@@ -132,7 +132,7 @@ describe("the sponsorship budget", () => {
     await stack.provider.send("evm_mine", [])
     const next = stack.begin()
     lives.push(next)
-    await next.runPromise(Recovery.start)
+    await next.runPromise(Sweep.start)
     const { booked } = await sponsor.settled()
     expect(booked).toBeGreaterThan(before.booked)
     expect(booked - before.booked).toBe(deposit - (await sponsor.deposit()))
@@ -163,7 +163,7 @@ describe("the sponsorship budget", () => {
     await stack.provider.send("evm_mine", [])
     const next = stack.begin()
     lives.push(next)
-    await next.runPromise(Recovery.start)
+    await next.runPromise(Sweep.start)
     expect(await sponsor.settled()).toEqual(before)
     expect(await sponsor.deposit()).toBe(deposit)
     const state = await next.runPromise(

@@ -8,6 +8,7 @@ import * as AbiStore from "../../../src/adapters/memory/AbiStore.js"
 import * as Budgets from "../../../src/adapters/memory/Budgets.js"
 import * as BundlerRpc from "../../../src/adapters/memory/BundlerRpc.js"
 import * as ChainRpc from "../../../src/adapters/memory/ChainRpc.js"
+import * as LaneOwnership from "../../../src/adapters/memory/LaneOwnership.js"
 import * as Networks from "../../../src/adapters/memory/Networks.js"
 import * as PaymasterRpc from "../../../src/adapters/memory/PaymasterRpc.js"
 import * as PrivateKeys from "../../../src/adapters/private-key/KeyProvider.js"
@@ -115,6 +116,7 @@ export const make: Effect.Effect<HttpService.HttpService, never, Scope.Scope> = 
     Layer.provideMerge(
       Layer.mergeAll(
         AbiStore.layer,
+        LaneOwnership.layer,
         Budgets.layer,
         BundlerRpc.layer(),
         Layer.scoped(

@@ -231,6 +231,7 @@ const recordSigned = fc
         const transaction = Make.signed(nonce, {
           ...lane,
           addedCost,
+          replaces: out.some((it) => it.nonce === nonce && it.state === "signed"),
           txHash: Make.word(0x1000n + version + nonce)
         })
         return {

@@ -44,7 +44,8 @@ const tables = [
   "deployments",
   "leases",
   "ops",
-  "requests"
+  "requests",
+  "lanes"
 ]
 
 /** One database of the server, emptied every time it is provided: to make one takes longer than a test. */

@@ -1,4 +1,7 @@
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import type { Journal, JournalError } from "../../../src/application/ports/journal/Journal.js"
 import type {
   AllocationRequest,
   Lane,
@@ -69,6 +72,7 @@ export const acceptance = (
   accountId: alice,
   endpoint: "execute",
   lane: ops[0] === undefined ? lane : laneOf(ops[0].space),
+  key: { clientId: "key 1" },
   body: "{}",
   idempotency: null,
   ops,
@@ -139,6 +143,7 @@ export const failed = (index: number, over: Partial<FailedElement> = {}): Failed
   ...over
 })
 
+/** With a hash of its own it is another version of what was signed under the nonce before. */
 export const signed = (nonce: bigint, over: Partial<SignedTransaction> = {}): SignedTransaction => ({
   ...lane,
   nonce,
@@ -147,6 +152,7 @@ export const signed = (nonce: bigint, over: Partial<SignedTransaction> = {}): Si
   maxFeePerGas: 30n * 10n ** 9n,
   maxPriorityFeePerGas: 10n ** 9n,
   addedCost: 0n,
+  replaces: over.txHash !== undefined,
   drainedTo: 0n,
   ...over
 })
@@ -172,3 +178,9 @@ export const landed = (
   revertData: null,
   ...over
 })
+
+/** The ids of all accepted requests that are not final, as the lanes' work names them. */
+export const unfinished = (
+  journal: Context.Tag.Service<typeof Journal>
+): Effect.Effect<ReadonlyArray<string>, JournalError> =>
+  Effect.map(journal.work, (lanes) => lanes.flatMap(({ requestIds }) => requestIds))

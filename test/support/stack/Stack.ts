@@ -12,6 +12,7 @@ import * as ChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import * as BundlerRpc from "../../../src/adapters/json-rpc/services/BundlerRpc.js"
 import * as PaymasterRpc from "../../../src/adapters/json-rpc/services/PaymasterRpc.js"
 import * as AbiStore from "../../../src/adapters/memory/AbiStore.js"
+import * as LaneOwnership from "../../../src/adapters/memory/LaneOwnership.js"
 import * as Networks from "../../../src/adapters/memory/Networks.js"
 import * as Budgets from "../../../src/adapters/sql/Budgets.js"
 import * as Journal from "../../../src/adapters/sql/journal/Journal.js"
@@ -173,6 +174,7 @@ const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) =
     Layer.provideMerge(
       Layer.mergeAll(
         AbiStore.layer,
+        LaneOwnership.layer,
         Budgets.layer.pipe(Layer.provide(sql)),
         BundlerRpc.layer(),
         PaymasterRpc.layer(),

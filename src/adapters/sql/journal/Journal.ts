@@ -6,6 +6,7 @@ import { Journal } from "../../../application/ports/journal/Journal.js"
 import * as Migrations from "../Migrations.js"
 import * as Store from "../Store.js"
 import * as Acceptances from "./Acceptances.js"
+import * as Claims from "./Claims.js"
 import * as Leases from "./Leases.js"
 import * as Ops from "./Ops.js"
 import * as Records from "./Records.js"
@@ -13,6 +14,7 @@ import * as RemoteSubmissions from "./RemoteSubmissions.js"
 import * as Requests from "./Requests.js"
 import * as Settlements from "./Settlements.js"
 import * as Transactions from "./Transactions.js"
+import * as Work from "./Work.js"
 
 /** The journal in the database of the client; brings its schema up to date first. */
 export const make = (
@@ -29,7 +31,9 @@ export const make = (
       finish: Requests.finish(store),
       request: Requests.request(store),
       requestOf: Requests.requestOf(store),
-      unfinished: Requests.unfinished(store),
+      finalAmong: Requests.finalAmong(store),
+      work: Work.work(store),
+      claim: Claims.claim(store),
       forget: Requests.forget(store),
       identify: Ops.identify(store),
       abandon: Ops.abandon(store),

@@ -6,6 +6,7 @@ import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Store from "../Store.js"
+import * as Claims from "./Claims.js"
 
 export type Id = number | string
 
@@ -116,26 +117,29 @@ export const holding = ({ sql }: Store.Store, requestId: string) =>
   )
 
 export const identify =
-  ({ sql, transaction }: Store.Store) =>
+  (store: Store.Store) =>
   (
     requestId: string,
     ops: ReadonlyArray<{ readonly index: number; readonly userOpHash: Hex.Bytes32 }>
   ): Effect.Effect<void, JournalError> =>
-    transaction(
-      Effect.forEach(
-        ops,
-        ({ index, userOpHash }) =>
-          Effect.gen(function* () {
-            const rows = yield* sql`
+    store.transaction(
+      Effect.zipRight(
+        Claims.fenceRequest(store, requestId),
+        Effect.forEach(
+          ops,
+          ({ index, userOpHash }) =>
+            Effect.gen(function* () {
+              const rows = yield* store.sql`
               update ops set user_op_hash = ${userOpHash}
               where request_id = ${requestId} and op_index = ${index}
                 and state <> 'abandoned'
                 and (user_op_hash = ${userOpHash} or (state = 'accepted' and user_op_hash is null))
               returning op_id`
-            if (rows.length === 0)
-              return yield* Store.refuse("only an accepted op without a hash can be given one")
-          }),
-        { discard: true }
+              if (rows.length === 0)
+                return yield* Store.refuse("only an accepted op without a hash can be given one")
+            }),
+          { discard: true }
+        )
       )
     )
 
@@ -144,6 +148,7 @@ const giveUp =
   (requestId: string, indexes: ReadonlyArray<number>): Effect.Effect<void, JournalError> =>
     store.transaction(
       Effect.gen(function* () {
+        yield* Claims.fenceRequest(store, requestId)
         const ops = yield* lockElements(store, requestId, indexes)
         if (ops.some((op) => op.state !== "accepted"))
           return yield* Store.refuse("an op that may be on its way, or has landed, cannot be given up")

@@ -1,6 +1,7 @@
 import type { Fragment } from "@effect/sql/Statement"
 import * as Array from "effect/Array"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type { JournalError } from "../../../application/ports/journal/Journal.js"
 import type { Lane, LaneAccess, TransactionRecord } from "../../../application/ports/journal/Lanes.js"
@@ -48,7 +49,7 @@ interface Op extends Nonce {
 
 const name = (row: Nonce): string => `${row.chain_id} ${row.signer} ${row.nonce}`
 
-const keyOf = (row: Row): LaneAccess["key"] =>
+export const keyOf = (row: Pick<Row, "key_client" | "key_version" | "key_asset">): LaneAccess["key"] =>
   row.key_client === null
     ? "serviceEoa"
     : {
@@ -72,18 +73,18 @@ const toRecord = (
   row: Row,
   versions: ReadonlyArray<Version>,
   ops: ReadonlyArray<Op>
-): Effect.Effect<TransactionRecord, JournalError> =>
+): Effect.Effect<TransactionRecord> =>
   Effect.gen(function* () {
     const lane: Lane = { chainId: BigInt(row.chain_id), signer: Address.unsafe(row.signer) }
     const nonce = BigInt(row.nonce)
-    const rpc = yield* seal.open(Transactions.sealName(lane, nonce), row.rpc)
+    const rpc = yield* Effect.option(seal.open(Transactions.sealName(lane, nonce), row.rpc))
     return {
       ...lane,
       nonce,
       access: {
         accountId: row.account_id,
         key: keyOf(row),
-        rpc: Redacted.make(rpc),
+        rpc: Option.getOrNull(Option.map(rpc, Redacted.make<string>)),
         trust: row.trust
       },
       state: row.state,

@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type { Affected, JournalError } from "../../../application/ports/journal/Journal.js"
 import type { LaneAccess } from "../../../application/ports/journal/Lanes.js"
@@ -11,6 +12,7 @@ import type { AccountId } from "../../../application/ports/Tenants.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Store from "../Store.js"
+import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
 import * as Requests from "./Requests.js"
 
@@ -23,6 +25,7 @@ export const submitRemotely =
       Effect.gen(function* () {
         const { seal, sql } = store
         yield* Store.fits(64, [since])
+        yield* Claims.fenceRequest(store, requestId)
         const signed = new Map(handed.map((op) => [op.index, op.signed]))
         const ops = yield* Ops.lockElements(store, requestId, [...signed.keys()])
         if (ops.length < signed.size) return yield* Store.refuse("an op was not accepted")
@@ -36,7 +39,7 @@ export const submitRemotely =
           yield* sql`
             insert into handovers ${sql.insert({
               op_id: op.op_id,
-              rpc: seal.close(sealName(op.op_id), Redacted.value(node.rpc)),
+              rpc: seal.close(sealName(op.op_id), node.rpc === null ? "" : Redacted.value(node.rpc)),
               trust: node.trust,
               since: since.toString(),
               signed: signed.get(op.op_index) ?? Hex.empty
@@ -60,6 +63,7 @@ export const revokeRemote =
   (requestId: string, indexes: ReadonlyArray<number>): Effect.Effect<void, JournalError> =>
     store.transaction(
       Effect.gen(function* () {
+        yield* Claims.fenceRequest(store, requestId)
         const ops = yield* Ops.lockElements(store, requestId, indexes)
         const inOurs = yield* Ops.carried(store, ops)
         const back = ops.filter((op) => op.state === "sent" && !inOurs.has(String(op.op_id)))
@@ -97,6 +101,7 @@ export const recordInclusions =
   ): Effect.Effect<Affected, JournalError> =>
     store.transaction(
       Effect.gen(function* () {
+        yield* Claims.fence(store, { chainId, signer: authority })
         const hashes = outcomes.map((outcome) => outcome.userOpHash)
         const ops = yield* named(store, authority, chainId, hashes)
         yield* Ops.settle(store, ops, outcomes)
@@ -114,6 +119,7 @@ export const revertInclusions =
     store.transaction(
       Effect.gen(function* () {
         const { sql } = store
+        yield* Claims.fence(store, { chainId, signer: authority })
         const before = yield* named({ ...store, forUpdate: sql.literal("") }, authority, chainId, hashes)
         yield* Requests.lockAll(
           store,
@@ -149,6 +155,7 @@ export const finaliseInclusions =
   ): Effect.Effect<void, JournalError> =>
     store.transaction(
       Effect.gen(function* () {
+        yield* Claims.fence(store, { chainId, signer: authority })
         const ops = yield* named(store, authority, chainId, hashes)
         yield* forget(
           store,
@@ -166,14 +173,14 @@ interface Row extends Ops.Row {
   readonly signed: string
 }
 
-const toHandover = (seal: Store.Store["seal"], row: Row): Effect.Effect<RemoteSubmission, JournalError> =>
-  Effect.map(seal.open(sealName(row.op_id), row.rpc), (rpc) => ({
+const toSubmission = (seal: Store.Store["seal"], row: Row): Effect.Effect<RemoteSubmission> =>
+  Effect.map(Effect.option(seal.open(sealName(row.op_id), row.rpc)), (rpc) => ({
     requestId: row.request_id,
     index: row.op_index,
     accountId: row.account_id,
     space: Ops.spaceOf(row),
     userOpHash: Hex.unsafe32(row.user_op_hash),
-    node: { rpc: Redacted.make(rpc), trust: row.trust },
+    node: { rpc: Option.getOrNull(Option.map(rpc, Redacted.make<string>)), trust: row.trust },
     since: BigInt(row.since),
     signed: Hex.unsafe(row.signed),
     includedIn: row.tx_hash === null ? null : Hex.unsafe32(row.tx_hash)
@@ -193,6 +200,6 @@ export const remoteSubmissions = ({
         join ops on ops.op_id = handovers.op_id
         join requests on requests.request_id = ops.request_id
         order by handovers.op_id`,
-      (rows) => Effect.forEach(rows, (row) => toHandover(seal, row))
+      (rows) => Effect.forEach(rows, (row) => toSubmission(seal, row))
     )
   )

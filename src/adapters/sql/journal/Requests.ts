@@ -8,9 +8,9 @@ import type {
   RequestRecord
 } from "../../../application/ports/journal/Requests.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
-import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Store from "../Store.js"
+import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
 
 interface Row {
@@ -80,8 +80,9 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
   Effect.gen(function* () {
     const { accountId, body, endpoint, failed, idempotency, ops, requestId } = acceptance
     const { seal, sql } = store
-    const chainId = acceptance.lane.chainId.toString()
-    const { signer } = acceptance.lane
+    const { key, lane } = acceptance
+    const chainId = lane.chainId.toString()
+    const sealed = seal.close(sealName(requestId), body)
     // Without `returning`: SQLite would look through the tables that refer to requests.
     yield* sql`
       insert into requests ${sql.insert({
@@ -89,8 +90,9 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
         account_id: accountId,
         endpoint,
         chain_id: chainId,
-        signer,
-        body: seal.close(sealName(requestId), body),
+        signer: lane.signer,
+        lane_key: JSON.stringify(key),
+        body: sealed,
         idempotency_key: idempotency?.key ?? null,
         body_hash: idempotency?.bodyHash ?? null,
         failed: "[]",
@@ -106,8 +108,10 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
     if (row.account_id !== accountId || row.endpoint !== endpoint || row.chain_id !== chainId)
       return yield* Store.refuse("the request was accepted as another one")
     if (row.state !== "open") return yield* Store.refuse("the request is final")
-    if (row.signer !== signer)
-      yield* sql`update requests set signer = ${signer} where request_id = ${requestId}`
+    // Any process accepts a request; only the one that works on the lane adds to it.
+    if (row.body !== sealed) yield* Claims.fence(store, Claims.laneOf(row))
+    if (row.signer !== lane.signer)
+      yield* sql`update requests set signer = ${lane.signer} where request_id = ${requestId}`
     const anew = new Set(ops.map((op) => op.index))
     const before = parsed(row)
     const kept = before.filter((element) => !anew.has(element.index))
@@ -123,6 +127,7 @@ export const refuse =
       Effect.gen(function* () {
         const row = yield* locked(store, requestId)
         if (row === undefined) return yield* Store.refuse("the request was not accepted")
+        yield* Claims.fence(store, Claims.laneOf(row))
         if (failed.length > 0) yield* writeFailed(store, requestId, merged(parsed(row), failed))
       })
     )
@@ -135,6 +140,7 @@ export const finish =
         const { sql } = store
         const row = yield* locked(store, requestId)
         if (row === undefined) return yield* Store.refuse("the request was not accepted")
+        yield* Claims.fence(store, Claims.laneOf(row))
         if (row.state !== "open") return true
         const underWay = yield* sql`
           select op_id from ops
@@ -210,9 +216,8 @@ export const request =
           requestId,
           accountId: row.account_id,
           endpoint: row.endpoint,
-          chainId: BigInt(row.chain_id),
-          signer: row.signer === null ? null : Address.unsafe(row.signer),
-          body: yield* store.seal.open(sealName(requestId), row.body),
+          lane: Claims.laneOf(row),
+          body: yield* Effect.orElseSucceed(store.seal.open(sealName(requestId), row.body), () => null),
           idempotency: idempotencyOf(row),
           acceptedAt: Number(row.accepted_at),
           ops: yield* Ops.ofRequest(store, requestId, row.account_id),
@@ -238,17 +243,19 @@ export const requestOf =
       )
     )
 
-export const unfinished = ({
-  sql,
-  transaction
-}: Store.Store): Effect.Effect<ReadonlyArray<string>, JournalError> =>
-  transaction(
-    Effect.map(
-      sql<{ readonly request_id: string }>`
-        select request_id from requests where state = 'open' order by request_no`,
-      (rows) => rows.map((row) => row.request_id)
+export const finalAmong =
+  ({ sql, transaction }: Store.Store) =>
+  (requestIds: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<string>, JournalError> =>
+    transaction(
+      Effect.map(
+        Effect.forEach(
+          Store.chunks(requestIds),
+          (chunk) => sql<{ readonly request_id: string }>`
+            select request_id from requests where state <> 'open' and ${sql.in("request_id", chunk)}`
+        ),
+        (parts) => parts.flat().map((row) => row.request_id)
+      )
     )
-  )
 
 export const forget =
   ({ sql, transaction }: Store.Store) =>

@@ -11,12 +11,9 @@ import type {
 } from "../../../application/ports/journal/Lanes.js"
 import type { OpRef } from "../../../application/ports/journal/OpRef.js"
 import * as Store from "../Store.js"
+import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
 import * as Requests from "./Requests.js"
-
-/** Keeps others out of the lane until the transaction ends. */
-export const lockLane = ({ lock }: Store.Store, { chainId, signer }: Lane) =>
-  lock(`lane:${chainId}:${signer}`)
 
 /** The condition that names a row of a nonce in any of the tables that have one. */
 export const at = ({ sql }: Store.Store, { chainId, signer }: Lane, nonce: bigint) =>
@@ -27,6 +24,7 @@ export const sealName = ({ chainId, signer }: Lane, nonce: bigint): string =>
 
 export interface State {
   readonly state: "free" | "allocated" | TransactionRecord["state"]
+  readonly epoch: number | string
   readonly direct: string | null
   readonly max_cost: string
   readonly tx_hash: string | null
@@ -38,9 +36,9 @@ export const find = (store: Store.Store, lane: Lane, nonce: bigint) =>
   Effect.gen(function* () {
     const { sql } = store
     yield* Store.fits(64, [nonce])
-    yield* lockLane(store, lane)
+    const current = yield* Claims.lockLane(store, lane)
     const [row] = yield* sql<State>`
-      select state, direct, max_cost, tx_hash, block_hash from transactions where ${at(store, lane, nonce)}`
+      select state, epoch, direct, max_cost, tx_hash, block_hash from transactions where ${at(store, lane, nonce)}`
     if (row === undefined) return null
     const carried = yield* sql<Pick<Ops.State, "op_id" | "request_id">>`
       select op_id, request_id from ops
@@ -52,7 +50,7 @@ export const find = (store: Store.Store, lane: Lane, nonce: bigint) =>
       store,
       carried.map((op) => op.op_id)
     )
-    return { row, ops, concerned }
+    return { row, ops, isOfThisEpoch: Number(row.epoch) === current, concerned }
   })
 
 interface RouteRow {
@@ -155,7 +153,13 @@ const inFlight = (store: Store.Store, { chainId, signer }: Lane) =>
     where chain_id = ${chainId.toString()} and signer = ${signer} and state in ('signed', 'mined')
       and state = 'signed'`
 
-const write = (store: Store.Store, request: AllocationRequest, nonce: bigint, ids: ReadonlyArray<Ops.Id>) =>
+const write = (
+  store: Store.Store,
+  request: AllocationRequest,
+  epoch: number,
+  nonce: bigint,
+  ids: ReadonlyArray<Ops.Id>
+) =>
   Effect.gen(function* () {
     const { seal, sql } = store
     const { accountId, key, rpc, trust } = request.access
@@ -173,11 +177,12 @@ const write = (store: Store.Store, request: AllocationRequest, nonce: bigint, id
       insert into transactions ${sql.insert({
         ...lane,
         state: "allocated",
+        epoch,
         account_id: accountId,
         key_client: key === "serviceEoa" ? null : key.clientId,
         key_version: key === "serviceEoa" ? null : (key.versionId ?? null),
         key_asset: key === "serviceEoa" ? null : (key.assetId ?? null),
-        rpc: seal.close(sealName(request, nonce), Redacted.value(rpc)),
+        rpc: seal.close(sealName(request, nonce), rpc === null ? "" : Redacted.value(rpc)),
         trust,
         direct: request.direct,
         max_cost: request.maxCost.toString(),
@@ -196,7 +201,7 @@ export const allocate =
         yield* Store.fits(64, [request.chainNonce, request.drainedTo])
         if (request.direct !== null && request.ops.length > 0)
           return yield* Store.refuse("a request's own transaction carries no ops")
-        yield* lockLane(store, request)
+        const epoch = yield* Claims.lockLane(store, request)
         const { entryPoint, ids } = yield* lockOps(store, request)
         if (request.direct !== null) yield* checkDirect(store, request, request.direct)
         const nonce = yield* nextNonce(store, request)
@@ -209,7 +214,7 @@ export const allocate =
           : reserved + request.maxCost > request.balance
             ? { _tag: "insufficientFunds", reserved }
             : { _tag: "allocated", nonce }
-        if (result._tag === "allocated") yield* write(store, request, nonce, ids)
+        if (result._tag === "allocated") yield* write(store, request, epoch, nonce, ids)
         return result
       })
     )
@@ -221,7 +226,7 @@ export const unallocate =
       Effect.gen(function* () {
         const { sql } = store
         yield* Store.fits(64, [nonce])
-        yield* lockLane(store, lane)
+        yield* Claims.lockLane(store, lane)
         const rows = yield* sql`
           update transactions set state = 'free', direct = null
           where ${at(store, lane, nonce)} and state in ('free', 'allocated')
@@ -242,8 +247,17 @@ export const recordSigned =
         const found = yield* find(store, signed, signed.nonce)
         if (found?.row.state !== "allocated" && found?.row.state !== "signed")
           return yield* Store.refuse("only for a nonce that is handed out and open can bytes be stored")
-        const { ops, row } = found
+        const { isOfThisEpoch, ops, row } = found
+        if (signed.replaces !== (row.state === "signed")) {
+          const stored = yield* sql`
+            select tx_hash from transaction_versions
+            where ${at(store, signed, signed.nonce)} and tx_hash = ${signed.txHash}`
+          if (stored.length > 0) return
+          return yield* Store.refuse("the nonce has a transaction that these bytes do not know of")
+        }
         if (row.state === "allocated") {
+          if (!isOfThisEpoch)
+            return yield* Store.refuse("the lane has had another owner since the nonce was handed out")
           if (ops.some((op) => op.state === "abandoned"))
             return yield* Store.refuse("the transaction carries an op that was given up")
           if (ops.some((op) => op.state === "sent"))

@@ -1,10 +1,19 @@
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Hex from "../../../domain/primitives/Hex.js"
-import { WakeUps } from "../../lanes/WakeUps.js"
+import { WakeUps } from "../../lanes/requests/WakeUps.js"
 import type { OpOutcome } from "../../ports/chain/Bundler.js"
 import { Journal } from "../../ports/journal/Journal.js"
+import type { OpRecord } from "../../ports/journal/Requests.js"
 import type { Caller } from "../../request/Caller.js"
 import { type Failure, unprocessable } from "../../request/Failure.js"
+
+/** `none`: there is nothing to wait for; null: its outcome is not known yet. */
+const seen = (record: OpRecord | null, requestId: string): OpOutcome | "none" | null => {
+  if (record === null || record.state === "abandoned" || record.requestId === requestId) return "none"
+  const { revertData, state, success, txHash } = record
+  return state === "settled" && txHash !== null ? { success: success === true, txHash, revertData } : null
+}
 
 /**
  * The outcome of an op that this account has posted before, waited for if need be until the deadline (Unix
@@ -19,14 +28,20 @@ export const outcome = (
   Effect.gen(function* () {
     const journal = yield* Journal
     const wakeUps = yield* WakeUps
-    for (;;) {
-      const record = yield* Effect.orDie(journal.findOp(accountId, chainId, userOpHash))
-      if (record === null || record.state === "abandoned" || record.requestId === requestId) return null
-      const { requestId: other, revertData, state, success, txHash } = record
-      if (state === "settled" && txHash !== null) return { success: success === true, txHash, revertData }
-      if (!(yield* wakeUps.wait(deadline)))
-        return yield* Effect.fail(
-          unprocessable("outcome_unknown", [], { extra: { txHash: txHash ?? "", requestId: other } })
-        )
-    }
+    const find = Effect.orDie(journal.findOp(accountId, chainId, userOpHash))
+    const first = yield* find
+    const poster = first?.requestId ?? requestId
+    const patience = Math.max(deadline - (yield* Clock.currentTimeMillis), 0)
+    const result = yield* Effect.timeoutFail(
+      wakeUps.until(
+        poster,
+        Effect.map(find, (record) => seen(record, requestId))
+      ),
+      {
+        duration: patience,
+        onTimeout: () =>
+          unprocessable("outcome_unknown", [], { extra: { txHash: first?.txHash ?? "", requestId: poster } })
+      }
+    )
+    return result === "none" ? null : result
   })

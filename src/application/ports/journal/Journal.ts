@@ -8,6 +8,7 @@ import type {
   AllocationRequest,
   AllocationResult,
   Lane,
+  LaneWork,
   SignedTransaction,
   TransactionRecord,
   TransactionSettlement
@@ -79,8 +80,22 @@ export class Journal extends Context.Tag("castellan/Journal")<
       endpoint: string,
       idempotencyKey: string
     ) => Effect.Effect<{ readonly requestId: string; readonly bodyHash: Bytes32 } | null, JournalError>
-    /** Accepted requests that are not final, oldest first. */
-    readonly unfinished: Effect.Effect<ReadonlyArray<string>, JournalError>
+    /** Which of these requests have a final answer. */
+    readonly finalAmong: (
+      requestIds: ReadonlyArray<string>
+    ) => Effect.Effect<ReadonlyArray<string>, JournalError>
+    /** Every lane that has work that is not at its end. */
+    readonly work: Effect.Effect<ReadonlyArray<LaneWork>, JournalError>
+    /**
+     * Claims a lane for this instance of the journal, which keeps it until another one claims it: then every call here
+     * that changes something of the lane (its transactions, ops and accepted requests) fails and has no effect. A lane
+     * that nobody has claimed is claimed by the first such call. False, and nothing changes: one of the `independent`
+     * processes has the lane.
+     */
+    readonly claim: (
+      lane: Lane,
+      by: { readonly process: string; readonly independent: ReadonlyArray<string> }
+    ) => Effect.Effect<boolean, JournalError>
     /**
      * Forgets body, outcome and idempotency key of final requests that were accepted before that time (Unix
      * milliseconds), none of whose ops is under way and none of whose transactions is signed or mined. They stay final:
@@ -125,7 +140,7 @@ export class Journal extends Context.Tag("castellan/Journal")<
     readonly unallocate: (lane: Lane, nonce: bigint) => Effect.Effect<void, JournalError>
     /**
      * Stores signed bytes of an allocated or signed nonce. From here on the transaction counts as perhaps sent, and so do
-     * its ops. A nonce may have several versions, of which each adds to what it may cost; once it is mined, or while it is nobody's, it takes none. The first
+     * its ops. Fails when `replaces` is not so, and when the lane has had another owner since the nonce was allocated. A nonce may have several versions, of which each adds to what it may cost; once it is mined, or while it is nobody's, it takes none. The first
      * one fails also when one of the ops has no hash, was given up since the allocation, or is sent some other way by
      * now, when the direct request is final or has another signed transaction by now, and when a transaction of another
      * route was signed since the allocation.

@@ -16,9 +16,21 @@ export interface LaneAccess {
   readonly accountId: AccountId
   /** The lane's key: one of the account's, or the service's own EOA. */
   readonly key: SignerRef | "serviceEoa"
-  /** The node, and who named it. Sealed at rest: keys sit in paths. */
-  readonly rpc: Redacted.Redacted<string>
+  /** The node, and who named it. Sealed at rest: keys sit in paths. Null: it was sealed under another key. */
+  readonly rpc: Redacted.Redacted<string> | null
   readonly trust: "caller" | "operator"
+}
+
+/** Work of a lane that is not at its end. */
+export interface LaneWork {
+  readonly lane: Lane
+  /** The account of one of its requests or transactions, and the key of the lane as that names it; null: not known. */
+  readonly accountId: AccountId
+  readonly key: LaneAccess["key"] | null
+  /** Its accepted requests that are not final, oldest first. */
+  readonly requestIds: ReadonlyArray<string>
+  /** Whether it has transactions that are signed or mined and not settled. */
+  readonly hasTransactions: boolean
 }
 
 export interface AllocationRequest extends Lane {
@@ -66,6 +78,8 @@ export interface SignedTransaction extends Lane, TransactionVersion {
   readonly nonce: bigint
   /** Wei by which it may cost more than what was allocated, or than the version before it. */
   readonly addedCost: bigint
+  /** Whether the nonce has other versions, of the same work at lower prices; else it was just allocated. */
+  readonly replaces: boolean
   /** As it was allocated; of no meaning to later versions. */
   readonly drainedTo: bigint
 }

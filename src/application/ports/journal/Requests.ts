@@ -1,7 +1,7 @@
 import type { Address } from "../../../domain/primitives/Address.js"
 import type { Bytes32, Hex } from "../../../domain/primitives/Hex.js"
 import type { AccountId } from "../Tenants.js"
-import type { Lane } from "./Lanes.js"
+import type { Lane, LaneAccess } from "./Lanes.js"
 
 /**
  * Where the nonces of a wallet's ops live.
@@ -71,8 +71,9 @@ export interface Acceptance {
   readonly requestId: string
   readonly accountId: AccountId
   readonly endpoint: string
-  /** The EOA that submits its ops or transactions, and its chain. Its ops have no other authority. */
+  /** The EOA that submits what becomes of it, and its chain: whoever works on the lane works on the request. */
   readonly lane: Lane
+  readonly key: LaneAccess["key"]
   /** JSON: all that the endpoint needs to go on with the request after a restart. Sealed at rest. */
   readonly body: string
   readonly idempotency: Idempotency | null
@@ -134,13 +135,9 @@ export interface RequestRecord {
   readonly requestId: string
   readonly accountId: AccountId
   readonly endpoint: string
-  readonly chainId: bigint
-  /**
-   * The submitting EOA of its latest acceptance. Null: it was accepted by a version that did not store it, and has neither
-   * an op nor a transaction.
-   */
-  readonly signer: Address | null
-  readonly body: string
+  readonly lane: Lane
+  /** Null: it was sealed under another key. */
+  readonly body: string | null
   readonly idempotency: Idempotency | null
   /** Unix milliseconds. */
   readonly acceptedAt: number

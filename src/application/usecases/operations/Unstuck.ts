@@ -7,12 +7,12 @@ import * as Prices from "../../chain/Prices.js"
 import * as Preparation from "../../intake/Preparation.js"
 import * as Results from "../../intake/Results.js"
 import * as Keys from "../../keys/Keys.js"
-import * as Acceptance from "../../lanes/Acceptance.js"
 import type { Engine } from "../../lanes/Engine.js"
 import * as NonceLanes from "../../lanes/NonceLanes.js"
-import { type AnsweredElsewhere, Requests } from "../../lanes/Requests.js"
+import * as Acceptance from "../../lanes/requests/Acceptance.js"
+import { Requests } from "../../lanes/requests/Requests.js"
+import { WakeUps } from "../../lanes/requests/WakeUps.js"
 import { TransactionMonitor } from "../../lanes/TransactionMonitor.js"
-import { WakeUps } from "../../lanes/WakeUps.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import { Journal, type JournalError } from "../../ports/journal/Journal.js"
@@ -20,7 +20,7 @@ import type { TransactionRecord } from "../../ports/journal/Lanes.js"
 import type { Networks } from "../../ports/Networks.js"
 import type { SignerError, Signers } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
-import { CurrentRequest } from "../../request/CurrentRequest.js"
+import { type AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import * as Decoding from "../../request/Decoding.js"
 import { type Failure, unprocessable } from "../../request/Failure.js"
 import { optional } from "../../request/Fields.js"
@@ -180,7 +180,7 @@ const work = (
           : []
       }
 
-    yield* Acceptance.withoutOps(caller, kind.endpoint, profile, signer.address)
+    yield* Acceptance.withoutOps(caller, kind.endpoint, { profile, access, signer: signer.address })
     const sent = yield* lanes.exclusive(
       lane,
       Effect.gen(function* () {

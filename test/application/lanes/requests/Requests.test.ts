@@ -9,16 +9,20 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as TestClock from "effect/TestClock"
 import { expect } from "vitest"
-import * as InMemoryJournal from "../../../src/adapters/sql/journal/InMemory.js"
-import * as Requests from "../../../src/application/lanes/Requests.js"
-import * as WakeUps from "../../../src/application/lanes/WakeUps.js"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
-import type { AccountId } from "../../../src/application/ports/Tenants.js"
-import type { Caller } from "../../../src/application/request/Caller.js"
-import { CurrentRequest } from "../../../src/application/request/CurrentRequest.js"
-import { type Failure, invalid, unprocessable } from "../../../src/application/request/Failure.js"
-import * as Hex from "../../../src/domain/primitives/Hex.js"
-import * as Make from "../../support/journal/Make.js"
+import * as InMemoryJournal from "../../../../src/adapters/sql/journal/InMemory.js"
+import * as LaneClaims from "../../../../src/application/lanes/requests/LaneClaims.js"
+import * as Requests from "../../../../src/application/lanes/requests/Requests.js"
+import * as WakeUps from "../../../../src/application/lanes/requests/WakeUps.js"
+import { Journal, JournalError } from "../../../../src/application/ports/journal/Journal.js"
+import type { Lane } from "../../../../src/application/ports/journal/Lanes.js"
+import type { Acceptance } from "../../../../src/application/ports/journal/Requests.js"
+import type { Networks } from "../../../../src/application/ports/Networks.js"
+import type { AccountId } from "../../../../src/application/ports/Tenants.js"
+import type { Caller } from "../../../../src/application/request/Caller.js"
+import { CurrentRequest } from "../../../../src/application/request/CurrentRequest.js"
+import { type Failure, invalid, unprocessable } from "../../../../src/application/request/Failure.js"
+import * as Address from "../../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../../src/domain/primitives/Hex.js"
 
 const kind = {
   endpoint: "/work",
@@ -46,36 +50,82 @@ const callerOf = (key: string | null, body = "it"): Caller => {
 
 const patienceMillis = 5_000
 
+const lane: Lane = { chainId: 1n, signer: Address.unsafe(`0x${"51".repeat(20)}`) }
+
+const acceptanceOf = (caller: Caller): Acceptance => ({
+  requestId: caller.requestId,
+  accountId: caller.principal.accountId,
+  endpoint: kind.endpoint,
+  lane,
+  key: { clientId: "key" },
+  body: "{}",
+  idempotency: caller.idempotency ?? null,
+  ops: [],
+  funds: [],
+  deployments: [],
+  failed: []
+})
+
 /** Accepts the request of a caller, as every work does before it does anything. */
 const accept = (caller: Caller) =>
   Effect.gen(function* () {
-    const journal = yield* Journal
     const current = yield* CurrentRequest
     if (current.accepted()) return
-    const result = yield* Effect.orDie(
-      journal.accept({
-        requestId: caller.requestId,
-        accountId: caller.principal.accountId,
-        endpoint: kind.endpoint,
-        lane: { ...Make.lane, chainId: 1n },
+    yield* current.accept(
+      {
+        ...acceptanceOf(caller),
         body: current.body,
-        idempotency: current.idempotency,
-        ops: [],
-        funds: [],
-        deployments: [],
-        failed: []
-      })
+        idempotency: current.idempotency
+      },
+      patienceMillis
     )
-    if (result._tag === "known") return yield* new Requests.AnsweredElsewhere({ requestId: result.requestId })
-    yield* current.accept(patienceMillis)
   })
 
 const setup = Effect.gen(function* () {
   const journal = yield* Journal
-  const wakeUps = yield* WakeUps.make
+  const wakeUps = yield* WakeUps.make(journal.finalAmong)
   const stopping = yield* Deferred.make<void>()
-  const requests = Requests.make({ journal, stopping, wakeUps, scope: yield* Effect.scope })
-  return { journal, requests, stopWaiting: Deferred.succeed(stopping, undefined) }
+  const networks: Networks["Type"] = {
+    profile: () => Effect.succeed(null),
+    chainIds: Effect.succeed([])
+  }
+  const owned = { current: true }
+  const claims = LaneClaims.make(journal, {
+    process: "this one",
+    owns: () => owned.current,
+    independent: Effect.succeed([])
+  })
+  const scope = yield* Effect.scope
+  /** While it is set the journal fails at the very end of an acceptance. */
+  const broken = { current: false }
+  /** While it is set the journal does not answer. */
+  const away = { current: false }
+  const answering = <A>(effect: Effect.Effect<A, JournalError>) =>
+    Effect.suspend(() => (away.current ? Effect.fail(new JournalError({ message: "away" })) : effect))
+  const breaking: (typeof Journal)["Service"] = {
+    ...journal,
+    request: (id) => answering(journal.request(id)),
+    accept: (acceptance) =>
+      Effect.tap(answering(journal.accept(acceptance)), () => {
+        if (!broken.current) return Effect.void
+        broken.current = false
+        return new JournalError({ message: "the connection broke at the commit" })
+      })
+  }
+  const requests = Requests.make({ journal: breaking, networks, claims, stopping, wakeUps, scope })
+  const idle = (requestId: string): Effect.Effect<void> =>
+    Effect.suspend(() =>
+      requests.isWorkedOn(requestId) ? Effect.zipRight(Effect.yieldNow(), idle(requestId)) : Effect.void
+    )
+  return {
+    away,
+    broken,
+    idle,
+    owned,
+    journal,
+    requests,
+    stopWaiting: Deferred.succeed(stopping, undefined)
+  }
 })
 
 const test = (
@@ -123,7 +173,10 @@ describe("writing requests", () => {
       expect(codeOf(other)).toBe("idempotency_key_reused")
     }))
 
-  test("that were accepted by a journal which then failed to say so go on to their answer", ({ requests }) =>
+  test("that were accepted by a journal which then failed to say so go on to their answer", ({
+    broken,
+    requests
+  }) =>
     Effect.gen(function* () {
       const caller = callerOf(null)
       const lives: Array<boolean> = []
@@ -134,24 +187,11 @@ describe("writing requests", () => {
           request,
           Effect.gen(function* () {
             const current = yield* CurrentRequest
-            const journal = yield* Journal
             lives.push(current.resumed)
             if (current.accepted()) return { done: 2 }
-            yield* Effect.orDie(
-              journal.accept({
-                requestId: caller.requestId,
-                accountId: caller.principal.accountId,
-                endpoint: kind.endpoint,
-                lane: { ...Make.lane, chainId: 1n },
-                body: current.body,
-                idempotency: null,
-                ops: [],
-                funds: [],
-                deployments: [],
-                failed: []
-              })
-            )
-            return yield* Effect.dieMessage("the connection broke at the commit")
+            broken.current = true
+            yield* accept(caller)
+            return { done: 1 }
           })
         )
       )
@@ -192,7 +232,7 @@ describe("writing requests", () => {
       expect(yield* Fiber.join(second)).toEqual({ done: 1 })
     }))
 
-  test("whose caller goes at the very moment when they begin do nothing", ({ requests }) =>
+  test("whose caller goes at the very moment when they begin do nothing", ({ idle, requests }) =>
     Effect.gen(function* () {
       let done = 0
       for (let yields = 0; yields < 4; yields += 1) {
@@ -214,13 +254,13 @@ describe("writing requests", () => {
         for (let n = 0; n < yields; n += 1) yield* Effect.yieldNow()
         yield* Fiber.interrupt(fiber)
         for (let n = 0; n < 200; n += 1) yield* Effect.yieldNow()
-        yield* requests.idle(caller.requestId)
+        yield* idle(caller.requestId)
         expect(yield* outcomeOf(caller)).toBeNull()
       }
       expect(done).toBe(0)
     }))
 
-  test("whose caller goes after acceptance go on to a stored answer", ({ requests }) =>
+  test("whose caller goes after acceptance go on to a stored answer", ({ idle, requests }) =>
     Effect.gen(function* () {
       const caller = callerOf(null)
       const goOn = yield* Deferred.make<void>()
@@ -241,7 +281,7 @@ describe("writing requests", () => {
       yield* Deferred.await(accepted)
       yield* Fiber.interrupt(fiber)
       yield* Deferred.succeed(goOn, undefined)
-      yield* requests.idle(caller.requestId)
+      yield* idle(caller.requestId)
       expect(yield* outcomeOf(caller)).toEqual({ answer: { done: 1 } })
     }))
 
@@ -320,6 +360,7 @@ describe("writing requests", () => {
     }))
 
   test("that never can be sent are given up after ten minutes, with a stored refusal", ({
+    idle,
     journal,
     requests
   }) =>
@@ -336,7 +377,7 @@ describe("writing requests", () => {
       expect(yield* outcomeOf(caller)).toMatchObject({ failure: { code: "execution_failed" } })
       const again = yield* Effect.exit(requests.run(kind, callerOf("hopeless"), request, Effect.never))
       expect(codeOf(again)).toBe("execution_failed")
-      yield* requests.idle(caller.requestId)
+      yield* idle(caller.requestId)
       // Kept as long as anybody may ask, then forgotten.
       yield* journal.forget(1_000_000_000)
       expect(yield* journal.request(caller.requestId)).toBeNull()
@@ -362,20 +403,7 @@ describe("writing requests", () => {
           request,
           Effect.gen(function* () {
             // It was accepted elsewhere while this one prepared.
-            yield* Effect.orDie(
-              journal.accept({
-                requestId: theirs.requestId,
-                accountId: theirs.principal.accountId,
-                endpoint: kind.endpoint,
-                lane: { ...Make.lane, chainId: 1n },
-                body: "{}",
-                idempotency: theirs.idempotency ?? null,
-                ops: [],
-                funds: [],
-                deployments: [],
-                failed: []
-              })
-            )
+            yield* Effect.orDie(journal.accept(acceptanceOf(theirs)))
             yield* accept(caller)
             return { done: 0 }
           })
@@ -413,5 +441,80 @@ describe("writing requests", () => {
       expect(yield* Fiber.join(first)).toEqual({ done: 1 })
       for (const other of others) expect(yield* Fiber.join(other)).toEqual({ done: 1 })
       expect(lives).toBe(1)
+    }))
+
+  test("whose lane is another process's are not worked on here, and have that one's answer", ({
+    journal,
+    owned,
+    requests
+  }) =>
+    Effect.gen(function* () {
+      owned.current = false
+      const caller = callerOf(null)
+      let reached = false
+      const work = Effect.gen(function* () {
+        yield* accept(caller)
+        reached = true
+        return { done: 1 }
+      })
+      const fiber = yield* Effect.fork(requests.run(kind, caller, request, work))
+      yield* TestClock.adjust("3 seconds")
+      expect(reached).toBe(false)
+      expect(requests.isWorkedOn(caller.requestId)).toBe(false)
+      yield* journal.finish(caller.requestId, JSON.stringify({ answer: { done: 7 } }))
+      yield* TestClock.adjust("1 second")
+      expect(yield* Fiber.join(fiber)).toEqual({ done: 7 })
+    }))
+
+  test("whose lane goes to another process are left to that one, whatever they are at", ({
+    idle,
+    journal,
+    owned,
+    requests
+  }) =>
+    Effect.gen(function* () {
+      const caller = callerOf(null)
+      const fiber = yield* Effect.fork(
+        requests.run(kind, caller, request, Effect.zipRight(accept(caller), Effect.never))
+      )
+      yield* TestClock.adjust("1 second")
+      expect(requests.isWorkedOn(caller.requestId)).toBe(true)
+      owned.current = false
+      yield* requests.leave(lane)
+      yield* idle(caller.requestId)
+      yield* journal.finish(caller.requestId, JSON.stringify({ answer: { done: 3 } }))
+      yield* TestClock.adjust("1 second")
+      expect(yield* Fiber.join(fiber)).toEqual({ done: 3 })
+    }))
+
+  test("that the journal cannot accept are told to come again, and are not done", ({ away, requests }) =>
+    Effect.gen(function* () {
+      away.current = true
+      let done = 0
+      const caller = callerOf(null)
+      const work = Effect.zipRight(
+        accept(caller),
+        Effect.sync(() => ({ done: ++done }))
+      )
+      const fiber = yield* Effect.fork(Effect.exit(requests.run(kind, caller, request, work)))
+      yield* TestClock.adjust("1 second")
+      away.current = false
+      yield* TestClock.adjust("1 second")
+      expect(codeOf(yield* Fiber.join(fiber))).toBe("unavailable")
+      expect(done).toBe(0)
+    }))
+
+  test("that the journal may have accepted are unknown to their callers while it does not answer", ({
+    away,
+    requests
+  }) =>
+    Effect.gen(function* () {
+      away.current = true
+      const caller = callerOf(null)
+      const fiber = yield* Effect.fork(
+        Effect.exit(requests.run(kind, caller, request, Effect.zipRight(accept(caller), Effect.never)))
+      )
+      yield* TestClock.adjust("30 seconds")
+      expect(codeOf(yield* Fiber.join(fiber))).toBe("outcome_unknown")
     }))
 })

@@ -1,0 +1,84 @@
+import { randomUUID } from "node:crypto"
+import * as EntityId from "@effect/cluster/EntityId"
+import * as MessageStorage from "@effect/cluster/MessageStorage"
+import * as RunnerAddress from "@effect/cluster/RunnerAddress"
+import * as RunnerHealth from "@effect/cluster/RunnerHealth"
+import * as RunnerStorage from "@effect/cluster/RunnerStorage"
+import * as Runners from "@effect/cluster/Runners"
+import * as Sharding from "@effect/cluster/Sharding"
+import * as ShardingConfig from "@effect/cluster/ShardingConfig"
+import * as SqlRunnerStorage from "@effect/cluster/SqlRunnerStorage"
+import type * as SqlClient from "@effect/sql/SqlClient"
+import * as Data from "effect/Data"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import { LaneOwnership } from "../../application/ports/LaneOwnership.js"
+
+/** The registry of processes in the database cannot be used. */
+export class LaneOwnershipError extends Data.TaggedError("LaneOwnershipError")<{
+  readonly message: string
+}> {}
+
+export interface Options {
+  /** Processes of one group share lanes: replicas with the same keys. At most 64 characters of `a-z0-9`. */
+  readonly group: string
+  /** How long after its last sign of life a process loses its lanes. Default 10 seconds. */
+  readonly expiration?: Duration.DurationInput
+}
+
+/** Lanes are spread over so many shards, of which each belongs to one process of the group at a time. */
+const shards = 64
+
+/**
+ * Spreads the lanes over the processes of a group that share a PostgreSQL database, by the shards of `@effect/cluster`.
+ * Locks of shards are rows that expire, so that a process that hangs loses its lanes as one does that has died.
+ */
+export const layer = ({
+  expiration = "10 seconds",
+  group
+}: Options): Layer.Layer<LaneOwnership, LaneOwnershipError, SqlClient.SqlClient> => {
+  const process = randomUUID()
+  const expirationMillis = Duration.toMillis(expiration)
+  const config = ShardingConfig.layer({
+    runnerAddress: Option.some(RunnerAddress.make(process, 1)),
+    availableShardGroups: [group],
+    assignedShardGroups: [group],
+    shardsPerGroup: shards,
+    shardLockDisableAdvisory: true,
+    shardLockExpiration: expiration,
+    shardLockRefreshInterval: expirationMillis / 4,
+    refreshAssignmentsInterval: expirationMillis / 8,
+    entityMessagePollInterval: expirationMillis / 8
+  })
+  const storage = SqlRunnerStorage.layerWith({ prefix: "castellan_cluster" })
+  const sharding = Sharding.layer.pipe(
+    Layer.provide(Runners.layerNoop),
+    Layer.provide(MessageStorage.layerNoop),
+    Layer.provide(RunnerHealth.layerNoop)
+  )
+  return Layer.effect(
+    LaneOwnership,
+    Effect.gen(function* () {
+      const cluster = yield* Sharding.Sharding
+      const runners = yield* RunnerStorage.RunnerStorage
+      return {
+        process,
+        owns: ({ chainId, signer }) =>
+          cluster.hasShardId(cluster.getShardId(EntityId.make(`${chainId}:${signer}`), group)),
+        independent: Effect.map(
+          Effect.orElseSucceed(runners.getRunners, () => []),
+          (found) => found.flatMap(([runner]) => (runner.groups.includes(group) ? [] : runner.address.host))
+        )
+      }
+    })
+  ).pipe(
+    Layer.provide(sharding),
+    Layer.provide(storage),
+    Layer.provide(config),
+    Layer.mapError(
+      () => new LaneOwnershipError({ message: "the registry of processes in the database cannot be used" })
+    )
+  )
+}

@@ -1,0 +1,86 @@
+import * as Effect from "effect/Effect"
+import type { JournalError } from "../../../application/ports/journal/Journal.js"
+import type { Lane } from "../../../application/ports/journal/Lanes.js"
+import * as Address from "../../../domain/primitives/Address.js"
+import * as Store from "../Store.js"
+
+interface Row {
+  readonly epoch: number | string
+  readonly holder: string
+  readonly process: string
+}
+
+const lockOnly = ({ lock }: Store.Store, { chainId, signer }: Lane) => lock(`lane:${chainId}:${signer}`)
+
+/** `suffix`: what keeps others from the row. */
+const read = ({ sql }: Store.Store, { chainId, signer }: Lane, suffix: Store.Store["forShare"]) =>
+  Effect.map(
+    sql<Row>`
+      select epoch, holder, process from lanes
+      where chain_id = ${chainId.toString()} and signer = ${signer} ${suffix}`,
+    ([row]) => row
+  )
+
+const write = ({ instance, sql }: Store.Store, lane: Lane, epoch: number, process: string) => sql`
+  insert into lanes ${sql.insert({
+    chain_id: lane.chainId.toString(),
+    signer: lane.signer,
+    epoch,
+    holder: instance,
+    process
+  })}
+  on conflict (chain_id, signer) do update set epoch = excluded.epoch, holder = excluded.holder,
+    process = excluded.process
+  where lanes.epoch < excluded.epoch`
+
+/**
+ * The epoch of the lane, which this instance holds until the transaction ends; a lane that nobody holds becomes its own.
+ * Fails when another instance has claimed it: what this one still has in mind for it is out of date.
+ */
+export const fence = (store: Store.Store, lane: Lane) =>
+  Effect.gen(function* () {
+    let row = yield* read(store, lane, store.forShare)
+    if (row === undefined) {
+      yield* write(store, lane, 1, "")
+      row = yield* read(store, lane, store.forShare)
+    }
+    if (row?.holder !== store.instance) return yield* Store.refuse("another process works on the lane")
+    return Number(row.epoch)
+  })
+
+/** The lane of requests of which an earlier version did not note it, and which nothing tells. */
+const unknown = Address.unsafe("0x0000000000000000000000000000000000000000")
+
+export const laneOf = (row: { readonly chain_id: string; readonly signer: string | null }): Lane => ({
+  chainId: BigInt(row.chain_id),
+  signer: row.signer === null ? unknown : Address.unsafe(row.signer)
+})
+
+/** The same for the lane of an accepted request; one that was not accepted has none. */
+export const fenceRequest = (store: Store.Store, requestId: string) =>
+  Effect.gen(function* () {
+    const [row] = yield* store.sql<{ readonly chain_id: string; readonly signer: string | null }>`
+      select chain_id, signer from requests where request_id = ${requestId}`
+    if (row !== undefined) yield* fence(store, laneOf(row))
+  })
+
+/** The lane's fence, with everybody else kept out of the lane until the transaction ends. */
+export const lockLane = (store: Store.Store, lane: Lane) =>
+  Effect.zipRight(lockOnly(store, lane), fence(store, lane))
+
+export const claim =
+  (store: Store.Store) =>
+  (
+    lane: Lane,
+    by: { readonly process: string; readonly independent: ReadonlyArray<string> }
+  ): Effect.Effect<boolean, JournalError> =>
+    store.transaction(
+      Effect.gen(function* () {
+        yield* lockOnly(store, lane)
+        const row = yield* read(store, lane, store.forUpdate)
+        if (row?.holder === store.instance) return true
+        if (row !== undefined && by.independent.includes(row.process)) return false
+        yield* write(store, lane, Number(row?.epoch ?? 0) + 1, by.process)
+        return true
+      })
+    )

@@ -1,0 +1,230 @@
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import type { Bytes32 } from "../../../domain/primitives/Hex.js"
+import type { Journal } from "../../ports/journal/Journal.js"
+import type { Lane } from "../../ports/journal/Lanes.js"
+import type { Networks } from "../../ports/Networks.js"
+import * as Answer from "../../request/Answer.js"
+import type { Caller } from "../../request/Caller.js"
+import type { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
+import { type Failure, invalid } from "../../request/Failure.js"
+import type { LaneClaims } from "./LaneClaims.js"
+import * as RequestWork from "./RequestWork.js"
+import type { WakeUps } from "./WakeUps.js"
+
+/** A writing endpoint, as far as its requests outlive the process. */
+export interface Kind<A, I, B, J> {
+  readonly endpoint: string
+  readonly Request: Schema.Schema<A, I>
+  readonly Response: Schema.Schema<B, J>
+}
+
+export interface Requests {
+  /**
+   * Runs a writing request, once per idempotency key, and answers with what became of it. Before acceptance an
+   * interruption ends the work. After it the work belongs to the owner of its lane: it goes on to a stored answer,
+   * whatever fails on the way, and the caller is told `outcome_unknown` when that takes longer than its patience.
+   */
+  readonly run: <A, I, B, J, R>(
+    kind: Kind<A, I, B, J>,
+    caller: Caller,
+    request: A,
+    work: Effect.Effect<B, Failure | AnsweredElsewhere, R>
+  ) => Effect.Effect<B, Failure, Exclude<R, CurrentRequest>>
+  /** Whether this process works on the request. */
+  readonly isWorkedOn: (requestId: string) => boolean
+  /** Ends the work on the lane's accepted requests in this process: another one works on the lane. */
+  readonly leave: (lane: Lane) => Effect.Effect<void>
+}
+
+export const Requests: Context.Tag<Requests, Requests> = Context.GenericTag("castellan/Requests")
+
+/** How long a repeat waits whose chain has no profile any more, milliseconds. */
+const usualPatienceMillis = 60_000
+
+export const make = (options: {
+  readonly journal: Journal["Type"]
+  readonly networks: Networks["Type"]
+  readonly wakeUps: WakeUps
+  readonly claims: LaneClaims
+  /** Done once nobody shall wait for a sent transaction any more. */
+  readonly stopping: Deferred.Deferred<void>
+  readonly scope: Scope.Scope
+}): Requests => {
+  const { journal, networks, stopping, wakeUps } = options
+  const live = new Map<string, Pick<RequestWork.RequestWork<unknown>, "lane" | "leave">>()
+  /** Requests of one idempotency key go one after the other, until one of them is accepted. */
+  const keys = new Map<string, { readonly lock: Effect.Semaphore; holders: number }>()
+
+  const oneByOne = <A, E, R>(key: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => {
+        const entry = keys.get(key) ?? { lock: Effect.unsafeMakeSemaphore(1), holders: 0 }
+        entry.holders += 1
+        keys.set(key, entry)
+        return entry
+      }),
+      ({ lock }) => lock.withPermits(1)(effect),
+      (entry) =>
+        Effect.sync(() => {
+          entry.holders -= 1
+          if (entry.holders === 0) keys.delete(key)
+        })
+    )
+
+  const outcomeUnknown = (requestId: string, sent: ReadonlyArray<Bytes32>) =>
+    Effect.flatMap(
+      Effect.orElseSucceed(journal.request(requestId), () => null),
+      (record) => {
+        const known = record?.txHashes ?? []
+        return Effect.fail(RequestWork.outcomeUnknown(requestId, [...known, ...sent]))
+      }
+    )
+
+  const patience = (millis: number) => Effect.raceFirst(Effect.sleep(millis), Deferred.await(stopping))
+
+  /** How long the caller of a request that is worked on elsewhere, or was in an earlier life, waits. */
+  const patienceFor = (requestId: string) =>
+    Effect.gen(function* () {
+      const record = yield* Effect.orElseSucceed(journal.request(requestId), () => null)
+      const profile = record === null ? null : yield* networks.profile(record.accountId, record.lane.chainId)
+      return profile?.receiptTimeoutMillis ?? usualPatienceMillis
+    })
+
+  /** The answer of an accepted request on which something else works, or has worked. */
+  const stored = <A, I, B, J>(kind: Kind<A, I, B, J>, requestId: string): Effect.Effect<B, Failure> =>
+    Effect.raceFirst(
+      Effect.flatMap(
+        wakeUps.until(
+          requestId,
+          // A journal that does not answer is asked again.
+          Effect.match(journal.request(requestId), {
+            onFailure: () => null,
+            onSuccess: (record) => record?.outcome ?? null
+          })
+        ),
+        (outcome) => Answer.decode(kind.Response, outcome)
+      ),
+      Effect.flatMap(patienceFor(requestId), (millis) =>
+        Effect.zipRight(patience(millis), outcomeUnknown(requestId, []))
+      )
+    )
+
+  const answerOf = <A, I, B, J>(
+    kind: Kind<A, I, B, J>,
+    requestId: string,
+    { accepted, result, sent, until }: RequestWork.RequestWork<B>
+  ) => {
+    const waited: Effect.Effect<void> = Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      now >= until() ? Effect.void : Effect.zipRight(Effect.sleep(until() - now), waited)
+    )
+    const enough = Effect.raceFirst(waited, Deferred.await(stopping))
+    return Effect.raceFirst(
+      Deferred.await(result),
+      Deferred.await(accepted).pipe(
+        Effect.zipRight(enough),
+        Effect.zipRight(Effect.suspend(() => outcomeUnknown(requestId, sent)))
+      )
+    ).pipe(Effect.catchTag("AnsweredElsewhere", (elsewhere) => stored(kind, elsewhere.requestId)))
+  }
+
+  /** Begins the work; null: this process works on the request already. */
+  const begin = <A, I, B, J, R>(
+    kind: Kind<A, I, B, J>,
+    caller: Caller,
+    body: string,
+    run: Effect.Effect<B, Failure | AnsweredElsewhere, R>
+  ): Effect.Effect<RequestWork.RequestWork<B> | null, never, Exclude<R, CurrentRequest>> =>
+    Effect.gen(function* () {
+      const { requestId } = caller
+      if (live.has(requestId)) return null
+      const { endpoint, Response } = kind
+      let over = false
+      const onEnd = Effect.sync(() => {
+        over = true
+        live.delete(requestId)
+      })
+      const task = { caller, endpoint, Response, body, run, onEnd }
+      const work = yield* RequestWork.begin(options, task)
+      if (!over) live.set(requestId, work)
+      return work
+    }).pipe(Effect.uninterruptible)
+
+  /** Waits for begun work; it ends with the wait as long as it is not accepted. */
+  const attended = <B, A, E>(begun: RequestWork.RequestWork<B>, wait: Effect.Effect<A, E>) =>
+    Effect.onInterrupt(wait, () => begun.abort)
+
+  /** The accepted request that has the key already; null: none. */
+  const known = (endpoint: string, { idempotency, principal }: Caller) =>
+    Effect.gen(function* () {
+      if (idempotency === undefined || idempotency === null) return null
+      const found = yield* Effect.mapError(
+        journal.requestOf(principal.accountId, endpoint, idempotency.key),
+        RequestWork.unavailable
+      )
+      if (found === null) return null
+      if (found.bodyHash !== idempotency.bodyHash)
+        return yield* Effect.fail(
+          invalid("idempotency_key_reused", [
+            { path: "Idempotency-Key", message: "it was used with another body; take a new key" }
+          ])
+        )
+      return found.requestId
+    })
+
+  return {
+    isWorkedOn: (requestId) => live.has(requestId),
+    leave: ({ chainId, signer }) =>
+      Effect.forEach(
+        [...live.values()].filter((work) => {
+          const lane = work.lane()
+          return lane !== null && lane.chainId === chainId && lane.signer === signer
+        }),
+        (work) => work.leave,
+        { discard: true }
+      ),
+    run: (kind, caller, request, work) =>
+      Effect.uninterruptibleMask((restore) =>
+        Effect.gen(function* () {
+          const { idempotency, principal, requestId, resumed } = caller
+          const body = JSON.stringify(yield* Effect.orDie(Schema.encode(kind.Request)(request)))
+          type Begun = RequestWork.RequestWork<(typeof kind)["Response"]["Type"]>
+          const answer = (begun: Begun | null) =>
+            begun === null
+              ? restore(stored(kind, requestId))
+              : attended(begun, restore(answerOf(kind, requestId, begun)))
+          if (idempotency === undefined || idempotency === null || resumed === true)
+            return yield* answer(yield* begin(kind, caller, body, work))
+          const begun = yield* restore(
+            oneByOne(
+              JSON.stringify([principal.accountId, kind.endpoint, idempotency.key]),
+              Effect.gen(function* () {
+                const before = yield* known(kind.endpoint, caller)
+                if (before !== null) return before
+                return yield* Effect.uninterruptibleMask((allow) =>
+                  Effect.tap(begin(kind, caller, body, work), (fresh) =>
+                    fresh === null
+                      ? Effect.void
+                      : attended(
+                          fresh,
+                          allow(
+                            Effect.raceFirst(
+                              Deferred.await(fresh.accepted),
+                              Effect.exit(Deferred.await(fresh.result))
+                            )
+                          )
+                        )
+                  )
+                )
+              })
+            )
+          )
+          return yield* typeof begun === "string" ? restore(stored(kind, begun)) : answer(begun)
+        })
+      )
+  }
+}

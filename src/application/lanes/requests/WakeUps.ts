@@ -1,0 +1,137 @@
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as FiberId from "effect/FiberId"
+import type * as Scope from "effect/Scope"
+import type { Lane } from "../../ports/journal/Lanes.js"
+
+/**
+ * Wakes requests that wait for something in the journal. Every waiter then looks at the journal again, so a wake-up
+ * too many does no harm. Waiters cost nothing while nothing happens: one poll of the journal serves all of them.
+ */
+export interface WakeUps {
+  /** Nonce keys or money of some wallet of the lane were released: those that have waited longest look again. */
+  readonly signal: (lane: Lane) => Effect.Effect<void>
+  /** Waits for a `signal` of the lane, at most until `deadlineMillis`; false when that has passed. */
+  readonly wait: (lane: Lane, deadlineMillis: number) => Effect.Effect<boolean>
+  /** Something became of these requests. */
+  readonly notify: (requestIds: Iterable<string>) => Effect.Effect<void>
+  /** Looks until there is something to see (not null): at once, and again whenever something became of the request. */
+  readonly until: <A, E, R>(requestId: string, look: Effect.Effect<A | null, E, R>) => Effect.Effect<A, E, R>
+}
+
+export const WakeUps: Context.Tag<WakeUps, WakeUps> = Context.GenericTag("castellan/WakeUps")
+
+/** Other processes write the same journal, without a wake-up here: it is asked for all waiters together this often. */
+const pollMillis = 1_000
+/** Waiters look for themselves as seldom as that: what no event told them. */
+const recheckMillis = 30_000
+/** A release serves a few waiters: if all of them looked, each would look as often as there are waiters. */
+const wokenAtOnce = 32
+
+interface Gate {
+  opened: Deferred.Deferred<void>
+  waiters: number
+}
+
+const closed = () => Deferred.unsafeMake<void>(FiberId.none)
+const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
+
+/** `finalAmong` tells which of the requests have a final answer. */
+export const make = <E>(
+  finalAmong: (requestIds: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string>, E>
+): Effect.Effect<WakeUps, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const gates = new Map<string, Gate>()
+    /** In order of arrival. */
+    const queues = new Map<string, Set<Deferred.Deferred<void>>>()
+
+    const enter = (requestId: string) =>
+      Effect.sync(() => {
+        const gate = gates.get(requestId) ?? { opened: closed(), waiters: 0 }
+        gate.waiters += 1
+        gates.set(requestId, gate)
+        return gate
+      })
+    const leave = (requestId: string) => (gate: Gate) =>
+      Effect.sync(() => {
+        gate.waiters -= 1
+        if (gate.waiters === 0) gates.delete(requestId)
+      })
+
+    const wakeSome = (name: string): void => {
+      const queue = queues.get(name) ?? new Set()
+      for (const bell of [...queue].slice(0, wokenAtOnce)) {
+        queue.delete(bell)
+        Deferred.unsafeDone(bell, Effect.void)
+      }
+      if (queue.size === 0) queues.delete(name)
+    }
+
+    const notify: WakeUps["notify"] = (requestIds) =>
+      Effect.sync(() => {
+        for (const requestId of requestIds) {
+          const gate = gates.get(requestId)
+          if (gate === undefined) continue
+          const { opened } = gate
+          gate.opened = closed()
+          Deferred.unsafeDone(opened, Effect.void)
+        }
+      })
+
+    const poll = Effect.gen(function* () {
+      for (const name of [...queues.keys()]) wakeSome(name)
+      if (gates.size > 0) yield* notify(yield* finalAmong([...gates.keys()]))
+    })
+    yield* Effect.forkScoped(
+      Effect.forever(
+        Effect.zipRight(
+          Effect.sleep(pollMillis),
+          Effect.catchAllCause(poll, (cause) => Effect.logDebug("the journal could not be polled", cause))
+        )
+      )
+    )
+
+    return {
+      signal: (lane) => Effect.sync(() => wakeSome(nameOf(lane))),
+      wait: (lane, deadlineMillis) =>
+        Effect.gen(function* () {
+          const left = deadlineMillis - (yield* Clock.currentTimeMillis)
+          if (left <= 0) return false
+          const name = nameOf(lane)
+          const bell = closed()
+          const queue = queues.get(name) ?? new Set()
+          queues.set(name, queue.add(bell))
+          yield* Effect.ensuring(
+            Effect.raceFirst(Deferred.await(bell), Effect.sleep(left)),
+            Effect.sync(() => {
+              queue.delete(bell)
+              if (queue.size === 0 && queues.get(name) === queue) queues.delete(name)
+            })
+          )
+          return true
+        }),
+      notify,
+      until: <A, E, R>(requestId: string, look: Effect.Effect<A | null, E, R>) =>
+        Effect.acquireUseRelease(
+          enter(requestId),
+          (gate) => {
+            const again: Effect.Effect<A, E, R> = Effect.suspend(() => {
+              // Taken before the look: what happens during it opens this one.
+              const { opened } = gate
+              return Effect.flatMap(look, (seen) =>
+                seen === null
+                  ? Effect.zipRight(
+                      Effect.raceFirst(Deferred.await(opened), Effect.sleep(recheckMillis)),
+                      again
+                    )
+                  : Effect.succeed(seen)
+              )
+            })
+            return again
+          },
+          leave(requestId)
+        )
+    }
+  })

@@ -1,0 +1,160 @@
+import { join } from "node:path"
+import { describe, expect, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import { refused } from "../../support/journal/Facts.js"
+import * as Layers from "../../support/journal/Layers.js"
+import * as Make from "../../support/journal/Make.js"
+import * as Postgres from "../../support/postgres/Postgres.js"
+
+type Service = (typeof Journal)["Service"]
+
+const built = (layer: Layer.Layer<Journal>): Effect.Effect<Service, never, Scope.Scope> =>
+  Effect.map(Layer.build(layer), (context) => Context.get(context, Journal))
+
+const databases = Postgres.perFile()
+
+/** Two instances of the journal in one database, as two processes have them. */
+const pairs: Readonly<Record<string, Effect.Effect<readonly [Service, Service], never, Scope.Scope>>> = {
+  SQLite: Effect.flatMap(Layers.temporaryFolder, (folder) => {
+    const one = built(Layers.sqliteAt(join(folder, "journal.db")))
+    return Effect.all([one, one])
+  }),
+  PostgreSQL: Effect.flatMap(databases.fresh, (address) => {
+    const one = built(Layers.postgresAt(address))
+    return Effect.all([one, one])
+  })
+}
+
+const by = (process: string, independent: ReadonlyArray<string> = []) => ({ process, independent })
+const allocated = (nonce: bigint) => ({ _tag: "allocated", nonce })
+
+/** Accepts op 0 of a request, with a hash. */
+const accepted = (journal: Service, requestId = "r1", n = 1) =>
+  journal.accept(Make.acceptance(requestId, [Make.op({ nonceKey: BigInt(n), userOpHash: Make.word(n) })]))
+
+for (const [name, pair] of Object.entries(pairs)) {
+  const fact = (text: string, body: (one: Service, other: Service) => Effect.Effect<void, unknown>) =>
+    it.scoped(text, () => Effect.flatMap(pair, ([one, other]) => body(one, other)))
+
+  describe(`claims of lanes in ${name}`, () => {
+    fact("a lane that nobody has claimed belongs to the first that changes it", (one, other) =>
+      Effect.gen(function* () {
+        yield* accepted(other)
+        expect(yield* one.allocate(Make.allocation("r1", { ops: [0] }))).toEqual(allocated(0n))
+        yield* refused(other.allocate(Make.allocation("r1", { ops: [0] })))
+      })
+    )
+
+    fact("once it is claimed anew nothing that its former owner does there has any effect", (one, other) =>
+      Effect.gen(function* () {
+        expect(yield* one.claim(Make.lane, by("one"))).toBe(true)
+        yield* accepted(one)
+        yield* one.allocate(Make.allocation("r1", { ops: [0] }))
+        yield* one.recordSigned(Make.signed(0n))
+        const before = yield* one.open
+        expect(yield* other.claim(Make.lane, by("other"))).toBe(true)
+        for (const late of [
+          one.allocate(Make.allocation("r1")),
+          one.unallocate(Make.lane, 1n),
+          one.recordSigned(Make.signed(0n, { txHash: Make.word(0x2000) })),
+          one.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true),
+          one.finalise(Make.lane, 0n),
+          one.unsettle(Make.lane, 0n),
+          one.recordExternalUse(Make.lane, 0n),
+          one.abandon("r1", [0]),
+          one.abandonUnsigned("r1", [0]),
+          one.identify("r1", [{ index: 0, userOpHash: Make.word(1) }]),
+          one.refuse("r1", [Make.failed(0)]),
+          one.finish("r1", "{}"),
+          one.submitRemotely(Make.handing("r1", [0])),
+          one.revokeRemote("r1", [0]),
+          one.recordInclusions(Make.lane.signer, Make.chainId, [Make.landed(Make.word(1), 0n)]),
+          one.revertInclusions(Make.lane.signer, Make.chainId, [Make.word(1)]),
+          one.finaliseInclusions(Make.lane.signer, Make.chainId, [Make.word(1)]),
+          one.accept(Make.acceptance("r1", [Make.op({ index: 1, nonceKey: 9n })]))
+        ])
+          yield* refused(late)
+        expect(yield* other.open).toEqual(before)
+        yield* other.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
+        expect(yield* other.finish("r1", "{}")).toBe(true)
+      })
+    )
+
+    fact("any instance accepts a new request of a lane, whoever has claimed it", (one, other) =>
+      Effect.gen(function* () {
+        yield* one.claim(Make.lane, by("one"))
+        expect(yield* accepted(other)).toEqual({ _tag: "accepted" })
+        expect(yield* Make.unfinished(one)).toEqual(["r1"])
+      })
+    )
+
+    fact(
+      "bytes for a nonce of an earlier claim are refused, also after the lane has come back",
+      (one, other) =>
+        Effect.gen(function* () {
+          yield* one.claim(Make.lane, by("one"))
+          yield* accepted(one)
+          yield* one.allocate(Make.allocation("r1", { ops: [0] }))
+          yield* other.claim(Make.lane, by("other"))
+          yield* one.claim(Make.lane, by("one"))
+          yield* refused(one.recordSigned(Make.signed(0n)))
+          expect(yield* one.allocate(Make.allocation("r1", { ops: [0] }))).toEqual(allocated(0n))
+          yield* one.recordSigned(Make.signed(0n))
+        })
+    )
+
+    fact("first bytes of a nonce that another owner has signed meanwhile are refused", (one, other) =>
+      Effect.gen(function* () {
+        yield* one.claim(Make.lane, by("one"))
+        yield* accepted(one)
+        yield* one.allocate(Make.allocation("r1", { ops: [0] }))
+        yield* other.claim(Make.lane, by("other"))
+        yield* other.allocate(Make.allocation("r1", { ops: [0] }))
+        yield* other.recordSigned(Make.signed(0n))
+        yield* one.claim(Make.lane, by("one"))
+        yield* refused(
+          one.recordSigned({ ...Make.signed(0n, { txHash: Make.word(0x2000) }), replaces: false })
+        )
+        yield* one.recordSigned(Make.signed(0n, { txHash: Make.word(0x2000) }))
+      })
+    )
+
+    fact("a lane of an independent process that is alive is not taken from it", (one, other) =>
+      Effect.gen(function* () {
+        yield* one.claim(Make.lane, by("one"))
+        expect(yield* other.claim(Make.lane, by("other", ["one"]))).toBe(false)
+        yield* accepted(one)
+        expect(yield* one.allocate(Make.allocation("r1", { ops: [0] }))).toEqual(allocated(0n))
+        expect(yield* other.claim(Make.lane, by("other", ["a third"]))).toBe(true)
+      })
+    )
+
+    fact("claimed twice by one instance, its nonces that are handed out stay good", (one) =>
+      Effect.gen(function* () {
+        yield* one.claim(Make.lane, by("one"))
+        yield* accepted(one)
+        yield* one.allocate(Make.allocation("r1", { ops: [0] }))
+        expect(yield* one.claim(Make.lane, by("one"))).toBe(true)
+        yield* one.recordSigned(Make.signed(0n))
+      })
+    )
+
+    fact("work is told by lane, with the account and the key of the lane", (one, other) =>
+      Effect.gen(function* () {
+        yield* accepted(other)
+        yield* other.accept(Make.acceptance("r2", []))
+        const work = { lane: Make.lane, accountId: Make.alice, key: { clientId: "key 1" } }
+        expect(yield* one.work).toEqual([{ ...work, requestIds: ["r1", "r2"], hasTransactions: false }])
+        yield* other.allocate(Make.allocation("r1", { ops: [0] }))
+        yield* other.recordSigned(Make.signed(0n))
+        yield* other.finish("r2", "{}")
+        expect(yield* one.work).toEqual([{ ...work, requestIds: ["r1"], hasTransactions: true }])
+        expect(yield* one.finalAmong(["r1", "r2", "unknown"])).toEqual(["r2"])
+      })
+    )
+  })
+}
