@@ -1,6 +1,6 @@
-import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as FiberId from "effect/FiberId"
+import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 
 /**
@@ -13,22 +13,16 @@ export const make = <A, E, R>(
   Effect.gen(function* () {
     const scope = yield* Effect.scope
     const context = yield* Effect.context<R>()
-    let run: Deferred.Deferred<A, E> | null = null
-    return Effect.suspend(() => {
-      if (run !== null) return Deferred.await(run)
-      const mine = Deferred.unsafeMake<A, E>(FiberId.none)
-      run = mine
-      return effect.pipe(
+    // The fiber is kept, not its result: to begin it takes no time in which its first asker could be interrupted.
+    const begin = Effect.suspend(() =>
+      effect.pipe(
         Effect.provide(context),
         Effect.interruptible,
-        Effect.onError(() =>
-          Effect.sync(() => {
-            run = null
-          })
-        ),
-        Effect.onExit((exit) => Deferred.done(mine, exit)),
-        Effect.forkIn(scope),
-        Effect.zipRight(Deferred.await(mine))
+        Effect.onError(() => forget),
+        Effect.forkIn(scope)
       )
-    })
+    )
+    const [run, forget]: [Effect.Effect<Fiber.Fiber<A, E>>, Effect.Effect<void>] =
+      yield* Effect.cachedInvalidateWithTTL(Effect.uninterruptible(begin), Duration.infinity)
+    return Effect.flatten(Effect.flatMap(run, Fiber.await))
   })

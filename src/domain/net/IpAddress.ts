@@ -134,8 +134,9 @@ export const parse = (text: string): IpAddress | undefined => {
 /** The range of `address/bits`, or of one address. `Left` says why there is none. */
 export const range = (text: string): Either.Either<Range, string> => {
   const [, base = "", width] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(text) ?? []
-  const address = base.startsWith("::ffff:") ? undefined : parse(base)
-  if (address === undefined || Number(width ?? 0) > address.bits)
+  const address = parse(base)
+  const mappedIn = address?.bits === 32 && base.includes(":")
+  if (address === undefined || mappedIn || Number(width ?? 0) > address.bits)
     return Either.left("expected an IP address or a range of them, 10.0.0.0/8 for example")
   const shift = BigInt(address.bits) - BigInt(width ?? address.bits)
   if ((address.value >> shift) << shift !== address.value)
