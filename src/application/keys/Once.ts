@@ -14,7 +14,7 @@ export const make = <A, E, R>(
     const scope = yield* Effect.scope
     const context = yield* Effect.context<R>()
     // The fiber is kept, not its result: to begin it takes no time in which its first asker could be interrupted.
-    const begin = Effect.suspend(() =>
+    const begin: Effect.Effect<Fiber.Fiber<A, E>> = Effect.suspend(() =>
       effect.pipe(
         Effect.provide(context),
         Effect.interruptible,
@@ -22,7 +22,9 @@ export const make = <A, E, R>(
         Effect.forkIn(scope)
       )
     )
-    const [run, forget]: [Effect.Effect<Fiber.Fiber<A, E>>, Effect.Effect<void>] =
-      yield* Effect.cachedInvalidateWithTTL(Effect.uninterruptible(begin), Duration.infinity)
+    const [run, forget] = yield* Effect.cachedInvalidateWithTTL(
+      Effect.uninterruptible(begin),
+      Duration.infinity
+    )
     return Effect.flatten(Effect.flatMap(run, Fiber.await))
   })

@@ -3,6 +3,7 @@ import * as BigInts from "effect/BigInt"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as ParseResult from "effect/ParseResult"
+import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Address from "../../domain/primitives/Address.js"
@@ -111,15 +112,16 @@ export const make = (budgets: Budgets["Type"], scope: Scope.Scope): Sponsorships
       return left
     })
 
-  const follow = (watched: Watched, state: { sealed: boolean }, key: string): Effect.Effect<void> =>
+  /** Whether all have ended, after which the account is not followed any more. */
+  const ended = (watched: Watched, state: { sealed: boolean }, key: string): Effect.Effect<boolean> =>
     Effect.gen(function* () {
       state.sealed = false
       const left = yield* Effect.catchAll(look(watched), (error) =>
         Effect.as(Effect.logDebug(`sponsored operations can not be followed: ${error._tag}`), 1)
       )
-      if (left === 0 && !state.sealed) return void followed.delete(key)
-      yield* Effect.sleep(watched.profile.pollIntervalMillis * pollsPerLook)
-      return yield* follow(watched, state, key)
+      const over = left === 0 && !state.sealed
+      if (over) followed.delete(key)
+      return over
     })
 
   return {
@@ -135,7 +137,11 @@ export const make = (budgets: Budgets["Type"], scope: Scope.Scope): Sponsorships
         followed.set(key, state)
         return Effect.asVoid(
           Effect.forkIn(
-            follow(watched, state, key).pipe(
+            ended(watched, state, key).pipe(
+              Effect.repeat({
+                until: (over) => over,
+                schedule: Schedule.spaced(watched.profile.pollIntervalMillis * pollsPerLook)
+              }),
               Effect.catchAllCause((cause) =>
                 Effect.logError("sponsored operations are not followed", cause)
               ),

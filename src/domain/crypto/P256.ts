@@ -1,4 +1,3 @@
-import { pow } from "@noble/curves/abstract/modular"
 import { p256 } from "@noble/curves/p256"
 import * as Either from "effect/Either"
 import * as Hex from "../primitives/Hex.js"
@@ -18,32 +17,29 @@ export const order = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2f
 /** The largest s that wallets accept. */
 export const largestS = order >> 1n
 
-/** The prime below which coordinates are. */
-const field = 0xffffffff00000001000000000000000000000000ffffffffffffffffffffffffn
+const { a, b, Fp } = p256.CURVE
 
-const b = 0x5ac635d8aa3a93e7b3ebbd55769886bc651d06b0cc53b0f63bce3c3e27d2604bn
-
-const cube = (x: bigint): bigint => (((x * x - 3n) * x + b) % field) + field
-
-/** Whether the coordinates are those of a point, y^2 = x^3 - 3x + b, both below the prime. */
-export const isPublicKey = ({ x, y }: PublicKey): boolean => {
-  const [px, py] = [BigInt(x), BigInt(y)]
-  return px < field && py < field && (py * py - cube(px)) % field === 0n
-}
+/** Whether the coordinates are those of a point, both below the prime. */
+export const isPublicKey = ({ x, y }: PublicKey): boolean =>
+  Either.isRight(Either.try(() => p256.ProjectivePoint.fromHex(`04${x.slice(2)}${y.slice(2)}`)))
 
 /** The point of these hex digits in the form of SEC 1: 04 || X || Y, or 02 or 03 || X; null when it is none. */
 export const fromPoint = (digits: string): PublicKey | null => {
   if (!/^(?:04[0-9a-f]{128}|0[23][0-9a-f]{64})$/.test(digits)) return null
   const x = word(digits.slice(2, 66))
   const y = digits.startsWith("04") ? word(digits.slice(66)) : yOf(BigInt(x), digits.startsWith("03"))
-  return isPublicKey({ x, y }) ? { x, y } : null
+  return y !== null && isPublicKey({ x, y }) ? { x, y } : null
 }
 
-/** The y of this sign above x, if there is one: the prime is 3 modulo 4, so a power is the root. */
-const yOf = (x: bigint, odd: boolean): Hex.Bytes32 => {
-  const root = pow(cube(x), (field + 1n) / 4n, field)
-  return word(Uint.toWord((root % 2n === 1n) === odd ? root : field - root))
-}
+/** The y of this sign above x. The library's own reader of compressed points takes none with x = 0. */
+const yOf = (x: bigint, odd: boolean): Hex.Bytes32 | null =>
+  Either.match(
+    Either.try(() => Fp.sqrt(Fp.create(x ** 3n + a * x + b))),
+    {
+      onLeft: () => null,
+      onRight: (root) => word(Uint.toWord((root % 2n === 1n) === odd ? root : Fp.neg(root)))
+    }
+  )
 
 const word = (digits: string): Hex.Bytes32 => Hex.unsafe32(`0x${digits}`)
 

@@ -30,6 +30,27 @@ describe("answers that are too large together", () => {
     })
   )
 
+  it.scopedLive("are read one at a time", () =>
+    Effect.gen(function* () {
+      let open = 0
+      let most = 0
+      const node = yield* http((response, body) => {
+        most = Math.max(most, ++open)
+        response.on("close", () => {
+          open -= 1
+        })
+        setImmediate(() =>
+          honest(response, body, (asked) => (numberOf(asked) % 16 === 0 ? lots(70_000) : told(asked)))
+        )
+      })
+      const chain = yield* connect(node)
+      const answers = reasons(yield* balances(chain, 64))
+      expect(answers.filter((answer) => answer !== "notAnRpc").length).toBeGreaterThan(32)
+      expect(node.seen.length).toBeGreaterThan(8)
+      expect(most).toBe(1)
+    })
+  )
+
   it.scopedLive("are read in parts when each is small", () =>
     Effect.gen(function* () {
       const node = yield* http((response, body) => {

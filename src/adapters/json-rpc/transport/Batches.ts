@@ -169,7 +169,8 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
         return yield* deliver(rest.flat(), room)
       }
       if (verdict._tag === "halves")
-        return yield* halve(new Map(entries.map((entry) => [entry, verdict.error])), room)
+        // One after the other: two answers of such a length are not in memory at a time.
+        return yield* halve(new Map(entries.map((entry) => [entry, verdict.error])), room, 1)
       if (verdict._tag === "apart") {
         const optional = entries.filter(({ call }) => Refusal.optional.has(call.method))
         const others = entries.filter((entry) => !optional.includes(entry))
@@ -187,7 +188,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
             ruling._tag === "answered" ? Effect.succeed(ruling.outcome) : Effect.fail(ruling.error)
           )
       }
-      if (crowded.size > 0) yield* halve(crowded, room)
+      if (crowded.size > 0) yield* halve(crowded, room, "unbounded")
       if (later.size > 0) return yield* new Again({ entries: later, afterMillis: verdict.afterMillis })
     })
 
@@ -224,11 +225,19 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
       discard: true
     })
 
-  const deliverEach = (groups: ReadonlyArray<ReadonlyArray<Entry>>, room: Room): Effect.Effect<void> =>
-    Effect.forEach(groups, (entries) => deliver(entries, room), { concurrency: "unbounded", discard: true })
+  const deliverEach = (
+    groups: ReadonlyArray<ReadonlyArray<Entry>>,
+    room: Room,
+    concurrency: 1 | "unbounded" = "unbounded"
+  ): Effect.Effect<void> =>
+    Effect.forEach(groups, (entries) => deliver(entries, room), { concurrency, discard: true })
 
   /** The answers were too much for one request: in two, so that in the end only what is too large itself fails. */
-  const halve = (failed: ReadonlyMap<Entry, ChainRpcError>, room: Room): Effect.Effect<void> =>
+  const halve = (
+    failed: ReadonlyMap<Entry, ChainRpcError>,
+    room: Room,
+    concurrency: 1 | "unbounded"
+  ): Effect.Effect<void> =>
     Effect.suspend(() => {
       if (room.splits === 0) {
         for (const [entry, error] of failed) settle(entry, Effect.fail(error))
@@ -237,7 +246,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
       room.splits -= 1
       const entries = [...failed.keys()]
       const half = entries.length >> 1
-      return deliverEach([entries.slice(0, half), entries.slice(half)], room)
+      return deliverEach([entries.slice(0, half), entries.slice(half)], room, concurrency)
     })
 
   /** Whatever goes wrong in the work of these entries, nobody waits for ever. */

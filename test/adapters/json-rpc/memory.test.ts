@@ -1,0 +1,72 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as EthersChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
+import * as ChainFacts from "../../../src/application/chain/ChainFacts.js"
+import * as ReceiptCache from "../../../src/application/chain/ReceiptCache.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import { bytesInUse, MiB, textOf } from "../../support/Heap.js"
+import { type Asked, callsOf } from "../../support/HostileNode.js"
+import { acme } from "../../support/NamedBy.js"
+import { http } from "./support.js"
+
+const hash = (n: number) => Hex.unsafe32(`0x${n.toString(16).padStart(64, "0")}`)
+const address = (n: number) => Address.unsafe(`0x${n.toString(16).padStart(40, "0")}`)
+
+/** Nearly as much as is read of a node that a caller names. */
+const data = `0x${textOf(7 * MiB)}`
+const log = { address: Address.zero, topics: [hash(1)], data, logIndex: "0x0" }
+const place = { blockNumber: "0x1", blockHash: hash(1) }
+
+const longest = ({ method, params: [first] }: Asked): unknown => {
+  switch (method) {
+    case "eth_getTransactionReceipt":
+      return {
+        ...place,
+        transactionHash: first,
+        status: "0x1",
+        gasUsed: "0x1",
+        cumulativeGasUsed: "0x1",
+        effectiveGasPrice: "0x1",
+        from: Address.zero,
+        logs: [log]
+      }
+    case "eth_getLogs":
+      return [{ ...log, ...place, transactionHash: hash(1) }]
+    default:
+      return data
+  }
+}
+
+const answers = 12
+
+describe("a caller's node that answers at length", () => {
+  it.scopedLive("leaves nothing in memory but what the bounds of the caches allow", () =>
+    Effect.gen(function* () {
+      const node = yield* http((response, body) => {
+        const [asked] = callsOf(body)
+        if (asked !== undefined)
+          response.end(JSON.stringify({ jsonrpc: "2.0", id: asked.id, result: longest(asked) }))
+      })
+      const rpc = yield* EthersChainRpc.make({ egress: { allowLoopback: true } })
+      const facts = ChainFacts.make()
+      const receipts = ReceiptCache.make()
+      const before = bytesInUse()
+      const kept: Array<Hex.Hex> = []
+      for (let n = 1; n <= answers; n++) {
+        // Another client each time: what is bounded is bounded over all of them.
+        const chain = yield* rpc.connect(`${node.url}&n=${n}`, acme)
+        const receipt = yield* chain.receipt(hash(n))
+        if (receipt !== null) receipts.set(chain, receipt.txHash, receipt)
+        const [found] = yield* chain.logs({ topics: [], fromBlock: 1n, toBlock: 1n })
+        if (found !== undefined) kept.push(found.txHash)
+        yield* facts.code(chain, address(n))
+        yield* facts.validatorOf(chain, address(n), hash(n))
+        yield* chain.call({ to: address(n), data: Hex.empty })
+      }
+      expect(node.seen.length).toBe(5 * answers)
+      expect(kept.length).toBe(answers)
+      expect(bytesInUse() - before).toBeLessThan(80 * MiB)
+    })
+  )
+})
