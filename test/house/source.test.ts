@@ -63,6 +63,14 @@ const bans: ReadonlyArray<Ban> = [
     pattern: /\bas\s+unknown\s+as\b/,
     planted: "y as unknown as X"
   },
+  {
+    name: "EntryPoint version by name",
+    // What differs by version is a field of EntryPointSpec.
+    where: /^src\/(?!domain\/erc4337\/entrypoint\/)/,
+    read: withoutComments,
+    pattern: /["'`](v0\.\d+|0\.[6-9])["'`]|\b[vV]ersion\s*[!=]==\s*["'`]/,
+    planted: 'version === "v0.6" ? 20 : 52'
+  },
   // These hide in comments.
   {
     name: "compiler escapes",

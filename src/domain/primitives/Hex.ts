@@ -37,6 +37,10 @@ export const from32 = (text: string): Either.Either<Bytes32, InvalidValue> =>
 /** Number of bytes. */
 export const size = (hex: Hex): number => (hex.length - 2) / 2
 
+/** The bytes from `from` on, up to `to`. */
+export const slice = (hex: Hex, from: number, to?: number): Hex =>
+  `0x${hex.slice(2 + from * 2, to === undefined ? undefined : 2 + to * 2)}` as Hex
+
 /** Bytes of all parts, in order. */
 export const concat = (...parts: ReadonlyArray<Hex>): Hex =>
   `0x${parts.map((part) => part.slice(2)).join("")}` as Hex

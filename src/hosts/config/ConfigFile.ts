@@ -27,7 +27,7 @@ const ChainId = Schema.transform(integer(1, Number.MAX_SAFE_INTEGER), Schema.Big
 
 const CanonicalEntryPoint = Address.schema.pipe(
   Schema.filter((address) => EntryPoint.versionOf(address) !== undefined, {
-    message: () => "expected the address of a canonical EntryPoint (v0.6, v0.7 or v0.8)"
+    message: () => `expected the address of a canonical EntryPoint (${EntryPoint.anyVersion})`
   })
 )
 

@@ -12,7 +12,7 @@ import {
   PaymasterRpc,
   PaymasterRpcError
 } from "../../../application/ports/chain/PaymasterRpc.js"
-import * as PaymasterData from "../../../domain/erc4337/paymaster/PaymasterData.js"
+import { EntryPointSpec } from "../../../domain/erc4337/entrypoint/EntryPointSpec.js"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Uint from "../../../domain/primitives/Uint.js"
@@ -42,29 +42,8 @@ const patience = { firstByteMillis: 15_000 }
 
 /** The parts of an answer for that version; null when one is missing. */
 const partsOf = ({ version }: Offer, answer: typeof Answer.Type): PaymasterAnswer | null => {
-  const final = answer.isFinal === true
-  if (version === "v0.6") {
-    const parts = PaymasterData.read(version, answer.paymasterAndData ?? Hex.empty)
-    return parts === null
-      ? null
-      : {
-          paymaster: parts.paymaster,
-          data: parts.data,
-          verificationGasLimit: null,
-          postOpGasLimit: null,
-          final
-        }
-  }
-  const { paymaster, paymasterData } = answer
-  if (paymaster === undefined || paymaster === null || paymasterData === undefined || paymasterData === null)
-    return null
-  return {
-    paymaster,
-    data: paymasterData,
-    verificationGasLimit: answer.paymasterVerificationGasLimit ?? null,
-    postOpGasLimit: answer.paymasterPostOpGasLimit ?? null,
-    final
-  }
+  const parts = EntryPointSpec[version].rpc.readPaymaster(answer)
+  return parts === null ? null : { ...parts, final: answer.isFinal === true }
 }
 
 /** The methods of the port in terms of ERC-7677. */

@@ -13,7 +13,7 @@ const address = (description: string) => Schema.NullOr(Schema.String).annotation
 export const Network = Schema.Struct({
   chainId: Schema.Int,
   entryPoints: Schema.Array(
-    Schema.Struct({ address: Schema.String, version: Schema.Literal("v0.6", "v0.7", "v0.8") })
+    Schema.Struct({ address: Schema.String, version: Schema.Literal(...EntryPoint.versions) })
   ).annotations({ description: "EntryPoints that settings.entryPoint may name." }),
   factory: address("The only factory through which this account creates wallets."),
   validator: address("Validator that the wallets' implementation reports."),

@@ -3,19 +3,18 @@ import * as Data from "effect/Data"
 import * as Either from "effect/Either"
 import type { Address } from "../../primitives/Address.js"
 import * as Hex from "../../primitives/Hex.js"
-import type { Version } from "../EntryPoint.js"
+import { EntryPointSpec, type Version } from "../entrypoint/EntryPointSpec.js"
+import type { Declared } from "../entrypoint/Spec.js"
 import * as Percent from "../Percent.js"
 import * as PaymasterData from "../paymaster/PaymasterData.js"
 import type { UserOperation } from "../UserOperation.js"
+import * as DataCost from "./DataCost.js"
 import type { Measure } from "./GasLens.js"
 
 /**
  * The gas of an ERC-4337 op: its three limits out of what the lens measured, what the wallet must be able to
  * pay, and the gas of the `handleOps` transaction that carries it. Integers only; gas in gas units, money in wei.
  */
-
-/** The op's fields that are its data, gas limits apart. `signature` of real length (a dummy proof will do). */
-export type OpData = Omit<UserOperation, keyof OpLimits>
 
 /** The op's gas limits. */
 export type OpLimits = Pick<UserOperation, "callGasLimit" | "verificationGasLimit" | "preVerificationGas">
@@ -32,13 +31,7 @@ const share = (whole: bigint, parts: bigint): bigint => (whole + parts - 1n) / p
 /** ceil(x * 1.1). */
 const plusTenth = (x: bigint): bigint => (x * 11n + 9n) / 10n
 
-/** What the EntryPoint spends within verificationGasLimit beside what the lens measures: copying and hashing the op, */
-const entryPointVerification: Readonly<Record<Version, bigint>> = {
-  "v0.6": 2_500n,
-  "v0.7": 1_000n,
-  "v0.8": 1_500n
-}
-/** per 32 bytes of the op's data, */
+/** What every EntryPoint spends within verificationGasLimit beside its own figure: per 32 bytes of the op's data, */
 const entryPointVerificationPerWord = 16n
 /** and at creation its checks and the AccountDeployed event. */
 const entryPointCreation = 6_200n
@@ -59,7 +52,7 @@ const signatureSlack = 1_800n
 const validationSlack = (gas: bigint): bigint =>
   share(gas, 32n) + signatureSlack + share(BigInts.max(0n, gas - costlyValidation), 10n)
 
-type Dynamic = Pick<OpData, "initCode" | "callData" | "paymasterAndData" | "signature">
+type Dynamic = Pick<DataCost.OpData, "initCode" | "callData" | "paymasterAndData" | "signature">
 
 /** What a validation measured only behind others may need more alone: beacon, implementation, validator, configuration. */
 const coldValidationSlack = 15_000n
@@ -88,7 +81,7 @@ export const verificationGasLimit = (
   measure.validationGas +
   validationSlack(measure.validationGas) +
   measure.bookkeepingGas +
-  entryPointVerification[version] +
+  EntryPointSpec[version].gas.verification +
   entryPointVerificationPerWord * words(op) +
   (measure.creationGas > 0n ? entryPointCreation : 0n) +
   (op.paymasterAndData === Hex.empty ? 0n : entryPointSponsored) +
@@ -129,13 +122,12 @@ export const postOpGasLimit = ({ postOpLimit }: Pick<Measure, "postOpLimit">): b
 export type MeteredLimits = Pick<UserOperation, "callGasLimit" | "verificationGasLimit" | "paymasterAndData">
 
 /**
- * The limits of what the EntryPoint meters, the caller's buffer included. On v0.6 the paymaster's validation shares
- * verificationGasLimit, and its postOp is given as much once more; from v0.7 on paymasterAndData says its own, which are
- * not lowered where it says some already.
+ * The limits of what the EntryPoint meters, the caller's buffer included. Those of the paymaster's own, which
+ * paymasterAndData says from v0.7 on, are not lowered where it says some already.
  */
 export const meteredLimits = (
   version: Version,
-  op: OpData,
+  op: DataCost.OpData,
   measure: Measure,
   percent: Percent.Percent
 ): MeteredLimits => {
@@ -150,10 +142,12 @@ export const meteredLimits = (
           verificationGasLimit: paymasterVerificationGasLimit(measure, op),
           postOpGasLimit: postOpGasLimit(measure)
         }
-  const shared = BigInts.max(verification + paymaster.verificationGasLimit, paymaster.postOpGasLimit)
   return {
     callGasLimit: callGas,
-    verificationGasLimit: overshoot(version === "v0.6" ? shared : verification, percent),
+    verificationGasLimit: overshoot(
+      EntryPointSpec[version].gas.verificationGasLimit(verification, paymaster),
+      percent
+    ),
     paymasterAndData: PaymasterData.withLimits(version, paymasterAndData, {
       verificationGasLimit: BigInts.max(
         overshoot(paymaster.verificationGasLimit, percent),
@@ -164,76 +158,14 @@ export const meteredLimits = (
   }
 }
 
-/** Intrinsic gas of transaction data (EIP-2028): 4 per zero byte, 16 per other byte. */
-interface DataCost {
-  readonly gas: bigint
-  readonly bytes: bigint
-}
-
-const add = (...costs: ReadonlyArray<DataCost>): DataCost => ({
-  gas: costs.reduce((sum, cost) => sum + cost.gas, 0n),
-  bytes: costs.reduce((sum, cost) => sum + cost.bytes, 0n)
-})
-
-const ofBytes = (hex: string): DataCost => {
-  let gas = 0n
-  for (let i = 2; i < hex.length; i += 2) gas += hex[i] === "0" && hex[i + 1] === "0" ? 4n : 16n
-  return { gas, bytes: BigInt(hex.length / 2 - 1) }
-}
-
-const ofUint = (value: bigint): DataCost => ofBytes(`0x${value.toString(16).padStart(64, "0")}`)
-
-/** A word of which at most `bytes` bytes are not zero. */
-const ofWord = (bytes: bigint): DataCost => ({ gas: 128n + bytes * 12n, bytes: word })
-
-/** An ABI `bytes` value: length, content, padding. */
-const ofDynamic = (hex: string): DataCost => {
-  const content = ofBytes(hex)
-  const padding = (word - (content.bytes % word)) % word
-  return add(ofUint(content.bytes), content, { gas: padding * 4n, bytes: padding })
-}
-
-/** An op inside the ABI array of `handleOps`, its own offset word included; gas limits below 2^24 and offsets below 2^16. */
-const ofOp = (version: Version, op: OpData): DataCost =>
-  add(
-    ofWord(2n),
-    ofUint(BigInt(op.sender)),
-    ofUint(op.nonce),
-    ...(version === "v0.6"
-      ? [ofWord(3n), ofWord(3n), ofWord(3n), ofUint(op.maxFeePerGas), ofUint(op.maxPriorityFeePerGas)]
-      : [ofWord(6n), ofWord(3n), ofUint((op.maxPriorityFeePerGas << 128n) | op.maxFeePerGas)]),
-    ofWord(2n),
-    ofWord(2n),
-    ofWord(2n),
-    ofWord(2n),
-    ofDynamic(op.initCode),
-    ofDynamic(op.callData),
-    ofDynamic(op.paymasterAndData),
-    ofDynamic(op.signature)
-  )
-
-/** What was found of an op: bundles are tried in many sizes, each time with the same ops. An op never changes. */
-const known = new WeakMap<OpData, { readonly version: Version; readonly cost: DataCost }>()
-
-const ofKnownOp = (version: Version, op: OpData): DataCost => {
-  const found = known.get(op)
-  if (found?.version === version) return found.cost
-  const cost = ofOp(version, op)
-  known.set(op, { version, cost })
-  return cost
-}
-
-/** Selector, offset of the array, beneficiary, length of the array. */
-const handleOpsFrame: DataCost = add({ gas: 64n, bytes: 4n }, ofWord(1n), ofWord(20n), ofWord(1n))
-
 const transactionBase = 21_000n
 
 /** Gas that a transaction with this data costs before anything runs: 21,000 and EIP-2028. */
-export const intrinsic = (data: Hex.Hex): bigint => transactionBase + ofBytes(data).gas
+export const intrinsic = (data: Hex.Hex): bigint => transactionBase + DataCost.ofBytes(data).gas
 
 /** The least that a transaction with this data costs, whatever runs: its intrinsic gas, and EIP-7623's floor. */
 export const leastOf = (data: Hex.Hex): bigint =>
-  BigInts.max(intrinsic(data), transactionBase + floorOf(ofBytes(data)))
+  BigInts.max(intrinsic(data), transactionBase + DataCost.floorOf(DataCost.ofBytes(data)))
 
 export interface PreVerification {
   readonly version: Version
@@ -247,59 +179,45 @@ export interface PreVerification {
   readonly l1Gas?: bigint
 }
 
-/** What the EntryPoint does and does not meter, measured on anvil: around one op, and once per bundle. */
-const unmetered: Readonly<Record<Version, { readonly perOp: bigint; readonly perBundle: bigint }>> = {
-  "v0.6": { perOp: 9_000n, perBundle: 11_500n },
-  "v0.7": { perOp: 7_400n, perBundle: 12_500n },
-  "v0.8": { perOp: 8_400n, perBundle: 9_600n }
-}
-/** Copying of the op's data that it does not meter, per word. */
+/** Copying of the op's data that no EntryPoint meters, per word. */
 const unmeteredPerWord = 10n
 /** A beneficiary that does not exist yet, and is none of the addresses that are warm from the start. */
 const newAccount = 27_500n
 
 /** preVerificationGas: what the transaction costs for this op and the EntryPoint does not meter. */
-export const preVerificationGas = (op: OpData, options: PreVerification): bigint => {
+export const preVerificationGas = (op: DataCost.OpData, options: PreVerification): bigint => {
   const parts = options.bundleSize ?? 1n
-  const data = ofOp(options.version, op)
-  const { perOp, perBundle } = unmetered[options.version]
+  const data = DataCost.ofOp(options.version, op)
+  const { perBundle, perOp } = EntryPointSpec[options.version].gas.unmetered
   const executed =
     perOp +
     unmeteredPerWord * share(data.bytes, word) +
     share(perBundle + (options.beneficiaryEmpty === true ? newAccount : 0n), parts)
-  const shared = share(transactionBase + handleOpsFrame.gas, parts)
+  const shared = share(transactionBase + DataCost.handleOpsFrame.gas, parts)
   const metered = options.measuredGas ?? 0n
-  const floor = share(transactionBase + floorOf(handleOpsFrame), parts) + floorOf(data)
+  const floor =
+    share(transactionBase + DataCost.floorOf(DataCost.handleOpsFrame), parts) + DataCost.floorOf(data)
   const usual = shared + data.gas + executed
   return BigInts.max(usual, floor - metered) + (options.l1Gas ?? 0n)
 }
-
-/** EIP-7623: 10 gas per token, where a byte that is not zero has four tokens and a zero byte one. */
-const floorOf = (data: DataCost): bigint => (data.gas / 4n) * 10n
 
 /** ceil(fee * 1.2 / price): what layer 1 data cost, in gas at the op's price. Both in wei; a price of 0 gives 0. */
 export const l1DataGas = (l1Fee: bigint, gasPrice: bigint): bigint =>
   gasPrice === 0n ? 0n : share(l1Fee * 12n, gasPrice * 10n)
 
-/**
- * Gas that the paymaster of an op may use beside the op's own limits, and that is charged in advance. v0.6: its
- * validation shares verificationGasLimit, its postOp may run twice with as much each. From v0.7 on paymasterAndData
- * says it behind the address: 16 bytes for the validation, 16 for postOp.
- */
+/** Gas that the paymaster of an op may use beside the op's own limits, and that is charged in advance. */
 const paymasterGas = (
   version: Version,
-  { paymasterAndData, verificationGasLimit }: Pick<UserOperation, "paymasterAndData" | "verificationGasLimit">
+  op: Pick<UserOperation, "paymasterAndData" | "verificationGasLimit">
 ): bigint => {
-  const paymaster = PaymasterData.read(version, paymasterAndData)
-  if (paymaster === null) return 0n
-  if (version === "v0.6") return 2n * verificationGasLimit
-  return paymaster.limits.verificationGasLimit + paymaster.limits.postOpGasLimit
+  const paymaster = PaymasterData.read(version, op.paymasterAndData)
+  return paymaster === null ? 0n : EntryPointSpec[version].gas.paymasterPrefund(op, paymaster.limits)
 }
 
 /** Wei that the EntryPoint demands before it runs the op (its `_getRequiredPrefund`). */
 export const requiredPrefund = (
   version: Version,
-  op: OpLimits & Pick<OpData, "maxFeePerGas" | "paymasterAndData">
+  op: OpLimits & Pick<DataCost.OpData, "maxFeePerGas" | "paymasterAndData">
 ): bigint =>
   (op.callGasLimit + op.verificationGasLimit + op.preVerificationGas + paymasterGas(version, op)) *
   op.maxFeePerGas
@@ -313,41 +231,13 @@ export class BundleTooLarge extends Data.TaggedError("BundleTooLarge")<{
 /** What it costs to write the deposit of a wallet that had none: refunded, but only when the transaction is over. */
 const firstDeposit = 20_000n
 
-/** Gas that `innerHandleOp` wants in hand beside the call's limit. */
-const innerReserve = 10_000n
-
-/** x * 64/63, rounded up: what a caller must have to give `x` to one nested call (EIP-150). */
-const held = (x: bigint): bigint => share(x * 64n, 63n)
-
-/** What an op may use at its limits, and what must be there for that. */
-interface Declared {
-  /** While it is validated. */
-  readonly verification: bigint
-  /** While its call and its paymaster's postOp run, */
-  readonly execution: bigint
-  /** and what the EntryPoint demands before that (AA95), through the two calls that stand above the wallet's. */
-  readonly inHand: bigint
-}
-
-/** v0.6 asks for verificationGasLimit once more before it runs the call, and may run postOp twice with as much. */
+/** What an op may use at its limits; `withoutPostOp`: a paymaster that is known to want no postOp. */
 const declaredIn = (version: Version, op: UserOperation, withoutPostOp: Address | null): Declared => {
-  const { callGasLimit, paymasterAndData, verificationGasLimit } = op
-  const paymaster = PaymasterData.read(version, paymasterAndData)
-  const settles = paymaster !== null && paymaster.paymaster !== withoutPostOp
-  if (version === "v0.6") {
-    const twice = settles ? 2n * verificationGasLimit : 0n
-    return {
-      verification: verificationGasLimit,
-      execution: callGasLimit + twice,
-      inHand: held(held(callGasLimit) + verificationGasLimit + innerReserve + twice)
-    }
-  }
-  const postOp = paymaster?.limits.postOpGasLimit ?? 0n
-  return {
-    verification: verificationGasLimit + (paymaster?.limits.verificationGasLimit ?? 0n),
-    execution: callGasLimit + postOp,
-    inHand: held(held(callGasLimit + postOp + innerReserve))
-  }
+  const paymaster = PaymasterData.read(version, op.paymasterAndData)
+  return EntryPointSpec[version].gas.declared(
+    op,
+    paymaster === null ? null : { limits: paymaster.limits, settles: paymaster.paymaster !== withoutPostOp }
+  )
 }
 
 /**
@@ -368,19 +258,20 @@ export const transactionGasLimit = (
     readonly withoutPostOp?: Address | null
   }
 ): Either.Either<bigint, BundleTooLarge> => {
-  let data = handleOpsFrame
-  let unmeteredGas = unmetered[version].perBundle + (options.beneficiaryEmpty === true ? newAccount : 0n)
+  const { perBundle, perOp } = EntryPointSpec[version].gas.unmetered
+  let data = DataCost.handleOpsFrame
+  let unmeteredGas = perBundle + (options.beneficiaryEmpty === true ? newAccount : 0n)
   let verification = 0n
   let largestVerification = 0n
   let execution = 0n
   let peak = 0n
   const payers = new Set<Address>()
   for (const op of ops) {
-    const cost = ofKnownOp(version, op)
+    const cost = DataCost.ofOp(version, op)
     const declared = declaredIn(version, op, options.withoutPostOp ?? null)
-    data = add(data, cost)
+    data = DataCost.add(data, cost)
     if (op.paymasterAndData === Hex.empty) payers.add(op.sender)
-    unmeteredGas += unmetered[version].perOp + unmeteredPerWord * share(cost.bytes, word)
+    unmeteredGas += perOp + unmeteredPerWord * share(cost.bytes, word)
     verification += declared.verification
     largestVerification = BigInts.max(largestVerification, declared.verification)
     peak = BigInts.max(peak, execution + declared.inHand)
@@ -391,7 +282,7 @@ export const transactionGasLimit = (
   const executed =
     verification + refunded + BigInts.max(BigInts.max(peak, execution), share(largestVerification, 63n))
   const own = transactionBase + data.gas + unmeteredGas
-  const floor = transactionBase + floorOf(data)
+  const floor = transactionBase + DataCost.floorOf(data)
   const needed = BigInts.max(executed + own, floor)
   if (needed > options.bound) return Either.left(new BundleTooLarge({ needed, bound: options.bound }))
   const wished = BigInts.max(

@@ -7,7 +7,10 @@ import * as Steps from "../../primitives/Steps.js"
 import * as Words from "../../primitives/Words.js"
 import * as EntryPoint from "../EntryPoint.js"
 
-/** Codec of `contracts/src/lens/GasLens.sol`, which stands over the EntryPoint in one `eth_call` and measures ops. */
+/**
+ * Codec of `contracts/src/lens/GasLens.sol`, which stands over the EntryPoint in one `eth_call` and measures ops. One file,
+ * as the contract's interface is one: half of it documents the fields, and the offsets must agree with both directions.
+ */
 
 /** One op to measure. Fields as the op has them; the two gas figures are what its frames are given. */
 export interface Probe {

@@ -1,19 +1,17 @@
 import * as Hex from "../../primitives/Hex.js"
-import * as Keccak from "../../primitives/Keccak.js"
 import * as Words from "../../primitives/Words.js"
+import { EntryPointSpec, latest } from "../entrypoint/EntryPointSpec.js"
+import type { Functions } from "../entrypoint/Spec.js"
 
 /** The EntryPoint's calls of a paymaster, made of its call of the wallet: so they are of the same version. */
 
-const structV06 = "(address,uint256,bytes,bytes,uint256,uint256,uint256,uint256,uint256,bytes,bytes)"
-const structPacked = "(address,uint256,bytes,bytes,bytes32,uint256,bytes32,bytes,bytes)"
+const bySelector: ReadonlyMap<string, Functions> = new Map(
+  Object.values(EntryPointSpec).map(({ functions }) => [functions.validateUserOp, functions])
+)
 
-const validateV06 = Keccak.selector(`validateUserOp(${structV06},bytes32,uint256)`)
-const approveV06 = Keccak.selector(`validatePaymasterUserOp(${structV06},bytes32,uint256)`)
-const approvePacked = Keccak.selector(`validatePaymasterUserOp(${structPacked},bytes32,uint256)`)
-const postOpV06 = Keccak.selector("postOp(uint8,bytes,uint256)")
-const postOpPacked = Keccak.selector("postOp(uint8,bytes,uint256,uint256)")
-
-const isV06 = (validateCall: Hex.Hex): boolean => validateCall.slice(0, 10) === validateV06
+/** The functions of the version that calls the wallet so; of the latest one where none does. */
+const functionsOf = (validateCall: Hex.Hex): Functions =>
+  bySelector.get(validateCall.slice(0, 10)) ?? latest.functions
 
 /** Where the third argument is in the hex text. */
 const third = { from: 2 + 2 * 68, to: 2 + 2 * 100 }
@@ -25,7 +23,7 @@ export const withMissing = (validateCall: Hex.Hex, missing: bigint): Hex.Hex =>
 /** `validatePaymasterUserOp(op, userOpHash, maxCost)`: the arguments of `validateUserOp` but for the third. */
 export const approve = (validateCall: Hex.Hex, maxCost: bigint): Hex.Hex =>
   Hex.unsafe(
-    `${isV06(validateCall) ? approveV06 : approvePacked}${withMissing(validateCall, maxCost).slice(10)}`
+    `${functionsOf(validateCall).validatePaymasterUserOp}${withMissing(validateCall, maxCost).slice(10)}`
   )
 
 /** What it answers: what the paymaster wants to be given in postOp, empty: none, and ERC-4337 validation data. */
@@ -43,9 +41,4 @@ export const postOp = (
   context: Hex.Hex,
   actualGasCost: bigint,
   feePerGas: bigint
-): Hex.Hex => {
-  const shared = [Words.uint(0n), Words.bytes(context), Words.uint(actualGasCost)]
-  return isV06(validateCall)
-    ? Words.call(postOpV06, shared)
-    : Words.call(postOpPacked, [...shared, Words.uint(feePerGas)])
-}
+): Hex.Hex => functionsOf(validateCall).postOp(context, actualGasCost, feePerGas)

@@ -1,18 +1,14 @@
 import * as Address from "../../primitives/Address.js"
 import * as Hex from "../../primitives/Hex.js"
-import * as Uint from "../../primitives/Uint.js"
-import type { Version } from "../EntryPoint.js"
+import { EntryPointSpec, type Version } from "../entrypoint/EntryPointSpec.js"
+import type { PaymasterLimits as Limits } from "../entrypoint/Op.js"
 
 /**
  * An op's `paymasterAndData`. v0.6: paymaster (20 bytes) ++ data. From v0.7 on: paymaster (20) ++ gas of its
  * validation (16) ++ gas of its postOp (16) ++ data. Empty when the wallet pays for itself.
  */
 
-/** Gas that the paymaster's own frames are given; a uint128 each, of which the EntryPoint takes a uint120. */
-export interface Limits {
-  readonly verificationGasLimit: bigint
-  readonly postOpGasLimit: bigint
-}
+export type { Limits }
 
 export interface PaymasterData {
   readonly paymaster: Address.Address
@@ -24,9 +20,6 @@ export interface PaymasterData {
 
 export const noLimits: Limits = { verificationGasLimit: 0n, postOpGasLimit: 0n }
 
-/** Bytes in front of the data. */
-const fixed = (version: Version): number => (version === "v0.6" ? 20 : 52)
-
 /** Most bytes of data that the service submits: a permit by a passkey has room in it. */
 export const maxData = 4_096
 
@@ -36,39 +29,18 @@ export const objection = (data: Hex.Hex): string | null =>
     ? `expected at most ${maxData} bytes of the paymaster's data, but there are ${Hex.size(data)}`
     : null
 
-/** The bytes from `from` on, up to `to`. */
-const slice = (hex: Hex.Hex, from: number, to?: number): Hex.Hex =>
-  Hex.unsafe(`0x${hex.slice(2 + from * 2, to === undefined ? undefined : 2 + to * 2)}`)
-
-const limit = (value: bigint): Hex.Hex => Hex.unsafe(`0x${Uint.toWord(BigInt.asUintN(128, value)).slice(32)}`)
-
-const uint = (hex: Hex.Hex): bigint => BigInt(hex)
-
 /** Limits wider than their field are reduced to it: `UserOperation.fits` says whether they are. v0.6 drops them. */
 export const make = (version: Version, { data, limits, paymaster }: PaymasterData): Hex.Hex =>
-  version === "v0.6"
-    ? Hex.concat(Hex.unsafe(paymaster), data)
-    : Hex.concat(
-        Hex.unsafe(paymaster),
-        limit(limits.verificationGasLimit),
-        limit(limits.postOpGasLimit),
-        data
-      )
+  Hex.concat(Hex.unsafe(paymaster), EntryPointSpec[version].paymaster.write(limits), data)
 
 /** Its parts; null when it is empty or lacks one of its fixed fields. */
 export const read = (version: Version, paymasterAndData: Hex.Hex): PaymasterData | null => {
-  const at = fixed(version)
-  if (Hex.size(paymasterAndData) < at) return null
+  const fields = EntryPointSpec[version].paymaster
+  if (Hex.size(paymasterAndData) < fields.size) return null
   return {
-    paymaster: Address.unsafe(slice(paymasterAndData, 0, 20)),
-    limits:
-      version === "v0.6"
-        ? noLimits
-        : {
-            verificationGasLimit: uint(slice(paymasterAndData, 20, 36)),
-            postOpGasLimit: uint(slice(paymasterAndData, 36, 52))
-          },
-    data: slice(paymasterAndData, at)
+    paymaster: Address.unsafe(Hex.slice(paymasterAndData, 0, 20)),
+    limits: fields.read(paymasterAndData),
+    data: Hex.slice(paymasterAndData, fields.size)
   }
 }
 

@@ -6,7 +6,7 @@ import * as Hex from "../../primitives/Hex.js"
 import * as Keccak from "../../primitives/Keccak.js"
 import * as Uint from "../../primitives/Uint.js"
 import * as Words from "../../primitives/Words.js"
-import type { Version } from "../EntryPoint.js"
+import { EntryPointSpec, type Version } from "../entrypoint/EntryPointSpec.js"
 import * as PaymasterData from "./PaymasterData.js"
 
 /**
@@ -54,11 +54,12 @@ export const paymasterData = (version: Version, terms: Terms): Hex.Hex => {
 
 /** The terms of a paymasterAndData, which has no byte more. Whether the paymaster is a sponsor it does not say. */
 export const read = (version: Version, paymasterAndData: Hex.Hex): Either.Either<Terms, string> => {
+  const fields = EntryPointSpec[version].paymaster
   const parts = PaymasterData.read(version, paymasterAndData)
   const mark = parts?.data.slice(2 + 2 * windowSize) ?? ""
   if (parts === null || Hex.size(parts.data) < windowSize || !(mark === "" || `0x${mark}` === unboundMark))
     return Either.left(
-      `expected paymaster, ${version === "v0.6" ? "" : "its two gas limits, "}validUntil and validAfter: ${version === "v0.6" ? 32 : 64} bytes, and 0x01 when any EOA may submit`
+      `expected ${fields.names}, validUntil and validAfter: ${fields.size + windowSize} bytes, and 0x01 when any EOA may submit`
     )
   return Either.right({
     paymaster: parts.paymaster,

@@ -27,7 +27,8 @@ export interface Suite {
 
 const salt = `0x${"00".repeat(32)}`
 
-const canonical = [entryPoints["v0.6"], entryPoints["v0.7"], entryPoints["v0.8"]]
+/** As many as the constructors of the suite take, oldest first. */
+const canonical = Object.values(entryPoints)
 
 /** In the order of deployment; each needs the addresses before it. */
 const codes = (keys: SuiteKeys) => {

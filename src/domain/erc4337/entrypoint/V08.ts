@@ -1,0 +1,54 @@
+import * as Eip712 from "../../evm/Eip712.js"
+import * as Address from "../../primitives/Address.js"
+import * as Hex from "../../primitives/Hex.js"
+import * as Keccak from "../../primitives/Keccak.js"
+import * as Words from "../../primitives/Words.js"
+import * as Packed from "./Packed.js"
+import type { Spec } from "./Spec.js"
+
+/** EntryPoint v0.8: the packed op under an EIP-712 hash; no zero paymaster, and initCode of EIP-7702. */
+
+const packedTypeHash = Keccak.hashText(
+  "PackedUserOperation(address sender,uint256 nonce,bytes initCode,bytes callData,bytes32 accountGasLimits," +
+    "uint256 preVerificationGas,bytes32 gasFees,bytes paymasterAndData)"
+)
+const domainTypeHash = Keccak.hashText(
+  "EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"
+)
+const domainName = Words.bytes32(Keccak.hashText("ERC4337"))
+const domainVersion = Words.bytes32(Keccak.hashText("1"))
+
+/** The digest in the domain ("ERC4337", "1", chainId, entryPoint). */
+const hash: Spec["hash"] = ({ chainId, entryPoint }, fields) => {
+  const domainSeparator = Eip712.hashStruct(domainTypeHash, [
+    domainName,
+    domainVersion,
+    Words.uint(chainId),
+    Words.address(entryPoint)
+  ])
+  return Eip712.digest(domainSeparator, Eip712.hashStruct(packedTypeHash, fields))
+}
+
+/** The 20 bytes, zero-padded, that mark the initCode of an EIP-7702 account. */
+const eip7702Marker = "0x7702".padEnd(42, "0")
+const isEip7702 = (initCode: Hex.Hex): boolean => initCode.slice(0, 42).padEnd(42, "0") === eip7702Marker
+
+const hasZeroPaymaster = (paymasterAndData: Hex.Hex): boolean =>
+  Hex.size(paymasterAndData) >= Packed.paymaster.size &&
+  Address.fromWord(paymasterAndData.slice(0, 42)) === Address.zero
+
+export const v08: Spec = {
+  address: Address.unsafe("0x4337084D9E255Ff0702461CF8895CE9E3b5Ff108"),
+  deploymentSalt: Hex.unsafe32("0x0a59dbff790c23c976a548690c27297883cc66b4c67024f9117b0238995e35e9"),
+  layout: Packed.layout,
+  functions: Packed.functions,
+  hash,
+  objection: (op) => {
+    if (isEip7702(op.initCode)) return "EIP-7702 accounts are not supported"
+    if (hasZeroPaymaster(op.paymasterAndData)) return "the paymaster must not be the zero address"
+    return Packed.objection(op)
+  },
+  paymaster: Packed.paymaster,
+  gas: { ...Packed.gas, verification: 1_500n, unmetered: { perOp: 8_400n, perBundle: 9_600n } },
+  rpc: Packed.rpc
+}
