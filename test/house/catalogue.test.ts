@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
 import { type Code, catalogue } from "../../src/application/request/Catalogue.js"
+import * as Statuses from "../../src/hosts/http/message/Statuses.js"
 
 const root = fileURLToPath(new URL("../../src", import.meta.url))
 
@@ -29,7 +30,7 @@ describe("the catalogue of errors", () => {
   })
 
   it("has the texts of the interface, to the letter", () => {
-    const texts = Object.values(catalogue).map(({ status, text }) => `${status} ${text}`)
+    const texts = codes.map((code) => `${Statuses.of(code)} ${catalogue[code].text}`)
     for (const text of [
       "400 invalid salt format",
       "400 invalid wallet custody type",

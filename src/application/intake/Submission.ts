@@ -10,7 +10,7 @@ import type { Bundler, OpOutcome } from "../ports/chain/Bundler.js"
 import type { Receipt } from "../ports/chain/ChainRpc.js"
 import { Journal } from "../ports/journal/Journal.js"
 import type { Acceptance, DeploymentIntent, OpSettlement, RequestRecord } from "../ports/journal/Requests.js"
-import type { CodeOf } from "../request/Catalogue.js"
+import type { RefusalCode } from "../request/Catalogue.js"
 import { type AnsweredElsewhere, CurrentRequest } from "../request/CurrentRequest.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
 import type { Failure } from "../request/Failure.js"
@@ -370,7 +370,7 @@ export const run = <R>(
       // What failed with another one is judged again: that one may have vanished from the chain, and done better since.
       for (const { index, ...failure } of before.failed)
         if (failure.code !== "dependency_failed")
-          failed.set(index, { ...failure, code: failure.code as CodeOf<422> })
+          failed.set(index, { ...failure, code: failure.code as RefusalCode })
       noted = failed.size
       const unsent = before.ops.filter(({ state }) => state === "accepted")
       const left = new Set(unsent.map(({ index }) => index))

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
-import { type CodeOf, catalogue } from "./Catalogue.js"
+import { catalogue, type RefusalCode } from "./Catalogue.js"
 import { type Failure, type Unprocessable, unprocessable } from "./Failure.js"
 
 /** The final answer of an accepted request, as the journal keeps it. */
@@ -29,7 +29,7 @@ const Stored = Schema.parseJson(
   )
 )
 
-/** After acceptance there is no failure but 422 (decisions, 7). */
+/** After acceptance a request can be refused, and no other failure is left (decisions, 7). */
 export const asUnprocessable = (failure: Failure): Unprocessable =>
   failure._tag === "Unprocessable"
     ? failure
@@ -56,8 +56,8 @@ export const encode = <B, J>(
     )
   )
 
-const is422 = (code: string): code is CodeOf<422> =>
-  code in catalogue && catalogue[code as keyof typeof catalogue].status === 422
+const isRefusal = (code: string): code is RefusalCode =>
+  code in catalogue && ["refused", "unknown"].includes(catalogue[code as keyof typeof catalogue].kind)
 
 /** What was stored; text that is not such JSON is a defect. */
 export const decode = <B, J>(Response: Schema.Schema<B, J>, text: string): Effect.Effect<B, Unprocessable> =>
@@ -66,7 +66,7 @@ export const decode = <B, J>(Response: Schema.Schema<B, J>, text: string): Effec
     if ("answer" in stored) return yield* Effect.orDie(Schema.decodeUnknown(Response)(stored.answer))
     const { code, details, extra, message } = stored.failure
     return yield* Effect.fail(
-      unprocessable(is422(code) ? code : "execution_failed", details, { message, extra })
+      unprocessable(isRefusal(code) ? code : "execution_failed", details, { message, extra })
     )
   })
 

@@ -1,437 +1,383 @@
+import type { FailureKind } from "./FailureKind.js"
+
 /**
- * Every failure that the service can answer with: its stable code, HTTP status, text, the condition and what to do.
- * The reference page of the docs is generated from this table; nothing else in the project words an error of its own.
+ * Every failure that the service can answer with: its stable code, what it means, text, the condition and what to do.
+ * The reference page of the docs is generated from this table, one as a whole however long; nothing else in the project
+ * words an error of its own.
  */
 export interface Entry {
-  readonly status: 400 | 401 | 404 | 405 | 422 | 429 | 500 | 503
+  readonly kind: FailureKind
   readonly text: string
   readonly when: string
   readonly remedy: string
 }
 
-const entry = <S extends Entry["status"]>(status: S, text: string, when: string, remedy: string) => ({
-  status,
-  text,
-  when,
-  remedy
-})
+const of =
+  <K extends FailureKind>(kind: K) =>
+  (text: string, when: string, remedy: string) => ({ kind, text, when, remedy })
+
+const invalid = of("invalid")
+const unauthorized = of("unauthorized")
+const notFound = of("notFound")
+const notAllowed = of("notAllowed")
+const refused = of("refused")
+const unknown = of("unknown")
+const limited = of("limited")
+const internal = of("internal")
+const unavailable = of("unavailable")
 
 export const catalogue = {
-  invalid_request: entry(
-    400,
+  invalid_request: invalid(
     "invalid request",
     "A field is missing, of the wrong type, out of range, or contradicts another one.",
     "Mend the fields that details names."
   ),
-  unknown_field: entry(
-    400,
+  unknown_field: invalid(
     "unknown field",
     "The body has a field that the endpoint does not know.",
     "Remove it, or use the name that details suggests."
   ),
-  invalid_json: entry(
-    400,
+  invalid_json: invalid(
     "invalid JSON",
     "The body is not one JSON document in valid UTF-8.",
     "Send a JSON object in UTF-8."
   ),
-  invalid_content_type: entry(
-    400,
+  invalid_content_type: invalid(
     "invalid content type",
     "The Content-Type header is not application/json.",
     "Send the body as application/json."
   ),
-  body_too_large: entry(
-    400,
+  body_too_large: invalid(
     "request body too large",
     "The body is longer than the service takes.",
     "Split the request into smaller ones."
   ),
-  idempotency_key_reused: entry(
-    400,
+  idempotency_key_reused: invalid(
     "idempotency key reused",
     "The Idempotency-Key was used before with another body.",
     "Take a new key for a new request; send the same bytes to repeat one."
   ),
-  invalid_salt_format: entry(
-    400,
+  invalid_salt_format: invalid(
     "invalid salt format",
     "A salt is not 1 to 256 UTF-8 bytes of well-formed NFC text without control characters or outer white space.",
     "Normalise the salt to NFC and remove what does not belong."
   ),
-  salt_required: entry(
-    400,
+  salt_required: invalid(
     "salt is required",
     "An account of /create has neither salt nor wallet, or its wallet alone, which is not deployed.",
     "Send the wallet's salt: it tells how to make the wallet, the address does not."
   ),
-  invalid_wallet_custody_type: entry(
-    400,
+  invalid_wallet_custody_type: invalid(
     "invalid wallet custody type",
     "walletCustody is not one of the custody values, or one that the endpoint does not take.",
     "Use 1 to 5; 0 only where the interface allows it."
   ),
-  invalid_function_signature: entry(
-    400,
+  invalid_function_signature: invalid(
     "invalid function signature",
     "funcSignature is not of the form name(type,type).",
     "Write the signature as in Solidity, for example transfer(address,uint256)."
   ),
-  invalid_function_parameter: entry(
-    400,
+  invalid_function_parameter: invalid(
     "invalid function parameter",
     "An element of funcParams does not fit its type, or their number differs from the signature's.",
     "Send each value as a string that fits the type named in the text."
   ),
-  invalid_rpc: entry(
-    400,
+  invalid_rpc: invalid(
     "invalid rpc",
     "The rpc URL is malformed, forbidden, redirects, does not answer, or is not an EVM JSON-RPC.",
     "Check the URL and that the service can reach it."
   ),
-  unsupported_chain: entry(
-    400,
+  unsupported_chain: invalid(
     "unsupported chain id",
     "The node serves a chain for which the operator has no network profile.",
     "Use an RPC URL of a supported chain."
   ),
-  unsupported_entry_point: entry(
-    400,
+  unsupported_entry_point: invalid(
     "unsupported entry point",
     "settings.entryPoint is not one that the network profile accepts.",
     "Use an EntryPoint that the operator lists for the chain."
   ),
-  factory_not_allowed: entry(
-    400,
+  factory_not_allowed: invalid(
     "factory not allowed",
     "A deployment names a factory that does not belong to this account.",
     "Use the factory of your own network profile."
   ),
-  validator_mismatch: entry(
-    400,
+  validator_mismatch: invalid(
     "validator mismatch",
     "settings.validator is not the one that the wallet implementation reports.",
     "Leave settings.validator out, or send the right one."
   ),
-  window_over: entry(
-    400,
+  window_over: invalid(
     "validity window over",
     "validUnitl has passed, by the timestamp of the chain's latest block.",
     "Send a later validUnitl, or 0."
   ),
-  custody_mismatch: entry(
-    400,
+  custody_mismatch: invalid(
     "custody mismatch",
     "walletCustody is neither 0 nor the custody of the wallet on the chain.",
     "Send the wallet's own custody, or 0."
   ),
-  hash_mismatch: entry(
-    400,
+  hash_mismatch: invalid(
     "userOpHash mismatch",
     "userOpHash is not the hash of encodedUserOp at this EntryPoint and chain.",
     "Send the pair exactly as /estimateGas returned it."
   ),
-  event_not_registered: entry(
-    400,
+  event_not_registered: invalid(
     "event not registered",
     "No registered, built-in or useABI event has this name or definition.",
     "Register the event with /addEvent, or send its definition in useABI."
   ),
-  block_range_too_wide: entry(
-    400,
+  block_range_too_wide: invalid(
     "block range too wide",
     "fromBlock and toBlock are further apart than one request may span.",
     "Ask for the blocks in several requests, as details says."
   ),
-  operator_rpc_missing: entry(
-    400,
+  operator_rpc_missing: invalid(
     "no operator RPC for this chain",
     "The request needs a system key, and the operator has configured no RPC of his own for the chain.",
     "Ask the operator to configure an RPC for the chain."
   ),
-  unauthorized: entry(
-    401,
+  unauthorized: unauthorized(
     "invalid API key",
     "The X-API-Key header is missing, unknown or revoked.",
     "Send a valid key in the X-API-Key header."
   ),
-  scope_missing: entry(
-    401,
+  scope_missing: unauthorized(
     "API key lacks the scope",
     "The key has not the scope that the endpoint needs.",
     "Use a key with that scope."
   ),
-  account_paused: entry(401, "account paused", "The operator has paused the account.", "Ask the operator."),
-  client_id_incorrect: entry(
-    401,
+  account_paused: unauthorized("account paused", "The operator has paused the account.", "Ask the operator."),
+  client_id_incorrect: unauthorized(
     "invalid client ID: client ID incorrect",
     "No signer of this account has this clientId.",
     "Check signer.clientId."
   ),
-  version_not_found: entry(
-    401,
+  version_not_found: unauthorized(
     "version not found: HSM version does not exist",
     "The clientId has no key of this versionId.",
     "Check signer.versionId."
   ),
-  asset_not_supported: entry(
-    401,
+  asset_not_supported: unauthorized(
     "asset not supported: MPC asset unavailable",
     "The clientId has no key for this assetId.",
     "Check signer.assetId."
   ),
-  insufficient_funds: entry(
-    422,
+  insufficient_funds: refused(
     "insufficient funds",
     "A wallet, or the submitting EOA, can not pay for gas and value. Nothing was sent.",
     "Fund the addresses in details by the amounts named there."
   ),
-  account_exists: entry(
-    422,
+  account_exists: refused(
     "account already exists",
     "A wallet of this salt and custody exists with another configuration. Nothing was sent.",
     "Use the wallet as it is, or another salt."
   ),
-  deployment_pending: entry(
-    422,
+  deployment_pending: refused(
     "another deployment of this wallet is pending",
     "A deployment of this address with another configuration is authorised and has not expired.",
     "Wait for its outcome, or send the same configuration."
   ),
-  registry_full: entry(
-    422,
+  registry_full: refused(
     "the registry is full",
     "The account has as many registered events and errors as it may have, or their texts are too long together.",
     "Send further definitions in useABI."
   ),
-  wallet_not_deployed: entry(
-    422,
+  wallet_not_deployed: refused(
     "wallet not deployed",
     "There is no code at the wallet's address.",
     "Create the wallet first."
   ),
-  wallet_not_supported: entry(
-    422,
+  wallet_not_supported: refused(
     "wallet not supported",
     "The code at the address is not a wallet of the beacon.",
     "Use a wallet that this service's factory deployed."
   ),
-  implementation_changed: entry(
-    422,
+  implementation_changed: refused(
     "wallet implementation changed",
     "The beacon's implementation is not the one that the operator pinned.",
     "Wait until the operator has confirmed the new implementation."
   ),
-  threshold_not_met: entry(
-    422,
+  threshold_not_met: refused(
     "threshold not met",
     "The signatures at hand do not reach the wallet's threshold.",
     "Name owners of the wallet as settings.signer and settings.cosigners, or collect signatures: /estimateGas, then /executeEncoded."
   ),
-  signer_without_authority: entry(
-    422,
+  signer_without_authority: refused(
     "signer has no authority over this wallet",
     "Only passkeys validate the wallet's ops.",
     "Sign with one of the wallet's passkeys: /passkeyHash, then /executePasskey."
   ),
-  not_valid_yet: entry(
-    422,
+  not_valid_yet: refused(
     "operation not valid yet",
     "validAfter is later than the timestamp of the chain's latest block. Nothing was sent.",
     "Send the operation once its window has begun."
   ),
-  dependency_failed: entry(
-    422,
+  dependency_failed: refused(
     "dependency failed",
     "The operation that dependsOn names did not succeed, so this one was not executed.",
     "Read the error of the operation that the text names."
   ),
-  invalid_signature: entry(
-    422,
+  invalid_signature: refused(
     "invalid signature",
     "A signature does not prove the wallet's consent to the op.",
     "Sign userOpHash or signingHash as details says."
   ),
-  submission_unpaid: entry(
-    422,
+  submission_unpaid: refused(
     "op does not pay for its submission",
     "No signer was named, so the service's own EOA would submit; it does so only for ops that give it back what that costs, for wallets of the account's own profile. Nothing was sent.",
     "Estimate again and send the op unchanged, or name settings.signer, whose EOA submits then."
   ),
-  submission_limit: entry(
-    422,
+  submission_limit: refused(
     "too much is submitted for this account",
     "What the service's own EOA has lost by the account today, or has under way for it, leaves no room for this op. Nothing was sent.",
     "Wait until earlier ops are mined, or name settings.signer, whose EOA submits then."
   ),
-  paymaster_refused: entry(
-    422,
+  paymaster_refused: refused(
     "paymaster refused the operation",
     "The service of the paymaster that was named does not pay for the operation; the text has its own words.",
     "Ask whoever runs the paymaster, or leave settings.paymaster out."
   ),
-  paymaster_unavailable: entry(
-    422,
+  paymaster_unavailable: refused(
     "paymaster service unavailable",
     "The service of the paymaster that was named did not answer, or not as ERC-7677 has it. Nothing was sent.",
     "Repeat the request later, or leave settings.paymaster out."
   ),
-  sponsorship_exhausted: entry(
-    422,
+  sponsorship_exhausted: refused(
     "sponsorship budget exhausted",
     "The operation may cost more than what is left of the account's sponsorship budget of the day on this chain.",
     "Wait for operations under way or for the next UTC day, have the operator raise the budget, or let wallets pay."
   ),
-  sponsorship_over: entry(
-    422,
+  sponsorship_over: refused(
     "sponsorship is over",
     "The operation was handed out more than ten minutes ago; the sponsor pays for it no more.",
     "Estimate the operation again and send what comes out in time."
   ),
-  not_sponsored: entry(
-    422,
+  not_sponsored: refused(
     "operation is not sponsored",
     "The operation names the operator's paymaster and is not, byte for byte, one that the service built for this account.",
     "Estimate the operation with settings.paymaster and send it back unchanged."
   ),
-  invalid_nonce: entry(
-    422,
+  invalid_nonce: refused(
     "op nonce already used",
     "The op's nonce is consumed, or not the next one of its key.",
     "Estimate again and send the new op."
   ),
-  configuration_changed: entry(
-    422,
+  configuration_changed: refused(
     "wallet configuration changed",
     "The op was estimated for a configuration of its wallet that has been replaced since: its nonce names that one, so that no signature of it counts any more.",
     "Estimate again, and have the new op signed by the validators that the wallet has now."
   ),
-  execution_failed: entry(
-    422,
+  execution_failed: refused(
     "execution failed",
     "No element of the request can succeed; returnData says why for each. Nothing was sent.",
     "Read the error of each element."
   ),
-  too_large_to_bundle: entry(
-    422,
+  too_large_to_bundle: refused(
     "operation exceeds the gas bound",
     "One operation needs more gas than a transaction may have.",
     "Split the operation."
   ),
-  fees_above_cap: entry(
-    422,
+  fees_above_cap: refused(
     "network fees above the operator's cap",
     "The chain's gas price, its least tip, or its fee on layer 1 is above the operator's absolute cap. Nothing was sent.",
     "Try later, or ask the operator to raise the cap."
   ),
-  wallet_busy: entry(
-    422,
+  wallet_busy: refused(
     "wallet busy",
     "All nonce keys or all funds of the wallet are taken by writes under way. Nothing was sent.",
     "Try again when they are mined."
   ),
-  signer_unavailable: entry(
-    422,
+  signer_unavailable: refused(
     "signer unavailable",
     "The custody provider did not sign. Nothing was sent.",
     "Try again later."
   ),
-  bundler_refused: entry(
-    422,
+  bundler_refused: refused(
     "the bundler refused the operation",
     "The bundler of this chain does not take the operation. Nothing was sent.",
     "See details for its reason."
   ),
-  aggregator_refused: entry(
-    422,
+  aggregator_refused: refused(
     "the aggregator refused the signature",
     "settings.aggregator does not verify the operation's signature. Nothing was sent.",
     "Name the aggregator of the wallet, and sign as it asks."
   ),
-  outcome_unknown: entry(
-    422,
+  outcome_unknown: unknown(
     "transaction not confirmed in time",
     "The transaction was sent and is not mined yet; the service goes on watching it.",
     "Ask GET /requests/{requestId}, or repeat the request with the same Idempotency-Key; never send it anew."
   ),
-  too_many_events: entry(
-    422,
+  too_many_events: refused(
     "too many events",
     "More events match than one answer may hold.",
     "Ask for fewer blocks, or name contracts or fields."
   ),
-  node_limit: entry(
-    422,
+  node_limit: refused(
     "the node's limits are too narrow for this block range",
     "The node takes so few blocks at a time, or so long, that reading the range is not possible in one request.",
     "Ask for fewer blocks, as details says, or use another node."
   ),
-  chain_reorganised: entry(
-    422,
+  chain_reorganised: refused(
     "the chain was reorganised while it was read",
     "The last block of the range changed during every attempt to read it.",
     "Try again, or end the range some blocks below the latest one."
   ),
-  writes_paused: entry(
-    422,
+  writes_paused: refused(
     "writes are paused",
     "The operator has paused writes by this signer or on this chain. Nothing was sent.",
     "Ask the operator, or try again when it is resumed. What was accepted before goes on."
   ),
-  node_refused: entry(
-    422,
+  node_refused: refused(
     "the node refused the request",
     "The chain's node answered a needed call with an error. Nothing was sent.",
     "Read details; try another RPC."
   ),
-  internal_application_error: entry(
-    422,
+  internal_application_error: refused(
     "internal application error",
     "beaconAdminCreationCode can not be used: not hex, empty, or longer than 48 KiB.",
     "Send the creation code that the operator gave you."
   ),
-  rate_limited: entry(
-    429,
+  rate_limited: limited(
     "rate limit exceeded",
     "The account has used up its requests of this minute or hour, or the address those that it has without a valid key.",
     "Wait for the seconds in Retry-After."
   ),
-  request_not_found: entry(
-    404,
+  request_not_found: notFound(
     "request not found",
     "The account has no accepted request of this id.",
     "Only requests that were accepted are kept; one that was refused has had its answer."
   ),
-  not_found: entry(404, "not found", "No endpoint has this path.", "See /docs for the endpoints."),
-  method_not_allowed: entry(
-    405,
+  not_found: notFound("not found", "No endpoint has this path.", "See /docs for the endpoints."),
+  method_not_allowed: notAllowed(
     "method not allowed",
     "The endpoint does not take this method.",
     "Use the method in the Allow header."
   ),
-  internal_error: entry(
-    500,
+  internal_error: internal(
     "internal error",
     "The service failed; it has logged the requestId.",
     "Report the requestId to the operator."
   ),
-  unavailable: entry(
-    503,
+  unavailable: unavailable(
     "temporarily unavailable",
     "A store that the service needs does not answer, or what counts the account's requests.",
     "Try again after Retry-After."
   ),
-  overloaded: entry(503, "overloaded", "Too many requests are under way.", "Try again after Retry-After."),
-  shutting_down: entry(503, "shutting down", "The process is about to stop.", "Try again after Retry-After.")
+  overloaded: unavailable("overloaded", "Too many requests are under way.", "Try again after Retry-After."),
+  shutting_down: unavailable("shutting down", "The process is about to stop.", "Try again after Retry-After.")
 } as const
 
 export type Catalogue = typeof catalogue
 export type Code = keyof Catalogue
 
-/** The codes that answer with the HTTP status `S`. */
-export type CodeOf<S extends Entry["status"]> = {
-  [C in Code]: Catalogue[C]["status"] extends S ? C : never
+/** The codes of failures of this kind. */
+export type CodeOf<K extends FailureKind> = {
+  [C in Code]: Catalogue[C]["kind"] extends K ? C : never
 }[Code]
+
+/** The codes of what an element, or a whole request, can come to that was well-formed and permitted. */
+export type RefusalCode = CodeOf<"refused" | "unknown">
 
 /**
  * Annotation of a request schema: the code that answers when the value does not fit. Without one the answer is

@@ -1,17 +1,17 @@
-import type { CodeOf } from "./Catalogue.js"
+import type { RefusalCode } from "./Catalogue.js"
 import { catalogue } from "./Catalogue.js"
 import { type Detail, type Unprocessable, unprocessable } from "./Failure.js"
 
 /** Why one element of a request cannot be done, while others may. */
 export interface ElementFailure {
-  readonly code: CodeOf<422>
+  readonly code: RefusalCode
   readonly message: string
   /** Figures that the element's detail shows beside the message. */
   readonly figures: Readonly<Record<string, string>>
 }
 
 export const elementFailure = (
-  code: CodeOf<422>,
+  code: RefusalCode,
   message: string = catalogue[code].text,
   figures: Readonly<Record<string, string>> = {}
 ): ElementFailure => ({ code, message, figures })

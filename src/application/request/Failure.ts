@@ -1,5 +1,5 @@
 import * as Data from "effect/Data"
-import { type Catalogue, type CodeOf, catalogue } from "./Catalogue.js"
+import { type Catalogue, type CodeOf, catalogue, type RefusalCode } from "./Catalogue.js"
 
 /** What one failure is about: where in the request (`operations[0].to`), and what is wrong there. */
 export interface Detail {
@@ -15,47 +15,49 @@ interface Body<C extends keyof Catalogue> {
   readonly details: ReadonlyArray<Detail>
 }
 
-/** 400: the request can never succeed as it is. Nothing was sent or spent. */
-export class InvalidRequest extends Data.TaggedError("InvalidRequest")<Body<CodeOf<400>>> {}
+/** The request can never succeed as it is. Nothing was sent or spent. */
+export class InvalidRequest extends Data.TaggedError("InvalidRequest")<Body<CodeOf<"invalid">>> {}
 
-/** 401: the key or the signer does not grant this. */
-export class Unauthorized extends Data.TaggedError("Unauthorized")<Body<CodeOf<401>>> {}
+/** The key or the signer does not grant this. */
+export class Unauthorized extends Data.TaggedError("Unauthorized")<Body<CodeOf<"unauthorized">>> {}
 
-/** 404: the account has nothing of that name. */
-export class NotFound extends Data.TaggedError("NotFound")<Body<CodeOf<404>>> {}
+/** The account has nothing of that name. */
+export class NotFound extends Data.TaggedError("NotFound")<Body<CodeOf<"notFound">>> {}
 
-/** 422: well-formed, and the chain, the custody provider or the state of a wallet refused it. */
+/** Well-formed, and the chain, the custody provider or the state of a wallet refused it; or its outcome is not known yet. */
 export class Unprocessable extends Data.TaggedError("Unprocessable")<
-  Body<CodeOf<422>> & {
+  Body<RefusalCode> & {
     /** Response fields beside the error: `txHash`, `returnData`. */
     readonly extra: Readonly<Record<string, unknown>>
   }
 > {}
 
-/** 429 */
+/** Too much at a time. */
 export class TooManyRequests extends Data.TaggedError("TooManyRequests")<
-  Body<CodeOf<429>> & { readonly retryAfterSeconds: number }
+  Body<CodeOf<"limited">> & { readonly retryAfterSeconds: number }
 > {}
 
-/** 503 */
+/** The service can not answer now. */
 export class Unavailable extends Data.TaggedError("Unavailable")<
-  Body<CodeOf<503>> & { readonly retryAfterSeconds: number }
+  Body<CodeOf<"unavailable">> & { readonly retryAfterSeconds: number }
 > {}
 
 /** Everything that a use case may fail with. */
 export type Failure = InvalidRequest | Unauthorized | NotFound | Unprocessable | TooManyRequests | Unavailable
 
 export const invalid = (
-  code: CodeOf<400>,
+  code: CodeOf<"invalid">,
   details: ReadonlyArray<Detail> = [],
   message: string = catalogue[code].text
 ): InvalidRequest => new InvalidRequest({ code, message, details })
 
-export const unauthorized = (code: CodeOf<401>, details: ReadonlyArray<Detail> = []): Unauthorized =>
-  new Unauthorized({ code, message: catalogue[code].text, details })
+export const unauthorized = (
+  code: CodeOf<"unauthorized">,
+  details: ReadonlyArray<Detail> = []
+): Unauthorized => new Unauthorized({ code, message: catalogue[code].text, details })
 
 export const unprocessable = (
-  code: CodeOf<422>,
+  code: RefusalCode,
   details: ReadonlyArray<Detail> = [],
   options: { readonly message?: string; readonly extra?: Readonly<Record<string, unknown>> } = {}
 ): Unprocessable =>

@@ -14,6 +14,7 @@ import {
   unauthorized,
   unprocessable
 } from "../../../src/application/request/Failure.js"
+import * as Statuses from "../../../src/hosts/http/message/Statuses.js"
 import * as HttpService from "../../../src/hosts/http/service/HttpService.js"
 import * as Server from "../../../src/hosts/node/server/Server.js"
 import * as JsonLog from "../../../src/hosts/telemetry/JsonLog.js"
@@ -65,7 +66,7 @@ describe("a use case's failure", () => {
   const of = (code: Code): Failure | null => {
     const entry = catalogue[code]
     const details = [{ path: "operations[0].to", message: "why", missing: "12", ok: false }]
-    switch (entry.status) {
+    switch (Statuses.of(code)) {
       case 400:
         return invalid(code as "invalid_rpc", details)
       case 401:
@@ -101,7 +102,7 @@ describe("a use case's failure", () => {
         if (failure === null) return
         const answer = yield* failing(failure)
         const body = envelope(answer)
-        expect(answer.status).toBe(catalogue[code].status)
+        expect(answer.status).toBe(Statuses.of(code))
         expect(body).toMatchObject({
           error: catalogue[code].text,
           code,

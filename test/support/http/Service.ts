@@ -9,6 +9,7 @@ import { type Allowance, RateLimit } from "../../../src/application/ports/RateLi
 import { type AccountId, type Principal, Tenants } from "../../../src/application/ports/Tenants.js"
 import { type Code, catalogue } from "../../../src/application/request/Catalogue.js"
 import type { Handlers } from "../../../src/hosts/http/handlers/Handlers.js"
+import * as Statuses from "../../../src/hosts/http/message/Statuses.js"
 import * as HttpService from "../../../src/hosts/http/service/HttpService.js"
 import * as Server from "../../../src/hosts/node/server/Server.js"
 import * as Conformance from "./Conformance.js"
@@ -265,7 +266,7 @@ const Envelope = Schema.parseJson(
 /** The envelope of an answer that is no success. Dies when the answer is not exactly one. */
 export const envelope = ({ headers, status, text }: Answered) => {
   const body = Schema.decodeUnknownSync(Envelope)(text)
-  if (catalogue[body.code].status !== status) throw new Error(`${body.code} came with ${status}`)
+  if (Statuses.of(body.code) !== status) throw new Error(`${body.code} came with ${status}`)
   const type = headers.get("content-type")
   if (type !== "application/json") throw new Error(`the envelope came as ${type}`)
   return body

@@ -17,6 +17,7 @@ import {
   Unlimited
 } from "../contract/EndpointAnnotations.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
+import * as Statuses from "../message/Statuses.js"
 import { type JsonSchema, JsonSchemas } from "./JsonSchemas.js"
 
 export interface Reference {
@@ -127,7 +128,7 @@ export const fromApi = <Id extends string, Groups extends HttpApiGroup.HttpApiGr
   const paths: Record<string, Record<string, Operation>> = {}
   const failures = Object.fromEntries(
     statuses.map((status) => [
-      ErrorEnvelope.names[status],
+      Statuses.names[status],
       {
         description: describeFailure(status),
         headers: errorHeaders(status),
@@ -191,10 +192,7 @@ export const fromApi = <Id extends string, Groups extends HttpApiGroup.HttpApiGr
             statuses
               .filter((status) => errors.has(status) && (withKey || statusesWithoutKey.includes(status)))
               .filter((status) => status !== 429 || !unlimited)
-              .map((status) => [
-                String(status),
-                { $ref: `#/components/responses/${ErrorEnvelope.names[status]}` }
-              ])
+              .map((status) => [String(status), { $ref: `#/components/responses/${Statuses.names[status]}` }])
           )
         }
       }
@@ -252,6 +250,6 @@ const textOf =
     Option.getOrElse(Context.getOption(annotations, tag), () => "")
 
 const describeFailure = (status: (typeof statuses)[number]): string =>
-  ErrorEnvelope.codesOf(status)
+  Statuses.codesOf(status)
     .map((code) => `\`${code}\`: ${catalogue[code].when}`)
     .join("\n")

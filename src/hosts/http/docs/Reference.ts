@@ -1,5 +1,5 @@
 import { catalogue, type Entry } from "../../../application/request/Catalogue.js"
-import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
+import * as Statuses from "../message/Statuses.js"
 import { type JsonSchema, root } from "./JsonSchemas.js"
 import type { Document, Operation, Parameter } from "./OpenApi.js"
 
@@ -40,7 +40,7 @@ export interface Group {
 }
 
 export interface Failures {
-  readonly status: Entry["status"]
+  readonly status: Statuses.Status
   readonly codes: ReadonlyArray<Entry & { readonly code: string }>
 }
 
@@ -74,7 +74,7 @@ export const fromDocument = (
   })),
   failures: ([400, 401, 404, 405, 422, 429, 500, 503] as const).map((status) => ({
     status,
-    codes: ErrorEnvelope.codesOf(status).map((code) => ({ code, ...catalogue[code] }))
+    codes: Statuses.codesOf(status).map((code) => ({ code, ...catalogue[code] }))
   }))
 })
 

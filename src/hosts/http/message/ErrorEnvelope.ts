@@ -1,10 +1,11 @@
 import * as Schema from "effect/Schema"
-import { type Code, catalogue, type Entry } from "../../../application/request/Catalogue.js"
+import { type Code, catalogue } from "../../../application/request/Catalogue.js"
 import type { Detail, Failure } from "../../../application/request/Failure.js"
 import * as Json from "../../../domain/json/Json.js"
 import type { Answer } from "./HttpMessage.js"
+import * as Statuses from "./Statuses.js"
 
-/** Why a request is not answered with success. The HTTP status is the one of the code in the catalogue. */
+/** Why a request is not answered with success. The HTTP status goes by the kind of its code. */
 export interface Problem {
   readonly code: Code
   readonly message: string
@@ -40,8 +41,11 @@ export const retryAfter = (seconds: number): Readonly<Record<string, string>> =>
 })
 
 /** The one shape of every answer that is no success. */
-export const answer = (problem: Problem, requestId: string): Answer & Pick<Entry, "status"> => {
-  const { status } = catalogue[problem.code]
+export const answer = (
+  problem: Problem,
+  requestId: string
+): Answer & { readonly status: Statuses.Status } => {
+  const status = Statuses.of(problem.code)
   const { error: _, code: __, requestId: accepted, details: ___, ...extra } = problem.extra
   return {
     status,
@@ -62,22 +66,6 @@ export const answer = (problem: Problem, requestId: string): Answer & Pick<Entry
   }
 }
 
-/** Names of the statuses in schemas and headings. */
-export const names = {
-  400: "BadRequest",
-  401: "Unauthorized",
-  404: "NotFound",
-  405: "MethodNotAllowed",
-  422: "Unprocessable",
-  429: "TooManyRequests",
-  500: "InternalError",
-  503: "Unavailable"
-} as const satisfies Record<Entry["status"], string>
-
-/** The codes that answer with the status, in the order of the catalogue. */
-export const codesOf = (status: Entry["status"]): ReadonlyArray<Code> =>
-  Object.entries(catalogue).flatMap(([code, entry]) => (entry.status === status ? [code as Code] : []))
-
 const detail = Schema.Struct(
   {
     path: Schema.String.annotations({ description: "Where, for example operations[0].to; empty: the body." }),
@@ -91,15 +79,17 @@ const detail = Schema.Struct(
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
-const members = (status: Entry["status"]) => ({
+const members = (status: Statuses.Status) => ({
   error: Schema.String.annotations({ description: "The text of the failure." }),
-  code: Schema.Literal(...codesOf(status)).annotations({ description: "Stable machine-readable name." }),
+  code: Schema.Literal(...Statuses.codesOf(status)).annotations({
+    description: "Stable machine-readable name."
+  }),
   requestId: Schema.String.annotations({ description: "Also in the header X-Request-Id." }),
   details: Schema.Array(detail)
 })
 
-const envelope = (status: Entry["status"]) =>
-  Schema.Struct(members(status)).annotations({ identifier: names[status] })
+const envelope = (status: Statuses.Status) =>
+  Schema.Struct(members(status)).annotations({ identifier: Statuses.names[status] })
 
 /** The envelope as the contract shows it, by the status of an endpoint's answer. */
 export const schemas = {
@@ -114,7 +104,7 @@ export const schemas = {
     returnData: optional(Schema.Array(Schema.Unknown)).annotations({
       description: "With a refused write: why, for each element of the request."
     })
-  }).annotations({ identifier: names[422] }),
+  }).annotations({ identifier: Statuses.names[422] }),
   429: envelope(429),
   500: envelope(500),
   503: envelope(503)

@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
 import * as ErrorEnvelope from "../../http/message/ErrorEnvelope.js"
 import { type Problem, problem } from "../../http/message/ErrorEnvelope.js"
+import * as Statuses from "../../http/message/Statuses.js"
 
 /**
  * Answers to what never becomes a request: broken framing, oversized headers, a client that is too slow. node's own
@@ -47,6 +48,6 @@ const finish = (socket: Duplex, refusal: Problem): void => {
     connection: "close"
   }).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.on("error", () => {})
-  socket.end(`HTTP/1.1 ${status} ${ErrorEnvelope.names[status]}\r\n${lines.join("")}\r\n${body}`)
+  socket.end(`HTTP/1.1 ${status} ${Statuses.names[status]}\r\n${lines.join("")}\r\n${body}`)
   setTimeout(() => socket.destroy(), linger).unref()
 }
