@@ -137,8 +137,17 @@ module.exports = {
     forbid(
       "adapters-only-through-wiring",
       "One place decides which technology stands behind a port.",
-      { path: "^src/(?!adapters/)", pathNot: "^src/(hosts/Wiring|Castellan)\\.ts$" },
+      { path: "^src/(?!adapters/)", pathNot: "^src/((hosts/Wiring|Castellan)\\.ts$|hosts/keys/)" },
       { path: "^src/adapters/" }
+    ),
+    forbid(
+      "key-providers-only",
+      "A kind of key provider knows the technology of its keys.",
+      { path: "^src/hosts/keys/" },
+      {
+        path: "^src/adapters/",
+        pathNot: "^src/adapters/(aws-kms|azure-kv|fireblocks|gcp-kms|pkcs11|private-key)/"
+      }
     ),
     forbid(
       "key-technologies-load-late",
@@ -149,7 +158,7 @@ module.exports = {
     forbid(
       "wiring-serves-any-host",
       "Configuration and wiring know no particular host.",
-      { path: "^src/hosts/([^/]+\\.ts$|config/)" },
+      { path: "^src/hosts/([^/]+\\.ts$|(config|fields|keys)/)" },
       { path: "^src/hosts/(node|web|cli|http)/" }
     ),
     forbid(
@@ -174,7 +183,7 @@ module.exports = {
       "surface-without-hosts",
       "What embedders get from the package's root is no process, no port and no command line.",
       { path: "^src/(index|Castellan|hosts/embedded/.*)\\.ts$" },
-      { path: "^src/hosts/", pathNot: "^src/hosts/(embedded|config)/|^src/hosts/ConfigWatch\\.ts$" }
+      { path: "^src/hosts/", pathNot: "^src/hosts/(embedded|config|fields)/|^src/hosts/ConfigWatch\\.ts$" }
     ),
     forbid(
       "source-knows-no-test",

@@ -13,7 +13,6 @@ import * as ApiKey from "../adapters/memory/ApiKey.js"
 import * as OwnLanes from "../adapters/memory/LaneOwnership.js"
 import * as Networks from "../adapters/memory/Networks.js"
 import * as ProcessRateLimit from "../adapters/memory/RateLimit.js"
-import * as PrivateKeys from "../adapters/private-key/KeyProvider.js"
 import * as AbiStore from "../adapters/sql/AbiStore.js"
 import * as AuditLog from "../adapters/sql/AuditLog.js"
 import * as Budgets from "../adapters/sql/Budgets.js"
@@ -22,15 +21,13 @@ import * as Postgres from "../adapters/sql/Postgres.js"
 import * as SqlRateLimit from "../adapters/sql/RateLimit.js"
 import * as Sqlite from "../adapters/sql/Sqlite.js"
 import * as TenantStore from "../adapters/sql/TenantStore.js"
-import type { Provider, Registry } from "../application/keys/KeyRingRegistry.js"
-import * as RingKeyLimits from "../application/keys/RingKeyLimits.js"
+import type { Registry } from "../application/keys/KeyRingRegistry.js"
 import * as Engine from "../application/lanes/Engine.js"
 import { type AbiStore as AbiStorePort, OperatorAbi } from "../application/ports/AbiStore.js"
 import type { AuditLog as AuditLogPort } from "../application/ports/AuditLog.js"
 import type { Bundler } from "../application/ports/chain/Bundler.js"
 import type { ChainRpc as ChainRpcPort } from "../application/ports/chain/ChainRpc.js"
 import { Journal as JournalPort } from "../application/ports/journal/Journal.js"
-import { KeyProviderError } from "../application/ports/KeyProvider.js"
 import type { Networks as NetworksPort } from "../application/ports/Networks.js"
 import { RateLimitError, RateLimit as RateLimitPort } from "../application/ports/RateLimit.js"
 import type { Signers as SignersPort, SystemSigners } from "../application/ports/Signers.js"
@@ -43,7 +40,7 @@ import * as ConfigWatch from "./ConfigWatch.js"
 import * as AccountNetworks from "./config/AccountNetworks.js"
 import * as AccountSigners from "./config/AccountSigners.js"
 import type { Config } from "./config/Config.js"
-import type { ProviderConfig } from "./config/KeysConfig.js"
+import * as KeyProviders from "./keys/KeyProviders.js"
 
 /** Everything that the use cases and the HTTP front require. */
 export type Ports =
@@ -173,93 +170,11 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
   )
 }
 
-/** Loads a technology when a provider of its kind is configured, and not before: its packages are optional. */
-const loaded = <M, A, R>(
-  kind: string,
-  load: () => Promise<M>,
-  make: (module: M) => Effect.Effect<A, KeyProviderError, R>
-): Effect.Effect<A, KeyProviderError, R> =>
-  Effect.flatMap(
-    Effect.tryPromise({
-      try: load,
-      catch: () =>
-        new KeyProviderError({ reason: "refused", message: `the package for kind ${kind} is not installed` })
-    }),
-    make
-  )
-
-/** Keystores take about a second of work each. */
-const atLeisure = { attemptMillis: 60_000, resolveMillis: 60_000 }
-
-/** One transaction carries many digests and may wait for an approver: it has all the time there is. */
-const patient = { attemptMillis: RingKeyLimits.defaults.totalMillis, inFlight: 4 }
-
-/** What a configured provider is made of. */
-export const provider = (config: ProviderConfig): Provider => {
-  const { kind } = config
-  switch (kind) {
-    case "private-key":
-      return { open: PrivateKeys.make(config), limits: atLeisure }
-    case "pkcs11":
-      return {
-        open: loaded(
-          kind,
-          () => import("../adapters/pkcs11/KeyProvider.js"),
-          ({ make }) => make(config)
-        )
-      }
-    case "aws-kms":
-      return {
-        open: loaded(
-          kind,
-          () => import("../adapters/aws-kms/KeyProvider.js"),
-          ({ make }) => make(config)
-        )
-      }
-    case "gcp-kms":
-      return {
-        open: loaded(
-          kind,
-          () => import("../adapters/gcp-kms/KeyProvider.js"),
-          ({ make }) => make(config)
-        )
-      }
-    case "azure-kv":
-      return {
-        open: loaded(
-          kind,
-          () => import("../adapters/azure-kv/KeyProvider.js"),
-          ({ make }) => make(config)
-        )
-      }
-    case "fireblocks":
-      return {
-        open: loaded(
-          kind,
-          () => import("../adapters/fireblocks/KeyProvider.js"),
-          ({ make }) => make(config)
-        ),
-        limits: patient
-      }
-  }
-}
-
 export const registry = ({ providers, signers, systemKeys }: Config["keys"]): Registry => ({
-  providers: Object.fromEntries(providers.map((config) => [config.name, provider(config)])),
+  providers: Object.fromEntries(providers.map((each) => [each.name, KeyProviders.provider(each)])),
   signers,
   system: systemKeys
 })
-
-/** Makes a key on a token, under a label that it does not have yet. Its public key. */
-export const createKey = (
-  config: Extract<ProviderConfig, { readonly kind: "pkcs11" }>,
-  label: string
-): Effect.Effect<string, KeyProviderError> =>
-  loaded(
-    config.kind,
-    () => import("../adapters/pkcs11/KeyCreation.js"),
-    ({ create }) => create(config, label)
-  )
 
 /** A fresh API key and the hash of it that the configuration holds. The key is nowhere else: show it once. */
 export const issueKey = (

@@ -83,6 +83,7 @@ export const breaches: ReadonlyArray<Breach> = [
   breach("adapter-declares-its-sdk", "src/adapters/novel/Uses.ts", importing("ethers/crypto")),
   breach("adapters-only-through-wiring", "src/hosts/http/Stores.ts", importing("../../adapters/sql/Good.js")),
   breach("adapters-only-through-wiring", "src/hosts/cli/Stores.ts", typesOf("../../adapters/sql/Good.js")),
+  breach("key-providers-only", "src/hosts/keys/Stores.ts", importing("../../adapters/sql/Good.js")),
   breach("key-technologies-load-late", "src/hosts/KeysAtOnce.ts", importing("../adapters/aws-kms/Good.js"), [
     "src/adapters/aws-kms/Good.ts",
     importing("effect/Effect")

@@ -5,6 +5,7 @@ import * as Either from "effect/Either"
 import * as SchemaAST from "effect/SchemaAST"
 import * as Config from "../../src/hosts/config/Config.js"
 import { ConfigFile } from "../../src/hosts/config/ConfigFile.js"
+import * as KeyProviders from "../../src/hosts/keys/KeyProviders.js"
 
 const root = new URL("../..", import.meta.url)
 const operating = readFileSync(new URL("docs/operations.md", root), "utf8")
@@ -57,6 +58,20 @@ describe("docs/architecture.md", () => {
     expect(files.length).toBeGreaterThan(15)
     expect(folders.length).toBeGreaterThan(8)
     expect([...files, ...folders].filter((path) => !existsSync(new URL(path, root)))).toEqual([])
+  })
+})
+
+describe("docs/signers.md", () => {
+  it("tells of every kind of key provider what its record says", () => {
+    const rows = signers.split("\n").filter((line) => line.startsWith("| `"))
+    const names = Object.keys(KeyProviders.kinds) as ReadonlyArray<KeyProviders.Kind>
+    expect(names.length).toBeGreaterThan(5)
+    for (const name of names) {
+      const { about, key, page } = KeyProviders.kinds[name].help
+      expect(rows.some((row) => row.startsWith(`| \`${name}\` | ${about} |`))).toBe(true)
+      expect(rows.some((row) => row.startsWith(`| \`${name}\` |`) && row.endsWith(`| ${key} |`))).toBe(true)
+      expect(readFileSync(new URL(page, root), "utf8")).toContain(`"kind": "${name}"`)
+    }
   })
 })
 

@@ -7,6 +7,7 @@ import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import { Contract, computeAddress, JsonRpcProvider, parseEther, recoverAddress } from "ethers"
 import * as Config from "../../src/hosts/config/Config.js"
+import * as KeyProviders from "../../src/hosts/keys/KeyProviders.js"
 import * as Service from "../../src/hosts/node/Service.js"
 import * as Wiring from "../../src/hosts/Wiring.js"
 import { walletProxyCreationCode } from "../../src/index.js"
@@ -72,7 +73,7 @@ const addressOf = (label: string, config: Config.Config) =>
     Effect.gen(function* () {
       const [token] = config.keys.providers
       if (token === undefined) return yield* Effect.dieMessage("no provider")
-      const { key } = yield* Wiring.provider(token).open
+      const { key } = yield* KeyProviders.provider(token).open
       return computeAddress(`0x${yield* key(label).publicKey}`)
     })
   )

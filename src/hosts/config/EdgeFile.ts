@@ -1,7 +1,7 @@
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
 import * as IpAddress from "../../domain/net/IpAddress.js"
-import { optional, says } from "./FileFields.js"
+import { optional, says } from "../fields/FileFields.js"
 
 const Range = Schema.String.pipe(Schema.filter((text) => Either.isRight(IpAddress.range(text)))).annotations(
   says("expected an IP address or a range of them, 10.0.0.0/8 for example")

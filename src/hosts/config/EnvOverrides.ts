@@ -1,5 +1,5 @@
 import * as Either from "effect/Either"
-import type { Problem } from "./FileFields.js"
+import type { Problem } from "../fields/FileFields.js"
 
 /** What every override begins with. */
 const prefix = "CASTELLAN__"

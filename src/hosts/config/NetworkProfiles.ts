@@ -2,8 +2,8 @@ import * as Redacted from "effect/Redacted"
 import * as NetworkProfile from "../../application/ports/NetworkProfile.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
 import type { Address } from "../../domain/primitives/Address.js"
+import type { Problem } from "../fields/FileFields.js"
 import type { AccountNetwork, Network } from "./ConfigFile.js"
-import type { Problem } from "./FileFields.js"
 
 /** The profile of one account on one chain where it has anything of its own. */
 export interface AccountProfile {

@@ -1,6 +1,6 @@
 import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import { integer, Name, optional, Secret, says } from "./FileFields.js"
+import { integer, Name, optional, Secret, says } from "../fields/FileFields.js"
 
 /** Fields of the configuration file about what the operator sees. */
 export const operationsFields = {

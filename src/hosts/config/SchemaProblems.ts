@@ -1,5 +1,5 @@
 import * as ParseResult from "effect/ParseResult"
-import type { Problem } from "./FileFields.js"
+import type { Problem } from "../fields/FileFields.js"
 
 const pathOf = (path: ReadonlyArray<PropertyKey>): string =>
   path.reduce<string>(

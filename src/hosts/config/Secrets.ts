@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs"
 import { resolve } from "node:path"
 import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
-import type { Secret } from "./FileFields.js"
+import type { Secret } from "../fields/FileFields.js"
 
 /** Where secrets are looked up. */
 export interface Sources {

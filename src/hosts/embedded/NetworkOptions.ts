@@ -3,9 +3,9 @@ import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import type { NetworkProfile } from "../../application/ports/NetworkProfile.js"
 import { Network as Written } from "../config/ConfigFile.js"
-import type { Problem, Secret } from "../config/FileFields.js"
 import * as NetworkProfiles from "../config/NetworkProfiles.js"
 import * as SchemaProblems from "../config/SchemaProblems.js"
+import type { Problem, Secret } from "../fields/FileFields.js"
 
 type Integer = number | bigint
 /** Wei: an integer, or its decimal or 0x-hex text. */

@@ -5,7 +5,7 @@ import * as Redacted from "effect/Redacted"
 import { recoverAddress } from "ethers"
 import * as KeyRing from "../../../src/application/keys/KeyRing.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import * as Wiring from "../../../src/hosts/Wiring.js"
+import * as KeyProviders from "../../../src/hosts/keys/KeyProviders.js"
 import * as Fireblocks from "../../support/fireblocks/Fireblocks.js"
 import * as Keys from "../../support/kms/Keys.js"
 import * as Scripted from "../../support/signing/Scripted.js"
@@ -20,7 +20,7 @@ it.live("a configured provider signs; however often the ring tries, the approver
       there.policy = () => "PENDING_AUTHORIZATION"
       const { signers } = yield* KeyRing.make({
         providers: {
-          mpc: Wiring.provider({
+          mpc: KeyProviders.provider({
             kind: "fireblocks",
             name: "mpc",
             apiKey: Redacted.make(Fireblocks.apiKey),

@@ -1,19 +1,9 @@
 import * as Effect from "effect/Effect"
 import type { SignerRecord } from "../../../application/keys/KeyRingRegistry.js"
 import * as Secp256k1 from "../../../domain/crypto/Secp256k1.js"
-import type { ProviderConfig } from "../../config/KeysConfig.js"
-import * as Wiring from "../../Wiring.js"
+import * as KeyProviders from "../../keys/KeyProviders.js"
 import * as Command from "../support/Command.js"
 import * as OperatorContext from "../support/OperatorContext.js"
-
-/** Where keys of the other kinds are made. */
-const elsewhere: Readonly<Record<Exclude<ProviderConfig["kind"], "pkcs11">, string>> = {
-  "aws-kms": "docs/signers/aws-kms.md",
-  "azure-kv": "docs/signers/azure-kv.md",
-  fireblocks: "docs/signers/fireblocks.md",
-  "gcp-kms": "docs/signers/gcp-kms.md",
-  "private-key": "docs/signers.md"
-}
 
 /** One more than the largest number that is a version of this client. */
 const nextVersion = (signers: ReadonlyArray<SignerRecord>, clientId: string): string => {
@@ -42,17 +32,15 @@ export const create = Command.make({
       const provider = keys.providers.find((each) => each.name === name)
       if (provider === undefined)
         return yield* Effect.fail(`the configuration has no provider called ${name}`)
-      if (provider.kind !== "pkcs11")
+      const creation = KeyProviders.createKey(provider, key)
+      if (creation === null)
         return yield* Effect.fail(
-          `keys of kind ${provider.kind} are not made by this command: see ${elsewhere[provider.kind]}`
+          `keys of kind ${provider.kind} are not made by this command: see ${KeyProviders.kinds[provider.kind].help.page}`
         )
       if (owner !== undefined && !accounts.some(({ accountId }) => accountId === owner))
         return yield* Effect.fail(`the configuration has no account called ${owner}`)
       const account = owner ?? (accounts.length === 1 ? accounts[0]?.accountId : undefined) ?? "ACCOUNT"
-      const publicKey = yield* Effect.mapError(
-        Wiring.createKey(provider, key),
-        ({ message }) => `no key was made: ${message}`
-      )
+      const publicKey = yield* Effect.mapError(creation, ({ message }) => `no key was made: ${message}`)
       const address = Secp256k1.addressOf(publicKey)
       const clientId = client ?? account
       const entry = {

@@ -13,8 +13,7 @@ import type { KeyProvider, KeyProviderError, ProviderKey } from "../../../applic
 import * as Secp256k1 from "../../../domain/crypto/Secp256k1.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import * as AccountSigners from "../../config/AccountSigners.js"
-import type { ProviderConfig } from "../../config/KeysConfig.js"
-import * as Wiring from "../../Wiring.js"
+import * as KeyProviders from "../../keys/KeyProviders.js"
 import type * as OperatorContext from "./OperatorContext.js"
 
 /** A key of the service: an account's, or one of the operator's own. */
@@ -34,16 +33,6 @@ export interface Asked extends KnownSigner {
   readonly address: Address | null
   /** Why the provider gives no key; null: it gave it. */
   readonly problem: string | null
-}
-
-/** Known without asking. */
-const types: Readonly<Record<ProviderConfig["kind"], ProviderKey["type"]>> = {
-  "aws-kms": "KMS",
-  "azure-kv": "KMS",
-  fireblocks: "MPC",
-  "gcp-kms": "KMS",
-  pkcs11: "HSM",
-  "private-key": "PRIVATE_KEY"
 }
 
 const ofRecord =
@@ -87,9 +76,9 @@ export const ask = (
 ): Effect.Effect<ReadonlyArray<Asked>, never, Scope.Scope> =>
   Effect.gen(function* () {
     const scope = yield* Effect.scope
-    const doors = new Map<string, readonly [ProviderConfig["kind"], Effect.Effect<KeyProvider, string>]>()
+    const doors = new Map<string, readonly [KeyProviders.Kind, Effect.Effect<KeyProvider, string>]>()
     for (const config of providers) {
-      const { limits, open } = Wiring.provider(config)
+      const { limits, open } = KeyProviders.provider(config)
       const door = yield* Effect.cached(bounded(() => Scope.extend(open, scope), limits))
       doors.set(config.name, [config.kind, door])
     }
@@ -101,13 +90,13 @@ export const ask = (
         return Effect.match(addressOf(open, key), {
           onFailure: (problem): Asked => ({
             ...signer,
-            type: kind === null ? null : types[kind],
+            type: kind === null ? null : KeyProviders.kinds[kind].keyType,
             address: signer.source.address ?? null,
             problem
           }),
           onSuccess: (address): Asked => ({
             ...signer,
-            type: kind === null ? null : types[kind],
+            type: kind === null ? null : KeyProviders.kinds[kind].keyType,
             address,
             problem: null
           })
