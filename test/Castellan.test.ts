@@ -9,7 +9,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as MemoryChain from "../src/adapters/memory/ChainRpc.js"
 import * as MemoryNetworks from "../src/adapters/memory/Networks.js"
-import type * as ConfigFile from "../src/hosts/config/ConfigFile.js"
+import type * as NetworkFile from "../src/hosts/config/NetworkFile.js"
 import * as PrivateKeys from "./support/signing/PrivateKeys.js"
 
 const chainId = 31_337n
@@ -198,7 +198,7 @@ describe("Castellan.layer", () => {
   )
 
   it("takes every field that the configuration file has for a network", () => {
-    expectTypeOf<keyof Castellan.Network>().toEqualTypeOf<keyof typeof ConfigFile.Network.Encoded>()
+    expectTypeOf<keyof Castellan.Network>().toEqualTypeOf<keyof typeof NetworkFile.Network.Encoded>()
   })
 })
 

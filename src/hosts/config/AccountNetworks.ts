@@ -11,39 +11,39 @@ import * as Json from "../../domain/json/Json.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { Problem } from "../fields/FileFields.js"
 import type { Config } from "./Config.js"
-import { AccountNetwork } from "./ConfigFile.js"
+import { AccountNetwork } from "./NetworkFile.js"
 import * as NetworkProfiles from "./NetworkProfiles.js"
 import * as SchemaProblems from "./SchemaProblems.js"
 
 /** What of the configuration the networks of accounts go by. */
-export type Ground = Pick<
+export type NetworksConfig = Pick<
   Config,
   "accounts" | "accountNetworks" | "networks" | "readSecret" | "sharedFactories"
 >
 
-const profileOf = (ground: Ground, chainId: bigint): NetworkProfile | null =>
-  ground.networks.find((profile) => profile.chainId === chainId) ?? null
+const profileOf = (config: NetworksConfig, chainId: bigint): NetworkProfile | null =>
+  config.networks.find((profile) => profile.chainId === chainId) ?? null
 
 /**
  * The profile of a chain for an account of the database without anything of its own. It has no factory: the one of the
  * chain belongs to accounts of the file, unless it is shared.
  */
-const withoutFactory = (ground: Ground, base: NetworkProfile): NetworkProfile =>
-  ground.sharedFactories.has(base.chainId) ? base : { ...base, factory: null }
+const withoutFactory = (config: NetworksConfig, base: NetworkProfile): NetworkProfile =>
+  config.sharedFactories.has(base.chainId) ? base : { ...base, factory: null }
 
 /** Who of the file, or the chain itself, has this factory; null: nobody. */
-const ownerOf = (ground: Ground, chainId: bigint, factory: Address): string | null => {
-  if (ground.sharedFactories.has(chainId)) return null
-  const own = ground.accountNetworks.find(
+const ownerOf = (config: NetworksConfig, chainId: bigint, factory: Address): string | null => {
+  if (config.sharedFactories.has(chainId)) return null
+  const own = config.accountNetworks.find(
     (network) => network.chainId === chainId && network.profile.factory === factory
   )
   if (own !== undefined) return `account ${own.accountId}`
-  return profileOf(ground, chainId)?.factory === factory ? "the configuration's network" : null
+  return profileOf(config, chainId)?.factory === factory ? "the configuration's network" : null
 }
 
 /** The values of an account's own for a chain, from their JSON; or all that is wrong with them. */
 export const read = (
-  ground: Ground,
+  config: NetworksConfig,
   settings: string
 ): Either.Either<
   { readonly network: AccountNetwork; readonly profile: NetworkProfile },
@@ -57,17 +57,17 @@ export const read = (
       Schema.decodeUnknownEither(AccountNetwork)(json, { errors: "all", onExcessProperty: "error" }),
       SchemaProblems.of
     )
-    const base = profileOf(ground, network.chainId)
+    const base = profileOf(config, network.chainId)
     if (base === null)
       return yield* Either.left([
         { path: "chainId", message: `the configuration has no chain ${network.chainId}` }
       ])
     const problems: Array<Problem> = []
-    const owner = network.factory === undefined ? null : ownerOf(ground, network.chainId, network.factory)
+    const owner = network.factory === undefined ? null : ownerOf(config, network.chainId, network.factory)
     if (owner !== null)
       problems.push({ path: "factory", message: `${owner} has it; each account needs its own` })
     const secret: Config["readSecret"] = (path, reference) =>
-      Either.mapLeft(ground.readSecret(path, reference), (problem) => {
+      Either.mapLeft(config.readSecret(path, reference), (problem) => {
         problems.push(problem)
         return problem
       })
@@ -80,7 +80,7 @@ export const read = (
     )
     if (problems.length > 0) return yield* Either.left(problems)
     const own = { network, rpc, bundler, paymasters }
-    return { network, profile: NetworkProfiles.overridden(withoutFactory(ground, base), own) }
+    return { network, profile: NetworkProfiles.overridden(withoutFactory(config, base), own) }
   })
 
 const name = ({ accountId, chainId }: Pick<OwnNetwork, "accountId" | "chainId">) => `${chainId} ${accountId}`
@@ -90,7 +90,7 @@ const name = ({ accountId, chainId }: Pick<OwnNetwork, "accountId" | "chainId">)
  * account has of its own and can not be read any more closes that chain to it.
  */
 export const layer = (
-  ground: Ground,
+  config: NetworksConfig,
   ofFile: Layer.Layer<Networks, { readonly message: string }>
 ): Layer.Layer<Networks, { readonly message: string }, Directory> =>
   Layer.effect(
@@ -98,7 +98,7 @@ export const layer = (
     Effect.gen(function* () {
       const directory = yield* Directory
       const fixed = yield* Networks
-      const listed = new Set(ground.accounts.map(({ accountId }) => accountId))
+      const listed = new Set(config.accounts.map(({ accountId }) => accountId))
       let known: {
         readonly content: Content
         readonly own: ReadonlyMap<string, NetworkProfile | null>
@@ -109,7 +109,7 @@ export const layer = (
           if (known?.content === content) return known.own
           const own = new Map<string, NetworkProfile | null>()
           for (const network of content.networks) {
-            const profile = read(ground, network.settings)
+            const profile = read(config, network.settings)
             own.set(name(network), Either.isRight(profile) ? profile.right.profile : null)
             if (Either.isLeft(profile))
               yield* Effect.logError("a network of an account can not be used").pipe(
@@ -132,8 +132,8 @@ export const layer = (
             : Effect.gen(function* () {
                 const own = (yield* ownOf(yield* directory.latest)).get(name({ accountId: account, chainId }))
                 if (own !== undefined) return own
-                const base = profileOf(ground, chainId)
-                return base === null ? null : withoutFactory(ground, base)
+                const base = profileOf(config, chainId)
+                return base === null ? null : withoutFactory(config, base)
               })
       }
     })

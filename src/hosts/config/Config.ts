@@ -10,10 +10,11 @@ import type { AccountId, Scope, Tier } from "../../application/ports/Tenants.js"
 import * as UseAbi from "../../domain/abi/UseAbi.js"
 import * as Json from "../../domain/json/Json.js"
 import type { Problem, Secret } from "../fields/FileFields.js"
-import { type AccountNetwork, ConfigFile } from "./ConfigFile.js"
+import { ConfigFile } from "./ConfigFile.js"
 import * as EdgeFile from "./EdgeFile.js"
 import * as EnvOverrides from "./EnvOverrides.js"
 import * as KeysConfig from "./KeysConfig.js"
+import type { AccountNetwork } from "./NetworkFile.js"
 import * as NetworkProfiles from "./NetworkProfiles.js"
 import * as OperationsFile from "./OperationsFile.js"
 import * as SchemaProblems from "./SchemaProblems.js"
@@ -140,6 +141,40 @@ const contradictions = (file: ConfigFile, env: Secrets.Sources["env"]): Readonly
   return problems
 }
 
+type ReadSecret = (path: string, reference: Secret) => Redacted.Redacted<string>
+
+/** The networks of the file and of its accounts, with the URLs that are secrets. */
+const networkProfiles = (file: ConfigFile, secret: ReadSecret): NetworkProfiles.Output => {
+  const located = <N extends AccountNetwork>(network: N, path: string) => ({
+    network,
+    path,
+    rpc: network.rpc === undefined ? null : secret(`${path}.rpc`, network.rpc),
+    bundler: network.bundler == null ? null : secret(`${path}.bundler.url`, network.bundler.url),
+    paymasters: (network.paymasters ?? []).map(({ url }, index) =>
+      secret(`${path}.paymasters[${index}].url`, url)
+    )
+  })
+  return NetworkProfiles.make({
+    networks: file.networks.map((network, index) => located(network, `networks[${index}]`)),
+    accounts: file.accounts.map(({ id, networks }, account) => ({
+      accountId: accountId(id),
+      networks: (networks ?? []).map((network, index) =>
+        located(network, `accounts[${account}].networks[${index}]`)
+      )
+    })),
+    development: file.profile === "development",
+    sponsors: file.systemKeys?.sponsor !== undefined
+  })
+}
+
+const accountOf = ({ id, keys, name, paused, tier }: ConfigFile["accounts"][number]): AccountConfig => ({
+  accountId: accountId(id),
+  name,
+  tier,
+  paused: paused ?? false,
+  keys: keys.map(({ hash, scopes }) => ({ hash, scopes: scopes ?? allScopes }))
+})
+
 /** Makes the configuration of a file's text. `where` names the file in messages. */
 export const fromText = (
   text: string,
@@ -150,7 +185,7 @@ export const fromText = (
   Either.flatMap(parse(text, where, env), (file) => {
     const sources: Secrets.Sources = { env, folder, allowInline: file.profile === "development" }
     const problems = [...contradictions(file, env)]
-    const secret = (path: string, reference: Secret): Redacted.Redacted<string> =>
+    const secret: ReadSecret = (path, reference) =>
       Either.getOrElse(Secrets.read(reference, sources), (message) => {
         problems.push({ path, message })
         return Redacted.make("")
@@ -179,26 +214,7 @@ export const fromText = (
         path: (text) => resolve(folder, text)
       }
     )
-    const located = <N extends AccountNetwork>(network: N, path: string) => ({
-      network,
-      path,
-      rpc: network.rpc === undefined ? null : secret(`${path}.rpc`, network.rpc),
-      bundler: network.bundler == null ? null : secret(`${path}.bundler.url`, network.bundler.url),
-      paymasters: (network.paymasters ?? []).map(({ url }, index) =>
-        secret(`${path}.paymasters[${index}].url`, url)
-      )
-    })
-    const profiles = NetworkProfiles.make({
-      networks: file.networks.map((network, index) => located(network, `networks[${index}]`)),
-      accounts: file.accounts.map(({ id, networks }, account) => ({
-        accountId: accountId(id),
-        networks: (networks ?? []).map((network, index) =>
-          located(network, `accounts[${account}].networks[${index}]`)
-        )
-      })),
-      development: file.profile === "development",
-      sponsors: file.systemKeys?.sponsor !== undefined
-    })
+    const profiles = networkProfiles(file, secret)
     problems.push(...profiles.problems)
     const abi = Either.getOrElse(UseAbi.parse(file.abi ?? []), ({ index, message }) => {
       problems.push({ path: `abi[${index}]`, message })
@@ -211,13 +227,7 @@ export const fromText = (
       listen: file.listen,
       database,
       keyPepper,
-      accounts: file.accounts.map(({ id, keys, name, paused, tier }) => ({
-        accountId: accountId(id),
-        name,
-        tier,
-        paused: paused ?? false,
-        keys: keys.map(({ hash, scopes }) => ({ hash, scopes: scopes ?? allScopes }))
-      })),
+      accounts: file.accounts.map(accountOf),
       keys,
       networks: profiles.networks,
       accountNetworks: profiles.accountNetworks,

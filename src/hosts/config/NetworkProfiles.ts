@@ -3,7 +3,7 @@ import * as NetworkProfile from "../../application/ports/NetworkProfile.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { Problem } from "../fields/FileFields.js"
-import type { AccountNetwork, Network } from "./ConfigFile.js"
+import { type AccountNetwork, type Network, ofDevelopment, usualLowBalance } from "./NetworkFile.js"
 
 /** The profile of one account on one chain where it has anything of its own. */
 export interface AccountProfile {
@@ -44,9 +44,6 @@ export interface Output {
 /** Chains of the interface: supported without a word of the operator, who may still configure them. */
 const interfaceChains: ReadonlyArray<bigint> = [80_002n, 137n, 84_532n, 8_453n]
 
-/** A chain of a developer's own has no reorganizations, and blocks at once. */
-const ofDevelopment: NetworkProfile.Fields = { settledDepth: 1, pollIntervalMillis: 100 }
-
 /** The configured fields over a base profile; those that are called alike in both go over as they are. */
 export const overridden = (
   base: NetworkProfile.NetworkProfile,
@@ -71,9 +68,6 @@ export const overridden = (
     remoteBundler: network.bundler === null ? null : (bundler ?? undefined)
   })
 }
-
-/** 0.05 of the chain's coin. */
-const usualLowBalance = 5n * 10n ** 16n
 
 /** Wei below which an EOA that submits is worth a word, by chain. */
 export const lowBalances = (networks: ReadonlyArray<Network>): ReadonlyMap<bigint, bigint> =>

@@ -1,0 +1,176 @@
+import * as Schema from "effect/Schema"
+import * as NetworkProfile from "../../application/ports/NetworkProfile.js"
+import * as EntryPoint from "../../domain/erc4337/EntryPoint.js"
+import * as Address from "../../domain/primitives/Address.js"
+import * as Hex from "../../domain/primitives/Hex.js"
+import * as Uint from "../../domain/primitives/Uint.js"
+import * as Custody from "../../domain/wallet/Custody.js"
+import { integer, optional, Secret, says } from "../fields/FileFields.js"
+
+/** A chain of a developer's own has no reorganizations, and blocks at once. */
+export const ofDevelopment = { settledDepth: 1, pollIntervalMillis: 100 } satisfies NetworkProfile.Fields
+
+/** Wei below which an EOA that submits is said to run low: 0.05 of the chain's coin. */
+export const usualLowBalance = 5n * 10n ** 16n
+
+/** An unsigned integer as text, or as a JSON number that is exact. */
+const Wei = Schema.Union(
+  Uint.schema,
+  Schema.transform(integer(0, Number.MAX_SAFE_INTEGER), Schema.BigIntFromSelf, {
+    strict: true,
+    decode: (value) => BigInt(value),
+    encode: (value) => Number(value)
+  })
+).annotations(says("expected a non-negative integer, as text when above 2^53"))
+
+const ChainId = Schema.transform(integer(1, Number.MAX_SAFE_INTEGER), Schema.BigIntFromSelf, {
+  strict: true,
+  decode: (value) => BigInt(value),
+  encode: (value) => Number(value)
+})
+
+const CanonicalEntryPoint = Address.schema.pipe(
+  Schema.filter((address) => EntryPoint.versionOf(address) !== undefined, {
+    message: () => `expected the address of a canonical EntryPoint (${EntryPoint.anyVersion})`
+  })
+)
+
+const { defaults } = NetworkProfile
+
+type Value = bigint | number | string | null | undefined
+
+/** The default of a field, and those of the chains that have another one. */
+const said = (of: (fields: NetworkProfile.Fields) => Value): string =>
+  [
+    String(of(defaults) ?? "none"),
+    ...[...NetworkProfile.chains].flatMap(([chainId, fields]) => {
+      const own = of(fields)
+      return own === undefined ? [] : [`${own} on chain ${chainId}`]
+    })
+  ].join("; ")
+
+/** A field that may be absent: what it says, and what stands for it then. */
+const ofChain = <A, I>(schema: Schema.Schema<A, I>, about: string, byDefault = "none") =>
+  optional(schema).annotations({ description: `${about}. Default: ${byDefault}.` })
+
+const ofAccount: typeof ofChain = (schema, about) => ofChain(schema, about, "the chain's")
+
+const profileFields = (field: typeof ofChain) => ({
+  rpc: field(Secret, "The operator's own node. Without it nothing that needs a system key is possible"),
+  bundler: field(
+    Schema.NullOr(Schema.Struct({ url: Secret })).annotations(says('expected {"url": Secret} or null')),
+    "The ERC-4337 bundler that ops go through; null: the service bundles itself"
+  ),
+  entryPoints: field(
+    Schema.NonEmptyArray(CanonicalEntryPoint),
+    "Canonical EntryPoints that requests may name",
+    defaults.entryPoints.join(", ")
+  ),
+  ledger: field(Address.schema, "The OperationLedger, without which no operation can depend on another"),
+  sponsor: field(
+    Schema.NullOr(Schema.Struct({ paymaster: Address.schema, dailyBudget: optional(Wei) })).annotations(
+      says('expected {"paymaster": address, "dailyBudget": wei} or null')
+    ),
+    "The operator's SponsorPaymaster, and the wei that the wallets of one account may cost it in one UTC day",
+    "none; dailyBudget 0"
+  ),
+  paymasters: field(
+    Schema.Array(Schema.Struct({ address: Address.schema, url: Secret })).annotations(
+      says('expected a list of {"address": address, "url": Secret}')
+    ),
+    "Paymasters of others, asked for their data by ERC-7677"
+  ),
+  serviceSubmission: field(
+    Schema.Struct({ dailyLoss: optional(Wei), maxInFlight: optional(integer(1, 1_000)) }).annotations(
+      says('expected {"dailyLoss": wei, "maxInFlight": 1 to 1000}')
+    ),
+    "Bounds of what the service's EOA submits for one account: wei that it may lose in one UTC day, and ops under way",
+    `dailyLoss ${said(({ serviceSubmission }) => serviceSubmission?.dailyLoss)}; maxInFlight ${defaults.serviceSubmission.maxInFlight}`
+  ),
+  factory: field(Address.schema, "The only factory for which deployments are authorised"),
+  validator: field(Address.schema, "The validator that the wallets' implementation reports"),
+  beaconAdminAddress: field(Address.schema, "The beacon of the wallet proxies"),
+  beaconAdminCreationCode: field(
+    Hex.schema,
+    "Creation code of the wallet proxy",
+    "the reference proxy's, once there is a beacon"
+  ),
+  implementationCodeHash: field(
+    Hex.schema32,
+    "keccak256 of the wallet implementation's code that the operator has confirmed",
+    "not pinned"
+  ),
+  defaultCustody: field(
+    Custody.storedSchema,
+    "What walletCustody 0 stands for beside a salt",
+    said(({ defaultCustody }) => defaultCustody)
+  ),
+  maxFeePerGas: field(
+    Wei,
+    "Absolute cap on maxFeePerGas of every op and transaction, wei",
+    said(({ caps }) => caps?.maxFeePerGas)
+  ),
+  maxPriorityFeePerGas: field(
+    Wei,
+    "Absolute cap on maxPriorityFeePerGas, wei",
+    said(({ caps }) => caps?.maxPriorityFeePerGas)
+  ),
+  maxTransactionGas: field(
+    Wei,
+    "Cap on the gas limit of one transaction",
+    said(({ caps }) => caps?.transactionGas)
+  ),
+  minPriorityFeePerGas: field(
+    Wei,
+    "Least tip that the chain's nodes take, wei; the least gas price on chains without EIP-1559",
+    said(({ minPriorityFeePerGas }) => minPriorityFeePerGas)
+  ),
+  l1Fee: field(
+    Schema.NullOr(Schema.Literal("op-stack")).annotations(says('expected "op-stack" or null')),
+    "What tells the cost of a transaction's data on layer 1; null: it costs nothing there",
+    said(({ l1Fee }) => l1Fee)
+  ),
+  confirmations: field(
+    integer(1, 10_000),
+    "Blocks, the including one counted, before an answer is given",
+    said(({ confirmations }) => confirmations)
+  ),
+  settledDepth: field(
+    integer(1, 10_000),
+    "Blocks, the including one counted, after which nothing is undone any more; at least the confirmations",
+    `${defaults.settledDepth}; ${ofDevelopment.settledDepth} in the development profile`
+  ),
+  lowBalance: field(Wei, "Wei below which an EOA that submits is said to run low", String(usualLowBalance)),
+  bumpAfterMillis: field(
+    integer(100, 3_600_000),
+    "How long the lowest waiting transaction of an EOA waits before it is priced anew, milliseconds",
+    said(({ bumpAfterMillis }) => bumpAfterMillis)
+  ),
+  maxInFlight: field(
+    integer(1, 1_000),
+    "Most transactions of one EOA on their way at a time",
+    said(({ maxInFlight }) => maxInFlight)
+  ),
+  receiptTimeoutMillis: field(
+    integer(1_000, 3_600_000),
+    "How long a request waits for its transaction before it answers outcome_unknown, milliseconds",
+    said(({ receiptTimeoutMillis }) => receiptTimeoutMillis)
+  ),
+  pollIntervalMillis: field(
+    integer(10, 60_000),
+    "How often the node is asked for what is new, milliseconds",
+    `${defaults.pollIntervalMillis}; ${ofDevelopment.pollIntervalMillis} in the development profile`
+  )
+})
+
+/** What the operator says of one chain. Every field but its id has a default. */
+export const Network = Schema.Struct({
+  chainId: ChainId,
+  sharedFactory: optional(Schema.Boolean),
+  ...profileFields(ofChain)
+})
+export type Network = typeof Network.Type
+
+/** What one account has of its own on one chain; what is absent is the chain's. */
+export const AccountNetwork = Schema.Struct({ chainId: ChainId, ...profileFields(ofAccount) })
+export type AccountNetwork = typeof AccountNetwork.Type
