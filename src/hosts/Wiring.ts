@@ -19,6 +19,7 @@ import * as Budgets from "../adapters/sql/Budgets.js"
 import * as Journal from "../adapters/sql/journal/Journal.js"
 import * as Postgres from "../adapters/sql/Postgres.js"
 import * as SqlRateLimit from "../adapters/sql/RateLimit.js"
+import * as RequestHistory from "../adapters/sql/RequestHistory.js"
 import * as Sqlite from "../adapters/sql/Sqlite.js"
 import * as TenantStore from "../adapters/sql/TenantStore.js"
 import type { Registry } from "../application/keys/KeyRingRegistry.js"
@@ -30,6 +31,7 @@ import type { ChainRpc as ChainRpcPort } from "../application/ports/chain/ChainR
 import { Journal as JournalPort } from "../application/ports/journal/Journal.js"
 import type { Networks as NetworksPort } from "../application/ports/Networks.js"
 import { RateLimitError, RateLimit as RateLimitPort } from "../application/ports/RateLimit.js"
+import type { RequestHistory as RequestHistoryPort } from "../application/ports/RequestHistory.js"
 import type { Signers as SignersPort, SystemSigners } from "../application/ports/Signers.js"
 import type { TenantStore as AccountStorePort } from "../application/ports/TenantStore.js"
 import { type Tenants as AccountsPort, TenantsError } from "../application/ports/Tenants.js"
@@ -74,6 +76,13 @@ const failed = ({ message }: { readonly message: string }) => new StartError({ m
 /** What the command line says of accounts, in the configuration's database. */
 export const accountStore = (config: Config): Layer.Layer<AccountStorePort, StartError> =>
   Layer.mapError(Layer.provide(TenantStore.layer, client(config)), failed)
+
+/** What the command line reads of the journal, in the configuration's database. */
+export const journal = (config: Config): Layer.Layer<JournalPort | RequestHistoryPort, StartError> =>
+  Layer.mergeAll(Journal.layer({ sealingKey: config.keyPepper }), RequestHistory.layer).pipe(
+    Layer.provide(client(config)),
+    Layer.mapError(failed)
+  )
 
 /** What the command line reads of the audit log, in the configuration's database. */
 export const auditLog = (config: Config): Layer.Layer<AuditLogPort, StartError> =>

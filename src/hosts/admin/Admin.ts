@@ -6,13 +6,15 @@ import * as Redacted from "effect/Redacted"
 import * as Runtime from "effect/Runtime"
 import type * as Scope from "effect/Scope"
 import type { AuditLog, Entry, Question } from "../../application/ports/AuditLog.js"
+import type { Lane } from "../../application/ports/journal/Lanes.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
+import type * as UnstickLane from "../../application/usecases/operator/UnstickLane.js"
 import * as Address from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import { ListenError, type Listening } from "../node/server/Server.js"
 import * as Prometheus from "./Prometheus.js"
 
-/** The operator's own port: figures and the audit log. It changes nothing. */
+/** The operator's own port: figures, the audit log, and new prices for the lanes of this process. */
 export interface Options {
   readonly host: string
   /** 0 picks a free one. */
@@ -24,6 +26,10 @@ export interface Options {
   /** Brings gauges up to date, before they are read. */
   readonly refresh: Effect.Effect<void>
   readonly audit: Pick<AuditLog["Type"], "find">
+  readonly unstick: (
+    lane: Lane,
+    dryRun: boolean
+  ) => Effect.Effect<UnstickLane.Unstuck, { readonly message: string }>
 }
 
 interface Answer {
@@ -125,13 +131,43 @@ export const shown = (entry: Entry) => ({
   nonce: entry.nonce?.toString() ?? null
 })
 
+/** Which lane `/lanes/unstick` is for. `Left` names the parameter. */
+const laneOf = (
+  query: URLSearchParams
+): Either.Either<{ readonly lane: Lane; readonly dryRun: boolean }, string> => {
+  const { chain = "", dryRun = "false", signer: text = "", ...others } = Object.fromEntries(query)
+  const [other] = Object.keys(others)
+  if (other !== undefined) return Either.left(`${other}: expected chain, signer or dryRun`)
+  if (!/^[1-9][0-9]{0,15}$/.test(chain)) return Either.left("chain: expected a chain id, a decimal number")
+  if (!["true", "false"].includes(dryRun)) return Either.left("dryRun: expected true or false")
+  return Either.mapBoth(Address.from(text), {
+    onLeft: ({ message }) => `signer: ${message}`,
+    onRight: (signer) => ({ lane: { chainId: BigInt(chain), signer }, dryRun: dryRun === "true" })
+  })
+}
+
+/** New prices as JSON shows them. */
+const told = ({ left, replaced }: UnstickLane.Unstuck) => ({
+  replaced: replaced.map(({ maxFeePerGas, maxPriorityFeePerGas, newTxHash, nonce, oldTxHash }) => ({
+    nonce: Number(nonce),
+    oldTxHash,
+    newTxHash,
+    maxFeePerGas: maxFeePerGas.toString(),
+    maxPriorityFeePerGas: maxPriorityFeePerGas.toString()
+  })),
+  left: left.map(({ nonce, reason }) => ({ nonce: Number(nonce), reason }))
+})
+
+const methods: Readonly<Record<string, ReadonlyArray<string>>> = { "/lanes/unstick": ["POST"] }
+
 const answer = (request: http.IncomingMessage, options: Options): Effect.Effect<Answer> =>
   Effect.gen(function* () {
     const refused = stranger(request, options)
     if (refused !== null) return refused
-    if (request.method !== "GET" && request.method !== "HEAD")
-      return refuse(405, "expected GET", { allow: "GET, HEAD" })
     const { pathname, searchParams } = new URL(request.url ?? "/", "http://admin.invalid")
+    const allowed = methods[pathname] ?? ["GET", "HEAD"]
+    if (!allowed.includes(request.method ?? ""))
+      return refuse(405, `expected ${allowed[0]}`, { allow: allowed.join(", ") })
     switch (pathname) {
       case "/metrics":
         yield* options.refresh
@@ -144,8 +180,17 @@ const answer = (request: http.IncomingMessage, options: Options): Effect.Effect<
           onSuccess: (entries) => json(200, { entries: entries.map(shown) })
         })
       }
+      case "/lanes/unstick": {
+        const asked = laneOf(searchParams)
+        if (Either.isLeft(asked)) return refuse(400, asked.left)
+        const { dryRun, lane } = asked.right
+        return yield* Effect.match(options.unstick(lane, dryRun), {
+          onFailure: ({ message }) => refuse(503, message),
+          onSuccess: (unstuck) => json(200, told(unstuck))
+        })
+      }
       default:
-        return refuse(404, "expected /metrics or /audit")
+        return refuse(404, "expected /metrics, /audit or /lanes/unstick")
     }
   }).pipe(
     Effect.catchAllCause((cause) =>

@@ -23,6 +23,11 @@ const groups: Readonly<Record<string, { readonly about: string; readonly load: (
   keys: { about: "issue, list, rotate and revoke API keys", load: () => import("./commands/keys.js") },
   chains: { about: "pause and resume writes on a chain", load: () => import("./commands/chains.js") },
   audit: { about: "who signed what, when, and for whom", load: () => import("./commands/audit.js") },
+  lanes: {
+    about: "list and show transactions under way, price them anew",
+    load: () => import("./commands/lanes.js")
+  },
+  requests: { about: "list and show accepted requests", load: () => import("./commands/requests.js") },
   config: {
     about: "check a configuration, print its JSON Schema",
     load: () => import("./commands/config.js")
@@ -104,7 +109,10 @@ const builtIn = (args: ReadonlyArray<string>): Run =>
       readFileSync(new URL("../../../package.json", import.meta.url), "utf8")
     )
     const tree = branch("castellan", "the operator's command line", branches)
-    if (args[0] === "--completions" && ["bash", "sh"].includes(args[1] ?? "")) {
+    const [option, shell = ""] = args
+    if (option === "--completions" && !["bash", "fish", "sh", "zsh"].includes(shell))
+      return yield* Effect.fail("--completions: expected bash, zsh or fish")
+    if (option === "--completions" && ["bash", "sh"].includes(shell)) {
       const { print } = yield* Operator
       return yield* print((yield* Descriptor.getBashCompletions(tree, "castellan")).map(repaired).join("\n"))
     }

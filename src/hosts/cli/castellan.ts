@@ -7,6 +7,9 @@ import { Operator } from "./support/Command.js"
 
 const to = (stream: NodeJS.WriteStream) => (text: string) => Effect.sync(() => void stream.write(`${text}\n`))
 
+// Whoever read the output has gone: a pipe into head, for example.
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {})
+
 /** `npm run castellan -- <command>`: the operator's command line. */
 Effect.runPromise(
   Program.run(process.argv.slice(2)).pipe(

@@ -9,6 +9,7 @@ import { AuditLog } from "../../application/ports/AuditLog.js"
 import { Journal } from "../../application/ports/journal/Journal.js"
 import * as EventLoop from "../../application/runtime/EventLoop.js"
 import { Lifetime } from "../../application/runtime/Lifetime.js"
+import * as UnstickLane from "../../application/usecases/operator/UnstickLane.js"
 import * as Admin from "../admin/Admin.js"
 import type { Config } from "../config/Config.js"
 import * as Groups from "../http/handlers/Groups.js"
@@ -52,7 +53,8 @@ const build = (
       const { url } = yield* Admin.serve({
         ...admin,
         refresh: yield* Observed.lanes(Context.get(ports, Journal)),
-        audit: Context.get(ports, AuditLog)
+        audit: Context.get(ports, AuditLog),
+        unstick: (lane, dryRun) => Effect.provide(UnstickLane.run(lane, dryRun), ports)
       })
       yield* Effect.annotateLogs(Effect.logInfo("the operator's port is open"), { url })
     }

@@ -151,6 +151,13 @@ describe("completions", () => {
     expect(offered("castellan", "accounts", "add-signer", "--prov")).toBe("--provider")
   })
 
+  it.effect("are for shells that are known", () =>
+    Effect.gen(function* () {
+      for (const args of [["--completions"], ["--completions", "tcsh"]])
+        expect(yield* refused(...args)).toBe("--completions: expected bash, zsh or fish")
+    })
+  )
+
   it("of zsh and fish name all commands", async () => {
     const groups = await Effect.runPromise(Program.manual)
     for (const script of [await printed("zsh"), await printed("fish")])

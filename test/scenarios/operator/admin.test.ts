@@ -163,7 +163,7 @@ describe("the operator's port", () => {
     expect(await status({ "sec-fetch-site": "same-site" })).toBe(403)
   })
 
-  it("changes nothing, and knows two pages", async () => {
+  it("knows its pages, their methods and their questions", async () => {
     const headers = { authorization: `Bearer ${token}` }
     expect((await fetch(`${admin}/metrics`, { method: "POST", headers })).status).toBe(405)
     expect((await get("/")).status).toBe(404)

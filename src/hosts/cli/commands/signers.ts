@@ -59,8 +59,10 @@ const exists = (subject: string, book: OperatorContext.Book) =>
   Effect.gen(function* () {
     const known = KnownSigners.all(book)
     if (known.some(({ source }) => source.address === subject)) return
-    const asked = yield* KnownSigners.ask(known, book.config.keys)
-    if (asked.some(({ address }) => address === subject)) return
+    const asked = yield* KnownSigners.askEach(known, book.config.keys, (each) =>
+      each.address === subject ? Effect.fail("found") : Effect.succeed(each)
+    ).pipe(Effect.catchAll(() => Effect.succeed(null)))
+    if (asked === null) return
     const silent = asked.filter(({ address }) => address === null)
     if (silent.length > 0) {
       const { tell } = yield* Command.Operator

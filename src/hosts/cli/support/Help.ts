@@ -85,7 +85,6 @@ export const ofProgram = (groups: ReadonlyArray<Pick<Group, "name" | "about">>):
       "--help              a command's page: castellan <command> --help",
       "--json              print one JSON value; every command has it",
       "--completions SHELL the completions for bash, zsh or fish",
-      "--wizard            ask for what a command needs",
       "--log-level LEVEL   all, trace, debug, info, warning, error, fatal or none",
       "--version           the version"
     ]),

@@ -69,11 +69,15 @@ const addressOf = (open: Effect.Effect<KeyProvider, string>, key: string) =>
         : Effect.fail("its public key is no point of secp256k1")
   )
 
-/** Asks the provider of each key for it; a provider that does not answer is asked once. */
-export const ask = (
+/**
+ * Asks the provider of each key for it, and goes on with what it says; a failure of that ends the asking. A provider
+ * that can not be opened is tried once.
+ */
+export const askEach = <E>(
   signers: ReadonlyArray<KnownSigner>,
-  { providers }: OperatorContext.Book["config"]["keys"]
-): Effect.Effect<ReadonlyArray<Asked>, never, Scope.Scope> =>
+  { providers }: OperatorContext.Book["config"]["keys"],
+  each: (asked: Asked) => Effect.Effect<Asked, E>
+): Effect.Effect<ReadonlyArray<Asked>, E, Scope.Scope> =>
   Effect.gen(function* () {
     const scope = yield* Effect.scope
     const doors = new Map<string, readonly [KeyProviders.Kind, Effect.Effect<KeyProvider, string>]>()
@@ -87,21 +91,20 @@ export const ask = (
       (signer) => {
         const { key, provider } = signer.source
         const [kind, open] = doors.get(provider) ?? [null, Effect.fail("there is no such provider")]
-        return Effect.match(addressOf(open, key), {
-          onFailure: (problem): Asked => ({
-            ...signer,
-            type: kind === null ? null : KeyProviders.kinds[kind].keyType,
-            address: signer.source.address ?? null,
-            problem
+        const type = kind === null ? null : KeyProviders.kinds[kind].keyType
+        return Effect.flatMap(
+          Effect.match(addressOf(open, key), {
+            onFailure: (problem) => ({ address: signer.source.address ?? null, problem }),
+            onSuccess: (address) => ({ address, problem: null })
           }),
-          onSuccess: (address): Asked => ({
-            ...signer,
-            type: kind === null ? null : KeyProviders.kinds[kind].keyType,
-            address,
-            problem: null
-          })
-        })
+          (found) => each({ ...signer, type, ...found })
+        )
       },
       { concurrency: 16 }
     )
   })
+
+export const ask = (
+  signers: ReadonlyArray<KnownSigner>,
+  keys: OperatorContext.Book["config"]["keys"]
+): Effect.Effect<ReadonlyArray<Asked>, never, Scope.Scope> => askEach(signers, keys, Effect.succeed)

@@ -213,6 +213,7 @@ describe("the commands", () => {
     expect(JSON.parse(await refused("accounts show nobody --json"))).toEqual({
       error: expect.stringContaining("there is no account called nobody; there are: listed")
     })
+    expect(await json("audit list --limit 5")).toEqual([])
     expect(await json("chains pause 137")).toEqual({ kind: "chain", subject: "137", paused: true })
     expect(await json("chains paused")).toEqual([{ subject: "137", since: expect.any(String) }])
     expect(await ok("chains paused")).toMatch(/^137 {2}20\d\d-/)

@@ -1,0 +1,43 @@
+import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import type * as Effect from "effect/Effect"
+import type { AccountId } from "./Tenants.js"
+
+export class RequestHistoryError extends Data.TaggedError("RequestHistoryError")<{
+  readonly message: string
+}> {}
+
+/** An accepted request, without what it asked for. */
+export interface Entry {
+  /** Ascending, in the order of acceptance. */
+  readonly number: bigint
+  readonly requestId: string
+  readonly accountId: AccountId
+  readonly endpoint: string
+  readonly chainId: bigint
+  /** `forgotten`: final, and its answer is not kept any more. */
+  readonly state: "pending" | "final" | "forgotten"
+  /** Unix milliseconds. */
+  readonly acceptedAt: number
+}
+
+/** What to look for. Absent: whatever it is. */
+export interface Question {
+  readonly accountId?: AccountId | undefined
+  readonly chainId?: bigint | undefined
+  readonly endpoint?: string | undefined
+  readonly state?: Entry["state"] | undefined
+  /** Entries below this number only: the next page. */
+  readonly before?: bigint | undefined
+  /** At most 1,000. */
+  readonly limit: number
+}
+
+/** Which requests the journal has accepted: for the operator, who reads and changes nothing. */
+export class RequestHistory extends Context.Tag("castellan/RequestHistory")<
+  RequestHistory,
+  {
+    /** The newest first. */
+    readonly find: (question: Question) => Effect.Effect<ReadonlyArray<Entry>, RequestHistoryError>
+  }
+>() {}

@@ -1,0 +1,127 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Redacted from "effect/Redacted"
+import type { FeePrices } from "../../../domain/erc4337/gas/Fees.js"
+import * as Replacement from "../../../domain/erc4337/gas/Replacement.js"
+import * as Percent from "../../../domain/erc4337/Percent.js"
+import type { Bytes32 } from "../../../domain/primitives/Hex.js"
+import * as Prices from "../../chain/Prices.js"
+import { SignerOf } from "../../keys/LaneSigners.js"
+import type { Engine } from "../../lanes/Engine.js"
+import * as NonceLanes from "../../lanes/NonceLanes.js"
+import { TransactionMonitor } from "../../lanes/TransactionMonitor.js"
+import { ChainRpc } from "../../ports/chain/ChainRpc.js"
+import { Journal, type JournalError } from "../../ports/journal/Journal.js"
+import type { Lane, TransactionRecord } from "../../ports/journal/Lanes.js"
+import { Networks } from "../../ports/Networks.js"
+
+/** A transaction of the lane that has new prices, or would have them. */
+export interface Replaced {
+  readonly nonce: bigint
+  readonly oldTxHash: Bytes32 | null
+  /** Null in a dry run. */
+  readonly newTxHash: Bytes32 | null
+  readonly maxFeePerGas: bigint
+  readonly maxPriorityFeePerGas: bigint
+}
+
+/** A transaction that was left as it is. */
+export interface Left {
+  readonly nonce: bigint
+  readonly reason: string
+}
+
+export interface Unstuck {
+  readonly replaced: ReadonlyArray<Replaced>
+  readonly left: ReadonlyArray<Left>
+}
+
+/** What it needs of the process that owns the lane. */
+export type Requirements = ChainRpc | Engine | Journal | Networks
+
+const overshoot = Either.getOrElse(Percent.from(20), () => Percent.zero)
+
+const aboveCap = ({ cap, needed }: { readonly cap: bigint; readonly needed: bigint }): string =>
+  `it needs ${needed} wei a gas unit; the operator's cap is ${cap}`
+
+/** The node of a transaction, and what a gas unit costs there now. */
+const look = ({ access, chainId, nonce, signer }: TransactionRecord) =>
+  Effect.gen(function* () {
+    const networks = yield* Networks
+    const rpcs = yield* ChainRpc
+    const profile = yield* networks.profile(access.accountId, chainId)
+    if (profile === null) return yield* Effect.fail("its network is not configured any more")
+    const chain = yield* rpcs.connect(
+      Redacted.value(access.rpc),
+      access.trust === "operator" ? access.trust : { account: access.accountId }
+    )
+    const [market, latest] = yield* Effect.all([chain.fees, chain.transactionCount(signer, "latest")], {
+      concurrency: "unbounded"
+    })
+    if (nonce < latest) return yield* Effect.fail("its nonce is used on the chain already")
+    const quote = yield* Either.mapLeft(Prices.quote(profile, market, overshoot), aboveCap)
+    return { chain, profile, quote }
+  }).pipe(Effect.mapError((why) => (typeof why === "string" ? why : `its node: ${why.message}`)))
+
+const newest = ({ versions }: TransactionRecord): Bytes32 | null => versions.at(-1)?.txHash ?? null
+
+const replace = (
+  waiting: TransactionRecord,
+  dryRun: boolean
+): Effect.Effect<Replaced, string | JournalError, Requirements> =>
+  Effect.gen(function* () {
+    const lanes = yield* NonceLanes.NonceLanes
+    const monitor = yield* TransactionMonitor
+    const signerOf = yield* SignerOf
+    const { chain, profile, quote } = yield* look(waiting)
+    const priced = ({ versions }: TransactionRecord) =>
+      Either.mapLeft(
+        Replacement.prices({ ...NonceLanes.standing(versions), quote, caps: profile.caps }),
+        aboveCap
+      )
+    const told = (record: TransactionRecord, newTxHash: Bytes32 | null, prices: FeePrices): Replaced => ({
+      nonce: record.nonce,
+      oldTxHash: newest(record),
+      newTxHash,
+      maxFeePerGas: prices.maxFeePerGas,
+      maxPriorityFeePerGas: prices.maxPriorityFeePerGas
+    })
+    if (dryRun) return told(waiting, null, yield* priced(waiting))
+    const signer = yield* Effect.mapError(signerOf(waiting.access), ({ message }) => message)
+    return yield* lanes.exclusive(
+      waiting,
+      Effect.gen(function* () {
+        // A request, or the monitor, may have priced it anew meanwhile, or seen it mined.
+        const record = yield* lanes.current(waiting)
+        if (record?.state !== "signed") return yield* Effect.fail("it was mined meanwhile")
+        const prices = yield* priced(record)
+        const renewed = yield* Effect.mapError(lanes.replace(record, signer, prices), (error) =>
+          error._tag === "JournalError" ? error : error.message
+        )
+        yield* monitor.watch({ chain, profile, record: renewed })
+        return told(record, newest(renewed), prices)
+      })
+    )
+  })
+
+/**
+ * Prices the waiting transactions of a lane anew at the operator's word, whoever's key it is, the service's own EOA
+ * included: each under its own nonce, with its own payload and through its own node. Nobody waits for what becomes of
+ * them. Only the process that owns the lane may do it.
+ */
+export const run = (lane: Lane, dryRun: boolean): Effect.Effect<Unstuck, JournalError, Requirements> =>
+  Effect.gen(function* () {
+    const journal = yield* Journal
+    const replaced: Array<Replaced> = []
+    const left: Array<Left> = []
+    for (const record of yield* journal.openOf(lane))
+      if (record.state === "signed")
+        yield* Effect.matchEffect(replace(record, dryRun), {
+          onFailure: (why) =>
+            typeof why === "string"
+              ? Effect.sync(() => void left.push({ nonce: record.nonce, reason: why }))
+              : Effect.fail(why),
+          onSuccess: (done) => Effect.sync(() => void replaced.push(done))
+        })
+    return { replaced, left }
+  }).pipe(Effect.annotateLogs({ endpoint: "lanes unstick" }), Effect.withSpan("UnstickLane"))

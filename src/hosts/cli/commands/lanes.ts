@@ -1,0 +1,208 @@
+import * as Array from "effect/Array"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Schema from "effect/Schema"
+import { type SystemRole, systemRoles } from "../../../application/keys/KeyRingRegistry.js"
+import type { LaneAccess, TransactionRecord } from "../../../application/ports/journal/Lanes.js"
+import * as Address from "../../../domain/primitives/Address.js"
+import type { Config } from "../../config/Config.js"
+import * as Command from "../support/Command.js"
+import * as JournalContext from "../support/JournalContext.js"
+import * as KnownSigners from "../support/KnownSigners.js"
+import * as OperatorPort from "../support/OperatorPort.js"
+import * as Table from "../support/Table.js"
+
+const keyOf = ({ accountId, key }: LaneAccess): string => {
+  if (key === "serviceEoa") return "serviceEoa"
+  const id = key.versionId === undefined ? `assetId ${key.assetId}` : `versionId ${key.versionId}`
+  return `${accountId}: ${key.clientId} ${id}`
+}
+
+/** A lane by its transactions, of which there is one at least. */
+const summary = ([first, ...rest]: Array.NonEmptyReadonlyArray<TransactionRecord>) => {
+  const records = [first, ...rest]
+  const waiting = records.filter(({ state }) => state === "signed")
+  const [lowest] = waiting
+  return {
+    chainId: Number(first.chainId),
+    signer: first.signer,
+    keys: [...new Set(records.map(({ access }) => keyOf(access)))],
+    waiting: waiting.length,
+    mined: records.length - waiting.length,
+    lowestWaitingNonce: lowest === undefined ? null : Number(lowest.nonce),
+    lastSignedAt: Table.time(Math.max(...records.map(({ signedAt }) => signedAt)))
+  }
+}
+
+const list = Command.make({
+  name: "list",
+  about: "The lanes that have transactions under way: signed and not mined, or mined and not settled.",
+  examples: ["", "--json"],
+  run: () =>
+    Effect.gen(function* () {
+      const { journal } = yield* JournalContext.open
+      const records = yield* Effect.mapError(journal.open, ({ message }) => message)
+      const lanes = Object.values(
+        Array.groupBy(records, ({ chainId, signer }) => `${chainId} ${signer}`)
+      ).map(summary)
+      return {
+        json: lanes,
+        text:
+          lanes.length === 0
+            ? "no lane has a transaction under way"
+            : Table.aligned([
+                ["CHAIN", "SIGNER", "KEY", "WAITING", "MINED", "LOWEST NONCE", "LAST SIGNED"],
+                ...lanes.map((lane) => [
+                  String(lane.chainId),
+                  lane.signer,
+                  lane.keys.join("; "),
+                  String(lane.waiting),
+                  String(lane.mined),
+                  String(lane.lowestWaitingNonce ?? "-"),
+                  lane.lastSignedAt
+                ])
+              ])
+      }
+    })
+})
+
+const operands = {
+  chain: Command.operand("CHAIN", "a chain id"),
+  signer: Command.operand("SIGNER", `the EOA's address, or one of ${systemRoles.join(", ")}`)
+}
+
+const isRole = (text: string): text is SystemRole => systemRoles.some((role) => role === text)
+
+const addressOf = (role: SystemRole, { keys }: Config) =>
+  Effect.gen(function* () {
+    const source = keys.systemKeys[role]
+    if (source === undefined) return yield* Effect.fail(`the configuration has no systemKeys.${role}`)
+    if (source.address !== undefined) return source.address
+    const [asked] = yield* KnownSigners.ask([{ name: role, accounts: [], source, origin: "file" }], keys)
+    return asked?.address ?? (yield* Effect.fail(`the key ${role} can not be reached: ${asked?.problem}`))
+  })
+
+const laneOf = (config: Config, chain: string, signer: string) =>
+  Effect.gen(function* () {
+    if (!/^[1-9][0-9]{0,15}$/.test(chain))
+      return yield* Effect.fail("CHAIN: expected a chain id, a decimal number")
+    return {
+      chainId: BigInt(chain),
+      signer: isRole(signer)
+        ? yield* addressOf(signer, config)
+        : yield* Either.mapLeft(Address.from(signer), ({ message }) => `SIGNER: ${message}`)
+    }
+  })
+
+const transaction = (record: TransactionRecord) => {
+  const newest = record.versions.at(-1)
+  return {
+    nonce: Number(record.nonce),
+    state: record.state,
+    key: keyOf(record.access),
+    txHash: record.mined?.txHash ?? newest?.txHash ?? null,
+    versions: record.versions.length,
+    maxFeePerGas: newest?.maxFeePerGas.toString() ?? null,
+    maxPriorityFeePerGas: newest?.maxPriorityFeePerGas.toString() ?? null,
+    signedAt: Table.time(record.signedAt),
+    requests: [
+      ...new Set([
+        ...record.ops.map(({ requestId }) => requestId),
+        ...(record.direct === null ? [] : [record.direct])
+      ])
+    ]
+  }
+}
+
+const show = Command.make({
+  name: "show",
+  about: "The transactions of a lane that are under way, in the order of their nonces.",
+  examples: ["137 serviceEoa", "137 0x7842e753F6A682A7907939a0855E0c72eD0c6cB9 --json"],
+  operands,
+  run: ({ chain, signer }) =>
+    Effect.gen(function* () {
+      const { config, journal } = yield* JournalContext.open
+      const lane = yield* laneOf(config, chain, signer)
+      const records = yield* Effect.mapError(journal.openOf(lane), ({ message }) => message)
+      const rows = records.map(transaction)
+      return {
+        json: { chainId: Number(lane.chainId), signer: lane.signer, transactions: rows },
+        text:
+          rows.length === 0
+            ? `no transaction of ${lane.signer} is under way on chain ${lane.chainId}`
+            : Table.aligned([
+                ["NONCE", "STATE", "TRANSACTION", "VERSIONS", "MAX FEE", "SIGNED", "REQUESTS"],
+                ...rows.map((row) => [
+                  String(row.nonce),
+                  row.state,
+                  row.txHash ?? "-",
+                  String(row.versions),
+                  row.maxFeePerGas ?? "-",
+                  row.signedAt,
+                  row.requests.length === 0 ? "fills the nonce" : row.requests.join(", ")
+                ])
+              ])
+      }
+    })
+})
+
+/** What the running service answers. */
+const Unstuck = Schema.Struct({
+  replaced: Schema.Array(
+    Schema.Struct({
+      nonce: Schema.Int,
+      oldTxHash: Schema.NullOr(Schema.String),
+      newTxHash: Schema.NullOr(Schema.String),
+      maxFeePerGas: Schema.String,
+      maxPriorityFeePerGas: Schema.String
+    })
+  ),
+  left: Schema.Array(Schema.Struct({ nonce: Schema.Int, reason: Schema.String }))
+})
+
+const unstick = Command.make({
+  name: "unstick",
+  about:
+    "Prices the waiting transactions of a lane anew, each under its own nonce, up to the operator's caps. The running service does it: the lane is its own.",
+  examples: ["137 serviceEoa --dry-run", "137 serviceEoa"],
+  operands,
+  flags: { dryRun: Command.flag("dry-run", "only tell what would be replaced, at which price") },
+  run: ({ chain, dryRun, signer }) =>
+    Effect.gen(function* () {
+      const { config, journal } = yield* JournalContext.open
+      const lane = yield* laneOf(config, chain, signer)
+      const open = yield* Effect.mapError(journal.openOf(lane), ({ message }) => message)
+      if (!open.some(({ state }) => state === "signed"))
+        return yield* Effect.fail(
+          `no transaction of ${lane.signer} waits on chain ${chain}; "castellan lanes list" tells where some do`
+        )
+      const query = new URLSearchParams({ chain, signer: lane.signer, dryRun: String(dryRun) })
+      const answer = yield* OperatorPort.post(config, `/lanes/unstick?${query}`)
+      const said = yield* Either.mapLeft(
+        Schema.decodeUnknownEither(Unstuck)(answer),
+        () => "the service gave an answer that can not be read"
+      )
+      if (said.replaced.length + said.left.length === 0)
+        return yield* Effect.fail(
+          "nothing waits there any more; if it does here, the service that answered has another database"
+        )
+      return {
+        json: said,
+        text: [
+          ...said.replaced.map(
+            ({ maxFeePerGas, newTxHash, nonce, oldTxHash }) =>
+              `nonce ${nonce}: ${oldTxHash} ${newTxHash === null ? "would be replaced" : `is replaced by ${newTxHash}`} at ${maxFeePerGas} wei a gas unit`
+          ),
+          ...said.left.map(({ nonce, reason }) => `nonce ${nonce} is left as it is: ${reason}`)
+        ].join("\n")
+      }
+    })
+})
+
+export const commands = [list, show, unstick] as const
+
+export const notes = [
+  "A lane is the ordered stream of transactions of one EOA on one chain: of an account's signer, or of the service's own EOA. The keys deployer and sponsor sign and send nothing; their lanes are empty.",
+  "list and show read the journal, whether the service runs or not.",
+  "unstick asks the running service through its operator's port (admin in the configuration). Where no service runs nothing is done: two processes that sign for one EOA would fight over its nonces. A service that starts takes up all lanes by itself."
+]

@@ -1,0 +1,149 @@
+import * as Effect from "effect/Effect"
+import type { RequestRecord } from "../../../application/ports/journal/Requests.js"
+import type { Entry } from "../../../application/ports/RequestHistory.js"
+import type { AccountId } from "../../../application/ports/Tenants.js"
+import * as Answer from "../../../application/request/Answer.js"
+import * as Command from "../support/Command.js"
+import * as JournalContext from "../support/JournalContext.js"
+import * as Table from "../support/Table.js"
+
+const integerOf = (option: string, text: string | undefined): Effect.Effect<bigint | undefined, string> => {
+  if (text === undefined) return Effect.succeed(undefined)
+  return /^[0-9]{1,15}$/.test(text)
+    ? Effect.succeed(BigInt(text))
+    : Effect.fail(`--${option}: expected a decimal number`)
+}
+
+const shown = (entry: Entry) => ({
+  number: entry.number.toString(),
+  requestId: entry.requestId,
+  account: entry.accountId,
+  endpoint: entry.endpoint,
+  chainId: Number(entry.chainId),
+  state: entry.state,
+  acceptedAt: Table.time(entry.acceptedAt)
+})
+
+const list = Command.make({
+  name: "list",
+  about: "Accepted requests, the newest first.",
+  examples: ["--state pending", "--account acme --limit 20 --json"],
+  flags: {
+    account: Command.optional("account", "ID", "of this account"),
+    chain: Command.optional("chain", "CHAIN", "on this chain"),
+    endpoint: Command.optional("endpoint", "PATH", "of this endpoint, for example /execute"),
+    state: Command.choice("state", ["pending", "final", "forgotten"], "in this state"),
+    before: Command.optional("before", "NUMBER", "with numbers below this one: the next page"),
+    limit: Command.optional("limit", "COUNT", "at most so many, 100 unless told, 1000 at most")
+  },
+  run: ({ account, before, chain, endpoint, limit, state }) =>
+    Effect.gen(function* () {
+      const question = {
+        accountId: account as AccountId | undefined,
+        chainId: yield* integerOf("chain", chain),
+        endpoint,
+        state,
+        before: yield* integerOf("before", before),
+        limit: Number((yield* integerOf("limit", limit)) ?? 100n)
+      }
+      if (question.limit < 1 || question.limit > 1_000)
+        return yield* Effect.fail("--limit: expected 1 to 1000")
+      const { history } = yield* JournalContext.open
+      const entries = yield* Effect.mapError(history.find(question), ({ message }) => message)
+      const rows = entries.map(shown)
+      return {
+        json: rows,
+        text:
+          rows.length === 0
+            ? "no request"
+            : Table.aligned([
+                ["NUMBER", "REQUEST", "ACCOUNT", "ENDPOINT", "CHAIN", "STATE", "ACCEPTED"],
+                ...rows.map((row) => [
+                  row.number,
+                  row.requestId,
+                  row.account,
+                  row.endpoint,
+                  String(row.chainId),
+                  row.state,
+                  row.acceptedAt
+                ])
+              ])
+      }
+    })
+})
+
+/** Without what it asked for: the caller's node is named there, with whatever key its URL has. */
+const detailed = (record: RequestRecord) =>
+  Effect.gen(function* () {
+    const final = record.outcome === null ? null : yield* Answer.told(record.outcome, record.requestId)
+    return {
+      requestId: record.requestId,
+      account: record.accountId,
+      endpoint: record.endpoint,
+      chainId: Number(record.chainId),
+      signer: record.signer,
+      state: final === null ? "pending" : "final",
+      acceptedAt: Table.time(record.acceptedAt),
+      idempotencyKey: record.idempotency?.key ?? null,
+      txHashes: record.txHashes,
+      ops: record.ops.map(({ index, space, state, success, txHash, userOpHash }) => ({
+        index,
+        state,
+        wallet: space.wallet,
+        entryPoint: space.entryPoint,
+        userOpHash,
+        txHash,
+        success
+      })),
+      failed: record.failed.map(({ code, index, message }) => ({ index, code, message })),
+      httpStatus: final?.httpStatus ?? null,
+      answer: final?.answer ?? null
+    }
+  })
+
+const show = Command.make({
+  name: "show",
+  about: "One request: its transactions, its ops and its final answer.",
+  examples: ["5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77"],
+  operands: { requestId: Command.operand("REQUEST", "the requestId of an answer, or of requests list") },
+  run: ({ requestId }) =>
+    Effect.gen(function* () {
+      const { journal } = yield* JournalContext.open
+      const record = yield* Effect.mapError(journal.request(requestId), ({ message }) => message)
+      if (record === null)
+        return yield* Effect.fail(
+          `no request ${requestId} was accepted, or it is forgotten; "castellan requests list" tells which there are`
+        )
+      const shown = yield* detailed(record)
+      const row = (name: string, value: string) => [`  ${name}`, value]
+      return {
+        json: shown,
+        text: [
+          `request ${shown.requestId}`,
+          Table.aligned([
+            row("account", shown.account),
+            row("endpoint", shown.endpoint),
+            row("chain", String(shown.chainId)),
+            row("signer", shown.signer ?? "-"),
+            row("state", shown.state),
+            row("accepted", shown.acceptedAt),
+            ...shown.txHashes.map((hash) => row("transaction", hash)),
+            ...shown.ops.map(({ index, state, userOpHash, wallet }) =>
+              row(`op ${index}`, `${state}, ${userOpHash ?? "no hash yet"}, wallet ${wallet}`)
+            ),
+            ...shown.failed.map(({ code, index, message }) => row(`refused ${index}`, `${code}: ${message}`)),
+            ...(shown.httpStatus === null
+              ? []
+              : [row("answer", `${shown.httpStatus} ${JSON.stringify(shown.answer)}`)])
+          ])
+        ].join("\n")
+      }
+    })
+})
+
+export const commands = [list, show] as const
+
+export const notes = [
+  "Read from the journal, whether the service runs or not. Nothing is changed.",
+  "What a request asked for is not shown: it is sealed, and may name a node by a URL with a key in it."
+]

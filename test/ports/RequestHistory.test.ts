@@ -1,0 +1,82 @@
+import { join } from "node:path"
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as TestClock from "effect/TestClock"
+import * as Journals from "../../src/adapters/sql/journal/Journal.js"
+import * as Postgres from "../../src/adapters/sql/Postgres.js"
+import * as SqlRequestHistory from "../../src/adapters/sql/RequestHistory.js"
+import * as Sqlite from "../../src/adapters/sql/Sqlite.js"
+import { Journal } from "../../src/application/ports/journal/Journal.js"
+import type { Acceptance } from "../../src/application/ports/journal/Requests.js"
+import { RequestHistory } from "../../src/application/ports/RequestHistory.js"
+import { options, temporaryFolder } from "../support/journal/Layers.js"
+import * as Make from "../support/journal/Make.js"
+import * as PostgresServer from "../support/postgres/Postgres.js"
+
+const databases = PostgresServer.perFile()
+
+const clients = {
+  SQLite: Effect.map(temporaryFolder, (folder) =>
+    Layer.orDie(Sqlite.layer({ filename: join(folder, "castellan.db") }))
+  ),
+  PostgreSQL: Effect.map(databases.fresh, (database) => Layer.orDie(Postgres.layer(database)))
+}
+
+const acceptance = (requestId: string, over: Partial<Acceptance> = {}): Acceptance =>
+  Make.acceptance(requestId, [], { endpoint: "/execute", ...over })
+
+describe.each(Object.entries(clients))("the history of requests in %s", (_, client) => {
+  it.scoped(
+    "has what the journal accepted, the newest first, by account, chain, endpoint, state and page",
+    () =>
+      Effect.gen(function* () {
+        const sql = Layer.fresh(yield* client)
+        yield* Effect.gen(function* () {
+          const journal = yield* Journal
+          const history = yield* RequestHistory
+          const ids = (question: Omit<Parameters<typeof history.find>[0], "limit">, limit = 10) =>
+            Effect.map(history.find({ ...question, limit }), (entries) =>
+              entries.map(({ requestId }) => requestId)
+            )
+          yield* TestClock.setTime(1_000)
+          yield* journal.accept(acceptance("one"))
+          yield* TestClock.setTime(2_500)
+          yield* journal.accept(acceptance("two", { accountId: Make.bob, endpoint: "/transactSigner" }))
+          yield* journal.accept(acceptance("three", { lane: { ...Make.lane, chainId: 137n } }))
+          yield* journal.finish("one", "{}")
+          yield* journal.finish("two", "{}")
+          yield* journal.forget(2_000)
+
+          const entries = yield* history.find({ limit: 10 })
+          expect(entries).toEqual([
+            {
+              number: entries[0]?.number,
+              requestId: "three",
+              accountId: Make.alice,
+              endpoint: "/execute",
+              chainId: 137n,
+              state: "pending",
+              acceptedAt: 2_500
+            },
+            expect.objectContaining({ requestId: "two", state: "final", accountId: Make.bob }),
+            expect.objectContaining({ requestId: "one", state: "forgotten", acceptedAt: 1_000 })
+          ])
+          expect(yield* ids({ accountId: Make.alice })).toEqual(["three", "one"])
+          expect(yield* ids({ chainId: Make.chainId })).toEqual(["two", "one"])
+          expect(yield* ids({ endpoint: "/transactSigner" })).toEqual(["two"])
+          expect(yield* ids({ state: "pending" })).toEqual(["three"])
+          expect(yield* ids({ state: "forgotten", accountId: Make.bob })).toEqual([])
+          expect(yield* ids({}, 2)).toEqual(["three", "two"])
+          expect(yield* ids({ before: entries[1]?.number })).toEqual(["one"])
+        }).pipe(
+          Effect.provide(
+            Layer.mergeAll(SqlRequestHistory.layer, Journals.layer(options)).pipe(
+              Layer.provide(sql),
+              Layer.orDie
+            )
+          )
+        )
+      })
+  )
+})

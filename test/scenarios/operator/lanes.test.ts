@@ -1,0 +1,235 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { computeAddress } from "ethers"
+import { devKeys } from "../../../tools/DevKeys.js"
+import * as DevService from "../../support/http/DevService.js"
+import * as CommandLine from "../../support/process/CommandLine.js"
+
+const token = "an operator's token of the lanes"
+const chain = "31337"
+const eoa = computeAddress(devKeys.serviceEoa.privateKey)
+const recipient = "0x000000000000000000000000000000000000dEaD"
+
+const folder = mkdtempSync(join(tmpdir(), "castellan-lanes-"))
+const database = { path: join(folder, "castellan.sqlite") }
+
+/** A port that is free at the moment. */
+const freePort = async (): Promise<number> => {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise<void>((resolve) => server.close(() => resolve()))
+  return port
+}
+
+let files = 0
+
+/** The operator's configuration of the running service, with this port of its own. */
+const configured = (admin: unknown): Readonly<Record<string, string>> => {
+  files += 1
+  const file = join(folder, `castellan-${files}.json`)
+  const { deployer, serviceEoa, sponsor } = devKeys
+  writeFileSync(
+    file,
+    JSON.stringify({
+      profile: "development",
+      listen: { host: "127.0.0.1", port: 0 },
+      database,
+      keyPepper: "development only, known to everybody",
+      accounts: [{ id: "enterprise", name: "Enterprise", tier: "enterprise", keys: [] }],
+      systemKeys: {
+        deployer: deployer.privateKey,
+        serviceEoa: serviceEoa.privateKey,
+        sponsor: sponsor.privateKey
+      },
+      networks: [{ chainId: Number(chain) }],
+      ...(admin !== null && { admin })
+    })
+  )
+  return { CASTELLAN_CONFIG: file }
+}
+
+let service: DevService.DevService
+let port: number
+let env: Readonly<Record<string, string>>
+
+beforeAll(async () => {
+  port = await freePort()
+  env = configured({ port, token })
+  service = await DevService.start({
+    // No price rises by itself while a test runs.
+    network: { bumpAfterMillis: 3_600_000 },
+    config: { database, admin: { port, token } }
+  })
+  const [wallet] = await service.create("payer")
+  await (await service.token.getFunction("mint")(wallet, 100n)).wait()
+}, 120_000)
+afterAll(async () => {
+  await service.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const said = (line: string, where = env) => Effect.runPromise(CommandLine.run(line.split(" "), where))
+const json = async <A = unknown>(line: string): Promise<A> => JSON.parse(await said(`${line} --json`))
+const refused = (line: string, where = env) =>
+  Effect.runPromise(Effect.flip(CommandLine.run(line.split(" "), where)))
+
+interface Unstuck {
+  readonly replaced: ReadonlyArray<{
+    readonly nonce: number
+    readonly oldTxHash: string
+    readonly newTxHash: string | null
+    readonly maxFeePerGas: string
+  }>
+  readonly left: ReadonlyArray<unknown>
+}
+
+interface Shown {
+  readonly transactions: ReadonlyArray<{
+    readonly txHash: string
+    readonly versions: number
+    readonly requests: ReadonlyArray<string>
+  }>
+}
+
+/** An op of a tenant's wallet for the service's own EOA to submit, and the answer that it will have. */
+const submit = async () => {
+  const settings = { rpc: service.info.rpc, entryPoint: service.info.settings.entryPoint }
+  const { userOps } = await service.ok<DevService.Estimate>("/estimateGas", {
+    operations: [
+      {
+        salt: "payer",
+        walletCustody: 1,
+        to: service.info.token,
+        funcSignature: "transfer(address,uint256)",
+        funcParams: [recipient, "1"]
+      }
+    ],
+    settings
+  })
+  const op = DevService.first(userOps)
+  expect(op.bundler).toBe(eoa)
+  const answer = service.ask<DevService.TransactionResult>("/executeEncoded", {
+    operations: [
+      {
+        encodedUserOp: op.encodedUserOp,
+        userOpHash: op.userOpHash,
+        walletCustody: 0,
+        signature: service.signer.signingKey.sign(op.userOpHash).serialized
+      }
+    ],
+    settings
+  })
+  while ((await service.provider.getTransactionCount(eoa, "pending")) === 0);
+  return { answer }
+}
+
+describe("a lane of the service's own EOA", () => {
+  it("that waits is listed, shown, and priced anew by the running service", async () => {
+    expect(await json("lanes list")).toEqual([])
+    expect(await said("lanes show 31337 deployer")).toContain("is under way")
+    await service.automine(false)
+    const { answer } = await submit()
+    const shown = await json<Shown>(`lanes show ${chain} serviceEoa`)
+    const { requests, txHash } = DevService.first(shown.transactions)
+    const requestId = DevService.first(requests)
+
+    expect(await json("lanes list")).toMatchObject([
+      { chainId: 31337, signer: eoa, keys: ["serviceEoa"], waiting: 1, mined: 0 }
+    ])
+    expect(shown).toMatchObject({ signer: eoa, transactions: [{ state: "signed", versions: 1 }] })
+    expect(await json("requests list --state pending --endpoint /executeEncoded")).toMatchObject([
+      { requestId, account: "enterprise", chainId: 31337, state: "pending" }
+    ])
+
+    const dry = await json<Unstuck>(`lanes unstick --dry-run ${chain} ${eoa}`)
+    expect(dry).toMatchObject({ replaced: [{ oldTxHash: txHash, newTxHash: null }], left: [] })
+    expect(await json(`lanes show ${chain} ${eoa}`)).toMatchObject({
+      transactions: [{ txHash, versions: 1 }]
+    })
+
+    const done = await json<Unstuck>(`lanes unstick ${chain} serviceEoa`)
+    const [replaced] = done.replaced
+    expect(replaced).toMatchObject({ oldTxHash: txHash, maxFeePerGas: dry.replaced[0]?.maxFeePerGas })
+    const known = await service.provider.getTransaction(String(replaced?.newTxHash))
+    expect(known).toMatchObject({ from: eoa, nonce: replaced?.nonce, blockHash: null })
+    expect(known?.maxFeePerGas).toBe(BigInt(replaced?.maxFeePerGas ?? 0))
+    const audited = await json<ReadonlyArray<{ hash: string; by: string }>>(
+      `audit list --hash ${known?.hash}`
+    )
+    expect(audited).toMatchObject([{ by: "lanes unstick" }])
+
+    // Whoever can not reach that service changes nothing, and is told why.
+    expect(await refused(`lanes unstick ${chain} serviceEoa`, configured(null))).toContain(
+      'the configuration names none ("admin")'
+    )
+    expect(
+      await refused(`lanes unstick ${chain} serviceEoa`, configured({ port: await freePort(), token }))
+    ).toContain("the service does not run there. Nothing was changed")
+    const guess = "a guess of thirty-two characters."
+    const unknown = await refused(`lanes unstick ${chain} serviceEoa`, configured({ port, token: guess }))
+    expect(unknown).toContain("the service refused (401)")
+    for (const secret of [guess, token]) expect(unknown).not.toContain(secret)
+    expect(await json(`lanes show ${chain} ${eoa}`)).toMatchObject({ transactions: [{ versions: 2 }] })
+
+    await service.automine(true)
+    expect(await answer).toMatchObject({ status: 200, body: { status: 1, txHash: known?.hash } })
+    expect(await json(`requests show ${requestId}`)).toMatchObject({
+      requestId,
+      account: "enterprise",
+      endpoint: "/executeEncoded",
+      signer: eoa,
+      state: "final",
+      txHashes: [known?.hash],
+      ops: [{ index: 0, state: "settled", success: true, txHash: known?.hash }],
+      httpStatus: 200
+    })
+    expect(await said(`requests show ${requestId}`)).not.toContain(service.info.rpc)
+  }, 120_000)
+
+  it("in which nothing waits can not be priced anew", async () => {
+    expect(await refused(`lanes unstick ${chain} sponsor`)).toContain("castellan lanes list")
+    expect(await refused("lanes unstick x serviceEoa")).toContain("expected a chain id")
+    expect(await refused(`lanes show ${chain} 0x12`)).toContain("SIGNER")
+    expect(await refused("requests show nobody")).toContain("castellan requests list")
+  })
+})
+
+describe("the operator's port", () => {
+  const ask = (query: string, init: RequestInit = {}) =>
+    fetch(`http://127.0.0.1:${port}/lanes/unstick?${query}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}` },
+      ...init
+    })
+
+  it("prices a lane anew for nobody but who has its token, and for no page", async () => {
+    const query = `chain=${chain}&signer=${eoa}`
+    expect((await ask(query, { headers: {} })).status).toBe(401)
+    const page = { authorization: `Bearer ${token}`, origin: "https://other.example" }
+    expect((await ask(query, { headers: page })).status).toBe(403)
+    expect((await ask(query, { method: "GET" })).status).toBe(405)
+    const answer = await ask(query)
+    expect([answer.status, await answer.json()]).toEqual([200, { replaced: [], left: [] }])
+  })
+
+  it("names what is wrong with a question", async () => {
+    for (const [query, place] of [
+      ["", "chain"],
+      [`chain=0&signer=${eoa}`, "chain"],
+      [`chain=${chain}`, "signer"],
+      [`chain=${chain}&signer=0x12`, "signer"],
+      [`chain=${chain}&signer=${eoa}&dryRun=maybe`, "dryRun"],
+      [`chain=${chain}&signer=${eoa}&colour=red`, "colour"]
+    ] as const) {
+      const answer = await ask(query)
+      expect(answer.status).toBe(400)
+      expect(await answer.json()).toEqual({ error: expect.stringContaining(place) })
+    }
+  })
+})
