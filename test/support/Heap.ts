@@ -6,6 +6,8 @@ const collect: () => void = runInNewContext("gc")
 
 /** Bytes that are still in use after a collection of garbage: those of the heap and those of texts beside it. */
 export const bytesInUse = (): number => {
+  // What the first collection finds to be garbage may hold texts that only the second one frees.
+  collect()
   collect()
   const { external, heapUsed } = process.memoryUsage()
   return heapUsed + external

@@ -37,7 +37,12 @@ export interface FoundEvent {
 export const maxBlocks = 1_000_000n
 
 /** What one reading may cost and bring. */
-export const bounds: LogRanges.Bounds = { asks: 1_000, concurrency: 8, results: 10_000 }
+export const bounds: LogRanges.Bounds = {
+  asks: 1_000,
+  concurrency: 8,
+  results: 10_000,
+  bytes: 33_554_432
+}
 
 /** Readings of a range whose chain changes meanwhile. */
 const maxReadings = 3
@@ -190,6 +195,7 @@ const readOnce = (
       range,
       ask,
       bounds,
+      bytesOf: ({ log }) => LogRanges.bytesOf(log),
       beforeSplit: Effect.map(anchor, (hash) => {
         before = hash
       })
@@ -238,12 +244,12 @@ export const read = (
               }
             ])
           ),
-        TooManyResults: () =>
+        TooManyResults: ({ of }) =>
           Effect.fail(
             unprocessable("too_many_events", [
               {
                 path: "fromBlock",
-                message: `${blocksOf(range)} hold more than ${bounds.results} such events: ask for fewer blocks, or name contracts or fields`
+                message: `${blocksOf(range)} hold more than ${of === "results" ? `${bounds.results} such events` : `${bounds.bytes} bytes of such events`}: ask for fewer blocks, or name contracts or fields`
               }
             ])
           ),

@@ -39,7 +39,7 @@ export interface Inclusion extends Charged {
 }
 
 /** Questions that one look at a range may cost; it is halved where the node takes fewer blocks at a time. */
-const bounds = { asks: 128, concurrency: 2, results: 1_024 }
+const bounds = { asks: 128, concurrency: 2, results: 1_024, bytes: 16_777_216 }
 
 /** Where these ops landed within a range of blocks, both ends included. */
 export const within = (
@@ -52,6 +52,7 @@ export const within = (
     const logs = yield* LogRanges.read({
       range,
       bounds,
+      bytesOf: LogRanges.bytesOf,
       beforeSplit: Effect.void,
       ask: ({ from, to }) =>
         chain.logs({

@@ -1,5 +1,6 @@
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import type { RawLog } from "../../domain/evm/RawLog.js"
 import type { ChainRpcError } from "../ports/chain/ChainRpc.js"
 import { type BlockRange, cure, sizeOf } from "./LogRefusal.js"
 
@@ -11,16 +12,22 @@ export interface Bounds {
   readonly concurrency: number
   /** Elements of the result. */
   readonly results: number
+  /** Bytes of memory that they take: the node decides how long each is. */
+  readonly bytes: number
 }
 
 export interface Reading<A, R> {
   readonly range: BlockRange
   /** What the blocks hold, in chain order. */
   readonly ask: (range: BlockRange) => Effect.Effect<ReadonlyArray<A>, ChainRpcError, R>
+  readonly bytesOf: (result: A) => number
   readonly bounds: Bounds
   /** Run once, before the range is read in more than one part. */
   readonly beforeSplit: Effect.Effect<void, ChainRpcError, R>
 }
+
+/** Memory of a log, and of what is kept beside it, about. */
+export const bytesOf = ({ data }: RawLog): number => 1_024 + data.length
 
 /** Consecutive ranges of `size` blocks, the last one what is left. */
 const pieces = ({ from, to }: BlockRange, size: bigint): ReadonlyArray<BlockRange> => {
@@ -44,6 +51,7 @@ export const read = <A, R>({
   ask,
   beforeSplit,
   bounds,
+  bytesOf,
   range
 }: Reading<A, R>): Effect.Effect<ReadonlyArray<A>, ChainRpcError | TooManyAsks | TooManyResults, R> =>
   Effect.gen(function* () {
@@ -53,6 +61,7 @@ export const read = <A, R>({
     const splitting = yield* Effect.once(beforeSplit)
     let asks = 0
     let found = 0
+    let bytes = 0
     let answered = false
     /** The most blocks that the node takes at a time, as far as it has told. */
     let span = sizeOf(range)
@@ -88,9 +97,10 @@ export const read = <A, R>({
           onSuccess: (list) => {
             answered = true
             found += list.length
-            return found > bounds.results
-              ? Effect.fail(new TooManyResults())
-              : Effect.succeed(Effect.succeed(list))
+            for (const result of list) bytes += bytesOf(result)
+            if (found > bounds.results) return Effect.fail(new TooManyResults({ of: "results" }))
+            if (bytes > bounds.bytes) return Effect.fail(new TooManyResults({ of: "bytes" }))
+            return Effect.succeed(Effect.succeed(list))
           },
           onFailure: (error) => {
             const remedy = cure(error, blocks)
@@ -107,5 +117,7 @@ export const read = <A, R>({
 /** The range would take more questions than a request may cost; the node takes about `span` blocks at a time. */
 export class TooManyAsks extends Data.TaggedError("TooManyAsks")<{ readonly span: bigint }> {}
 
-/** More results than a request may bring. */
-export class TooManyResults extends Data.TaggedError("TooManyResults") {}
+/** More results, or longer ones, than a request may bring. */
+export class TooManyResults extends Data.TaggedError("TooManyResults")<{
+  readonly of: "results" | "bytes"
+}> {}

@@ -10,6 +10,7 @@ import { vendors } from "../../support/events/Vendors.js"
 interface FakeLog {
   readonly block: bigint
   readonly index: number
+  readonly bytes?: number
 }
 
 /** What the node says to a range: its logs, or a refusal. */
@@ -18,7 +19,7 @@ type Refuse = (range: BlockRange, held: ReadonlyArray<FakeLog>) => ChainRpcError
 const refusal = (message: string, code = -32_000) =>
   new ChainRpcError({ reason: "rejected", origin: "https://n", message, rpcCode: code })
 
-const bounds = { asks: 10_000, concurrency: 8, results: 100_000 }
+const bounds = { asks: 10_000, concurrency: 8, results: 100_000, bytes: 100_000 }
 
 const chainOf = (counts: ReadonlyArray<number>, first = 0n): ReadonlyArray<FakeLog> =>
   counts.flatMap((count, at) =>
@@ -41,6 +42,7 @@ const read = (
       LogRanges.read({
         range,
         bounds: { ...bounds, ...limits },
+        bytesOf: ({ bytes = 1 }: FakeLog) => bytes,
         beforeSplit: Effect.sync(() => void splits++),
         ask: (part) =>
           Effect.gen(function* () {
@@ -155,7 +157,19 @@ describe("reading a range in parts", () => {
       const exact = yield* read(logs, { from: 0n, to: 99n }, refuse, { results: 100 })
       expect(exact.result).toEqual(Either.right(logs))
       const above = yield* read(logs, { from: 0n, to: 99n }, refuse, { results: 99 })
-      expect(above.result).toEqual(Either.left(new LogRanges.TooManyResults()))
+      expect(above.result).toEqual(Either.left(new LogRanges.TooManyResults({ of: "results" })))
+    })
+  )
+
+  it.effect("brings no more bytes than it may, and asks for no more when it has", () =>
+    Effect.gen(function* () {
+      const logs = chainOf(Array.from({ length: 100 }, () => 1)).map((log) => ({ ...log, bytes: 1_000 }))
+      const refuse: Refuse = (part) => (size(part) > 1 ? refusal("block range too large, max: 1") : null)
+      const exact = yield* read(logs, { from: 0n, to: 99n }, refuse, { bytes: 100_000 })
+      expect(exact.result).toEqual(Either.right(logs))
+      const above = yield* read(logs, { from: 0n, to: 99n }, refuse, { bytes: 10_000 })
+      expect(above.result).toEqual(Either.left(new LogRanges.TooManyResults({ of: "bytes" })))
+      expect(above.asked.length).toBeLessThan(30)
     })
   )
 
