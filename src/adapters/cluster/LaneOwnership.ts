@@ -14,6 +14,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as Schedule from "effect/Schedule"
 import { LaneOwnership } from "../../application/ports/LaneOwnership.js"
 
 /** The registry of processes in the database cannot be used. */
@@ -52,7 +53,8 @@ export const layer = ({
     refreshAssignmentsInterval: expirationMillis / 8,
     entityMessagePollInterval: expirationMillis / 8
   })
-  const storage = SqlRunnerStorage.layerWith({ prefix: "castellan_cluster" })
+  // Of two processes that make its tables at once the second one fails.
+  const storage = Layer.retry(SqlRunnerStorage.layerWith({ prefix: "castellan_cluster" }), Schedule.recurs(3))
   const sharding = Sharding.layer.pipe(
     Layer.provide(Runners.layerNoop),
     Layer.provide(MessageStorage.layerNoop),

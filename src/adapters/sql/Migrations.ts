@@ -33,9 +33,9 @@ const migrations = {
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 
-/** On PostgreSQL, of two processes that make the migrator's own table at once the second one fails. */
+/** On PostgreSQL, of two processes that make a table at once the second one fails. */
 const isMadeMeanwhile = (error: unknown): boolean =>
-  [" (23505)", " (42P07)"].includes(ErrorCode.suffix(error))
+  [" (23505)", " (42P07)", " (42710)"].includes(ErrorCode.suffix(error))
 
 /** Brings the schema up to date, in one transaction. */
 export const run: Effect.Effect<void, MigrationsError, SqlClient.SqlClient> = Effect.gen(function* () {
