@@ -12,6 +12,7 @@ import { journal } from "./schema/Journal.js"
 import { lanes } from "./schema/Lanes.js"
 import { rateCounts } from "./schema/RateCounts.js"
 import { requestLanes } from "./schema/RequestLanes.js"
+import { retention } from "./schema/Retention.js"
 
 /** The schema cannot be brought to what this version of the program expects. */
 export class MigrationsError extends Data.TaggedError("MigrationsError")<{ readonly message: string }> {}
@@ -28,7 +29,8 @@ const migrations = {
   "0006_audit": audit,
   "0007_rate_counts": rateCounts,
   "0008_request_lanes": requestLanes,
-  "0009_lanes": lanes
+  "0009_lanes": lanes,
+  "0010_retention": retention
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

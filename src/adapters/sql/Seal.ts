@@ -2,6 +2,7 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:cr
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { JournalError } from "../../application/ports/journal/Journal.js"
+import * as Compact from "./Compact.js"
 
 /** Text at rest that only the holder of the key reads, bound to the row that it stands in. */
 export interface Seal {
@@ -9,7 +10,9 @@ export interface Seal {
   readonly open: (row: string, sealed: string) => Effect.Effect<string, JournalError>
 }
 
-const prefix = "v1:"
+/** Of the text as it is, and of one that was deflated before. */
+const plain = "v1:"
+const short = "v2:"
 const algorithm = "aes-256-gcm"
 const nonceBytes = 12
 const tagBytes = 16
@@ -21,21 +24,25 @@ export const make = (secret: Redacted.Redacted<string>): Seal => {
     close: (row, text) => {
       const nonce = randomBytes(nonceBytes)
       const cipher = createCipheriv(algorithm, key, nonce).setAAD(Buffer.from(row))
-      const sealed = Buffer.concat([nonce, cipher.update(text, "utf8"), cipher.final(), cipher.getAuthTag()])
-      return prefix + sealed.toString("base64")
+      const deflated = Compact.deflated(text)
+      const body = cipher.update(deflated ?? Buffer.from(text, "utf8"))
+      const sealed = Buffer.concat([nonce, body, cipher.final(), cipher.getAuthTag()])
+      return (deflated === null ? plain : short) + sealed.toString("base64")
     },
     open: (row, sealed) =>
       Effect.try({
         try: () => {
-          if (!sealed.startsWith(prefix)) throw new Error("not sealed by this version")
-          const bytes = Buffer.from(sealed.slice(prefix.length), "base64")
+          const isShort = sealed.startsWith(short)
+          if (!isShort && !sealed.startsWith(plain)) throw new Error("not sealed by this version")
+          const bytes = Buffer.from(sealed.slice(plain.length), "base64")
           const decipher = createDecipheriv(algorithm, key, bytes.subarray(0, nonceBytes), {
             authTagLength: tagBytes
           })
             .setAAD(Buffer.from(row))
             .setAuthTag(bytes.subarray(-tagBytes))
           const body = bytes.subarray(nonceBytes, -tagBytes)
-          return Buffer.concat([decipher.update(body), decipher.final()]).toString("utf8")
+          const text = Buffer.concat([decipher.update(body), decipher.final()])
+          return isShort ? Compact.inflated(text) : text.toString("utf8")
         },
         catch: () =>
           new JournalError({

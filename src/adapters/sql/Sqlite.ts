@@ -2,14 +2,15 @@ import { closeSync, openSync } from "node:fs"
 import * as Reactivity from "@effect/experimental/Reactivity"
 import * as SqlClient from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
+import * as Statement from "@effect/sql/Statement"
 import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import Database from "better-sqlite3"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Scheduler from "effect/Scheduler"
-import * as Scope from "effect/Scope"
+import type * as Scope from "effect/Scope"
 import * as ErrorCode from "./ErrorCode.js"
+import * as GroupCommit from "./GroupCommit.js"
 
 /** The database file cannot be used. */
 export class SqliteError extends Data.TaggedError("SqliteError")<{ readonly message: string }> {}
@@ -23,6 +24,9 @@ export interface Options {
 
 const inMemory = ":memory:"
 
+/** How long one statement may hold the thread while another process writes. */
+const heldMillis = 20
+
 /** The file holds every tenant's operations: SQLite alone would make it readable by everybody. */
 const createFile = (filename: string) =>
   Effect.try({
@@ -31,32 +35,32 @@ const createFile = (filename: string) =>
       new SqliteError({ message: `cannot open the database file ${filename}${ErrorCode.suffix(cause)}` })
   })
 
-/**
- * Transactions that take the write lock when they begin: one that begins as a reader and writes later fails
- * without waiting when another process wrote in between. A commit that fails is rolled back, so that the
- * connection is never left inside a transaction.
- */
-const withTransaction = (reserve: SqlClient.SqlClient["reserve"]): SqlClient.SqlClient["withTransaction"] => {
-  // Statements are synchronous: another connection of this process that waits for the lock would hold the very thread that
-  // has to end the transaction, if the event loop turned in between.
-  const inOneTurn = Effect.withScheduler(Scheduler.defaultScheduler)
-  const run = (sql: string) => (connection: Connection) =>
-    Effect.asVoid(connection.executeUnprepared(sql, [], undefined))
-  const rollback = (connection: Connection) => Effect.ignore(run("rollback")(connection))
-  const within = SqlClient.makeWithTransaction({
-    transactionTag: SqlClient.TransactionConnection,
-    spanAttributes: [],
-    acquireConnection: Effect.flatMap(Scope.make(), (scope) =>
-      Effect.map(Scope.extend(reserve, scope), (connection) => [scope, connection] as const)
-    ),
-    begin: run("begin immediate"),
-    savepoint: (connection, id) => run(`savepoint s${id}`)(connection),
-    commit: (connection) => Effect.tapError(run("commit")(connection), () => rollback(connection)),
-    rollback,
-    rollbackSavepoint: (connection, id) => run(`rollback to savepoint s${id}`)(connection)
+/** How long transactions of a busy process are gathered before they are committed together. */
+const gatherMillis = 20
+
+/** The connection of statements that are in no transaction. */
+const outside = (connection: Connection, { alone }: GroupCommit.GroupCommit): Connection => ({
+  execute: (...args) => alone(connection.execute(...args)),
+  executeRaw: (...args) => alone(connection.executeRaw(...args)),
+  executeValues: (...args) => alone(connection.executeValues(...args)),
+  executeUnprepared: (...args) => alone(Effect.suspend(() => connection.executeUnprepared(...args))),
+  executeStream: (...args) => connection.executeStream(...args)
+})
+
+const clientOf = (connection: Connection, { busyTimeoutMillis = 5_000, filename }: Options) =>
+  Effect.gen(function* () {
+    const group = GroupCommit.make(connection, {
+      // Without a disk there is no write to share.
+      gatherMillis: filename === inMemory ? null : gatherMillis,
+      busyMillis: busyTimeoutMillis
+    })
+    const client = yield* SqlClient.make({
+      acquirer: Effect.succeed(outside(connection, group)),
+      compiler: Statement.makeCompilerSqlite(),
+      spanAttributes: [["db.system.name", "sqlite"]]
+    })
+    return Object.assign(client, { withTransaction: group.withTransaction })
   })
-  return (effect) => inOneTurn(within(effect))
-}
 
 /**
  * A client of one SQLite file: write-ahead log, and every commit is on the disk when it returns
@@ -67,11 +71,9 @@ export const make = (
 ): Effect.Effect<SqlClient.SqlClient, SqliteError, Scope.Scope | Reactivity.Reactivity> =>
   Effect.gen(function* () {
     if (options.filename !== inMemory) yield* createFile(options.filename)
-    const client = yield* SqliteClient.make({ filename: options.filename })
-    const sql: SqlClient.SqlClient = Object.assign(client, {
-      withTransaction: withTransaction(client.reserve)
-    })
-    yield* sql`pragma busy_timeout = ${sql.literal(String(Math.trunc(options.busyTimeoutMillis ?? 5_000)))}`
+    const { reserve } = yield* SqliteClient.make({ filename: options.filename })
+    const sql = yield* clientOf(yield* reserve, options)
+    yield* sql`pragma busy_timeout = ${sql.literal(String(Math.min(heldMillis, options.busyTimeoutMillis ?? heldMillis)))}`
     yield* sql`pragma synchronous = full`
     yield* sql`pragma foreign_keys = on`
     const [mode] = yield* sql<{ readonly journal_mode: string }>`pragma journal_mode`

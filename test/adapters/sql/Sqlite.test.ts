@@ -25,7 +25,7 @@ describe("the SQLite client", () => {
       expect(yield* sql`pragma journal_mode`).toEqual([{ journal_mode: "wal" }])
       expect(yield* sql`pragma synchronous`).toEqual([{ synchronous: 2 }])
       expect(yield* sql`pragma foreign_keys`).toEqual([{ foreign_keys: 1 }])
-      expect(yield* sql`pragma busy_timeout`).toEqual([{ timeout: 5_000 }])
+      expect(yield* sql`pragma busy_timeout`).toEqual([{ timeout: 20 }])
     })
   )
 
@@ -127,7 +127,8 @@ describe("the schema", () => {
         { migration_id: 6, name: "audit" },
         { migration_id: 7, name: "rate_counts" },
         { migration_id: 8, name: "request_lanes" },
-        { migration_id: 9, name: "lanes" }
+        { migration_id: 9, name: "lanes" },
+        { migration_id: 10, name: "retention" }
       ])
     }).pipe(Effect.provide(inMemory))
   )

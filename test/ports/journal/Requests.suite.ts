@@ -4,7 +4,7 @@ import type * as Layer from "effect/Layer"
 import * as TestClock from "effect/TestClock"
 import { Journal } from "../../../src/application/ports/journal/Journal.js"
 import type { Acceptance } from "../../../src/application/ports/journal/Requests.js"
-import { factOf, refused, signOps } from "../../support/journal/Facts.js"
+import { acceptOp, factOf, refused, signOps } from "../../support/journal/Facts.js"
 import * as Make from "../../support/journal/Make.js"
 
 const accepted = { _tag: "accepted" }
@@ -236,7 +236,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
       )
 
     fact(
-      "final requests that are old enough: body, outcome and key, not nonces and hashes",
+      "final requests that are old enough, with their ops and transactions; not their ids",
       Effect.gen(function* () {
         const journal = yield* Journal
         yield* TestClock.setTime(1_000)
@@ -256,12 +256,9 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         expect(yield* journal.request("young")).not.toBeNull()
         expect(yield* Make.unfinished(journal)).toEqual(["open"])
         expect(yield* journal.requestOf(Make.alice, "execute", "key")).toBeNull()
-        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({
-          state: "settled",
-          requestId: "r1"
-        })
-        const nonce = [Make.op({ nonceKey: 1n })]
-        expect(yield* journal.accept(Make.acceptance("r3", nonce))).toMatchObject({ _tag: "nonceTaken" })
+        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toBeNull()
+        const { txHash } = Make.signed(0n)
+        expect(yield* journal.findTransaction(Make.alice, Make.chainId, txHash)).toBeNull()
         expect(yield* accept("r4", { idempotency: idempotency("key") })).toEqual(accepted)
         yield* refused(accept("r2", {}))
         yield* journal.finish("r2", "{}")
@@ -301,7 +298,88 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         expect(yield* left).toEqual(["handed"])
         yield* journal.recordInclusions(Make.lane.signer, Make.chainId, [Make.landed(Make.word(9), 0n)])
         expect(yield* finish).toEqual([true, true, true])
+        expect(yield* left).toEqual(["handed"])
+        yield* journal.finaliseInclusions(Make.lane.signer, Make.chainId, [Make.word(9)])
         expect(yield* left).toEqual([])
+      })
+    )
+
+    fact(
+      "the bytes, not the hashes, of a nonce with several versions: each leads to the one that was mined",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* signOps("r1", [1])
+        const replaced = Make.signed(0n).txHash
+        const second = Make.word(0x2000)
+        yield* journal.recordSigned(Make.signed(0n, { txHash: second }))
+        yield* journal.settle(
+          Make.mined(0n, { txHash: second }),
+          [Make.landed(Make.word(1), 0n, { txHash: second })],
+          true
+        )
+        yield* journal.finish("r1", "{}")
+        yield* journal.forget(1)
+        expect(yield* journal.findTransaction(Make.alice, Make.chainId, replaced)).toMatchObject({
+          state: "settled",
+          ops: [],
+          direct: null,
+          mined: { txHash: second },
+          versions: [
+            { txHash: replaced, raw: "0x" },
+            { txHash: second, raw: "0x" }
+          ]
+        })
+      })
+    )
+
+    fact(
+      "of a bundle what is old; the rest of it stays until its turn comes",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* TestClock.setTime(1_000)
+        yield* acceptOp("old", 1)
+        yield* TestClock.setTime(2_000)
+        yield* acceptOp("young", 2)
+        const ops = [
+          { requestId: "old", index: 1 },
+          { requestId: "young", index: 2 }
+        ]
+        yield* journal.allocate({ ...Make.allocation("old"), ops })
+        yield* journal.recordSigned(Make.signed(0n))
+        yield* journal.settle(
+          Make.mined(0n),
+          [Make.landed(Make.word(1), 0n), Make.landed(Make.word(2), 0n)],
+          true
+        )
+        yield* Effect.forEach(["old", "young"], (requestId) => journal.finish(requestId, "{}"))
+        const found = journal.findTransaction(Make.alice, Make.chainId, Make.signed(0n).txHash)
+        yield* journal.forget(1_500)
+        expect((yield* found)?.ops).toMatchObject([{ requestId: "young" }])
+        expect((yield* journal.request("young"))?.txHashes).toEqual([Make.signed(0n).txHash])
+        yield* journal.forget(2_500)
+        expect(yield* found).toBeNull()
+      })
+    )
+
+    fact(
+      "more than one transaction takes, and authorisations whose deadline has passed as long ago",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const ids = Array.from({ length: 230 }, (_, n) => `r${n + 10}`)
+        yield* Effect.forEach(ids, (requestId) => finished(requestId), { discard: true })
+        const deployments = [
+          Make.deployment({ deadline: 1_000 }),
+          Make.deployment({ create2Salt: Make.word(2), deadline: 1_001 })
+        ]
+        yield* journal.accept(Make.acceptance("wallets", [], { deployments }))
+        yield* journal.forget(1_001_000)
+        expect(yield* Effect.forEach(ids, journal.request)).toEqual(ids.map(() => null))
+        const anew = deployments.map((it) => ({ ...it, configHash: Make.word(0xc2), chainTime: 900 }))
+        expect(
+          yield* Effect.forEach(anew, (it, n) =>
+            journal.accept(Make.acceptance(`anew ${n}`, [], { deployments: [it] }))
+          )
+        ).toMatchObject([{ _tag: "accepted" }, { _tag: "otherConfiguration" }])
       })
     )
   })

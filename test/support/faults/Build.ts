@@ -21,7 +21,7 @@ export interface Build {
 
 const sources = (folder: string): ReadonlyArray<string> =>
   readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith(".ts"))
+    .filter((entry) => entry.isFile() && /(?<!\.d)\.ts$/.test(entry.name))
     .map((entry) => join(entry.parentPath, entry.name))
 
 /** Types are left to the type check: this takes a second. */

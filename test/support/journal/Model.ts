@@ -209,10 +209,17 @@ export class Model {
     for (const it of this.requests) {
       const ops = this.ops.filter((op) => op.request === it.id)
       const own = this.nonces.filter((tx) => tx.direct === it.id || tx.ops.some((op) => ops.includes(op)))
-      const isOver = ops.every((op) => !this.live().includes(op)) && !own.some(this.isOpen)
+      const isOver = ops.every((op) => !this.live().includes(op) && !op.handed) && !own.some(this.isOpen)
       if (it.outcome === null || it.acceptedAt >= before || !isOver) continue
       it.forgotten = true
       it.key = null
+      this.ops = this.ops.filter((op) => !ops.includes(op))
+      for (const tx of own) {
+        tx.ops = tx.ops.filter((op) => !ops.includes(op))
+        if (tx.ops.length > 0) continue
+        tx.direct = null
+        if (tx.versions.length < 2) this.nonces = this.nonces.filter((other) => other !== tx)
+      }
     }
   }
 

@@ -12,6 +12,7 @@ import * as Ops from "./Ops.js"
 import * as Records from "./Records.js"
 import * as RemoteSubmissions from "./RemoteSubmissions.js"
 import * as Requests from "./Requests.js"
+import * as Retention from "./Retention.js"
 import * as Settlements from "./Settlements.js"
 import * as Transactions from "./Transactions.js"
 import * as Work from "./Work.js"
@@ -34,7 +35,7 @@ export const make = (
       finalAmong: Requests.finalAmong(store),
       work: Work.work(store),
       claim: Claims.claim(store),
-      forget: Requests.forget(store),
+      forget: Retention.forget(store),
       identify: Ops.identify(store),
       abandon: Ops.abandon(store),
       abandonUnsigned: Ops.abandonUnsigned(store),

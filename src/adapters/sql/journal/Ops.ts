@@ -201,28 +201,58 @@ const toRecord = (accountId: AccountId, row: Row): OpRecord => ({
   revertData: row.revert_data === null ? null : Hex.unsafe(row.revert_data)
 })
 
-/** The latest op of each element of the request, by index. */
+/** A nonce that carries something of a request; all null where an op is in no transaction. */
+export interface Carrier {
+  readonly tx_chain: string | null
+  readonly signer: string | null
+  readonly nonce: string | null
+  readonly tx_state: "free" | "allocated" | "signed" | "mined" | "settled" | "foreign" | null
+  readonly first_version: Id | null
+  readonly newest: string | null
+  readonly mined: string | null
+}
+
+/** Of a row of `transactions`: its first and its newest version, and the mined one. */
+export const versionsOf = (sql: Store.Store["sql"]) => {
+  const of = (column: string, order: "asc" | "desc") => `(
+    select transaction_versions.${column} from transaction_versions
+    where transaction_versions.chain_id = transactions.chain_id
+      and transaction_versions.signer = transactions.signer and transaction_versions.nonce = transactions.nonce
+    order by version_id ${order} limit 1)`
+  return sql.literal(
+    `${of("version_id", "asc")} as first_version, ${of("tx_hash", "desc")} as newest, transactions.tx_hash as mined`
+  )
+}
+
+const wasSigned = ({ tx_state }: Carrier): boolean =>
+  tx_state === "signed" || tx_state === "mined" || tx_state === "settled" || tx_state === "foreign"
+
+/**
+ * The latest op of each element of the request, by index; every op of it that was ever in a signed transaction, in the
+ * order of acceptance; and the nonces of all of them.
+ */
 export const ofRequest = ({ sql }: Store.Store, requestId: string, accountId: AccountId) =>
   Effect.map(
-    sql<Row>`select * from ops where request_id = ${requestId} order by op_index, op_id`,
-    (rows): ReadonlyArray<OpRecord> => [
-      ...new Map(rows.map((row) => [row.op_index, toRecord(accountId, row)])).values()
-    ]
-  )
-
-/** Every op of the request that was ever in a signed transaction, in the order of acceptance. */
-export const signedOf = ({ sql }: Store.Store, requestId: string, accountId: AccountId) =>
-  Effect.map(
-    sql<Row>`
-      select * from ops
-      where request_id = ${requestId} and exists (
-        select 1 from transaction_ops
-        join transactions on transactions.chain_id = transaction_ops.chain_id
-          and transactions.signer = transaction_ops.signer and transactions.nonce = transaction_ops.nonce
-        where transaction_ops.op_id = ops.op_id
-          and transactions.state in ('signed', 'mined', 'settled', 'foreign'))
-      order by op_id`,
-    (rows): ReadonlyArray<OpRecord> => rows.map((row) => toRecord(accountId, row))
+    sql<Row & Carrier>`
+      select ops.*, transactions.chain_id as tx_chain, transactions.signer, transactions.nonce,
+        transactions.state as tx_state, ${versionsOf(sql)}
+      from ops
+      left join transaction_ops on transaction_ops.op_id = ops.op_id
+      left join transactions on transactions.chain_id = transaction_ops.chain_id
+        and transactions.signer = transaction_ops.signer and transactions.nonce = transaction_ops.nonce
+      where ops.request_id = ${requestId} order by ops.op_index, ops.op_id`,
+    (rows) => {
+      // `tx_hash` of the transaction stands under another name: that of the op is its own.
+      const latest = new Map(rows.map((row) => [row.op_index, toRecord(accountId, row)]))
+      const signed = new Map(rows.filter(wasSigned).map((row) => [String(row.op_id), row]))
+      return {
+        ops: [...latest.values()],
+        signed: [...signed.values()]
+          .sort((one, other) => Number(one.op_id) - Number(other.op_id))
+          .map((row) => toRecord(accountId, row)),
+        nonces: rows
+      }
+    }
   )
 
 export const findOp =

@@ -8,6 +8,7 @@ import type { Lane, LaneAccess, TransactionRecord } from "../../../application/p
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Compact from "../Compact.js"
 import type * as Store from "../Store.js"
 import * as Transactions from "./Transactions.js"
 
@@ -90,7 +91,7 @@ const toRecord = (
       state: row.state,
       versions: versions.map((version) => ({
         txHash: Hex.unsafe32(version.tx_hash),
-        raw: Hex.unsafe(version.raw),
+        raw: Hex.unsafe(Compact.read(version.raw)),
         maxFeePerGas: BigInt(version.max_fee_per_gas),
         maxPriorityFeePerGas: BigInt(version.max_priority_fee_per_gas)
       })),

@@ -9,6 +9,7 @@ import type {
 } from "../../../application/ports/journal/Requests.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Compact from "../Compact.js"
 import * as Store from "../Store.js"
 import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
@@ -150,7 +151,7 @@ export const finish =
           select nonce from transactions where direct = ${requestId} and state = 'signed' limit 1`
         if (underWay.length > 0 || unmined.length > 0) return false
         yield* sql`
-          update requests set state = 'final', outcome = ${outcome} where request_id = ${requestId}`
+          update requests set state = 'final', outcome = ${Compact.write(outcome)} where request_id = ${requestId}`
         return true
       })
     )
@@ -170,48 +171,38 @@ const idempotencyOf = (row: Row): Idempotency | null =>
     ? null
     : { key: row.idempotency_key, bodyHash: Hex.unsafe32(row.body_hash) }
 
+/** The request's own transactions that were signed. */
+const direct = ({ sql }: Store.Store, requestId: string) => sql<Ops.Carrier>`
+  select chain_id as tx_chain, signer, nonce, state as tx_state, ${Ops.versionsOf(sql)}
+  from transactions where direct = ${requestId} and direct is not null`
+
 /** One hash for each nonce that may be or is mined, in the order of the first signatures. */
-const txHashes = ({ sql }: Store.Store, requestId: string) =>
-  Effect.map(
-    sql<{
-      readonly chain_id: string
-      readonly signer: string
-      readonly nonce: string
-      readonly mined: string | null
-      readonly version: string
-    }>`
-      select transactions.chain_id, transactions.signer, transactions.nonce, transactions.tx_hash as mined,
-        transaction_versions.tx_hash as version
-      from (
-        select transaction_ops.chain_id, transaction_ops.signer, transaction_ops.nonce
-        from ops join transaction_ops on transaction_ops.op_id = ops.op_id
-        where ops.request_id = ${requestId}
-        union
-        select chain_id, signer, nonce from transactions where direct = ${requestId} and direct is not null
-      ) as own
-      join transactions on transactions.chain_id = own.chain_id and transactions.signer = own.signer
-        and transactions.nonce = own.nonce
-      join transaction_versions on transaction_versions.chain_id = own.chain_id
-        and transaction_versions.signer = own.signer and transaction_versions.nonce = own.nonce
-      where transactions.state in ('signed', 'mined', 'settled')
-      order by transaction_versions.version_id`,
-    (rows) => [
-      ...new Map(
-        rows.map((row) => [
-          `${row.chain_id} ${row.signer} ${row.nonce}`,
-          Hex.unsafe32(row.mined ?? row.version)
-        ])
-      ).values()
-    ]
+const hashes = (carriers: ReadonlyArray<Ops.Carrier>): ReadonlyArray<Hex.Bytes32> => {
+  const live = carriers.filter(
+    ({ tx_state }) => tx_state === "signed" || tx_state === "mined" || tx_state === "settled"
   )
+  const byNonce = new Map(live.map((it) => [`${it.tx_chain} ${it.signer} ${it.nonce}`, it]))
+  return [...byNonce.values()]
+    .sort((one, other) => Number(one.first_version) - Number(other.first_version))
+    .flatMap(({ mined, newest }) => {
+      const hash = mined ?? newest
+      return hash === null ? [] : Hex.unsafe32(hash)
+    })
+}
 
 export const request =
   (store: Store.Store) =>
   (requestId: string): Effect.Effect<RequestRecord | null, JournalError> =>
     store.transaction(
       Effect.gen(function* () {
-        const [row] = yield* store.sql<Row>`select * from requests where request_id = ${requestId}`
+        const [row] = yield* store.sql<Row & { readonly direct: number | boolean }>`
+          select requests.*, exists (
+            select 1 from transactions where direct = requests.request_id and direct is not null) as direct
+          from requests where request_id = ${requestId}`
         if (row === undefined || row.state === "forgotten") return null
+        const { nonces, ops, signed } = yield* Ops.ofRequest(store, requestId, row.account_id)
+        // A transaction of the request's own beside its ops is rare: another look at all of them is for it.
+        const own = row.direct ? yield* direct(store, requestId) : []
         const record: RequestRecord = {
           requestId,
           accountId: row.account_id,
@@ -220,11 +211,11 @@ export const request =
           body: yield* Effect.orElseSucceed(store.seal.open(sealName(requestId), row.body), () => null),
           idempotency: idempotencyOf(row),
           acceptedAt: Number(row.accepted_at),
-          ops: yield* Ops.ofRequest(store, requestId, row.account_id),
-          signed: yield* Ops.signedOf(store, requestId, row.account_id),
+          ops,
+          signed,
           failed: parsed(row),
-          txHashes: yield* txHashes(store, requestId),
-          outcome: row.outcome
+          txHashes: hashes([...nonces, ...own]),
+          outcome: row.outcome === null ? null : Compact.read(row.outcome)
         }
         return record
       })
@@ -255,30 +246,4 @@ export const finalAmong =
         ),
         (parts) => parts.flat().map((row) => row.request_id)
       )
-    )
-
-export const forget =
-  ({ sql, transaction }: Store.Store) =>
-  (before: number): Effect.Effect<void, JournalError> =>
-    transaction(
-      Effect.asVoid(sql`
-        update requests set state = 'forgotten', body = '', outcome = null, idempotency_key = null,
-          body_hash = null
-        where state = 'final' and accepted_at < ${before}
-          and not exists (
-            select 1 from ops
-            where ops.request_id = requests.request_id and ops.state in ('accepted', 'sent')
-          )
-          and not exists (
-            select 1 from transactions
-            where transactions.direct = requests.request_id and transactions.direct is not null
-              and transactions.state in ('signed', 'mined')
-          )
-          and not exists (
-            select 1 from ops
-            join transaction_ops on transaction_ops.op_id = ops.op_id
-            join transactions on transactions.chain_id = transaction_ops.chain_id
-              and transactions.signer = transaction_ops.signer and transactions.nonce = transaction_ops.nonce
-            where ops.request_id = requests.request_id and transactions.state in ('signed', 'mined')
-          )`)
     )

@@ -10,6 +10,7 @@ import type {
   TransactionRecord
 } from "../../../application/ports/journal/Lanes.js"
 import type { OpRef } from "../../../application/ports/journal/OpRef.js"
+import * as Compact from "../Compact.js"
 import * as Store from "../Store.js"
 import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
@@ -282,7 +283,7 @@ export const recordSigned =
             signer: signed.signer,
             nonce: Store.uint64(signed.nonce),
             tx_hash: signed.txHash,
-            raw: signed.raw,
+            raw: Compact.write(signed.raw),
             max_fee_per_gas: signed.maxFeePerGas.toString(),
             max_priority_fee_per_gas: signed.maxPriorityFeePerGas.toString(),
             signed_at: yield* Clock.currentTimeMillis

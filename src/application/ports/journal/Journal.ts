@@ -97,9 +97,10 @@ export class Journal extends Context.Tag("castellan/Journal")<
       by: { readonly process: string; readonly independent: ReadonlyArray<string> }
     ) => Effect.Effect<boolean, JournalError>
     /**
-     * Forgets body, outcome and idempotency key of final requests that were accepted before that time (Unix
-     * milliseconds), none of whose ops is under way and none of whose transactions is signed or mined. They stay final:
-     * nothing is accepted under their ids. Nonces and hashes stay.
+     * Deletes final requests that were accepted before that time (Unix milliseconds), none of whose ops is under way or at a
+     * remote bundler, and none of whose transactions is signed or mined; with them their ops, the transactions that carry
+     * nothing else, and authorisations whose deadline is before that time. Their ids stay: nothing is accepted under them.
+     * Of a nonce with several versions the hashes stay. It takes many small transactions, and may be called again.
      */
     readonly forget: (before: number) => Effect.Effect<void, JournalError>
     /**

@@ -1,0 +1,118 @@
+import * as Effect from "effect/Effect"
+import type { JournalError } from "../../../application/ports/journal/Journal.js"
+import * as Store from "../Store.js"
+import type * as Ops from "./Ops.js"
+
+/** Requests, or authorisations, of one transaction: it is over before anybody else waits for long. */
+const step = 10
+
+interface Nonce {
+  readonly chain_id: string
+  readonly signer: string
+  readonly nonce: string
+}
+
+/** The oldest final requests that nothing can change any more, kept from others until the transaction ends. */
+const over = ({ forUpdate, sql }: Store.Store, before: number) =>
+  Effect.map(
+    sql<{ readonly request_id: string }>`
+      select request_id from requests
+      where state = 'final' and accepted_at < ${before}
+        and not exists (
+          select 1 from ops
+          where ops.request_id = requests.request_id and ops.state in ('accepted', 'sent'))
+        and not exists (
+          select 1 from ops join handovers on handovers.op_id = ops.op_id
+          where ops.request_id = requests.request_id)
+        and not exists (
+          select 1 from transactions
+          where transactions.direct = requests.request_id and transactions.direct is not null
+            and transactions.state in ('signed', 'mined'))
+        and not exists (
+          select 1 from ops
+          join transaction_ops on transaction_ops.op_id = ops.op_id
+          join transactions on transactions.chain_id = transaction_ops.chain_id
+            and transactions.signer = transaction_ops.signer and transactions.nonce = transaction_ops.nonce
+          where ops.request_id = requests.request_id and transactions.state in ('signed', 'mined'))
+      order by accepted_at limit ${step} ${forUpdate}`,
+    (rows) => rows.map((row) => row.request_id)
+  )
+
+const rowOf = ({ sql }: Store.Store, { chain_id, nonce, signer }: Nonce) =>
+  sql`chain_id = ${chain_id} and signer = ${signer} and nonce = ${nonce}`
+
+/**
+ * A transaction that carries nothing any more. Of a nonce with several versions the hashes stay: no node knows those that
+ * were replaced, and they lead to the one that was mined.
+ */
+const leave = (store: Store.Store, nonce: Nonce) =>
+  Effect.gen(function* () {
+    const { sql } = store
+    const at = rowOf(store, nonce)
+    const left = yield* sql`select op_id from transaction_ops where ${at} limit 1`
+    if (left.length > 0) return
+    const versions = yield* sql`select tx_hash from transaction_versions where ${at} limit 2`
+    if (versions.length > 1) {
+      yield* sql`update transaction_versions set raw = '0x' where ${at}`
+      yield* sql`update transactions set direct = null where ${at}`
+    } else {
+      yield* sql`delete from transaction_versions where ${at}`
+      yield* sql`delete from transactions where ${at}`
+    }
+  })
+
+const forgetSome = (store: Store.Store, before: number) =>
+  Effect.gen(function* () {
+    const { sql } = store
+    const requests = yield* over(store, before)
+    if (requests.length === 0) return false
+    const ops = yield* sql<{ readonly op_id: Ops.Id }>`
+      select op_id from ops where ${sql.in("request_id", requests)}`
+    const nonces = new Map<string, Nonce>()
+    const note = (rows: ReadonlyArray<Nonce>) => {
+      for (const row of rows) nonces.set(`${row.chain_id} ${row.signer} ${row.nonce}`, row)
+    }
+    for (const chunk of Store.chunks(ops.map((op) => op.op_id))) {
+      note(
+        yield* sql<Nonce>`
+          select distinct chain_id, signer, nonce from transaction_ops where ${sql.in("op_id", chunk)}`
+      )
+      yield* sql`delete from transaction_ops where ${sql.in("op_id", chunk)}`
+      yield* sql`delete from ops where ${sql.in("op_id", chunk)}`
+    }
+    note(
+      yield* sql<Nonce>`
+        select chain_id, signer, nonce from transactions
+        where direct is not null and ${sql.in("direct", requests)}`
+    )
+    yield* Effect.forEach(nonces.values(), (nonce) => leave(store, nonce), { discard: true })
+    yield* sql`delete from leases where ${sql.in("holder", requests)}`
+    yield* sql`
+      update requests set state = 'forgotten', account_id = '', endpoint = '', chain_id = '', signer = null, lane_key = null,
+        body = '', failed = '', outcome = null, idempotency_key = null, body_hash = null
+      where ${sql.in("request_id", requests)}`
+    return requests.length === step
+  })
+
+/** Authorisations that no chain takes any more: their deadline has passed as long ago. */
+const forgetDeployments = ({ sql }: Store.Store, before: number) =>
+  Effect.map(
+    sql`
+      delete from deployments
+      where (chain_id, factory, create2_salt) in (
+        select chain_id, factory, create2_salt from deployments
+        where deadline < ${Math.floor(before / 1_000)} order by deadline limit ${step})
+      returning chain_id`,
+    (rows) => rows.length === step
+  )
+
+export const forget =
+  (store: Store.Store) =>
+  (before: number): Effect.Effect<void, JournalError> => {
+    const all = (some: Effect.Effect<boolean, JournalError>): Effect.Effect<void, JournalError> =>
+      Effect.flatMap(some, (more) => (more ? Effect.zipRight(Effect.yieldNow(), all(some)) : Effect.void))
+    return Effect.zipRight(
+      all(store.transaction(forgetSome(store, before))),
+      all(store.transaction(forgetDeployments(store, before)))
+    )
+  }

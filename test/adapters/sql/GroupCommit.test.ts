@@ -1,0 +1,168 @@
+import { join } from "node:path"
+import * as Reactivity from "@effect/experimental/Reactivity"
+import type { Connection } from "@effect/sql/SqlConnection"
+import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as GroupCommit from "../../../src/adapters/sql/GroupCommit.js"
+import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
+import { temporaryFolder } from "../../support/journal/Layers.js"
+
+const many = Array.from({ length: 20 }, (_, n) => n)
+
+/** A connection of SQLite, the group commit over it, and what is done in its order: commits, and what the tests add. */
+const setup = Effect.gen(function* () {
+  const done: Array<string> = []
+  const filename = join(yield* temporaryFolder, "group.db")
+  const { reserve } = yield* SqliteClient.make({ filename })
+  const connection = yield* reserve
+  const counted: Connection = {
+    execute: (sql, ...rest) =>
+      Effect.suspend(() => {
+        if (["begin immediate", "commit", "rollback"].includes(sql)) done.push(sql)
+        return connection.execute(sql, ...rest)
+      }),
+    executeRaw: connection.executeRaw,
+    executeValues: connection.executeValues,
+    executeUnprepared: connection.executeUnprepared,
+    executeStream: connection.executeStream
+  }
+  // A group that waited for a timer would keep the test waiting for longer than it has.
+  const group = GroupCommit.make(counted, { gatherMillis: 600_000, busyMillis: 1_000 })
+  const run = (sql: string) => connection.execute(sql, [], undefined)
+  yield* run("create table t (n integer primary key)")
+  yield* run("create table parent (id integer primary key)")
+  yield* run("create table child (id integer references parent (id) deferrable initially deferred)")
+  const insert = (n: number) => run(`insert into t (n) values (${n})`)
+  const rows = Effect.map(run("select n from t order by n"), (found) => found.map(({ n }) => Number(n)))
+  return { done, group, insert, rows, run, ...group }
+}).pipe(Effect.provide(Reactivity.layer))
+
+describe("transactions of one turn of the event loop", { timeout: 60_000 }, () => {
+  it.scopedLive("are committed together, and none is answered before", () =>
+    Effect.gen(function* () {
+      const { done, insert, rows, withTransaction } = yield* setup
+      yield* Effect.forEach(
+        many,
+        (n) => Effect.tap(withTransaction(insert(n)), () => Effect.sync(() => done.push("answered"))),
+        { concurrency: "unbounded" }
+      )
+      expect(done).toEqual(["begin immediate", "commit", ...many.map(() => "answered")])
+      expect(yield* rows).toEqual(many)
+      yield* withTransaction(insert(100))
+      expect(done.slice(-2)).toEqual(["begin immediate", "commit"])
+    })
+  )
+
+  it.scopedLive("fail for themselves", () =>
+    Effect.gen(function* () {
+      const { done, insert, rows, withTransaction } = yield* setup
+      const exits = yield* Effect.forEach(
+        many,
+        (n) => Effect.exit(withTransaction(Effect.zipRight(insert(n), insert(n % 3 === 0 ? n : 1_000 + n)))),
+        { concurrency: "unbounded" }
+      )
+      expect(exits.map(Exit.isSuccess)).toEqual(many.map((n) => n % 3 !== 0))
+      expect((yield* rows).filter((n) => n < 1_000)).toEqual(many.filter((n) => n % 3 !== 0))
+      expect(done).toEqual(["begin immediate", "commit"])
+    })
+  )
+
+  it.scopedLive("may have transactions within them, each undone for itself", () =>
+    Effect.gen(function* () {
+      const { insert, rows, withTransaction } = yield* setup
+      yield* withTransaction(
+        Effect.gen(function* () {
+          yield* insert(1)
+          yield* Effect.ignore(withTransaction(Effect.zipRight(insert(2), Effect.fail("undone"))))
+          yield* withTransaction(insert(3))
+        })
+      )
+      expect(yield* rows).toEqual([1, 3])
+    })
+  )
+
+  it.scopedLive("all fail when their commit does, and the next ones succeed", () =>
+    Effect.gen(function* () {
+      const { insert, rows, run, withTransaction } = yield* setup
+      const orphan = run("insert into child (id) values (7)")
+      const exits = yield* Effect.forEach(
+        [insert(1), orphan, insert(2)],
+        (effect) => Effect.exit(withTransaction(effect)),
+        { concurrency: "unbounded" }
+      )
+      expect(exits.map(Exit.isSuccess)).toEqual([false, false, false])
+      expect(yield* rows).toEqual([])
+      yield* withTransaction(insert(3))
+      expect(yield* rows).toEqual([3])
+    })
+  )
+
+  it.scopedLive("that the database undoes by itself all fail, those that had no turn yet are done", () =>
+    Effect.gen(function* () {
+      const { insert, rows, run, withTransaction } = yield* setup
+      const exits = yield* Effect.forEach(
+        [insert(1), run("rollback"), insert(2), insert(3)],
+        (effect) => Effect.exit(withTransaction(effect)),
+        { concurrency: "unbounded" }
+      )
+      expect(exits.map(Exit.isSuccess)).toEqual([false, false, true, true])
+      expect(yield* rows).toEqual([2, 3])
+    })
+  )
+
+  it.scopedLive("that are interrupted leave nothing and hold nobody up", () =>
+    Effect.gen(function* () {
+      const { insert, rows, withTransaction } = yield* setup
+      const waiting = yield* Effect.fork(withTransaction(insert(1)))
+      const inside = yield* Effect.fork(withTransaction(Effect.zipRight(insert(2), Effect.never)))
+      yield* Effect.yieldNow()
+      yield* Fiber.interrupt(waiting)
+      const next = yield* Effect.fork(withTransaction(insert(3)))
+      yield* Effect.fork(Fiber.interrupt(inside))
+      yield* Fiber.join(next)
+      expect(yield* rows).toEqual([3])
+    })
+  )
+
+  it.scopedLive("keep statements out that are in no transaction", () =>
+    Effect.gen(function* () {
+      const { alone, insert, rows, withTransaction } = yield* setup
+      const told: Array<ReadonlyArray<number>> = []
+      const look = Effect.map(alone(rows), (found) => told.push(found))
+      yield* Effect.all(
+        [
+          withTransaction(
+            Effect.gen(function* () {
+              yield* insert(1)
+              yield* Effect.fork(look)
+              yield* Effect.yieldNow()
+              expect(told).toEqual([])
+            })
+          ),
+          withTransaction(Effect.fail("undone")).pipe(Effect.ignore)
+        ],
+        { concurrency: "unbounded" }
+      )
+      yield* look
+      expect(told.every((found) => found.length === 1)).toBe(true)
+    })
+  )
+
+  it.scopedLive("wait for another process that writes, and the event loop turns meanwhile", () =>
+    Effect.gen(function* () {
+      const filename = join(yield* temporaryFolder, "shared.db")
+      const client = Effect.provide(Sqlite.make({ filename }), Reactivity.layer)
+      const [one, other] = [yield* client, yield* client]
+      yield* one`create table t (n integer)`
+      // On a fiber of its own: inside the transaction of one client another one would join it.
+      const elsewhere = Effect.runFork(one.withTransaction(Effect.zipRight(one`select 1`, Effect.sleep(100))))
+      yield* Effect.yieldNow().pipe(Effect.repeatN(20))
+      yield* other.withTransaction(other`insert into t (n) values (1)`)
+      yield* Fiber.join(elsewhere)
+      expect(yield* one`select n from t`).toEqual([{ n: 1 }])
+    })
+  )
+})
