@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { createRequire } from "node:module"
-import { createServer } from "node:net"
 
 /** A running development chain. `stop` ends exactly the process that `startAnvil` started. */
 export interface Anvil {
@@ -10,7 +9,7 @@ export interface Anvil {
 }
 
 export interface AnvilOptions {
-  /** TCP port on 127.0.0.1; 0 or absent picks a free one. */
+  /** TCP port on 127.0.0.1; 0 or absent: anvil takes a free one. */
   readonly port?: number
   readonly chainId?: number
   /** Seconds between blocks; absent: a block per transaction. */
@@ -19,16 +18,6 @@ export interface AnvilOptions {
   readonly detached?: boolean
   readonly args?: ReadonlyArray<string>
 }
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const probe = createServer()
-    probe.once("error", reject)
-    probe.listen(0, "127.0.0.1", () => {
-      const address = probe.address()
-      probe.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0))
-    })
-  })
 
 /** The native binary of the npm package, not its Node launcher: signals must reach the chain itself. */
 export const binary = (): string => {
@@ -46,19 +35,19 @@ const stop = (child: ChildProcess): Promise<void> =>
 
 /** Starts an anvil of its own on 127.0.0.1 and resolves when it answers. */
 export const startAnvil = async (options: AnvilOptions = {}): Promise<Anvil> => {
-  const port = options.port || (await freePort())
   const chainId = options.chainId ?? 31337
-  const args = ["--host", "127.0.0.1", "--port", String(port), "--chain-id", String(chainId)]
+  const args = ["--host", "127.0.0.1", "--port", String(options.port ?? 0), "--chain-id", String(chainId)]
   if (options.blockTime !== undefined) args.push("--block-time", String(options.blockTime))
   const child = spawn(binary(), [...args, ...(options.args ?? [])], {
     stdio: ["ignore", "pipe", "pipe"],
     detached: options.detached ?? false
   })
-  await new Promise<void>((resolve, reject) => {
+  const port = await new Promise<string>((resolve, reject) => {
     let said = ""
     const read = (chunk: Buffer) => {
       said += chunk.toString()
-      if (said.includes("Listening on")) resolve()
+      const [, listening] = /Listening on \S+:(\d+)\s/.exec(said) ?? []
+      if (listening !== undefined) resolve(listening)
     }
     child.stdout?.on("data", read)
     child.stderr?.on("data", read)

@@ -1,21 +1,4 @@
-import { readFileSync } from "node:fs"
-
-/** Nanoseconds that the process's main thread has run, where the system tells; without compiler and garbage collector. */
-const ofThread = (): number | null => {
-  try {
-    return Number(readFileSync(`/proc/self/task/${process.pid}/schedstat`, "utf8").split(" ")[0])
-  } catch {
-    return null
-  }
-}
-
-/** Milliseconds of work so far: of this thread, else of the process. */
-const worked = (): number => {
-  const nanos = ofThread()
-  if (nanos !== null) return nanos / 1_000_000
-  const { system, user } = process.cpuUsage()
-  return (user + system) / 1_000
-}
+import * as Work from "./Work.js"
 
 /**
  * How long the event loop of this process is held at a time, in milliseconds of work: of the time between two of its
@@ -47,10 +30,10 @@ export const start = (): LoopMonitor => {
   let longest = 0
   let running = true
   let wall = performance.now()
-  let work = worked()
+  let work = Work.soFar()
   const look = (): void => {
     const now = performance.now()
-    const done = worked()
+    const done = Work.soFar()
     longest = Math.max(longest, Math.min(now - wall, done - work))
     wall = now
     work = done

@@ -3,6 +3,7 @@ import * as fc from "fast-check"
 import { type BlockRange, cure, sizeOf } from "../../../src/application/chain/LogRefusal.js"
 import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import { vendors, type Wording } from "../../support/events/Vendors.js"
+import * as Work from "../../support/Work.js"
 
 const origin = "https://node.example"
 const range: BlockRange = { from: 28_000_000n, to: 28_099_999n }
@@ -103,10 +104,11 @@ describe("a refusal of logs", () => {
     )
   })
 
-  it("is judged in time that does not grow with the cunning of its text", () => {
-    const began = performance.now()
-    for (const part of ["1,000", "[0x1 ", "range 1 ", "method ", "1".repeat(16), ", "])
-      cure(rejected({ code: -32_005, message: part.repeat(100_000 / part.length) }), range)
-    expect(performance.now() - began).toBeLessThan(2_000)
+  it("is judged with work that does not grow with the cunning of its text", () => {
+    const work = Work.of(() => {
+      for (const part of ["1,000", "[0x1 ", "range 1 ", "method ", "1".repeat(16), ", "])
+        cure(rejected({ code: -32_005, message: part.repeat(100_000 / part.length) }), range)
+    })
+    expect(work).toBeLessThan(2_000)
   })
 })

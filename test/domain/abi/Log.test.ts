@@ -8,6 +8,7 @@ import * as Log from "../../../src/domain/abi/Log.js"
 import type { RawLog } from "../../../src/domain/evm/RawLog.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Work from "../../support/Work.js"
 import * as generators from "./generators.js"
 
 const address = Address.unsafe("0x5FF137D4b0FDCD49DcA30c7CF57E578a026d2789")
@@ -113,11 +114,12 @@ describe("Log", () => {
     const many = Array.from({ length: 10_000 }, (_, i) => event(`E(bytes[] a${i})`))
     const anonymous = Array.from({ length: 2_000 }, (_, i) => event(`A(uint8[${i + 1}][] a) anonymous`))
     const decode = Log.decoder([...many, ...anonymous])
-    const before = performance.now()
     const huge = `0x${topic(32).slice(2)}${topic(10_000).slice(2)}${topic(320_000).slice(2).repeat(10_000)}`
-    expect(decode(log([many[0]?.topic ?? ""], huge)).eventName).toBeNull()
-    expect(decode(log([], huge)).eventName).toBeNull()
-    expect(performance.now() - before).toBeLessThan(3_000)
+    const work = Work.of(() => {
+      expect(decode(log([many[0]?.topic ?? ""], huge)).eventName).toBeNull()
+      expect(decode(log([], huge)).eventName).toBeNull()
+    })
+    expect(work).toBeLessThan(3_000)
   })
 
   it("what ethers encodes as a log is decoded to the same values", () => {

@@ -6,6 +6,7 @@ import * as Parameters from "../../../src/domain/abi/Parameters.js"
 import * as ReturnSignature from "../../../src/domain/abi/ReturnSignature.js"
 import * as Values from "../../../src/domain/abi/Values.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Work from "../../support/Work.js"
 import * as generators from "./generators.js"
 
 const oracle = AbiCoder.defaultAbiCoder()
@@ -161,9 +162,7 @@ describe("Values", () => {
     ]
   ])("%s cost no more than the size of the data", (_, types, data) => {
     const bytes = data()
-    const before = performance.now()
-    expect(Either.isLeft(run(types, bytes))).toBe(true)
-    expect(performance.now() - before).toBeLessThan(3_000)
+    expect(Work.of(() => expect(Either.isLeft(run(types, bytes))).toBe(true))).toBeLessThan(3_000)
   })
 
   it("a mebibyte of distinct addresses is decoded", () => {

@@ -4,6 +4,7 @@ import { Interface } from "ethers"
 import * as fc from "fast-check"
 import * as Multicall from "../../../src/domain/evm/Multicall.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Work from "../../support/Work.js"
 import { address, hex } from "../generators.js"
 
 const abi = new Interface([
@@ -74,8 +75,7 @@ describe("Multicall3", () => {
     const offsets = Array.from({ length: count }, () => word(32 * count)).join("")
     const element = word(1) + word(64) + word(long) + "00".repeat(long)
     const data = Hex.unsafe(`0x${word(32)}${word(count)}${offsets}${element}`)
-    const began = performance.now()
-    expect(Either.isLeft(Multicall.decode(data, count))).toBe(true)
-    expect(performance.now() - began).toBeLessThan(500)
+    const work = Work.of(() => expect(Either.isLeft(Multicall.decode(data, count))).toBe(true))
+    expect(work).toBeLessThan(500)
   })
 })

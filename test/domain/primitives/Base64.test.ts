@@ -4,6 +4,7 @@ import * as fc from "fast-check"
 import * as Base64 from "../../../src/domain/primitives/Base64.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { spellings } from "../../support/passkeys/Encodings.js"
+import * as Work from "../../support/Work.js"
 import { hex } from "../generators.js"
 
 const isRefused = (text: string) => Either.isLeft(Base64.decode(text))
@@ -54,12 +55,13 @@ describe("Base64", () => {
     )
   })
 
-  it("of any text is bytes or a refusal, and a long one takes no time", () => {
+  it("of any text is bytes or a refusal, and a long one takes little work", () => {
     fc.assert(fc.property(fc.string(), (text) => Either.isEither(Base64.decode(text))))
-    const started = performance.now()
-    for (const long of ["A".repeat(1_000_001), `${"A".repeat(1_000_000)}-+`, "=".repeat(1_000_000)])
-      expect(isRefused(long)).toBe(true)
-    expect(performance.now() - started).toBeLessThan(2_000)
+    const work = Work.of(() => {
+      for (const long of ["A".repeat(1_000_001), `${"A".repeat(1_000_000)}-+`, "=".repeat(1_000_000)])
+        expect(isRefused(long)).toBe(true)
+    })
+    expect(work).toBeLessThan(2_000)
     expect(Hex.size(Either.getOrThrow(Base64.decodeHex("A".repeat(1_000_000))))).toBe(750_000)
   })
 })

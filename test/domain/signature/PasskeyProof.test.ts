@@ -8,6 +8,7 @@ import * as Conditions from "../../../src/domain/signature/Conditions.js"
 import * as Proof from "../../../src/domain/signature/Proof.js"
 import * as WebAuthn from "../../../src/domain/signature/WebAuthn.js"
 import { newPasskey } from "../../support/suite/Keys.js"
+import * as Work from "../../support/Work.js"
 import { address, bytes32, hex, mutated, uint, uint48 } from "../generators.js"
 
 const type =
@@ -90,21 +91,22 @@ describe("A proof with passkeys", () => {
     expect(why(Hex.unsafe(latin1))).toBe("passkey 0: expected clientDataJSON in UTF-8")
   })
 
-  it("of hostile bytes is refused at once", () => {
-    const started = performance.now()
+  it("of hostile bytes is refused with little work", () => {
     const word = (value: bigint) => Words.uint(value)
-    // Each of many parts claims the same long tail.
-    for (const count of [16n, 17n, 2n ** 255n]) {
-      const heads = Array.from({ length: 1000 }, () => word(0n)).join("")
-      const proof = `0x${word(64n)}${word(64n)}${word(count)}${heads}${"11".repeat(1_000_000)}`
-      expect(
-        Either.isLeft(Proof.decode(Hex.unsafe(proof.slice(0, proof.length - (proof.length % 64) + 2))))
-      ).toBe(true)
-    }
-    for (const filler of ["ff", "00", "20"])
-      for (const words of [2, 3, 100, 800])
-        expect(Either.isLeft(Proof.decode(Hex.unsafe(`0x${filler.repeat(32 * words)}`)))).toBe(true)
-    expect(performance.now() - started).toBeLessThan(2_000)
+    const work = Work.of(() => {
+      // Each of many parts claims the same long tail.
+      for (const count of [16n, 17n, 2n ** 255n]) {
+        const heads = Array.from({ length: 1000 }, () => word(0n)).join("")
+        const proof = `0x${word(64n)}${word(64n)}${word(count)}${heads}${"11".repeat(1_000_000)}`
+        expect(
+          Either.isLeft(Proof.decode(Hex.unsafe(proof.slice(0, proof.length - (proof.length % 64) + 2))))
+        ).toBe(true)
+      }
+      for (const filler of ["ff", "00", "20"])
+        for (const words of [2, 3, 100, 800])
+          expect(Either.isLeft(Proof.decode(Hex.unsafe(`0x${filler.repeat(32 * words)}`)))).toBe(true)
+    })
+    expect(work).toBeLessThan(2_000)
     fc.assert(fc.property(hex(2000), (bytes) => Either.isEither(Proof.normalise(bytes))))
   })
 

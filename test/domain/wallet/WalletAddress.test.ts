@@ -4,7 +4,6 @@ import { AbiCoder, concat, getCreate2Address, keccak256 } from "ethers"
 import * as fc from "fast-check"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import * as Salt from "../../../src/domain/wallet/Salt.js"
 import * as WalletAddress from "../../../src/domain/wallet/WalletAddress.js"
 import { walletProxyCreationCode } from "../../../src/domain/wallet/WalletProxy.generated.js"
 import { address, bytes32, custody, hex } from "../generators.js"
@@ -100,20 +99,5 @@ describe("WalletAddress", () => {
     expect(refusal(`0x${"fe".repeat(49_153)}`)).toContain("48 KiB")
     for (const text of ["", "0", "fe", "0xf", "0xzz", "0x6080 40", "hello", `0x${"__$".repeat(14)}`])
       expect(refusal(text)).toContain("not hex")
-  })
-
-  it("of 256 wallets takes well under a second", () => {
-    const code = Either.getOrThrow(WalletAddress.creationCode(walletProxyCreationCode))
-    const started = performance.now()
-    const initCodeHash = WalletAddress.initCodeHash(code, Address.zero)
-    const addresses = Array.from({ length: 256 }, (_, index) => {
-      const salt = Either.getOrThrow(Salt.from(`customer-${index}`))
-      const create2Salt = WalletAddress.create2Salt(Salt.hash(salt), 1, false)
-      return WalletAddress.predict({ factory: Address.zero, initCodeHash, create2Salt })
-    })
-    const took = performance.now() - started
-    console.log(`256 predictions: ${took.toFixed(1)} ms`)
-    expect(new Set(addresses).size).toBe(256)
-    expect(took).toBeLessThan(500)
   })
 })

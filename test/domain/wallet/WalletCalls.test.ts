@@ -5,6 +5,7 @@ import * as fc from "fast-check"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Words from "../../../src/domain/primitives/Words.js"
 import * as WalletCalls from "../../../src/domain/wallet/WalletCalls.js"
+import * as Work from "../../support/Work.js"
 import { address, hex, mutated, uint } from "../generators.js"
 
 const abi = new Interface([
@@ -101,8 +102,9 @@ describe("WalletCalls", () => {
       Words.uint(BigInt(size)),
       "11".repeat(size)
     ].join("")
-    const started = performance.now()
-    expect(Either.isLeft(WalletCalls.decodeExecuteBatchResult(Hex.unsafe(`0x${text}`)))).toBe(true)
-    expect(performance.now() - started).toBeLessThan(500)
+    const work = Work.of(() =>
+      expect(Either.isLeft(WalletCalls.decodeExecuteBatchResult(Hex.unsafe(`0x${text}`)))).toBe(true)
+    )
+    expect(work).toBeLessThan(500)
   })
 })

@@ -417,8 +417,7 @@ describe("an encoded op", () => {
       operations: [encoded(userOp, { signature: sign(userOp) })],
       settings: settings()
     })
-    expect([400, 422]).toContain(answer.status)
-    if (answer.status === 422) expect(answer.body.code).toBe("invalid_signature")
+    expect([answer.status, answer.body.code]).toEqual([422, "invalid_signature"])
     expect(answer.text.length).toBeLessThan(2_000)
     expect(await state()).toEqual(before)
   })
@@ -431,7 +430,9 @@ describe("an encoded op", () => {
     expect(JSON.stringify(alone)).toContain(bad.signingHash)
     const result = await execute([encoded(bad, { signature }), encoded(good)])
     expect(result.status).toBe(4)
-    expect(elementAt(result.returnData, 0).error).toBeTruthy()
+    expect(elementAt(result.returnData, 0)).toMatchObject({ success: false, txHash: null })
+    expect(elementAt(result.returnData, 0).error).toContain("invalid signature: signature 0 is by no owner")
+    expect(elementAt(result.returnData, 0).error).toContain(bad.signingHash)
     expect(elementAt(result.returnData, 1).error).toBeNull()
   })
 
@@ -560,11 +561,9 @@ it("256 ops of one wallet are estimated and executed, and nobody else waits for 
   await Promise.all(
     Array.from({ length: 5 }, () => service.ok("/predict", { accounts: [], settings: settings() }))
   ).finally(() => settled.push("short"))
-  const began = performance.now()
   const { status, userOps } = await long
   expect({ ops: userOps.length, status }).toEqual({ ops: 256, status: 1 })
   expect(settled).toEqual(["short", "long"])
-  expect(performance.now() - began).toBeLessThan(20_000)
   const before = await received()
   const result = await execute(userOps.map((each) => encoded(each)))
   expect(result.status).toBe(1)

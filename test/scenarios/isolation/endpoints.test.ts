@@ -373,37 +373,3 @@ describe("one account learns nothing of another one, and can do nothing with wha
       await run()
     })
 })
-
-describe("the time of an answer", () => {
-  const median = (times: ReadonlyArray<number>) => [...times].sort((a, b) => a - b)[times.length >> 1] ?? 0
-
-  /** Medians of two questions that are asked in turns, so that both meet the same weather. */
-  const inTurns = async (one: () => Promise<unknown>, other: () => Promise<unknown>) => {
-    const times: readonly [Array<number>, Array<number>] = [[], []]
-    const timed = async (list: Array<number>, ask: () => Promise<unknown>) => {
-      const began = performance.now()
-      await ask()
-      list.push(performance.now() - began)
-    }
-    for (let n = 0; n < 60; n++) {
-      await timed(times[n % 2 === 0 ? 0 : 1], n % 2 === 0 ? one : other)
-      await timed(times[n % 2 === 0 ? 1 : 0], n % 2 === 0 ? other : one)
-    }
-    return [median(times[0]), median(times[1])] as const
-  }
-
-  it("is the same for what another account has and for what nobody has", async () => {
-    const signer = (clientId: string) => () => bob.ask("/getSigner", { signer: { clientId, versionId: "1" } })
-    const request = (requestId: string) => () => bob.get(`/requests/${requestId}`)
-    const accepted = executed.answer.headers.get("x-request-id") ?? ""
-    for (const [one, other] of [
-      [signer("of alice"), signer("of nobody")],
-      [request(accepted), request("00000000-0000-4000-8000-000000000000")]
-    ] as const) {
-      const [existing, none] = await inTurns(one, other)
-      const ratio = existing / none
-      expect(ratio).toBeGreaterThan(0.5)
-      expect(ratio).toBeLessThan(2)
-    }
-  })
-})

@@ -199,7 +199,7 @@ describe("the service's own EOA loses nothing by", () => {
     expect(failure.details[0]?.path).toBe(path)
   })
 
-  it("a proxy of another beacon", async () => {
+  it("a proxy of another beacon, configured like a wallet of ours", async () => {
     const salt = hexlify(randomBytes(32))
     const beacon = await deploy(
       stack.faucet,
@@ -207,6 +207,10 @@ describe("the service's own EOA loses nothing by", () => {
       salt
     )
     const foreign = await deploy(stack.faucet, walletInitCode(walletProxyCreationCode, beacon), salt)
+    const wallet = (address: string) => new Contract(address, artifact("Wallet").abi, stack.faucet)
+    const configured = await wallet(stack.predict("payer")).getFunction("configuration").staticCall()
+    await wallet(foreign).getFunction("initialize").send(configured.config.toArray(true), keyOf(3).address)
+    expect(await wallet(foreign).getFunction("configuration").staticCall()).toEqual(configured)
     await stack.fund(foreign, ether)
     const { op } = await fresh()
     const failure = await stack.refused(handed().post({ op: { ...op, sender: Address.unsafe(foreign) } }))

@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
 import { getAddress } from "ethers"
 import * as DevService from "../../support/http/DevService.js"
+import * as Port from "../../support/process/Port.js"
 
 const token = "an operator's token of the tests"
 
@@ -81,25 +82,17 @@ let service: DevService.DevService
 let collector: Collector
 let admin: string
 
-/** A port that is free at the moment. */
-const freePort = async (): Promise<number> => {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise<void>((resolve) => server.close(() => resolve()))
-  return port
-}
-
 beforeAll(async () => {
   collector = await Collector.start()
-  const port = await freePort()
-  admin = `http://127.0.0.1:${port}`
-  service = await DevService.start({
-    network: { lowBalance: "1000000000000000000000000" },
-    config: {
-      admin: { port, token, hosts: ["castellan.internal"] },
-      telemetry: { url: collector.url, authorization: "Bearer of the collector", intervalMillis: 100 }
-    }
+  service = await Port.withFree((port) => {
+    admin = `http://127.0.0.1:${port}`
+    return DevService.start({
+      network: { lowBalance: "1000000000000000000000000" },
+      config: {
+        admin: { port, token, hosts: ["castellan.internal"] },
+        telemetry: { url: collector.url, authorization: "Bearer of the collector", intervalMillis: 100 }
+      }
+    })
   })
 }, 120_000)
 

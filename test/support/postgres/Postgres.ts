@@ -2,7 +2,6 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { once } from "node:events"
 import { chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as SqlClient from "@effect/sql/SqlClient"
@@ -11,6 +10,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { afterAll } from "vitest"
 import * as Postgres from "../../../src/adapters/sql/Postgres.js"
+import * as Port from "../process/Port.js"
 import * as Programs from "./Programs.js"
 
 /** A throw-away PostgreSQL server on loopback: a folder, a port and a password of its own. */
@@ -46,16 +46,6 @@ const identity = (): Identity => {
   throw new Error("there is no account named postgres or nobody to run PostgreSQL as")
 }
 
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const address = server.address()
-  server.close()
-  await once(server, "close")
-  if (address === null || typeof address === "string") throw new Error("no free port")
-  return address.port
-}
-
 /** Resolves when the server takes connections; rejects with what it said when it ends before. */
 const ready = (child: ChildProcess): Promise<void> =>
   new Promise((resolve, reject) => {
@@ -89,10 +79,9 @@ export const start = async (): Promise<Server> => {
   )
   if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`)
 
-  const port = await freePort()
-  const settings = { listen_addresses: "127.0.0.1", port, unix_socket_directories: "", max_connections: 60 }
-  const args = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`])
-  const launch = async (): Promise<ChildProcess> => {
+  const launch = async (port: number): Promise<ChildProcess> => {
+    const settings = { listen_addresses: "127.0.0.1", port, unix_socket_directories: "", max_connections: 60 }
+    const args = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`])
     const child = spawn(join(bin, "postgres"), ["-D", data, ...args], {
       ...as,
       cwd: folder,
@@ -109,7 +98,9 @@ export const start = async (): Promise<Server> => {
     await exit
   }
 
-  let child = await launch()
+  const started = await Port.withFree(async (port) => ({ port, child: await launch(port) }))
+  const { port } = started
+  let { child } = started
   const atExit = () => child.kill("SIGQUIT")
   process.once("exit", atExit)
   return {
@@ -119,7 +110,7 @@ export const start = async (): Promise<Server> => {
     pid: () => child.pid ?? 0,
     crash: async () => {
       await end(child, "SIGQUIT")
-      child = await launch()
+      child = await launch(port)
     },
     stop: async () => {
       await end(child, "SIGINT")

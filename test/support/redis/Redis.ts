@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { once } from "node:events"
 import { mkdtempSync, rmSync } from "node:fs"
-import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import * as Port from "../process/Port.js"
 
 /** A throw-away Redis on loopback with a password of its own. */
 export interface Server {
@@ -16,16 +16,6 @@ export interface Server {
   /** Holds the process, so that it takes connections and answers nothing, or lets it go on. */
   readonly hold: (held: boolean) => void
   readonly stop: () => Promise<void>
-}
-
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const address = server.address()
-  server.close()
-  await once(server, "close")
-  if (address === null || typeof address === "string") throw new Error("no free port")
-  return address.port
 }
 
 const ready = (child: ChildProcess): Promise<void> =>
@@ -43,15 +33,23 @@ const ready = (child: ChildProcess): Promise<void> =>
 export const start = async (): Promise<Server> => {
   const folder = mkdtempSync(join(tmpdir(), "castellan-redis-"))
   const password = randomBytes(16).toString("hex")
-  const port = await freePort()
-  const settings = { bind: "127.0.0.1", port, dir: folder, requirepass: password, save: "", appendonly: "no" }
-  const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)])
-  const launch = async (): Promise<ChildProcess> => {
+  const launch = async (port: number): Promise<ChildProcess> => {
+    const settings = {
+      bind: "127.0.0.1",
+      port,
+      dir: folder,
+      requirepass: password,
+      save: "",
+      appendonly: "no"
+    }
+    const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)])
     const child = spawn("redis-server", args, { stdio: ["ignore", "pipe", "ignore"] })
     await ready(child)
     return child
   }
-  let child = await launch()
+  const started = await Port.withFree(async (port) => ({ port, child: await launch(port) }))
+  const { port } = started
+  let { child } = started
   const end = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return
     const exit = once(child, "exit")
@@ -65,7 +63,7 @@ export const start = async (): Promise<Server> => {
     end,
     begin: async () => {
       await end()
-      child = await launch()
+      child = await launch(port)
     },
     hold: (held) => {
       child.kill(held ? "SIGSTOP" : "SIGCONT")

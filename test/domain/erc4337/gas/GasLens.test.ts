@@ -10,6 +10,7 @@ import * as LensOverrides from "../../../../src/domain/erc4337/gas/LensOverrides
 import * as Address from "../../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import { toProbe } from "../../../support/lens/Abis.js"
+import * as Work from "../../../support/Work.js"
 
 const abi = new Interface(lens.abi)
 const entryPoint = EntryPoint.canonical["v0.7"]
@@ -190,9 +191,11 @@ describe("an answer of a lying node", () => {
   const word = (value: number): string => value.toString(16).padStart(64, "0")
   const head = word(0).repeat(7)
   const measured = (text: string) => {
-    const began = performance.now()
-    const { _tag } = GasLens.decodeResult(text)
-    return { _tag, quick: performance.now() - began < 2_000 }
+    let tag = ""
+    const work = Work.of(() => {
+      tag = GasLens.decodeResult(text)._tag
+    })
+    return { _tag: tag, quick: work < 2_000 }
   }
 
   it("whose rows all lead to the same bytes is refused before they are read", () => {
@@ -207,7 +210,7 @@ describe("an answer of a lying node", () => {
     })
   })
 
-  it("that is long and honest takes time as its length, not as its square", () => {
+  it("that is long and honest takes work as its length, not as its square", () => {
     const row = `${word(1)}${word(2)}${"11".repeat(32)}${word(128)}${word(256)}${word(7).repeat(256)}`
     const offsets = Array.from({ length: 256 }, (_, n) => word(256 * 32 + n * (row.length / 2))).join("")
     const end = 9 * 32 + 32 + (offsets.length + row.length * 256) / 2

@@ -5,6 +5,7 @@ import * as fc from "fast-check"
 import * as Address from "../../../../src/domain/primitives/Address.js"
 import * as TypedData from "../../../../src/domain/signature/typed/TypedData.js"
 import * as TypeTable from "../../../../src/domain/signature/typed/TypeTable.js"
+import * as Work from "../../../support/Work.js"
 
 const digest = (document: unknown, given: TypedData.Given = {}) => {
   const read = TypedData.read(JSON.stringify(document))
@@ -333,13 +334,14 @@ describe("the digest of typed data", () => {
       "name"
     )
     expect(problem(single("string", "x".repeat(TypedData.maxLength)))).toContain("longer than")
-    const began = performance.now()
     const deep = `{"types":{},"message":${"[".repeat(60_000)}${"]".repeat(60_000)}}`
-    const read = TypedData.read(deep)
-    expect(read === null || Either.isLeft(Either.flatMap(read, (json) => TypedData.digest(json, {})))).toBe(
-      true
-    )
-    expect(performance.now() - began).toBeLessThan(5_000)
+    const work = Work.of(() => {
+      const read = TypedData.read(deep)
+      const refused =
+        read === null || Either.isLeft(Either.flatMap(read, (json) => TypedData.digest(json, {})))
+      expect(refused).toBe(true)
+    })
+    expect(work).toBeLessThan(5_000)
   })
 })
 

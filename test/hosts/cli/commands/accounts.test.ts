@@ -72,9 +72,6 @@ const postgres = Effect.map(databases.fresh, (options) => ({
   url: "url" in options ? Redacted.value(options.url) : ""
 }))
 
-/** The directory's own tests hold it to half a second; here other work of the machine counts as well. Milliseconds. */
-const soon = 4_000
-
 const takenAndRefused = async (
   place: Effect.Effect<{ readonly database: unknown; readonly url: string }>
 ) => {
@@ -95,7 +92,7 @@ const takenAndRefused = async (
     expect(issued.key).toMatch(/^cst_[A-Za-z0-9_-]{43}$/)
 
     // A key that works gets as far as the body, which is wrong.
-    expect(await until("invalid_request", () => ask(url, issued.key))).toBeLessThan(soon)
+    await until("invalid_request", () => ask(url, issued.key))
     expect((await ask(url, issued.key)).headers.get("ratelimit-limit")).toBe("300")
     expect((await ask(url, issued.key, "/sign")).code).toBe("scope_missing")
 
@@ -106,13 +103,13 @@ const takenAndRefused = async (
 
     const revoked = await castellan.command("keys", "revoke", issued.id)
     expect(revoked).toMatchObject({ code: 0, stdout: `key ${issued.id} of account acme is revoked\n` })
-    expect(await until("unauthorized", () => ask(url, issued.key))).toBeLessThan(soon)
+    await until("unauthorized", () => ask(url, issued.key))
     expect((await ask(url, rotated.key)).code).toBe("invalid_request")
 
     await json("accounts pause acme")
-    expect(await until("account_paused", () => ask(url, rotated.key))).toBeLessThan(soon)
+    await until("account_paused", () => ask(url, rotated.key))
     await json("accounts resume acme")
-    expect(await until("invalid_request", () => ask(url, rotated.key))).toBeLessThan(soon)
+    await until("invalid_request", () => ask(url, rotated.key))
 
     await stop()
     const keys = await json<ReadonlyArray<Listed>>("keys list acme")

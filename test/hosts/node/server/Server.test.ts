@@ -1,7 +1,6 @@
 import { createServer } from "node:net"
 import { describe, expect, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -375,8 +374,7 @@ describe("stopping", () => {
           )
         )
         yield* entered
-        const [took] = yield* Effect.timed(stop)
-        expect(Duration.toMillis(took)).toBeLessThan(5_000)
+        yield* stop
         expect(yield* Fiber.join(stuck)).toBe("cut off")
       })
   )
