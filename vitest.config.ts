@@ -13,7 +13,7 @@ export default defineConfig({
   },
   test: {
     include: ["test/**/*.test.ts"],
-    setupFiles: ["test/support/secrets/setup.ts", "test/support/http/setup.ts"],
+    setupFiles: ["test/support/run/setup.ts", "test/support/secrets/setup.ts", "test/support/http/setup.ts"],
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: "forks",

@@ -11,8 +11,8 @@ import { untruths } from "./OpenApiDocument.js"
 /** How many are under way at a time. */
 const crowd = 20
 
-/** Longest time that a request may take, milliseconds: no node is slow here. */
-export const patience = 20_000
+/** What takes longer, in milliseconds, hangs: no node is slow here. */
+export const patience = 60_000
 
 export interface Got {
   readonly status: number
@@ -55,8 +55,8 @@ const wrong = (sent: Sent, { headers, status, text }: Got): ReadonlyArray<string
 /** How often each path answered with each status: `/predict 200`. */
 export type Statuses = Map<string, number>
 
-/** `FUZZ_SEED` repeats a run. */
-export const seed = Number(process.env.FUZZ_SEED ?? Date.now() & 0x7fffffff)
+/** The same in every run, unless `FUZZ_SEED` names another: `FUZZ_SEED=$RANDOM` looks further. */
+export const seed = Number(process.env.FUZZ_SEED ?? 4_337)
 
 export interface Campaign {
   readonly count: number

@@ -4,7 +4,12 @@ import type { SerializedError } from "vitest"
 import type { Reporter, TestModule, TestSpecification } from "vitest/node"
 import type * as Report from "./Report.js"
 
-const firstLine = (text: string): string => (text.split("\n")[0] ?? "").slice(0, 300)
+/** A property's second line has the seed that repeats it. */
+const firstLine = (text: string): string =>
+  text
+    .split("\n", text.startsWith("Property failed") ? 2 : 1)
+    .join(" ")
+    .slice(0, 300)
 
 const messages = (errors: ReadonlyArray<{ readonly message: string }> | undefined) =>
   (errors ?? []).map(({ message }) => firstLine(message))

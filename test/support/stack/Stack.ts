@@ -298,7 +298,8 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
     ask: (effect) => runtime.runPromise(effect),
     refused: async (effect) => {
       const exit = await runtime.runPromiseExit(effect)
-      if (Exit.isSuccess(exit)) throw new Error(`expected a refusal, got ${JSON.stringify(exit.value)}`)
+      if (Exit.isSuccess(exit))
+        throw new Error(`expected a refusal, got ${JSON.stringify(exit.value).slice(0, 1_000)}`)
       const failure = Cause.failureOption(exit.cause)
       if (Option.isNone(failure) || !("code" in failure.value)) throw new Error(Cause.pretty(exit.cause))
       return failure.value
