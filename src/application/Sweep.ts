@@ -144,22 +144,15 @@ const resume = (requestId: string): Effect.Effect<void, Obstacle, Requirements |
 const namedBy = (trust: "caller" | "operator", account: AccountId): NamedBy =>
   trust === "operator" ? trust : { account }
 
-/** A transaction that may have left is given to its node again, and watched. */
-const watch = (record: TransactionRecord): Effect.Effect<void, Obstacle, ChainRpc | Engine | Networks> =>
+/** A transaction that may have left is given to the nodes of its lane again, and watched. */
+const watch = (record: TransactionRecord): Effect.Effect<void, Obstacle, Engine | Networks> =>
   Effect.gen(function* () {
     const monitor = yield* TransactionMonitor
     if (monitor.isWatched(record)) return
-    const rpcs = yield* ChainRpc
     const networks = yield* Networks
-    const { accountId, rpc, trust } = record.access
-    const profile = yield* networks.profile(accountId, record.chainId)
+    const profile = yield* networks.profile(record.access.accountId, record.chainId)
     if (profile === null) return yield* obstacle("its network is not configured any more")
-    if (rpc === null) return yield* obstacle("its node was sealed under another key, or changed")
-    const chain = yield* Effect.mapError(
-      rpcs.connect(Redacted.value(rpc), namedBy(trust, accountId)),
-      ({ message }) => obstacle(message)
-    )
-    yield* monitor.watch({ chain, profile, record })
+    yield* monitor.watch({ profile, record })
   })
 
 /** An op that a bundler was given is watched, and offered again if need be. */

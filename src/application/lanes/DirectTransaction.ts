@@ -84,10 +84,12 @@ export const run = <R>(
       const prepared = yield* plan.prepare
       yield* Acceptance.withoutOps(caller, endpoint, { profile, access, signer: signer.address })
       returned = prepared.returned
+      const lane = { chainId, signer: signer.address }
+      // What keeps the lane full may be stuck at nodes of others, or of the past.
+      yield* monitor.useNode(lane, access, chain)
       yield* turns.take(
         {
-          chainId,
-          signer: signer.address,
+          ...lane,
           route: "direct",
           below: profile.maxInFlight,
           arrival: turns.arrive(),

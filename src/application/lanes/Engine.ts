@@ -12,6 +12,7 @@ import * as Sponsorships from "../pay/Sponsorships.js"
 import { Budgets } from "../ports/Budgets.js"
 import { Bundler } from "../ports/chain/Bundler.js"
 import { BundlerRpc } from "../ports/chain/BundlerRpc.js"
+import { ChainRpc } from "../ports/chain/ChainRpc.js"
 import { PaymasterRpc } from "../ports/chain/PaymasterRpc.js"
 import { Journal } from "../ports/journal/Journal.js"
 import { LaneOwnership } from "../ports/LaneOwnership.js"
@@ -20,6 +21,7 @@ import { Signers, SystemSigners } from "../ports/Signers.js"
 import { Lifetime } from "../runtime/Lifetime.js"
 import * as InFlight from "./InFlight.js"
 import * as LaneSlot from "./LaneSlot.js"
+import * as AccessNodes from "./monitor/AccessNodes.js"
 import * as NonceLanes from "./NonceLanes.js"
 import * as RemoteBundler from "./RemoteBundler.js"
 import * as RemoteOps from "./RemoteOps.js"
@@ -55,7 +57,15 @@ export type Engine =
 export const layer: Layer.Layer<
   Engine | Bundler,
   never,
-  Budgets | BundlerRpc | Journal | LaneOwnership | Networks | PaymasterRpc | Signers | SystemSigners
+  | Budgets
+  | BundlerRpc
+  | ChainRpc
+  | Journal
+  | LaneOwnership
+  | Networks
+  | PaymasterRpc
+  | Signers
+  | SystemSigners
 > = Layer.scopedContext(
   Effect.gen(function* () {
     const journal = yield* Journal
@@ -74,8 +84,9 @@ export const layer: Layer.Layer<
     const nudges = yield* Queue.sliding<void>(1)
     const nudge = Effect.asVoid(Queue.offer(nudges, undefined))
     const settlement = Settlement.make(journal, wakeUps, Losses.make(budgets), nudge)
-    const attend = StuckTransactions.make({ lanes, settlement, signerOf, scope })
-    const monitor = yield* TransactionMonitor.make({ settlement, inFlight, attend })
+    const attend = StuckTransactions.make({ journal, lanes, settlement, signerOf, scope })
+    const accessNodes = AccessNodes.make(yield* ChainRpc, networks)
+    const monitor = yield* TransactionMonitor.make({ settlement, inFlight, attend, accessNodes })
     const remoteOps = yield* RemoteOps.make({ journal, wakeUps, reopened: nudge })
     const facts = ChainFacts.make()
     const sponsorships = Sponsorships.make(budgets, scope)

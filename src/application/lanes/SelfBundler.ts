@@ -309,7 +309,11 @@ export const make = ({ lanes, scope, turns, monitor }: Dependencies): Bundler["T
   return {
     submit: (bundle) =>
       Effect.gen(function* () {
-        const key = `${bundle.profile.chainId}:${bundle.submitter.address}`
+        const { access, chain, profile, submitter } = bundle
+        const lane = { chainId: profile.chainId, signer: submitter.address }
+        const key = `${lane.chainId}:${lane.signer}`
+        // What keeps the lane full may be stuck at nodes of others, or of the past.
+        yield* monitor.useNode(lane, access, chain)
         const sent = yield* Deferred.make<void, BundlerError>()
         const known = queues.get(key)
         const queue = known ?? []

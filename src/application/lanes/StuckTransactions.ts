@@ -1,7 +1,8 @@
-import * as Array from "effect/Array"
+import * as BigInts from "effect/BigInt"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
 import * as Replacement from "../../domain/erc4337/gas/Replacement.js"
@@ -11,18 +12,16 @@ import * as Hex from "../../domain/primitives/Hex.js"
 import * as NonceUse from "../chain/NonceUse.js"
 import * as Prices from "../chain/Prices.js"
 import type { ChainClient, ChainRpcError, KnownTransaction } from "../ports/chain/ChainRpc.js"
+import type { Journal } from "../ports/journal/Journal.js"
 import type { LaneAccess, TransactionRecord } from "../ports/journal/Lanes.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { Signer, SignerError } from "../ports/Signers.js"
+import * as Entry from "./monitor/Entry.js"
+import { serves } from "./monitor/LaneNodes.js"
+import * as TransactionState from "./monitor/TransactionState.js"
 import * as NonceLanes from "./NonceLanes.js"
 import type { Settlement } from "./Settlement.js"
-import {
-  type Attend,
-  type Entry,
-  firstOfferMillis,
-  offerMillis,
-  type TransactionMonitor
-} from "./TransactionMonitor.js"
+import type { Attend, TransactionMonitor, Waiting } from "./TransactionMonitor.js"
 
 const overshoot = Either.getOrElse(Percent.from(20), () => Percent.zero)
 
@@ -38,7 +37,13 @@ const isPayloadOf = ({ versions }: TransactionRecord, { data, to, value }: Known
   return transaction.to === to && transaction.data === data && transaction.value === value
 }
 
+/** Nonces below the lane's waiting transactions that one look deals with. */
+const maxBelow = 64n
+/** A node that is silent for so long while it is asked is not waited for. */
+const attendMillis = 5_000
+
 export interface Dependencies {
+  readonly journal: Pick<Journal["Type"], "transactionsBetween">
   readonly lanes: NonceLanes.NonceLanes
   readonly settlement: Settlement
   readonly signerOf: (access: LaneAccess) => Effect.Effect<Signer, SignerError>
@@ -46,17 +51,16 @@ export interface Dependencies {
 }
 
 /**
- * Cares for transactions that are not mined, lane by lane: bytes that the node has lost are given to it again, the
- * lowest nonce is priced anew when it waits too long, a hole below it that nobody fills is filled, and work whose nonce
- * somebody else used is set free.
+ * Cares for transactions that are not mined: bytes that a node has lost are given to it again, the lowest nonce is
+ * priced anew when blocks come and do not take it, nonces below it that the chain has open are closed, and work whose
+ * nonce somebody else used is set free.
  */
-export const make = ({ lanes, scope, settlement, signerOf }: Dependencies): Attend => {
+export const make = ({ journal, lanes, scope, settlement, signerOf }: Dependencies): Attend => {
   const busy = new Set<string>()
 
-  /** At most once at a time for one nonce, beside the poll: a signature may take long. */
-  const beside = ({ record: { chainId, nonce, signer } }: Entry, work: Effect.Effect<void, unknown>) =>
+  /** Beside the rounds, and at most once at a time under one name: a signature, or a node, may take long. */
+  const beside = (name: string, { nonce, signer }: TransactionRecord, work: Effect.Effect<void, unknown>) =>
     Effect.suspend(() => {
-      const name = `${chainId}:${signer}:${nonce}`
       if (busy.has(name)) return Effect.void
       busy.add(name)
       return Effect.asVoid(
@@ -73,44 +77,46 @@ export const make = ({ lanes, scope, settlement, signerOf }: Dependencies): Atte
       )
     })
 
-  /** The next look at it is later each time. */
-  const putOff = (entry: Entry, now: number) => {
-    entry.offerDelay = Math.min(entry.offerDelay * 2, offerMillis)
-    entry.offerAt = now + entry.offerDelay
-  }
+  const laneName = ({ chainId, signer }: TransactionRecord): string => `${chainId}:${signer}`
+  const besideNonce = (record: TransactionRecord, work: Effect.Effect<void, unknown>) =>
+    beside(`${laneName(record)}:${record.nonce}`, record, work)
 
   /** Gives the newest bytes to the node again; whether it took them. */
-  const offer = (entry: Entry, now: number): Effect.Effect<boolean> =>
+  const offer = (entry: Entry.Entry, node: Entry.LaneNode, now: number): Effect.Effect<boolean> =>
     Effect.suspend(() => {
       const newest = entry.record.versions.at(-1)
       if (newest === undefined) return Effect.succeed(true)
-      return Effect.matchEffect(entry.chain.sendRawTransaction(newest.raw), {
+      return Effect.matchEffect(node.chain.sendRawTransaction(newest.raw), {
         onSuccess: () =>
-          Effect.sync(() => {
-            entry.offerAt = now + offerMillis
-            return true
-          }),
-        onFailure: (error) =>
           Effect.as(
-            Effect.zipRight(
-              Effect.sync(() => putOff(entry, now)),
-              Effect.logDebug(`the node did not take a transaction again: ${error.message}`)
-            ),
-            false
+            Effect.sync(() => Entry.taken(entry, node, now)),
+            true
+          ),
+        onFailure: (error) =>
+          Effect.sync(() => Entry.putOff(entry, node, now)).pipe(
+            Effect.zipRight(Effect.logDebug(`the node did not take a transaction again: ${error.message}`)),
+            Effect.as(false)
           )
       })
     })
 
-  const bump = ({ chain, profile, record: waiting }: Entry, monitor: TransactionMonitor) =>
+  /** `toMarket`: only to what the chain asks for now, where a smaller raise is of no use. */
+  const bump = (
+    { profile, record: waiting }: Entry.Entry,
+    { chain }: Entry.LaneNode,
+    monitor: TransactionMonitor,
+    toMarket = false
+  ) =>
     Effect.gen(function* () {
       const signer = yield* signerOf(waiting.access)
       const now = yield* quote(chain, profile)
+      if (toMarket && now === null) return
       yield* lanes.exclusive(
         waiting,
         Effect.gen(function* () {
           // Another process, or a request, may have priced it anew, or seen it mined.
           const record = yield* lanes.current(waiting)
-          if (record?.state !== "signed") return
+          if (record?.state !== "signed" || record.versions.length > waiting.versions.length) return
           const prices = Replacement.prices({
             ...NonceLanes.standing(record.versions),
             quote: now,
@@ -128,14 +134,22 @@ export const make = ({ lanes, scope, settlement, signerOf }: Dependencies): Atte
     })
 
   /** The chain asks for more than the newest version gives: no node takes it, and no block will. */
-  const pricedOut = ({ chain, record }: Entry): Effect.Effect<boolean, ChainRpcError> =>
+  const pricedOut = (
+    { record }: Entry.Entry,
+    { chain }: Entry.LaneNode
+  ): Effect.Effect<boolean, ChainRpcError> =>
     Effect.map(chain.fees, ({ nextBaseFee, tip }) => {
       const newest = record.versions.at(-1)
       return newest !== undefined && newest.maxFeePerGas < (nextBaseFee ?? tip)
     })
 
-  /** Gives a nonce that nobody uses to a transfer of nothing to the EOA itself. */
-  const fill = ({ chain, profile, record }: Entry, monitor: TransactionMonitor) =>
+  /** Gives a nonce that nobody used to a transfer of nothing to the EOA itself. */
+  const fill = (
+    { profile, record }: Entry.Entry,
+    { chain }: Entry.LaneNode,
+    nonce: bigint,
+    monitor: TransactionMonitor
+  ) =>
     Effect.gen(function* () {
       const prices = yield* quote(chain, profile)
       if (prices === null) return
@@ -143,18 +157,21 @@ export const make = ({ lanes, scope, settlement, signerOf }: Dependencies): Atte
       yield* lanes.exclusive(
         record,
         Effect.gen(function* () {
-          const [chainNonce, balance] = yield* Effect.all(
+          // The journal would hand out another one, above all that wait, for a nonce that has something signed.
+          if ((yield* journal.transactionsBetween(record, nonce, nonce + 1n)).length > 0) return
+          const [pending, balance] = yield* Effect.all(
             [chain.transactionCount(record.signer, "pending"), chain.balance(record.signer)],
             { concurrency: "unbounded" }
           )
-          if ((yield* lanes.firstFree(record, chainNonce)) >= record.nonce) return
+          if (pending > nonce) return
+          const { access, chainId } = record
           const filler = yield* lanes.fill({
-            access: record.access,
+            access,
             chain,
-            chainId: record.chainId,
+            chainId,
             signer,
             prices,
-            chainNonce,
+            chainNonce: nonce,
             balance
           })
           yield* monitor.watch({ chain, profile, record: filler })
@@ -163,16 +180,69 @@ export const make = ({ lanes, scope, settlement, signerOf }: Dependencies): Atte
       )
     })
 
-  /** Positive proof of a foreign transaction, at settled depth, sets the work free. */
-  const consumed = (entry: Entry, monitor: TransactionMonitor) =>
+  /**
+   * Closes the nonces below a waiting transaction that the chain has open. What the journal holds as settled was taken
+   * back by a reorganisation deeper than the settled depth: its bytes go to the nodes again, those that were mined first.
+   */
+  const closeBelow = (
+    entry: Entry.Entry,
+    nodes: ReadonlySet<Entry.LaneNode>,
+    open: { readonly from: bigint; readonly canFill: boolean },
+    monitor: TransactionMonitor
+  ) =>
     Effect.gen(function* () {
-      const { chain, profile, record: waiting } = entry
+      const { record } = entry
+      const [lead] = nodes
+      const below = record.nonce < open.from + maxBelow ? record.nonce : open.from + maxBelow
+      const known = new Map(
+        (yield* journal.transactionsBetween(record, open.from, below)).map((each) => [each.nonce, each])
+      )
+      const now = yield* Clock.currentTimeMillis
+      for (let nonce = open.from; nonce < below; nonce += 1n) {
+        const used = known.get(nonce)
+        if (used === undefined) {
+          // One at a time: a node that is far behind would have all of them open.
+          if (lead !== undefined && open.canFill) yield* fill(entry, lead, nonce, monitor)
+          return
+        }
+        const { action } = TransactionState.step(TransactionState.from(used), { _tag: "nonceOpen" }, now)
+        if (action._tag === "report")
+          yield* Effect.annotateLogs(
+            Effect.logError(
+              "the chain has a nonce open again that a transaction from elsewhere had used: have its sender send it again"
+            ),
+            { openNonce: nonce.toString() }
+          )
+        if (action._tag !== "offerAgain") continue
+        const bytes = [
+          ...used.versions.filter(({ txHash }) => txHash === used.mined?.txHash),
+          ...used.versions.slice(-1)
+        ].slice(0, 1)
+        for (const { raw, txHash } of bytes)
+          for (const node of [...nodes].filter((each) => serves(each, used.access)))
+            yield* Effect.matchEffect(node.chain.sendRawTransaction(raw), {
+              onFailure: ({ message }) => Effect.logDebug(`the node did not take a transaction: ${message}`),
+              onSuccess: () =>
+                Effect.annotateLogs(
+                  Effect.logWarning(
+                    "a reorganisation undid a settled transaction; the same bytes were offered again"
+                  ),
+                  { txHash, openNonce: nonce.toString() }
+                )
+            })
+      }
+    })
+
+  /** Positive proof of a foreign transaction, at settled depth, sets the work free. */
+  const consumed = (entry: Entry.Entry, { chain }: Entry.LaneNode, monitor: TransactionMonitor) =>
+    Effect.gen(function* () {
+      const { profile, record: waiting } = entry
       const user = yield* NonceUse.find(chain, waiting, waiting.nonce)
       if (user === null || user.blockNumber === null) return
       const { blockNumber, txHash } = user
       if (waiting.versions.some((version) => version.txHash === txHash)) return
-      const head = yield* chain.block("latest")
-      if (head === null || blockNumber + BigInt(profile.settledDepth) - 1n > head.number) return
+      const depth = TransactionState.depthOf(blockNumber, yield* chain.block("latest"), profile)
+      const event = { _tag: "nonceUsed", depth } as const
       yield* lanes.exclusive(
         waiting,
         Effect.gen(function* () {
@@ -181,6 +251,9 @@ export const make = ({ lanes, scope, settlement, signerOf }: Dependencies): Atte
           // A version that another process has signed, or that was signed a moment ago.
           if (record.versions.some((version) => version.txHash === txHash))
             return yield* monitor.watch({ chain, profile, record })
+          const now = yield* Clock.currentTimeMillis
+          const { action } = TransactionState.step(TransactionState.from(record), event, now)
+          if (action._tag !== "recordExternalUse") return
           if (record.direct !== null && isPayloadOf(record, user))
             return yield* Effect.logError(
               "a transaction that is not in the journal has the nonce and does the same; whether it is ours is for the operator to say"
@@ -197,64 +270,113 @@ export const make = ({ lanes, scope, settlement, signerOf }: Dependencies): Atte
       )
     })
 
-  const attendLane = (
-    chain: ChainClient,
-    entries: ReadonlyArray<Entry>,
-    monitor: TransactionMonitor,
-    now: number
-  ) =>
+  /** Gives a node what it does not know, in nonce order: many refuse a nonce that is ahead of what they have. */
+  const offerAll = (entries: ReadonlyArray<Entry.Entry>, node: Entry.LaneNode, now: number) =>
     Effect.gen(function* () {
-      const [lowest] = entries
-      if (lowest === undefined) return
-      const { signer } = lowest.record
-      const [latest, pending] = yield* Effect.all(
-        [chain.transactionCount(signer, "latest"), chain.transactionCount(signer, "pending")],
-        { concurrency: "unbounded" }
-      )
-      const open = entries.filter(({ record }) => record.nonce >= latest)
-      for (const entry of entries)
-        if (entry.record.nonce < latest) {
-          putOff(entry, now)
-          yield* beside(entry, consumed(entry, monitor))
-        }
-      const [next] = open
-      if (next === undefined) return
-      const stuck = now >= next.careAt
-      // All are cared for by now, whatever comes of it: the next time is a while off.
-      for (const entry of open)
-        if (now >= entry.careAt) entry.careAt = now + Math.max(entry.profile.bumpAfterMillis / 4, 1_000)
-      if (stuck && next.record.nonce === latest) yield* beside(next, bump(next, monitor))
-      if (stuck && next.record.nonce > latest && pending < next.record.nonce)
-        yield* beside(next, fill(next, monitor))
       const known = yield* Effect.forEach(
-        open,
+        entries,
         ({ record: { versions } }) => {
           const newest = versions.at(-1)
-          return newest === undefined ? Effect.succeed(null) : chain.transaction(newest.txHash)
+          return newest === undefined ? Effect.succeed(null) : node.chain.transaction(newest.txHash)
         },
         { concurrency: "unbounded" }
       )
-      // In nonce order, one after another: many nodes refuse a nonce that is ahead of what they know.
-      for (const [place, entry] of open.entries())
-        if (known[place] === null) {
-          const taken = yield* offer(entry, now)
-          const keepsOthers = entry === next && entry.record.nonce === latest
-          if (!taken && !stuck && keepsOthers && (yield* pricedOut(entry)))
-            yield* beside(entry, bump(entry, monitor))
-        } else {
-          entry.offerAt = now + offerMillis
-          entry.offerDelay = firstOfferMillis
-        }
-    }).pipe(Effect.catchTag("ChainRpcError", (error) => Effect.logDebug(error.message)))
-
-  return (chain, entries, monitor) =>
-    Effect.gen(function* () {
-      const now = yield* Clock.currentTimeMillis
-      const byLane = Array.groupBy(entries, ({ record }) => `${record.chainId}:${record.signer}`)
-      for (const members of Object.values(byLane)) {
-        if (!members.some(({ careAt, offerAt }) => now >= offerAt || now >= careAt)) continue
-        const inOrder = [...members].sort((a, b) => (a.record.nonce < b.record.nonce ? -1 : 1))
-        yield* attendLane(chain, inOrder, monitor, now)
-      }
+      const refused = new Set<Entry.Entry>()
+      for (const [place, entry] of entries.entries())
+        if (known[place] !== null) Entry.taken(entry, node, now)
+        else if (!(yield* offer(entry, node, now))) refused.add(entry)
+      return refused
     })
+
+  const attendLane = ({ entries, nodesOf }: Waiting, monitor: TransactionMonitor, now: number) =>
+    Effect.gen(function* () {
+      const [lowest] = entries
+      const lead = lowest === undefined ? undefined : leadOf(entries, nodesOf(lowest), now)
+      if (lowest === undefined || lead === undefined) return
+      const { signer } = lowest.record
+      const mine = entries.filter(({ record }) => serves(lead, record.access))
+      const wantsHeight = mine.some((entry) => Entry.wantsHeight(entry, lead, now))
+      const [latest, pending, head] = yield* Effect.all(
+        [
+          lead.chain.transactionCount(signer, "latest"),
+          lead.chain.transactionCount(signer, "pending"),
+          lead.head !== null || !wantsHeight ? Effect.succeed(lead.head) : lead.chain.block("latest")
+        ],
+        { concurrency: "unbounded" }
+      )
+      const open = mine.filter(({ record }) => record.nonce >= latest)
+      for (const entry of mine)
+        if (entry.record.nonce < latest) {
+          Entry.putOff(entry, lead, now)
+          yield* besideNonce(entry.record, consumed(entry, lead, monitor))
+        }
+      const [next] = open
+      if (next === undefined) return
+      const isStuck = now >= next.careAt
+      const hasNewBlocks = head !== null && Entry.hasNewBlocks(next, lead, head.number)
+      for (const entry of open) {
+        if (head !== null || wantsHeight) Entry.noteHeight(entry, lead, head?.number ?? null, now)
+        // All are cared for by now, whatever comes of it: the next time is a while off.
+        if (now >= entry.careAt) entry.careAt = now + Math.max(entry.profile.bumpAfterMillis / 4, 1_000)
+      }
+      if (isStuck && hasNewBlocks && next.record.nonce === latest)
+        yield* besideNonce(next.record, bump(next, lead, monitor))
+      const from = BigInts.max(latest, pending)
+      if (next.record.nonce > from)
+        yield* beside(
+          `${laneName(next.record)} below`,
+          next.record,
+          closeBelow(next, new Set([lead, ...nodesOf(next)]), { from, canFill: isStuck }, monitor)
+        )
+      const others = new Set(
+        open.flatMap((entry) => nodesOf(entry).filter((node) => Entry.isOfferDue(entry, node, now)))
+      )
+      others.delete(lead)
+      yield* Effect.forEach(
+        others,
+        (node) =>
+          Effect.ignore(
+            offerAll(
+              open.filter((entry) => serves(node, entry.record.access)),
+              node,
+              now
+            )
+          ),
+        { concurrency: "unbounded", discard: true }
+      )
+      const refused = yield* offerAll(open, lead, now)
+      if (refused.has(next) && !isStuck && next.record.nonce === latest && (yield* pricedOut(next, lead)))
+        yield* besideNonce(next.record, bump(next, lead, monitor, true))
+    }).pipe(
+      Effect.catchTag("ChainRpcError", (error) => Effect.logDebug(error.message)),
+      Effect.timeoutOption(attendMillis),
+      Effect.map(Option.getOrUndefined)
+    )
+
+  return (waiting, monitor) =>
+    Effect.gen(function* () {
+      const [lowest] = waiting.entries
+      const now = yield* Clock.currentTimeMillis
+      for (const entry of waiting.entries) {
+        const [first] = waiting.nodesOf(entry)
+        if (first?.head != null) Entry.noteHeight(entry, first, first.head.number, now)
+      }
+      const isDue = waiting.entries.some((entry) => Entry.isDue(entry, waiting.nodesOf(entry), now))
+      if (lowest === undefined || !isDue) return
+      yield* beside(laneName(lowest.record), lowest.record, attendLane(waiting, monitor, now))
+    })
+}
+
+/**
+ * The node that a lane is judged by: one that serves all that waits there, the operator's where the lowest is in doubt;
+ * else the best of the lowest.
+ */
+const leadOf = (
+  entries: ReadonlyArray<Entry.Entry>,
+  nodes: ReadonlyArray<Entry.LaneNode>,
+  now: number
+): Entry.LaneNode | undefined => {
+  const able = nodes.filter((node) => entries.every(({ record }) => serves(node, record.access)))
+  const isDoubtful = entries[0] !== undefined && Entry.isDoubtful(entries[0], now)
+  return (isDoubtful ? able.find(({ account }) => account === null) : undefined) ?? able[0] ?? nodes[0]
 }

@@ -1,48 +1,29 @@
-import * as Arr from "effect/Array"
-import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
-import * as Exit from "effect/Exit"
-import * as FiberRef from "effect/FiberRef"
-import * as HashMap from "effect/HashMap"
-import * as Option from "effect/Option"
-import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
-import type { Block, ChainClient, Receipt } from "../ports/chain/ChainRpc.js"
-import type { Lane, TransactionRecord } from "../ports/journal/Lanes.js"
-import type { NetworkProfile } from "../ports/NetworkProfile.js"
+import type { ChainClient, Receipt } from "../ports/chain/ChainRpc.js"
+import type { Lane, LaneAccess, TransactionRecord } from "../ports/journal/Lanes.js"
 import type { InFlight } from "./InFlight.js"
+import type { AccessNodes } from "./monitor/AccessNodes.js"
+import * as Asking from "./monitor/Asking.js"
+import * as Entry from "./monitor/Entry.js"
+import * as LaneNodes from "./monitor/LaneNodes.js"
+import * as ReceiptSearch from "./monitor/ReceiptSearch.js"
+import * as TransactionState from "./monitor/TransactionState.js"
 import type { Settlement } from "./Settlement.js"
 
-/** A transaction whose bytes are stored. */
-export interface Watched {
-  readonly chain: ChainClient
-  readonly profile: NetworkProfile
-  readonly record: TransactionRecord
+/** Waiting transactions of one lane, and the nodes that answered when they were last asked. */
+export interface Waiting {
+  /** In nonce order. */
+  readonly entries: ReadonlyArray<Entry.Entry>
+  /** Those that serve an entry at present, best first. */
+  readonly nodesOf: (entry: Entry.Entry) => ReadonlyArray<Entry.LaneNode>
 }
 
-/** What the monitor remembers of one nonce, until it is settled. */
-export interface Entry extends Watched {
-  /** When the newest bytes are given to the node again, milliseconds, and how long after that once more. */
-  offerAt: number
-  offerDelay: number
-  /** When it has waited long enough for a look at what keeps it, milliseconds. */
-  careAt: number
-  /** Block at which its receipt was last looked at, when it is mined already. */
-  lookedAt: bigint
-  /** How often in a row a mined one was not to be seen any more. */
-  missed: number
-}
-
-/** Cares for what is not mined: see `Upkeep`. */
-export type Attend = (
-  chain: ChainClient,
-  entries: ReadonlyArray<Entry>,
-  monitor: TransactionMonitor
-) => Effect.Effect<void>
+/** Cares for what is not mined: see `StuckTransactions`. */
+export type Attend = (waiting: Waiting, monitor: TransactionMonitor) => Effect.Effect<void>
 
 export interface TransactionMonitor {
   /**
@@ -50,13 +31,19 @@ export interface TransactionMonitor {
    * node that refuses or does not answer is no failure: unknown means perhaps sent. Of a nonce that is watched
    * already the record is renewed.
    */
-  readonly watch: (watched: Watched) => Effect.Effect<void>
+  readonly watch: (watched: Entry.Watched) => Effect.Effect<void>
+  /** Lets the lane's waiting transactions of the account go through a node of its present request, too. */
+  readonly useNode: (lane: Lane, access: LaneAccess, chain: ChainClient) => Effect.Effect<void>
   /** Forgets a nonce that somebody else used, or that is settled. */
-  readonly forget: (watched: Watched) => Effect.Effect<void>
+  readonly forget: (watched: Pick<Entry.Watched, "record">) => Effect.Effect<void>
+  /** Whether the transaction's nonce is watched, or about to be. */
   readonly isWatched: (record: TransactionRecord) => boolean
   /** Forgets the lane's transactions: another process works on the lane. */
   readonly leave: (lane: Lane) => Effect.Effect<void>
-  /** The receipt of a transaction that the journal knows as mined; asks the node when it was not seen just now. */
+  /**
+   * The receipt of a transaction that the journal knows as mined: as it was seen, else by this node or by another one
+   * whose word its reader may be told.
+   */
   readonly receiptOf: (chain: ChainClient, txHash: Bytes32) => Effect.Effect<Receipt>
 }
 
@@ -64,255 +51,277 @@ export const TransactionMonitor: Context.Tag<TransactionMonitor, TransactionMoni
   "castellan/TransactionMonitor"
 )
 
-/** A node that has lost a transaction is given the same bytes again, this often at most. */
-export const offerMillis = 10_000
-/** After a refused offer it is sooner, and then twice as late each time. */
-export const firstOfferMillis = 250
-/** One poll asks a node for at most this many receipts, in turn. */
-const maxReceiptsPerPoll = 256
-const maxReceipts = 512
-/** A mined transaction is gone when this many looks in a row do not show it: nodes behind a balancer lag. */
-const missesForGone = 2
+/** The operator's present node is looked up that often. */
+const operatorMillis = 1_000
+const warnMillis = 60_000
 
-/** Of a node that does not tell the receipt of what it has mined. */
-const patience = Schedule.intersect(Schedule.spaced("500 millis"), Schedule.recurs(40))
-
-const keyOf = ({ chainId, nonce, signer }: TransactionRecord): string => `${chainId}:${signer}:${nonce}`
-
-interface Node {
-  readonly entries: Map<string, Entry>
+interface LaneState {
+  readonly entries: Map<bigint, Entry.Entry>
+  readonly nodes: LaneNodes.LaneNodes
+  operatorsAt: number
+  /** When it is told again that no node serves a transaction, milliseconds. */
+  warnAt: number
+  /** Nonces of transactions that are just given to a node for the first time. */
+  readonly arriving: Array<bigint>
+  isRunning: boolean
 }
 
-/** What a node says of a transaction. */
-interface Seen {
-  readonly receipt: Receipt | null
-  /** It did answer: a node that is silent does not say that something is gone. */
-  readonly told: boolean
-}
+const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
 
-const silence: Seen = { receipt: null, told: false }
+const isCurrent = ({ entries }: LaneState, entry: Entry.Entry): boolean =>
+  entries.get(entry.record.nonce) === entry
+
+/** Nothing of it has changed since. */
+const isSame = (one: TransactionRecord, other: TransactionRecord): boolean =>
+  one.state === other.state &&
+  one.versions.at(-1)?.txHash === other.versions.at(-1)?.txHash &&
+  one.mined?.blockHash === other.mined?.blockHash
+
+const describe = ({ nonce, signer }: TransactionRecord) => ({ nonce: nonce.toString(), signer })
 
 /**
- * Watches transactions: one loop per node serves all waiters, and asks for everything in one batch. The receipts
- * themselves are polled, never only new heads: a chain that mines on demand may not make another block.
+ * Watches transactions: one loop per lane serves all that wait for it, and asks each node for everything in one batch.
+ * The receipts themselves are polled, never only new heads: a chain that mines on demand may not make another block.
+ * Nodes are transports of the lane: a transaction is driven by every node that serves it, see `LaneNodes`.
  */
 export const make = (options: {
   readonly settlement: Settlement
   readonly inFlight: InFlight
   readonly attend: Attend
+  readonly accessNodes: AccessNodes
 }): Effect.Effect<TransactionMonitor, never, Scope.Scope> =>
   Effect.map(Effect.scope, (scope) => {
-    const { attend, inFlight, settlement } = options
-    const nodes = new Map<ChainClient, Node>()
-    // What one node says is nothing that another one's callers are told.
-    const receipts = new WeakMap<ChainClient, Map<Bytes32, Receipt>>()
+    const { accessNodes, attend, inFlight, settlement } = options
+    const lanes = new Map<string, LaneState>()
+    const search = ReceiptSearch.make(accessNodes)
+    /** Clients of the operator, whose answers are never those of an account's node. */
+    const operators = new WeakSet<ChainClient>()
 
-    const put = (node: Node, entry: Entry) => {
-      const key = keyOf(entry.record)
-      const known = node.entries.get(key)
+    const presentOf = ({ access, chainId }: TransactionRecord) =>
+      Effect.tap(accessNodes.ofOperator(access, chainId), (chain) => {
+        if (chain !== null) operators.add(chain)
+      })
+
+    const put = (lane: LaneState, entry: Entry.Entry) => {
+      const known = lane.entries.get(entry.record.nonce)
       if (entry.record.state === "signed") inFlight.add(entry.record)
       if (known?.record.state === "signed") inFlight.remove(known.record)
-      node.entries.delete(key)
-      node.entries.set(key, entry)
+      lane.entries.delete(entry.record.nonce)
+      lane.entries.set(entry.record.nonce, entry)
     }
-    const drop = (node: Node, record: TransactionRecord) => {
-      const known = node.entries.get(keyOf(record))
+    const drop = (lane: LaneState, { nonce }: TransactionRecord) => {
+      const known = lane.entries.get(nonce)
       if (known?.record.state === "signed") inFlight.remove(known.record)
-      node.entries.delete(keyOf(record))
-    }
-    const remember = (chain: ChainClient, receipt: Receipt) => {
-      const seen = receipts.get(chain) ?? new Map<Bytes32, Receipt>()
-      receipts.set(chain, seen)
-      seen.delete(receipt.txHash)
-      seen.set(receipt.txHash, receipt)
-      for (const oldest of seen.keys()) {
-        if (seen.size <= maxReceipts) break
-        seen.delete(oldest)
-      }
+      lane.entries.delete(nonce)
     }
 
-    const deepEnough = (receipt: { readonly blockNumber: bigint }, depth: number, head: Block | null) =>
-      depth <= 1 || (head !== null && receipt.blockNumber + BigInt(depth) - 1n <= head.number)
-
-    const settle = (node: Node, entry: Entry, receipt: Receipt, head: Block | null) =>
+    const execute = (
+      lane: LaneState,
+      entry: Entry.Entry,
+      { action, state }: TransactionState.Step,
+      witness: Entry.LaneNode | undefined
+    ) =>
       Effect.gen(function* () {
-        const { chain, profile, record } = entry
-        if (!deepEnough(receipt, profile.confirmations, head)) return
-        const final = deepEnough(receipt, profile.settledDepth, head)
-        remember(chain, receipt)
-        yield* settlement.mined(chain, record, receipt, final)
-        const { blockHash, blockNumber, success, txHash } = receipt
-        if (final) return drop(node, record)
-        const mined = { blockHash, blockNumber, success, txHash }
-        put(node, {
-          ...entry,
-          record: { ...record, state: "mined", mined },
-          lookedAt: blockNumber,
-          missed: 0
-        })
-      })
-
-    const confirm = (node: Node, entry: Entry, { receipt, told }: Seen, head: Block | null) =>
-      Effect.gen(function* () {
-        const { mined } = entry.record
-        if (mined === null || !told) return
-        entry.lookedAt = head?.number ?? entry.lookedAt
-        if (receipt === null || receipt.blockHash !== mined.blockHash) {
-          entry.missed += 1
-          if (entry.missed < missesForGone) return
-          yield* settlement.vanished(entry.record)
-          receipts.get(entry.chain)?.delete(mined.txHash)
-          put(node, { ...entry, record: { ...entry.record, state: "signed", mined: null }, offerAt: 0 })
-          return
+        const { record } = entry
+        entry.missedSince = state._tag === "mined" ? state.missedSince : null
+        switch (action._tag) {
+          case "record": {
+            if (witness === undefined) return
+            const { receipt } = action
+            search.seen(witness, receipt)
+            yield* settlement.mined(witness.chain, record, receipt, action.final)
+            return action.final ? drop(lane, record) : put(lane, Entry.mined(entry, witness, receipt))
+          }
+          case "finalise":
+            yield* settlement.finalised(record)
+            return drop(lane, record)
+          case "withdraw":
+            yield* settlement.vanished(record)
+            if (record.mined !== null) search.undone(record.access.accountId, record.mined.txHash)
+            return put(lane, Entry.withdrawn(entry, yield* Clock.currentTimeMillis))
         }
-        entry.missed = 0
-        if (!deepEnough(mined, entry.profile.settledDepth, head)) return
-        yield* settlement.finalised(entry.record)
-        drop(node, entry.record)
       })
 
-    /** The receipt of whichever version was mined. */
-    const receiptOf = ({ chain, record }: Entry): Effect.Effect<Seen> => {
-      const hashes =
-        record.mined === null ? record.versions.map(({ txHash }) => txHash) : [record.mined.txHash]
-      // One that fails is asked for again, and holds up none of the others.
-      return Effect.map(
-        Effect.forEach(hashes, (hash) => Effect.either(chain.receipt(hash)), { concurrency: "unbounded" }),
-        (answers) => ({
-          receipt: Arr.getRights(answers).find((receipt) => receipt !== null) ?? null,
-          told: answers.every(Either.isRight)
-        })
+    /** Draws the conclusion from what the nodes told of an entry since the last round. */
+    const conclude = (
+      lane: LaneState,
+      entry: Entry.Entry,
+      looks: ReadonlyArray<Asking.Told>,
+      waiting: Array<Entry.Entry>,
+      now: number
+    ) => {
+      // Mined, or replaced, while the nodes were asked.
+      if (!isCurrent(lane, entry)) return Effect.void
+      const { profile, record } = entry
+      const told = looks.flatMap(({ answers, node }) => {
+        const answer = LaneNodes.serves(node, record.access) ? answers.get(entry) : undefined
+        return answer === undefined ? [] : [{ node, answer }]
+      })
+      const answers = told.map(({ answer }) => answer)
+      const event = TransactionState.eventOf(record, answers, profile)
+      // Its home answers, and not to this question.
+      if (event._tag === "silent" && record.state === "signed") entry.doubtAt = Math.min(entry.doubtAt, now)
+      const step = TransactionState.step(TransactionState.from(record, entry.missedSince), event, now)
+      if (record.state === "mined")
+        for (const { head } of answers) entry.lookedAt = head?.number ?? entry.lookedAt
+      if (step.action._tag === "care") {
+        waiting.push(entry)
+        return Effect.void
+      }
+      const witness = told.find(({ answer }) => event._tag === "shown" && answer.receipt === event.receipt)
+      return execute(lane, entry, step, witness?.node).pipe(
+        Effect.catchAllCause((cause) =>
+          Effect.logError("a mined transaction could not be settled and is tried again", cause)
+        ),
+        Effect.annotateLogs(describe(record))
       )
     }
 
-    const round = (chain: ChainClient, node: Node) =>
+    /** The operator's present nodes take the place of those before. */
+    const setOperators = (lane: LaneState, now: number) =>
       Effect.gen(function* () {
-        const all = [...node.entries.values()]
-        const deep = all.some(({ profile }) => profile.settledDepth > 1)
-        const signed = all.filter(({ record }) => record.state === "signed").slice(0, maxReceiptsPerPoll)
-        const room = maxReceiptsPerPoll - signed.length
-        const mined = all
-          .filter(({ record }) => record.state === "mined")
-          .sort((a, b) => (a.lookedAt < b.lookedAt ? -1 : 1))
-          .slice(0, Math.max(room, 16))
-        const asked = [...signed, ...mined]
-        const [head, seen] = yield* Effect.all(
-          [
-            deep ? Effect.orElseSucceed(chain.block("latest"), () => null) : Effect.succeed(null),
-            Effect.forEach(asked, receiptOf, { concurrency: "unbounded" })
-          ],
-          { concurrency: "unbounded" }
+        if (now < lane.operatorsAt) return
+        lane.operatorsAt = now + operatorMillis
+        const accesses = new Map<string, TransactionRecord>()
+        for (const { record } of lane.entries.values())
+          accesses.set(`${record.access.trust} ${record.access.accountId}`, record)
+        const found = yield* Effect.forEach(accesses.values(), presentOf)
+        lane.nodes.setOperators(found.filter((chain) => chain !== null))
+        const [stranded] = [...lane.entries.values()].filter((entry) => lane.nodes.of(entry).length === 0)
+        if (stranded === undefined || now < lane.warnAt) return
+        lane.warnAt = now + warnMillis
+        yield* Effect.annotateLogs(
+          Effect.logWarning(
+            "transactions wait, and no node serves them: the operator has none for the chain at present"
+          ),
+          describe(stranded.record)
         )
-        const waiting: Array<Entry> = []
-        yield* Effect.forEach(
-          asked,
-          (entry, place) => {
-            const answer = seen[place] ?? silence
-            const { receipt } = answer
-            const step =
-              entry.record.state === "mined"
-                ? confirm(node, entry, answer, head)
-                : receipt === null
-                  ? Effect.sync(() => void waiting.push(entry))
-                  : settle(node, entry, receipt, head)
-            return step.pipe(
-              Effect.catchAllCause((cause) =>
-                Effect.logError("a mined transaction could not be settled and is tried again", cause)
-              ),
-              Effect.annotateLogs({ nonce: entry.record.nonce.toString(), signer: entry.record.signer })
-            )
-          },
-          { concurrency: "unbounded", discard: true }
-        )
+      })
+
+    const round = (lane: LaneState) =>
+      Effect.gen(function* () {
+        const began = yield* Clock.currentTimeMillis
+        yield* setOperators(lane, began)
+        const turn = Asking.turnOf([...lane.entries.values()])
+        const told = yield* Asking.ask(lane.nodes, turn, { now: began, scope })
+        const now = yield* Clock.currentTimeMillis
+        const concerned = new Set([...turn, ...told.flatMap(({ answers }) => [...answers.keys()])])
+        const waiting: Array<Entry.Entry> = []
+        yield* Effect.forEach(concerned, (entry) => conclude(lane, entry, told, waiting, now), {
+          concurrency: "unbounded",
+          discard: true
+        })
+        const left = waiting.filter((entry) => isCurrent(lane, entry))
         // To the end of the queue: transactions that never are mined shall not keep others from their turn.
-        for (const entry of waiting) if (node.entries.get(keyOf(entry.record)) === entry) put(node, entry)
-        if (waiting.length > 0) yield* attend(chain, waiting, monitor)
+        for (const entry of left) {
+          lane.entries.delete(entry.record.nonce)
+          lane.entries.set(entry.record.nonce, entry)
+        }
+        if (left.length === 0) return
+        const entries = left.sort((a, b) => (a.record.nonce < b.record.nonce ? -1 : 1))
+        const nodesOf = (entry: Entry.Entry) =>
+          lane.nodes.of(entry).filter(({ isKnown, isSilent }) => isKnown && !isSilent)
+        yield* attend({ entries, nodesOf }, monitor)
       }).pipe(
-        // The loop serves everybody who waits at this node: it ends with the process only.
+        // The loop serves everybody who waits for the lane: it ends with the process only.
         Effect.catchAllDefect((defect) => Effect.logError("a look at watched transactions crashed", defect))
       )
 
-    const loop = (chain: ChainClient, node: Node): Effect.Effect<void> =>
+    const loop = (name: string, lane: LaneState): Effect.Effect<void> =>
       Effect.suspend(() => {
-        if (node.entries.size === 0) {
-          nodes.delete(chain)
+        if (lane.entries.size === 0) {
+          lane.isRunning = false
+          if (lane.arriving.length === 0) lanes.delete(name)
           return Effect.void
         }
         const interval = Math.min(
-          ...[...node.entries.values()].map(({ profile }) => profile.pollIntervalMillis)
+          ...[...lane.entries.values()].map(({ profile }) => profile.pollIntervalMillis)
         )
         return Effect.zipRight(
-          round(chain, node),
+          round(lane),
           Effect.suspend(() =>
-            Effect.zipRight(node.entries.size === 0 ? Effect.void : Effect.sleep(interval), loop(chain, node))
+            Effect.zipRight(lane.entries.size === 0 ? Effect.void : Effect.sleep(interval), loop(name, lane))
           )
         )
       })
 
+    /** A node of an account that reads by it and whose transactions may go through it; null: it is none of those. */
+    const ofCaller = (nodes: LaneNodes.LaneNodes, lane: Lane, access: LaneAccess, chain: ChainClient) => {
+      if (access.trust === "operator" || operators.has(chain)) return null
+      search.readBy(chain, lane.chainId, access)
+      return nodes.ofCaller(chain, access.accountId)
+    }
+
+    /** The node that a transaction is given to first. */
+    const homeOf = ({ nodes }: LaneState, { chain, record }: Entry.Watched) =>
+      Effect.gen(function* () {
+        const { access } = record
+        const named = chain ?? (yield* accessNodes.ofCaller(access))
+        const own = named === null ? null : ofCaller(nodes, record, access, named)
+        if (own !== null) return own
+        const present = yield* presentOf(record)
+        return present === null ? null : nodes.ofOperator(present)
+      })
+
+    const laneOf = (name: string): LaneState => {
+      const known = lanes.get(name)
+      if (known !== undefined) return known
+      const nodes = new LaneNodes.LaneNodes()
+      const lane = { entries: new Map(), nodes, operatorsAt: 0, warnAt: 0, arriving: [], isRunning: false }
+      lanes.set(name, lane)
+      return lane
+    }
+
+    const arrive = (lane: LaneState, watched: Entry.Watched) =>
+      Effect.gen(function* () {
+        const { profile, record } = watched
+        const home = yield* homeOf(lane, watched)
+        const known = lane.entries.get(record.nonce)
+        if (known !== undefined && isSame(known.record, record))
+          return put(lane, { ...known, profile, home: known.home ?? home })
+        const newest = record.versions.at(-1)
+        const isOffered = newest !== undefined && record.state === "signed"
+        const taken = !isOffered || (home !== null && (yield* Asking.offer(home, newest, scope)))
+        put(lane, Entry.make(watched, home, { now: yield* Clock.currentTimeMillis, taken }))
+      })
+
+    const watch = (watched: Entry.Watched) =>
+      Effect.gen(function* () {
+        const name = nameOf(watched.record)
+        const lane = laneOf(name)
+        const { nonce } = watched.record
+        lane.arriving.push(nonce)
+        yield* Effect.ensuring(
+          arrive(lane, watched),
+          Effect.sync(() => lane.arriving.splice(lane.arriving.indexOf(nonce), 1))
+        )
+        if (lane.isRunning) return
+        lane.isRunning = true
+        yield* Asking.detach(loop(name, lane), scope)
+      })
+
     const monitor: TransactionMonitor = {
-      watch: ({ chain, profile, record }) =>
-        Effect.gen(function* () {
-          const newest = record.versions.at(-1)
-          const offered =
-            newest === undefined || record.state !== "signed"
-              ? null
-              : yield* Effect.exit(chain.sendRawTransaction(newest.raw))
-          const refused = offered !== null && Exit.isFailure(offered)
-          if (refused)
-            yield* Effect.annotateLogs(
-              Effect.logWarning(
-                "the node did not take a transaction; it stays watched",
-                Option.match(Cause.failureOption(offered.cause), {
-                  onNone: () => offered.cause,
-                  onSome: ({ message }) => message
-                })
-              ),
-              { txHash: newest?.txHash ?? "" }
-            )
-          const now = yield* Clock.currentTimeMillis
-          const known = nodes.get(chain)
-          const node = known ?? { entries: new Map<string, Entry>() }
-          put(node, {
-            chain,
-            profile,
-            record,
-            offerAt: now + (refused ? firstOfferMillis : offerMillis),
-            offerDelay: firstOfferMillis,
-            careAt: record.signedAt + profile.bumpAfterMillis,
-            lookedAt: 0n,
-            missed: 0
-          })
-          if (known !== undefined) return
-          nodes.set(chain, node)
-          // It is everybody's, not the request's that began it.
-          const detached = Effect.locally(loop(chain, node), FiberRef.currentLogAnnotations, HashMap.empty())
-          yield* Effect.forkIn(Effect.interruptible(detached), scope)
-        }).pipe(Effect.uninterruptible),
-      forget: ({ chain, record }) =>
+      watch: (watched) => Effect.uninterruptible(watch(watched)),
+      useNode: (lane, access, chain) =>
         Effect.sync(() => {
-          const node = nodes.get(chain)
-          if (node !== undefined) drop(node, record)
+          const known = lanes.get(nameOf(lane))
+          if (known !== undefined) ofCaller(known.nodes, lane, access, chain)
         }),
-      isWatched: (record) => [...nodes.values()].some(({ entries }) => entries.has(keyOf(record))),
+      forget: ({ record }) =>
+        Effect.sync(() => {
+          const lane = lanes.get(nameOf(record))
+          if (lane !== undefined) drop(lane, record)
+        }),
+      isWatched: (record) => {
+        const lane = lanes.get(nameOf(record))
+        return lane !== undefined && (lane.entries.has(record.nonce) || lane.arriving.includes(record.nonce))
+      },
       leave: (lane) =>
         Effect.sync(() => {
-          for (const node of nodes.values())
-            for (const { record } of [...node.entries.values()])
-              if (record.chainId === lane.chainId && record.signer === lane.signer) drop(node, record)
+          const left = lanes.get(nameOf(lane))
+          if (left !== undefined) for (const { record } of [...left.entries.values()]) drop(left, record)
         }),
-      receiptOf: (chain, txHash) =>
-        Effect.suspend(() => {
-          const seen = receipts.get(chain)?.get(txHash)
-          if (seen !== undefined) return Effect.succeed(seen)
-          return chain.receipt(txHash).pipe(
-            Effect.filterOrFail(
-              (receipt) => receipt !== null,
-              () => "not there"
-            ),
-            Effect.retry(patience),
-            Effect.orDieWith(() => new Error("the node does not give the receipt of a mined transaction"))
-          )
-        })
+      receiptOf: search.find
     }
     return monitor
   })

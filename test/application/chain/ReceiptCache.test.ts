@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as ReceiptCache from "../../../src/application/chain/ReceiptCache.js"
-import type { ChainClient, Receipt } from "../../../src/application/ports/chain/ChainRpc.js"
+import { bytesOf, ReceiptCache } from "../../../src/application/chain/ReceiptCache.js"
+import type { Receipt } from "../../../src/application/ports/chain/ChainRpc.js"
+import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import type { RawLog } from "../../../src/domain/evm/RawLog.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -30,28 +31,36 @@ const log = (n: number, data = Hex.empty): RawLog => ({
   logIndex: n
 })
 
-/** Two nodes, of which a cache only asks which is which. */
-const node = (): ChainClient => Object.create(null)
-const [one, other] = [node(), node()]
+const [one, other] = ["one" as AccountId, "other" as AccountId]
 
 describe("receipts that were seen", () => {
-  it("are told of the node that gave them, and of no other", () => {
-    const cache = ReceiptCache.make()
-    cache.set(one, hash(1), receipt(1))
+  it("are told to the account whose node gave them, and to no other", () => {
+    const cache = new ReceiptCache()
+    cache.set(one, receipt(1))
     expect(cache.get(one, hash(1))).toEqual(receipt(1))
     expect(cache.get(other, hash(1))).toBeUndefined()
-    cache.set(other, hash(1), { ...receipt(1), success: false })
+    expect(cache.get(null, hash(1))).toBeUndefined()
+    cache.set(other, { ...receipt(1), success: false })
     expect(cache.get(one, hash(1))?.success).toBe(true)
     cache.delete(other, hash(1))
     expect(cache.get(other, hash(1))).toBeUndefined()
     expect(cache.get(one, hash(1))?.success).toBe(true)
   })
 
+  it("are told to everybody when the operator's node gave them, before what their own node says", () => {
+    const cache = new ReceiptCache()
+    cache.set(one, { ...receipt(1), success: false })
+    cache.set(null, receipt(1))
+    expect([null, one, other].map((reader) => cache.get(reader, hash(1)))).toEqual(Array(3).fill(receipt(1)))
+    cache.delete(one, hash(1))
+    expect([null, one, other].map((reader) => cache.get(reader, hash(1)))).toEqual(Array(3).fill(undefined))
+  })
+
   it("are the newest ones that have room together, those of all nodes", () => {
-    const cache = ReceiptCache.make(4 * ReceiptCache.bytesOf(receipt(0)))
-    for (const n of [1, 2, 3]) cache.set(one, hash(n), receipt(n))
+    const cache = new ReceiptCache(4 * bytesOf(receipt(0)))
+    for (const n of [1, 2, 3]) cache.set(one, receipt(n))
     cache.get(one, hash(1))
-    for (const n of [4, 5]) cache.set(other, hash(n), receipt(n))
+    for (const n of [4, 5]) cache.set(other, receipt(n))
     expect([1, 2, 3].map((n) => cache.get(one, hash(n)) !== undefined)).toEqual([true, false, true])
   })
 
@@ -63,9 +72,9 @@ describe("receipts that were seen", () => {
   }
   for (const [kind, logs] of Object.entries(kinds))
     it(`have 8 MiB of memory together, and not twice that, when there are 48 of ${kind}`, () => {
-      const cache = ReceiptCache.make(8 * MiB)
+      const cache = new ReceiptCache(8 * MiB)
       const before = bytesInUse()
-      for (let n = 1; n <= 48; n++) cache.set(one, hash(n), receipt(n, logs()))
+      for (let n = 1; n <= 48; n++) cache.set(one, receipt(n, logs()))
       const held = bytesInUse() - before
       expect(cache.get(one, hash(48))?.logs.length).toBeGreaterThan(0)
       expect(held).toBeGreaterThan(2 * MiB)

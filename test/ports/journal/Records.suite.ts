@@ -126,6 +126,37 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     )
 
     fact(
+      "those of a lane between two nonces are told in nonce order, whatever has become of them",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const lane = { chainId: 137n, signer: Make.address(0x52) }
+        for (const chainNonce of [10n, 9n, 100n, 11n, 12n]) {
+          yield* journal.allocate(Make.allocation("", { ...lane, chainNonce }))
+          yield* journal.recordSigned(Make.signed(chainNonce, lane))
+        }
+        yield* journal.settle(Make.mined(9n, lane), [], true)
+        yield* journal.settle(Make.mined(10n, lane), [], false)
+        yield* journal.recordExternalUse(lane, 11n)
+        yield* journal.allocate(Make.allocation("", { ...lane, chainNonce: 13n }))
+        const between = (from: bigint, below: bigint, over = {}) =>
+          Effect.map(journal.transactionsBetween({ ...lane, ...over }, from, below), (records) =>
+            records.map(({ nonce, state }) => [nonce, state])
+          )
+        const all = [
+          [9n, "settled"],
+          [10n, "mined"],
+          [11n, "foreign"],
+          [12n, "signed"],
+          [100n, "signed"]
+        ]
+        expect(yield* between(0n, 101n)).toEqual(all)
+        expect(yield* between(10n, 100n)).toEqual(all.slice(1, 4))
+        expect(yield* between(10n, 10n)).toEqual([])
+        expect(yield* between(0n, 101n, { chainId: 138n })).toEqual([])
+      })
+    )
+
+    fact(
       "those that are signed or mined are open, by chain, signer and nonce",
       Effect.gen(function* () {
         const journal = yield* Journal

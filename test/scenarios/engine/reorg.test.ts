@@ -1,8 +1,10 @@
+import * as Effect from "effect/Effect"
 import { id as hashOf } from "ethers"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { Journal } from "../../../src/application/ports/journal/Journal.js"
 import * as Sweep from "../../../src/application/Sweep.js"
 import * as Hits from "../../support/stack/Hits.js"
-import { type Stack, startStack } from "../../support/stack/Stack.js"
+import { Address, type Stack, startStack } from "../../support/stack/Stack.js"
 
 describe("a reorganisation above settled depth", () => {
   let stack: Stack
@@ -130,4 +132,40 @@ describe("a reorganisation above settled depth", () => {
     expect(await Promise.all(ids.map(hits.countOf))).toEqual(ids.map(() => 1))
     expect(await hits.nonce()).toBe(before + length)
   })
+})
+
+describe("a reorganisation below settled depth", () => {
+  let stack: Stack
+  let hits: Hits.Hits
+  beforeAll(async () => {
+    stack = await startStack({ profile: { bumpAfterMillis: 2_000 } })
+    hits = await Hits.make(stack)
+    await stack.create("one", "two")
+  })
+  afterAll(() => stack.stop())
+
+  it("is healed by the lane's next transaction: what it undid lands again, nothing else is sent", async () => {
+    const [a, b, c] = ["settled a", "settled b", "after them"].map(hashOf)
+    if (a === undefined || b === undefined || c === undefined) return
+    const before = await hits.nonce()
+    const snapshot = await stack.provider.send("evm_snapshot", [])
+    const run = (salt: string, id: string) => stack.ask(hits.execute(stack.caller(), hits.hit(salt, id)))
+    expect([(await run("one", a)).status, (await run("one", b)).status]).toEqual([1, 1])
+    expect(await hits.openOf(stack.runtime)).toEqual([])
+    expect(await stack.provider.send("evm_revert", [snapshot])).toBe(true)
+    expect([await hits.countOf(a), await hits.countOf(b), await hits.nonce()]).toEqual([0, 0, before])
+    expect((await run("two", c)).status).toBe(1)
+    expect(await Promise.all([a, b, c].map(hits.countOf))).toEqual([1, 1, 1])
+    expect(await hits.nonce()).toBe(before + 3)
+    expect(await hits.pool()).toEqual([])
+    const lane = { chainId: BigInt(stack.anvil.chainId), signer: Address.unsafe(stack.signer.address) }
+    const above = await stack.ask(
+      Effect.orDie(
+        Effect.flatMap(Journal, (journal) =>
+          journal.transactionsBetween(lane, BigInt(before) + 3n, BigInt(before) + 64n)
+        )
+      )
+    )
+    expect(above).toEqual([])
+  }, 60_000)
 })

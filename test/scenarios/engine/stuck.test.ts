@@ -43,7 +43,7 @@ describe("a transaction that the fees have left behind", () => {
   }
 
   /** The version that takes the place of this one in the pool; for a moment there may be none. */
-  const replacementOf = async (hash: string): Promise<Hits.PoolTransaction> => {
+  const replacementOf = async ({ hash }: Hits.PoolTransaction): Promise<Hits.PoolTransaction> => {
     const others = async () => (await hits.pool()).filter((each) => each.hash !== hash)
     let found: ReadonlyArray<Hits.PoolTransaction> = []
     await expect
@@ -61,11 +61,18 @@ describe("a transaction that the fees have left behind", () => {
   }
 
   it("is priced anew by itself: both fields by a tenth at least, the same nonce and payload, and the last is the result", async () => {
-    await within(quick, async (runtime) => {
+    const { noted, onExchange } = Hits.watchHeights()
+    await within({ ...quick, onExchange }, async (runtime) => {
       const { answer, before, id, original } = await stuck(runtime, "priced anew")
-      await hits.baseFee(BigInt(original.maxFeePerGas) * 3n)
       const versions = [original]
-      for (let n = 0; n < 3; n += 1) versions.push(await replacementOf(versions.at(-1)?.hash ?? ""))
+      let newest = original
+      for (const factor of [30n, 12n, 12n]) {
+        // One block that does not take it, and no more: the next one might take what takes its place.
+        await noted()
+        await hits.baseFee((BigInt(newest.maxFeePerGas) * factor) / 10n)
+        newest = await replacementOf(newest)
+        versions.push(newest)
+      }
       for (const [n, version] of versions.slice(1).entries()) {
         const { input, nonce, to, value } = original
         expect(version).toMatchObject({ input, nonce, to, value })
@@ -112,7 +119,11 @@ describe("a transaction that the fees have left behind", () => {
             raised(newest?.maxFeePerGas) > caps.maxFeePerGas
           )
         }
-        await expect.poll(highest, { timeout: 40_000 }).toBe(true)
+        const raisedByBlocks = async () => {
+          await hits.baseFee(100n * gwei)
+          return highest()
+        }
+        await expect.poll(raisedByBlocks, { timeout: 40_000, interval: 200 }).toBe(true)
         expect(sent.length).toBeGreaterThan(5)
         const mined = async () => {
           await hits.baseFee(gwei)
@@ -130,9 +141,11 @@ describe("a transaction that the fees have left behind", () => {
 
   it("and is mined while its replacement is signed is the result itself", async () => {
     let armed = false
+    const { noted, onExchange } = Hits.watchHeights()
     await within(
       {
         profile: { bumpAfterMillis: 300 },
+        onExchange,
         wrapSigner: (signer) => ({
           ...signer,
           sign: (digest) =>
@@ -140,7 +153,7 @@ describe("a transaction that the fees have left behind", () => {
               ? Effect.zipRight(
                   Effect.promise(async () => {
                     armed = false
-                    await hits.mine()
+                    await hits.baseFee(gwei)
                   }),
                   signer.sign(digest)
                 )
@@ -149,7 +162,9 @@ describe("a transaction that the fees have left behind", () => {
       },
       async (runtime) => {
         const { answer, before, id, original } = await stuck(runtime, "just in time")
+        await noted()
         armed = true
+        await hits.baseFee(BigInt(original.maxFeePerGas) + 1n)
         const result = await answer
         expect(armed).toBe(false)
         expect(result).toMatchObject({ status: 1, txHash: original.hash })

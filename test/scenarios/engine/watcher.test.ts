@@ -8,10 +8,12 @@ import { expect } from "vitest"
 import * as MemoryRpc from "../../../src/adapters/memory/ChainRpc.js"
 import * as InMemoryJournal from "../../../src/adapters/sql/journal/InMemory.js"
 import * as InFlight from "../../../src/application/lanes/InFlight.js"
+import * as TransactionState from "../../../src/application/lanes/monitor/TransactionState.js"
 import * as NonceLanes from "../../../src/application/lanes/NonceLanes.js"
 import * as StuckTransactions from "../../../src/application/lanes/StuckTransactions.js"
 import * as TransactionMonitor from "../../../src/application/lanes/TransactionMonitor.js"
 import {
+  type Block,
   type ChainClient,
   ChainRpcError,
   type Receipt
@@ -74,7 +76,8 @@ const lastOf = (count: number, receipt: ChainClient["receipt"]) =>
         stranded: () => Effect.void
       },
       inFlight,
-      attend: () => Effect.void
+      attend: () => Effect.void,
+      accessNodes: { ofOperator: () => Effect.succeed(chain), ofCaller: () => Effect.succeed(null) }
     })
     for (let n = 1; n <= count; n += 1) yield* watcher.watch({ chain, profile, record: recordOf(n) })
     return yield* Effect.timeoutOption(Deferred.await(last), 5_000)
@@ -113,50 +116,83 @@ describe("the watcher", () => {
     })
   )
 
-  it.scoped("a node that is silent does not undo what is mined; one that answers twice without it does", () =>
+  /** A watched transaction that is mined in block 1, at a node whose receipt and block 1 are as they are set. */
+  const mined = Effect.gen(function* () {
+    const node = yield* MemoryRpc.make({ chainId: 31_337n })
+    const seen = { looks: 0, vanished: 0 }
+    const say: {
+      receipt: Effect.Effect<Receipt | null, ChainRpcError>
+      block: Block | null
+    } = { receipt: Effect.succeed(receiptOf(hashOf(1))), block: null }
+    const client = node.client("http://node")
+    const chain: ChainClient = {
+      ...client,
+      block: (tag) => (tag === 1n ? Effect.sync(() => say.block) : client.block(tag)),
+      receipt: () =>
+        Effect.suspend(() => {
+          seen.looks += 1
+          return say.receipt
+        })
+    }
+    const inFlight = InFlight.make()
+    const watcher = yield* TransactionMonitor.make({
+      settlement: {
+        mined: () => Effect.void,
+        finalised: () => Effect.void,
+        vanished: () =>
+          Effect.sync(() => {
+            seen.vanished += 1
+          }),
+        stranded: () => Effect.void
+      },
+      inFlight,
+      attend: () => Effect.void,
+      accessNodes: { ofOperator: () => Effect.succeed(chain), ofCaller: () => Effect.succeed(null) }
+    })
+    const deep = { ...profile, pollIntervalMillis: 1_000, settledDepth: 100 }
+    yield* watcher.watch({ chain, profile: deep, record: recordOf(1) })
+    yield* TestClock.adjust(1_000)
+    expect(inFlight.count(recordOf(1))).toBe(0)
+    return { inFlight, node, say, seen }
+  })
+
+  it.scoped("a node that is silent does not undo what is mined, and one that is 6 s behind does not", () =>
     Effect.gen(function* () {
-      const node = yield* MemoryRpc.make({ chainId: 31_337n })
-      let answer: Effect.Effect<Receipt | null, ChainRpcError> = Effect.succeed(receiptOf(hashOf(1)))
-      let [looks, vanished] = [0, 0]
-      const chain: ChainClient = {
-        ...node.client("http://node"),
-        receipt: () =>
-          Effect.suspend(() => {
-            looks += 1
-            return answer
-          })
-      }
-      const inFlight = InFlight.make()
-      const watcher = yield* TransactionMonitor.make({
-        settlement: {
-          mined: () => Effect.void,
-          finalised: () => Effect.void,
-          vanished: () =>
-            Effect.sync(() => {
-              vanished += 1
-            }),
-          stranded: () => Effect.void
-        },
-        inFlight,
-        attend: () => Effect.void
-      })
-      const deep = { ...profile, pollIntervalMillis: 1_000, settledDepth: 100 }
-      yield* watcher.watch({ chain, profile: deep, record: recordOf(1) })
-      yield* TestClock.adjust(1_000)
-      expect(inFlight.count(recordOf(1))).toBe(0)
-      answer = Effect.fail(
+      const { inFlight, say, seen } = yield* mined
+      say.receipt = Effect.fail(
         new ChainRpcError({ reason: "unreachable", origin: "http://node", message: "down" })
       )
       yield* TestClock.adjust(60_000)
-      expect(looks).toBeGreaterThan(30)
-      expect(vanished).toBe(0)
-      answer = Effect.succeed(null)
-      yield* TestClock.adjust(1_000)
-      expect(vanished).toBe(0)
-      yield* TestClock.adjust(1_000)
-      expect(vanished).toBe(1)
+      expect(seen.looks).toBeGreaterThan(30)
+      expect(seen.vanished).toBe(0)
+      for (let n = 0; n < 5; n += 1) {
+        say.receipt = Effect.succeed(null)
+        yield* TestClock.adjust(6_000)
+        say.receipt = Effect.succeed(receiptOf(hashOf(1)))
+        yield* TestClock.adjust(1_000)
+      }
+      expect(seen.vanished).toBe(0)
+      say.receipt = Effect.succeed(null)
+      yield* TestClock.adjust(TransactionState.missedMillis + 2_000)
+      expect(seen.vanished).toBe(1)
       expect(inFlight.count(recordOf(1))).toBe(1)
     })
+  )
+
+  it.scoped(
+    "a block that still is where it was keeps what is in it; another one in its place undoes it",
+    () =>
+      Effect.gen(function* () {
+        const { node, say, seen } = yield* mined
+        const head = yield* node.mine
+        say.receipt = Effect.succeed(null)
+        say.block = { ...head, number: 1n, hash: receiptOf(hashOf(1)).blockHash }
+        yield* TestClock.adjust(60_000)
+        expect(seen.vanished).toBe(0)
+        say.block = { ...head, number: 1n, hash: hashOf(7) }
+        yield* TestClock.adjust(3_000)
+        expect(seen.vanished).toBe(1)
+      })
   )
 
   it.scoped("a crash while bytes are sent leaves them watched, and offered again later each time", () =>
@@ -180,17 +216,20 @@ describe("the watcher", () => {
         stranded: () => Effect.void
       }
       const inFlight = InFlight.make()
+      const journal = yield* InMemoryJournal.make
       const watcher = yield* TransactionMonitor.make({
         settlement,
         inFlight,
+        accessNodes: { ofOperator: () => Effect.succeed(chain), ofCaller: () => Effect.succeed(null) },
         attend: StuckTransactions.make({
-          lanes: NonceLanes.make(yield* InMemoryJournal.make),
+          journal,
+          lanes: NonceLanes.make(journal),
           settlement,
           signerOf: () => Effect.die(new Error("nobody signs here")),
           scope: yield* Effect.scope
         })
       })
-      const patient = { ...profile, pollIntervalMillis: 50, bumpAfterMillis: 600_000 }
+      const patient = { ...profile, pollIntervalMillis: 125, bumpAfterMillis: 600_000 }
       const record = { ...recordOf(0), versions: [{ ...version, maxFeePerGas: 10n ** 18n }] }
       yield* watcher.watch({ chain, profile: patient, record })
       expect(inFlight.count(record)).toBe(1)
@@ -200,7 +239,7 @@ describe("the watcher", () => {
       for (const [n, pause] of pauses.entries()) {
         const expected = Math.min(250 * 2 ** n, 10_000)
         expect(pause).toBeGreaterThanOrEqual(expected)
-        expect(pause).toBeLessThanOrEqual(expected + 50)
+        expect(pause).toBeLessThanOrEqual(expected + 125)
       }
       expect(offers.length).toBeGreaterThanOrEqual(9)
     })

@@ -91,4 +91,19 @@ export const make = async (stack: Stack) => {
   }
 }
 
+/** Tells when the service knows the height above which blocks count for its waiting transaction. */
+export const watchHeights = () => {
+  let looks = 0
+  return {
+    onExchange: (methods: ReadonlyArray<string>) => {
+      if (methods.includes("eth_getTransactionCount") && methods.includes("eth_getBlockByNumber")) looks += 1
+    },
+    /** Waits for two looks: the second begins when the first has had its answer. */
+    noted: async () => {
+      const before = looks
+      await expect.poll(() => looks, { timeout: 20_000 }).toBeGreaterThan(before + 1)
+    }
+  }
+}
+
 export type Hits = Awaited<ReturnType<typeof make>>

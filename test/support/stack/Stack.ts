@@ -26,7 +26,7 @@ import { ChainRpc as ChainRpcTag } from "../../../src/application/ports/chain/Ch
 import type { PaymasterRpc as PaymasterRpcTag } from "../../../src/application/ports/chain/PaymasterRpc.js"
 import { Journal as JournalTag } from "../../../src/application/ports/journal/Journal.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
-import type { Networks as NetworksTag } from "../../../src/application/ports/Networks.js"
+import { Networks as NetworksTag } from "../../../src/application/ports/Networks.js"
 import {
   type Signer,
   Signers as SignersTag,
@@ -120,6 +120,7 @@ export interface LifeOptions {
   readonly wrapSigner?: (signer: Signer) => Signer
   readonly wrapJournal?: (journal: JournalTag["Type"]) => JournalTag["Type"]
   readonly wrapChain?: (nodes: ChainRpcTag["Type"]) => ChainRpcTag["Type"]
+  readonly wrapNetworks?: (networks: NetworksTag["Type"]) => NetworksTag["Type"]
   readonly onExchange?: (methods: ReadonlyArray<string>) => void
 }
 
@@ -152,7 +153,7 @@ const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) =
       sponsor: Redacted.make(keyOf(7).privateKey)
     }
   })
-  const { database = ":memory:", onExchange, wrapChain, wrapJournal, wrapSigner } = options
+  const { database = ":memory:", onExchange, wrapChain, wrapJournal, wrapNetworks, wrapSigner } = options
   const signers =
     wrapSigner === undefined
       ? keys
@@ -170,6 +171,7 @@ const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) =
   const journal = Journal.layer({ sealingKey: Redacted.make("the journal of a stack") }).pipe(
     Layer.provide(sql)
   )
+  const networks = Networks.layer({ profiles: [profile] })
   return Engine.layer.pipe(
     Layer.provideMerge(
       Layer.mergeAll(
@@ -180,7 +182,7 @@ const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) =
         PaymasterRpc.layer(),
         wrapChain === undefined ? nodes : wrapped(ChainRpcTag, wrapChain, nodes),
         wrapJournal === undefined ? journal : wrapped(JournalTag, wrapJournal, journal),
-        Networks.layer({ profiles: [profile] }),
+        wrapNetworks === undefined ? networks : wrapped(NetworksTag, wrapNetworks, networks),
         signers
       )
     )

@@ -54,6 +54,7 @@ export const make = (
       remoteSubmissions: RemoteSubmissions.remoteSubmissions(store),
       open: Records.open(store),
       openOf: Records.openOf(store),
+      transactionsBetween: Records.transactionsBetween(store),
       findTransaction: Records.findTransaction(store),
       transactionOf: Records.transactionOf(store),
       findOp: Ops.findOp(store)

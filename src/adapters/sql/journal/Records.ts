@@ -9,7 +9,7 @@ import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Compact from "../Compact.js"
-import type * as Store from "../Store.js"
+import * as Store from "../Store.js"
 import * as Transactions from "./Transactions.js"
 
 interface Nonce {
@@ -157,6 +157,25 @@ export const openOf =
         store,
         store.sql`transactions.state in ('signed', 'mined') and transactions.chain_id = ${chainId.toString()}
           and transactions.signer = ${signer}`
+      )
+    )
+
+export const transactionsBetween =
+  (store: Store.Store) =>
+  (
+    { chainId, signer }: Lane,
+    from: bigint,
+    below: bigint
+  ): Effect.Effect<ReadonlyArray<TransactionRecord>, JournalError> =>
+    store.transaction(
+      Effect.zipRight(
+        Store.fits(64, [from, below]),
+        load(
+          store,
+          store.sql`transactions.chain_id = ${chainId.toString()} and transactions.signer = ${signer}
+            and transactions.nonce >= ${Store.uint64(from)} and transactions.nonce < ${Store.uint64(below)}
+            and transactions.state in ('signed', 'mined', 'settled', 'foreign')`
+        )
       )
     )
 

@@ -212,6 +212,12 @@ export class Journal extends Context.Tag("castellan/Journal")<
     readonly open: Effect.Effect<ReadonlyArray<TransactionRecord>, JournalError>
     /** Those of one lane. */
     readonly openOf: (lane: Lane) => Effect.Effect<ReadonlyArray<TransactionRecord>, JournalError>
+    /** The transactions that were signed in the lane for a nonce from `from` on and below `below`, in nonce order, in any state. */
+    readonly transactionsBetween: (
+      lane: Lane,
+      from: bigint,
+      below: bigint
+    ) => Effect.Effect<ReadonlyArray<TransactionRecord>, JournalError>
     /** The transaction of the account (its access's) that has this hash among its versions; null: none. */
     readonly findTransaction: (
       accountId: AccountId,

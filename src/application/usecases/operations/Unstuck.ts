@@ -1,3 +1,4 @@
+import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
@@ -73,7 +74,7 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
   Effect.flatMap(Requests, (requests) => requests.run(kind, caller, request, work(caller, request)))
 
 /** Most nonces of others that one request looks at. */
-const maxUnknown = 64
+const maxUnknown = 64n
 
 const toFailure = (error: NonceLanes.LaneDamaged | NonceLanes.LaneFunds | SignerError | JournalError) => {
   switch (error._tag) {
@@ -122,10 +123,11 @@ const work = (
       )
       const open = yield* Effect.orDie(journal.openOf(lane))
       const waiting = open.filter(({ nonce, state }) => state === "signed" && nonce >= latest)
-      const ours = new Set(open.map(({ nonce }) => nonce))
+      const end = BigInts.min(pending, latest + maxUnknown)
+      const known = latest < end ? yield* Effect.orDie(journal.transactionsBetween(lane, latest, end)) : []
+      const ours = new Set(known.map(({ nonce }) => nonce))
       const unknown: Array<bigint> = []
-      for (let nonce = latest; nonce < pending && unknown.length < maxUnknown; nonce++)
-        if (!ours.has(nonce)) unknown.push(nonce)
+      for (let nonce = latest; nonce < end; nonce++) if (!ours.has(nonce)) unknown.push(nonce)
       const priced = yield* Effect.forEach(waiting, (record) =>
         Either.match(
           Replacement.prices({ ...NonceLanes.standing(record.versions), quote, caps: profile.caps }),

@@ -1,0 +1,135 @@
+import * as Cause from "effect/Cause"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as FiberRef from "effect/FiberRef"
+import * as HashMap from "effect/HashMap"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+import type { TransactionVersion } from "../../ports/journal/Lanes.js"
+import type { Entry, LaneNode } from "./Entry.js"
+import * as LaneNodes from "./LaneNodes.js"
+import * as Look from "./Look.js"
+
+/** One round asks a node for at most this many receipts, in turn. */
+const maxReceiptsPerRound = 256
+/** A round waits that long for a node; what comes later counts in the next one. */
+const answerWaitMillis = 2_000
+/** A node at which nothing of a lane is at home is asked that seldom. */
+const restMillis = 2_000
+/** An offer is waited for that long; a node that is slower may have taken it. */
+const offerWaitMillis = 1_000
+
+/** What a node told since the last round. */
+export interface Told {
+  readonly node: LaneNode
+  readonly answers: LaneNode["answers"]
+}
+
+/** Work that is everybody's, not the request's that began it. */
+export const detach = (effect: Effect.Effect<void>, scope: Scope.Scope) =>
+  Effect.forkIn(
+    Effect.interruptible(Effect.locally(effect, FiberRef.currentLogAnnotations, HashMap.empty())),
+    scope
+  )
+
+/** What is asked for in a round: what is signed, in turn, and of what is mined what was looked at longest ago. */
+export const turnOf = (all: ReadonlyArray<Entry>): ReadonlyArray<Entry> => {
+  const signed = all.filter(({ record }) => record.state === "signed").slice(0, maxReceiptsPerRound)
+  const mined = all
+    .filter(({ record }) => record.state === "mined")
+    .sort((a, b) => (a.lookedAt < b.lookedAt ? -1 : 1))
+    .slice(0, Math.max(maxReceiptsPerRound - signed.length, 16))
+  return [...signed, ...mined]
+}
+
+/** Begins a look; what it tells counts in the round in which it has come. */
+const begin = (node: LaneNode, entries: ReadonlyArray<Entry>, scope: Scope.Scope) =>
+  Effect.gen(function* () {
+    node.isBusy = true
+    const done = yield* Deferred.make<void>()
+    const look = Look.at(node, entries).pipe(
+      Effect.map((told) => LaneNodes.note(node, told)),
+      Effect.catchAllDefect((defect) => Effect.logError("a look at watched transactions crashed", defect)),
+      Effect.ensuring(
+        Effect.suspend(() => {
+          node.isBusy = false
+          return Deferred.succeed(done, undefined)
+        })
+      )
+    )
+    yield* detach(look, scope)
+    return Deferred.await(done)
+  })
+
+/** Asks the lane's nodes at once, and gives what has come of it, and of earlier rounds. A silent node delays no other. */
+export const ask = (
+  lane: LaneNodes.LaneNodes,
+  turn: ReadonlyArray<Entry>,
+  { now, scope }: { readonly now: number; readonly scope: Scope.Scope }
+): Effect.Effect<ReadonlyArray<Told>> =>
+  Effect.gen(function* () {
+    const questions = new Map<LaneNode, Array<Entry>>()
+    const guests = new Set<LaneNode>()
+    for (const entry of turn) {
+      const nodes = lane.of(entry)
+      for (const node of LaneNodes.asked(entry, nodes, now)) {
+        const of = questions.get(node)
+        if (of === undefined) questions.set(node, [entry])
+        else of.push(entry)
+        if (node !== nodes[0]) guests.add(node)
+      }
+    }
+    for (const node of guests) node.restsUntil = now + restMillis
+    const [lively, silent]: [Array<Effect.Effect<void>>, Array<Effect.Effect<void>>] = [[], []]
+    for (const [node, entries] of questions)
+      if (!node.isBusy) {
+        const done = node.isSilent ? silent : lively
+        done.push(yield* begin(node, entries, scope))
+      }
+    // One that was silent before is not waited for beside others.
+    const awaited = Effect.all(lively.length === 0 ? silent : lively, {
+      concurrency: "unbounded",
+      discard: true
+    })
+    yield* Effect.timeoutOption(awaited, answerWaitMillis)
+    for (const node of questions.keys()) if (node.isBusy) node.isSilent = true
+    return lane.all.map((node) => {
+      const { answers } = node
+      node.answers = new Map()
+      return { node, answers }
+    })
+  })
+
+/** Gives bytes to a node; whether it took them soon. Its answer is not waited for for long. */
+export const offer = (
+  node: LaneNode,
+  { raw, txHash }: TransactionVersion,
+  scope: Scope.Scope
+): Effect.Effect<boolean> =>
+  Effect.gen(function* () {
+    const done = yield* Deferred.make<boolean>()
+    const refused = (cause: Cause.Cause<{ readonly message: string }>) =>
+      Effect.annotateLogs(
+        Effect.logWarning(
+          "the node did not take a transaction; it stays watched",
+          Option.match(Cause.failureOption(cause), { onNone: () => cause, onSome: ({ message }) => message })
+        ),
+        { txHash }
+      )
+    yield* Effect.forkIn(
+      Effect.exit(Effect.interruptible(node.chain.sendRawTransaction(raw))).pipe(
+        Effect.tap((exit) => (Exit.isSuccess(exit) ? Effect.void : refused(exit.cause))),
+        Effect.flatMap((exit) => Deferred.succeed(done, Exit.isSuccess(exit)))
+      ),
+      scope
+    )
+    if (node.isSilent) return false
+    // Who gave it may go away in the meantime; the transaction stays.
+    const answer = yield* Effect.exit(
+      Effect.interruptible(Effect.timeoutOption(Deferred.await(done), offerWaitMillis))
+    )
+    if (Exit.isFailure(answer)) return false
+    if (Option.isNone(answer.value)) node.isSilent = true
+    return Option.getOrElse(answer.value, () => false)
+  })

@@ -1,0 +1,77 @@
+import * as Array from "effect/Array"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import type { Block, ChainRpcError } from "../../ports/chain/ChainRpc.js"
+import type { Entry, LaneNode } from "./Entry.js"
+import type { Answer } from "./TransactionState.js"
+
+/** What a node told of the entries that it was asked of; of those that are missing it told nothing. */
+export interface Look {
+  readonly head: Block | null
+  readonly answers: Map<Entry, Answer>
+}
+
+const orNull = <A>(effect: Effect.Effect<A, ChainRpcError>): Effect.Effect<A | null> =>
+  Effect.orElseSucceed(effect, () => null)
+
+/** The receipt of whichever version was mined. One that fails is asked for again, and holds up none of the others. */
+const receiptOf = ({ chain }: LaneNode, { record }: Entry) => {
+  const hashes = record.mined === null ? record.versions.map(({ txHash }) => txHash) : [record.mined.txHash]
+  return Effect.map(
+    Effect.forEach(hashes, (hash) => Effect.either(chain.receipt(hash)), { concurrency: "unbounded" }),
+    (answers) => ({
+      receipt: Array.getRights(answers).find((receipt) => receipt !== null) ?? null,
+      told: answers.every(Either.isRight)
+    })
+  )
+}
+
+/** Asks a node of all these entries, in one batch. */
+export const at = (node: LaneNode, entries: ReadonlyArray<Entry>): Effect.Effect<Look> => {
+  const { chain } = node
+  const isDeep = entries.some(({ profile }) => profile.settledDepth > 1)
+  const blockOf = ({ missedSince, record: { mined } }: Entry) =>
+    mined === null || missedSince === null ? Effect.succeed(null) : orNull(chain.block(mined.blockNumber))
+  return Effect.map(
+    Effect.all(
+      [
+        orNull(chain.chainId),
+        isDeep ? orNull(chain.block("latest")) : Effect.succeed(null),
+        Effect.forEach(
+          entries,
+          (entry) => Effect.all([receiptOf(node, entry), blockOf(entry)], together),
+          together
+        )
+      ],
+      together
+    ),
+    ([chainId, head, told]) => {
+      const answers = new Map<Entry, Answer>()
+      // What a node of another chain tells is of no meaning.
+      if (entries.some(({ record }) => record.chainId !== chainId)) return { head: null, answers }
+      const replaced = new Set<bigint>()
+      for (const [place, { record }] of entries.entries()) {
+        const block = told[place]?.[1] ?? null
+        if (record.mined !== null && block !== null && block.hash !== record.mined.blockHash)
+          replaced.add(record.mined.blockNumber)
+      }
+      for (const [place, entry] of entries.entries()) {
+        const [seen, block] = told[place] ?? [null, null]
+        const { mined } = entry.record
+        if (seen === null || (!seen.told && seen.receipt === null)) continue
+        // The new chain may be shorter as yet: what was above a block that is replaced is gone with it.
+        const isReplaced = mined !== null && [...replaced].some((number) => number <= mined.blockNumber)
+        answers.set(entry, {
+          isOperators: node.account === null,
+          isWitness: entry.witness === node,
+          receipt: seen.receipt,
+          head,
+          block: isReplaced ? "replaced" : block === null ? null : "kept"
+        })
+      }
+      return { head, answers }
+    }
+  )
+}
+
+const together = { concurrency: "unbounded" } as const

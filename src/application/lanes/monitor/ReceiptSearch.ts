@@ -1,0 +1,68 @@
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schedule from "effect/Schedule"
+import type { Bytes32 } from "../../../domain/primitives/Hex.js"
+import { ReceiptCache } from "../../chain/ReceiptCache.js"
+import type { ChainClient, Receipt } from "../../ports/chain/ChainRpc.js"
+import type { LaneAccess } from "../../ports/journal/Lanes.js"
+import type { AccountId } from "../../ports/Tenants.js"
+import type { AccessNodes } from "./AccessNodes.js"
+import type { LaneNode } from "./Entry.js"
+
+/** Finds the receipts of mined transactions for those who wait for them. */
+export interface ReceiptSearch {
+  readonly seen: (teller: LaneNode, receipt: Receipt) => void
+  /** The transaction has left the chain again. */
+  readonly undone: (account: AccountId, txHash: Bytes32) => void
+  /** The account that asks by a node of its own, so that it is told what its other nodes showed. */
+  readonly readBy: (chain: ChainClient, chainId: bigint, access: LaneAccess) => void
+  readonly find: (chain: ChainClient, txHash: Bytes32) => Effect.Effect<Receipt>
+}
+
+/** Of nodes that do not tell the receipt of what was mined. */
+const patience = Schedule.intersect(Schedule.spaced("500 millis"), Schedule.recurs(40))
+
+const answerWait = "2 seconds"
+
+interface Reader {
+  readonly chainId: bigint
+  readonly access: LaneAccess
+}
+
+export const make = (accessNodes: AccessNodes): ReceiptSearch => {
+  const receipts = new ReceiptCache()
+  const readers = new WeakMap<ChainClient, Reader>()
+
+  const ask = (chain: ChainClient, txHash: Bytes32): Effect.Effect<Receipt | null> =>
+    Effect.map(Effect.timeoutOption(Effect.either(chain.receipt(txHash)), answerWait), (answer) =>
+      Option.isSome(answer) && answer.value._tag === "Right" ? answer.value.right : null
+    )
+
+  const attempt = (chain: ChainClient, txHash: Bytes32): Effect.Effect<Receipt | null> =>
+    Effect.gen(function* () {
+      const reader = readers.get(chain)
+      const known = receipts.get(reader?.access.accountId ?? null, txHash)
+      if (known !== undefined) return known
+      const told = yield* ask(chain, txHash)
+      if (told !== null || reader === undefined) return told
+      const operators = yield* accessNodes.ofOperator(reader.access, reader.chainId)
+      return operators === null ? null : yield* ask(operators, txHash)
+    })
+
+  return {
+    seen: ({ account }, receipt) => receipts.set(account, receipt),
+    undone: (account, txHash) => receipts.delete(account, txHash),
+    readBy: (chain, chainId, access) => {
+      readers.set(chain, { chainId, access })
+    },
+    find: (chain, txHash) =>
+      attempt(chain, txHash).pipe(
+        Effect.filterOrFail(
+          (receipt) => receipt !== null,
+          () => "not there"
+        ),
+        Effect.retry(patience),
+        Effect.orDieWith(() => new Error("no node gives the receipt of a mined transaction"))
+      )
+  }
+}

@@ -1,0 +1,134 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as TestClock from "effect/TestClock"
+import * as Make from "../../support/journal/Make.js"
+import * as Monitor from "../../support/lanes/Monitor.js"
+
+const { callers, profile, receiptOf, recordOf, service } = Monitor
+
+describe("the nodes that decide", () => {
+  it.scoped("of the service's EOA are the operator's present ones: a caller's node is never asked", () =>
+    Effect.gen(function* () {
+      const [former, present, stranger] = yield* Effect.all(["a", "b", "c"].map(Monitor.node))
+      if (former === undefined || present === undefined || stranger === undefined) return
+      let operators = former
+      const { inFlight, mined, monitor } = yield* Monitor.start({
+        operatorNode: () => Effect.sync(() => operators.chain)
+      })
+      const record = recordOf(0, service)
+      stranger.shows.add(Make.word(0x100))
+      yield* monitor.watch({ chain: stranger.chain, profile, record })
+      yield* monitor.useNode(Make.lane, callers, stranger.chain)
+      yield* TestClock.adjust("1 minute")
+      expect([former.given.length, stranger.given.length, stranger.looks]).toEqual([1, 0, 0])
+      expect(mined).toEqual([])
+      former.is = "dead"
+      operators = present
+      present.shows.add(Make.word(0x100))
+      yield* TestClock.adjust("5 seconds")
+      expect(mined).toEqual([[0n, present.chain]])
+      expect(inFlight.count(Make.lane)).toBe(0)
+    })
+  )
+
+  it.scoped("of an account's transaction are its own and the operator's, not those of another account", () =>
+    Effect.gen(function* () {
+      const [own, others, operators] = yield* Effect.all(["a", "b", "c"].map(Monitor.node))
+      if (own === undefined || others === undefined || operators === undefined) return
+      const { mined, monitor } = yield* Monitor.start({
+        operatorNode: () => Effect.succeed(operators.chain)
+      })
+      yield* monitor.watch({ chain: own.chain, profile, record: recordOf(0, callers) })
+      others.shows.add(Make.word(0x100))
+      yield* monitor.useNode(Make.lane, { ...callers, accountId: Make.bob }, others.chain)
+      own.is = "hanging"
+      yield* TestClock.adjust("1 minute")
+      expect(others.looks).toBe(0)
+      expect(mined).toEqual([])
+      operators.shows.add(Make.word(0x100))
+      yield* TestClock.adjust("5 seconds")
+      expect(mined).toEqual([[0n, operators.chain]])
+    })
+  )
+
+  it.scoped(
+    "are asked of a transaction one by one as long as its own answers, and has not had it for long",
+    () =>
+      Effect.gen(function* () {
+        const [own, operators] = yield* Effect.all(["a", "b"].map(Monitor.node))
+        if (own === undefined || operators === undefined) return
+        const { monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(operators.chain) })
+        yield* monitor.watch({ chain: own.chain, profile, record: recordOf(0, callers) })
+        yield* TestClock.adjust("3 seconds")
+        expect([own.looks, operators.looks]).toEqual([4, 0])
+        yield* TestClock.adjust("60 seconds")
+        expect(own.looks).toBe(64)
+        expect(operators.looks).toBeGreaterThan(20)
+        expect(operators.looks).toBeLessThanOrEqual(31)
+      })
+  )
+
+  it.scoped("that hang delay neither the rounds of the others nor the next transaction of the lane", () =>
+    Effect.gen(function* () {
+      const [dead, good] = yield* Effect.all(["a", "b"].map(Monitor.node))
+      if (dead === undefined || good === undefined) return
+      const { inFlight, mined, monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
+      dead.is = "hanging"
+      const watching = yield* Effect.fork(
+        Effect.forEach([0, 1, 2], (nonce) =>
+          monitor.watch({ chain: dead.chain, profile, record: recordOf(nonce, callers) })
+        )
+      )
+      yield* TestClock.adjust("1 second")
+      expect(Exit.isSuccess(yield* Fiber.await(watching))).toBe(true)
+      expect(inFlight.count(Make.lane)).toBe(3)
+      yield* monitor.useNode(Make.lane, callers, good.chain)
+      for (const nonce of [0, 1, 2]) good.shows.add(Make.word(0x100 + nonce))
+      yield* TestClock.adjust("5 seconds")
+      expect(mined.map(([, chain]) => chain)).toEqual(Array(3).fill(good.chain))
+      expect(inFlight.count(Make.lane)).toBe(0)
+    })
+  )
+})
+
+describe("a receipt", () => {
+  const hash = Make.word(0x100)
+
+  it.scoped(
+    "that another node of the account showed is told by a node that is dead, and to no other account",
+    () =>
+      Effect.gen(function* () {
+        const [dead, good, others] = yield* Effect.all(["a", "b", "c"].map(Monitor.node))
+        if (dead === undefined || good === undefined || others === undefined) return
+        const { mined, monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
+        yield* monitor.watch({ chain: dead.chain, profile, record: recordOf(0, callers) })
+        yield* monitor.watch({ chain: dead.chain, profile, record: recordOf(1, callers) })
+        yield* monitor.useNode(Make.lane, callers, good.chain)
+        yield* monitor.useNode(Make.lane, { ...callers, accountId: Make.bob }, others.chain)
+        dead.is = "dead"
+        good.shows.add(hash)
+        yield* TestClock.adjust("5 seconds")
+        expect(mined).toHaveLength(1)
+        expect(yield* monitor.receiptOf(dead.chain, hash)).toEqual(receiptOf(hash))
+        const told = yield* Effect.fork(Effect.exit(monitor.receiptOf(others.chain, hash)))
+        yield* TestClock.adjust("2 minutes")
+        expect(Exit.isFailure(yield* Fiber.join(told))).toBe(true)
+      })
+  )
+
+  it.scoped("that the account's node does not give is given by the operator's", () =>
+    Effect.gen(function* () {
+      const [dead, operators] = yield* Effect.all(["a", "b"].map(Monitor.node))
+      if (dead === undefined || operators === undefined) return
+      const { monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(operators.chain) })
+      yield* monitor.watch({ chain: dead.chain, profile, record: recordOf(1, callers) })
+      dead.is = "hanging"
+      operators.shows.add(hash)
+      const told = yield* Effect.fork(monitor.receiptOf(dead.chain, hash))
+      yield* TestClock.adjust("3 seconds")
+      expect(yield* Fiber.join(told)).toEqual(receiptOf(hash))
+    })
+  )
+})

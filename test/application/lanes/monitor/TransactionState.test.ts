@@ -1,0 +1,247 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as TransactionState from "../../../../src/application/lanes/monitor/TransactionState.js"
+import type { Block, Receipt } from "../../../../src/application/ports/chain/ChainRpc.js"
+import * as Address from "../../../../src/domain/primitives/Address.js"
+import * as Make from "../../../support/journal/Make.js"
+
+const now = 1_000_000
+
+const receipt: Receipt = {
+  txHash: Make.word(1),
+  success: true,
+  blockNumber: 10n,
+  blockHash: Make.word(10),
+  gasUsed: 21_000n,
+  cumulativeGasUsed: 21_000n,
+  effectiveGasPrice: 1n,
+  from: Address.zero,
+  logs: []
+}
+const moved: Receipt = { ...receipt, blockHash: Make.word(11) }
+const replaced: Receipt = { ...receipt, txHash: Make.word(2) }
+
+const mined = (missedSince: number | null): TransactionState.State => ({
+  _tag: "mined",
+  blockHash: receipt.blockHash,
+  txHash: receipt.txHash,
+  missedSince
+})
+
+const states = {
+  signed: { _tag: "signed" },
+  mined: mined(null),
+  missed: mined(now - TransactionState.missedMillis + 1),
+  missedLong: mined(now - TransactionState.missedMillis),
+  settled: { _tag: "settled" },
+  externallyUsed: { _tag: "externallyUsed" }
+} as const satisfies Readonly<Record<string, TransactionState.State>>
+
+const events = {
+  silent: { _tag: "silent" },
+  unseen: { _tag: "unseen" },
+  shallow: { _tag: "shown", receipt, depth: "shallow" },
+  confirmed: { _tag: "shown", receipt, depth: "confirmed" },
+  final: { _tag: "shown", receipt, depth: "final" },
+  inAnotherBlock: { _tag: "shown", receipt: moved, depth: "final" },
+  asAnotherVersion: { _tag: "shown", receipt: replaced, depth: "final" },
+  blockKept: { _tag: "blockKept", depth: "confirmed" },
+  blockKeptFinal: { _tag: "blockKept", depth: "final" },
+  blockReplaced: { _tag: "blockReplaced" },
+  nonceUsed: { _tag: "nonceUsed", depth: "confirmed" },
+  nonceUsedFinal: { _tag: "nonceUsed", depth: "final" },
+  nonceOpen: { _tag: "nonceOpen" }
+} as const satisfies Readonly<Record<string, TransactionState.Event>>
+
+/** The state that follows, and what is done. `missed` is one that is not seen since now, or since it was missed first. */
+type Outcome = readonly [keyof typeof states, TransactionState.Action["_tag"]]
+
+const table: Readonly<Record<keyof typeof states, Readonly<Record<keyof typeof events, Outcome>>>> = {
+  signed: {
+    silent: ["signed", "none"],
+    unseen: ["signed", "care"],
+    shallow: ["signed", "none"],
+    confirmed: ["mined", "record"],
+    final: ["settled", "record"],
+    inAnotherBlock: ["settled", "record"],
+    asAnotherVersion: ["settled", "record"],
+    blockKept: ["signed", "none"],
+    blockKeptFinal: ["signed", "none"],
+    blockReplaced: ["signed", "none"],
+    nonceUsed: ["signed", "none"],
+    nonceUsedFinal: ["externallyUsed", "recordExternalUse"],
+    nonceOpen: ["signed", "care"]
+  },
+  mined: {
+    silent: ["mined", "none"],
+    unseen: ["missed", "none"],
+    shallow: ["mined", "none"],
+    confirmed: ["mined", "none"],
+    final: ["settled", "finalise"],
+    inAnotherBlock: ["missed", "none"],
+    asAnotherVersion: ["missed", "none"],
+    blockKept: ["mined", "none"],
+    blockKeptFinal: ["settled", "finalise"],
+    blockReplaced: ["missed", "none"],
+    nonceUsed: ["missed", "none"],
+    nonceUsedFinal: ["missed", "none"],
+    nonceOpen: ["missed", "none"]
+  },
+  missed: {
+    silent: ["missed", "none"],
+    unseen: ["missed", "none"],
+    shallow: ["mined", "none"],
+    confirmed: ["mined", "none"],
+    final: ["settled", "finalise"],
+    inAnotherBlock: ["signed", "withdraw"],
+    asAnotherVersion: ["signed", "withdraw"],
+    blockKept: ["mined", "none"],
+    blockKeptFinal: ["settled", "finalise"],
+    blockReplaced: ["signed", "withdraw"],
+    nonceUsed: ["missed", "none"],
+    nonceUsedFinal: ["signed", "withdraw"],
+    nonceOpen: ["missed", "none"]
+  },
+  missedLong: {
+    silent: ["missedLong", "none"],
+    unseen: ["signed", "withdraw"],
+    shallow: ["mined", "none"],
+    confirmed: ["mined", "none"],
+    final: ["settled", "finalise"],
+    inAnotherBlock: ["signed", "withdraw"],
+    asAnotherVersion: ["signed", "withdraw"],
+    blockKept: ["mined", "none"],
+    blockKeptFinal: ["settled", "finalise"],
+    blockReplaced: ["signed", "withdraw"],
+    nonceUsed: ["missedLong", "none"],
+    nonceUsedFinal: ["signed", "withdraw"],
+    nonceOpen: ["signed", "withdraw"]
+  },
+  settled: {
+    silent: ["settled", "none"],
+    unseen: ["settled", "none"],
+    shallow: ["settled", "none"],
+    confirmed: ["settled", "none"],
+    final: ["settled", "none"],
+    inAnotherBlock: ["settled", "none"],
+    asAnotherVersion: ["settled", "none"],
+    blockKept: ["settled", "none"],
+    blockKeptFinal: ["settled", "none"],
+    blockReplaced: ["settled", "none"],
+    nonceUsed: ["settled", "none"],
+    nonceUsedFinal: ["settled", "none"],
+    nonceOpen: ["settled", "offerAgain"]
+  },
+  externallyUsed: {
+    silent: ["externallyUsed", "none"],
+    unseen: ["externallyUsed", "none"],
+    shallow: ["externallyUsed", "none"],
+    confirmed: ["externallyUsed", "none"],
+    final: ["externallyUsed", "none"],
+    inAnotherBlock: ["externallyUsed", "none"],
+    asAnotherVersion: ["externallyUsed", "none"],
+    blockKept: ["externallyUsed", "none"],
+    blockKeptFinal: ["externallyUsed", "none"],
+    blockReplaced: ["externallyUsed", "none"],
+    nonceUsed: ["externallyUsed", "none"],
+    nonceUsedFinal: ["externallyUsed", "none"],
+    nonceOpen: ["externallyUsed", "report"]
+  }
+}
+
+const names = <K extends string>(record: Readonly<Record<K, unknown>>) => Object.keys(record) as Array<K>
+
+describe("a transaction that is", () => {
+  for (const state of names(table))
+    for (const event of names(table[state])) {
+      const [next, action] = table[state][event]
+      it(`${state} is ${next} after ${event}: ${action}`, () => {
+        const step = TransactionState.step(states[state], events[event], now)
+        expect(step.action._tag).toBe(action)
+        const newlyMissed = state === "mined" && next === "missed"
+        expect(step.state).toEqual(newlyMissed ? mined(now) : states[next])
+      })
+    }
+
+  it("recorded is recorded as the node showed it, and for good at settled depth only", () => {
+    const { signed } = states
+    expect(TransactionState.step(signed, events.confirmed, now).action).toMatchObject({
+      receipt,
+      final: false
+    })
+    expect(TransactionState.step(signed, events.inAnotherBlock, now)).toMatchObject({
+      action: { receipt: moved, final: true }
+    })
+  })
+})
+
+const block = (number: bigint): Block => ({
+  number,
+  hash: Make.word(Number(number)),
+  timestamp: 0,
+  gasLimit: 30_000_000n,
+  baseFeePerGas: 1n
+})
+
+const answer = (rest: Partial<TransactionState.Answer>): TransactionState.Answer => ({
+  isOperators: false,
+  isWitness: false,
+  receipt: null,
+  head: null,
+  block: null,
+  ...rest
+})
+
+describe("what several nodes tell", () => {
+  const depths = { confirmations: 2, settledDepth: 4 }
+  const waiting = { state: "signed", mined: null } as const
+  const { blockHash, blockNumber, success, txHash } = receipt
+  const inBlock = { state: "mined", mined: { blockHash, blockNumber, success, txHash } } as const
+  const eventOf = (
+    record: typeof waiting | typeof inBlock,
+    ...answers: ReadonlyArray<TransactionState.Answer>
+  ) => TransactionState.eventOf(record, answers, depths)
+
+  it("is nothing when none of them answers, and that nobody sees it when none shows it", () => {
+    expect(eventOf(waiting)).toEqual({ _tag: "silent" })
+    expect(eventOf(inBlock)).toEqual({ _tag: "silent" })
+    expect(eventOf(waiting, answer({}), answer({ isOperators: true }))).toEqual({ _tag: "unseen" })
+  })
+
+  it("is the receipt of any of them; of two that differ, the operator's", () => {
+    const shown = answer({ receipt, head: block(11n) })
+    const operators = { isOperators: true, head: block(13n) }
+    expect(eventOf(waiting, shown, answer(operators))).toMatchObject({ receipt, depth: "confirmed" })
+    expect(eventOf(waiting, shown, answer({ ...operators, receipt: moved }))).toMatchObject({
+      receipt: moved,
+      depth: "final"
+    })
+  })
+
+  it("is, of a mined one, what the node says that showed it, and what others say while that one is silent", () => {
+    const lagging = answer({ isOperators: true })
+    const witness = answer({ isWitness: true, receipt, head: block(11n) })
+    expect(eventOf(inBlock, lagging, witness)).toMatchObject({ _tag: "shown", depth: "confirmed" })
+    expect(eventOf(inBlock, lagging)).toEqual({ _tag: "unseen" })
+    expect(eventOf(inBlock, answer({ isWitness: true, block: "replaced" }), lagging)).toEqual({
+      _tag: "blockReplaced"
+    })
+    expect(eventOf(inBlock, answer({ isWitness: true, block: "kept", head: block(13n) }))).toEqual({
+      _tag: "blockKept",
+      depth: "final"
+    })
+  })
+
+  it("counts the including block; without a head nothing is deep", () => {
+    const depthAt = (head: bigint | null) =>
+      TransactionState.depthOf(10n, head === null ? null : block(head), depths)
+    expect([null, 9n, 10n, 11n, 12n, 13n].map(depthAt)).toEqual([
+      "shallow",
+      "shallow",
+      "shallow",
+      "confirmed",
+      "confirmed",
+      "final"
+    ])
+    expect(TransactionState.depthOf(10n, null, { confirmations: 1, settledDepth: 1 })).toBe("final")
+  })
+})

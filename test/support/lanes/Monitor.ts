@@ -1,0 +1,146 @@
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as MemoryRpc from "../../../src/adapters/memory/ChainRpc.js"
+import * as InFlight from "../../../src/application/lanes/InFlight.js"
+import type { AccessNodes } from "../../../src/application/lanes/monitor/AccessNodes.js"
+import * as TransactionMonitor from "../../../src/application/lanes/TransactionMonitor.js"
+import {
+  type ChainClient,
+  ChainRpcError,
+  type Receipt
+} from "../../../src/application/ports/chain/ChainRpc.js"
+import type { LaneAccess, TransactionRecord } from "../../../src/application/ports/journal/Lanes.js"
+import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Make from "../journal/Make.js"
+
+export const profile = NetworkProfile.make({
+  chainId: Make.chainId,
+  pollIntervalMillis: 1_000,
+  bumpAfterMillis: 30_000
+})
+
+export const callers = Make.access({ rpc: Redacted.make("http://caller") })
+export const service = Make.access({
+  key: "serviceEoa",
+  rpc: Redacted.make("http://former"),
+  trust: "operator"
+})
+
+/** A transaction of the lane that is signed; its bytes are told apart by their nonce. */
+export const recordOf = (
+  nonce: number,
+  access: LaneAccess,
+  over: Partial<TransactionRecord> = {}
+): TransactionRecord => ({
+  ...Make.lane,
+  nonce: BigInt(nonce),
+  access,
+  state: "signed",
+  versions: [
+    {
+      txHash: Make.word(0x100 + nonce),
+      raw: rawOf(nonce),
+      maxFeePerGas: 10n ** 10n,
+      maxPriorityFeePerGas: 1n
+    }
+  ],
+  signedAt: 0,
+  ops: [],
+  direct: null,
+  mined: null,
+  ...over
+})
+
+export const rawOf = (nonce: number): Hex.Hex => Hex.unsafe(`0x02${nonce.toString(16).padStart(4, "0")}`)
+
+export const receiptOf = (txHash: Hex.Bytes32): Receipt => ({
+  txHash,
+  success: true,
+  blockNumber: 1n,
+  blockHash: Make.word(0xb10c),
+  gasUsed: 21_000n,
+  cumulativeGasUsed: 21_000n,
+  effectiveGasPrice: 1n,
+  from: Make.lane.signer,
+  logs: []
+})
+
+/** A node that says what it is told to say, and remembers the bytes that it was given. */
+export interface Node {
+  readonly chain: ChainClient
+  readonly given: Array<Hex.Hex>
+  /** How often it was asked for a receipt. */
+  looks: number
+  is: "healthy" | "dead" | "hanging"
+  /** It shows their receipts. */
+  readonly shows: Set<Hex.Bytes32>
+  /** The account's nonce that it tells. */
+  nonce: bigint
+  height: bigint
+}
+
+export const node = (name: string): Effect.Effect<Node> =>
+  Effect.map(MemoryRpc.make({ chainId: Make.chainId }), (memory) => {
+    const client = memory.client(`http://${name}`)
+    const say = <A>(answer: () => A): Effect.Effect<A, ChainRpcError> =>
+      Effect.suspend(() => {
+        if (state.is === "hanging") return Effect.never
+        return state.is === "healthy"
+          ? Effect.sync(answer)
+          : Effect.fail(new ChainRpcError({ reason: "unreachable", origin: name, message: "down" }))
+      })
+    const state: Node = {
+      given: [],
+      looks: 0,
+      is: "healthy",
+      shows: new Set(),
+      nonce: 0n,
+      height: 1n,
+      chain: {
+        ...client,
+        chainId: say(() => Make.chainId),
+        block: () =>
+          say(() => ({
+            number: state.height,
+            hash: Make.word(0xb10c),
+            timestamp: 0,
+            gasLimit: 30_000_000n,
+            baseFeePerGas: 1n
+          })),
+        transactionCount: () => say(() => state.nonce),
+        transaction: () => say(() => null),
+        sendRawTransaction: (raw) => {
+          state.given.push(raw)
+          return say(() => undefined)
+        },
+        receipt: (txHash) => {
+          state.looks += 1
+          return say(() => (state.shows.has(txHash) ? receiptOf(txHash) : null))
+        }
+      }
+    }
+    return state
+  })
+
+/** A monitor that notes what was mined, at which node. */
+export const start = (options: {
+  readonly operatorNode: AccessNodes["ofOperator"]
+  readonly attend?: TransactionMonitor.Attend
+}) =>
+  Effect.gen(function* () {
+    const inFlight = InFlight.make()
+    const mined: Array<readonly [bigint, ChainClient]> = []
+    const monitor = yield* TransactionMonitor.make({
+      settlement: {
+        mined: (chain, { nonce }) => Effect.sync(() => void mined.push([nonce, chain])),
+        finalised: () => Effect.void,
+        vanished: () => Effect.void,
+        stranded: () => Effect.void
+      },
+      inFlight,
+      attend: options.attend ?? (() => Effect.void),
+      accessNodes: { ofOperator: options.operatorNode, ofCaller: () => Effect.succeed(null) }
+    })
+    return { inFlight, mined, monitor }
+  })
