@@ -7,9 +7,9 @@ import type { BudgetsError } from "../ports/Budgets.js"
 import type { OpOutcome } from "../ports/chain/Bundler.js"
 import type { ChainClient, ChainRpcError, Receipt } from "../ports/chain/ChainRpc.js"
 import { type Journal, JournalError } from "../ports/journal/Journal.js"
-import type { Lane, TransactionRecord } from "../ports/journal/Lanes.js"
+import type { TransactionRecord } from "../ports/journal/Lanes.js"
 import type { OpSettlement } from "../ports/journal/Requests.js"
-import type { WakeUps } from "./requests/WakeUps.js"
+import * as WakeUps from "./requests/WakeUps.js"
 
 type Ops = TransactionRecord["ops"]
 
@@ -76,12 +76,12 @@ export interface Settlement {
 /** `reopened`: the final answer of some request was undone by a reorganisation. */
 export const make = (
   journal: Journal["Type"],
-  wakeUps: WakeUps,
+  wakeUps: WakeUps.WakeUps,
   losses: Losses.Losses,
   reopened: Effect.Effect<void>
 ): Settlement => {
-  const wake = (lane: Lane) => (affected: ReadonlyArray<string>) =>
-    Effect.zipRight(wakeUps.notify(affected), wakeUps.signal(lane))
+  const wake = (record: TransactionRecord) => (affected: ReadonlyArray<string>) =>
+    Effect.zipRight(wakeUps.notify([...affected, WakeUps.transaction(record)]), wakeUps.signal(record))
 
   const booked = Effect.mapError(({ message }: BudgetsError) => new JournalError({ message }))
 

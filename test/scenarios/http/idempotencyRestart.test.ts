@@ -35,7 +35,9 @@ const start = async () => {
 }
 
 /** The outcome of a request, however often it is asked for until the service knows. */
-const outcome = async (ask: () => ReturnType<Rig.Rig["once"]>): ReturnType<Rig.Rig["once"]> => {
+const outcome = async (
+  ask: () => ReturnType<Rig.Rig<unknown>["once"]>
+): ReturnType<Rig.Rig<unknown>["once"]> => {
   for (;;) {
     const answer = await ask()
     if (answer?.body.code !== "outcome_unknown") return answer

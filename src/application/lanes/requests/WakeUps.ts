@@ -15,10 +15,10 @@ export interface WakeUps {
   readonly signal: (lane: Lane) => Effect.Effect<void>
   /** Waits for a `signal` of the lane, at most until `deadlineMillis`; false when that has passed. */
   readonly wait: (lane: Lane, deadlineMillis: number) => Effect.Effect<boolean>
-  /** Something became of these requests. */
+  /** Something became of these requests, or of these transactions (see `transaction`). */
   readonly notify: (requestIds: Iterable<string>) => Effect.Effect<void>
-  /** Looks until there is something to see (not null): at once, and again whenever something became of the request. */
-  readonly until: <A, E, R>(requestId: string, look: Effect.Effect<A | null, E, R>) => Effect.Effect<A, E, R>
+  /** Looks until there is something to see (not null): at once, and again whenever something became of it. */
+  readonly until: <A, E, R>(name: string, look: Effect.Effect<A | null, E, R>) => Effect.Effect<A, E, R>
 }
 
 export const WakeUps: Context.Tag<WakeUps, WakeUps> = Context.GenericTag("castellan/WakeUps")
@@ -34,6 +34,10 @@ interface Gate {
   opened: Deferred.Deferred<void>
   waiters: number
 }
+
+/** The name of a nonce of a lane, beside the ids of requests. */
+export const transaction = ({ chainId, nonce, signer }: Lane & { readonly nonce: bigint }): string =>
+  `transaction ${chainId} ${signer} ${nonce}`
 
 const closed = () => Deferred.unsafeMake<void>(FiberId.none)
 const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`

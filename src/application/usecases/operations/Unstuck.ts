@@ -12,7 +12,7 @@ import type { Engine } from "../../lanes/Engine.js"
 import * as NonceLanes from "../../lanes/NonceLanes.js"
 import * as Acceptance from "../../lanes/requests/Acceptance.js"
 import { Requests } from "../../lanes/requests/Requests.js"
-import { WakeUps } from "../../lanes/requests/WakeUps.js"
+import * as WakeUps from "../../lanes/requests/WakeUps.js"
 import { TransactionMonitor } from "../../lanes/TransactionMonitor.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
@@ -107,7 +107,7 @@ const work = (
     const journal = yield* Journal
     const current = yield* CurrentRequest
     const lanes = yield* NonceLanes.NonceLanes
-    const wakeUps = yield* WakeUps
+    const wakeUps = yield* WakeUps.WakeUps
     const monitor = yield* TransactionMonitor
     const access = Connection.access(caller, connection, settings.signer)
 
@@ -215,10 +215,10 @@ const work = (
     const [oldest] = sent
     const oldestHash = oldest?.record.versions.at(-1)?.txHash
     const mined =
-      oldestHash === undefined
+      oldest === undefined || oldestHash === undefined
         ? null
         : yield* wakeUps.until(
-            caller.requestId,
+            WakeUps.transaction(oldest.record),
             Effect.map(
               Effect.orDie(journal.findTransaction(caller.principal.accountId, chainId, oldestHash)),
               (record) => (record?.state === "foreign" ? { txHash: null } : (record?.mined ?? null))

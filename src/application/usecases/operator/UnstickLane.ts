@@ -51,6 +51,7 @@ const look = ({ access, chainId, nonce, signer }: TransactionRecord) =>
     const rpcs = yield* ChainRpc
     const profile = yield* networks.profile(access.accountId, chainId)
     if (profile === null) return yield* Effect.fail("its network is not configured any more")
+    if (access.rpc === null) return yield* Effect.fail("its node was sealed under another key")
     const chain = yield* rpcs.connect(
       Redacted.value(access.rpc),
       access.trust === "operator" ? access.trust : { account: access.accountId }
