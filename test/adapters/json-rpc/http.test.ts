@@ -56,6 +56,50 @@ describe("requests to a node that has one connection", () => {
   )
 })
 
+describe("an answer", () => {
+  const limits = { ...defaults.http, responseBytes: 2_000, callerResponseBytes: 1_000, responseValues: 100 }
+  const answered = (body: string, by: "caller" | "operator") =>
+    Effect.gen(function* () {
+      const node = yield* http((response) => response.end(body))
+      const { post } = yield* Http.make(rules, limits)
+      const target = Either.getOrThrow(Egress.target(node.url, by, rules, by === "caller" ? "acme" : ""))
+      return yield* Effect.match(post(target, "x", false), {
+        onFailure: ({ reason }) => reason,
+        onSuccess: ({ body }) => body.length
+      })
+    })
+
+  it.scopedLive("of a node that a caller names is shorter than that of the operator's", () =>
+    Effect.gen(function* () {
+      const text = (bytes: number) => `"${"x".repeat(bytes - 2)}"`
+      expect(yield* answered(text(1_000), "caller")).toBe(1_000)
+      expect(yield* answered(text(1_001), "caller")).toBe("oversized")
+      expect(yield* answered(text(2_000), "operator")).toBe(2_000)
+      expect(yield* answered(text(2_001), "operator")).toBe("oversized")
+    })
+  )
+
+  it.scopedLive("holds so many values and no more, whoever names the node", () =>
+    Effect.gen(function* () {
+      const list = (values: number) => `[${Array.from({ length: values }, () => "1").join()}]`
+      for (const by of ["caller", "operator"] as const) {
+        expect(yield* answered(list(99), by)).toBe(list(99).length)
+        expect(yield* answered(list(100), by)).toBe("oversized")
+      }
+    })
+  )
+})
+
+describe("an answer that says that it is compressed", () => {
+  it.scopedLive("is not read, whatever it holds", () =>
+    Effect.gen(function* () {
+      const node = yield* http((response) => response.writeHead(200, { "content-encoding": "br" }).end("{}"))
+      const { post } = yield* Http.make(rules, defaults.http)
+      expect((yield* Effect.flip(post(targetOf(node.url), "x", false))).reason).toBe("garbled")
+    })
+  )
+})
+
 describe("connections", () => {
   it.scopedLive("of two accounts to one host are different ones, and all end with the scope", () =>
     Effect.gen(function* () {
