@@ -1,4 +1,4 @@
-import { createHmac, randomBytes } from "node:crypto"
+import { createHmac, createSecretKey, type KeyObject, randomBytes } from "node:crypto"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
@@ -22,14 +22,22 @@ export const is = (text: string): boolean => shape.test(text)
  * the pepper, cannot even test a guess.
  */
 export const hash = (pepper: Redacted.Redacted<string>, key: Redacted.Redacted<string>): string =>
-  createHmac("sha256", Redacted.value(pepper)).update(Redacted.value(key), "utf8").digest("hex")
+  hashWith(secretOf(pepper), key)
+
+const secretOf = (pepper: Redacted.Redacted<string>): KeyObject =>
+  createSecretKey(Redacted.value(pepper), "utf8")
+
+const hashWith = (secret: KeyObject, key: Redacted.Redacted<string>): string =>
+  createHmac("sha256", secret).update(Redacted.value(key), "utf8").digest("hex")
 
 const minimalPepperBytes = 16
 
 /** How a service with this pepper hashes what it is sent: null for text that is no key. `Left`: the pepper is too short. */
 export const hasher = (
   pepper: Redacted.Redacted<string>
-): Either.Either<(key: Redacted.Redacted<string>) => string | null, string> =>
-  Buffer.byteLength(Redacted.value(pepper), "utf8") < minimalPepperBytes
-    ? Either.left(`the pepper of the API keys has less than ${minimalPepperBytes} bytes`)
-    : Either.right((key) => (is(Redacted.value(key)) ? hash(pepper, key) : null))
+): Either.Either<(key: Redacted.Redacted<string>) => string | null, string> => {
+  if (Buffer.byteLength(Redacted.value(pepper), "utf8") < minimalPepperBytes)
+    return Either.left(`the pepper of the API keys has less than ${minimalPepperBytes} bytes`)
+  const secret = secretOf(pepper)
+  return Either.right((key) => (is(Redacted.value(key)) ? hashWith(secret, key) : null))
+}

@@ -32,14 +32,15 @@ export const make: Effect.Effect<Context.Tag.Service<typeof RateLimit>> = Effect
   const hour = new Window("hour")
   return {
     take: (account, tier) =>
-      Effect.map(Clock.currentTimeMillis, (now) => {
+      Clock.clockWith((clock) => {
+        const now = clock.unsafeCurrentTimeMillis()
         const counted = { minute: minute.counted(account, now), hour: hour.counted(account, now) }
         const result = allowance(tier, counted, now)
         if (result.allowed) {
           minute.count(account)
           hour.count(account)
         }
-        return result
+        return Effect.succeed(result)
       })
   }
 })

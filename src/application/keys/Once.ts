@@ -26,5 +26,12 @@ export const make = <A, E, R>(
       Effect.uninterruptible(begin),
       Duration.infinity
     )
-    return Effect.flatten(Effect.flatMap(run, Fiber.await))
+    // Without a wait, once it is there.
+    let kept: Effect.Effect<A> | null = null
+    const awaited = Effect.tap(Effect.flatten(Effect.flatMap(run, Fiber.await)), (made) =>
+      Effect.sync(() => {
+        kept = Effect.succeed(made)
+      })
+    )
+    return Effect.suspend(() => kept ?? awaited)
   })

@@ -14,6 +14,7 @@ import { type Signer, SignerError, type Signers, type SystemSigners } from "../p
 import type { AccountId } from "../ports/Tenants.js"
 import type { Balances } from "./Balances.js"
 import * as Metrics from "./Metrics.js"
+import * as Span from "./Span.js"
 
 /**
  * Ports that are watched: the same ports, with a span per call, their figures in `Metrics`, and every signature and
@@ -66,14 +67,14 @@ const signer = (own: Signer, accountId: AccountId | null, record: Recording): Si
       const millis = (yield* Clock.currentTimeMillis) - began
       yield* Metric.update(Metric.tagged(Metrics.signatureSeconds, "signer", own.address), millis / 1_000)
       return signature
-    }).pipe(Effect.withSpan("Signer.sign", { kind: "client", attributes: { signer: own.address } }))
+    }).pipe(Span.named("Signer.sign", { kind: "client", attributes: { signer: own.address } }))
 })
 
 /** The keys of accounts: each signature is measured, and in the audit log before it is made. */
 export const signers = (port: Signers["Type"], record: Recording): Signers["Type"] => ({
   resolve: (accountId, ref) =>
     Effect.map(port.resolve(accountId, ref), (own) => signer(own, accountId, record)).pipe(
-      Effect.withSpan("Signers.resolve")
+      Span.named("Signers.resolve")
     )
 })
 
@@ -98,7 +99,7 @@ export const chainRpc = (
     const called = <A, E extends { readonly reason: string }>(method: string, call: Effect.Effect<A, E>) =>
       call.pipe(
         Effect.tapError(({ reason }) => Metrics.count(Metrics.rpcErrors, { node, reason })),
-        Effect.withSpan(`ChainRpc.${method}`, { kind: "client", attributes: { node } })
+        Span.named(`ChainRpc.${method}`, { kind: "client", attributes: { node } })
       )
     const made: ChainClient = {
       origin: client.origin,
@@ -155,7 +156,7 @@ export const journal = (port: Journal["Type"], record: Recording): Journal["Type
   const watched = <B, E>(name: string, call: Effect.Effect<B, E>): Effect.Effect<B, E> =>
     call.pipe(
       Effect.tapError(() => Metric.increment(Metrics.journalErrors)),
-      Effect.withSpan(`Journal.${name}`)
+      Span.named(`Journal.${name}`)
     )
   const named = Object.entries(port).map(([name, member]: [string, unknown]): ReadonlyArray<unknown> => {
     if (Effect.isEffect(member)) return [name, watched(name, member as Effect.Effect<unknown, unknown>)]

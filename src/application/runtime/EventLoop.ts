@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import * as Scheduler from "effect/Scheduler"
+import type * as Scheduler from "effect/Scheduler"
 
 /**
  * The event loop has one thread for all requests: whoever computes for long keeps timers, sockets and everybody else
@@ -37,41 +37,53 @@ const isSpent = (): boolean => {
 /** How many steps of a fiber are taken before the time is looked at. */
 const stepsBetween = 16
 
+interface Ready {
+  readonly task: Scheduler.Task
+  readonly priority: number
+}
+
 class TimeSlicing implements Scheduler.Scheduler {
-  private tasks = new Scheduler.PriorityBuckets()
+  /** In order: by priority, then as they came. */
+  private tasks: Array<Ready> = []
   private running = false
+  private readonly now = () => this.run()
 
   shouldYield(fiber: Parameters<Scheduler.Scheduler["shouldYield"]>[0]): number | false {
     return fiber.currentOpCount % stepsBetween === 0 && isSpent() ? 0 : false
   }
 
   scheduleTask(task: Scheduler.Task, priority: number): void {
-    this.tasks.scheduleTask(task, priority)
+    this.add({ task, priority })
     if (this.running) return
     this.running = true
     this.goOn()
   }
 
+  private add(ready: Ready): void {
+    let at = this.tasks.length
+    while (at > 0 && (this.tasks[at - 1]?.priority ?? 0) > ready.priority) at--
+    if (at === this.tasks.length) this.tasks.push(ready)
+    else this.tasks.splice(at, 0, ready)
+  }
+
   private goOn(): void {
-    if (isSpent()) afterTurn(() => this.run())
-    else queueMicrotask(() => this.run())
+    if (isSpent()) afterTurn(this.now)
+    else queueMicrotask(this.now)
   }
 
   /** Takes what is ready now; what becomes ready meanwhile comes after it. */
   private run(): void {
-    const ready = this.tasks.buckets.flatMap(([priority, tasks]) => tasks.map((task) => ({ priority, task })))
-    this.tasks = new Scheduler.PriorityBuckets()
+    const ready = this.tasks
+    this.tasks = []
     for (let at = 0; at < ready.length; at++) {
       ready[at]?.task()
-      if (!isSpent()) continue
+      if (at === ready.length - 1 || !isSpent()) continue
       const later = this.tasks
-      this.tasks = new Scheduler.PriorityBuckets()
-      for (const { priority, task } of ready.slice(at + 1)) this.tasks.scheduleTask(task, priority)
-      for (const [priority, tasks] of later.buckets)
-        for (const task of tasks) this.tasks.scheduleTask(task, priority)
+      this.tasks = ready.slice(at + 1)
+      for (const each of later) this.add(each)
       break
     }
-    if (this.tasks.buckets.length > 0) this.goOn()
+    if (this.tasks.length > 0) this.goOn()
     else this.running = false
   }
 }

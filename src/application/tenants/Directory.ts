@@ -154,14 +154,18 @@ export const make = (
       ),
       // The time of the look-up depends on the hash, of which the sender of a key knows and chooses nothing.
       authenticate: (apiKey) =>
-        Effect.gen(function* () {
-          const { holders } = yield* current
-          const hash = options.hash(apiKey)
-          const holder = hash === null ? undefined : holders.get(hash)
-          const now = yield* Clock.currentTimeMillis
-          if (hash === null || holder === undefined || now >= holder.endsAt) return null
-          uses.set(hash, now)
-          return holder.principal
+        Clock.clockWith((clock) => {
+          const holderOf = ({ holders }: Snapshot): Principal | null => {
+            const hash = options.hash(apiKey)
+            const holder = hash === null ? undefined : holders.get(hash)
+            const now = clock.unsafeCurrentTimeMillis()
+            if (hash === null || holder === undefined || now >= holder.endsAt) return null
+            uses.set(hash, now)
+            return holder.principal
+          }
+          return isFresh(clock.unsafeCurrentTimeMillis())
+            ? Effect.succeed(holderOf(known.snapshot))
+            : Effect.map(renew, holderOf)
         }),
       isPaused: (kind, subject) => Effect.map(current, ({ paused }) => paused.has(pauseName(kind, subject)))
     }

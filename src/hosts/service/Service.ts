@@ -30,25 +30,16 @@ const isTraced: Effect.Effect<boolean> = Effect.map(
   (tracer) => tracer !== Context.get(DefaultServices.liveServices, Tracer.Tracer)
 )
 
-const build = (
+/** The service over its ports, and the transport that `serve` makes of it. */
+const build = <A, E, R>(
   config: Config,
-  { basePath, ...seams }: Options
-): Effect.Effect<HttpService.HttpService, ListenError | Wiring.StartError, Scope.Scope> =>
+  { basePath, ...seams }: Options,
+  serve: (service: HttpService.HttpService) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E | ListenError | Wiring.StartError, R | Scope.Scope> =>
   Effect.gen(function* () {
     const { edge, limits, operations } = config
     const { admin } = operations
     const ports = yield* Layer.build(Wiring.layer(config, seams))
-    const service = yield* HttpService.make(Groups.handlers, {
-      maxBodyBytes: limits.bodyBytes,
-      maxElements: limits.arrayElements,
-      maxConcurrent: limits.concurrentRequests,
-      strangersPerMinute: limits.strangersPerMinute,
-      trustedProxies: edge.trustedProxies,
-      corsOrigins: edge.corsOrigins,
-      ...(config.profile === "development" && { pages: Playground.pages }),
-      ...(basePath !== undefined && { basePath }),
-      lastCall: Context.get(ports, Lifetime).stopWaiting
-    }).pipe(Effect.provide(ports))
     if (admin !== null) {
       const { url } = yield* Admin.serve({
         ...admin,
@@ -58,7 +49,19 @@ const build = (
       })
       yield* Effect.annotateLogs(Effect.logInfo("the operator's port is open"), { url })
     }
-    return service
+    const service = HttpService.make(Groups.handlers, {
+      maxBodyBytes: limits.bodyBytes,
+      maxElements: limits.arrayElements,
+      maxConcurrent: limits.concurrentRequests,
+      strangersPerMinute: limits.strangersPerMinute,
+      trustedProxies: edge.trustedProxies,
+      corsOrigins: edge.corsOrigins,
+      ...(config.profile === "development" && { pages: Playground.pages }),
+      ...(basePath !== undefined && { basePath }),
+      lastCall: Context.get(ports, Lifetime).stopWaiting
+    })
+    // Service and transport run in the same context, which no request has to exchange then.
+    return yield* Effect.provide(Effect.flatMap(service, serve), ports)
   })
 
 /**
@@ -74,5 +77,5 @@ export const make = <A, E, R>(
     const { telemetry } = config.operations
     // First: what is begun before has no tracer.
     if (telemetry !== null) yield* Layer.build(Otlp.layer(telemetry))
-    return yield* Effect.withTracerEnabled(Effect.flatMap(build(config, options), serve), yield* isTraced)
+    return yield* Effect.withTracerEnabled(build(config, options, serve), yield* isTraced)
   }).pipe(Effect.withScheduler(EventLoop.scheduler))

@@ -1,6 +1,7 @@
 import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
 import * as HashMap from "effect/HashMap"
-import type * as Layer from "effect/Layer"
+import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import { print } from "../../domain/json/Json.js"
 
@@ -11,24 +12,57 @@ import { print } from "../../domain/json/Json.js"
  */
 export const make = (write: (line: string) => void): Logger.Logger<unknown, void> =>
   Logger.make(({ annotations, cause, date, logLevel, message }) => {
-    const parts = Array.isArray(message) ? message : [message]
-    const line = {
+    const line: Record<string, unknown> = {
       time: date.toISOString(),
       level: logLevel.label,
-      message: parts.map(text).join(" "),
-      ...Object.fromEntries(HashMap.map(annotations, plain)),
-      ...(Cause.isEmpty(cause) ? {} : { cause: withoutSecrets(pretty(cause)) })
+      message: Array.isArray(message) ? message.map(text).join(" ") : text(message)
     }
-    write(`${withoutPaths(print(line))}\n`)
+    HashMap.forEach(annotations, (value, name) => {
+      line[name] = plain(value)
+    })
+    if (!Cause.isEmpty(cause)) line.cause = withoutSecrets(pretty(cause))
+    write(`${withoutPaths(JSON.stringify(line))}\n`)
   })
 
+/** Text that is kept until it is written, UTF-16 units, and for how long, milliseconds. */
+const most = { units: 65_536, millis: 5 }
+
+/** Writes lines together that come together: each `write` is a call of the system. */
+export const batched = (
+  write: (lines: string) => void
+): { readonly write: (line: string) => void; readonly flush: () => void } => {
+  let lines = ""
+  const flush = () => {
+    const written = lines
+    lines = ""
+    if (written !== "") write(written)
+  }
+  return {
+    write: (line) => {
+      if (lines === "") setTimeout(flush, most.millis)
+      lines += line
+      if (lines.length >= most.units) flush()
+    },
+    flush
+  }
+}
+
 /** Replaces the default logger, on standard output. */
-export const layer: Layer.Layer<never> = Logger.replace(
-  Logger.defaultLogger,
-  make((line) => void process.stdout.write(line))
+export const layer: Layer.Layer<never> = Layer.unwrapScoped(
+  Effect.gen(function* () {
+    const { flush, write } = batched((lines) => void process.stdout.write(lines))
+    process.on("exit", flush)
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        process.off("exit", flush)
+        flush()
+      })
+    )
+    return Logger.replace(Logger.defaultLogger, make(write))
+  })
 )
 
-const plain = (value: unknown): unknown =>
+const plain = (value: unknown): string | number | boolean | null =>
   value === null || typeof value === "number" || typeof value === "boolean" ? value : text(value)
 
 /** A logger that throws takes down whoever logs: bigints and cycles inside of what is logged must not. */
@@ -49,7 +83,9 @@ const pretty = (cause: Cause.Cause<unknown>): string => {
 }
 
 const withoutPaths = (text: string): string =>
-  text.replace(/\b((?:https?|wss?):\/\/)(?:[^\s"'\\/@]*@)?([^\s"'\\/?#]*)[^\s"'\\]*/gi, "$1$2")
+  text.includes("://")
+    ? text.replace(/\b((?:https?|wss?):\/\/)(?:[^\s"'\\/@]*@)?([^\s"'\\/?#]*)[^\s"'\\]*/gi, "$1$2")
+    : text
 
 const withoutSecrets = (text: string): string =>
   text.replace(/(?:0x)?[0-9a-f]{64,}/gi, (hex) => `${hex.slice(0, 10)}...`)

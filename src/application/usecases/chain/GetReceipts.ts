@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Connection from "../../chain/Connection.js"
+import * as Span from "../../observe/Span.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
 import type * as Port from "../../ports/chain/ChainRpc.js"
 import { Journal } from "../../ports/journal/Journal.js"
@@ -164,4 +165,4 @@ export const run = (
       pending,
       unknown
     }
-  }).pipe(Effect.withSpan("GetReceipts"))
+  }).pipe(Span.named("GetReceipts"))

@@ -12,6 +12,7 @@ import * as Hex from "../../../domain/primitives/Hex.js"
 import { ChainFacts } from "../../chain/ChainFacts.js"
 import * as Connection from "../../chain/Connection.js"
 import * as Reads from "../../chain/Reads.js"
+import * as Span from "../../observe/Span.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
 import type { Call, ChainRpc, ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import type { Networks } from "../../ports/Networks.js"
@@ -152,4 +153,4 @@ export const run = (
         }
       )
     )
-  }).pipe(Effect.withSpan("ReadContracts"))
+  }).pipe(Span.named("ReadContracts"))

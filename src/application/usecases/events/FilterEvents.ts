@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as EventQuery from "../../chain/EventQuery.js"
 import * as EventReader from "../../chain/EventReader.js"
+import * as Span from "../../observe/Span.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import type { Networks } from "../../ports/Networks.js"
@@ -27,4 +28,4 @@ export const run = (
   Effect.map(EventReader.read(caller, request), (events) => ({
     requestStatus: 200,
     txHashes: [...new Set(events.map(({ log }) => log.txHash))]
-  })).pipe(Effect.withSpan("FilterEvents"))
+  })).pipe(Span.named("FilterEvents"))

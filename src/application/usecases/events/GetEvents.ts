@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as EventQuery from "../../chain/EventQuery.js"
 import * as EventReader from "../../chain/EventReader.js"
+import * as Span from "../../observe/Span.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import type { Networks } from "../../ports/Networks.js"
@@ -47,4 +48,4 @@ export const run = (
       eventDef: definition.canonical,
       args: decoded.args
     }))
-  })).pipe(Effect.withSpan("GetEvents"))
+  })).pipe(Span.named("GetEvents"))

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as EntryPoint from "../../../domain/erc4337/EntryPoint.js"
+import * as Span from "../../observe/Span.js"
 import type { NetworkProfile } from "../../ports/NetworkProfile.js"
 import { Networks } from "../../ports/Networks.js"
 import { SystemSigners } from "../../ports/Signers.js"
@@ -67,4 +68,4 @@ export const run = (caller: Caller): Effect.Effect<Response, Failure, Networks |
       networks.profile(caller.principal.accountId, chainId)
     )
     return profiles.flatMap((profile) => (profile === null ? [] : [of(profile, eoa)]))
-  }).pipe(Effect.withSpan("ListNetworks"))
+  }).pipe(Span.named("ListNetworks"))

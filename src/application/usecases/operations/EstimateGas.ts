@@ -5,6 +5,7 @@ import * as UnsignedOps from "../../intake/encoded/UnsignedOps.js"
 import * as Calls from "../../intake/ops/Calls.js"
 import { Operation } from "../../intake/ops/Operation.js"
 import type { Engine } from "../../lanes/Engine.js"
+import * as Span from "../../observe/Span.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import type { Journal } from "../../ports/journal/Journal.js"
@@ -88,5 +89,5 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
     Effect.catchTag("Unprocessable", (failure) =>
       Effect.succeed({ status: 0, gas: 0, userOps: [], error: UnsignedOps.textOf(failure) })
     ),
-    Effect.withSpan("EstimateGas")
+    Span.named("EstimateGas")
   )

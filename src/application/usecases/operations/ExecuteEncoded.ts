@@ -3,6 +3,7 @@ import * as Schema from "effect/Schema"
 import * as EncodedOps from "../../intake/encoded/EncodedOps.js"
 import * as EncodedSubmission from "../../intake/encoded/EncodedSubmission.js"
 import { Requests } from "../../lanes/requests/Requests.js"
+import * as Span from "../../observe/Span.js"
 import type { Caller } from "../../request/Caller.js"
 import { type Failure, invalid } from "../../request/Failure.js"
 import * as Settings from "../../request/Settings.js"
@@ -59,6 +60,6 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
       kind,
       caller,
       request,
-      Effect.withSpan(EncodedSubmission.work(caller, posted, by), "ExecuteEncoded")
+      Span.named("ExecuteEncoded")(EncodedSubmission.work(caller, posted, by))
     )
   })

@@ -21,6 +21,7 @@ import * as Submission from "../../intake/Submission.js"
 import * as Wallets from "../../intake/Wallets.js"
 import type { Engine } from "../../lanes/Engine.js"
 import { Requests } from "../../lanes/requests/Requests.js"
+import * as Span from "../../observe/Span.js"
 import * as Submitter from "../../pay/Submitter.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
 import type { Bundler } from "../../ports/chain/Bundler.js"
@@ -247,4 +248,4 @@ const work = (
       decoding,
       dependencies
     )
-  }).pipe(Effect.withSpan("ExecuteOperations"))
+  }).pipe(Span.named("ExecuteOperations"))

@@ -3,6 +3,7 @@ import * as Schema from "effect/Schema"
 import * as EncodedOps from "../../intake/encoded/EncodedOps.js"
 import * as EncodedSubmission from "../../intake/encoded/EncodedSubmission.js"
 import { Requests } from "../../lanes/requests/Requests.js"
+import * as Span from "../../observe/Span.js"
 import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Settings from "../../request/Settings.js"
@@ -38,6 +39,6 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
       kind,
       caller,
       request,
-      Effect.withSpan(EncodedSubmission.work(caller, posted, "service"), "ExecutePasskey")
+      Span.named("ExecutePasskey")(EncodedSubmission.work(caller, posted, "service"))
     )
   })

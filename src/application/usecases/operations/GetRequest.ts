@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import * as Span from "../../observe/Span.js"
 import { Journal } from "../../ports/journal/Journal.js"
 import * as Answer from "../../request/Answer.js"
 import type { Caller } from "../../request/Caller.js"
@@ -52,4 +53,4 @@ export const run = (caller: Caller, { requestId }: Request): Effect.Effect<Respo
       httpStatus: final?.httpStatus ?? null,
       answer: final?.answer ?? null
     }
-  }).pipe(Effect.withSpan("GetRequest"))
+  }).pipe(Span.named("GetRequest"))

@@ -5,6 +5,7 @@ import * as Consents from "../../../domain/signature/ProofVerification.js"
 import * as UnsignedOps from "../../intake/encoded/UnsignedOps.js"
 import * as Calls from "../../intake/ops/Calls.js"
 import { Operation } from "../../intake/ops/Operation.js"
+import * as Span from "../../observe/Span.js"
 import type { Caller } from "../../request/Caller.js"
 import * as Decoding from "../../request/Decoding.js"
 import { elementFailure } from "../../request/Elements.js"
@@ -93,5 +94,5 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
         results: request.operations.map((_, index) => without(index, error))
       })
     }),
-    Effect.withSpan("PasskeyHash")
+    Span.named("PasskeyHash")
   )

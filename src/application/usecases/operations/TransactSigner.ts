@@ -16,6 +16,7 @@ import * as Keys from "../../keys/Keys.js"
 import * as DirectTransaction from "../../lanes/DirectTransaction.js"
 import type { Engine } from "../../lanes/Engine.js"
 import { Requests } from "../../lanes/requests/Requests.js"
+import * as Span from "../../observe/Span.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import type { Journal } from "../../ports/journal/Journal.js"
@@ -172,4 +173,4 @@ const work = (
       ],
       ...(yield* Results.transactionFields([receipt], decoding))
     }
-  }).pipe(Effect.withSpan("TransactSigner"))
+  }).pipe(Span.named("TransactSigner"))

@@ -14,6 +14,7 @@ import * as Acceptance from "../../lanes/requests/Acceptance.js"
 import { Requests } from "../../lanes/requests/Requests.js"
 import * as WakeUps from "../../lanes/requests/WakeUps.js"
 import { TransactionMonitor } from "../../lanes/TransactionMonitor.js"
+import * as Span from "../../observe/Span.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import { Journal, type JournalError } from "../../ports/journal/Journal.js"
@@ -237,4 +238,4 @@ const work = (
           replaced,
           unknown: left
         }
-  }).pipe(Effect.withSpan("Unstuck"))
+  }).pipe(Span.named("Unstuck"))

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as ErrorDefinition from "../../../domain/abi/ErrorDefinition.js"
+import * as Span from "../../observe/Span.js"
 import { AbiStore } from "../../ports/AbiStore.js"
 import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
@@ -30,4 +31,4 @@ export const run = (caller: Caller, { errorABI }: Request): Effect.Effect<Respon
     const error = yield* Effect.mapError(ErrorDefinition.fromJson(errorABI), Definition.misfit("errorABI"))
     yield* Definition.registered("errorABI", store.addError(caller.principal.accountId, error))
     return { status: 200, errorDef: error.canonical }
-  }).pipe(Effect.withSpan("AddError"))
+  }).pipe(Span.named("AddError"))

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Event from "../../../domain/abi/Event.js"
+import * as Span from "../../observe/Span.js"
 import { AbiStore } from "../../ports/AbiStore.js"
 import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
@@ -40,4 +41,4 @@ export const run = (caller: Caller, { eventABI }: Request): Effect.Effect<Respon
     const event = yield* Effect.mapError(Event.fromJson(eventABI), Definition.misfit("eventABI"))
     yield* Definition.registered("eventABI", store.addEvent(caller.principal.accountId, event))
     return { status: 200, eventDef: event.canonical }
-  }).pipe(Effect.withSpan("AddEvent"))
+  }).pipe(Span.named("AddEvent"))

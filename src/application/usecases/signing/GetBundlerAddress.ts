@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Keys from "../../keys/Keys.js"
+import * as Span from "../../observe/Span.js"
 import { Networks } from "../../ports/Networks.js"
 import { SystemSigners } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
@@ -41,4 +42,4 @@ export const run = (
     const system = yield* SystemSigners
     const { address } = yield* Effect.mapError(system.serviceEoa, Keys.refusal("signer"))
     return { address }
-  }).pipe(Effect.withSpan("GetBundlerAddress"))
+  }).pipe(Span.named("GetBundlerAddress"))

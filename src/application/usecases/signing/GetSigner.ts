@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Keys from "../../keys/Keys.js"
+import * as Span from "../../observe/Span.js"
 import type { Signers } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
@@ -22,4 +23,4 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
     address,
     publicKey,
     type
-  })).pipe(Effect.withSpan("GetSigner"))
+  })).pipe(Span.named("GetSigner"))

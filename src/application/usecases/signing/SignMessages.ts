@@ -10,6 +10,7 @@ import * as PersonalMessage from "../../../domain/signature/PersonalMessage.js"
 import * as SignatureFormat from "../../../domain/signature/SignatureFormat.js"
 import * as TypedData from "../../../domain/signature/typed/TypedData.js"
 import * as Keys from "../../keys/Keys.js"
+import * as Span from "../../observe/Span.js"
 import type { Signer, Signers } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
 import { type Failure, invalid, unprocessable } from "../../request/Failure.js"
@@ -158,4 +159,4 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
             : outcomes.map((outcome) => (Either.isLeft(outcome) ? outcome.left.why : null))
       }
     ]
-  }).pipe(Effect.withSpan("SignMessages"))
+  }).pipe(Span.named("SignMessages"))

@@ -7,6 +7,7 @@ import * as Custody from "../../../domain/wallet/Custody.js"
 import { ChainFacts } from "../../chain/ChainFacts.js"
 import * as Connection from "../../chain/Connection.js"
 import * as Wallets from "../../intake/Wallets.js"
+import * as Span from "../../observe/Span.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import type { Networks } from "../../ports/Networks.js"
 import type { Caller } from "../../request/Caller.js"
@@ -119,4 +120,4 @@ export const run = (
         error: state?._tag === "foreign" ? "wallet not supported: other code stands at this address" : null
       }
     })
-  }).pipe(Effect.withSpan("CheckWallets"))
+  }).pipe(Span.named("CheckWallets"))

@@ -20,6 +20,7 @@ import * as WantedWallets from "../../intake/wallets/WantedWallets.js"
 import * as Keys from "../../keys/Keys.js"
 import type { Engine } from "../../lanes/Engine.js"
 import { Requests } from "../../lanes/requests/Requests.js"
+import * as Span from "../../observe/Span.js"
 import * as Payer from "../../pay/Payer.js"
 import * as Submitter from "../../pay/Submitter.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
@@ -303,4 +304,4 @@ const work = (
     if (outcomes.receipts.length === 0 && outcomes.failed.size > 0)
       return yield* Effect.fail(refuseAll("accounts", outcomes.failed, { returnData }))
     return { status, returnData, ...(yield* Results.transactionFields(outcomes.receipts, decoding)) }
-  }).pipe(Effect.withSpan("CreateWallets"))
+  }).pipe(Span.named("CreateWallets"))

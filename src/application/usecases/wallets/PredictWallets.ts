@@ -5,6 +5,7 @@ import type { Stored } from "../../../domain/wallet/Custody.js"
 import * as Salt from "../../../domain/wallet/Salt.js"
 import * as WalletAddress from "../../../domain/wallet/WalletAddress.js"
 import * as Wallets from "../../intake/Wallets.js"
+import * as Span from "../../observe/Span.js"
 import type { Caller } from "../../request/Caller.js"
 import { type Detail, type Failure, invalid } from "../../request/Failure.js"
 import { SaltText, StoredCustody } from "../../request/Fields.js"
@@ -50,4 +51,4 @@ export const run = (_caller: Caller, request: Request): Effect.Effect<Response, 
       wallet: addressOf(salt.right, request.accounts[index]?.walletCustody ?? 1),
       error: null
     }))
-  }).pipe(Effect.withSpan("PredictWallets"))
+  }).pipe(Span.named("PredictWallets"))

@@ -34,11 +34,20 @@ export class Collector {
   /** The body as text. `Left` says why there is none. */
   text(): Either.Either<string, "body_too_large" | "invalid_json"> {
     if (this.size > this.limits.maxBytes) return Either.left("body_too_large")
-    const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
-    return Either.try({
-      try: () =>
-        this.chunks.map((chunk) => decoder.decode(chunk, { stream: true })).join("") + decoder.decode(),
-      catch: () => "invalid_json" as const
-    })
+    const [first, ...more] = this.chunks
+    try {
+      if (first === undefined) return Either.right("")
+      if (more.length === 0) return Either.right(utf8.decode(first))
+      const decoder = strictUtf8()
+      const texts = this.chunks.map((chunk) => decoder.decode(chunk, { stream: true }))
+      return Either.right(texts.join("") + decoder.decode())
+    } catch {
+      return Either.left("invalid_json")
+    }
   }
 }
+
+const strictUtf8 = () => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+/** For bodies of one piece: a decoder keeps nothing of a text that it was given whole. */
+const utf8 = strictUtf8()

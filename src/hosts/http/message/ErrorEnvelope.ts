@@ -15,6 +15,9 @@ export interface Problem {
   readonly headers: Readonly<Record<string, string>>
 }
 
+/** Of problems without response fields of their own. */
+const noExtra: Problem["extra"] = {}
+
 export const problem = (
   code: Code,
   details: ReadonlyArray<Detail> = [],
@@ -23,7 +26,7 @@ export const problem = (
   code,
   message: options.message ?? catalogue[code].text,
   details,
-  extra: {},
+  extra: noExtra,
   headers: options.headers ?? {}
 })
 
@@ -31,7 +34,7 @@ export const fromFailure = (failure: Failure): Problem => ({
   code: failure.code,
   message: failure.message,
   details: failure.details,
-  extra: "extra" in failure ? failure.extra : {},
+  extra: "extra" in failure ? failure.extra : noExtra,
   headers: "retryAfterSeconds" in failure ? retryAfter(failure.retryAfterSeconds) : {}
 })
 
@@ -40,29 +43,32 @@ export const retryAfter = (seconds: number): Readonly<Record<string, string>> =>
   "retry-after": String(Math.max(1, Math.ceil(seconds)))
 })
 
+/** The members behind the first four, with the comma before them. */
+const more = (extra: Problem["extra"]): string => {
+  if (extra === noExtra) return ""
+  const { error: _, code: __, requestId: ___, details: ____, ...rest } = extra
+  const text = Json.print(rest)
+  return text === "{}" ? "" : `,${text.slice(1, -1)}`
+}
+
 /** The one shape of every answer that is no success. */
 export const answer = (
-  problem: Problem,
+  { code, details, extra, headers, message }: Problem,
   requestId: string
 ): Answer & { readonly status: Statuses.Status } => {
-  const status = Statuses.of(problem.code)
-  const { error: _, code: __, requestId: accepted, details: ___, ...extra } = problem.extra
+  const status = Statuses.of(code)
+  // Of a repeat: the request that was accepted is the one to ask for.
+  const accepted = code === "outcome_unknown" ? extra.requestId : undefined
+  const id = typeof accepted === "string" ? accepted : requestId
   return {
     status,
     headers: {
       "content-type": "application/json",
       "x-request-id": requestId,
       ...(status === 401 ? { "www-authenticate": 'ApiKey realm="castellan"' } : {}),
-      ...problem.headers
+      ...headers
     },
-    body: Json.print({
-      error: problem.message,
-      code: problem.code,
-      // Of a repeat: the request that was accepted is the one to ask for.
-      requestId: problem.code === "outcome_unknown" && typeof accepted === "string" ? accepted : requestId,
-      details: problem.details,
-      ...extra
-    })
+    body: `{"error":${JSON.stringify(message)},"code":"${code}","requestId":${JSON.stringify(id)},"details":${details.length === 0 ? "[]" : Json.print(details)}${more(extra)}}`
   }
 }
 

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { type Allowance, RateLimit } from "../../../application/ports/RateLimit.js"
-import { type Principal, type Scope, Tenants } from "../../../application/ports/Tenants.js"
+import type { Allowance, RateLimit } from "../../../application/ports/RateLimit.js"
+import type { Principal, Scope, Tenants } from "../../../application/ports/Tenants.js"
 import { apiKeyHeader } from "../contract/EndpointAnnotations.js"
 import { type Problem, problem, retryAfter } from "../message/ErrorEnvelope.js"
 
@@ -16,25 +16,27 @@ const unavailable = ({ message }: { readonly message: string }): Effect.Effect<n
   )
 
 /** The account behind a key. */
-export const authenticate = (key: string): Effect.Effect<Principal, Problem, Tenants> =>
-  Effect.gen(function* () {
-    if (key === "") return yield* Effect.fail(noKey("the header is missing"))
-    if (key.length > maxKeyLength) return yield* Effect.fail(noKey("the key is unknown or revoked"))
-    const accounts = yield* Tenants
-    const principal = yield* Effect.catchAll(accounts.authenticate(Redacted.make(key)), unavailable)
-    return principal ?? (yield* Effect.fail(noKey("the key is unknown or revoked")))
+export const authenticate = (tenants: Tenants["Type"], key: string): Effect.Effect<Principal, Problem> => {
+  if (key === "") return Effect.fail(missing)
+  if (key.length > maxKeyLength) return Effect.fail(unknown)
+  return Effect.matchEffect(tenants.authenticate(Redacted.make(key)), {
+    onFailure: unavailable,
+    onSuccess: (principal) => (principal === null ? Effect.fail(unknown) : Effect.succeed(principal))
   })
+}
 
 const noKey = (message: string): Problem => problem("unauthorized", [{ path: apiKeyHeader, message }])
+
+const missing = noKey("the header is missing")
+
+const unknown = noKey("the key is unknown or revoked")
 
 /**
  * Counts the request against the account's windows. Every authenticated request counts, whatever becomes of it;
  * one that is refused here does not.
  */
-export const count = (principal: Principal): Effect.Effect<Allowance, Problem, RateLimit> =>
-  Effect.flatMap(RateLimit, (limiter) =>
-    Effect.catchAll(limiter.take(principal.accountId, principal.tier), unavailable)
-  )
+export const count = (limiter: RateLimit["Type"], principal: Principal): Effect.Effect<Allowance, Problem> =>
+  Effect.catchAll(limiter.take(principal.accountId, principal.tier), unavailable)
 
 /** The account's allowance as headers of every authenticated answer. */
 export const headers = (allowance: Allowance): Readonly<Record<string, string>> => ({

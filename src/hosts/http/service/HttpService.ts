@@ -1,33 +1,30 @@
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
-import type * as Context from "effect/Context"
+import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
+import type * as Fiber from "effect/Fiber"
+import * as FiberRef from "effect/FiberRef"
 import * as Option from "effect/Option"
-import type { RateLimit } from "../../../application/ports/RateLimit.js"
-import type { Scope, Tenants } from "../../../application/ports/Tenants.js"
-import type { Caller } from "../../../application/request/Caller.js"
-import type * as Failure from "../../../application/request/Failure.js"
+import { RateLimit } from "../../../application/ports/RateLimit.js"
+import { Tenants } from "../../../application/ports/Tenants.js"
 import * as EventLoop from "../../../application/runtime/EventLoop.js"
 import type * as IpAddress from "../../../domain/net/IpAddress.js"
 import { api } from "../contract/Api.js"
-import { idempotencyHeader } from "../contract/EndpointAnnotations.js"
 import type { Handlers } from "../handlers/Handlers.js"
 import * as Service from "../handlers/Service.js"
 import { AnonymousRateLimit } from "../limits/AnonymousRateLimit.js"
 import * as ClientAddress from "../limits/ClientAddress.js"
-import { InFlightLimit, type Ticket } from "../limits/InFlightLimit.js"
+import { InFlightLimit } from "../limits/InFlightLimit.js"
 import type * as Body from "../message/Body.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { type Problem, problem } from "../message/ErrorEnvelope.js"
 import { type Answer, header, type Incoming } from "../message/HttpMessage.js"
-import * as Access from "./Access.js"
 import * as Cors from "./Cors.js"
+import * as EndpointCall from "./EndpointCall.js"
 import * as Pages from "./Pages.js"
-import * as Payload from "./Payload.js"
 import * as RequestLog from "./RequestLog.js"
 import * as Routes from "./Routes.js"
 
@@ -70,8 +67,6 @@ export interface HttpService {
 /** The environment that the use cases behind the endpoints need. */
 export type Requirements<H extends Handlers> = Effect.Effect.Context<ReturnType<H[keyof Handlers]>>
 
-type Handler<R> = (caller: Caller, request: unknown) => Effect.Effect<unknown, Failure.Failure, R>
-
 const MiB = 1024 * 1024
 
 /** Most arrays and objects inside each other: several times what the deepest ABI tuple needs. */
@@ -87,16 +82,24 @@ export const make = <H extends Handlers>(
 ): Effect.Effect<HttpService, never, Tenants | RateLimit | Requirements<H>> =>
   Effect.map(Effect.context<Tenants | RateLimit | Requirements<H>>(), (context) => {
     const maxBytes = options.maxBodyBytes ?? MiB
-    return driver(handlers, context, {
-      gate: new InFlightLimit(options.maxConcurrent ?? 512, options.lastCall ?? Effect.void),
-      bounds: {
-        maxBytes,
-        drainBytes: Math.max(maxBytes, 8 * MiB),
-        maxElements: options.maxElements ?? 256,
-        maxDepth,
-        maxValues
-      },
-      strangers: new AnonymousRateLimit({ perMinute: options.strangersPerMinute ?? 300 }),
+    const gate = new InFlightLimit(options.maxConcurrent ?? 512, options.lastCall ?? Effect.void)
+    const strangers = new AnonymousRateLimit({ perMinute: options.strangersPerMinute ?? 300 })
+    return driver({
+      gate,
+      strangers,
+      call: EndpointCall.make(handlers, context, {
+        gate,
+        strangers,
+        tenants: Context.get(context, Tenants),
+        limiter: Context.get(context, RateLimit),
+        bounds: {
+          maxBytes,
+          drainBytes: Math.max(maxBytes, 8 * MiB),
+          maxElements: options.maxElements ?? 256,
+          maxDepth,
+          maxValues
+        }
+      }),
       trustedProxies: options.trustedProxies ?? [],
       origins: new Set(options.corsOrigins),
       pages: options.pages ?? new Map(),
@@ -107,7 +110,7 @@ export const make = <H extends Handlers>(
 /** What every request has to do with. */
 interface Parts {
   readonly gate: InFlightLimit
-  readonly bounds: Payload.Bounds
+  readonly call: EndpointCall.Call
   readonly strangers: AnonymousRateLimit
   readonly trustedProxies: ReadonlyArray<IpAddress.Range>
   readonly origins: Cors.Origins
@@ -116,13 +119,9 @@ interface Parts {
 }
 
 /** What becomes known of a request on its way; for the log, and the headers of whatever the answer is. */
-interface Known extends RequestLog.Entry {
-  /** Where a request without a valid key is counted; null: it is not. */
-  stranger: string | null
+interface Known extends RequestLog.Entry, EndpointCall.Known {
   /** One of many that are alike: it leaves no line in the log. */
   quiet: boolean
-  params: Readonly<Record<string, string>>
-  headers: Readonly<Record<string, string>>
 }
 
 /** On every answer. The service is no web page, and what it says is of the moment. */
@@ -134,160 +133,148 @@ const commonHeaders = {
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'"
 }
 
-const driver = <H extends Handlers>(
-  handlers: H,
-  context: Context.Context<Tenants | RateLimit | Requirements<H>>,
-  { basePath, bounds, gate, origins, pages, strangers, trustedProxies }: Parts
-): HttpService => {
+const begin = (): Known => ({
+  requestId: globalThis.crypto.randomUUID(),
+  accountId: null,
+  endpoint: null,
+  chainId: null,
+  status: null,
+  code: null,
+  millis: 0,
+  headers: {},
+  params: {},
+  ticket: null,
+  stranger: null,
+  quiet: false
+})
+
+type Running = Fiber.RuntimeFiber<unknown, unknown>
+
+const driver = ({ basePath, call, gate, origins, pages, strangers, trustedProxies }: Parts): HttpService => {
   const table = Routes.make(api)
   const service = Service.handlers(gate, basePath)
 
-  // The contract pairs each use case with the schema that decoded its request.
-  const useCases = handlers as Readonly<Record<string, Handler<Requirements<H>>>>
-
-  const withKey = (incoming: Incoming, route: Routes.Route, scope: Scope, known: Known, ticket: Ticket) =>
-    Effect.gen(function* () {
-      const apiKey = header(incoming, "x-api-key")
-      const principal = yield* Access.authenticate(apiKey)
-      strangers.recognise(apiKey)
-      known.stranger = null
-      known.accountId = principal.accountId
-      const allowance = yield* Access.count(principal)
-      known.headers = Access.headers(allowance)
-      const refusal = Access.refusal(principal, allowance, scope) ?? unsupported(incoming, route)
-      if (refusal !== null) return yield* Effect.fail(refusal)
-      const useCase = useCases[route.name]
-      if (useCase === undefined) return yield* Effect.dieMessage(`no use case for ${route.name}`)
-      const { bodyHash, request } =
-        route.decode === null
-          ? { request: known.params, bodyHash: null }
-          : yield* Payload.read(incoming, bounds, route, idempotencyKey(incoming) !== null)
-      const key = idempotencyKey(incoming)
-      const idempotency = key === null || bodyHash === null ? null : { key, bodyHash }
-      const onChain = (chainId: bigint) => {
-        known.chainId = chainId
-      }
-      const run = Effect.suspend(() =>
-        useCase({ principal, requestId: known.requestId, idempotency, onChain }, request)
-      ).pipe(
-        Effect.annotateLogs({ requestId: known.requestId, endpoint: route.path }),
-        Effect.withSpan(`${incoming.method} ${route.path}`, {
-          kind: "server",
-          root: true,
-          attributes: { requestId: known.requestId, accountId: principal.accountId }
-        })
-      )
-      return yield* Effect.mapError(scope === "read" ? run : detached(run, ticket), ErrorEnvelope.fromFailure)
-    })
-
-  const insideGate = (incoming: Incoming, route: Routes.Route, scope: Scope, known: Known) =>
-    Effect.withFiberRuntime<unknown, Problem | Body.Broken, Tenants | RateLimit | Requirements<H>>(
-      (fiber) => {
-        const ticket = gate.enter(fiber)
-        if (typeof ticket === "string")
-          return Effect.fail(problem(ticket, [], { headers: ErrorEnvelope.retryAfter(1) }))
-        return Effect.ensuring(
-          withKey(incoming, route, scope, known, ticket),
-          Effect.sync(() => gate.leave(ticket))
-        )
-      }
-    )
-
+  /** The answer to a request; what is done before the first wait is one step of the fiber. */
   const respond = (
     incoming: Incoming,
     known: Known,
-    now: number
-  ): Effect.Effect<Answer, Problem | Body.Broken> =>
-    Effect.suspend(() => {
-      const place = table.find(pathOf(incoming.target))
-      const route = place === undefined ? undefined : routeOf(place, incoming.method)
-      known.stranger = route?.unlimited === true ? null : ClientAddress.of(incoming, trustedProxies)
-      if (known.stranger !== null && strangers.refuses(known.stranger, header(incoming, "x-api-key"), now)) {
-        known.quiet = !strangers.firstRefusal(known.stranger)
-        known.stranger = null
-        return Effect.fail(tooMany(strangers.resetSeconds(now)))
-      }
-      if (place === undefined) return Pages.answer(pages, pathOf(incoming.target), incoming.method)
-      const preflight = Cors.preflight(incoming, place.methods.keys(), origins)
-      if (preflight !== null) return Effect.succeed(preflight)
-      if (route === undefined) return Effect.fail(notAllowed(place))
-      const { params } = place
-      known.params = params
-      known.endpoint = `${incoming.method} ${route.path}`
-      const success =
-        route.scope === null
-          ? (service[route.name] ?? Effect.fail(problem("not_found")))
-          : Effect.provide(insideGate(incoming, route, route.scope, known), context)
-      return Effect.flatMap(success, (value) =>
-        Effect.map(
-          EventLoop.drive(() => route.encode(value)),
-          (body) => ({
-            status: 200,
-            headers: { "content-type": route.contentType, ...Service.headers[route.name] },
-            body: Either.getOrThrowWith(
-              body,
-              (places) => new Error(`the answer of ${route.name} does not fit the contract: ${places}`)
-            )
-          })
-        )
-      )
-    })
+    now: number,
+    fiber: Running
+  ): Effect.Effect<Answer, Problem | Body.Broken> => {
+    const path = pathOf(incoming.target)
+    const place = table.find(path)
+    const route = place === undefined ? undefined : routeOf(place, incoming.method)
+    known.stranger = route?.unlimited === true ? null : ClientAddress.of(incoming, trustedProxies)
+    if (known.stranger !== null && strangers.refuses(known.stranger, header(incoming, "x-api-key"), now)) {
+      known.quiet = !strangers.firstRefusal(known.stranger)
+      known.stranger = null
+      return Effect.fail(tooMany(strangers.resetSeconds(now)))
+    }
+    if (place === undefined) return Pages.answer(pages, path, incoming.method)
+    const preflight = Cors.preflight(incoming, place.methods.keys(), origins)
+    if (preflight !== null) return Effect.succeed(preflight)
+    if (route === undefined) return Effect.fail(notAllowed(place))
+    known.params = place.params
+    known.endpoint = `${incoming.method} ${route.path}`
+    const success =
+      route.scope === null
+        ? (service[route.name] ?? Effect.fail(problem("not_found")))
+        : call(incoming, route, route.scope, known, fiber)
+    return Effect.flatMap(success, (value) => encoded(route, value))
+  }
 
-  /** The answer to whatever stopped the request. Null: nobody is left to answer. */
+  /** The answer to whatever stopped the request, a failure apart. Null: nobody is left to answer. */
   const afterCause = (
     cause: Cause.Cause<Problem | Body.Broken>,
     known: Known
   ): Effect.Effect<Problem | null> =>
     Effect.gen(function* () {
-      const failure = Option.getOrNull(Cause.failureOption(cause))
-      if (failure !== null && "code" in failure) return failure
       const broken =
-        failure !== null || (Cause.isInterruptedOnly(cause) && (gate.stopping || (yield* interrupted)))
+        Option.isSome(Cause.failureOption(cause)) ||
+        (Cause.isInterruptedOnly(cause) && (gate.stopping || (yield* interrupted)))
       if (!broken) return yield* Effect.as(RequestLog.defect(known, cause), problem("internal_error"))
       return gate.stopping ? problem("shutting_down", [], { headers: ErrorEnvelope.retryAfter(1) }) : null
     })
 
-  const handle = (incoming: Incoming): Effect.Effect<Answer> =>
-    Effect.gen(function* () {
-      const began = yield* Clock.currentTimeMillis
-      const known: Known = {
-        requestId: globalThis.crypto.randomUUID(),
-        accountId: null,
-        endpoint: null,
-        chainId: null,
-        status: null,
-        code: null,
-        millis: 0,
-        headers: {},
-        params: {},
-        stranger: null,
-        quiet: false
+  /** Writes down what became of the request, and completes its answer. */
+  const conclude = (
+    incoming: Incoming,
+    known: Known,
+    answer: Answer,
+    times: { readonly began: number; readonly now: number },
+    fiber: Running
+  ): Answer => {
+    if (known.ticket !== null) gate.leave(known.ticket)
+    // Who could not be looked at may be no stranger.
+    if (known.stranger !== null && answer.status < 500) strangers.count(known.stranger, times.began)
+    known.millis = times.now - times.began
+    RequestLog.figures(known)
+    if (!known.quiet) RequestLog.line(known, fiber, times.now)
+    return {
+      ...answer,
+      headers: {
+        ...commonHeaders,
+        ...(origins.size === 0 ? null : Cors.headers(incoming, origins)),
+        "x-request-id": known.requestId,
+        ...known.headers,
+        ...answer.headers
       }
-      const exit = yield* Effect.exit(Effect.interruptible(respond(incoming, known, began)))
-      const problem = Exit.isSuccess(exit) ? null : yield* afterCause(exit.cause, known)
-      const answer = Exit.isSuccess(exit)
-        ? exit.value
-        : ErrorEnvelope.answer(problem ?? clientGone, known.requestId)
-      // Who could not be looked at may be no stranger.
-      if (known.stranger !== null && answer.status < 500) strangers.count(known.stranger, began)
-      known.status = problem === null && Exit.isFailure(exit) ? null : answer.status
-      known.code = problem?.code ?? null
-      known.millis = (yield* Clock.currentTimeMillis) - began
-      yield* known.quiet ? RequestLog.figures(known) : RequestLog.line(known)
-      return {
-        ...answer,
-        headers: {
-          ...commonHeaders,
-          ...Cors.headers(incoming, origins),
-          "x-request-id": known.requestId,
-          ...known.headers,
-          ...answer.headers
+    }
+  }
+
+  const answered = (incoming: Incoming, fiber: Running, clock: Clock.Clock): Effect.Effect<Answer> => {
+    const began = clock.unsafeCurrentTimeMillis()
+    const known = begin()
+    const end = (answer: Answer) =>
+      conclude(incoming, known, answer, { began, now: clock.unsafeCurrentTimeMillis() }, fiber)
+    const refuse = (problem: Problem): Answer => {
+      const answer = ErrorEnvelope.answer(problem, known.requestId)
+      known.status = answer.status
+      known.code = problem.code
+      return end(answer)
+    }
+    return Effect.matchCauseEffect(
+      Effect.interruptible(Effect.suspend(() => respond(incoming, known, began, fiber))),
+      {
+        onSuccess: (answer) =>
+          Effect.sync(() => {
+            known.status = answer.status
+            return end(answer)
+          }),
+        onFailure: (cause) => {
+          const failure = Cause.failureOption(cause)
+          if (Option.isSome(failure) && "code" in failure.value) return Effect.succeed(refuse(failure.value))
+          return Effect.map(afterCause(cause, known), (problem) =>
+            problem === null ? end(ErrorEnvelope.answer(clientGone, known.requestId)) : refuse(problem)
+          )
         }
       }
-    }).pipe(Effect.uninterruptible, Effect.withScheduler(EventLoop.scheduler))
+    )
+  }
+
+  const handle = (incoming: Incoming): Effect.Effect<Answer> =>
+    Effect.withFiberRuntime<Answer>((fiber) => {
+      const whole = Effect.uninterruptible(Clock.clockWith((clock) => answered(incoming, fiber, clock)))
+      return fiber.getFiberRef(FiberRef.currentScheduler) === EventLoop.scheduler
+        ? whole
+        : Effect.withScheduler(whole, EventLoop.scheduler)
+    })
 
   return { handle, stop: (drain) => gate.stop(drain) }
 }
+
+const encoded = (route: Routes.Route, value: unknown): Effect.Effect<Answer> =>
+  Effect.map(
+    EventLoop.drive(() => route.encode(value)),
+    (body) => ({
+      status: 200,
+      headers: { "content-type": route.contentType, ...Service.headers[route.name] },
+      body: Either.getOrThrowWith(
+        body,
+        (places) => new Error(`the answer of ${route.name} does not fit the contract: ${places}`)
+      )
+    })
+  )
 
 /**
  * Whether this fiber itself was interrupted, in a region where that has no effect: a use case that ends interrupted
@@ -319,41 +306,6 @@ const notAllowed = ({ methods }: Routes.Place): Problem => {
   return problem("method_not_allowed", [{ path: "", message: `expected ${allow}` }], { headers: { allow } })
 }
 
-/** 1 to 255 visible ASCII characters (decisions, 9). */
-const keyShape = /^[\x21-\x7e]{1,255}$/
-
-/** Null when there is none; what is in the header was held to its shape before. */
-const idempotencyKey = (incoming: Incoming): string | null => {
-  const key = header(incoming, idempotencyHeader.toLowerCase())
-  return key === "" ? null : key
-}
-
 /** The path of a request target; a proxy's absolute form has scheme and host in front. */
-const pathOf = (target: string): string => target.replace(/^https?:\/\/[^/?]*/i, "").replace(/\?.*$/s, "")
-
-/** What the endpoint does not take, though it may look as if it did: it is refused, never ignored. */
-const unsupported = (incoming: Incoming, route: Routes.Route): Problem | null => {
-  if (incoming.headers[idempotencyHeader.toLowerCase()] !== undefined) {
-    const refused = (message: string) => problem("invalid_request", [{ path: idempotencyHeader, message }])
-    if (!route.idempotent) return refused("the endpoint takes no idempotency key; leave the header out")
-    if (!keyShape.test(header(incoming, idempotencyHeader.toLowerCase())))
-      return refused("expected 1 to 255 visible ASCII characters")
-  }
-  if (incoming.target.includes("?"))
-    return problem("unknown_field", [{ path: "", message: "the endpoint takes no query; send a JSON body" }])
-  if (route.decode === null && Payload.announced(incoming))
-    return problem("invalid_request", [{ path: "", message: "the method takes no body" }])
-  return null
-}
-
-/**
- * A write that its client can not interrupt by going away: it may have been accepted. It runs in a fiber of its own,
- * which is what a stop of the service interrupts when the drain time is over.
- */
-const detached = <A, E, R>(write: Effect.Effect<A, E, R>, ticket: Ticket): Effect.Effect<A, E, R> =>
-  Effect.uninterruptible(
-    Effect.flatMap(Effect.forkDaemon(Effect.interruptible(write)), (fiber) => {
-      ticket.fiber = fiber
-      return Effect.flatten(Fiber.await(fiber))
-    })
-  )
+const pathOf = (target: string): string =>
+  (target.startsWith("/") ? target : target.replace(/^https?:\/\/[^/?]*/i, "")).replace(/\?.*$/s, "")

@@ -4,6 +4,7 @@ import * as EventLoop from "../../../application/runtime/EventLoop.js"
 import * as Json from "../../../domain/json/Json.js"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import * as Keccak from "../../../domain/primitives/Keccak.js"
+import type { Steps } from "../../../domain/primitives/Steps.js"
 import * as Body from "../message/Body.js"
 import { type Problem, problem } from "../message/ErrorEnvelope.js"
 import { header, type Incoming } from "../message/HttpMessage.js"
@@ -35,31 +36,42 @@ export interface Read {
 export const read = (
   incoming: Incoming,
   bounds: Bounds,
-  { bodyOptional, decode }: Pick<Route, "bodyOptional" | "decode">,
+  route: Pick<Route, "bodyOptional" | "decode">,
   hashed: boolean
-): Effect.Effect<Read, Problem | Body.Broken> =>
-  Effect.gen(function* () {
-    if (bodyOptional && !announced(incoming)) return nothing
-    const refusal = unreadable(incoming)
-    if (refusal !== null) return yield* Effect.fail(refusal)
-    const collector = new Body.Collector(bounds)
-    yield* incoming.readBody(collector)
-    if (bodyOptional && collector.empty) return nothing
-    const sent = yield* text(collector, bounds)
-    yield* EventLoop.breathe
-    const parsed = yield* EventLoop.drive(() => Json.parseSteps(sent, bounds))
-    const value = yield* Either.mapLeft(parsed, ({ kind, path, message }) =>
-      problem(codes[kind], [{ path, message }])
-    )
-    yield* EventLoop.breathe
-    const request =
-      decode === null
-        ? value
-        : yield* Effect.flatten(EventLoop.drive(() => decode(value, sent.length > largeBody)))
-    yield* EventLoop.breathe
-    const bodyHash = hashed ? yield* EventLoop.drive(() => Keccak.hashTextSteps(sent)) : null
-    return { request, bodyHash }
-  })
+): Effect.Effect<Read, Problem | Body.Broken> => {
+  if (route.bodyOptional && !announced(incoming)) return Effect.succeed(nothing)
+  const refusal = unreadable(incoming)
+  if (refusal !== null) return Effect.fail(refusal)
+  const collector = new Body.Collector(bounds)
+  return Effect.flatMap(incoming.readBody(collector), () =>
+    route.bodyOptional && collector.empty
+      ? Effect.succeed(nothing)
+      : Effect.flatten(EventLoop.drive(() => interpret(collector, bounds, route.decode, hashed)))
+  )
+}
+
+function* interpret(
+  collector: Body.Collector,
+  bounds: Bounds,
+  decode: Route["decode"],
+  hashed: boolean
+): Steps<Either.Either<Read, Problem>> {
+  const sent = text(collector, bounds)
+  if (Either.isLeft(sent)) return Either.left(sent.left)
+  yield
+  const parsed = yield* Json.parseSteps(sent.right, bounds)
+  if (Either.isLeft(parsed)) {
+    const { kind, message, path } = parsed.left
+    return Either.left(problem(codes[kind], [{ path, message }]))
+  }
+  yield
+  const large = sent.right.length > largeBody
+  const request = decode === null ? Either.right(parsed.right) : yield* decode(parsed.right, large)
+  if (Either.isLeft(request)) return Either.left(request.left)
+  yield
+  const bodyHash = hashed ? yield* Keccak.hashTextSteps(sent.right) : null
+  return Either.right({ request: request.right, bodyHash })
+}
 
 const codes = {
   malformed: "invalid_json",

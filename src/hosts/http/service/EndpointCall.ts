@@ -1,0 +1,185 @@
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as FiberRef from "effect/FiberRef"
+import type { RateLimit } from "../../../application/ports/RateLimit.js"
+import type { Principal, Scope, Tenants } from "../../../application/ports/Tenants.js"
+import type { Caller } from "../../../application/request/Caller.js"
+import type * as Failure from "../../../application/request/Failure.js"
+import { idempotencyHeader } from "../contract/EndpointAnnotations.js"
+import type { Handlers } from "../handlers/Handlers.js"
+import type { AnonymousRateLimit } from "../limits/AnonymousRateLimit.js"
+import type { InFlightLimit, Ticket } from "../limits/InFlightLimit.js"
+import type * as Body from "../message/Body.js"
+import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
+import { type Problem, problem } from "../message/ErrorEnvelope.js"
+import { header, type Incoming } from "../message/HttpMessage.js"
+import * as Access from "./Access.js"
+import * as Payload from "./Payload.js"
+import type { Route } from "./Routes.js"
+
+/** What becomes known of a request to an endpoint that needs a key. */
+export interface Known {
+  readonly requestId: string
+  accountId: string | null
+  /** The chain that it was about, as far as that came out. */
+  chainId: bigint | null
+  /** Where a request without a valid key is counted; null: it is not. */
+  stranger: string | null
+  /** Its place among the requests under way; whoever answers it gives it back. */
+  ticket: Ticket | null
+  params: Readonly<Record<string, string>>
+  headers: Readonly<Record<string, string>>
+}
+
+type Running = Fiber.RuntimeFiber<unknown, unknown>
+
+/** The success of an endpoint that needs a key of this scope. */
+export type Call = (
+  incoming: Incoming,
+  route: Route,
+  scope: Scope,
+  known: Known,
+  fiber: Running
+) => Effect.Effect<unknown, Problem | Body.Broken>
+
+export interface Parts {
+  readonly gate: InFlightLimit
+  readonly strangers: AnonymousRateLimit
+  readonly tenants: Tenants["Type"]
+  readonly limiter: RateLimit["Type"]
+  readonly bounds: Payload.Bounds
+}
+
+type UseCase<R> = (caller: Caller, request: unknown) => Effect.Effect<unknown, Failure.Failure, R>
+
+/** In this order: a place among the requests under way, the key, the account's limits, the body, the use case. */
+export const make = <H extends Handlers, R>(
+  handlers: H,
+  context: Context.Context<R>,
+  { bounds, gate, limiter, strangers, tenants }: Parts
+): Call => {
+  // The contract pairs each use case with the schema that decoded its request.
+  const useCases = handlers as Readonly<Record<string, UseCase<R>>>
+
+  const admitted = (
+    incoming: Incoming,
+    route: Route,
+    scope: Scope,
+    known: Known,
+    principal: Principal,
+    ticket: Ticket,
+    fiber: Running
+  ): Effect.Effect<unknown, Problem | Body.Broken> => {
+    const useCase = useCases[route.name]
+    if (useCase === undefined) return Effect.dieMessage(`no use case for ${route.name}`)
+    const key = idempotencyKey(incoming)
+    const run = ({ bodyHash, request }: Payload.Read) => {
+      const caller: Caller = {
+        principal,
+        requestId: known.requestId,
+        idempotency: key === null || bodyHash === null ? null : { key, bodyHash },
+        onChain: (chainId) => {
+          known.chainId = chainId
+        }
+      }
+      const work = Effect.suspend(() => useCase(caller, request))
+      const own = inContext(observed(work, incoming, route, known, fiber), context, fiber)
+      return Effect.mapError(scope === "read" ? own : detached(own, ticket), ErrorEnvelope.fromFailure)
+    }
+    return route.decode === null
+      ? run({ request: known.params, bodyHash: null })
+      : Effect.flatMap(Payload.read(incoming, bounds, route, key !== null), run)
+  }
+
+  return (incoming, route, scope, known, fiber) => {
+    const ticket = gate.enter(fiber)
+    if (typeof ticket === "string")
+      return Effect.fail(problem(ticket, [], { headers: ErrorEnvelope.retryAfter(1) }))
+    known.ticket = ticket
+    const apiKey = header(incoming, "x-api-key")
+    const counted = Effect.flatMap(Access.authenticate(tenants, apiKey), (principal) => {
+      strangers.recognise(apiKey)
+      known.stranger = null
+      known.accountId = principal.accountId
+      return Effect.flatMap(Access.count(limiter, principal), (allowance) => {
+        known.headers = Access.headers(allowance)
+        const refusal = Access.refusal(principal, allowance, scope) ?? unsupported(incoming, route)
+        if (refusal !== null) return Effect.fail(refusal)
+        return admitted(incoming, route, scope, known, principal, ticket, fiber)
+      })
+    })
+    return Effect.map(counted, (success) => {
+      gate.leave(ticket)
+      return success
+    })
+  }
+}
+
+/** The transports that run their fibers in this very context spare their requests the exchange of it. */
+const inContext = <A, E, R>(
+  work: Effect.Effect<A, E, R>,
+  context: Context.Context<R>,
+  fiber: Running
+): Effect.Effect<A, E> =>
+  fiber.getFiberRef(FiberRef.currentContext) === context
+    ? (work as Effect.Effect<A, E>)
+    : Effect.mapInputContext(work, (_: Context.Context<never>) => context)
+
+/** The work of a use case with its request in log lines and, where somebody listens to spans, under one of its own. */
+const observed = <A, E, R>(
+  work: Effect.Effect<A, E, R>,
+  { method }: Incoming,
+  { path }: Route,
+  { accountId, requestId }: Known,
+  fiber: Running
+): Effect.Effect<A, E, R> => {
+  const logged = Effect.annotateLogs(work, { requestId, endpoint: path })
+  return fiber.getFiberRef(FiberRef.currentTracerEnabled)
+    ? Effect.withSpan(logged, `${method} ${path}`, {
+        kind: "server",
+        root: true,
+        captureStackTrace: false,
+        attributes: { requestId, accountId }
+      })
+    : logged
+}
+
+/** 1 to 255 visible ASCII characters (decisions, 9). */
+const keyShape = /^[\x21-\x7e]{1,255}$/
+
+/** Null when there is none; what is in the header was held to its shape before. */
+const idempotencyKey = (incoming: Incoming): string | null => {
+  const key = header(incoming, idempotencyHeaderName)
+  return key === "" ? null : key
+}
+
+/** As transports name it. */
+const idempotencyHeaderName = idempotencyHeader.toLowerCase()
+
+/** What the endpoint does not take, though it may look as if it did: it is refused, never ignored. */
+const unsupported = (incoming: Incoming, route: Route): Problem | null => {
+  if (incoming.headers[idempotencyHeaderName] !== undefined) {
+    const refused = (message: string) => problem("invalid_request", [{ path: idempotencyHeader, message }])
+    if (!route.idempotent) return refused("the endpoint takes no idempotency key; leave the header out")
+    if (!keyShape.test(header(incoming, idempotencyHeaderName)))
+      return refused("expected 1 to 255 visible ASCII characters")
+  }
+  if (incoming.target.includes("?"))
+    return problem("unknown_field", [{ path: "", message: "the endpoint takes no query; send a JSON body" }])
+  if (route.decode === null && Payload.announced(incoming))
+    return problem("invalid_request", [{ path: "", message: "the method takes no body" }])
+  return null
+}
+
+/**
+ * A write that its client can not interrupt by going away: it may have been accepted. It runs in a fiber of its own,
+ * which is what a stop of the service interrupts when the drain time is over.
+ */
+const detached = <A, E, R>(write: Effect.Effect<A, E, R>, ticket: Ticket): Effect.Effect<A, E, R> =>
+  Effect.uninterruptible(
+    Effect.flatMap(Effect.forkDaemon(Effect.interruptible(write)), (fiber) => {
+      ticket.fiber = fiber
+      return Effect.flatten(Fiber.await(fiber))
+    })
+  )
