@@ -19,6 +19,13 @@ const percent = (byDefault: number, description: string) =>
     description: `${description} Default ${byDefault}.`
   })
 
+/** Members of settings that are decimal numbers; every other number of a request is an integer. */
+export const decimals: ReadonlySet<string> = new Set([
+  "percentUserOpGasOvershoot",
+  "percentTxGasOvershoot",
+  "percentTxGasPriceOvershoot"
+])
+
 const address = (description: string) => Address.schema.annotations({ description })
 
 const known = {

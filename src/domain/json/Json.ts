@@ -16,6 +16,11 @@ export interface Bounds {
   readonly maxDepth: number
   /** Most values in all, members and elements of arrays and objects alike. Default: any number. */
   readonly maxValues?: number
+  /**
+   * Members whose own number may be written with a fraction or an exponent. Elsewhere an integer has to be written as
+   * one: 1, not 1.0 or 1e0. Default: all may.
+   */
+  readonly decimals?: ReadonlySet<string>
 }
 
 /** For text of the operator's own. */
@@ -29,7 +34,7 @@ export const unbounded: Bounds = {
  *
  * - `malformed`: it is not JSON
  * - `name`: a member's name occurs twice in one object, or is not allowed
- * - `number`: a number loses digits once it is parsed
+ * - `number`: a number loses digits once it is parsed, or is an integer and is not written as one
  * - `bounds`: it is larger than the bounds
  */
 export interface Refusal {
@@ -97,7 +102,10 @@ const minus = 0x2d
 const stride = 4_096
 
 /** Walks text that is known to be JSON, and says where it breaks the rules, in order; nothing where it only stops. */
-function* refusals(text: string, { maxDepth, maxElements }: Bounds): Generator<Refusal | undefined, void> {
+function* refusals(
+  text: string,
+  { decimals, maxDepth, maxElements }: Bounds
+): Generator<Refusal | undefined, void> {
   const frames: Array<Frame> = []
   let top: Frame | undefined
   let untilStop = stride
@@ -135,10 +143,16 @@ function* refusals(text: string, { maxDepth, maxElements }: Bounds): Generator<R
       const end = numberEnd(text, at)
       if (!JsonNumber.isExact(text.slice(at, end)))
         yield refuse("number", frames, "the JSON number would lose digits: write it as a string")
+      const mayBeDecimal = decimals === undefined || (top?.names != null && decimals.has(top.name))
+      if (!mayBeDecimal && isDisguised(text.slice(at, end)))
+        yield refuse("number", frames, "the JSON number must be written as an integer")
       at = end - 1
     }
   }
 }
+
+/** An integer that is written with a fraction or an exponent. */
+const isDisguised = (number: string): boolean => /[.eE]/.test(number) && Number.isInteger(Number(number))
 
 const refuse = (kind: Refusal["kind"], frames: ReadonlyArray<Frame>, message: string): Refusal => ({
   kind,

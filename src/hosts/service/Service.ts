@@ -18,6 +18,7 @@ import * as HttpService from "../http/service/HttpService.js"
 import type { ListenError } from "../node/server/Server.js"
 import * as Otlp from "../telemetry/Otlp.js"
 import * as Wiring from "../Wiring.js"
+import * as Readiness from "./Readiness.js"
 
 export interface Options extends Wiring.Seams {
   /** The path under which another server has the service. Default: none. */
@@ -58,6 +59,7 @@ const build = <A, E, R>(
       corsOrigins: edge.corsOrigins,
       ...(config.profile === "development" && { pages: Playground.pages }),
       ...(basePath !== undefined && { basePath }),
+      ready: Readiness.make(Context.get(ports, Journal)),
       lastCall: Context.get(ports, Lifetime).stopWaiting
     })
     // Service and transport run in the same context, which no request has to exchange then.

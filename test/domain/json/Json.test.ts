@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
+import * as Option from "effect/Option"
 import * as fc from "fast-check"
 import * as Json from "../../../src/domain/json/Json.js"
 
@@ -45,6 +46,24 @@ describe("strict JSON", () => {
   ])("refuses the number of %.40s, which JSON.parse rounds", (text, path) => {
     expect(refusal(text)).toEqual({ kind: "number", path, message: lost })
     expect(Json.inexactNumber(text)?.path).toBe(path)
+  })
+
+  it.each([
+    ["[1.0]", "[0]"],
+    ["[[1e3]]", "[0][0]"],
+    ['{"a":2E0}', "a"],
+    ['{"percent":[50.0]}', "percent[0]"],
+    ['{"percent":{"a":50.0}}', "percent.a"]
+  ])("refuses %s where an integer has to be written as one", (text, path) => {
+    expect(Either.getLeft(Json.parse(text, { ...wide, decimals: new Set(["percent"]) }))).toEqual(
+      Option.some({ kind: "number", path, message: "the JSON number must be written as an integer" })
+    )
+  })
+
+  it("takes decimals where they may be, and what no integer is, to be judged by others", () => {
+    const bounds = { ...wide, decimals: new Set(["percent"]) }
+    for (const text of ['{"percent":50.0}', '{"percent":5e1}', '{"a":1.5}', '{"a":-12}', "[1e-3]"])
+      expect(Json.parse(text, bounds)).toEqual(Either.right(JSON.parse(text)))
   })
 
   it("takes every number that is what it was written as", () => {

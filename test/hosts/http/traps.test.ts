@@ -26,6 +26,24 @@ const stream = (body: string | Uint8Array): RequestInit =>
   ({ body: chunked(body), duplex: "half" }) as RequestInit
 
 describe("numbers", () => {
+  it.scopedLive("that are integers are written as such, in bodies as in parameters that are JSON text", () =>
+    Effect.gen(function* () {
+      const { url } = yield* start()
+      const told = (path: string, body: string) => Effect.map(send(url, path, { body }), envelope)
+      for (const number of ["1.0", "1e0", "10E-1"]) {
+        const { code, details } = yield* told("/read", `{"reads":[{"funcParams":[[${number}]]}]}`)
+        expect([code, details[0]]).toEqual([
+          "invalid_request",
+          { path: "reads[0].funcParams[0][0]", message: "the JSON number must be written as an integer" }
+        ])
+      }
+      const percent = yield* told("/execute", '{"settings":{"percentTxGasOvershoot":50.0}}')
+      expect(percent.details.map(({ message }) => message)).not.toContain(
+        "the JSON number must be written as an integer"
+      )
+    })
+  )
+
   it.scopedLive("that JSON.parse would round are 400 at their place, wherever they stand", () =>
     Effect.gen(function* () {
       const { url } = yield* start()

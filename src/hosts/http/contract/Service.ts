@@ -23,7 +23,10 @@ export const group = HttpApiGroup.make("service")
       .addSuccess(Health)
       .annotate(Unlimited, true)
       .annotate(OpenApi.Summary, "Readiness")
-      .annotate(OpenApi.Description, "200 while the service takes requests, 503 once it is about to stop.")
+      .annotate(
+        OpenApi.Description,
+        "200 while the service takes requests, 503 once it is about to stop, and while its database does not answer within a second."
+      )
   )
   .add(
     HttpApiEndpoint.get("openapi", "/openapi.json")

@@ -15,9 +15,14 @@ const once = <A>(make: () => A): Effect.Effect<A> => {
   })
 }
 
+const notReady = problem("unavailable", [{ path: "", message: "the database does not answer" }], {
+  headers: retryAfter(1)
+})
+
 /** The endpoints that need no key, by name. */
 export const handlers = (
   gate: InFlightLimit,
+  isReady: Effect.Effect<boolean>,
   basePath: string
 ): Readonly<Record<string, Effect.Effect<unknown, Problem>>> => {
   const document = once(() => OpenApi.fromApi(api, basePath))
@@ -27,7 +32,9 @@ export const handlers = (
     ready: Effect.suspend(() =>
       gate.stopping
         ? Effect.fail(problem("shutting_down", [], { headers: retryAfter(5) }))
-        : Effect.succeed({ status: "ready" })
+        : Effect.flatMap(isReady, (ready) =>
+            ready ? Effect.succeed({ status: "ready" }) : Effect.fail(notReady)
+          )
     ),
     openapi: document,
     docs: page

@@ -10,6 +10,7 @@ import * as FiberRef from "effect/FiberRef"
 import * as Option from "effect/Option"
 import { RateLimit } from "../../../application/ports/RateLimit.js"
 import { Tenants } from "../../../application/ports/Tenants.js"
+import * as Settings from "../../../application/request/Settings.js"
 import * as EventLoop from "../../../application/runtime/EventLoop.js"
 import type * as IpAddress from "../../../domain/net/IpAddress.js"
 import { api } from "../contract/Api.js"
@@ -46,6 +47,8 @@ export interface Options {
   readonly pages?: Pages.Pages
   /** The path under which the service stands on its server, for the OpenAPI document. Default: none. */
   readonly basePath?: string
+  /** Whether what the service needs answers, for `/health/ready`. Anybody may ask, however often. Default: it does. */
+  readonly ready?: Effect.Effect<boolean>
   /** Runs when the drain time of a stop is over: tells waiters to answer with what they know. Default nothing. */
   readonly lastCall?: Effect.Effect<void>
 }
@@ -86,6 +89,7 @@ export const make = <H extends Handlers>(
     const strangers = new AnonymousRateLimit({ perMinute: options.strangersPerMinute ?? 300 })
     return driver({
       gate,
+      ready: options.ready ?? Effect.succeed(true),
       strangers,
       call: EndpointCall.make(handlers, context, {
         gate,
@@ -97,7 +101,8 @@ export const make = <H extends Handlers>(
           drainBytes: Math.max(maxBytes, 8 * MiB),
           maxElements: options.maxElements ?? 256,
           maxDepth,
-          maxValues
+          maxValues,
+          decimals: Settings.decimals
         }
       }),
       trustedProxies: options.trustedProxies ?? [],
@@ -110,6 +115,7 @@ export const make = <H extends Handlers>(
 /** What every request has to do with. */
 interface Parts {
   readonly gate: InFlightLimit
+  readonly ready: Effect.Effect<boolean>
   readonly call: EndpointCall.Call
   readonly strangers: AnonymousRateLimit
   readonly trustedProxies: ReadonlyArray<IpAddress.Range>
@@ -150,9 +156,18 @@ const begin = (): Known => ({
 
 type Running = Fiber.RuntimeFiber<unknown, unknown>
 
-const driver = ({ basePath, call, gate, origins, pages, strangers, trustedProxies }: Parts): HttpService => {
+const driver = ({
+  basePath,
+  call,
+  gate,
+  origins,
+  pages,
+  ready,
+  strangers,
+  trustedProxies
+}: Parts): HttpService => {
   const table = Routes.make(api)
-  const service = Service.handlers(gate, basePath)
+  const service = Service.handlers(gate, ready, basePath)
 
   /** The answer to a request; what is done before the first wait is one step of the fiber. */
   const respond = (

@@ -1,0 +1,29 @@
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as FiberId from "effect/FiberId"
+import type { Journal } from "../../application/ports/journal/Journal.js"
+
+/** How long the journal may take to answer, and how long its answer stands, milliseconds. */
+const millis = 1_000
+
+/**
+ * Whether the journal answers. Anybody may want to know, however often: it is asked once in a second, by a fiber that
+ * goes on when whoever asked first has gone.
+ */
+export const make = (journal: Pick<Journal["Type"], "request">): Effect.Effect<boolean> => {
+  const answers = journal.request("").pipe(
+    Effect.as(true),
+    Effect.catchAllCause(() => Effect.succeed(false)),
+    Effect.disconnect,
+    Effect.interruptible,
+    Effect.timeoutTo({ duration: millis, onTimeout: () => false, onSuccess: (answered) => answered })
+  )
+  let latest: { readonly at: number; readonly answer: Deferred.Deferred<boolean> } | null = null
+  return Effect.flatMap(Clock.currentTimeMillis, (now) => {
+    if (latest !== null && now >= latest.at && now - latest.at < millis) return Deferred.await(latest.answer)
+    const answer = Deferred.unsafeMake<boolean>(FiberId.none)
+    latest = { at: now, answer }
+    return Effect.zipRight(Effect.forkDaemon(Effect.intoDeferred(answers, answer)), Deferred.await(answer))
+  })
+}

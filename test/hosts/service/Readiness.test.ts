@@ -1,0 +1,63 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as TestClock from "effect/TestClock"
+import { JournalError } from "../../../src/application/ports/journal/Journal.js"
+import * as Readiness from "../../../src/hosts/service/Readiness.js"
+import { envelope, send, start } from "../../support/http/Service.js"
+
+const get = (url: string) => send(url, "/health/ready", { method: "GET" })
+
+describe("a service is ready", () => {
+  it.effect("while its journal answers, and asks it once in a second however many want to know", () =>
+    Effect.gen(function* () {
+      let asked = 0
+      let works = true
+      const ready = Readiness.make({
+        request: () =>
+          Effect.suspend(() => {
+            asked += 1
+            return works ? Effect.succeed(null) : Effect.fail(new JournalError({ message: "locked" }))
+          })
+      })
+      expect(yield* Effect.all([ready, ready, ready], { concurrency: 3 })).toEqual([true, true, true])
+      expect(asked).toBe(1)
+      works = false
+      expect(yield* ready).toBe(true)
+      yield* TestClock.adjust("1 second")
+      expect([yield* ready, asked]).toEqual([false, 2])
+      works = true
+      yield* TestClock.adjust("1 second")
+      expect([yield* ready, asked]).toEqual([true, 3])
+    })
+  )
+
+  it.effect("no more when its journal has said nothing for a second, whoever has given up waiting", () =>
+    Effect.gen(function* () {
+      const asked = yield* Deferred.make<void>()
+      const ready = Readiness.make({
+        request: () => Effect.zipRight(Deferred.succeed(asked, undefined), Effect.never)
+      })
+      const first = yield* Effect.fork(ready)
+      yield* Deferred.await(asked)
+      yield* Effect.fork(Fiber.interrupt(first))
+      const second = yield* Effect.fork(ready)
+      yield* TestClock.adjust("1 second")
+      expect(yield* Fiber.join(second)).toBe(false)
+    })
+  )
+
+  it.scopedLive("or answers 503 with the envelope of all refusals", () =>
+    Effect.gen(function* () {
+      const { url } = yield* start({ front: { ready: Effect.succeed(false) } })
+      const answer = yield* get(url)
+      expect([answer.status, envelope(answer).code, answer.headers.get("retry-after")]).toEqual([
+        503,
+        "unavailable",
+        "1"
+      ])
+      expect((yield* send(url, "/health/live", { method: "GET" })).status).toBe(200)
+    })
+  )
+})
