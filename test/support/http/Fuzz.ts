@@ -12,7 +12,7 @@ import { untruths } from "./OpenApiDocument.js"
 const crowd = 20
 
 /** What takes longer, in milliseconds, hangs: no node is slow here. */
-export const patience = 60_000
+export const patience = 20_000
 
 export interface Got {
   readonly status: number

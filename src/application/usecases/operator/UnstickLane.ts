@@ -1,3 +1,4 @@
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
@@ -9,6 +10,7 @@ import * as Prices from "../../chain/Prices.js"
 import { SignerOf } from "../../keys/LaneSigners.js"
 import type { Engine } from "../../lanes/Engine.js"
 import * as NonceLanes from "../../lanes/NonceLanes.js"
+import { LaneClaims } from "../../lanes/requests/LaneClaims.js"
 import { TransactionMonitor } from "../../lanes/TransactionMonitor.js"
 import { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import { Journal, type JournalError } from "../../ports/journal/Journal.js"
@@ -35,6 +37,9 @@ export interface Unstuck {
   readonly replaced: ReadonlyArray<Replaced>
   readonly left: ReadonlyArray<Left>
 }
+
+/** Another of the processes that share the journal works on the lane. */
+export class OtherOwner extends Data.TaggedError("OtherOwner")<{ readonly message: string }> {}
 
 /** What it needs of the process that owns the lane. */
 export type Requirements = ChainRpc | Engine | Journal | Networks
@@ -110,8 +115,14 @@ const replace = (
  * included: each under its own nonce, with its own payload and through its own node. Nobody waits for what becomes of
  * them. Only the process that owns the lane may do it.
  */
-export const run = (lane: Lane, dryRun: boolean): Effect.Effect<Unstuck, JournalError, Requirements> =>
+export const run = (
+  lane: Lane,
+  dryRun: boolean
+): Effect.Effect<Unstuck, JournalError | OtherOwner, Requirements> =>
   Effect.gen(function* () {
+    const claims = yield* LaneClaims
+    if (!(yield* claims.take(lane)))
+      return yield* new OtherOwner({ message: "another process works on this lane: ask that one" })
     const journal = yield* Journal
     const replaced: Array<Replaced> = []
     const left: Array<Left> = []
