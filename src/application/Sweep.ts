@@ -4,6 +4,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as ParseResult from "effect/ParseResult"
@@ -25,9 +26,9 @@ import { Budgets, type BudgetsError } from "./ports/Budgets.js"
 import { BundlerRpc } from "./ports/chain/BundlerRpc.js"
 import { ChainRpc, type NamedBy } from "./ports/chain/ChainRpc.js"
 import { Journal, type JournalError } from "./ports/journal/Journal.js"
-import type { LaneWork, TransactionRecord } from "./ports/journal/Lanes.js"
 import type { RemoteSubmission } from "./ports/journal/RemoteSubmissions.js"
 import type { RequestRecord } from "./ports/journal/Requests.js"
+import type { LaneWork, TransactionRecord } from "./ports/journal/Transactions.js"
 import { Networks } from "./ports/Networks.js"
 import type { AccountId } from "./ports/Tenants.js"
 import type { Caller } from "./request/Caller.js"
@@ -235,7 +236,9 @@ const sweepLane = (work: LaneWork, taken: Obstacles) =>
     const requests = yield* Requests
     const monitor = yield* TransactionMonitor
     const { scope } = yield* Lifetime
-    if (!(yield* hasKey(work))) return
+    const canSign = yield* hasKey(work)
+    // Another service has the key, perhaps, and works on its lane by itself.
+    if (!canSign && !(yield* claims.isAlone)) return
     if (!(yield* claims.take(lane))) {
       yield* monitor.leave(lane)
       return yield* requests.leave(lane)
@@ -243,26 +246,33 @@ const sweepLane = (work: LaneWork, taken: Obstacles) =>
     // In nonce order: many nodes refuse a nonce that is ahead of what they know.
     for (const record of work.hasTransactions ? yield* journal.openOf(lane) : [])
       yield* taken.past(`transaction ${lane.chainId}:${lane.signer}:${record.nonce}`, watch(record))
+    if (!canSign)
+      return yield* taken.past(
+        `lane ${lane.chainId}:${lane.signer}`,
+        obstacle("its key is not configured: its requests wait for it")
+      )
     for (const requestId of work.requestIds)
       if (!requests.isWorkedOn(requestId))
         yield* Effect.forkIn(taken.past(`request ${requestId}`, resume(requestId)), scope)
   })
 
-const sweepLanes = (taken: Obstacles) =>
+/** Begins the sweep of every lane that has work; a lane whose node or key is silent holds up neither another nor the next. */
+const sweepLanes = (taken: Obstacles, busy: Set<string>) =>
   Effect.gen(function* () {
     const journal = yield* Journal
-    // A lane whose node or key is silent holds up no other one.
-    yield* Effect.forEach(
-      yield* journal.work,
-      (work) =>
-        Effect.catchAllCause(sweepLane(work, taken), (cause) =>
-          Effect.annotateLogs(Effect.logWarning("a lane could not be looked after", cause), {
-            chainId: work.lane.chainId.toString(),
-            signer: work.lane.signer
-          })
-        ),
-      { concurrency: "unbounded", discard: true }
-    )
+    const { scope } = yield* Lifetime
+    return yield* Effect.forEach(yield* journal.work, (work) => {
+      const { chainId, signer } = work.lane
+      const name = `${chainId}:${signer}`
+      if (busy.has(name)) return Effect.succeed(Fiber.void)
+      busy.add(name)
+      const sweep = sweepLane(work, taken).pipe(
+        Effect.catchAllCause((cause) => Effect.logWarning("a lane could not be looked after", cause)),
+        Effect.annotateLogs({ chainId: chainId.toString(), signer }),
+        Effect.ensuring(Effect.sync(() => busy.delete(name)))
+      )
+      return Effect.forkIn(sweep, scope)
+    })
   })
 
 const sweepRemote = (taken: Obstacles) =>
@@ -271,7 +281,7 @@ const sweepRemote = (taken: Obstacles) =>
     const claims = yield* LaneClaims
     for (const submission of yield* journal.remoteSubmissions) {
       const { authority, chainId } = submission.space
-      if (yield* claims.take({ chainId, signer: authority }))
+      if (claims.holds({ chainId, signer: authority }))
         yield* taken.past(`op ${submission.userOpHash}`, watchRemote(submission))
     }
   })
@@ -287,24 +297,25 @@ const forget = Effect.gen(function* () {
 
 /** How often the journal is held against what this process works on. */
 const sweepInterval = "2 seconds"
-const remoteInterval = "15 seconds"
+const remoteInterval = "5 seconds"
 
 type Surroundings = Requirements | Journal | Engine | ChainRpc | Networks
 
-const tolerated = <E, R>(effect: Effect.Effect<void, E, R>): Effect.Effect<void, never, R> =>
-  Effect.catchAllCause(effect, (cause) =>
+const tolerated = <E, R>(effect: Effect.Effect<unknown, E, R>): Effect.Effect<void, never, R> =>
+  Effect.catchAllCause(Effect.asVoid(effect), (cause) =>
     Cause.isInterruptedOnly(cause)
       ? Effect.void
       : Effect.logWarning("a sweep of the journal failed and is repeated", cause)
   )
 
-const once = (taken: Obstacles): Effect.Effect<void, never, Surroundings> =>
-  Effect.all([tolerated(sweepLanes(taken)), tolerated(sweepRemote(taken)), tolerated(followSponsored)], {
+/** Takes up, once, everything in the journal that is this process's and that nothing works on. */
+export const run: Effect.Effect<void, never, Surroundings> = Effect.suspend(() => {
+  const taken = obstacles()
+  const lanes = Effect.flatMap(sweepLanes(taken, new Set()), Fiber.joinAll)
+  return Effect.all([tolerated(lanes), tolerated(sweepRemote(taken)), tolerated(followSponsored)], {
     discard: true
   })
-
-/** Takes up, once, everything in the journal that is this process's and that nothing works on. */
-export const run: Effect.Effect<void, never, Surroundings> = Effect.suspend(() => once(obstacles()))
+})
 
 /**
  * Holds the journal against what this process works on, again and again: transactions that may be on their way are
@@ -315,9 +326,10 @@ export const run: Effect.Effect<void, never, Surroundings> = Effect.suspend(() =
 export const start: Effect.Effect<void, never, Surroundings> = Effect.gen(function* () {
   const { nudges, scope } = yield* Lifetime
   const taken = obstacles()
-  const repeat = <E, R>(effect: Effect.Effect<void, E, R>, pause: Effect.Effect<unknown>) =>
+  const repeat = <E, R>(effect: Effect.Effect<unknown, E, R>, pause: Effect.Effect<unknown>) =>
     Effect.forkIn(Effect.forever(Effect.zipRight(tolerated(effect), pause)), scope)
-  yield* repeat(sweepLanes(taken), Effect.raceFirst(Queue.take(nudges), Effect.sleep(sweepInterval)))
+  const busy = new Set<string>()
+  yield* repeat(sweepLanes(taken, busy), Effect.raceFirst(Queue.take(nudges), Effect.sleep(sweepInterval)))
   yield* repeat(sweepRemote(taken), Effect.sleep(remoteInterval))
   yield* repeat(followSponsored, Effect.sleep("1 minute"))
   yield* repeat(forget, Effect.sleep("1 hour"))

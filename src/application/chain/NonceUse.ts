@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { ChainClient, ChainRpcError, KnownTransaction } from "../ports/chain/ChainRpc.js"
-import type { Lane } from "../ports/journal/Lanes.js"
+import type { Lane } from "../ports/journal/Transactions.js"
 
 /**
  * The mined transaction that used a nonce of an EOA: positive proof, where the absence of a receipt would only be a

@@ -1,6 +1,6 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import type { LaneAccess } from "../ports/journal/Lanes.js"
+import type { LaneAccess } from "../ports/journal/Transactions.js"
 import type { Signer, SignerError, Signers, SystemSigners } from "../ports/Signers.js"
 import * as Keys from "./Keys.js"
 

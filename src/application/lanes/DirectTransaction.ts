@@ -6,14 +6,14 @@ import type { Hex } from "../../domain/primitives/Hex.js"
 import { type Connection, refusal } from "../chain/Connection.js"
 import type { Receipt } from "../ports/chain/ChainRpc.js"
 import { Journal } from "../ports/journal/Journal.js"
-import type { LaneAccess } from "../ports/journal/Lanes.js"
 import type { RequestRecord } from "../ports/journal/Requests.js"
+import type { LaneAccess } from "../ports/journal/Transactions.js"
 import type { Signer } from "../ports/Signers.js"
 import type { Caller } from "../request/Caller.js"
 import { type AnsweredElsewhere, CurrentRequest } from "../request/CurrentRequest.js"
 import { type Failure, unprocessable } from "../request/Failure.js"
 import * as LaneSlot from "./LaneSlot.js"
-import { NonceLanes } from "./NonceLanes.js"
+import { NonceManager } from "./NonceManager.js"
 import * as Acceptance from "./requests/Acceptance.js"
 import { WakeUps } from "./requests/WakeUps.js"
 import { TransactionMonitor } from "./TransactionMonitor.js"
@@ -56,7 +56,7 @@ export const run = <R>(
 ): Effect.Effect<
   Mined,
   Failure | AnsweredElsewhere,
-  R | NonceLanes | WakeUps | LaneSlot.Turns | TransactionMonitor | Journal | CurrentRequest
+  R | NonceManager | WakeUps | LaneSlot.Turns | TransactionMonitor | Journal | CurrentRequest
 > =>
   Effect.gen(function* () {
     const { access, caller, connection, endpoint, signer } = plan
@@ -66,7 +66,7 @@ export const run = <R>(
     const { chainId } = profile
     const journal = yield* Journal
     const current = yield* CurrentRequest
-    const lanes = yield* NonceLanes
+    const lanes = yield* NonceManager
     const wakeUps = yield* WakeUps
     const turns = yield* LaneSlot.Turns
     const monitor = yield* TransactionMonitor

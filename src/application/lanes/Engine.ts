@@ -22,7 +22,7 @@ import { Lifetime } from "../runtime/Lifetime.js"
 import * as InFlight from "./InFlight.js"
 import * as LaneSlot from "./LaneSlot.js"
 import * as AccessNodes from "./monitor/AccessNodes.js"
-import * as NonceLanes from "./NonceLanes.js"
+import * as NonceManager from "./NonceManager.js"
 import * as RemoteBundler from "./RemoteBundler.js"
 import * as RemoteOps from "./RemoteOps.js"
 import * as LaneClaims from "./requests/LaneClaims.js"
@@ -36,7 +36,7 @@ import * as TransactionMonitor from "./TransactionMonitor.js"
 /** What all writes of a process share. */
 export type Engine =
   | ChainFacts.ChainFacts
-  | NonceLanes.NonceLanes
+  | NonceManager.NonceManager
   | LaneSlot.Turns
   | TransactionMonitor.TransactionMonitor
   | RemoteOps.RemoteOps
@@ -78,7 +78,7 @@ export const layer: Layer.Layer<
     const system = yield* SystemSigners
     const signerOf = LaneSigners.resolver(yield* Signers, system)
     const wakeUps = yield* WakeUps.make(journal.finalAmong)
-    const lanes = NonceLanes.make(journal)
+    const lanes = NonceManager.make(journal)
     const inFlight = InFlight.make()
     const turns = LaneSlot.make(lanes, inFlight)
     const nudges = yield* Queue.sliding<void>(1)
@@ -97,7 +97,7 @@ export const layer: Layer.Layer<
     const own = SelfBundler.make({ lanes, turns, monitor, scope })
     const remote = RemoteBundler.make({ journal, bundlers, remoteOps })
     return Context.make(ChainFacts.ChainFacts, facts).pipe(
-      Context.add(NonceLanes.NonceLanes, lanes),
+      Context.add(NonceManager.NonceManager, lanes),
       Context.add(LaneSlot.Turns, turns),
       Context.add(TransactionMonitor.TransactionMonitor, monitor),
       Context.add(RemoteOps.RemoteOps, remoteOps),

@@ -1,7 +1,7 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as FiberId from "effect/FiberId"
-import type { Lane, Route, TransactionRecord } from "../ports/journal/Lanes.js"
+import type { Lane, Route, TransactionRecord } from "../ports/journal/Transactions.js"
 
 /** The route of a transaction. Its ops are all of one EntryPoint. */
 export const routeOf = ({ direct, ops }: Pick<TransactionRecord, "direct" | "ops">): Route =>

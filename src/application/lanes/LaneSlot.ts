@@ -3,11 +3,11 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
-import type { Lane, Route } from "../ports/journal/Lanes.js"
+import type { Lane, Route } from "../ports/journal/Transactions.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { InFlight } from "./InFlight.js"
 import { goTogether } from "./InFlight.js"
-import { type NonceLanes, OtherRoute } from "./NonceLanes.js"
+import { type NonceManager, OtherRoute } from "./NonceManager.js"
 
 /** Work that wants to send one transaction. */
 export interface Work extends Lane {
@@ -58,7 +58,7 @@ export const confirmedNonce = (
 /** What this process does not see (another process's transaction is mined) is looked at again this often. */
 const recheckMillis = 1_000
 
-export const make = (lanes: NonceLanes, inFlight: InFlight): Turns => {
+export const make = (lanes: NonceManager, inFlight: InFlight): Turns => {
   const waiting = new Map<string, Set<Work>>()
   let arrivals = 0
 

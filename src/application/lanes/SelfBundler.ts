@@ -13,11 +13,11 @@ import type { Bytes32, Hex } from "../../domain/primitives/Hex.js"
 import { type Bundle, type Bundler, BundlerError, ofNode } from "../ports/chain/Bundler.js"
 import * as BundleSimulation from "./BundleSimulation.js"
 import * as LaneSlot from "./LaneSlot.js"
-import type { NonceLanes, OtherRoute } from "./NonceLanes.js"
+import type { NonceManager, OtherRoute } from "./NonceManager.js"
 import type { TransactionMonitor } from "./TransactionMonitor.js"
 
 interface Dependencies {
-  readonly lanes: NonceLanes
+  readonly lanes: NonceManager
   readonly turns: LaneSlot.Turns
   readonly monitor: TransactionMonitor
   readonly scope: Scope.Scope

@@ -7,8 +7,8 @@ import type { BudgetsError } from "../ports/Budgets.js"
 import type { OpOutcome } from "../ports/chain/Bundler.js"
 import type { ChainClient, ChainRpcError, Receipt } from "../ports/chain/ChainRpc.js"
 import { type Journal, JournalError } from "../ports/journal/Journal.js"
-import type { TransactionRecord } from "../ports/journal/Lanes.js"
 import type { OpSettlement } from "../ports/journal/Requests.js"
+import type { TransactionRecord } from "../ports/journal/Transactions.js"
 import * as WakeUps from "./requests/WakeUps.js"
 
 type Ops = TransactionRecord["ops"]

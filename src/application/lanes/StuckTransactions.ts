@@ -13,13 +13,13 @@ import * as NonceUse from "../chain/NonceUse.js"
 import * as Prices from "../chain/Prices.js"
 import type { ChainClient, ChainRpcError, KnownTransaction } from "../ports/chain/ChainRpc.js"
 import type { Journal } from "../ports/journal/Journal.js"
-import type { LaneAccess, TransactionRecord } from "../ports/journal/Lanes.js"
+import type { LaneAccess, TransactionRecord } from "../ports/journal/Transactions.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { Signer, SignerError } from "../ports/Signers.js"
 import * as Entry from "./monitor/Entry.js"
 import { serves } from "./monitor/LaneNodes.js"
 import * as TransactionState from "./monitor/TransactionState.js"
-import * as NonceLanes from "./NonceLanes.js"
+import * as NonceManager from "./NonceManager.js"
 import type { Settlement } from "./Settlement.js"
 import type { Attend, TransactionMonitor, Waiting } from "./TransactionMonitor.js"
 
@@ -44,7 +44,7 @@ const attendMillis = 5_000
 
 export interface Dependencies {
   readonly journal: Pick<Journal["Type"], "transactionsBetween">
-  readonly lanes: NonceLanes.NonceLanes
+  readonly lanes: NonceManager.NonceManager
   readonly settlement: Settlement
   readonly signerOf: (access: LaneAccess) => Effect.Effect<Signer, SignerError>
   readonly scope: Scope.Scope
@@ -118,7 +118,7 @@ export const make = ({ journal, lanes, scope, settlement, signerOf }: Dependenci
           const record = yield* lanes.current(waiting)
           if (record?.state !== "signed" || record.versions.length > waiting.versions.length) return
           const prices = Replacement.prices({
-            ...NonceLanes.standing(record.versions),
+            ...NonceManager.standing(record.versions),
             quote: now,
             caps: profile.caps
           })

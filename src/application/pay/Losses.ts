@@ -6,8 +6,8 @@ import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import type { Budgets, BudgetsError } from "../ports/Budgets.js"
 import type { ChainRpcError, Receipt } from "../ports/chain/ChainRpc.js"
 import type { JournalError } from "../ports/journal/Journal.js"
-import type { TransactionRecord } from "../ports/journal/Lanes.js"
 import type { OpSettlement } from "../ports/journal/Requests.js"
+import type { TransactionRecord } from "../ports/journal/Transactions.js"
 import type { AccountId } from "../ports/Tenants.js"
 
 /** The pot of what the service's EOA may lose by an account in a UTC day. */

@@ -1,6 +1,6 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-import type { Lane } from "./journal/Lanes.js"
+import type { Lane } from "./journal/Transactions.js"
 
 /** Which of the processes that share a journal works on which lanes. */
 export class LaneOwnership extends Context.Tag("castellan/LaneOwnership")<

@@ -6,8 +6,8 @@ import * as TestClock from "effect/TestClock"
 import * as InMemoryJournal from "../../../src/adapters/sql/journal/InMemory.js"
 import * as InFlight from "../../../src/application/lanes/InFlight.js"
 import * as LaneSlot from "../../../src/application/lanes/LaneSlot.js"
-import * as NonceLanes from "../../../src/application/lanes/NonceLanes.js"
-import type { Route, TransactionRecord } from "../../../src/application/ports/journal/Lanes.js"
+import * as NonceManager from "../../../src/application/lanes/NonceManager.js"
+import type { Route, TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
 import * as Make from "../../support/journal/Make.js"
 
 const below = 2
@@ -31,8 +31,8 @@ const recordOf = (nonce: number, route: Route): TransactionRecord => ({
 const start = Effect.gen(function* () {
   const inFlight = InFlight.make()
   const elsewhere = { settled: false }
-  const lanes: NonceLanes.NonceLanes = {
-    ...NonceLanes.make(yield* InMemoryJournal.make),
+  const lanes: NonceManager.NonceManager = {
+    ...NonceManager.make(yield* InMemoryJournal.make),
     admits: (lane, route) => Effect.sync(() => elsewhere.settled || inFlight.admits(lane, route))
   }
   const turns = LaneSlot.make(lanes, inFlight)
@@ -152,7 +152,7 @@ describe("the turns of a lane", () => {
   it.scoped("are taken again when the journal knows of another route that this process does not watch", () =>
     Effect.gen(function* () {
       const journal = yield* InMemoryJournal.make
-      const turns = LaneSlot.make(NonceLanes.make(journal), InFlight.make())
+      const turns = LaneSlot.make(NonceManager.make(journal), InFlight.make())
       yield* journal.accept(Make.acceptance("d1", []))
       yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))
       yield* journal.recordSigned(Make.signed(0n))
@@ -169,7 +169,7 @@ describe("the turns of a lane", () => {
           () =>
             Effect.suspend(() => {
               tries += 1
-              return tries === 1 ? new NonceLanes.OtherRoute(Make.lane) : Effect.succeed("sent")
+              return tries === 1 ? new NonceManager.OtherRoute(Make.lane) : Effect.succeed("sent")
             })
         )
       )
@@ -185,7 +185,7 @@ describe("the turns of a lane", () => {
   it.scoped("come when the chain says that what the journal waits for has lost its nonce", () =>
     Effect.gen(function* () {
       const journal = yield* InMemoryJournal.make
-      const turns = LaneSlot.make(NonceLanes.make(journal), InFlight.make())
+      const turns = LaneSlot.make(NonceManager.make(journal), InFlight.make())
       yield* journal.accept(Make.acceptance("d1", []))
       yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))
       yield* journal.recordSigned(Make.signed(0n))
@@ -203,7 +203,7 @@ describe("the turns of a lane", () => {
           (drainedTo) =>
             Effect.suspend(() => {
               given.push(drainedTo)
-              return drainedTo === 0n ? new NonceLanes.OtherRoute(Make.lane) : Effect.void
+              return drainedTo === 0n ? new NonceManager.OtherRoute(Make.lane) : Effect.void
             })
         )
       )

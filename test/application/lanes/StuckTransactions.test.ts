@@ -1,9 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/TestClock"
-import type * as NonceLanes from "../../../src/application/lanes/NonceLanes.js"
+import type * as NonceManager from "../../../src/application/lanes/NonceManager.js"
 import * as StuckTransactions from "../../../src/application/lanes/StuckTransactions.js"
-import type { TransactionRecord } from "../../../src/application/ports/journal/Lanes.js"
+import type { TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
 import type { Signer } from "../../../src/application/ports/Signers.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
@@ -25,7 +25,7 @@ const start = (held: ReadonlyArray<TransactionRecord>) =>
     const records = new Map(held.map((record) => [record.nonce, record]))
     const filled: Array<bigint> = []
     let replacements = 0
-    const lanes: NonceLanes.NonceLanes = {
+    const lanes: NonceManager.NonceManager = {
       exclusive: (_, effect) => effect,
       current: ({ nonce }) => Effect.sync(() => records.get(nonce) ?? null),
       firstFree: () => Effect.die(new Error("not asked for")),

@@ -6,7 +6,7 @@ import * as MemoryBudgets from "../../../src/adapters/memory/Budgets.js"
 import * as Losses from "../../../src/application/pay/Losses.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
 import type { Receipt } from "../../../src/application/ports/chain/ChainRpc.js"
-import type { TransactionRecord } from "../../../src/application/ports/journal/Lanes.js"
+import type { TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import * as Make from "../../support/journal/Make.js"
 

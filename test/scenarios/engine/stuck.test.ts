@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { id as hashOf } from "ethers"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
-import type { SignedTransaction } from "../../../src/application/ports/journal/Lanes.js"
+import type { SignedTransaction } from "../../../src/application/ports/journal/Transactions.js"
 import * as Hits from "../../support/stack/Hits.js"
 import { type LifeOptions, type Stack, startStack } from "../../support/stack/Stack.js"
 

@@ -9,7 +9,7 @@ import * as MemoryRpc from "../../../src/adapters/memory/ChainRpc.js"
 import * as InMemoryJournal from "../../../src/adapters/sql/journal/InMemory.js"
 import * as InFlight from "../../../src/application/lanes/InFlight.js"
 import * as TransactionState from "../../../src/application/lanes/monitor/TransactionState.js"
-import * as NonceLanes from "../../../src/application/lanes/NonceLanes.js"
+import * as NonceManager from "../../../src/application/lanes/NonceManager.js"
 import * as StuckTransactions from "../../../src/application/lanes/StuckTransactions.js"
 import * as TransactionMonitor from "../../../src/application/lanes/TransactionMonitor.js"
 import {
@@ -18,7 +18,7 @@ import {
   ChainRpcError,
   type Receipt
 } from "../../../src/application/ports/chain/ChainRpc.js"
-import type { TransactionRecord } from "../../../src/application/ports/journal/Lanes.js"
+import type { TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
@@ -223,7 +223,7 @@ describe("the watcher", () => {
         accessNodes: { ofOperator: () => Effect.succeed(chain), ofCaller: () => Effect.succeed(null) },
         attend: StuckTransactions.make({
           journal,
-          lanes: NonceLanes.make(journal),
+          lanes: NonceManager.make(journal),
           settlement,
           signerOf: () => Effect.die(new Error("nobody signs here")),
           scope: yield* Effect.scope

@@ -2,13 +2,6 @@ import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { Journal, JournalError } from "../../../src/application/ports/journal/Journal.js"
-import type {
-  AllocationRequest,
-  Lane,
-  LaneAccess,
-  SignedTransaction,
-  TransactionSettlement
-} from "../../../src/application/ports/journal/Lanes.js"
 import type { RemoteSubmissionIntent } from "../../../src/application/ports/journal/RemoteSubmissions.js"
 import type {
   Acceptance,
@@ -19,6 +12,13 @@ import type {
   OpIntent,
   OpSettlement
 } from "../../../src/application/ports/journal/Requests.js"
+import type {
+  AllocationRequest,
+  Lane,
+  LaneAccess,
+  SignedTransaction,
+  TransactionSettlement
+} from "../../../src/application/ports/journal/Transactions.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"

@@ -1,11 +1,4 @@
 import type {
-  AllocationRequest,
-  AllocationResult,
-  SignedTransaction,
-  TransactionRecord,
-  TransactionSettlement
-} from "../../../src/application/ports/journal/Lanes.js"
-import type {
   Acceptance,
   AcceptanceResult,
   FailedElement,
@@ -14,6 +7,13 @@ import type {
   OpRecord,
   OpSettlement
 } from "../../../src/application/ports/journal/Requests.js"
+import type {
+  AllocationRequest,
+  AllocationResult,
+  SignedTransaction,
+  TransactionRecord,
+  TransactionSettlement
+} from "../../../src/application/ports/journal/Transactions.js"
 import type { Bytes32 } from "../../../src/domain/primitives/Hex.js"
 
 /** What the journal's docstrings say, over plain lists: slow, and obviously right. `"fails"` is a JournalError. */

@@ -9,7 +9,7 @@ import {
   ChainRpcError,
   type Receipt
 } from "../../../src/application/ports/chain/ChainRpc.js"
-import type { LaneAccess, TransactionRecord } from "../../../src/application/ports/journal/Lanes.js"
+import type { LaneAccess, TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../journal/Make.js"

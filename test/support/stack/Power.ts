@@ -18,9 +18,10 @@ export interface Power {
 
 const never = Effect.interruptible(Effect.never)
 
-type Around = <A, E, R>(name: string, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+export type Around = <A, E, R>(name: string, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
-const wrap = <Service extends object>(service: Service, around: Around): Service =>
+/** The service with every effect of it put through `around`. */
+export const wrap = <Service extends object>(service: Service, around: Around): Service =>
   Object.fromEntries(
     Object.entries(service).map(([name, member]: [string, unknown]) => {
       if (Effect.isEffect(member)) return [name, around(name, member)]

@@ -2,14 +2,14 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { JournalError } from "../../../application/ports/journal/Journal.js"
+import type { OpRef } from "../../../application/ports/journal/OpRef.js"
 import type {
   AllocationRequest,
   AllocationResult,
   Lane,
   SignedTransaction,
   TransactionRecord
-} from "../../../application/ports/journal/Lanes.js"
-import type { OpRef } from "../../../application/ports/journal/OpRef.js"
+} from "../../../application/ports/journal/Transactions.js"
 import * as Compact from "../Compact.js"
 import * as Store from "../Store.js"
 import * as Claims from "./Claims.js"

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { JournalError } from "../../../application/ports/journal/Journal.js"
-import type { LaneAccess, LaneWork } from "../../../application/ports/journal/Lanes.js"
+import type { LaneAccess, LaneWork } from "../../../application/ports/journal/Transactions.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import type * as Store from "../Store.js"
 import * as Claims from "./Claims.js"
@@ -32,6 +32,13 @@ export const work = ({
       const requests = yield* sql<RequestRow>`
         select request_id, account_id, chain_id, signer, lane_key from requests
         where state = 'open' order by request_no`
+      // Ops at somebody else's bundler are watched until they are at settled depth, whatever their requests are.
+      const remote = yield* sql<LaneRow & Pick<RequestRow, "lane_key">>`
+        select distinct requests.account_id, requests.chain_id, requests.signer, requests.lane_key
+        from handovers
+        join ops on ops.op_id = handovers.op_id
+        join requests on requests.request_id = ops.request_id
+        where requests.state <> 'open'`
       const transactions = yield* sql<TransactionRow>`
         select distinct chain_id, signer, account_id, key_client, key_version, key_asset from transactions
         where state in ('signed', 'mined')`
@@ -52,10 +59,10 @@ export const work = ({
         const { known, name } = laneOf(row, Records.keyOf(row))
         lanes.set(name, { ...known, hasTransactions: true })
       }
-      for (const row of requests)
-        laneOf(row, row.lane_key === null ? null : JSON.parse(row.lane_key)).known.requestIds.push(
-          row.request_id
-        )
+      const keyOf = ({ lane_key }: Pick<RequestRow, "lane_key">): LaneAccess["key"] | null =>
+        lane_key === null ? null : JSON.parse(lane_key)
+      for (const row of requests) laneOf(row, keyOf(row)).known.requestIds.push(row.request_id)
+      for (const row of remote) laneOf(row, keyOf(row))
       return [...lanes.values()]
     })
   )

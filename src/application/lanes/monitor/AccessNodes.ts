@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { ChainClient, ChainRpc } from "../../ports/chain/ChainRpc.js"
-import type { LaneAccess } from "../../ports/journal/Lanes.js"
+import type { LaneAccess } from "../../ports/journal/Transactions.js"
 import type { Networks } from "../../ports/Networks.js"
 
 /** The nodes that a transaction's access names. */

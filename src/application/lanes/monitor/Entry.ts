@@ -1,5 +1,5 @@
 import type { Block, ChainClient, Receipt } from "../../ports/chain/ChainRpc.js"
-import type { TransactionRecord } from "../../ports/journal/Lanes.js"
+import type { TransactionRecord } from "../../ports/journal/Transactions.js"
 import type { NetworkProfile } from "../../ports/NetworkProfile.js"
 import type { AccountId } from "../../ports/Tenants.js"
 import type { Answer } from "./TransactionState.js"

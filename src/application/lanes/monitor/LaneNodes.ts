@@ -1,5 +1,5 @@
 import type { Block, ChainClient } from "../../ports/chain/ChainRpc.js"
-import type { LaneAccess } from "../../ports/journal/Lanes.js"
+import type { LaneAccess } from "../../ports/journal/Transactions.js"
 import type { AccountId } from "../../ports/Tenants.js"
 import type { Entry, LaneNode } from "./Entry.js"
 import type { Answer } from "./TransactionState.js"

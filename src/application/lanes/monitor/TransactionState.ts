@@ -1,5 +1,5 @@
 import type { Block, Receipt } from "../../ports/chain/ChainRpc.js"
-import type { TransactionRecord } from "../../ports/journal/Lanes.js"
+import type { TransactionRecord } from "../../ports/journal/Transactions.js"
 
 /**
  * The state machine of a transaction: what follows from what the nodes said of it. Pure, so that every pair of a state

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { Address } from "../../../domain/primitives/Address.js"
-import type { LaneAccess } from "../../ports/journal/Lanes.js"
+import type { LaneAccess } from "../../ports/journal/Transactions.js"
 import type { NetworkProfile } from "../../ports/NetworkProfile.js"
 import type { Caller } from "../../request/Caller.js"
 import { type AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"

@@ -2,7 +2,7 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Journal, JournalError } from "../../ports/journal/Journal.js"
-import type { Lane } from "../../ports/journal/Lanes.js"
+import type { Lane } from "../../ports/journal/Transactions.js"
 import type { LaneOwnership } from "../../ports/LaneOwnership.js"
 
 /** The lanes that this process works on. */
@@ -12,6 +12,10 @@ export interface LaneClaims {
    * in the journal: from then on what any earlier owner still does there fails.
    */
   readonly take: (lane: Lane) => Effect.Effect<boolean, JournalError>
+  /** Whether it did work on the lane when it last took it: without a question to the journal. */
+  readonly holds: (lane: Lane) => boolean
+  /** Whether no other service works with the same journal, as far as is known. */
+  readonly isAlone: Effect.Effect<boolean>
 }
 
 export const LaneClaims: Context.Tag<LaneClaims, LaneClaims> = Context.GenericTag("castellan/LaneClaims")
@@ -24,6 +28,8 @@ const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
 export const make = (journal: Journal["Type"], ownership: LaneOwnership["Type"]): LaneClaims => {
   const trusted = new Map<string, number>()
   return {
+    holds: (lane) => trusted.has(nameOf(lane)) && ownership.owns(lane),
+    isAlone: Effect.map(ownership.independent, (others) => others.length === 0),
     take: (lane) =>
       Effect.gen(function* () {
         const name = nameOf(lane)

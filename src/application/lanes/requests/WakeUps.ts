@@ -4,7 +4,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as FiberId from "effect/FiberId"
 import type * as Scope from "effect/Scope"
-import type { Lane } from "../../ports/journal/Lanes.js"
+import type { Lane } from "../../ports/journal/Transactions.js"
 
 /**
  * Wakes requests that wait for something in the journal. Every waiter then looks at the journal again, so a wake-up

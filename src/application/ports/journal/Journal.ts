@@ -4,15 +4,6 @@ import type * as Effect from "effect/Effect"
 import type { Address } from "../../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import type { AccountId } from "../Tenants.js"
-import type {
-  AllocationRequest,
-  AllocationResult,
-  Lane,
-  LaneWork,
-  SignedTransaction,
-  TransactionRecord,
-  TransactionSettlement
-} from "./Lanes.js"
 import type { RemoteSubmission, RemoteSubmissionIntent } from "./RemoteSubmissions.js"
 import type {
   Acceptance,
@@ -23,6 +14,15 @@ import type {
   OpSettlement,
   RequestRecord
 } from "./Requests.js"
+import type {
+  AllocationRequest,
+  AllocationResult,
+  Lane,
+  LaneWork,
+  SignedTransaction,
+  TransactionRecord,
+  TransactionSettlement
+} from "./Transactions.js"
 
 /** The store failed; nothing of the call is durable. */
 export class JournalError extends Data.TaggedError("JournalError")<{ readonly message: string }> {}

@@ -1,8 +1,8 @@
 import type { Bytes32, Hex } from "../../../domain/primitives/Hex.js"
 import type { AccountId } from "../Tenants.js"
-import type { LaneAccess } from "./Lanes.js"
 import type { OpRef } from "./OpRef.js"
 import type { NonceSpace } from "./Requests.js"
+import type { LaneAccess } from "./Transactions.js"
 
 /** Accepted ops of a request that somebody else's bundler is given, signed. */
 export interface RemoteSubmissionIntent {

@@ -9,7 +9,7 @@ import * as Preparation from "../../intake/Preparation.js"
 import * as Results from "../../intake/Results.js"
 import * as Keys from "../../keys/Keys.js"
 import type { Engine } from "../../lanes/Engine.js"
-import * as NonceLanes from "../../lanes/NonceLanes.js"
+import * as NonceManager from "../../lanes/NonceManager.js"
 import * as Acceptance from "../../lanes/requests/Acceptance.js"
 import { Requests } from "../../lanes/requests/Requests.js"
 import * as WakeUps from "../../lanes/requests/WakeUps.js"
@@ -18,7 +18,7 @@ import * as Span from "../../observe/Span.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import { Journal, type JournalError } from "../../ports/journal/Journal.js"
-import type { TransactionRecord } from "../../ports/journal/Lanes.js"
+import type { TransactionRecord } from "../../ports/journal/Transactions.js"
 import type { Networks } from "../../ports/Networks.js"
 import type { SignerError, Signers } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
@@ -77,7 +77,7 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
 /** Most nonces of others that one request looks at. */
 const maxUnknown = 64n
 
-const toFailure = (error: NonceLanes.LaneDamaged | NonceLanes.LaneFunds | SignerError | JournalError) => {
+const toFailure = (error: NonceManager.LaneDamaged | NonceManager.LaneFunds | SignerError | JournalError) => {
   switch (error._tag) {
     case "JournalError":
       return Effect.die(error)
@@ -107,7 +107,7 @@ const work = (
     const lane = { chainId, signer: signer.address }
     const journal = yield* Journal
     const current = yield* CurrentRequest
-    const lanes = yield* NonceLanes.NonceLanes
+    const lanes = yield* NonceManager.NonceManager
     const wakeUps = yield* WakeUps.WakeUps
     const monitor = yield* TransactionMonitor
     const access = Connection.access(caller, connection, settings.signer)
@@ -131,7 +131,7 @@ const work = (
       for (let nonce = latest; nonce < end; nonce++) if (!ours.has(nonce)) unknown.push(nonce)
       const priced = yield* Effect.forEach(waiting, (record) =>
         Either.match(
-          Replacement.prices({ ...NonceLanes.standing(record.versions), quote, caps: profile.caps }),
+          Replacement.prices({ ...NonceManager.standing(record.versions), quote, caps: profile.caps }),
           {
             onLeft: ({ cap, needed }) =>
               Effect.fail(

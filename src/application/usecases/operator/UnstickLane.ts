@@ -9,12 +9,12 @@ import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import * as Prices from "../../chain/Prices.js"
 import { SignerOf } from "../../keys/LaneSigners.js"
 import type { Engine } from "../../lanes/Engine.js"
-import * as NonceLanes from "../../lanes/NonceLanes.js"
+import * as NonceManager from "../../lanes/NonceManager.js"
 import { LaneClaims } from "../../lanes/requests/LaneClaims.js"
 import { TransactionMonitor } from "../../lanes/TransactionMonitor.js"
 import { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import { Journal, type JournalError } from "../../ports/journal/Journal.js"
-import type { Lane, TransactionRecord } from "../../ports/journal/Lanes.js"
+import type { Lane, TransactionRecord } from "../../ports/journal/Transactions.js"
 import { Networks } from "../../ports/Networks.js"
 
 /** A transaction of the lane that has new prices, or would have them. */
@@ -76,13 +76,13 @@ const replace = (
   dryRun: boolean
 ): Effect.Effect<Replaced, string | JournalError, Requirements> =>
   Effect.gen(function* () {
-    const lanes = yield* NonceLanes.NonceLanes
+    const lanes = yield* NonceManager.NonceManager
     const monitor = yield* TransactionMonitor
     const signerOf = yield* SignerOf
     const { chain, profile, quote } = yield* look(waiting)
     const priced = ({ versions }: TransactionRecord) =>
       Either.mapLeft(
-        Replacement.prices({ ...NonceLanes.standing(versions), quote, caps: profile.caps }),
+        Replacement.prices({ ...NonceManager.standing(versions), quote, caps: profile.caps }),
         aboveCap
       )
     const told = (record: TransactionRecord, newTxHash: Bytes32 | null, prices: FeePrices): Replaced => ({

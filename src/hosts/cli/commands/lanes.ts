@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
 import { type SystemRole, systemRoles } from "../../../application/keys/KeyRingRegistry.js"
-import type { LaneAccess, TransactionRecord } from "../../../application/ports/journal/Lanes.js"
+import type { LaneAccess, TransactionRecord } from "../../../application/ports/journal/Transactions.js"
 import * as Address from "../../../domain/primitives/Address.js"
 import type { Config } from "../../config/Config.js"
 import * as Command from "../support/Command.js"
@@ -204,5 +204,5 @@ export const commands = [list, show, unstick] as const
 export const notes = [
   "A lane is the ordered stream of transactions of one EOA on one chain: of an account's signer, or of the service's own EOA. The keys deployer and sponsor sign and send nothing; their lanes are empty.",
   "list and show read the journal, whether the service runs or not.",
-  "unstick asks the running service through its operator's port (admin in the configuration). Where no service runs nothing is done: two processes that sign for one EOA would fight over its nonces. A service that starts takes up all lanes by itself."
+  "unstick asks the running service through its operator's port (admin in the configuration). Where no service runs nothing is done: the process that works on a lane signs for it. A service that starts takes up its lanes by itself."
 ]

@@ -18,7 +18,7 @@ import type {
   SignedTransaction,
   TransactionRecord,
   TransactionVersion
-} from "../ports/journal/Lanes.js"
+} from "../ports/journal/Transactions.js"
 import type { Signer, SignerError } from "../ports/Signers.js"
 import * as InFlight from "./InFlight.js"
 
@@ -63,7 +63,7 @@ export class OtherRoute extends Data.TaggedError("OtherRoute")<Lane> {}
 /** Bytes of the lane that are not those that the journal should hold: nothing is built on them. */
 export class LaneDamaged extends Data.TaggedError("LaneDamaged")<{ readonly message: string }> {}
 
-export interface NonceLanes {
+export interface NonceManager {
   /**
    * Runs while no other work of the lane does. What a transaction is built from (nonce, balance, simulation) is read
    * inside, so that it is of the moment.
@@ -95,7 +95,8 @@ export interface NonceLanes {
   ) => Effect.Effect<TransactionRecord, LaneDamaged | SignerError | JournalError>
 }
 
-export const NonceLanes: Context.Tag<NonceLanes, NonceLanes> = Context.GenericTag("castellan/NonceLanes")
+export const NonceManager: Context.Tag<NonceManager, NonceManager> =
+  Context.GenericTag("castellan/NonceManager")
 
 /** What a replacement has to be above, the highest of all versions, and whether it is of type 0. */
 export const standing = (versions: ReadonlyArray<TransactionVersion>) => ({
@@ -115,7 +116,7 @@ const laneOf = ({ chainId, signer }: Lane): Lane => ({ chainId, signer })
 const patience = Schedule.intersect(Schedule.spaced("250 millis"), Schedule.recurs(20))
 
 /** The lanes of this process. */
-export const make = (journal: Journal["Type"]): NonceLanes => {
+export const make = (journal: Journal["Type"]): NonceManager => {
   const locks = new Map<string, Effect.Semaphore>()
 
   const lockOf = ({ chainId, signer }: Lane): Effect.Semaphore => {
@@ -133,13 +134,13 @@ export const make = (journal: Journal["Type"]): NonceLanes => {
     return { txHash: Transaction.hash(raw), raw, maxFeePerGas, maxPriorityFeePerGas }
   }
 
-  const current: NonceLanes["current"] = (record) =>
+  const current: NonceManager["current"] = (record) =>
     Effect.map(
       journal.openOf(laneOf(record)),
       (open) => open.find(({ nonce }) => nonce === record.nonce) ?? null
     )
 
-  const admits: NonceLanes["admits"] = (lane, route, drainedTo) =>
+  const admits: NonceManager["admits"] = (lane, route, drainedTo) =>
     Effect.map(journal.openOf(laneOf(lane)), (open) =>
       open.every(
         (record) =>
@@ -149,7 +150,7 @@ export const make = (journal: Journal["Type"]): NonceLanes => {
       )
     )
 
-  const firstFree: NonceLanes["firstFree"] = (lane, from) =>
+  const firstFree: NonceManager["firstFree"] = (lane, from) =>
     Effect.map(journal.openOf(laneOf(lane)), (open) => {
       const used = new Set(open.map(({ nonce }) => nonce))
       let free = from
