@@ -45,9 +45,9 @@ describe("the sponsorship budget", () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  const begin = (dailyBudget: bigint): Runtime => {
+  const begin = (dailyBudget: bigint, ownsLanes = true): Runtime => {
     const { paymaster } = sponsor.settings
-    const life = stack.begin({ profile: { sponsor: { paymaster, dailyBudget } } })
+    const life = stack.begin({ profile: { sponsor: { paymaster, dailyBudget } }, ownsLanes })
     lives.push(life)
     return life
   }
@@ -88,7 +88,8 @@ describe("the sponsorship budget", () => {
     const deposit = await sponsor.deposit()
     const one = await most()
     const budget = before.booked + one * 3n + one / 2n
-    const [first, second] = [begin(budget), begin(budget)]
+    const [first, second] = [begin(budget), begin(budget, false)]
+    await first.runPromise(Sweep.start)
     await stack.provider.send("evm_setAutomine", [false])
     const asked = Array.from({ length: 10 }, (_, index) => execute(index % 2 === 0 ? first : second))
     let answered = 0

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto"
 import * as Cause from "effect/Cause"
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -25,6 +26,7 @@ import type { BundlerRpc as BundlerRpcTag } from "../../../src/application/ports
 import { ChainRpc as ChainRpcTag } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { PaymasterRpc as PaymasterRpcTag } from "../../../src/application/ports/chain/PaymasterRpc.js"
 import { Journal as JournalTag } from "../../../src/application/ports/journal/Journal.js"
+import { LaneOwnership as LaneOwnershipTag } from "../../../src/application/ports/LaneOwnership.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import { Networks as NetworksTag } from "../../../src/application/ports/Networks.js"
 import {
@@ -122,7 +124,15 @@ export interface LifeOptions {
   readonly wrapChain?: (nodes: ChainRpcTag["Type"]) => ChainRpcTag["Type"]
   readonly wrapNetworks?: (networks: NetworksTag["Type"]) => NetworksTag["Type"]
   readonly onExchange?: (methods: ReadonlyArray<string>) => void
+  /** Whether it works on lanes. Default: on all; false: another life does, for its requests too. */
+  readonly ownsLanes?: boolean
 }
+
+const noLanes = Layer.sync(LaneOwnershipTag, () => ({
+  process: randomUUID(),
+  owns: () => false,
+  independent: Effect.succeed([])
+}))
 
 const wrapped = <Id, Service, E>(
   tag: Context.Tag<Id, Service>,
@@ -153,7 +163,15 @@ const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) =
       sponsor: Redacted.make(keyOf(7).privateKey)
     }
   })
-  const { database = ":memory:", onExchange, wrapChain, wrapJournal, wrapNetworks, wrapSigner } = options
+  const {
+    database = ":memory:",
+    onExchange,
+    ownsLanes = true,
+    wrapChain,
+    wrapJournal,
+    wrapNetworks,
+    wrapSigner
+  } = options
   const signers =
     wrapSigner === undefined
       ? keys
@@ -176,7 +194,7 @@ const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) =
     Layer.provideMerge(
       Layer.mergeAll(
         AbiStore.layer,
-        LaneOwnership.layer,
+        ownsLanes ? LaneOwnership.layer : noLanes,
         Budgets.layer.pipe(Layer.provide(sql)),
         BundlerRpc.layer(),
         PaymasterRpc.layer(),
