@@ -23,7 +23,6 @@ const steps = [
   "claim",
   "allocate",
   "recordSigned",
-  "openOf",
   "settle",
   "request",
   "finish",
@@ -37,7 +36,7 @@ const spots: ReadonlyArray<Spot> = steps.flatMap((step) =>
 describe("a database that is away for a while, in a process that lives on", { timeout: 120_000 }, () => {
   for (const spot of spots)
     for (const failures of [1, 12])
-      it(`strands nothing when ${failures} calls fail from ${spot.moment} \`${spot.step}\` on`, async () => {
+      it(`strands nothing when it fails ${failures === 1 ? "once" : `${failures} times`} from ${spot.moment} \`${spot.step}\` on`, async () => {
         const outage = Outage.make(spot, failures)
         const runtime = stack.begin(outage.life)
         try {
