@@ -5,7 +5,7 @@ import * as Keccak from "../../primitives/Keccak.js"
 import * as Words from "../../primitives/Words.js"
 import * as Frames from "./Frames.js"
 import * as Functions from "./Functions.js"
-import * as PlainHash from "./PlainHash.js"
+import * as PackedHash from "./PackedHash.js"
 import type { Layout, Spec } from "./Spec.js"
 
 /** EntryPoint v0.6: a word per gas field, and a paymaster that shares verificationGasLimit. */
@@ -46,7 +46,7 @@ export const v06: Spec = {
     postOp: (context, actualGasCost) =>
       Words.call(postOp, [Words.uint(0n), Words.bytes(context), Words.uint(actualGasCost)])
   },
-  hash: PlainHash.hash,
+  hash: PackedHash.hash,
   objection: ({ paymasterAndData }) =>
     paymasterAndData !== Hex.empty && Hex.size(paymasterAndData) < paymasterSize
       ? `paymasterAndData must be empty or of at least ${paymasterSize} bytes`
