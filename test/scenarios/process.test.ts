@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
@@ -7,7 +7,7 @@ import { type Program, root, run, runSource } from "../support/process/Program.j
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-process-"))
 const main = join(folder, "dist/hosts/node/main.js")
-const configFile = join(folder, "castellan.json")
+let configs = 0
 const running: Array<Program> = []
 
 const started = (program: Program): Program => {
@@ -15,9 +15,27 @@ const started = (program: Program): Program => {
   return program
 }
 
+/** A configuration with a database of its own. */
+const configFile = (): string => {
+  configs += 1
+  const path = join(folder, `castellan-${configs}.json`)
+  writeFileSync(
+    path,
+    JSON.stringify({
+      profile: "production",
+      listen: { host: "127.0.0.1", port: 0 },
+      database: { path: `castellan-${configs}.sqlite` },
+      keyPepper: { file: "pepper" },
+      accounts: [{ id: "acme", name: "Acme", tier: "pro", keys: [{ hash }] }],
+      networks: []
+    })
+  )
+  return path
+}
+
 /** The built service, at the address that it logs. */
 const service = async (env: Readonly<Record<string, string>> = {}) => {
-  const program = started(run([main], { cwd: folder, env: { CASTELLAN_CONFIG: configFile, ...env } }))
+  const program = started(run([main], { cwd: folder, env: { CASTELLAN_CONFIG: configFile(), ...env } }))
   await program.says('"message":"listening"')
   const url = /"url":"([^"]+)"/.exec(program.stdout())?.[1] ?? "no url"
   return { program, url }
@@ -35,17 +53,6 @@ beforeAll(async () => {
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
   writeFileSync(join(folder, "package.json"), '{"type":"module"}')
   writeFileSync(join(folder, "pepper"), "a pepper of many bytes\n", { mode: 0o600 })
-  writeFileSync(
-    configFile,
-    JSON.stringify({
-      profile: "production",
-      listen: { host: "127.0.0.1", port: 0 },
-      database: { path: "castellan.sqlite" },
-      keyPepper: { file: "pepper" },
-      accounts: [{ id: "acme", name: "Acme", tier: "pro", keys: [{ hash }] }],
-      networks: []
-    })
-  )
 })
 
 afterAll(async () => {
@@ -110,38 +117,6 @@ describe("the built service process", () => {
     expect(await second.ended).toBe(1)
     expect(second.stderr()).toContain("EADDRINUSE")
     expect(second.stderr()).not.toContain("    at ")
-  })
-})
-
-describe("the built package", () => {
-  it("type-checks the library example of the README", async () => {
-    const user = join(folder, "user")
-    const packages = join(user, "node_modules")
-    mkdirSync(join(packages, "castellan"), { recursive: true })
-    cpSync(join(root, "package.json"), join(packages, "castellan/package.json"))
-    symlinkSync(join(folder, "dist"), join(packages, "castellan/dist"))
-    symlinkSync(join(root, "node_modules/effect"), join(packages, "effect"))
-    const example = /```ts\n([\s\S]*?)```/.exec(readFileSync(join(root, "README.md"), "utf8"))?.[1]
-    writeFileSync(join(user, "package.json"), '{"type":"module"}')
-    writeFileSync(
-      join(user, "example.ts"),
-      `import type { Caller } from "castellan"
-${example}
-declare const profiles: Networks.Options["profiles"]
-declare const keys: PrivateKeys.Options["keys"]
-declare const signers: KeyRing.Registry["signers"]
-declare const system: KeyRing.Registry["system"]
-declare const caller: Caller
-declare const operations: ExecuteOperations.Request["operations"]
-declare const settings: ExecuteOperations.Request["settings"]
-export const complete: Effect.Effect<ExecuteOperations.Response, unknown, never> = program
-`
-    )
-    const options = ["--module", "nodenext", "--strict", "--noEmit", "--skipLibCheck", "--target", "es2022"]
-    const args = [join(root, "node_modules/typescript/bin/tsc"), ...options, "example.ts"]
-    const tsc = await finished(process.execPath, args, user)
-    expect(tsc.stdout).toBe("")
-    expect(tsc.status).toBe(0)
   })
 })
 

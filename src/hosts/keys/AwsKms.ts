@@ -18,7 +18,7 @@ const schema = Schema.Struct({
 
 type Redact = Redacted.Redacted<string>
 
-interface Options extends Named<typeof kind> {
+export interface Options extends Named<typeof kind> {
   readonly region: string
   readonly endpoint?: string
   readonly credentials?: {

@@ -15,7 +15,7 @@ const schema = Schema.Struct({
   )
 })
 
-interface Options extends Named<typeof kind> {
+export interface Options extends Named<typeof kind> {
   readonly vaultUrl: string
   readonly credentials?: {
     readonly tenantId: string

@@ -17,7 +17,7 @@ const schema = Schema.Struct({
   timeoutMillis: optional(integer(1_000, 24_000))
 })
 
-interface Options extends Named<typeof kind> {
+export interface Options extends Named<typeof kind> {
   readonly apiKey: Redacted.Redacted<string>
   readonly secretKey: Redacted.Redacted<string>
   readonly basePath?: string

@@ -12,7 +12,7 @@ const schema = Schema.Struct({
   credentialsFile: optional(Schema.NonEmptyString)
 })
 
-interface Options extends Named<typeof kind> {
+export interface Options extends Named<typeof kind> {
   readonly endpoint?: {
     readonly host: string
     readonly port: number

@@ -14,7 +14,7 @@ const schema = Schema.Struct({
   sessions: optional(integer(1, 64))
 })
 
-interface Options extends Named<typeof kind> {
+export interface Options extends Named<typeof kind> {
   readonly module: string
   readonly token: string
   readonly pin: Redacted.Redacted<string>

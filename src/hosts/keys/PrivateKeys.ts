@@ -22,7 +22,7 @@ const schema = Schema.Struct({
 type Redact = Redacted.Redacted<string>
 type Key = Redact | { readonly json: Redact; readonly password: Redact }
 
-interface Options extends Named<typeof kind> {
+export interface Options extends Named<typeof kind> {
   readonly keys: Readonly<Record<string, Key>>
 }
 
