@@ -161,7 +161,7 @@ describe("the statements of the journal", () => {
       expect(yield* countOf(journal.settle(Make.mined(0n), [], false))).toBe(6)
       expect(yield* countOf(journal.request("r1"))).toBe(2)
       expect(yield* countOf(journal.open)).toBe(3)
-      expect(yield* countOf(Make.unfinished(journal))).toBe(2)
+      expect(yield* countOf(Make.unfinished(journal))).toBe(3)
       expect(yield* countOf(journal.finalise(Make.lane, 0n))).toBe(6)
     }).pipe(Effect.provide(journalOn))
   )

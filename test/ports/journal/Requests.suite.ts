@@ -262,6 +262,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         expect(yield* accept("r4", { idempotency: idempotency("key") })).toEqual(accepted)
         yield* refused(accept("r2", {}))
         yield* journal.finish("r2", "{}")
+        yield* journal.refuse("r2", [Make.failed(0)])
         expect(yield* journal.request("r2")).toBeNull()
       })
     )

@@ -57,7 +57,8 @@ export const lockAll = ({ forUpdate, sql }: Store.Store, requestIds: Iterable<st
     orElse: () => Effect.void
   })
 
-const parsed = (row: Row): ReadonlyArray<FailedElement> => JSON.parse(row.failed)
+/** Of a forgotten request there is none. */
+const parsed = (row: Row): ReadonlyArray<FailedElement> => (row.failed === "" ? [] : JSON.parse(row.failed))
 
 /** The latest word on each index, by index. */
 const merged = (

@@ -34,11 +34,10 @@ export const work = ({
         where state = 'open' order by request_no`
       // Ops at somebody else's bundler are watched until they are at settled depth, whatever their requests are.
       const remote = yield* sql<LaneRow & Pick<RequestRow, "lane_key">>`
-        select distinct requests.account_id, requests.chain_id, requests.signer, requests.lane_key
-        from handovers
-        join ops on ops.op_id = handovers.op_id
-        join requests on requests.request_id = ops.request_id
-        where requests.state <> 'open'`
+        select requests.account_id, requests.chain_id, requests.signer, requests.lane_key
+        from handovers cross join ops cross join requests
+        where ops.op_id = handovers.op_id and requests.request_id = ops.request_id and requests.state <> 'open'
+        order by handovers.op_id`
       const transactions = yield* sql<TransactionRow>`
         select distinct chain_id, signer, account_id, key_client, key_version, key_asset from transactions
         where state in ('signed', 'mined')`
