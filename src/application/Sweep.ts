@@ -246,11 +246,10 @@ const sweepLane = (work: LaneWork, taken: Obstacles) =>
     // In nonce order: many nodes refuse a nonce that is ahead of what they know.
     for (const record of work.hasTransactions ? yield* journal.openOf(lane) : [])
       yield* taken.past(`transaction ${lane.chainId}:${lane.signer}:${record.nonce}`, watch(record))
-    if (!canSign)
-      return yield* taken.past(
-        `lane ${lane.chainId}:${lane.signer}`,
-        obstacle("its key is not configured: its requests wait for it")
-      )
+    // Told also when it is well: what stood in the way before counts no more.
+    const key = canSign ? Effect.void : obstacle("its key is not configured: its requests wait for it")
+    yield* taken.past(`lane ${lane.chainId}:${lane.signer}`, key)
+    if (!canSign) return
     for (const requestId of work.requestIds)
       if (!requests.isWorkedOn(requestId))
         yield* Effect.forkIn(taken.past(`request ${requestId}`, resume(requestId)), scope)

@@ -56,7 +56,7 @@ export const laneOf = (row: { readonly chain_id: string; readonly signer: string
   signer: row.signer === null ? unknown : Address.unsafe(row.signer)
 })
 
-/** The same for the lane of an accepted request; one that was not accepted has none. */
+/** Fences the lane of an accepted request; one that was not accepted has none. */
 export const fenceRequest = (store: Store.Store, requestId: string) =>
   Effect.gen(function* () {
     const [row] = yield* store.sql<{ readonly chain_id: string; readonly signer: string | null }>`
