@@ -251,7 +251,7 @@ describe("a stack that makes blocks every second", () => {
     running.push(demo)
     expect(await demo.ended, demo.stdout() + demo.stderr()).toBe(0)
     expect(demo.stdout()).toMatch(/\n\d+ checks passed, 0 failed, in /)
-    expect(demo.stdout()).toMatch(/\/execute of 1: [1-4] HTTP round trips with \d+ JSON-RPC calls/)
+    expect(demo.stdout()).toMatch(/\/execute of 1: \d+ HTTP round trips with \d+ JSON-RPC calls/)
     stack.child.kill("SIGTERM")
     expect(await stack.ended).toBe(0)
   }, 120_000)
