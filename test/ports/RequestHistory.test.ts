@@ -47,6 +47,8 @@ describe.each(Object.entries(clients))("the history of requests in %s", (_, clie
           yield* journal.finish("one", "{}")
           yield* journal.finish("two", "{}")
           yield* journal.forget(2_000)
+          // What was never accepted is no part of the history.
+          yield* journal.decline("declined")
 
           const entries = yield* history.find({ limit: 10 })
           expect(entries).toEqual([

@@ -7,6 +7,7 @@ import { abi } from "./schema/Abi.js"
 import { accounts } from "./schema/Accounts.js"
 import { audit } from "./schema/Audit.js"
 import { budgets } from "./schema/Budgets.js"
+import { declinedRequests } from "./schema/DeclinedRequests.js"
 import { handovers } from "./schema/Handovers.js"
 import { journal } from "./schema/Journal.js"
 import { lanes } from "./schema/LaneClaims.js"
@@ -30,7 +31,8 @@ const migrations = {
   "0007_rate_counts": rateCounts,
   "0008_request_lanes": requestLanes,
   "0009_lanes": lanes,
-  "0010_retention": retention
+  "0010_retention": retention,
+  "0011_declined_requests": declinedRequests
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

@@ -43,6 +43,7 @@ export const make: Effect.Effect<
       sql<Row>`
         select request_no, request_id, account_id, endpoint, chain_id, state, accepted_at from requests
         where ${sql.and([
+          sql`declined_at is null`,
           sql`request_no < ${before === undefined ? Number.MAX_SAFE_INTEGER : before.toString()}`,
           ...(accountId === undefined ? [] : [sql`account_id = ${accountId}`]),
           ...(chainId === undefined ? [] : [sql`chain_id = ${chainId.toString()}`]),

@@ -128,7 +128,8 @@ describe("the schema", () => {
         { migration_id: 7, name: "rate_counts" },
         { migration_id: 8, name: "request_lanes" },
         { migration_id: 9, name: "lanes" },
-        { migration_id: 10, name: "retention" }
+        { migration_id: 10, name: "retention" },
+        { migration_id: 11, name: "declined_requests" }
       ])
     }).pipe(Effect.provide(inMemory))
   )

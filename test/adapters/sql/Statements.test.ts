@@ -74,6 +74,7 @@ const life = Effect.gen(function* () {
   yield* journal.recordSigned(Make.signed(3n, { txHash: Make.word(0x2003) }))
   yield* journal.settle(Make.mined(3n), [], true)
   yield* Effect.forEach(["old", "replaced"], (requestId) => journal.finish(requestId, "{}"))
+  yield* journal.decline("never")
   yield* journal.forget(1)
   yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))
   yield* journal.findOp(Make.alice, Make.chainId, Make.word(9))

@@ -191,6 +191,70 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     )
 
     fact(
+      "a declined request is never accepted, tells nothing, and leaves its key and nonces to others",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const late = Make.acceptance("late", [Make.op({ userOpHash: Make.word(1) })], {
+          idempotency: idempotency("key")
+        })
+        expect(yield* journal.decline("late")).toBeNull()
+        yield* refused(journal.accept(late))
+        expect(yield* journal.decline("late")).toBeNull()
+        expect(yield* journal.request("late")).toBeNull()
+        expect(yield* journal.requestOf(Make.alice, "execute", "key")).toBeNull()
+        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toBeNull()
+        expect(yield* Make.unfinished(journal)).toEqual(["r1"])
+        expect(yield* journal.accept({ ...late, requestId: "next" })).toEqual(accepted)
+      })
+    )
+
+    fact(
+      "an accepted request cannot be declined: its lane is told, also when it is final",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* journal.accept(
+          Make.acceptance("r2", [Make.op({ userOpHash: Make.word(1) })], { idempotency: idempotency("key") })
+        )
+        expect(yield* journal.decline("r2")).toEqual(Make.lane)
+        expect((yield* journal.request("r2"))?.ops).toMatchObject([{ state: "accepted" }])
+        expect((yield* journal.requestOf(Make.alice, "execute", "key"))?.requestId).toBe("r2")
+        yield* journal.abandon("r2", [0])
+        yield* journal.finish("r2", "{}")
+        expect(yield* journal.decline("r2")).toEqual(Make.lane)
+        expect(yield* journal.request("r2")).toMatchObject({ outcome: "{}" })
+      })
+    )
+
+    fact(
+      "of an acceptance and a refusal at the same moment exactly one takes effect",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        const ids = Array.from({ length: 20 }, (_, n) => `race ${n}`)
+        const won = yield* Effect.forEach(
+          ids,
+          (requestId, n) => {
+            const both = [
+              Effect.either(accept(requestId, { idempotency: idempotency(requestId) })),
+              journal.decline(requestId)
+            ] as const
+            return Effect.map(
+              n % 2 === 0
+                ? Effect.all(both, { concurrency: 2 })
+                : Effect.map(Effect.all([both[1], both[0]], { concurrency: 2 }), ([a, b]) => [b, a] as const),
+              ([acceptance, declined]) => {
+                expect(acceptance._tag).toBe(declined === null ? "Left" : "Right")
+                return declined !== null
+              }
+            )
+          },
+          { concurrency: "unbounded" }
+        )
+        const found = yield* Effect.forEach(ids, journal.request)
+        expect(found.map((request) => request !== null)).toEqual(won)
+      })
+    )
+
+    fact(
       "requests that are not final are told, oldest first",
       Effect.gen(function* () {
         const journal = yield* Journal
@@ -264,6 +328,23 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
         yield* journal.finish("r2", "{}")
         yield* journal.refuse("r2", [Make.failed(0)])
         expect(yield* journal.request("r2")).toBeNull()
+      })
+    )
+
+    fact(
+      "declined requests that are old enough, their ids included",
+      Effect.gen(function* () {
+        const journal = yield* Journal
+        yield* TestClock.setTime(1_000)
+        const ids = Array.from({ length: 25 }, (_, n) => `never ${n}`)
+        yield* Effect.forEach(ids, journal.decline)
+        yield* TestClock.setTime(1_001)
+        yield* journal.decline("young")
+        yield* journal.forget(1_000)
+        yield* refused(accept("never 0", {}))
+        yield* journal.forget(1_001)
+        for (const requestId of ids) expect(yield* accept(requestId, {})).toEqual(accepted)
+        yield* refused(accept("young", {}))
       })
     )
 

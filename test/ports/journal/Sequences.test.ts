@@ -129,6 +129,8 @@ const run = (
 const endings = [
   "lease done",
   "lease null",
+  "decline done",
+  "decline null",
   ...["accepted", "known", "nonceTaken", "reserved", "otherConfiguration", "fails"].map(
     (kind) => `accept ${kind}`
   ),

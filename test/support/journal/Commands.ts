@@ -375,6 +375,16 @@ const refuse = fc.record({ requestId, failed }).map(
     })
 )
 
+const decline = requestId.map(
+  (request): Command =>
+    (model) => ({
+      name: "decline",
+      request,
+      journal: (journal) => journal.decline(request),
+      expected: (now) => model.decline(request, now)
+    })
+)
+
 const finish = fc.record({ requestId, outcome: fc.constantFrom("{}", "[]") }).map(
   ({ outcome, requestId }): Command =>
     (model) => ({
@@ -423,6 +433,7 @@ export const commands: fc.Arbitrary<ReadonlyArray<Command>> = fc.array(
     { weight: 1, arbitrary: recordInclusions },
     { weight: 1, arbitrary: landing },
     { weight: 1, arbitrary: refuse },
+    { weight: 1, arbitrary: decline },
     { weight: 1, arbitrary: finish },
     { weight: 1, arbitrary: forget },
     { weight: 1, arbitrary: wait }

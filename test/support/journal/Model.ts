@@ -10,11 +10,13 @@ import type {
 import type {
   AllocationRequest,
   AllocationResult,
+  Lane,
   SignedTransaction,
   TransactionRecord,
   TransactionSettlement
 } from "../../../src/application/ports/journal/Transactions.js"
 import type { Bytes32 } from "../../../src/domain/primitives/Hex.js"
+import * as Make from "./Make.js"
 
 /** What the journal's docstrings say, over plain lists: slow, and obviously right. `"fails"` is a JournalError. */
 type Failing<A> = A | "fails"
@@ -47,6 +49,7 @@ interface Request {
   key: string | null
   outcome: string | null
   forgotten: boolean
+  declined: boolean
   failed: ReadonlyArray<FailedElement>
 }
 
@@ -165,6 +168,7 @@ export class Model {
         key: idempotency?.key ?? null,
         outcome: null,
         forgotten: false,
+        declined: false,
         failed: []
       })
     const request = this.requests.find((it) => it.id === requestId)
@@ -189,6 +193,14 @@ export class Model {
     return { _tag: "accepted" }
   }
 
+  decline(requestId: string, now: number): Lane | null {
+    const request = this.requests.find((it) => it.id === requestId)
+    if (request !== undefined) return request.forgotten ? null : Make.lane
+    const rest = { key: null, outcome: "none", forgotten: true, declined: true, failed: [] }
+    this.requests.push({ id: requestId, acceptedAt: now, ...rest })
+    return null
+  }
+
   refuse(requestId: string, failed: ReadonlyArray<FailedElement>): Failing<void> {
     const request = this.requests.find((it) => it.id === requestId)
     if (request === undefined) return "fails"
@@ -206,6 +218,7 @@ export class Model {
   }
 
   forget(before: number): void {
+    this.requests = this.requests.filter((it) => !it.declined || it.acceptedAt >= before)
     for (const it of this.requests) {
       const ops = this.ops.filter((op) => op.request === it.id)
       const own = this.nonces.filter((tx) => tx.direct === it.id || tx.ops.some((op) => ops.includes(op)))

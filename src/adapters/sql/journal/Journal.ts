@@ -28,6 +28,7 @@ export const make = (
       lease: Leases.lease(store),
       release: Leases.release(store),
       accept: Acceptances.accept(store),
+      decline: Requests.decline(store),
       refuse: Requests.refuse(store),
       finish: Requests.finish(store),
       request: Requests.request(store),

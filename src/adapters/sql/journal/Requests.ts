@@ -7,6 +7,7 @@ import type {
   Idempotency,
   RequestRecord
 } from "../../../application/ports/journal/Requests.js"
+import type { Lane } from "../../../application/ports/journal/Transactions.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Compact from "../Compact.js"
@@ -121,6 +122,32 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
       yield* writeFailed(store, requestId, merged(kept, failed))
     return null
   })
+
+export const decline =
+  (store: Store.Store) =>
+  (requestId: string): Effect.Effect<Lane | null, JournalError> =>
+    store.transaction(
+      Effect.gen(function* () {
+        const { sql } = store
+        const now = yield* Clock.currentTimeMillis
+        // PostgreSQL lets it wait for the end of a transaction that has inserted the same id and not committed.
+        yield* sql`
+          insert into requests ${sql.insert({
+            request_id: requestId,
+            account_id: "",
+            endpoint: "",
+            chain_id: "",
+            body: "",
+            failed: "",
+            state: "forgotten",
+            accepted_at: now,
+            declined_at: now
+          })}
+          on conflict (request_id) do nothing`
+        const row = yield* locked(store, requestId)
+        return row === undefined || row.state === "forgotten" ? null : Claims.laneOf(row)
+      })
+    )
 
 export const refuse =
   (store: Store.Store) =>

@@ -106,13 +106,25 @@ const forgetDeployments = ({ sql }: Store.Store, before: number) =>
     (rows) => rows.length === step
   )
 
+const forgetDeclined = ({ sql }: Store.Store, before: number) =>
+  Effect.map(
+    sql`
+      delete from requests
+      where request_id in (
+        select request_id from requests
+        where declined_at is not null and declined_at < ${before} order by declined_at limit ${step})
+      returning request_id`,
+    (rows) => rows.length === step
+  )
+
 export const forget =
   (store: Store.Store) =>
   (before: number): Effect.Effect<void, JournalError> => {
     const all = (some: Effect.Effect<boolean, JournalError>): Effect.Effect<void, JournalError> =>
       Effect.flatMap(some, (more) => (more ? Effect.zipRight(Effect.yieldNow(), all(some)) : Effect.void))
-    return Effect.zipRight(
-      all(store.transaction(forgetSome(store, before))),
-      all(store.transaction(forgetDeployments(store, before)))
+    return Effect.forEach(
+      [forgetSome, forgetDeployments, forgetDeclined],
+      (some) => all(store.transaction(some(store, before))),
+      { discard: true }
     )
   }

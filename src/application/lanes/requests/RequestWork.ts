@@ -65,10 +65,6 @@ const hopelessMillis = 600_000
 /** How long a caller waits to hear whether a journal that failed has accepted the request, milliseconds. */
 const doubtMillis = 20_000
 
-/** Ended by a defect: whether the last thing it did has taken effect is not known. */
-const crashed = (exit: Exit.Exit<unknown, unknown>): boolean =>
-  Exit.isFailure(exit) && Cause.isDie(exit.cause)
-
 const isJournalError = (defect: unknown): boolean => defect instanceof JournalError
 
 /** What the caller of a request that was not accepted is told. */
@@ -180,16 +176,16 @@ export const begin = <B, J, R>(
       })
     })
 
-    /** A journal that failed while it accepted may have accepted: what it holds is gone on with. */
+    /** A journal that failed while it accepted may have accepted, or may do so yet: it decides now. */
     const resolveDoubt = Effect.gen(function* () {
-      const record = yield* journal
-        .request(requestId)
+      const lane = yield* journal
+        .decline(requestId)
         .pipe(
           Effect.retry(Schedule.spaced(firstPauseMillis)),
           Effect.orDie,
           Effect.timeoutFail({ duration: doubtMillis, onTimeout: () => outcomeUnknown(requestId, []) })
         )
-      if (record !== null) yield* becameDurable(record.lane, doubtMillis)
+      if (lane !== null) yield* becameDurable(lane, doubtMillis)
     })
 
     const attempt = (resumed: boolean) =>
@@ -254,8 +250,8 @@ export const begin = <B, J, R>(
       return Effect.gen(function* () {
         if (state.durable && !(yield* isOurs)) return yield* toElsewhere
         const exit = yield* attempt(resumed)
-        if (!state.durable && crashed(exit)) {
-          const doubt = state.offered ? yield* Effect.either(resolveDoubt) : Either.right(undefined)
+        if (!state.durable && state.offered) {
+          const doubt = yield* Effect.either(resolveDoubt)
           if (Either.isLeft(doubt)) return yield* Effect.asVoid(Deferred.fail(result, doubt.left))
         }
         if (!state.durable) return yield* Effect.asVoid(Deferred.done(result, refused(exit)))

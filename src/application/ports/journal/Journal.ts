@@ -58,9 +58,15 @@ export class Journal extends Context.Tag("castellan/Journal")<
      *
      * Fails when the request was accepted as another one (account, endpoint, chain), is final, has an op of the same
      * index that is neither abandoned nor replaced, names another lane in its parts, refuses an element that it accepts, or gives no
-     * funds for one of its wallets. It may be accepted again in another lane: its EOA may be another one after a restart.
+     * funds for one of its wallets, or when the request was declined. It may be accepted again in another lane: its EOA may be another one after a restart.
      */
     readonly accept: (acceptance: Acceptance) => Effect.Effect<AcceptanceResult, JournalError>
+    /**
+     * Decides about a request whose acceptance failed and may take effect all the same, now or later: waits for one that is
+     * being written. The lane of the accepted request, or null: it was not accepted, and nothing is under its id from now
+     * on. The idempotency key of a declined request stays free; nothing tells of it.
+     */
+    readonly decline: (requestId: string) => Effect.Effect<Lane | null, JournalError>
     /** Notes why elements of an accepted request will not be done. The latest word on an index counts. */
     readonly refuse: (
       requestId: string,
@@ -100,6 +106,7 @@ export class Journal extends Context.Tag("castellan/Journal")<
      * Deletes final requests that were accepted before that time (Unix milliseconds), none of whose ops is under way or at a
      * remote bundler, and none of whose transactions is signed or mined; with them their ops, the transactions that carry
      * nothing else, and authorisations whose deadline is before that time. Their ids stay: nothing is accepted under them.
+     * Requests that were declined before that time leave nothing.
      * Of a nonce with several versions the hashes stay. It takes many small transactions, and may be called again.
      */
     readonly forget: (before: number) => Effect.Effect<void, JournalError>

@@ -98,6 +98,10 @@ const setup = Effect.gen(function* () {
   const scope = yield* Effect.scope
   /** While it is set the journal fails at the very end of an acceptance. */
   const broken = { current: false }
+  /** While it is set an acceptance is lost on its way, and reaches the database when it is let go. */
+  const lost = { current: null as Deferred.Deferred<void> | null }
+  /** How the late acceptance ended. */
+  const arrived = yield* Deferred.make<Exit.Exit<unknown, JournalError>>()
   /** While it is set the journal does not answer. */
   const away = { current: false }
   const answering = <A>(effect: Effect.Effect<A, JournalError>) =>
@@ -105,12 +109,23 @@ const setup = Effect.gen(function* () {
   const breaking: (typeof Journal)["Service"] = {
     ...journal,
     request: (id) => answering(journal.request(id)),
-    accept: (acceptance) =>
-      Effect.tap(answering(journal.accept(acceptance)), () => {
+    decline: (id) => answering(journal.decline(id)),
+    accept: (acceptance) => {
+      const late = lost.current
+      if (late !== null)
+        return Deferred.await(late).pipe(
+          Effect.zipRight(journal.accept(acceptance)),
+          Effect.exit,
+          Effect.flatMap((exit) => Deferred.succeed(arrived, exit)),
+          Effect.forkIn(scope),
+          Effect.zipRight(new JournalError({ message: "the connection broke" }))
+        )
+      return Effect.tap(answering(journal.accept(acceptance)), () => {
         if (!broken.current) return Effect.void
         broken.current = false
         return new JournalError({ message: "the connection broke at the commit" })
       })
+    }
   }
   const requests = Requests.make({ journal: breaking, networks, claims, stopping, wakeUps, scope })
   const idle = (requestId: string): Effect.Effect<void> =>
@@ -118,11 +133,13 @@ const setup = Effect.gen(function* () {
       requests.isWorkedOn(requestId) ? Effect.zipRight(Effect.yieldNow(), idle(requestId)) : Effect.void
     )
   return {
+    arrived,
     away,
     broken,
     idle,
     owned,
     journal,
+    lost,
     requests,
     stopWaiting: Deferred.succeed(stopping, undefined)
   }
@@ -198,6 +215,32 @@ describe("writing requests", () => {
       yield* TestClock.adjust("1 second")
       expect(yield* Fiber.join(answer)).toEqual({ done: 2 })
       expect(lives).toEqual([false, true])
+    }))
+
+  test("whose acceptance is lost are told to come again only when it can take effect no more", ({
+    arrived,
+    journal,
+    lost,
+    requests
+  }) =>
+    Effect.gen(function* () {
+      const late = yield* Deferred.make<void>()
+      lost.current = late
+      const caller = callerOf("lost")
+      let done = 0
+      const work = (of: Caller) =>
+        Effect.zipRight(
+          accept(of),
+          Effect.sync(() => ({ done: ++done }))
+        )
+      const refusal = yield* Effect.exit(requests.run(kind, caller, request, work(caller)))
+      expect(codeOf(refusal)).toBe("unavailable")
+      lost.current = null
+      yield* Deferred.succeed(late, undefined)
+      expect(Exit.isFailure(yield* Deferred.await(arrived))).toBe(true)
+      expect(yield* journal.work).toEqual([])
+      const again = callerOf("lost")
+      expect(yield* requests.run(kind, again, request, work(again))).toEqual({ done: 1 })
     }))
 
   test("whose first is interrupted before acceptance are done by the next, once", ({ requests }) =>

@@ -1,0 +1,99 @@
+import * as SqlClient from "@effect/sql/SqlClient"
+import { describe, expect, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
+import * as PostgresClient from "../../../src/adapters/sql/Postgres.js"
+import { Journal, JournalError } from "../../../src/application/ports/journal/Journal.js"
+import { refused } from "../../support/journal/Facts.js"
+import * as Layers from "../../support/journal/Layers.js"
+import * as Make from "../../support/journal/Make.js"
+import * as Postgres from "../../support/postgres/Postgres.js"
+
+const databases = Postgres.perFile()
+
+/** Two instances of the journal, the client of the first, and one that only looks on. */
+const setup = Effect.gen(function* () {
+  const address = yield* databases.fresh
+  const client = Layer.orDie(PostgresClient.layer(address))
+  const journalOn = SqlJournal.layer(Layers.options).pipe(Layer.orDie)
+  const first = yield* Layer.build(Layer.fresh(Layer.provideMerge(journalOn, client)))
+  const second = yield* Layer.build(Layer.fresh(Layers.postgresAt(address)))
+  const onlooker = yield* Layer.build(Layer.fresh(client))
+  return {
+    sql: Context.get(first, SqlClient.SqlClient),
+    one: Context.get(first, Journal),
+    other: Context.get(second, Journal),
+    look: Context.get(onlooker, SqlClient.SqlClient)
+  }
+})
+
+/** Waits until a statement of the database waits for the end of somebody's transaction. */
+const someoneWaits = (look: SqlClient.SqlClient): Effect.Effect<void, unknown> =>
+  Effect.flatMap(
+    look`select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    (rows) => (rows.length > 0 ? Effect.void : someoneWaits(look))
+  )
+
+const acceptance = Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })], {
+  idempotency: { key: "key", bodyHash: Make.word(1) }
+})
+
+describe("an acceptance whose end is not known, on PostgreSQL", () => {
+  for (const end of ["committed", "rolled back"] as const)
+    it.scopedLive(`that is ${end} at last is waited for by who asks`, () =>
+      Effect.gen(function* () {
+        const { look, one, other, sql } = yield* setup
+        const written = yield* Deferred.make<void>()
+        const goOn = yield* Deferred.make<void>()
+        // Its statements run in the open transaction around it.
+        const open = sql.withTransaction(
+          Effect.gen(function* () {
+            yield* one.accept(acceptance)
+            yield* Deferred.succeed(written, undefined)
+            yield* Deferred.await(goOn)
+            if (end === "rolled back") return yield* new JournalError({ message: "the connection broke" })
+          })
+        )
+        const accepting = yield* Effect.fork(Effect.exit(open))
+        yield* Deferred.await(written)
+        expect(yield* other.request("r1")).toBeNull()
+        const asking = yield* Effect.fork(other.decline("r1"))
+        yield* someoneWaits(look)
+        yield* Deferred.succeed(goOn, undefined)
+        expect(Exit.isSuccess(yield* Fiber.join(accepting))).toBe(end === "committed")
+        expect(yield* Fiber.join(asking)).toEqual(end === "committed" ? Make.lane : null)
+        expect((yield* other.request("r1")) !== null).toBe(end === "committed")
+        if (end === "rolled back") yield* refused(one.accept(acceptance))
+      })
+    )
+
+  it.scopedLive("that reaches the database while it is declined fails when it was", () =>
+    Effect.gen(function* () {
+      const { look, one, other, sql } = yield* setup
+      const written = yield* Deferred.make<void>()
+      const goOn = yield* Deferred.make<void>()
+      const declining = yield* Effect.fork(
+        sql.withTransaction(
+          Effect.gen(function* () {
+            const lane = yield* one.decline("r1")
+            yield* Deferred.succeed(written, undefined)
+            yield* Deferred.await(goOn)
+            return lane
+          })
+        )
+      )
+      yield* Deferred.await(written)
+      const accepting = yield* Effect.fork(Effect.either(other.accept(acceptance)))
+      yield* someoneWaits(look)
+      yield* Deferred.succeed(goOn, undefined)
+      expect(yield* Fiber.join(declining)).toBeNull()
+      expect((yield* Fiber.join(accepting))._tag).toBe("Left")
+      expect(yield* one.accept({ ...acceptance, requestId: "r2" })).toEqual({ _tag: "accepted" })
+    })
+  )
+})
