@@ -14,7 +14,7 @@ import type { Bundler } from "./application/ports/chain/Bundler.js"
 import type { BundlerRpc } from "./application/ports/chain/BundlerRpc.js"
 import type { ChainRpc } from "./application/ports/chain/ChainRpc.js"
 import type { PaymasterRpc } from "./application/ports/chain/PaymasterRpc.js"
-import type { Journal } from "./application/ports/journal/Journal.js"
+import type { Journals } from "./application/ports/journal/Journals.js"
 import type { LaneOwnership } from "./application/ports/LaneOwnership.js"
 import type { Networks } from "./application/ports/Networks.js"
 import type { RateLimit } from "./application/ports/RateLimit.js"
@@ -39,7 +39,7 @@ export type Services =
   | Bundler
   | ChainRpc
   | Engine.Engine
-  | Journal
+  | Journals
   | Networks
   | RateLimit
   | Signers
@@ -72,7 +72,7 @@ export interface Options {
   readonly budgets?: Port<Budgets>
   readonly bundlerRpc?: Port<BundlerRpc>
   readonly chainRpc?: Port<ChainRpc>
-  readonly journal?: Port<Journal>
+  readonly journal?: Port<Journals>
   readonly paymasterRpc?: Port<PaymasterRpc>
   readonly rateLimit?: Port<RateLimit>
 }

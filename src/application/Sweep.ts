@@ -25,9 +25,13 @@ import * as Sponsorships from "./pay/Sponsorships.js"
 import { Budgets, type BudgetsError } from "./ports/Budgets.js"
 import { BundlerRpc } from "./ports/chain/BundlerRpc.js"
 import { ChainRpc, type NamedBy } from "./ports/chain/ChainRpc.js"
-import { Journal, type JournalError } from "./ports/journal/Journal.js"
+import type { JournalError } from "./ports/journal/JournalError.js"
+import { LaneJournal } from "./ports/journal/LaneJournal.js"
+import { RemoteOpJournal } from "./ports/journal/RemoteOpJournal.js"
 import type { RemoteSubmission } from "./ports/journal/RemoteSubmissions.js"
+import { RequestJournal } from "./ports/journal/RequestJournal.js"
 import type { RequestRecord } from "./ports/journal/Requests.js"
+import { TransactionJournal } from "./ports/journal/TransactionJournal.js"
 import type { LaneWork, TransactionRecord } from "./ports/journal/Transactions.js"
 import { Networks } from "./ports/Networks.js"
 import type { AccountId } from "./ports/Tenants.js"
@@ -127,10 +131,10 @@ const obstacle = (message: string) => new Obstacle({ message })
 const ofJournal = ({ message }: JournalError): Obstacle => obstacle(message)
 
 /** An accepted request goes on where the journal says that it was. Its caller hears of it by the journal. */
-const resume = (requestId: string): Effect.Effect<void, Obstacle, Requirements | Journal> =>
+const resume = (requestId: string): Effect.Effect<void, Obstacle, Requirements | RequestJournal> =>
   Effect.gen(function* () {
-    const journal = yield* Journal
-    const record = yield* Effect.mapError(journal.request(requestId), ofJournal)
+    const requestJournal = yield* RequestJournal
+    const record = yield* Effect.mapError(requestJournal.request(requestId), ofJournal)
     if (record === null || record.outcome !== null) return
     const go = endpoints.get(record.endpoint)
     if (go === undefined) return yield* obstacle(`this version has no endpoint ${record.endpoint}`)
@@ -231,7 +235,7 @@ const hasKey = ({ accountId, key }: LaneWork): Effect.Effect<boolean, never, Lan
 const sweepLane = (work: LaneWork, taken: Obstacles) =>
   Effect.gen(function* () {
     const { lane } = work
-    const journal = yield* Journal
+    const transactionJournal = yield* TransactionJournal
     const claims = yield* LaneClaims
     const requests = yield* Requests
     const monitor = yield* TransactionMonitor
@@ -244,7 +248,7 @@ const sweepLane = (work: LaneWork, taken: Obstacles) =>
       return yield* requests.leave(lane)
     }
     // In nonce order: many nodes refuse a nonce that is ahead of what they know.
-    for (const record of work.hasTransactions ? yield* journal.openOf(lane) : [])
+    for (const record of work.hasTransactions ? yield* transactionJournal.openOf(lane) : [])
       yield* taken.past(`transaction ${lane.chainId}:${lane.signer}:${record.nonce}`, watch(record))
     // Told also when it is well: what stood in the way before counts no more.
     const key = canSign ? Effect.void : obstacle("its key is not configured: its requests wait for it")
@@ -258,9 +262,9 @@ const sweepLane = (work: LaneWork, taken: Obstacles) =>
 /** Begins the sweep of every lane that has work; a lane whose node or key is silent holds up neither another nor the next. */
 const sweepLanes = (taken: Obstacles, busy: Set<string>) =>
   Effect.gen(function* () {
-    const journal = yield* Journal
+    const laneJournal = yield* LaneJournal
     const { scope } = yield* Lifetime
-    return yield* Effect.forEach(yield* journal.work, (work) => {
+    return yield* Effect.forEach(yield* laneJournal.work, (work) => {
       const { chainId, signer } = work.lane
       const name = `${chainId}:${signer}`
       if (busy.has(name)) return Effect.succeed(Fiber.void)
@@ -276,9 +280,9 @@ const sweepLanes = (taken: Obstacles, busy: Set<string>) =>
 
 const sweepRemote = (taken: Obstacles) =>
   Effect.gen(function* () {
-    const journal = yield* Journal
+    const remoteOpJournal = yield* RemoteOpJournal
     const claims = yield* LaneClaims
-    for (const submission of yield* journal.remoteSubmissions) {
+    for (const submission of yield* remoteOpJournal.remoteSubmissions) {
       const { authority, chainId } = submission.space
       if (claims.holds({ chainId, signer: authority }))
         yield* taken.past(`op ${submission.userOpHash}`, watchRemote(submission))
@@ -290,15 +294,23 @@ const dayMillis = 86_400_000
 const keepMillis = 30 * dayMillis
 
 const forget = Effect.gen(function* () {
-  const journal = yield* Journal
-  yield* journal.forget((yield* Clock.currentTimeMillis) - keepMillis)
+  const requestJournal = yield* RequestJournal
+  yield* requestJournal.forget((yield* Clock.currentTimeMillis) - keepMillis)
 })
 
 /** How often the journal is held against what this process works on. */
 const sweepInterval = "2 seconds"
 const remoteInterval = "5 seconds"
 
-type Surroundings = Requirements | Journal | Engine | ChainRpc | Networks
+type Surroundings =
+  | Requirements
+  | RequestJournal
+  | LaneJournal
+  | TransactionJournal
+  | RemoteOpJournal
+  | Engine
+  | ChainRpc
+  | Networks
 
 const tolerated = <E, R>(effect: Effect.Effect<unknown, E, R>): Effect.Effect<void, never, R> =>
   Effect.catchAllCause(Effect.asVoid(effect), (cause) =>

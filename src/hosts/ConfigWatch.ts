@@ -6,7 +6,7 @@ import * as Balances from "../application/observe/Balances.js"
 import * as Observed from "../application/observe/Observed.js"
 import { AuditLog } from "../application/ports/AuditLog.js"
 import { ChainRpc } from "../application/ports/chain/ChainRpc.js"
-import { Journal } from "../application/ports/journal/Journal.js"
+import type { Journals } from "../application/ports/journal/Journals.js"
 import { Signers, SystemSigners } from "../application/ports/Signers.js"
 import type { Config } from "./config/Config.js"
 
@@ -41,7 +41,7 @@ export const layer = (config: Pick<Config, "networks" | "lowBalances">) =>
             Effect.tap(signers.resolve(account, ref), ({ address }) => balances.meet(address))
         }),
         Context.add(SystemSigners, Observed.systemSigners(system, record)),
-        Context.add(Journal, Observed.journal(yield* Journal, record))
+        Context.merge(Observed.journal(yield* Effect.context<Journals>(), record))
       )
     })
   )

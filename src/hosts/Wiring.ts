@@ -28,7 +28,7 @@ import { type AbiStore as AbiStorePort, OperatorAbi } from "../application/ports
 import type { AuditLog as AuditLogPort } from "../application/ports/AuditLog.js"
 import type { Bundler } from "../application/ports/chain/Bundler.js"
 import type { ChainRpc as ChainRpcPort } from "../application/ports/chain/ChainRpc.js"
-import { Journal as JournalPort } from "../application/ports/journal/Journal.js"
+import type { Journals } from "../application/ports/journal/Journals.js"
 import type { Networks as NetworksPort } from "../application/ports/Networks.js"
 import { RateLimitError, RateLimit as RateLimitPort } from "../application/ports/RateLimit.js"
 import type { RequestHistory as RequestHistoryPort } from "../application/ports/RequestHistory.js"
@@ -52,7 +52,7 @@ export type Ports =
   | Bundler
   | ChainRpcPort
   | Engine.Engine
-  | JournalPort
+  | Journals
   | NetworksPort
   | RateLimitPort
   | SignersPort
@@ -63,7 +63,7 @@ export class StartError extends Data.TaggedError("StartError")<{ readonly messag
 
 /** What a host may put between the application and what stands behind its ports. */
 export interface Seams {
-  readonly journal?: (journal: JournalPort["Type"]) => JournalPort["Type"]
+  readonly journal?: (ports: Context.Context<Journals>) => Context.Context<Journals>
 }
 
 const client = ({ database }: Config): Layer.Layer<SqlClient, Postgres.PostgresError | Sqlite.SqliteError> =>
@@ -78,7 +78,7 @@ export const accountStore = (config: Config): Layer.Layer<AccountStorePort, Star
   Layer.mapError(Layer.provide(TenantStore.layer, client(config)), failed)
 
 /** What the command line reads of the journal, in the configuration's database. */
-export const journal = (config: Config): Layer.Layer<JournalPort | RequestHistoryPort, StartError> =>
+export const journal = (config: Config): Layer.Layer<Journals | RequestHistoryPort, StartError> =>
   Layer.mergeAll(Journal.layer({ sealingKey: config.keyPepper }), RequestHistory.layer).pipe(
     Layer.provide(client(config)),
     Layer.mapError(failed)
@@ -166,9 +166,7 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
     ChainRpc.layer({
       egress: { allowLoopback: config.profile === "development", allow: config.edge.egress }
     }),
-    between === undefined
-      ? journal
-      : Layer.map(journal, (made) => Context.make(JournalPort, between(Context.get(made, JournalPort)))),
+    between === undefined ? journal : Layer.map(journal, between),
     rateLimit(config, sql)
   )
   return Layer.effectDiscard(Sweep.start).pipe(

@@ -2,12 +2,12 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import * as Effect from "effect/Effect"
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest"
-import type { Journal } from "../../src/application/ports/journal/Journal.js"
 import * as Campaign from "../support/faults/Campaign.js"
 import type { Fault } from "../support/faults/Fault.js"
 import * as FaultProxy from "../support/faults/FaultProxy.js"
 import * as Killing from "../support/faults/Killing.js"
 import * as Scenario from "../support/faults/Scenario.js"
+import type * as Journals from "../support/journal/Journals.js"
 
 describe("a scenario", () => {
   const steps = ["accept", "allocate", "settle"]
@@ -65,9 +65,9 @@ describe("a journal that kills its process", () => {
   const journal = (names: ReadonlyArray<string>) =>
     Object.fromEntries(
       names.map((name) => [name, () => Effect.sync(() => void told.push(name))])
-    ) as unknown as Journal["Type"]
+    ) as unknown as Journals.Methods
 
-  const callOf = (wrapped: Journal["Type"], step: string): Effect.Effect<unknown> => {
+  const callOf = (wrapped: Journals.Methods, step: string): Effect.Effect<unknown> => {
     const methods = wrapped as unknown as Readonly<Record<string, () => Effect.Effect<unknown>>>
     return Effect.suspend(() => methods[step]?.() ?? Effect.dieMessage(`no method ${step}`))
   }

@@ -3,13 +3,13 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as TestClock from "effect/TestClock"
-import * as Journals from "../../src/adapters/sql/journal/Journal.js"
+import * as SqlJournal from "../../src/adapters/sql/journal/Journal.js"
 import * as Postgres from "../../src/adapters/sql/Postgres.js"
 import * as SqlRequestHistory from "../../src/adapters/sql/RequestHistory.js"
 import * as Sqlite from "../../src/adapters/sql/Sqlite.js"
-import { Journal } from "../../src/application/ports/journal/Journal.js"
 import type { Acceptance } from "../../src/application/ports/journal/Requests.js"
 import { RequestHistory } from "../../src/application/ports/RequestHistory.js"
+import * as Journals from "../support/journal/Journals.js"
 import { options, temporaryFolder } from "../support/journal/Layers.js"
 import * as Make from "../support/journal/Make.js"
 import * as PostgresServer from "../support/postgres/Postgres.js"
@@ -33,7 +33,7 @@ describe.each(Object.entries(clients))("the history of requests in %s", (_, clie
       Effect.gen(function* () {
         const sql = Layer.fresh(yield* client)
         yield* Effect.gen(function* () {
-          const journal = yield* Journal
+          const journal = yield* Journals.all
           const history = yield* RequestHistory
           const ids = (question: Omit<Parameters<typeof history.find>[0], "limit">, limit = 10) =>
             Effect.map(history.find({ ...question, limit }), (entries) =>
@@ -74,7 +74,7 @@ describe.each(Object.entries(clients))("the history of requests in %s", (_, clie
           expect(yield* ids({ before: entries[1]?.number })).toEqual(["one"])
         }).pipe(
           Effect.provide(
-            Layer.mergeAll(SqlRequestHistory.layer, Journals.layer(options)).pipe(
+            Layer.mergeAll(SqlRequestHistory.layer, SqlJournal.layer(options)).pipe(
               Layer.provide(sql),
               Layer.orDie
             )

@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { JournalError } from "../../application/ports/journal/Journal.js"
+import { JournalError } from "../../application/ports/journal/JournalError.js"
 import * as Compact from "./Compact.js"
 
 /** Text at rest that only the holder of the key reads, bound to the row that it stands in. */

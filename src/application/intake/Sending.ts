@@ -10,7 +10,7 @@ import * as Hex from "../../domain/primitives/Hex.js"
 import { ChainFacts } from "../chain/ChainFacts.js"
 import { WakeUps } from "../lanes/requests/WakeUps.js"
 import { Bundler, type BundlerError } from "../ports/chain/Bundler.js"
-import { Journal } from "../ports/journal/Journal.js"
+import { OpJournal } from "../ports/journal/OpJournal.js"
 import type { NonceSpace } from "../ports/journal/Requests.js"
 import type { LaneAccess } from "../ports/journal/Transactions.js"
 import type { Signer } from "../ports/Signers.js"
@@ -212,17 +212,17 @@ export const send = (
   { gasBound, prices }: Bounds,
   { alone, ops: bundle }: Transfer,
   revert: (data: Hex.Hex) => string
-): Effect.Effect<SendResult, never, Bundler | ChainFacts | Journal | WakeUps> =>
+): Effect.Effect<SendResult, never, Bundler | ChainFacts | OpJournal | WakeUps> =>
   Effect.gen(function* () {
     const bundler = yield* Bundler
-    const journal = yield* Journal
+    const opJournal = yield* OpJournal
     const facts = yield* ChainFacts
     const wakeUps = yield* WakeUps
     const { buffers, connection, entryPoint, version } = ground
     const failed = new Map<number, ElementFailure>()
     const outdated = new Map<number, ElementFailure>()
     const giveUp = (some: ReadonlyArray<Pick<Ready, "index">>) =>
-      journal
+      opJournal
         .abandonUnsigned(
           requestId,
           some.map(({ index }) => index)

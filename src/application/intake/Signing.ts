@@ -7,7 +7,7 @@ import * as Words from "../../domain/primitives/Words.js"
 import type { PayerRefusal } from "../pay/Payer.js"
 import type { Aggregate, SignedOp } from "../ports/chain/Bundler.js"
 import type { CallResult, ChainRpcError } from "../ports/chain/ChainRpc.js"
-import { Journal } from "../ports/journal/Journal.js"
+import { OpJournal } from "../ports/journal/OpJournal.js"
 import type { SignerError } from "../ports/Signers.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
 import type { Failure } from "../request/Failure.js"
@@ -166,9 +166,9 @@ export const sign = (
   ground: OpContext,
   bundle: ReadonlyArray<Unsigned>,
   revert: (data: Hex.Hex) => string
-): Effect.Effect<Signed, Obstacle, Journal> =>
+): Effect.Effect<Signed, Obstacle, OpJournal> =>
   Effect.gen(function* () {
-    const journal = yield* Journal
+    const opJournal = yield* OpJournal
     const { payer } = ground
     const completed = yield* forEach(bundle, ({ complete, index, sign }) =>
       Effect.map(complete, (made) => ({ ...made, index, sign }))
@@ -177,7 +177,7 @@ export const sign = (
     const named = completed.filter(({ index }) => unnamed.has(index))
     if (named.length > 0)
       yield* Effect.orDie(
-        journal.identify(
+        opJournal.identify(
           requestId,
           named.map(({ index, userOpHash }) => ({ index, userOpHash }))
         )

@@ -8,8 +8,11 @@ import { WakeUps } from "../lanes/requests/WakeUps.js"
 import { TransactionMonitor } from "../lanes/TransactionMonitor.js"
 import type { Bundler, OpOutcome } from "../ports/chain/Bundler.js"
 import type { Receipt } from "../ports/chain/ChainRpc.js"
-import { Journal } from "../ports/journal/Journal.js"
+import { OpJournal } from "../ports/journal/OpJournal.js"
+import { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
+import { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type { Acceptance, DeploymentIntent, OpSettlement, RequestRecord } from "../ports/journal/Requests.js"
+import { TransactionJournal } from "../ports/journal/TransactionJournal.js"
 import type { RefusalCode } from "../request/Catalogue.js"
 import { type AnsweredElsewhere, CurrentRequest } from "../request/CurrentRequest.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
@@ -97,10 +100,13 @@ export const run = <R>(
 ): Effect.Effect<
   Outcomes,
   Failure | AnsweredElsewhere,
-  R | Bundler | ChainFacts | Journal | TransactionMonitor | WakeUps | CurrentRequest
+  R | Bundler | ChainFacts | Records.SubmissionJournals | TransactionMonitor | WakeUps | CurrentRequest
 > =>
   Effect.gen(function* () {
-    const journal = yield* Journal
+    const requestJournal = yield* RequestJournal
+    const opJournal = yield* OpJournal
+    const transactionJournal = yield* TransactionJournal
+    const remoteOpJournal = yield* RemoteOpJournal
     const current = yield* CurrentRequest
     const facts = yield* ChainFacts
     const wakeUps = yield* WakeUps
@@ -146,17 +152,17 @@ export const run = <R>(
     const note = Effect.suspend(() => {
       if (!current.accepted() || failed.size === noted) return Effect.void
       noted = failed.size
-      return Effect.orDie(journal.refuse(requestId, failures()))
+      return Effect.orDie(requestJournal.refuse(requestId, failures()))
     })
     const lane = { chainId: profile.chainId, signer: plan.submitter.address }
-    const release = journal.release(requestId).pipe(Effect.orDie, Effect.zipRight(wakeUps.signal(lane)))
+    const release = opJournal.release(requestId).pipe(Effect.orDie, Effect.zipRight(wakeUps.signal(lane)))
     /**
      * Waits until others have released something; the elements fail when there is no time left. Gives back what was
      * leased without waking anybody: waiters that woke each other would do so for ever.
      */
     const waitFor = (elements: Iterable<readonly [number, ElementFailure]>) =>
       Effect.gen(function* () {
-        yield* Effect.orDie(journal.release(requestId))
+        yield* Effect.orDie(opJournal.release(requestId))
         if (!(yield* wakeUps.wait(lane, deadline))) fail(elements)
       })
     const waitForWallet = (elements: ReadonlyArray<number>) =>
@@ -164,13 +170,13 @@ export const run = <R>(
 
     const record: Effect.Effect<RequestRecord> = Effect.orDie(
       Effect.filterOrDieMessage(
-        journal.request(requestId),
+        requestJournal.request(requestId),
         (found): found is RequestRecord => found !== null,
         "the journal has lost an accepted request"
       )
     )
 
-    const carriersOf = Effect.flatMap(record, Records.carriers(journal, profile.chainId))
+    const carriersOf = Effect.flatMap(record, Records.carriers(transactionJournal, profile.chainId))
 
     /** Waits until none of these elements' ops may be on its way any more. Those that came to nothing are open again. */
     const outcomes = (elements: ReadonlyArray<number>) =>
@@ -191,7 +197,7 @@ export const run = <R>(
         }
         if (back.length === 0) return
         const carriers = yield* carriersOf
-        yield* Effect.orDie(journal.abandonUnsigned(requestId, back))
+        yield* Effect.orDie(opJournal.abandonUnsigned(requestId, back))
         mayHold = true
         for (const op of ops.filter(({ index }) => back.includes(index))) {
           const carrier = carriers.find((each) =>
@@ -238,7 +244,9 @@ export const run = <R>(
           const userOpHash = found.ops.find((op) => op.index === index)?.userOpHash ?? outcome.userOpHash
           outcomes.push({ ...outcome, userOpHash })
         }
-        yield* Effect.orDie(journal.recordInclusions(plan.submitter.address, profile.chainId, outcomes))
+        yield* Effect.orDie(
+          remoteOpJournal.recordInclusions(plan.submitter.address, profile.chainId, outcomes)
+        )
       })
 
     /**
@@ -252,7 +260,7 @@ export const run = <R>(
       const fate = yield* HeldNonces.fateOf(plan.ground, { facts }, held)
       yield* takeLanded([...held.keys()])
       const dead = fate.dead.filter((index) => !landed.has(index))
-      yield* Effect.orDie(journal.abandon(requestId, dead))
+      yield* Effect.orDie(opJournal.abandon(requestId, dead))
       if (fate.undecided.some((index) => !landed.has(index))) {
         yield* Effect.sleep(longestPause)
         return null
@@ -356,7 +364,7 @@ export const run = <R>(
           continue
         }
         const rest = transfers.slice(place + 1).flatMap((each) => each.ops.map(({ index }) => index))
-        yield* Effect.orDie(journal.abandonUnsigned(requestId, rest))
+        yield* Effect.orDie(opJournal.abandonUnsigned(requestId, rest))
         if (sending.forAll !== null) failLike(rest, sending.forAll)
         if (sending.trouble !== null) return yield* endure(sending.trouble)
         break
@@ -374,8 +382,9 @@ export const run = <R>(
       noted = failed.size
       const unsent = before.ops.filter(({ state }) => state === "accepted")
       const left = new Set(unsent.map(({ index }) => index))
-      for (const index of yield* Effect.orDie(Records.landings(journal, plan, unsent))) left.delete(index)
-      yield* Effect.orDie(journal.abandonUnsigned(requestId, [...left]))
+      for (const index of yield* Effect.orDie(Records.landings(remoteOpJournal, plan, unsent)))
+        left.delete(index)
+      yield* Effect.orDie(opJournal.abandonUnsigned(requestId, [...left]))
       yield* outcomes(
         before.ops
           .filter(({ index, state }) => state !== "abandoned" && !left.has(index))
@@ -408,7 +417,7 @@ export const run = <R>(
     const { ops, txHashes } = yield* record
     const over = ops.filter(({ state }) => state === "accepted").map(({ index }) => index)
     if (over.length > 0)
-      yield* Effect.zipRight(Effect.orDie(journal.abandon(requestId, over)), wakeUps.signal(lane))
+      yield* Effect.zipRight(Effect.orDie(opJournal.abandon(requestId, over)), wakeUps.signal(lane))
     const hashes = new Set([...txHashes, ...[...landed.values()].map(({ txHash }) => txHash)])
     const receipts = yield* Effect.forEach(hashes, (txHash) => monitor.receiptOf(chain, txHash), {
       concurrency: "unbounded"
@@ -428,10 +437,10 @@ export const run = <R>(
   }).pipe(
     Effect.ensuring(
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const opJournal = yield* OpJournal
         const wakeUps = yield* WakeUps
         yield* plan.ground.payer.end
-        yield* journal.release(plan.caller.requestId).pipe(Effect.ignoreLogged)
+        yield* opJournal.release(plan.caller.requestId).pipe(Effect.ignoreLogged)
         const { connection } = plan.ground
         yield* wakeUps.signal({ chainId: connection.profile.chainId, signer: plan.submitter.address })
       })

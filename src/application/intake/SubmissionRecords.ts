@@ -3,7 +3,9 @@ import * as Effect from "effect/Effect"
 import * as Hex from "../../domain/primitives/Hex.js"
 import * as Uint from "../../domain/primitives/Uint.js"
 import * as Inclusions from "../chain/Inclusions.js"
-import type { Journal } from "../ports/journal/Journal.js"
+import type { OpJournal } from "../ports/journal/OpJournal.js"
+import type { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
+import type { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type {
   Acceptance,
   DeploymentIntent,
@@ -11,8 +13,12 @@ import type {
   OpRecord,
   RequestRecord
 } from "../ports/journal/Requests.js"
+import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
 import type { CurrentRequest } from "../request/CurrentRequest.js"
 import type * as Sending from "./Sending.js"
+
+/** The ports of the journal that a submission uses. */
+export type SubmissionJournals = OpJournal | RemoteOpJournal | RequestJournal | TransactionJournal
 
 /** Longer return values are not kept. */
 const maxReturned = 16_384
@@ -33,18 +39,18 @@ export const landedOf = (op: OpRecord) =>
 
 /** The request's mined transactions, newest first. */
 export const carriers =
-  (journal: Journal["Type"], chainId: bigint) =>
+  (transactionJournal: TransactionJournal["Type"], chainId: bigint) =>
   ({ accountId, txHashes }: RequestRecord) =>
     Effect.map(
       Effect.forEach([...txHashes].reverse(), (txHash) =>
-        Effect.orDie(journal.findTransaction(accountId, chainId, txHash))
+        Effect.orDie(transactionJournal.findTransaction(accountId, chainId, txHash))
       ),
       (found) => found.filter((each) => each !== null)
     )
 
 /** Those of the ops that are on the chain all the same: a backup of the journal may be older than their transaction. */
 export const landings = (
-  journal: Journal["Type"],
+  remoteOpJournal: RemoteOpJournal["Type"],
   { ground, submitter }: Pick<Sending.SubmissionRoute, "ground" | "submitter">,
   ops: ReadonlyArray<OpRecord>
 ) =>
@@ -55,7 +61,7 @@ export const landings = (
     const head = yield* chain.block("latest")
     const found = yield* Inclusions.find(chain, ground.entryPoint, [...indexes.keys()], head?.number ?? 0n)
     const outcomes = [...found].map(([userOpHash, outcome]) => ({ userOpHash, ...outcome }))
-    yield* journal.recordInclusions(submitter.address, profile.chainId, outcomes)
+    yield* remoteOpJournal.recordInclusions(submitter.address, profile.chainId, outcomes)
     return outcomes.flatMap(({ userOpHash }) => indexes.get(userOpHash) ?? [])
   })
 

@@ -5,8 +5,9 @@ import type { Address } from "../../domain/primitives/Address.js"
 import type { Hex } from "../../domain/primitives/Hex.js"
 import { type Connection, refusal } from "../chain/Connection.js"
 import type { Receipt } from "../ports/chain/ChainRpc.js"
-import { Journal } from "../ports/journal/Journal.js"
+import { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type { RequestRecord } from "../ports/journal/Requests.js"
+import { TransactionJournal } from "../ports/journal/TransactionJournal.js"
 import type { LaneAccess } from "../ports/journal/Transactions.js"
 import type { Signer } from "../ports/Signers.js"
 import type { Caller } from "../request/Caller.js"
@@ -56,7 +57,14 @@ export const run = <R>(
 ): Effect.Effect<
   Mined,
   Failure | AnsweredElsewhere,
-  R | NonceManager | WakeUps | LaneSlot.Turns | TransactionMonitor | Journal | CurrentRequest
+  | R
+  | NonceManager
+  | WakeUps
+  | LaneSlot.Turns
+  | TransactionMonitor
+  | RequestJournal
+  | TransactionJournal
+  | CurrentRequest
 > =>
   Effect.gen(function* () {
     const { access, caller, connection, endpoint, signer } = plan
@@ -64,7 +72,8 @@ export const run = <R>(
     const { requestId } = caller
     const { accountId } = caller.principal
     const { chainId } = profile
-    const journal = yield* Journal
+    const requestJournal = yield* RequestJournal
+    const transactionJournal = yield* TransactionJournal
     const current = yield* CurrentRequest
     const lanes = yield* NonceManager
     const wakeUps = yield* WakeUps
@@ -74,7 +83,7 @@ export const run = <R>(
 
     const load: Effect.Effect<RequestRecord> = Effect.orDie(
       Effect.filterOrDieMessage(
-        journal.request(requestId),
+        requestJournal.request(requestId),
         (found): found is RequestRecord => found !== null,
         "the journal has lost an accepted request"
       )
@@ -154,7 +163,7 @@ export const run = <R>(
       Effect.gen(function* () {
         const newest = (yield* load).txHashes.at(-1)
         if (newest === undefined) return { mined: null }
-        const record = yield* Effect.orDie(journal.findTransaction(accountId, chainId, newest))
+        const record = yield* Effect.orDie(transactionJournal.findTransaction(accountId, chainId, newest))
         return record === null || record.state === "signed" ? null : { mined: record.mined }
       })
     )

@@ -14,7 +14,12 @@ import { Bundler } from "../ports/chain/Bundler.js"
 import { BundlerRpc } from "../ports/chain/BundlerRpc.js"
 import { ChainRpc } from "../ports/chain/ChainRpc.js"
 import { PaymasterRpc } from "../ports/chain/PaymasterRpc.js"
-import { Journal } from "../ports/journal/Journal.js"
+import type { Journals } from "../ports/journal/Journals.js"
+import { LaneJournal } from "../ports/journal/LaneJournal.js"
+import { OpJournal } from "../ports/journal/OpJournal.js"
+import { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
+import { RequestJournal } from "../ports/journal/RequestJournal.js"
+import { TransactionJournal } from "../ports/journal/TransactionJournal.js"
 import { LaneOwnership } from "../ports/LaneOwnership.js"
 import { Networks } from "../ports/Networks.js"
 import { Signers, SystemSigners } from "../ports/Signers.js"
@@ -60,7 +65,7 @@ export const layer: Layer.Layer<
   | Budgets
   | BundlerRpc
   | ChainRpc
-  | Journal
+  | Journals
   | LaneOwnership
   | Networks
   | PaymasterRpc
@@ -68,34 +73,43 @@ export const layer: Layer.Layer<
   | SystemSigners
 > = Layer.scopedContext(
   Effect.gen(function* () {
-    const journal = yield* Journal
+    const requestJournal = yield* RequestJournal
+    const opJournal = yield* OpJournal
+    const transactionJournal = yield* TransactionJournal
+    const remoteOpJournal = yield* RemoteOpJournal
     const bundlers = yield* BundlerRpc
     const budgets = yield* Budgets
     const networks = yield* Networks
-    const claims = LaneClaims.make(journal, yield* LaneOwnership)
+    const claims = LaneClaims.make(yield* LaneJournal, yield* LaneOwnership)
     const scope = yield* Scope.Scope
     const services = yield* PaymasterRpc
     const system = yield* SystemSigners
     const signerOf = LaneSigners.resolver(yield* Signers, system)
-    const wakeUps = yield* WakeUps.make(journal.finalAmong)
-    const lanes = NonceManager.make(journal)
+    const wakeUps = yield* WakeUps.make(requestJournal.finalAmong)
+    const lanes = NonceManager.make(transactionJournal)
     const inFlight = InFlight.make()
     const turns = LaneSlot.make(lanes, inFlight)
     const nudges = yield* Queue.sliding<void>(1)
     const nudge = Effect.asVoid(Queue.offer(nudges, undefined))
-    const settlement = Settlement.make(journal, wakeUps, Losses.make(budgets), nudge)
-    const attend = StuckTransactions.make({ journal, lanes, settlement, signerOf, scope })
+    const settlement = Settlement.make({
+      transactionJournal,
+      remoteOpJournal,
+      wakeUps,
+      losses: Losses.make(budgets),
+      reopened: nudge
+    })
+    const attend = StuckTransactions.make({ transactionJournal, lanes, settlement, signerOf, scope })
     const accessNodes = AccessNodes.make(yield* ChainRpc, networks)
     const monitor = yield* TransactionMonitor.make({ settlement, inFlight, attend, accessNodes })
-    const remoteOps = yield* RemoteOps.make({ journal, wakeUps, reopened: nudge })
+    const remoteOps = yield* RemoteOps.make({ remoteOpJournal, wakeUps, reopened: nudge })
     const facts = ChainFacts.make()
     const sponsorships = Sponsorships.make(budgets, scope)
     const payers = Payers.make({ budgets, services, system, sponsorships })
     const stopping = yield* Deferred.make<void>()
     const stopWaiting = Effect.asVoid(Deferred.succeed(stopping, undefined))
-    const requests = Requests.make({ journal, networks, wakeUps, claims, stopping, scope })
+    const requests = Requests.make({ requestJournal, opJournal, networks, wakeUps, claims, stopping, scope })
     const own = SelfBundler.make({ lanes, turns, monitor, scope })
-    const remote = RemoteBundler.make({ journal, bundlers, remoteOps })
+    const remote = RemoteBundler.make({ remoteOpJournal, bundlers, remoteOps })
     return Context.make(ChainFacts.ChainFacts, facts).pipe(
       Context.add(NonceManager.NonceManager, lanes),
       Context.add(LaneSlot.Turns, turns),

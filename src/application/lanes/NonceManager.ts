@@ -10,7 +10,8 @@ import * as Transaction from "../../domain/evm/Transaction.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import type { ChainClient } from "../ports/chain/ChainRpc.js"
-import type { Journal, JournalError } from "../ports/journal/Journal.js"
+import type { JournalError } from "../ports/journal/JournalError.js"
+import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
 import type {
   Lane,
   LaneAccess,
@@ -116,7 +117,7 @@ const laneOf = ({ chainId, signer }: Lane): Lane => ({ chainId, signer })
 const patience = Schedule.intersect(Schedule.spaced("250 millis"), Schedule.recurs(20))
 
 /** The lanes of this process. */
-export const make = (journal: Journal["Type"]): NonceManager => {
+export const make = (transactionJournal: TransactionJournal["Type"]): NonceManager => {
   const locks = new Map<string, Effect.Semaphore>()
 
   const lockOf = ({ chainId, signer }: Lane): Effect.Semaphore => {
@@ -136,12 +137,12 @@ export const make = (journal: Journal["Type"]): NonceManager => {
 
   const current: NonceManager["current"] = (record) =>
     Effect.map(
-      journal.openOf(laneOf(record)),
+      transactionJournal.openOf(laneOf(record)),
       (open) => open.find(({ nonce }) => nonce === record.nonce) ?? null
     )
 
   const admits: NonceManager["admits"] = (lane, route, drainedTo) =>
-    Effect.map(journal.openOf(laneOf(lane)), (open) =>
+    Effect.map(transactionJournal.openOf(laneOf(lane)), (open) =>
       open.every(
         (record) =>
           record.state !== "signed" ||
@@ -151,7 +152,7 @@ export const make = (journal: Journal["Type"]): NonceManager => {
     )
 
   const firstFree: NonceManager["firstFree"] = (lane, from) =>
-    Effect.map(journal.openOf(laneOf(lane)), (open) => {
+    Effect.map(transactionJournal.openOf(laneOf(lane)), (open) => {
       const used = new Set(open.map(({ nonce }) => nonce))
       let free = from
       while (used.has(free)) free += 1n
@@ -165,7 +166,7 @@ export const make = (journal: Journal["Type"]): NonceManager => {
     rest: Pick<SignedTransaction, "addedCost" | "drainedTo" | "replaces">
   ) =>
     Effect.catchAll(
-      journal.recordSigned({ ...laneOf(record), nonce: record.nonce, ...rest, ...signed }),
+      transactionJournal.recordSigned({ ...laneOf(record), nonce: record.nonce, ...rest, ...signed }),
       (error) =>
         Effect.flatMap(
           Effect.retry(current(record), patience),
@@ -181,7 +182,7 @@ export const make = (journal: Journal["Type"]): NonceManager => {
       const { access, chainId, direct, gasLimit, ops, prices, signer, value } = payload
       const lane = { chainId, signer: signer.address }
       const maxCost = gasLimit * prices.maxFeePerGas + payload.l1Fee + value
-      const allocation = yield* journal.allocate({
+      const allocation = yield* transactionJournal.allocate({
         ...lane,
         access,
         chainNonce: payload.chainNonce,
@@ -205,7 +206,7 @@ export const make = (journal: Journal["Type"]): NonceManager => {
         ...prices
       }
       const signature = yield* Effect.tapError(signer.sign(Transaction.signingDigest(transaction)), () =>
-        journal.unallocate(lane, nonce)
+        transactionJournal.unallocate(lane, nonce)
       )
       const signed = version(transaction, signature)
       const record: TransactionRecord = {

@@ -23,11 +23,11 @@ import {
   type BundlerRpcError,
   isCertain
 } from "../ports/chain/BundlerRpc.js"
-import type { Journal } from "../ports/journal/Journal.js"
+import type { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
 import type { RemoteOps } from "./RemoteOps.js"
 
 interface Dependencies {
-  readonly journal: Journal["Type"]
+  readonly remoteOpJournal: RemoteOpJournal["Type"]
   readonly bundlers: BundlerRpc["Type"]
   readonly remoteOps: RemoteOps
 }
@@ -67,7 +67,7 @@ const behind: Refusal = { message: "an operation of the same wallet before it wa
  * Gives ops, one after the other, to the bundler that the profile names. From the moment before it is given away an op
  * counts as perhaps sent; only an answer that says otherwise takes it back.
  */
-export const make = ({ bundlers, journal, remoteOps }: Dependencies): Bundler["Type"] => {
+export const make = ({ bundlers, remoteOpJournal, remoteOps }: Dependencies): Bundler["Type"] => {
   /** EntryPoints and chain of the bundlers that were asked for them. */
   const serving = new WeakMap<
     BundlerClient,
@@ -112,7 +112,7 @@ export const make = ({ bundlers, journal, remoteOps }: Dependencies): Bundler["T
         const node = { rpc: access.rpc, trust: access.trust }
         // Whether a call that failed was durable is not known; the same again does no harm.
         yield* Effect.retry(
-          journal.submitRemotely({ requestId, node, since, ops: [{ index, signed }] }),
+          remoteOpJournal.submitRemotely({ requestId, node, since, ops: [{ index, signed }] }),
           again
         )
         const { chainId } = profile
@@ -148,8 +148,9 @@ export const make = ({ bundlers, journal, remoteOps }: Dependencies): Bundler["T
             )
           return null
         }
-        yield* Effect.tapErrorCause(Effect.retry(journal.revokeRemote(requestId, [index]), again), () =>
-          remoteOps.offered(entry, false)
+        yield* Effect.tapErrorCause(
+          Effect.retry(remoteOpJournal.revokeRemote(requestId, [index]), again),
+          () => remoteOps.offered(entry, false)
         )
         yield* remoteOps.forget(entry)
         return refusalOf(error)

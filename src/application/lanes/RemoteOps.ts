@@ -10,7 +10,7 @@ import * as WalletConfig from "../../domain/wallet/WalletConfig.js"
 import * as Inclusions from "../chain/Inclusions.js"
 import type { BundlerClient, Offer } from "../ports/chain/BundlerRpc.js"
 import type { Block, ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
-import type { Journal } from "../ports/journal/Journal.js"
+import type { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
 import type { RemoteSubmission } from "../ports/journal/RemoteSubmissions.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { WakeUps } from "./requests/WakeUps.js"
@@ -85,13 +85,13 @@ const earlier = (one: bigint, other: bigint): bigint => (one < other ? one : oth
  * bundler has lost are offered to it again, as they were signed, as long as they may land.
  */
 export const make = (options: {
-  readonly journal: Journal["Type"]
+  readonly remoteOpJournal: RemoteOpJournal["Type"]
   readonly wakeUps: WakeUps
   /** The final answer of some request was undone by a reorganisation. */
   readonly reopened: Effect.Effect<void>
 }): Effect.Effect<RemoteOps, never, Scope.Scope> =>
   Effect.map(Effect.scope, (scope) => {
-    const { journal, wakeUps, reopened } = options
+    const { remoteOpJournal, wakeUps, reopened } = options
     const nodes = new Map<ChainClient, Map<string, Entry>>()
 
     const wake = ({ handover: { space } }: Held, requestIds: ReadonlyArray<string>) =>
@@ -114,8 +114,9 @@ export const make = (options: {
 
     const finalise = (entry: Entry) => {
       const { authority, chainId } = entry.handover.space
-      return Effect.tap(journal.finaliseInclusions(authority, chainId, [entry.handover.userOpHash]), () =>
-        Effect.sync(() => drop(entry))
+      return Effect.tap(
+        remoteOpJournal.finaliseInclusions(authority, chainId, [entry.handover.userOpHash]),
+        () => Effect.sync(() => drop(entry))
       )
     }
 
@@ -127,7 +128,7 @@ export const make = (options: {
         entry.next = earlier(entry.next, blockNumber)
         if (!deepEnough(blockNumber, profile.confirmations, head)) return
         const outcome = { userOpHash: handover.userOpHash, success, revertData, txHash }
-        const affected = yield* journal.recordInclusions(authority, chainId, [outcome])
+        const affected = yield* remoteOpJournal.recordInclusions(authority, chainId, [outcome])
         entry.landed = { txHash, block: landing }
         entry.lookedAt = head.number
         entry.missed = 0
@@ -156,7 +157,7 @@ export const make = (options: {
           entry.next = handover.since
           entry.offerAt = 0
           entry.offerDelay = firstOfferMillis
-          const affected = yield* journal.revertInclusions(authority, chainId, [handover.userOpHash])
+          const affected = yield* remoteOpJournal.revertInclusions(authority, chainId, [handover.userOpHash])
           yield* wake(entry, affected)
           return yield* reopened
         }
@@ -225,7 +226,7 @@ export const make = (options: {
           const landing = landings.get(handover.userOpHash)
           if (landing !== undefined) return yield* land(entry, landing, head)
         }
-        yield* journal.revokeRemote(handover.requestId, [handover.index])
+        yield* remoteOpJournal.revokeRemote(handover.requestId, [handover.index])
         drop(entry)
         yield* wake(entry, [handover.requestId])
       })

@@ -6,8 +6,10 @@ import * as Losses from "../pay/Losses.js"
 import type { BudgetsError } from "../ports/Budgets.js"
 import type { OpOutcome } from "../ports/chain/Bundler.js"
 import type { ChainClient, ChainRpcError, Receipt } from "../ports/chain/ChainRpc.js"
-import { type Journal, JournalError } from "../ports/journal/Journal.js"
+import { JournalError } from "../ports/journal/JournalError.js"
+import type { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
 import type { OpSettlement } from "../ports/journal/Requests.js"
+import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
 import type { TransactionRecord } from "../ports/journal/Transactions.js"
 import * as WakeUps from "./requests/WakeUps.js"
 
@@ -73,13 +75,22 @@ export interface Settlement {
   ) => Effect.Effect<void, ChainRpcError | JournalError>
 }
 
-/** `reopened`: the final answer of some request was undone by a reorganisation. */
-export const make = (
-  journal: Journal["Type"],
-  wakeUps: WakeUps.WakeUps,
-  losses: Losses.Losses,
-  reopened: Effect.Effect<void>
-): Settlement => {
+export interface Dependencies {
+  readonly transactionJournal: TransactionJournal["Type"]
+  readonly remoteOpJournal: RemoteOpJournal["Type"]
+  readonly wakeUps: WakeUps.WakeUps
+  readonly losses: Losses.Losses
+  /** The final answer of some request was undone by a reorganisation. */
+  readonly reopened: Effect.Effect<void>
+}
+
+export const make = ({
+  losses,
+  remoteOpJournal,
+  reopened,
+  transactionJournal,
+  wakeUps
+}: Dependencies): Settlement => {
   const wake = (record: TransactionRecord) => (affected: ReadonlyArray<string>) =>
     Effect.zipRight(wakeUps.notify([...affected, WakeUps.transaction(record)]), wakeUps.signal(record))
 
@@ -94,14 +105,14 @@ export const make = (
         const bearer = yield* Losses.bearerOf(record, receipt, outcomes, {
           accountOf: (hash) =>
             Effect.map(
-              journal.transactionOf({ chainId, signer }, hash),
+              transactionJournal.transactionOf({ chainId, signer }, hash),
               (it) => it?.access.accountId ?? null
             ),
           senderOf: (hash) => Effect.map(chain.transaction(hash), (it) => it?.from ?? null)
         })
         yield* booked(losses.mined(record, receipt, bearer))
         if (final) yield* booked(losses.finalised(record))
-        const affected = yield* journal.settle(
+        const affected = yield* transactionJournal.settle(
           { chainId, signer, nonce, txHash, success, blockNumber, blockHash },
           outcomes,
           final
@@ -110,19 +121,19 @@ export const make = (
       }),
     finalised: (record) =>
       booked(losses.finalised(record)).pipe(
-        Effect.zipRight(journal.finalise(record, record.nonce)),
+        Effect.zipRight(transactionJournal.finalise(record, record.nonce)),
         Effect.flatMap(wake(record))
       ),
     vanished: (record) =>
-      Effect.flatMap(journal.unsettle(record, record.nonce), (affected) =>
+      Effect.flatMap(transactionJournal.unsettle(record, record.nonce), (affected) =>
         Effect.zipRight(wake(record)(affected), reopened)
       ),
     stranded: (chain, record, block) =>
       Effect.gen(function* () {
         const landed = yield* landedOf(chain, record.ops, block)
-        yield* wake(record)(yield* journal.recordInclusions(record.signer, record.chainId, landed))
+        yield* wake(record)(yield* remoteOpJournal.recordInclusions(record.signer, record.chainId, landed))
         yield* booked(losses.stranded(record))
-        yield* wake(record)(yield* journal.recordExternalUse(record, record.nonce))
+        yield* wake(record)(yield* transactionJournal.recordExternalUse(record, record.nonce))
       })
   }
 }

@@ -12,7 +12,7 @@ import * as Hex from "../../domain/primitives/Hex.js"
 import * as NonceUse from "../chain/NonceUse.js"
 import * as Prices from "../chain/Prices.js"
 import type { ChainClient, ChainRpcError, KnownTransaction } from "../ports/chain/ChainRpc.js"
-import type { Journal } from "../ports/journal/Journal.js"
+import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
 import type { LaneAccess, TransactionRecord } from "../ports/journal/Transactions.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { Signer, SignerError } from "../ports/Signers.js"
@@ -43,7 +43,7 @@ const maxBelow = 64n
 const attendMillis = 5_000
 
 export interface Dependencies {
-  readonly journal: Pick<Journal["Type"], "transactionsBetween">
+  readonly transactionJournal: Pick<TransactionJournal["Type"], "transactionsBetween">
   readonly lanes: NonceManager.NonceManager
   readonly settlement: Settlement
   readonly signerOf: (access: LaneAccess) => Effect.Effect<Signer, SignerError>
@@ -55,7 +55,7 @@ export interface Dependencies {
  * priced anew when blocks come and do not take it, nonces below it that the chain has open are closed, and work whose
  * nonce somebody else used is set free.
  */
-export const make = ({ journal, lanes, scope, settlement, signerOf }: Dependencies): Attend => {
+export const make = ({ transactionJournal, lanes, scope, settlement, signerOf }: Dependencies): Attend => {
   const busy = new Set<string>()
 
   /** Beside the rounds, and at most once at a time under one name: a signature, or a node, may take long. */
@@ -158,7 +158,7 @@ export const make = ({ journal, lanes, scope, settlement, signerOf }: Dependenci
         record,
         Effect.gen(function* () {
           // The journal would hand out another one, above all that wait, for a nonce that has something signed.
-          if ((yield* journal.transactionsBetween(record, nonce, nonce + 1n)).length > 0) return
+          if ((yield* transactionJournal.transactionsBetween(record, nonce, nonce + 1n)).length > 0) return
           const [pending, balance] = yield* Effect.all(
             [chain.transactionCount(record.signer, "pending"), chain.balance(record.signer)],
             { concurrency: "unbounded" }
@@ -195,7 +195,10 @@ export const make = ({ journal, lanes, scope, settlement, signerOf }: Dependenci
       const [lead] = nodes
       const below = record.nonce < open.from + maxBelow ? record.nonce : open.from + maxBelow
       const known = new Map(
-        (yield* journal.transactionsBetween(record, open.from, below)).map((each) => [each.nonce, each])
+        (yield* transactionJournal.transactionsBetween(record, open.from, below)).map((each) => [
+          each.nonce,
+          each
+        ])
       )
       const now = yield* Clock.currentTimeMillis
       for (let nonce = open.from; nonce < below; nonce += 1n) {

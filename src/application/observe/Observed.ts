@@ -1,4 +1,5 @@
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as FiberRef from "effect/FiberRef"
 import * as HashMap from "effect/HashMap"
@@ -8,7 +9,13 @@ import type { Address } from "../../domain/primitives/Address.js"
 import { Lru } from "../../domain/primitives/Lru.js"
 import type { Act, AuditLog } from "../ports/AuditLog.js"
 import type { ChainClient, ChainRpc } from "../ports/chain/ChainRpc.js"
-import { type Journal, JournalError } from "../ports/journal/Journal.js"
+import { JournalError } from "../ports/journal/JournalError.js"
+import type { Journals } from "../ports/journal/Journals.js"
+import { LaneJournal } from "../ports/journal/LaneJournal.js"
+import { OpJournal } from "../ports/journal/OpJournal.js"
+import { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
+import { RequestJournal } from "../ports/journal/RequestJournal.js"
+import { TransactionJournal } from "../ports/journal/TransactionJournal.js"
 import type { Lane, TransactionRecord } from "../ports/journal/Transactions.js"
 import { type Signer, SignerError, type Signers, type SystemSigners } from "../ports/Signers.js"
 import type { AccountId } from "../ports/Tenants.js"
@@ -145,14 +152,8 @@ const nameOf = ({ chainId, nonce, signer }: Lane & { readonly nonce: bigint }): 
 /** Open transactions of which it is known whose they are. */
 const mostKnown = 100_000
 
-/** The journal: every transaction is in the audit log before its bytes are stored. */
-export const journal = (port: Journal["Type"], record: Recording): Journal["Type"] => {
-  const accounts = new Lru<string, AccountId>(mostKnown)
-  const note = (lane: Lane & { readonly nonce: bigint }, accountId: AccountId) =>
-    accounts.set(nameOf(lane), accountId)
-  const noteAll = (records: ReadonlyArray<TransactionRecord>) => {
-    for (const each of records) note(each, each.access.accountId)
-  }
+/** A port of the journal whose calls have spans; those that fail are counted. */
+const spanned = <Port extends object>(port: Port): Port => {
   const watched = <B, E>(name: string, call: Effect.Effect<B, E>): Effect.Effect<B, E> =>
     call.pipe(
       Effect.tapError(() => Metric.increment(Metrics.journalErrors)),
@@ -163,7 +164,17 @@ export const journal = (port: Journal["Type"], record: Recording): Journal["Type
     if (typeof member !== "function") return [name, member]
     return [name, (...args: ReadonlyArray<unknown>) => watched(name, member(...args))]
   })
-  const methods: Journal["Type"] = Object.fromEntries(named)
+  return Object.fromEntries(named)
+}
+
+/** Every transaction is in the audit log before its bytes are stored. */
+const transactions = (methods: TransactionJournal["Type"], record: Recording): TransactionJournal["Type"] => {
+  const accounts = new Lru<string, AccountId>(mostKnown)
+  const note = (lane: Lane & { readonly nonce: bigint }, accountId: AccountId) =>
+    accounts.set(nameOf(lane), accountId)
+  const noteAll = (records: ReadonlyArray<TransactionRecord>) => {
+    for (const each of records) note(each, each.access.accountId)
+  }
   return {
     ...methods,
     open: Effect.tap(methods.open, noteAll),
@@ -206,8 +217,18 @@ export const journal = (port: Journal["Type"], record: Recording): Journal["Type
   }
 }
 
+/** The journal's ports with somebody watching. */
+export const journal = (ports: Context.Context<Journals>, record: Recording): Context.Context<Journals> =>
+  Context.empty().pipe(
+    Context.add(RequestJournal, spanned(Context.get(ports, RequestJournal))),
+    Context.add(OpJournal, spanned(Context.get(ports, OpJournal))),
+    Context.add(LaneJournal, spanned(Context.get(ports, LaneJournal))),
+    Context.add(TransactionJournal, transactions(spanned(Context.get(ports, TransactionJournal)), record)),
+    Context.add(RemoteOpJournal, spanned(Context.get(ports, RemoteOpJournal)))
+  )
+
 /** Reads what the lanes have under way into the figures. Lanes that have nothing left under way are at 0. */
-export const lanes = (port: Pick<Journal["Type"], "open">): Effect.Effect<Effect.Effect<void>> =>
+export const lanes = (port: Pick<TransactionJournal["Type"], "open">): Effect.Effect<Effect.Effect<void>> =>
   Effect.sync(() => {
     const known = new Map<string, { readonly chainId: bigint; readonly signer: Address }>()
     return Effect.gen(function* () {

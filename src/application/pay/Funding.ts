@@ -155,7 +155,7 @@ const depositTooLow = (
     }
   )
 
-/** What the wallets had, as `Journal.accept` wants it. */
+/** What the wallets had, as `RequestJournal.accept` wants it. */
 export const forAcceptance = (
   { spaceOf }: { readonly spaceOf: (wallet: Address) => NonceSpace },
   { available }: Funds

@@ -10,7 +10,7 @@ export class LaneOwnership extends Context.Tag("castellan/LaneOwnership")<
     readonly process: string
     /**
      * Whether the lane is assigned to this process. Two processes may believe so for a moment: the journal's claims
-     * decide, see `Journal.claim`.
+     * decide, see `LaneJournal.claim`.
      */
     readonly owns: (lane: Lane) => boolean
     /** Processes of the same journal that are alive and assign lanes without regard to this one: other services. */

@@ -17,7 +17,7 @@ export class AnsweredElsewhere extends Data.TaggedError("AnsweredElsewhere")<{
 export class CurrentRequest extends Context.Tag("castellan/CurrentRequest")<
   CurrentRequest,
   {
-    /** JSON of the request: what `Journal.accept` keeps for a later life. */
+    /** JSON of the request: what `RequestJournal.accept` keeps for a later life. */
     readonly body: string
     readonly idempotency: Idempotency | null
     /** It was accepted in an earlier life of its fiber, or of the process. */
@@ -27,7 +27,7 @@ export class CurrentRequest extends Context.Tag("castellan/CurrentRequest")<
     /** What it works with that the operator may pause, before it is accepted; and where the request names that. */
     readonly relies: Array<{ readonly what: Switched; readonly path: string }>
     /**
-     * Accepts work of the request in the journal, see `Journal.accept`. Once it is durable the caller waits so many
+     * Accepts work of the request in the journal, see `RequestJournal.accept`. Once it is durable the caller waits so many
      * milliseconds for the outcome. Fails when it was accepted and its lane is another process's, which goes on with it,
      * and when another request has the idempotency key.
      */

@@ -2,7 +2,7 @@ import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as FiberId from "effect/FiberId"
-import type { Journal } from "../../application/ports/journal/Journal.js"
+import type { RequestJournal } from "../../application/ports/journal/RequestJournal.js"
 
 /** How long the journal may take to answer, and how long its answer stands, milliseconds. */
 const millis = 1_000
@@ -11,8 +11,8 @@ const millis = 1_000
  * Whether the journal answers. Anybody may want to know, however often: it is asked once in a second, by a fiber that
  * goes on when whoever asked first has gone.
  */
-export const make = (journal: Pick<Journal["Type"], "request">): Effect.Effect<boolean> => {
-  const answers = journal.request("").pipe(
+export const make = (requestJournal: Pick<RequestJournal["Type"], "request">): Effect.Effect<boolean> => {
+  const answers = requestJournal.request("").pipe(
     Effect.as(true),
     Effect.catchAllCause(() => Effect.succeed(false)),
     Effect.disconnect,

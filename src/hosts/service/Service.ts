@@ -6,7 +6,8 @@ import type * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
 import * as Observed from "../../application/observe/Observed.js"
 import { AuditLog } from "../../application/ports/AuditLog.js"
-import { Journal } from "../../application/ports/journal/Journal.js"
+import { RequestJournal } from "../../application/ports/journal/RequestJournal.js"
+import { TransactionJournal } from "../../application/ports/journal/TransactionJournal.js"
 import * as EventLoop from "../../application/runtime/EventLoop.js"
 import { Lifetime } from "../../application/runtime/Lifetime.js"
 import * as UnstickLane from "../../application/usecases/operator/UnstickLane.js"
@@ -44,7 +45,7 @@ const build = <A, E, R>(
     if (admin !== null) {
       const { url } = yield* Admin.serve({
         ...admin,
-        refresh: yield* Observed.lanes(Context.get(ports, Journal)),
+        refresh: yield* Observed.lanes(Context.get(ports, TransactionJournal)),
         audit: Context.get(ports, AuditLog),
         unstick: (lane, dryRun) => Effect.provide(UnstickLane.run(lane, dryRun), ports)
       })
@@ -59,7 +60,7 @@ const build = <A, E, R>(
       corsOrigins: edge.corsOrigins,
       ...(config.profile === "development" && { pages: Playground.pages }),
       ...(basePath !== undefined && { basePath }),
-      ready: Readiness.make(Context.get(ports, Journal)),
+      ready: Readiness.make(Context.get(ports, RequestJournal)),
       lastCall: Context.get(ports, Lifetime).stopWaiting
     })
     // Service and transport run in the same context, which no request has to exchange then.

@@ -13,6 +13,7 @@ import { budgets } from "../../../src/adapters/sql/schema/Budgets.js"
 import { handovers } from "../../../src/adapters/sql/schema/Handovers.js"
 import { journal } from "../../../src/adapters/sql/schema/Journal.js"
 import { rateCounts } from "../../../src/adapters/sql/schema/RateCounts.js"
+import * as Journals from "../../support/journal/Journals.js"
 import { options } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
@@ -103,7 +104,7 @@ describe("a database of an earlier version", { timeout: 60_000 }, () => {
     it.effect(`on ${database} is brought up to date, and what it holds goes on`, () =>
       Effect.gen(function* () {
         yield* written
-        const journal = yield* SqlJournal.make(options)
+        const journal = Journals.methodsOf(yield* SqlJournal.make(options))
         expect(yield* Make.unfinished(journal)).toEqual(["with an op", "with a transaction", "with neither"])
         expect(yield* journal.request("with an op")).toMatchObject({
           lane: Make.lane,

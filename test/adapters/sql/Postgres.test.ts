@@ -16,7 +16,8 @@ import * as Migrations from "../../../src/adapters/sql/Migrations.js"
 import * as Postgres from "../../../src/adapters/sql/Postgres.js"
 import * as Store from "../../../src/adapters/sql/Store.js"
 import { AbiStore } from "../../../src/application/ports/AbiStore.js"
-import { Journal, JournalError } from "../../../src/application/ports/journal/Journal.js"
+import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
+import * as Journals from "../../support/journal/Journals.js"
 import { options } from "../../support/journal/Layers.js"
 import { accountId } from "../../support/journal/Make.js"
 import * as PostgresServer from "../../support/postgres/Postgres.js"
@@ -230,7 +231,7 @@ describe("the PostgreSQL client", () => {
       const rows = yield* Context.get(built, SqlClient.SqlClient)`
         select name from castellan_migrations order by migration_id`
       expect(rows.slice(0, 3)).toEqual([{ name: "journal" }, { name: "abi" }, { name: "handovers" }])
-      yield* Context.get(built, Journal).release("nobody")
+      yield* Journals.methodsOf(built).release("nobody")
       expect(yield* Context.get(built, AbiStore).events(accountId("a"))).toEqual([])
     })
   )

@@ -7,7 +7,7 @@ import * as fc from "fast-check"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Seal from "../../../src/adapters/sql/Seal.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import * as Journals from "../../support/journal/Journals.js"
 import { options } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
 
@@ -51,7 +51,7 @@ describe("a database", () => {
   const rpc = "https://node.example/v3/the-key-of-the-node"
   const body = JSON.stringify({ call: "what the caller wants" })
   const work = Effect.gen(function* () {
-    const journal = yield* Journal
+    const journal = yield* Journals.all
     const op = Make.op({ userOpHash: Make.word(1) })
     yield* journal.accept(Make.acceptance("r1", [op], { body }))
     const access = Make.access({ rpc: Redacted.make(rpc) })
@@ -76,7 +76,7 @@ describe("a database", () => {
     Effect.gen(function* () {
       yield* Effect.provide(work, SqlJournal.layer(options))
       yield* Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         expect(yield* journal.request("r1")).toMatchObject({ body: null, ops: [{ state: "sent" }] })
         for (const record of [
           ...(yield* journal.open),

@@ -11,7 +11,7 @@ import * as Option from "effect/Option"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Migrations from "../../../src/adapters/sql/Migrations.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import * as Journals from "../../support/journal/Journals.js"
 import { options, temporaryFolder } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
 
@@ -163,7 +163,7 @@ describe("a journal whose store fails", () => {
   it.effect("says so without SQL or data, has no effect, and works again afterwards", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const journal = yield* Journal
+      const journal = yield* Journals.all
       const accept = journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
       yield* sql`pragma query_only = on`
       const error = yield* Effect.flip(accept)
@@ -178,7 +178,7 @@ describe("a journal whose store fails", () => {
   it.effect("at the commit fails as it does everywhere else", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const journal = yield* Journal
+      const journal = yield* Journals.all
       yield* sql`create table parent (id text primary key)`
       yield* sql`create table child (id text references parent (id) deferrable initially deferred)`
       yield* sql`

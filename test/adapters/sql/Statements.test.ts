@@ -6,7 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Tracer from "effect/Tracer"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import * as Journals from "../../support/journal/Journals.js"
 import { options } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
@@ -16,7 +16,7 @@ const journalOn = Layer.provideMerge(SqlJournal.layer(options), Sqlite.layer({ f
 
 /** Every method of the journal, and most ways through them. */
 const life = Effect.gen(function* () {
-  const journal = yield* Journal
+  const journal = yield* Journals.all
   const { lane } = Make
   yield* journal.lease(Make.leaseRequest("r1", { count: 2 }))
   const ops = [0, 1, 2, 3].map((index) =>
@@ -95,7 +95,7 @@ const statementsOf = Effect.gen(function* () {
 })
 
 /** Number of the statements of an effect. */
-const countOf = (effect: Effect.Effect<unknown, unknown, Journal>) =>
+const countOf = (effect: Effect.Effect<unknown, unknown, Journals.Ports>) =>
   Effect.gen(function* () {
     let count = 0
     yield* Statement.withTransformer(effect, (statement) =>
@@ -150,7 +150,7 @@ describe("the statements of the journal", () => {
 
   it.effect("are few, however many ops a bundle has", () =>
     Effect.gen(function* () {
-      const journal = yield* Journal
+      const journal = yield* Journals.all
       const ops = Array.from({ length: 100 }, (_, index) =>
         Make.op({ index, nonceKey: BigInt(index), userOpHash: Make.word(index) })
       )

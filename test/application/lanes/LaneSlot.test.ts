@@ -8,6 +8,7 @@ import * as InFlight from "../../../src/application/lanes/InFlight.js"
 import * as LaneSlot from "../../../src/application/lanes/LaneSlot.js"
 import * as NonceManager from "../../../src/application/lanes/NonceManager.js"
 import type { Route, TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
+import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
 const below = 2
@@ -32,7 +33,7 @@ const start = Effect.gen(function* () {
   const inFlight = InFlight.make()
   const elsewhere = { settled: false }
   const lanes: NonceManager.NonceManager = {
-    ...NonceManager.make(yield* InMemoryJournal.make),
+    ...NonceManager.make(Journals.methodsOf(yield* InMemoryJournal.make)),
     admits: (lane, route) => Effect.sync(() => elsewhere.settled || inFlight.admits(lane, route))
   }
   const turns = LaneSlot.make(lanes, inFlight)
@@ -151,7 +152,7 @@ describe("the turns of a lane", () => {
 
   it.scoped("are taken again when the journal knows of another route that this process does not watch", () =>
     Effect.gen(function* () {
-      const journal = yield* InMemoryJournal.make
+      const journal = Journals.methodsOf(yield* InMemoryJournal.make)
       const turns = LaneSlot.make(NonceManager.make(journal), InFlight.make())
       yield* journal.accept(Make.acceptance("d1", []))
       yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))
@@ -184,7 +185,7 @@ describe("the turns of a lane", () => {
 
   it.scoped("come when the chain says that what the journal waits for has lost its nonce", () =>
     Effect.gen(function* () {
-      const journal = yield* InMemoryJournal.make
+      const journal = Journals.methodsOf(yield* InMemoryJournal.make)
       const turns = LaneSlot.make(NonceManager.make(journal), InFlight.make())
       yield* journal.accept(Make.acceptance("d1", []))
       yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))

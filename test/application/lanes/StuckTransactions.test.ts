@@ -52,7 +52,7 @@ const start = (held: ReadonlyArray<TransactionRecord>) =>
     const { monitor } = yield* Monitor.start({
       operatorNode: () => Effect.succeed(node.chain),
       attend: StuckTransactions.make({
-        journal: {
+        transactionJournal: {
           transactionsBetween: (_, from, below) =>
             Effect.sync(() => [...records.values()].filter(({ nonce }) => nonce >= from && nonce < below))
         },

@@ -3,7 +3,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/TestClock"
-import { JournalError } from "../../../src/application/ports/journal/Journal.js"
+import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import * as Readiness from "../../../src/hosts/service/Readiness.js"
 import { envelope, send, start } from "../../support/http/Service.js"
 

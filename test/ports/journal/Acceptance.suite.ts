@@ -1,23 +1,23 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
 import type { Acceptance } from "../../../src/application/ports/journal/Requests.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
 const accepted = { _tag: "accepted" }
 const E = Make.ether
 
-export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
-  const fact = (text: string, body: Effect.Effect<void, unknown, Journal>) =>
+export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
+  const fact = (text: string, body: Effect.Effect<void, unknown, Journals.Ports>) =>
     it.effect(text, () => Effect.provide(body, layer))
 
   describe(`acceptance in ${name}`, () => {
     fact(
       "what was accepted can be read back whole",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const nonceKey = 2n ** 192n - 1n
         const sequence = 2n ** 64n - 1n
         const returned = Hex.unsafe("0xab01")
@@ -43,7 +43,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a nonce has one owner: the first op that would share it is named",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.accept(Make.acceptance("r1", [Make.op({ nonceKey: 3n, sequence: 4n })]))
         const ops = [
           Make.op({ index: 5, nonceKey: 3n, sequence: 5n }),
@@ -57,7 +57,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "two ops of one acceptance cannot share a nonce",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const ops = [Make.op({ index: 1 }), Make.op({ index: 2 })]
         expect(yield* journal.accept(Make.acceptance("r1", ops))).toEqual({ _tag: "nonceTaken", index: 2 })
       })
@@ -66,7 +66,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "the same key and sequence on another chain, EntryPoint or wallet is another nonce",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.accept(Make.acceptance("r1", [Make.op()]))
         const others = [
           Make.space(2),
@@ -81,7 +81,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a settled op keeps its nonce for ever, an abandoned one gives it up",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
         yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
         yield* journal.recordSigned(Make.signed(0n))
@@ -100,7 +100,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "an op that was signed keeps its nonce, key and money; the next version of its element takes its place",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const first = Make.op({ nonceKey: 1n, reserve: 6n, userOpHash: Make.word(1) })
         const never = Make.op({ index: 1, nonceKey: 2n })
         yield* journal.accept(Make.acceptance("r1", [first, never]))
@@ -135,7 +135,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "money held by other requests is not available, to the wei, at figures beyond 64 bits",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const funds = [{ space: Make.space(1), available: 100n * E }]
         const spend = (requestId: string, key: bigint, reserve: bigint) =>
           journal.accept(Make.acceptance(requestId, [Make.op({ nonceKey: key, reserve })], { funds }))
@@ -154,7 +154,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "the first op that the rest of the money does not cover is named",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.accept(Make.acceptance("r1", [Make.op({ reserve: 5n })]))
         const ops = [
           Make.op({ index: 3, nonceKey: 1n, reserve: 3n }),
@@ -173,7 +173,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "when nobody else holds any of it the caller's own judgement of the money counts",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const ops = [Make.op({ reserve: 11n })]
         expect(yield* journal.accept(Make.acceptance("r1", ops, { funds: Make.fundsOf(ops, 10n) }))).toEqual(
           accepted
@@ -184,7 +184,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "what the same request holds already counts as its own",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const part = (index: number, reserve: bigint, available: bigint) =>
           journal.accept(
             Make.acceptance("r1", [Make.op({ index, nonceKey: BigInt(index), reserve })], {
@@ -202,7 +202,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "money is shared by all EntryPoints of a wallet, and by no other wallet or chain",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.accept(
           Make.acceptance("r1", [
             Make.op({ reserve: 10n, space: Make.space(1, { entryPoint: Make.otherEntryPoint }) })
@@ -221,7 +221,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "money comes free with the settlement and with the abandonment of its op",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.accept(Make.acceptance("r1", [Make.op({ reserve: 6n, userOpHash: Make.word(1) })]))
         yield* journal.accept(Make.acceptance("r2", [Make.op({ nonceKey: 1n, reserve: 5n })]))
         const spend = (reserve: bigint) => {
@@ -242,7 +242,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a conflict of any kind leaves nothing behind",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const held = Make.op({ nonceKey: 9n, reserve: 10n })
         yield* journal.accept(
           Make.acceptance("r1", [held], { deployments: [Make.deployment({ deadline: 5_000 })] })
@@ -289,7 +289,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "nonces are judged before money, money before configurations",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.accept(
           Make.acceptance("r1", [Make.op({ reserve: 1n })], { deployments: [Make.deployment()] })
         )
@@ -308,7 +308,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a request may accept more work later, under indexes that are free or were abandoned",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.accept(Make.acceptance("r1", [Make.op({ index: 0, userOpHash: Make.word(1) })]))
         expect(yield* journal.accept(Make.acceptance("r1", [Make.op({ index: 1, nonceKey: 1n })]))).toEqual(
           accepted
@@ -331,7 +331,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "an acceptance that contradicts itself or its request fails and leaves nothing behind",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.accept(Make.acceptance("r1", [Make.op({ nonceKey: 9n, userOpHash: Make.word(9) })]))
         const op = Make.op({ index: 1, userOpHash: Make.word(1) })
         const base = Make.acceptance("r1", [op])
@@ -367,7 +367,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "256 ops of 256 wallets are accepted at once, all or none",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const ops = Array.from({ length: 256 }, (_, index) =>
           Make.op({ index, space: Make.space(index), userOpHash: Make.word(index), reserve: 10n ** 30n })
         )
@@ -385,7 +385,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "of concurrent acceptances of one nonce exactly one succeeds",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const results = yield* Effect.all(
           Array.from({ length: 50 }, (_, n) => journal.accept(Make.acceptance(`r${n}`, [Make.op()]))),
           { concurrency: "unbounded" }
@@ -398,7 +398,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "concurrent acceptances never hold more than the wallet has",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const funds = [{ space: Make.space(1), available: 10n * E }]
         const results = yield* Effect.all(
           Array.from({ length: 50 }, (_, n) =>
@@ -416,7 +416,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "text of any kind in identifiers is only text",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const hostile = [
           "'; drop table ops; --",
           '"quoted"',

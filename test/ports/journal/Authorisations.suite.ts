@@ -1,20 +1,20 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
 const accepted = { _tag: "accepted" }
 
-export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
-  const fact = (text: string, body: Effect.Effect<void, unknown, Journal>) =>
+export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
+  const fact = (text: string, body: Effect.Effect<void, unknown, Journals.Ports>) =>
     it.effect(text, () => Effect.provide(body, layer))
 
   describe(`authorisations of deployments in ${name}`, () => {
     fact(
       "one configuration of a wallet is authorised until the chain has passed its deadline",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         let request = 0
         const authorise = (over: Parameters<typeof Make.deployment>[0]) =>
           journal.accept(Make.acceptance(`r${request++}`, [], { deployments: [Make.deployment(over)] }))
@@ -32,7 +32,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "the same configuration again lengthens its authorisation and never shortens it",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         let request = 0
         const authorise = (over: Parameters<typeof Make.deployment>[0]) =>
           journal.accept(Make.acceptance(`r${request++}`, [], { deployments: [Make.deployment(over)] }))
@@ -48,7 +48,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "authorisations of another chain, factory or salt do not meet",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const configHash = Make.word(0xc2)
         yield* journal.accept(Make.acceptance("r1", [], { deployments: [Make.deployment()] }))
         const deployments = [
@@ -68,7 +68,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "two configurations of one wallet in one acceptance contradict each other",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const deployments = [Make.deployment(), Make.deployment({ configHash: Make.word(0xc2) })]
         expect(yield* journal.accept(Make.acceptance("r1", [], { deployments }))).toEqual({
           _tag: "otherConfiguration",

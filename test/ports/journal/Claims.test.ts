@@ -1,19 +1,18 @@
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
 import { refused } from "../../support/journal/Facts.js"
+import * as Journals from "../../support/journal/Journals.js"
 import * as Layers from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
 
-type Service = (typeof Journal)["Service"]
+type Service = Journals.Methods
 
-const built = (layer: Layer.Layer<Journal>): Effect.Effect<Service, never, Scope.Scope> =>
-  Effect.map(Layer.build(layer), (context) => Context.get(context, Journal))
+const built = (layer: Layer.Layer<Journals.Ports>): Effect.Effect<Service, never, Scope.Scope> =>
+  Effect.map(Layer.build(layer), (context) => Journals.methodsOf(context))
 
 const databases = Postgres.perFile()
 

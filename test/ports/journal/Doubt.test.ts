@@ -8,8 +8,9 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as PostgresClient from "../../../src/adapters/sql/Postgres.js"
-import { Journal, JournalError } from "../../../src/application/ports/journal/Journal.js"
+import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import { refused } from "../../support/journal/Facts.js"
+import * as Journals from "../../support/journal/Journals.js"
 import * as Layers from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
@@ -26,8 +27,8 @@ const setup = Effect.gen(function* () {
   const onlooker = yield* Layer.build(Layer.fresh(client))
   return {
     sql: Context.get(first, SqlClient.SqlClient),
-    one: Context.get(first, Journal),
-    other: Context.get(second, Journal),
+    one: Journals.methodsOf(first),
+    other: Journals.methodsOf(second),
     look: Context.get(onlooker, SqlClient.SqlClient)
   }
 })

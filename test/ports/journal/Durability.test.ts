@@ -4,9 +4,9 @@ import { createInterface } from "node:readline"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
 import type { Address } from "../../../src/domain/primitives/Address.js"
 import { available, rounds } from "../../support/journal/Contest.js"
+import * as Journals from "../../support/journal/Journals.js"
 import { at, sqliteAt, temporaryFolder } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
@@ -69,7 +69,7 @@ const numbers = (told: ReadonlyArray<string>, step: string): ReadonlyArray<numbe
 /** Everything that the writer was told to be done is there, and the next nonce follows on the last signed one. */
 const verify = (told: ReadonlyArray<string>, signer: Address) =>
   Effect.gen(function* () {
-    const journal = yield* Journal
+    const journal = yield* Journals.all
     const stateOf = (hash: number) =>
       Effect.map(journal.findOp(Make.alice, Make.chainId, Make.word(hash)), (op) => op?.state ?? "missing")
     for (const hash of numbers(told, "accepted"))
@@ -107,10 +107,11 @@ describe("durability of the journal", { timeout: 240_000 }, () => {
   it.scoped("what was accepted, handed out and signed is there when the file is opened again", () =>
     Effect.gen(function* () {
       const file = join(yield* temporaryFolder, "journal.db")
-      const reopened = <A, E>(effect: Effect.Effect<A, E, Journal>) => Effect.provide(effect, sqliteAt(file))
+      const reopened = <A, E>(effect: Effect.Effect<A, E, Journals.Ports>) =>
+        Effect.provide(effect, sqliteAt(file))
       yield* reopened(
         Effect.gen(function* () {
-          const journal = yield* Journal
+          const journal = yield* Journals.all
           yield* journal.lease(Make.leaseRequest("r1", { count: 3, ttlMillis: 3_600_000 }))
           const ops = [0, 1].map((index) =>
             Make.op({ index, nonceKey: BigInt(index), userOpHash: Make.word(index), reserve: 10n ** 40n })
@@ -124,7 +125,7 @@ describe("durability of the journal", { timeout: 240_000 }, () => {
       )
       yield* reopened(
         Effect.gen(function* () {
-          const journal = yield* Journal
+          const journal = yield* Journals.all
           yield* journal.claim(Make.lane, { process: "the next life", independent: [] })
           expect(yield* journal.lease(Make.leaseRequest("r2"))).toEqual([3n])
           expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(0))).toMatchObject({
@@ -153,7 +154,7 @@ describe("durability of the journal", { timeout: 240_000 }, () => {
       )
       yield* reopened(
         Effect.gen(function* () {
-          const journal = yield* Journal
+          const journal = yield* Journals.all
           expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(0))).toMatchObject({
             state: "settled",
             success: true

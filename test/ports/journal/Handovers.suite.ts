@@ -1,17 +1,17 @@
 import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { acceptOp, factOf, refused, signOps, stateOf } from "../../support/journal/Facts.js"
+import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
-export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
+export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
   const fact = factOf(layer)
   const opOf = (n: number) =>
-    Effect.flatMap(Journal, (journal) => journal.findOp(Make.alice, Make.chainId, Make.word(n)))
+    Effect.flatMap(Journals.all, (journal) => journal.findOp(Make.alice, Make.chainId, Make.word(n)))
   const land = (...ns: ReadonlyArray<number>) =>
-    Effect.flatMap(Journal, (journal) =>
+    Effect.flatMap(Journals.all, (journal) =>
       journal.recordInclusions(
         Make.lane.signer,
         Make.chainId,
@@ -23,7 +23,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "ops that are handed over are sent, in no transaction of ours",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
         yield* acceptOp("r1", 2)
         yield* journal.submitRemotely(Make.handing("r1", [1]))
@@ -39,7 +39,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "only accepted ops with a hash are handed over, all or none of a call",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* signOps("r1", [1])
         yield* acceptOp("r1", 2)
         yield* journal.accept(Make.acceptance("r1", [Make.op({ index: 3, nonceKey: 3n })]))
@@ -56,7 +56,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "an op that was handed over since the allocation is in no bytes that are stored",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
         yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
         yield* journal.submitRemotely(Make.handing("r1", [1]))
@@ -70,7 +70,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "what can land no more is accepted again, unless it is in a transaction of ours",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* signOps("r1", [1])
         for (const n of [2, 3]) yield* acceptOp("r1", n)
         yield* journal.submitRemotely(Make.handing("r1", [2, 3]))
@@ -87,7 +87,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "ops that others landed are settled, wherever they were; the others are ignored",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* signOps("r1", [1])
         yield* acceptOp("r2", 2)
         yield* acceptOp("r3", 3)
@@ -124,7 +124,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "an op that others landed keeps that outcome when our transaction with it fails for good",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* signOps("r1", [1, 2])
         yield* land(1)
         yield* journal.settle(Make.mined(0n, { success: false }), [], true)
@@ -136,7 +136,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "what is in other hands is told with all that it needs to be offered again, until it is taken back",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* signOps("r1", [1])
         for (const n of [2, 3]) yield* acceptOp("r2", n)
         yield* journal.submitRemotely(Make.handing("r2", [3, 2]))
@@ -167,7 +167,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a landing that vanishes puts the op back into other hands and reopens its request",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         for (const n of [1, 2]) yield* acceptOp("r1", n)
         yield* journal.submitRemotely(Make.handing("r1", [1]))
         yield* land(1, 2)
@@ -189,7 +189,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a landing at settled depth does not vanish any more, and the op is watched no more",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         for (const n of [1, 2]) yield* acceptOp("r1", n)
         yield* journal.submitRemotely(Make.handing("r1", [1, 2]))
         yield* land(1)

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as fc from "fast-check"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import * as Journals from "../../support/journal/Journals.js"
 import { adaptersOn } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
@@ -51,7 +51,7 @@ class Ledger {
 
 const request = (ledger: Ledger, lane: Effect.Semaphore, plan: Plan, n: number) =>
   Effect.gen(function* () {
-    const journal = yield* Journal
+    const journal = yield* Journals.all
     const id = `r${n}`
     const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0] = plan.pauses
     yield* spin(a)
@@ -114,9 +114,9 @@ const request = (ledger: Ledger, lane: Effect.Semaphore, plan: Plan, n: number) 
     yield* journal.settle(Make.mined(sent), settlement, true)
   })
 
-const run = (plans: ReadonlyArray<Plan>, layer: Layer.Layer<Journal>) =>
+const run = (plans: ReadonlyArray<Plan>, layer: Layer.Layer<Journals.Ports>) =>
   Effect.gen(function* () {
-    const journal = yield* Journal
+    const journal = yield* Journals.all
     const ledger = new Ledger()
     const lane = yield* Effect.makeSemaphore(1)
     yield* Effect.all(

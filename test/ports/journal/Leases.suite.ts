@@ -2,18 +2,18 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as TestClock from "effect/TestClock"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
-export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
-  const fact = (text: string, body: Effect.Effect<void, unknown, Journal>) =>
+export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
+  const fact = (text: string, body: Effect.Effect<void, unknown, Journals.Ports>) =>
     it.effect(text, () => Effect.provide(body, layer))
 
   describe(`leases in ${name}`, () => {
     fact(
       "the lowest free keys are leased first",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         expect(yield* journal.lease(Make.leaseRequest("r1", { count: 3 }))).toEqual([0n, 1n, 2n])
         expect(yield* journal.lease(Make.leaseRequest("r2", { count: 2 }))).toEqual([3n, 4n])
       })
@@ -22,7 +22,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a holder that leases again gets other keys",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         expect(yield* journal.lease(Make.leaseRequest("r1"))).toEqual([0n])
         expect(yield* journal.lease(Make.leaseRequest("r1"))).toEqual([1n])
       })
@@ -31,7 +31,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a lease of more keys than are free is null and leases none",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.lease(Make.leaseRequest("r1", { count: 14 }))
         expect(yield* journal.lease(Make.leaseRequest("r2", { count: 3 }))).toBeNull()
         expect(yield* journal.lease(Make.leaseRequest("r2", { count: 2 }))).toEqual([14n, 15n])
@@ -41,7 +41,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a range that is empty has no free key",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         expect(yield* journal.lease(Make.leaseRequest("r1", { keys: { from: 5n, to: 4n } }))).toBeNull()
       })
     )
@@ -49,7 +49,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "the range is inclusive and may begin anywhere in 192 bits",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const to = 2n ** 192n - 1n
         const keys = { from: to - 1n, to }
         expect(yield* journal.lease(Make.leaseRequest("r1", { keys, count: 2 }))).toEqual([to - 1n, to])
@@ -66,7 +66,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "keys of more than 192 bits, or below zero, fail",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const to = 2n ** 192n
         const above = yield* Effect.flip(journal.lease(Make.leaseRequest("r1", { keys: { from: to, to } })))
         const below = yield* Effect.flip(
@@ -79,7 +79,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "keys of another chain, EntryPoint or wallet are other keys",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const spaces = [
           Make.space(1),
           Make.space(2),
@@ -94,7 +94,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "an unused lease is free again after its time to live, and not before",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.lease(Make.leaseRequest("r1", { ttlMillis: 1_000 }))
         yield* TestClock.adjust("999 millis")
         expect(yield* journal.lease(Make.leaseRequest("r2"))).toEqual([1n])
@@ -106,7 +106,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a key that expired and was leased anew is not freed by its former holder",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.lease(Make.leaseRequest("r1", { ttlMillis: 1_000 }))
         yield* TestClock.adjust("1 seconds")
         yield* journal.lease(Make.leaseRequest("r2"))
@@ -118,7 +118,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "release frees everything that its holder leased, and nothing else",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.lease(Make.leaseRequest("r1", { count: 2 }))
         yield* journal.lease({ ...Make.leaseRequest("r1"), ...Make.space(2) })
         yield* journal.lease(Make.leaseRequest("r2"))
@@ -131,7 +131,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a key of an accepted op is not free after release, nor after the time to live",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.lease(Make.leaseRequest("r1", { count: 2, ttlMillis: 1_000 }))
         yield* journal.accept(Make.acceptance("r1", [Make.op({ nonceKey: 0n })]))
         yield* journal.release("r1")
@@ -144,7 +144,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a key is free as soon as its op is abandoned or settled, whoever leased it",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const hour = { ttlMillis: 3_600_000 }
         yield* journal.lease(Make.leaseRequest("estimate", { ...hour, count: 2 }))
         yield* journal.accept(Make.acceptance("r1", [Make.op({ nonceKey: 0n })]))
@@ -163,7 +163,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "concurrent leases never share a key",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const keys = { from: 0n, to: 99n }
         const leased = yield* Effect.all(
           Array.from({ length: 60 }, (_, n) => journal.lease(Make.leaseRequest(`r${n}`, { keys, count: 2 }))),

@@ -1,23 +1,24 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { Journal, type JournalError } from "../../../src/application/ports/journal/Journal.js"
+import type { JournalError } from "../../../src/application/ports/journal/JournalError.js"
+import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
 const refused = (effect: Effect.Effect<unknown, JournalError>) =>
   Effect.map(Effect.flip(effect), (error) => expect(error._tag).toBe("JournalError"))
 
-export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
-  const fact = (text: string, body: Effect.Effect<void, unknown, Journal>) =>
+export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
+  const fact = (text: string, body: Effect.Effect<void, unknown, Journals.Ports>) =>
     it.effect(text, () => Effect.provide(body, layer))
   const find = (n: number, account = Make.alice) =>
-    Effect.flatMap(Journal, (journal) => journal.findOp(account, Make.chainId, Make.word(n)))
+    Effect.flatMap(Journals.all, (journal) => journal.findOp(account, Make.chainId, Make.word(n)))
 
   describe(`ops in ${name}`, () => {
     fact(
       "an op is found by its account only, on its chain only",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
         expect(yield* find(1)).toMatchObject({ requestId: "r1" })
         expect(yield* find(1, Make.bob)).toBeNull()
@@ -29,7 +30,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "an op whose hash follows its acceptance is found by it from then on",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const ops = [0, 1].map((index) => Make.op({ index, nonceKey: BigInt(index) }))
         yield* journal.accept(Make.acceptance("r1", ops))
         expect(yield* find(1)).toBeNull()
@@ -45,7 +46,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "the same hash may be noted again, another one not",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.accept(Make.acceptance("r1", [Make.op()]))
         const note = (n: number) => journal.identify("r1", [{ index: 0, userOpHash: Make.word(n) }])
         yield* note(10)
@@ -58,7 +59,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "hashes are noted for accepted ops only, and all or none of a call",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const ops = [0, 1].map((index) => Make.op({ index, nonceKey: BigInt(index) }))
         yield* journal.accept(Make.acceptance("r1", ops))
         yield* journal.abandon("r1", [1])
@@ -82,7 +83,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "no two ops share a hash unless one of them was given up",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const ops = [0, 1].map((index) => Make.op({ index, nonceKey: BigInt(index) }))
         yield* journal.accept(Make.acceptance("r1", ops))
         yield* refused(
@@ -102,7 +103,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "of ops with one hash the one that is not given up is found, else the latest",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const ops = [Make.op({ userOpHash: Make.word(1) })]
         for (const requestId of ["r1", "r2", "r3"]) {
           yield* journal.accept(Make.acceptance(requestId, ops))
@@ -119,7 +120,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "the latest op is the one that was accepted last, in whatever order the hashes were noted",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const ops = [0, 1].map((index) => Make.op({ index, nonceKey: BigInt(index) }))
         yield* journal.accept(Make.acceptance("r1", ops))
         for (const index of [1, 0]) {
@@ -133,7 +134,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "an op in a signed transaction cannot be given up, nor anything together with it",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const ops = [0, 1].map((index) =>
           Make.op({ index, nonceKey: BigInt(index), userOpHash: Make.word(index) })
         )
@@ -154,7 +155,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "giving up again, or what never was, changes nothing",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
         yield* journal.abandon("r1", [5])
         yield* journal.abandon("r2", [0])

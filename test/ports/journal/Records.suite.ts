@@ -3,19 +3,19 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as TestClock from "effect/TestClock"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { acceptOp, factOf, refused, signOps } from "../../support/journal/Facts.js"
+import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
-export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
+export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
   const fact = factOf(layer)
 
   describe(`records of transactions in ${name}`, () => {
     fact(
       "an open transaction tells all that its going on needs",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
         yield* acceptOp("r2", 2)
         const access = Make.access({
@@ -81,7 +81,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "each way to name a key is kept, and whose transaction it is",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const keys = [
           "serviceEoa",
           { clientId: "" },
@@ -109,7 +109,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a nonce that is taken over has the access of its new work",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.allocate(Make.allocation("r1", { direct: "r1" }))
         const access = Make.access({
           accountId: Make.bob,
@@ -128,7 +128,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "those of a lane between two nonces are told in nonce order, whatever has become of them",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const lane = { chainId: 137n, signer: Make.address(0x52) }
         for (const chainNonce of [10n, 9n, 100n, 11n, 12n]) {
           yield* journal.allocate(Make.allocation("", { ...lane, chainNonce }))
@@ -159,7 +159,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "those that are signed or mined are open, by chain, signer and nonce",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const lanes = [
           { chainId: 137n, signer: Make.address(0x52) },
           { chainId: 137n, signer: Make.address(0x51) },
@@ -192,7 +192,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a transaction is found by any of its hashes, by its account only, in every state",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* signOps("r1", [1])
         const second = Make.word(0x2000)
         yield* journal.recordSigned(Make.signed(0n, { txHash: second }))
@@ -216,7 +216,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "are found by any of their hashes, whichever account's they are",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.allocate(
           Make.allocation("r1", { access: Make.access({ accountId: Make.bob }), chainNonce: 3n })
         )
@@ -237,14 +237,14 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
 
   describe(`a request's own transaction in ${name}`, () => {
     const direct = (requestId: string, over: Parameters<typeof Make.allocation>[1] = {}) =>
-      Effect.flatMap(Journal, (journal) =>
+      Effect.flatMap(Journals.all, (journal) =>
         journal.allocate(Make.allocation(requestId, { direct: requestId, ...over }))
       )
 
     fact(
       "is one at a time, unless somebody else used its nonce",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* direct("r1")
         yield* direct("r1")
         yield* journal.recordSigned(Make.signed(0n))
@@ -262,7 +262,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "is of a request that is accepted on this chain and not final, and carries no ops",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
         yield* refused(direct("r9"))
         yield* refused(direct("r1", { chainId: 1n }))
@@ -277,7 +277,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "is not stored when the request is final by then, or has another one signed by then",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.accept(Make.acceptance("r2", []))
         yield* direct("r1", { chainNonce: 0n })
         yield* direct("r1", { chainNonce: 5n })

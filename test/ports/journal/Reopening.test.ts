@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import * as Journals from "../../support/journal/Journals.js"
 import { postgresOn } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
@@ -11,11 +11,12 @@ const pairs = 60
 interface Pair {
   readonly requestId: string
   /** What brought the request to its end, and what takes that back at the same moment as it is finished. */
-  readonly land: Effect.Effect<unknown, unknown, Journal>
-  readonly takeBack: Effect.Effect<unknown, unknown, Journal>
+  readonly land: Effect.Effect<unknown, unknown, Journals.Ports>
+  readonly takeBack: Effect.Effect<unknown, unknown, Journals.Ports>
 }
 
-const call = <A, E>(use: (journal: Journal["Type"]) => Effect.Effect<A, E>) => Effect.flatMap(Journal, use)
+const call = <A, E>(use: (journal: Journals.Methods) => Effect.Effect<A, E>) =>
+  Effect.flatMap(Journals.all, use)
 
 const laneOf = (n: number) => ({ ...Make.lane, signer: Make.address(0x5100 + n) })
 
@@ -87,7 +88,7 @@ const remote = (n: number): Pair => {
 /** Requests whose answer is final although their op, or their transaction, is not. */
 const contradictions = (made: ReadonlyArray<Pair>) =>
   Effect.gen(function* () {
-    const journal = yield* Journal
+    const journal = yield* Journals.all
     const signed = new Set(
       (yield* journal.open).flatMap(({ direct, state }) => (state === "signed" ? [direct] : []))
     )
@@ -110,7 +111,7 @@ describe("requests that are finished while what ended them is taken back", { tim
   ] as const)
     it.live(`on PostgreSQL end open with ${name}`, () =>
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const made = Array.from({ length: pairs }, (_, n) => kind(n))
         yield* Effect.forEach(made, ({ land }) => land, { concurrency: 8, discard: true })
         yield* Effect.forEach(

@@ -1,26 +1,26 @@
 import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
 import { acceptOp, factOf, refused, signOps, stateOf } from "../../support/journal/Facts.js"
+import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
-export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
+export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
   const fact = factOf(layer)
   const opOf = (n: number) =>
-    Effect.flatMap(Journal, (journal) => journal.findOp(Make.alice, Make.chainId, Make.word(n)))
+    Effect.flatMap(Journals.all, (journal) => journal.findOp(Make.alice, Make.chainId, Make.word(n)))
   const outcomeOf = (requestId: string) =>
     Effect.map(
-      Effect.flatMap(Journal, (journal) => journal.request(requestId)),
+      Effect.flatMap(Journals.all, (journal) => journal.request(requestId)),
       (request) => request?.outcome
     )
-  const open = Effect.flatMap(Journal, (journal) => journal.open)
+  const open = Effect.flatMap(Journals.all, (journal) => journal.open)
 
   describe(`reorganisations in ${name}`, () => {
     fact(
       "a mined transaction that vanishes is signed again, its ops are sent, its requests are not final",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* signOps("r1", [1, 2])
         const newest = Make.word(0x2000)
         yield* journal.recordSigned(Make.signed(0n, { txHash: newest }))
@@ -49,7 +49,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "what a vanished op had freed it holds again: its key and its money",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* signOps("r1", [0])
         yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(0), 0n)], false)
         const key = { keys: { from: 0n, to: 0n }, ttlMillis: 0 }
@@ -65,7 +65,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "mined again in another block, or as another version, its former outcomes are taken back first",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const ops = [1, 2]
         yield* signOps("r1", ops)
         const second = Make.word(0x2000)
@@ -96,7 +96,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "at settled depth the ops that did not land are accepted again",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* signOps("r1", [1, 2])
         yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false)
         expect(yield* stateOf(2)).toBe("sent")
@@ -114,7 +114,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a nonce that somebody else used is foreign, and its work goes on under another one",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* signOps("r1", [1, 2])
         yield* journal.recordInclusions(Make.lane.signer, Make.chainId, [Make.landed(Make.word(1), 0n)])
         expect(yield* journal.recordExternalUse(Make.lane, 0n)).toEqual(["r1"])
@@ -144,7 +144,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "each event fits its states only, and is harmless when it is told twice",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const { lane } = Make
         const refuseAll = (...events: ReadonlyArray<"finalise" | "unsettle" | "recordExternalUse">) =>
           Effect.forEach(events, (event) => refused(journal[event](lane, 0n)))

@@ -2,24 +2,24 @@ import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as TestClock from "effect/TestClock"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
 import type { Acceptance } from "../../../src/application/ports/journal/Requests.js"
 import { acceptOp, factOf, refused, signOps } from "../../support/journal/Facts.js"
+import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
 const accepted = { _tag: "accepted" }
 const idempotency = (key: string, n = 1) => ({ key, bodyHash: Make.word(n) })
 
-export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
+export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
   const fact = factOf(layer)
   const accept = (requestId: string, over: Partial<Acceptance>) =>
-    Effect.flatMap(Journal, (journal) => journal.accept(Make.acceptance(requestId, [], over)))
+    Effect.flatMap(Journals.all, (journal) => journal.accept(Make.acceptance(requestId, [], over)))
 
   describe(`requests in ${name}`, () => {
     fact(
       "an accepted request is read back whole",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const body = JSON.stringify({ text: "новый 🏰 \u0000 \ud800", calls: "0x".padEnd(100_000, "ab") })
         const figures = { limit: "7", "__proto__ ": "x" }
         yield* TestClock.setTime(1_900_000_000_123)
@@ -55,7 +55,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "of each element the latest op is told, also one that was given up",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const op = (index: number, n: number) =>
           Make.op({ index, nonceKey: BigInt(n), userOpHash: Make.word(n) })
         yield* journal.accept(Make.acceptance("r1", [op(10, 1), op(9, 2)]))
@@ -71,7 +71,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "the body and the idempotency key are those of the first acceptance",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* accept("r2", { body: "first", idempotency: idempotency("a") })
         yield* accept("r3", { idempotency: idempotency("b") })
         expect(yield* accept("r2", { body: "second", idempotency: idempotency("b") })).toEqual(accepted)
@@ -87,7 +87,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "the submitting EOA is that of the latest acceptance, with or without ops",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const signerOf = (requestId: string) =>
           Effect.map(journal.request(requestId), (request) => request?.lane.signer)
         yield* accept("d1", {})
@@ -102,7 +102,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "an idempotency key has one request for each account and endpoint, and says which",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const own = { idempotency: idempotency("key", 7) }
         expect(yield* accept("r2", own)).toEqual(accepted)
         const ops = [Make.op({ userOpHash: Make.word(1) })]
@@ -129,7 +129,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "idempotency is judged before nonces, and a refused acceptance leaves its key free",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.accept(Make.acceptance("r2", [Make.op()]))
         const taken = Make.acceptance("r3", [Make.op()], { idempotency: idempotency("key") })
         expect(yield* journal.accept(taken)).toEqual({ _tag: "nonceTaken", index: 0 })
@@ -142,7 +142,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "of concurrent requests with one key one is accepted, and the others learn which",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const results = yield* Effect.all(
           Array.from({ length: 30 }, (_, n) => accept(`c${n}`, { idempotency: idempotency("key", n) })),
           { concurrency: "unbounded" }
@@ -160,7 +160,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "why elements fail is kept: the latest word on an index counts, and its new acceptance is one",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const failed = Effect.map(journal.request("r2"), (request) => request?.failed)
         yield* accept("r2", { failed: [Make.failed(1), Make.failed(2, { code: "A" })] })
         const again = [Make.failed(2, { code: "B" }), Make.failed(0), Make.failed(0, { code: "C" })]
@@ -180,7 +180,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "the first outcome stays, and nothing more is accepted after it",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const outcome = JSON.stringify({ text: "🏰\u0000" })
         yield* journal.finish("r1", outcome)
         yield* journal.finish("r1", "another")
@@ -193,7 +193,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a declined request is never accepted, tells nothing, and leaves its key and nonces to others",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const late = Make.acceptance("late", [Make.op({ userOpHash: Make.word(1) })], {
           idempotency: idempotency("key")
         })
@@ -211,7 +211,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "an accepted request cannot be declined: its lane is told, also when it is final",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.accept(
           Make.acceptance("r2", [Make.op({ userOpHash: Make.word(1) })], { idempotency: idempotency("key") })
         )
@@ -228,7 +228,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "of an acceptance and a refusal at the same moment exactly one takes effect",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const ids = Array.from({ length: 20 }, (_, n) => `race ${n}`)
         const won = yield* Effect.forEach(
           ids,
@@ -257,7 +257,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "requests that are not final are told, oldest first",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         for (const requestId of ["z", "b", "a"]) {
           yield* accept(requestId, {})
           yield* TestClock.adjust(1)
@@ -270,7 +270,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "the hashes are those that may be or are mined, one for each nonce, in order of signing",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const hashes = Effect.map(journal.request("r1"), (request) => request?.txHashes)
         yield* signOps("r1", [1], 8n)
         yield* signOps("r1", [2], 3n)
@@ -295,14 +295,14 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
 
   describe(`what ${name} forgets`, () => {
     const finished = (requestId: string, over: Partial<Acceptance> = {}) =>
-      Effect.flatMap(Journal, (journal) =>
+      Effect.flatMap(Journals.all, (journal) =>
         Effect.zipRight(accept(requestId, over), journal.finish(requestId, "{}"))
       )
 
     fact(
       "final requests that are old enough, with their ops and transactions; not their ids",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* TestClock.setTime(1_000)
         yield* signOps("r1", [1])
         yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
@@ -334,7 +334,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "declined requests that are old enough, their ids included",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* TestClock.setTime(1_000)
         const ids = Array.from({ length: 25 }, (_, n) => `never ${n}`)
         yield* Effect.forEach(ids, journal.decline)
@@ -351,7 +351,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "nothing that a reorganisation or a late landing could change",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* signOps("ops", [1])
         yield* accept("direct", {})
         const own = { signer: Make.address(0x52) }
@@ -389,7 +389,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "the bytes, not the hashes, of a nonce with several versions: each leads to the one that was mined",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* signOps("r1", [1])
         const replaced = Make.signed(0n).txHash
         const second = Make.word(0x2000)
@@ -417,7 +417,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "of a bundle what is old; the rest of it stays until its turn comes",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* TestClock.setTime(1_000)
         yield* acceptOp("old", 1)
         yield* TestClock.setTime(2_000)
@@ -446,7 +446,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "more than one transaction takes, and authorisations whose deadline has passed as long ago",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const ids = Array.from({ length: 230 }, (_, n) => `r${n + 10}`)
         yield* Effect.forEach(ids, (requestId) => finished(requestId), { discard: true })
         const deployments = [

@@ -1,8 +1,8 @@
 import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
 import { factOf, refused, stateOf } from "../../support/journal/Facts.js"
+import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
 const allocated = (nonce: bigint) => ({ _tag: "allocated", nonce })
@@ -10,7 +10,7 @@ const otherRoute = { _tag: "otherRoute" }
 
 /** Accepts op 1 of one EntryPoint, ops 2 and 3 of another one, and a request `d1` for transactions of its own. */
 const acceptRoutes = Effect.gen(function* () {
-  const journal = yield* Journal
+  const journal = yield* Journals.all
   const opOf = (n: number, entryPoint = Make.entryPoint) =>
     Make.op({ index: n, nonceKey: BigInt(n), userOpHash: Make.word(n), space: Make.space(1, { entryPoint }) })
   yield* journal.accept(
@@ -24,7 +24,7 @@ const other = Make.allocation("r2", { ops: [2] })
 const direct = Make.allocation("d1", { direct: "d1" })
 const filler = Make.allocation("r2")
 
-export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
+export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
   const fact = factOf(layer)
 
   describe(`routes of the lane in ${name}`, () => {
@@ -36,7 +36,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
       fact(
         text,
         Effect.gen(function* () {
-          const journal = yield* Journal
+          const journal = yield* Journals.all
           yield* acceptRoutes
           yield* journal.allocate(first)
           yield* journal.recordSigned(Make.signed(0n))
@@ -53,7 +53,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "transactions of one route follow each other at once",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* acceptRoutes
         yield* journal.allocate(other)
         yield* journal.recordSigned(Make.signed(0n))
@@ -64,7 +64,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a transaction that only fills a nonce goes with any route, and holds none up",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* acceptRoutes
         yield* journal.allocate(filler)
         yield* journal.recordSigned(Make.signed(0n))
@@ -78,7 +78,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "the lanes of other signers have routes of their own",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* acceptRoutes
         yield* journal.allocate({ ...direct, signer: Make.address(0x52) })
         yield* journal.recordSigned(Make.signed(0n, { signer: Make.address(0x52) }))
@@ -89,7 +89,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "what lost its nonce to another transaction holds nothing up",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* acceptRoutes
         yield* journal.allocate(one)
         yield* journal.recordSigned(Make.signed(0n))
@@ -101,7 +101,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "what the chain says is used, by whatever transaction, holds nothing up",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* acceptRoutes
         yield* journal.allocate({ ...direct, chainNonce: 3n })
         yield* journal.recordSigned(Make.signed(3n))
@@ -116,7 +116,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a mined transaction that vanishes holds the other routes up again",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* acceptRoutes
         yield* journal.allocate(one)
         yield* journal.recordSigned(Make.signed(0n))
@@ -129,7 +129,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "of two routes that were handed out before, one is signed",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* acceptRoutes
         yield* journal.allocate({ ...one, chainNonce: 5n })
         yield* journal.allocate(other)
@@ -145,7 +145,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a transaction carries ops of one EntryPoint",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* acceptRoutes
         yield* refused(journal.allocate(Make.allocation("r2", { ops: [1, 2] })))
       })
@@ -154,7 +154,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "another route is told of before the money",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* acceptRoutes
         yield* journal.allocate(one)
         yield* journal.recordSigned(Make.signed(0n))

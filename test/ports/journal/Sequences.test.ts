@@ -1,13 +1,13 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as TestContext from "effect/TestContext"
 import * as fc from "fast-check"
 import * as InMemoryJournal from "../../../src/adapters/sql/journal/InMemory.js"
-import { Journal, type JournalError } from "../../../src/application/ports/journal/Journal.js"
+import type { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import { type Command, commands, requestIds } from "../../support/journal/Commands.js"
+import * as Journals from "../../support/journal/Journals.js"
 import { postgresOn } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
 import { Model } from "../../support/journal/Model.js"
@@ -27,7 +27,7 @@ const kindOf = (result: unknown): string => {
 const show = (name: string, request: unknown): string =>
   `${name} ${JSON.stringify(request, (_, it) => (typeof it === "bigint" ? `${it}n` : it))}`
 
-type Service = Context.Tag.Service<typeof Journal>
+type Service = Journals.Methods
 
 /** The journal knows of every op what the model knows. */
 const compareOps = (journal: Service, model: Model, text: string) =>
@@ -101,12 +101,12 @@ const records = (journal: Service) =>
 
 const run = (
   list: ReadonlyArray<Command>,
-  layers: ReadonlyArray<readonly [name: string, layer: Layer.Layer<Journal>]>,
+  layers: ReadonlyArray<readonly [name: string, layer: Layer.Layer<Journals.Ports>]>,
   seen: Map<string, number>
 ) =>
   Effect.gen(function* () {
     const journals = yield* Effect.forEach(layers, ([database, layer]) =>
-      Effect.map(Layer.build(layer), (context) => ({ database, port: Context.get(context, Journal) }))
+      Effect.map(Layer.build(layer), (context) => ({ database, port: Journals.methodsOf(context) }))
     )
     const model = new Model()
     for (const [at, command] of list.entries()) {

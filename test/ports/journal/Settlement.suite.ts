@@ -1,21 +1,21 @@
 import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { acceptOp, factOf, refused, signOps, stateOf } from "../../support/journal/Facts.js"
+import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
-export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
+export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
   const fact = factOf(layer)
   const opOf = (n: number) =>
-    Effect.flatMap(Journal, (journal) => journal.findOp(Make.alice, Make.chainId, Make.word(n)))
+    Effect.flatMap(Journals.all, (journal) => journal.findOp(Make.alice, Make.chainId, Make.word(n)))
 
   describe(`settlement in ${name}`, () => {
     fact(
       "what became of each op is kept",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* signOps("r1", [1, 2])
         const elsewhere = Make.word(0xe15e)
         const revertData = Hex.unsafe(`0x${"ab".repeat(5_000)}`)
@@ -42,7 +42,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "the same again changes nothing, and may add ops that were found later",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* signOps("r1", [1, 2])
         yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false)
         const settled = yield* opOf(1)
@@ -60,7 +60,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "of two outcomes of one op the first one counts",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* signOps("r1", [1])
         const outcomes = [true, false].map((success) => Make.landed(Make.word(1), 0n, { success }))
         yield* journal.settle(Make.mined(0n), outcomes, true)
@@ -71,7 +71,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "at settled depth the ops that did not land are accepted again, and nothing is added any more",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* signOps("r1", [1, 2])
         const outcomes = [1, 2].map((n) => Make.landed(Make.word(n), 0n))
         expect(yield* journal.settle(Make.mined(0n), outcomes.slice(0, 1), true)).toEqual(["r1"])
@@ -88,7 +88,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a nonce that was never signed cannot be settled, nor with bytes that were never stored",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
         const settle = journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
         yield* refused(settle)
@@ -104,7 +104,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "outcomes of ops that the transaction does not carry are ignored, whoever's they are",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* acceptOp("r1", 2)
         yield* acceptOp("r1", 4)
         yield* journal.abandon("r1", [2])
@@ -131,7 +131,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "what one authority holds and settles of a wallet means nothing to another one",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const stranger = { ...Make.lane, signer: Make.address(0x99) }
         const strange = Make.space(1, { authority: stranger.signer })
         const keys = { from: 0n, to: 0n }

@@ -1,20 +1,20 @@
 import { describe, expect } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
 import { acceptOp, factOf, refused, stateOf } from "../../support/journal/Facts.js"
+import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
 const allocated = (nonce: bigint) => ({ _tag: "allocated", nonce })
 
-export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
+export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
   const fact = factOf(layer)
 
   describe(`nonces of the lane in ${name}`, () => {
     fact(
       "the first nonce is the chain's, the following ones have no gap",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         for (let nonce = 8n; nonce < 12n; nonce++) {
           expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: 8n }))).toEqual(allocated(nonce))
           yield* journal.recordSigned(Make.signed(nonce))
@@ -25,7 +25,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "nonces count by number, not by text",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         for (const nonce of [9n, 10n, 99n, 100n, 2n ** 53n, 2n ** 64n - 1n]) {
           expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: nonce }))).toEqual(
             allocated(nonce)
@@ -45,7 +45,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a chain whose nonce is behind the journal's brings no signed nonce back, whatever became of it",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         for (const nonce of [5n, 6n, 7n, 8n]) {
           yield* journal.allocate(Make.allocation("r1", { chainNonce: 5n }))
           yield* journal.recordSigned(Make.signed(nonce))
@@ -61,7 +61,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a gap that the chain still waits for is filled first",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.allocate(Make.allocation("r1", { chainNonce: 7n }))
         yield* journal.recordSigned(Make.signed(7n))
         expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: 5n }))).toEqual(allocated(5n))
@@ -75,7 +75,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a nonce that was handed out and never signed is handed out again, the lowest first",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         expect(yield* journal.allocate(Make.allocation("r1"))).toEqual(allocated(0n))
         expect(yield* journal.allocate(Make.allocation("r1"))).toEqual(allocated(0n))
         yield* journal.recordSigned(Make.signed(0n))
@@ -88,7 +88,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "an unsigned nonce that the chain has used up is not handed out, unless the chain takes that back",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.allocate(Make.allocation("r1", { chainNonce: 5n }))
         expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: 7n }))).toEqual(allocated(7n))
         expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: 5n }))).toEqual(allocated(5n))
@@ -98,7 +98,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "an unsigned nonce that the chain has used up is forgotten when the next one is handed out",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.allocate(Make.allocation("r1", { chainNonce: 5n }))
         expect(yield* journal.allocate(Make.allocation("r1", { chainNonce: 7n }))).toEqual(allocated(7n))
         yield* refused(journal.recordSigned(Make.signed(5n)))
@@ -110,7 +110,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a nonce is handed back only while it is handed out and not signed",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* refused(journal.unallocate(Make.lane, 0n))
         yield* journal.allocate(Make.allocation("r1"))
         yield* journal.unallocate(Make.lane, 0n)
@@ -128,7 +128,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "lanes of other signers and chains count for themselves",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.accept(Make.acceptance("r2", [], { lane: { ...Make.lane, chainId: 1n } }))
         yield* journal.allocate(Make.allocation("r1", { chainNonce: 4n }))
         yield* journal.recordSigned(Make.signed(4n))
@@ -141,7 +141,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "concurrent callers, each signing before the next allocates, get gap-free nonces",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const lock = yield* Effect.makeSemaphore(1)
         const one = Effect.gen(function* () {
           const result = yield* journal.allocate(Make.allocation("r1"))
@@ -167,7 +167,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "signed transactions hold their cost until they are mined, and again when they vanish, to the wei",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const balance = 2n * cost
         const allocate = (maxCost: bigint) => journal.allocate(Make.allocation("r1", { maxCost, balance }))
         expect(yield* allocate(cost)).toEqual(allocated(0n))
@@ -189,7 +189,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a replacement holds what it may cost more, once",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const allocate = (maxCost: bigint) =>
           journal.allocate(Make.allocation("r1", { maxCost, balance: 2n * cost }))
         yield* allocate(cost)
@@ -208,7 +208,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "the transaction whose nonce is taken over costs nothing any more",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const allocate = journal.allocate(Make.allocation("r1", { maxCost: cost, balance: cost }))
         expect(yield* allocate).toEqual(allocated(0n))
         expect(yield* allocate).toEqual(allocated(0n))
@@ -220,7 +220,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "what the balance does not cover is not handed out, also when nothing is reserved",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         const poor = { _tag: "insufficientFunds", reserved: 0n }
         expect(yield* journal.allocate(Make.allocation("r1", { maxCost: 2n, balance: 1n }))).toEqual(poor)
         yield* refused(journal.unallocate(Make.lane, 0n))
@@ -233,7 +233,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "figures of more than 256 bits, or below zero, fail",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         for (const over of [{ maxCost: -1n }, { balance: 2n ** 256n }, { chainNonce: -1n }])
           yield* refused(journal.allocate(Make.allocation("r1", over)))
       })
@@ -244,7 +244,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "the ops of a transaction are sent as soon as its bytes are stored, and carry its hash",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
         yield* acceptOp("r1", 2)
         yield* acceptOp("r1", 3)
@@ -264,7 +264,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "bytes are stored only for a nonce that is handed out",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* refused(journal.recordSigned(Make.signed(0n)))
         yield* journal.allocate(Make.allocation("r1"))
         yield* refused(journal.recordSigned(Make.signed(1n)))
@@ -277,7 +277,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a nonce may have several versions, any of which may settle it, and none after that",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
         yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
         yield* journal.recordSigned(Make.signed(0n))
@@ -301,7 +301,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a transaction takes ops of several requests, each of them accepted, once, of its chain and authority",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
         yield* acceptOp("r1", 2)
         yield* acceptOp("r2", 3)
@@ -329,7 +329,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "one op is never in two open transactions, also when both were handed out before",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
         for (const chainNonce of [0n, 5n])
           expect(yield* journal.allocate(Make.allocation("r1", { chainNonce, ops: [1] }))).toEqual(
@@ -346,7 +346,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "an op without a hash is in no signed transaction: nobody could find its outcome",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* journal.accept(Make.acceptance("r1", [Make.op()]))
         yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
         yield* refused(journal.recordSigned(Make.signed(0n)))
@@ -359,7 +359,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "bytes that carry an op which was given up are not stored",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
         yield* acceptOp("r1", 2)
         yield* journal.allocate(Make.allocation("r1", { ops: [1, 2] }))
@@ -376,7 +376,7 @@ export const suite = (name: string, layer: Layer.Layer<Journal>): void => {
     fact(
       "a nonce that was handed back forgets the ops of its former work",
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const journal = yield* Journals.all
         yield* acceptOp("r1", 1)
         yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
         yield* journal.unallocate(Make.lane, 0n)

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
 import * as Sweep from "../../../src/application/Sweep.js"
 import * as CreateWallets from "../../../src/application/usecases/wallets/CreateWallets.js"
 import type { Address } from "../../../src/domain/primitives/Address.js"
@@ -59,7 +59,9 @@ describe("a sponsored creation of mixed custodies goes on when the power fails o
     const second = stack.begin({ database })
     try {
       await second.runPromise(Sweep.start)
-      const outcome = Effect.flatMap(Journal, (journal) => Effect.orDie(journal.request(caller.requestId)))
+      const outcome = Effect.flatMap(RequestJournal, (requestJournal) =>
+        Effect.orDie(requestJournal.request(caller.requestId))
+      )
       const answered = async () => (await second.runPromise(outcome))?.outcome ?? null
       await expect.poll(answered, { timeout: 15_000 }).not.toBeNull()
       const [mixed, legacy] = [await journey.addressOf(name, 4), await journey.addressOf(name, 1, true)]

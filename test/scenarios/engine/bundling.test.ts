@@ -2,7 +2,8 @@ import * as Effect from "effect/Effect"
 import { id as hashOf } from "ethers"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import type { ChainClient } from "../../../src/application/ports/chain/ChainRpc.js"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import { LaneJournal } from "../../../src/application/ports/journal/LaneJournal.js"
+import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
 import * as TransactSigner from "../../../src/application/usecases/operations/TransactSigner.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -71,9 +72,10 @@ const poisoned = (id: string, seen: { simulations: number }): NonNullable<LifeOp
 const waitingOps = (runtime: Hits.Runtime) =>
   runtime.runPromise(
     Effect.gen(function* () {
-      const journal = yield* Journal
-      const requests = yield* Effect.forEach(yield* Effect.orDie(unfinished(journal)), (id) =>
-        Effect.orDie(journal.request(id))
+      const requestJournal = yield* RequestJournal
+      const laneJournal = yield* LaneJournal
+      const requests = yield* Effect.forEach(yield* Effect.orDie(unfinished(laneJournal)), (id) =>
+        Effect.orDie(requestJournal.request(id))
       )
       return requests.flatMap((request) => request?.ops.filter(({ state }) => state === "accepted") ?? [])
     })

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { Operation } from "../../../src/application/intake/ops/Operation.js"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import { OpJournal } from "../../../src/application/ports/journal/OpJournal.js"
 import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
 import * as ExecuteEncoded from "../../../src/application/usecases/operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
@@ -75,8 +75,8 @@ describe("requests that want the same", () => {
   }
 
   it("a wallet without a free nonce key does not keep another one's operation from going", async () => {
-    const lease = Effect.flatMap(Journal, (journal) =>
-      journal.lease({
+    const lease = Effect.flatMap(OpJournal, (opJournal) =>
+      opJournal.lease({
         authority: Address.unsafe(stack.signer.address),
         chainId: BigInt(stack.anvil.chainId),
         entryPoint: stack.settings.entryPoint,
@@ -92,7 +92,7 @@ describe("requests that want the same", () => {
     expect(result.status).toBe(4)
     expect(result.returnData[0]?.["0"]?.error).toBe("wallet busy")
     expect(result.returnData[1]?.["1"]?.success).toBe(true)
-    await stack.ask(Effect.orDie(Effect.flatMap(Journal, (journal) => journal.release("another"))))
+    await stack.ask(Effect.orDie(Effect.flatMap(OpJournal, (opJournal) => opJournal.release("another"))))
   })
 
   it("two creations of two wallets in crossed order deploy each once", async () => {

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { id as hashOf } from "ethers"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
 import * as Sweep from "../../../src/application/Sweep.js"
 import * as Hits from "../../support/stack/Hits.js"
 import { Address, type Stack, startStack } from "../../support/stack/Stack.js"
@@ -161,8 +161,8 @@ describe("a reorganisation below settled depth", () => {
     const lane = { chainId: BigInt(stack.anvil.chainId), signer: Address.unsafe(stack.signer.address) }
     const above = await stack.ask(
       Effect.orDie(
-        Effect.flatMap(Journal, (journal) =>
-          journal.transactionsBetween(lane, BigInt(before) + 3n, BigInt(before) + 64n)
+        Effect.flatMap(TransactionJournal, (transactionJournal) =>
+          transactionJournal.transactionsBetween(lane, BigInt(before) + 3n, BigInt(before) + 64n)
         )
       )
     )

@@ -6,8 +6,9 @@ import { id as hashOf } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { Operation } from "../../../src/application/intake/ops/Operation.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
 import type { RequestRecord } from "../../../src/application/ports/journal/Requests.js"
+import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import type { Failure } from "../../../src/application/request/Failure.js"
 import * as Sweep from "../../../src/application/Sweep.js"
@@ -206,7 +207,9 @@ const held = Effect.flatMap(Budgets, (budgets) => Effect.orDie(budgets.open(BigI
 const pending = async (): Promise<number> => Number((await stack.provider.send("txpool_status", [])).pending)
 
 const recordOf = (runtime: ReturnType<Stack["begin"]>, requestId: string): Promise<RequestRecord | null> =>
-  runtime.runPromise(Effect.flatMap(Journal, (journal) => Effect.orDie(journal.request(requestId))))
+  runtime.runPromise(
+    Effect.flatMap(RequestJournal, (requestJournal) => Effect.orDie(requestJournal.request(requestId)))
+  )
 
 let databases = 0
 const freshDatabase = () => {
@@ -231,7 +234,11 @@ const secondLife = async (task: Task, requestId: string, life: LifeOptions, befo
     expect(mined - before).toBe(stored.answer.txHashes.length)
     expect(stored.answer.txHashes.length).toBeGreaterThanOrEqual(task.transactions ?? 1)
     expect(record?.ops.every(({ state }) => state === "settled")).toBe(true)
-    expect(await runtime.runPromise(Effect.flatMap(Journal, (journal) => journal.open))).toEqual([])
+    expect(
+      await runtime.runPromise(
+        Effect.flatMap(TransactionJournal, (transactionJournal) => transactionJournal.open)
+      )
+    ).toEqual([])
     await expect.poll(() => runtime.runPromise(held), { timeout: 5_000 }).toEqual([])
     const next = hashOf(`next of ${requestId}`)
     await runtime.runPromise(execute(hit("one", next)).run(stack.caller()))

@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { WakeUps } from "../../../src/application/lanes/requests/WakeUps.js"
 import { Bundler } from "../../../src/application/ports/chain/Bundler.js"
 import { ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
+import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
 import { Networks } from "../../../src/application/ports/Networks.js"
 import { SystemSigners } from "../../../src/application/ports/Signers.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
@@ -63,7 +64,7 @@ describe("a bundle of the service's own EOA", () => {
   ) =>
     stack.ask(
       Effect.gen(function* () {
-        const journal = yield* Journal
+        const requestJournal = yield* RequestJournal
         const bundler = yield* Bundler
         const rpcs = yield* ChainRpc
         const networks = yield* Networks
@@ -74,7 +75,7 @@ describe("a bundle of the service's own EOA", () => {
         const { entryPoint, rpc } = stack.settings
         const chain = yield* rpcs.connect(rpc, "operator")
         const space = { authority: key.address, chainId: chainId(), entryPoint, wallet: op.sender }
-        yield* journal.accept({
+        yield* requestJournal.accept({
           requestId,
           accountId,
           endpoint: "/executeEncoded",
@@ -128,7 +129,7 @@ describe("a bundle of the service's own EOA", () => {
           requestId,
           Effect.orDie(
             Effect.map(
-              Effect.flatMap(Journal, (journal) => journal.request(requestId)),
+              Effect.flatMap(RequestJournal, (requestJournal) => requestJournal.request(requestId)),
               (record) => (record?.ops[0]?.state === "settled" ? record.ops[0] : null)
             )
           )
@@ -149,7 +150,9 @@ describe("a bundle of the service's own EOA", () => {
     const versions = async () => {
       const [record] = await stack.ask(
         Effect.orDie(
-          Effect.flatMap(Journal, (journal) => journal.openOf({ chainId: chainId(), signer: submitter }))
+          Effect.flatMap(TransactionJournal, (transactionJournal) =>
+            transactionJournal.openOf({ chainId: chainId(), signer: submitter })
+          )
         )
       )
       const [version, ...others] = record?.versions ?? []

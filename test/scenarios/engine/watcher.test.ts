@@ -23,6 +23,7 @@ import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.j
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Journals from "../../support/journal/Journals.js"
 
 const hashOf = (n: number) => Hex.unsafe32(`0x${n.toString(16).padStart(64, "0")}`)
 
@@ -216,13 +217,13 @@ describe("the watcher", () => {
         stranded: () => Effect.void
       }
       const inFlight = InFlight.make()
-      const journal = yield* InMemoryJournal.make
+      const journal = Journals.methodsOf(yield* InMemoryJournal.make)
       const watcher = yield* TransactionMonitor.make({
         settlement,
         inFlight,
         accessNodes: { ofOperator: () => Effect.succeed(chain), ofCaller: () => Effect.succeed(null) },
         attend: StuckTransactions.make({
-          journal,
+          transactionJournal: journal,
           lanes: NonceManager.make(journal),
           settlement,
           signerOf: () => Effect.die(new Error("nobody signs here")),

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import type { Operation } from "../../../src/application/intake/ops/Operation.js"
 import { Turns } from "../../../src/application/lanes/LaneSlot.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
 import * as TransactSigner from "../../../src/application/usecases/operations/TransactSigner.js"
@@ -314,7 +314,11 @@ describe("a reorganisation that takes back what was confirmed", () => {
     const bundle = await pendingBundle(serviceEoa, entryPoints["v0.7"])
     if (bundle === null) throw new Error("a bundle was expected")
     const lane = { chainId: BigInt(stack.anvil.chainId), signer: Address.unsafe(serviceEoa) }
-    const open = await stack.ask(Effect.orDie(Effect.flatMap(Journal, (journal) => journal.openOf(lane))))
+    const open = await stack.ask(
+      Effect.orDie(
+        Effect.flatMap(TransactionJournal, (transactionJournal) => transactionJournal.openOf(lane))
+      )
+    )
     await stack.provider.send("evm_revert", [before])
     await load(bundle, "v0.7")
     // The node may have kept it.

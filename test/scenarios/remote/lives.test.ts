@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import * as LaneOwnership from "../../../src/adapters/memory/LaneOwnership.js"
 import type { Operation } from "../../../src/application/intake/ops/Operation.js"
 import * as Engine from "../../../src/application/lanes/Engine.js"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import { RemoteOpJournal } from "../../../src/application/ports/journal/RemoteOpJournal.js"
 import type { Fields } from "../../../src/application/ports/NetworkProfile.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import * as Sweep from "../../../src/application/Sweep.js"
@@ -86,7 +86,7 @@ describe("an op in other hands", () => {
       if (does === "keep") expect(bundler.sent.length).toBe(before)
       expect(new Set(bundler.sent.slice(sent).map(({ op }) => JSON.stringify(op))).size).toBe(1)
       expect(
-        await second.run(Effect.flatMap(Journal, ({ remoteSubmissions: handedOver }) => handedOver))
+        await second.run(Effect.flatMap(RemoteOpJournal, ({ remoteSubmissions: handedOver }) => handedOver))
       ).toEqual([])
       await second.end()
     }
@@ -152,7 +152,7 @@ describe("an op in other hands", () => {
       .poll(
         () =>
           stack.runtime.runPromise(
-            Effect.flatMap(Journal, ({ remoteSubmissions: handedOver }) => handedOver)
+            Effect.flatMap(RemoteOpJournal, ({ remoteSubmissions: handedOver }) => handedOver)
           ),
         {
           timeout: 10_000
@@ -170,7 +170,7 @@ describe("an op in other hands", () => {
     expect(failure).toMatchObject({ code: "bundler_refused" })
     expect(JSON.stringify({ ...failure, message: failure.message })).not.toContain("a-key-of-the-operator")
     expect(
-      await fresh.run(Effect.flatMap(Journal, ({ remoteSubmissions: handedOver }) => handedOver))
+      await fresh.run(Effect.flatMap(RemoteOpJournal, ({ remoteSubmissions: handedOver }) => handedOver))
     ).toEqual([])
     await fresh.end()
     bundler = await startStandIn()

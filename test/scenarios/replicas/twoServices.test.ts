@@ -13,6 +13,7 @@ import * as Service from "../../../src/hosts/node/Service.js"
 import type { Seams } from "../../../src/hosts/Wiring.js"
 import * as Random from "../../support/faults/Random.js"
 import * as World from "../../support/faults/World.js"
+import * as Journals from "../../support/journal/Journals.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
 
 /** A service of this process, with a journal, an engine and a port of its own. */
@@ -23,10 +24,10 @@ interface Running {
 
 /** As long as a key in an HSM takes: between the nonce and the bytes there is time for another process. */
 const slowSigner: Seams = {
-  journal: (journal) => ({
+  journal: Journals.mapped((journal) => ({
     ...journal,
     recordSigned: (signed) => Effect.delay(journal.recordSigned(signed), "150 millis")
-  })
+  }))
 }
 
 const start = async (config: Config.Config, seams: Seams = {}): Promise<Running> => {

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import { Interface } from "ethers"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
 import * as Sweep from "../../../src/application/Sweep.js"
 import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
@@ -168,7 +168,7 @@ describe("the sponsorship budget", () => {
     expect(await sponsor.settled()).toEqual(before)
     expect(await sponsor.deposit()).toBe(deposit)
     const state = await next.runPromise(
-      Effect.flatMap(Journal, (journal) => journal.request(caller.requestId))
+      Effect.flatMap(RequestJournal, (requestJournal) => requestJournal.request(caller.requestId))
     )
     expect(state?.ops).toHaveLength(1)
   })

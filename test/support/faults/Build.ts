@@ -27,7 +27,11 @@ const sources = (folder: string): ReadonlyArray<string> =>
 /** Types are left to the type check: this takes a second. */
 export const make = (): Build => {
   const folder = mkdtempSync(join(tmpdir(), "castellan-faults-"))
-  for (const file of [...sources("src"), ...sources("test/support/faults")]) {
+  for (const file of [
+    ...sources("src"),
+    ...sources("test/support/faults"),
+    ...sources("test/support/journal")
+  ]) {
     const { outputText } = ts.transpileModule(readFileSync(file, "utf8"), {
       fileName: file,
       compilerOptions: {

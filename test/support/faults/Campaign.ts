@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import * as Journals from "../journal/Journals.js"
 import { options } from "../journal/Layers.js"
 import * as Build from "./Build.js"
 import * as Judge from "./Judge.js"
@@ -33,7 +33,7 @@ export interface Summary {
 
 /** Methods of the journal: those that it has, not those that somebody wrote down. */
 export const steps: Promise<ReadonlyArray<string>> = Effect.runPromise(
-  Effect.map(Journal, (journal) => Object.keys(journal)).pipe(
+  Effect.map(Journals.all, (journal) => Object.keys(journal)).pipe(
     Effect.provide(SqlJournal.layer(options).pipe(Layer.provide(Sqlite.layer({ filename: ":memory:" }))))
   )
 )

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import type { Journal } from "../../../src/application/ports/journal/Journal.js"
+import type * as Journals from "../journal/Journals.js"
 
 /** The variable by which a process is told where to end. */
 export const variable = "CASTELLAN_TEST_KILL"
@@ -23,7 +23,7 @@ const die = Effect.sync(() => {
 /** A journal at one of whose calls the process ends, as by a power cut. Methods that it will have one day are covered. */
 export const wrap =
   (spot: Spot) =>
-  (journal: Journal["Type"]): Journal["Type"] => {
+  (journal: Journals.Methods): Journals.Methods => {
     let armed = spot.armed
     process.on(armSignal, () => {
       armed = !armed

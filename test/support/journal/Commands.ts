@@ -1,13 +1,13 @@
-import type * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as TestClock from "effect/TestClock"
 import * as fc from "fast-check"
-import type { Journal, JournalError } from "../../../src/application/ports/journal/Journal.js"
+import type { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import type * as Journals from "./Journals.js"
 import * as Make from "./Make.js"
 import type { Model } from "./Model.js"
 
-type Service = Context.Tag.Service<typeof Journal>
+type Service = Journals.Methods
 
 /** One call, as a journal does it and as the model does it. */
 export interface Call {

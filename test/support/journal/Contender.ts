@@ -1,7 +1,7 @@
 import { writeSync } from "node:fs"
 import * as Effect from "effect/Effect"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
 import { available, rounds } from "./Contest.js"
+import * as Journals from "./Journals.js"
 import { at } from "./Layers.js"
 import * as Make from "./Make.js"
 
@@ -13,7 +13,7 @@ const [, , database = "", name = ""] = process.argv
 
 const play = (round: number) =>
   Effect.gen(function* () {
-    const journal = yield* Journal
+    const journal = yield* Journals.all
     const id = `${name}${round}`
     const leased = yield* journal.lease(
       Make.leaseRequest(id, { keys: { from: 0n, to: 1_000_000n }, ttlMillis: 3_600_000 })

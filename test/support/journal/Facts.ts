@@ -1,7 +1,8 @@
 import { expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { Journal, type JournalError } from "../../../src/application/ports/journal/Journal.js"
+import type { JournalError } from "../../../src/application/ports/journal/JournalError.js"
+import * as Journals from "./Journals.js"
 import * as Make from "./Make.js"
 
 /** Fails with a `JournalError` that tells nothing of the database or the data. */
@@ -13,7 +14,7 @@ export const refused = <R>(effect: Effect.Effect<unknown, JournalError, R>) =>
 
 /** Accepts one op with a nonce key, a hash and an index of the same number. */
 export const acceptOp = (requestId: string, n: number) =>
-  Effect.flatMap(Journal, (journal) =>
+  Effect.flatMap(Journals.all, (journal) =>
     journal.accept(
       Make.acceptance(requestId, [
         Make.op({ index: n, nonceKey: BigInt(n), userOpHash: Make.word(n), reserve: 1n })
@@ -24,7 +25,7 @@ export const acceptOp = (requestId: string, n: number) =>
 /** Accepts such ops and stores a transaction that carries them: nonce 0 unless it is said. */
 export const signOps = (requestId: string, ns: ReadonlyArray<number>, nonce = 0n) =>
   Effect.gen(function* () {
-    const journal = yield* Journal
+    const journal = yield* Journals.all
     for (const n of ns) yield* acceptOp(requestId, n)
     yield* journal.allocate(Make.allocation(requestId, { ops: ns, chainNonce: nonce }))
     yield* journal.recordSigned(Make.signed(nonce))
@@ -32,18 +33,18 @@ export const signOps = (requestId: string, ns: ReadonlyArray<number>, nonce = 0n
 
 export const stateOf = (n: number) =>
   Effect.map(
-    Effect.flatMap(Journal, (journal) => journal.findOp(Make.alice, Make.chainId, Make.word(n))),
+    Effect.flatMap(Journals.all, (journal) => journal.findOp(Make.alice, Make.chainId, Make.word(n))),
     (op) => op?.state
   )
 
 /** A fact about the journals of a layer, in which the request `r1` is accepted. */
 export const factOf =
-  (layer: Layer.Layer<Journal>) =>
-  (text: string, body: Effect.Effect<void, unknown, Journal>): void =>
+  (layer: Layer.Layer<Journals.Ports>) =>
+  (text: string, body: Effect.Effect<void, unknown, Journals.Ports>): void =>
     it.effect(text, () =>
       Effect.provide(
         Effect.zipRight(
-          Effect.flatMap(Journal, (journal) => journal.accept(Make.acceptance("r1", []))),
+          Effect.flatMap(Journals.all, (journal) => journal.accept(Make.acceptance("r1", []))),
           body
         ),
         layer

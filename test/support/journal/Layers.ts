@@ -8,8 +8,8 @@ import * as Redacted from "effect/Redacted"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Postgres from "../../../src/adapters/sql/Postgres.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
-import type { Journal } from "../../../src/application/ports/journal/Journal.js"
 import type { Databases } from "../postgres/Postgres.js"
+import type * as Journals from "./Journals.js"
 
 /** A folder that is removed with its content when the scope ends. */
 export const temporaryFolder = Effect.acquireRelease(
@@ -19,20 +19,21 @@ export const temporaryFolder = Effect.acquireRelease(
 
 export const options = { sealingKey: Redacted.make("a secret of the tests that is long enough") }
 
-const on = <E>(client: Layer.Layer<SqlClient.SqlClient, E>): Layer.Layer<Journal> =>
+const on = <E>(client: Layer.Layer<SqlClient.SqlClient, E>): Layer.Layer<Journals.Ports> =>
   Layer.fresh(SqlJournal.layer(options).pipe(Layer.provide(client), Layer.orDie))
 
-export const sqliteAt = (filename: string): Layer.Layer<Journal> => on(Sqlite.layer({ filename }))
+export const sqliteAt = (filename: string): Layer.Layer<Journals.Ports> => on(Sqlite.layer({ filename }))
 
-export const postgresAt = (address: Postgres.Options): Layer.Layer<Journal> => on(Postgres.layer(address))
+export const postgresAt = (address: Postgres.Options): Layer.Layer<Journals.Ports> =>
+  on(Postgres.layer(address))
 
 /** A file of its own for every time it is provided. */
-export const sqlite: Layer.Layer<Journal> = Layer.unwrapScoped(
+export const sqlite: Layer.Layer<Journals.Ports> = Layer.unwrapScoped(
   Effect.map(temporaryFolder, (folder) => sqliteAt(join(folder, "journal.db")))
 )
 
 /** In the database of a path or of a PostgreSQL server's URL. */
-export const at = (database: string): Layer.Layer<Journal> =>
+export const at = (database: string): Layer.Layer<Journals.Ports> =>
   database.startsWith("postgres:") ? postgresAt({ url: Redacted.make(database) }) : sqliteAt(database)
 
 /** References first. */
@@ -49,7 +50,7 @@ const tables = [
 ]
 
 /** One database of the server, emptied every time it is provided: to make one takes longer than a test. */
-export const postgresOn = ({ fresh }: Databases): Layer.Layer<Journal> => {
+export const postgresOn = ({ fresh }: Databases): Layer.Layer<Journals.Ports> => {
   let database: Promise<Postgres.Options> | undefined
   const emptied = Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient

@@ -1,7 +1,7 @@
-import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import type { Journal, JournalError } from "../../../src/application/ports/journal/Journal.js"
+import type { JournalError } from "../../../src/application/ports/journal/JournalError.js"
+import type { LaneJournal } from "../../../src/application/ports/journal/LaneJournal.js"
 import type { RemoteSubmissionIntent } from "../../../src/application/ports/journal/RemoteSubmissions.js"
 import type {
   Acceptance,
@@ -181,6 +181,6 @@ export const landed = (
 
 /** The ids of all accepted requests that are not final, as the lanes' work names them. */
 export const unfinished = (
-  journal: Context.Tag.Service<typeof Journal>
+  journal: LaneJournal["Type"]
 ): Effect.Effect<ReadonlyArray<string>, JournalError> =>
   Effect.map(journal.work, (lanes) => lanes.flatMap(({ requestIds }) => requestIds))

@@ -1,6 +1,6 @@
 import { writeSync } from "node:fs"
 import * as Effect from "effect/Effect"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import * as Journals from "./Journals.js"
 import { at } from "./Layers.js"
 import * as Make from "./Make.js"
 
@@ -14,7 +14,7 @@ const tell = (line: string) => Effect.sync(() => writeSync(1, `${line}\n`))
 
 const work = (n: number, hash: number) =>
   Effect.gen(function* () {
-    const journal = yield* Journal
+    const journal = yield* Journals.all
     const id = `${name} ${n}`
     const leased = yield* journal.lease(Make.leaseRequest(id, { keys: { from: 0n, to: 1_000_000n } }))
     const nonceKey = leased?.[0]

@@ -1,7 +1,8 @@
 import * as Effect from "effect/Effect"
 import { expect } from "vitest"
 import type { Operation } from "../../../src/application/intake/ops/Operation.js"
-import { Journal } from "../../../src/application/ports/journal/Journal.js"
+import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
+import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
 import type { TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
@@ -42,7 +43,9 @@ export const make = async (stack: Stack) => {
     )
   }
   const requestOf = (runtime: Runtime, requestId: string) =>
-    runtime.runPromise(Effect.flatMap(Journal, (journal) => Effect.orDie(journal.request(requestId))))
+    runtime.runPromise(
+      Effect.flatMap(RequestJournal, (requestJournal) => Effect.orDie(requestJournal.request(requestId)))
+    )
 
   return {
     counter,
@@ -87,7 +90,11 @@ export const make = async (stack: Stack) => {
       return JSON.parse((await requestOf(runtime, requestId))?.outcome ?? "{}")
     },
     openOf: (runtime: Runtime): Promise<ReadonlyArray<TransactionRecord>> =>
-      runtime.runPromise(Effect.flatMap(Journal, (journal) => Effect.orDie(journal.openOf(lane))))
+      runtime.runPromise(
+        Effect.flatMap(TransactionJournal, (transactionJournal) =>
+          Effect.orDie(transactionJournal.openOf(lane))
+        )
+      )
   }
 }
 

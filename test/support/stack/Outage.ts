@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { JournalError } from "../../../src/application/ports/journal/Journal.js"
+import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import { type Around, type Spot, wrap } from "./Power.js"
 import type { LifeOptions } from "./Stack.js"
 

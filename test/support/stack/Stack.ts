@@ -25,7 +25,6 @@ import type { Bundler } from "../../../src/application/ports/chain/Bundler.js"
 import type { BundlerRpc as BundlerRpcTag } from "../../../src/application/ports/chain/BundlerRpc.js"
 import { ChainRpc as ChainRpcTag } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { PaymasterRpc as PaymasterRpcTag } from "../../../src/application/ports/chain/PaymasterRpc.js"
-import { Journal as JournalTag } from "../../../src/application/ports/journal/Journal.js"
 import { LaneOwnership as LaneOwnershipTag } from "../../../src/application/ports/LaneOwnership.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import { Networks as NetworksTag } from "../../../src/application/ports/Networks.js"
@@ -48,6 +47,7 @@ import { deploy } from "../../../src/hosts/cli/deploy/DeterministicDeployer.js"
 import { deployEntryPoints, entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { deploySuite, fundPaymaster, type Suite } from "../../../src/hosts/cli/deploy/Suite.js"
 import { type Anvil, startAnvil } from "../../../tools/Anvil.js"
+import * as Journals from "../journal/Journals.js"
 import * as PrivateKeys from "../signing/PrivateKeys.js"
 import { mined } from "../suite/Receipt.js"
 
@@ -59,7 +59,7 @@ export type Ports =
   | BundlerRpcTag
   | ChainRpcTag
   | Engine.Engine
-  | JournalTag
+  | Journals.Ports
   | NetworksTag
   | PaymasterRpcTag
   | SignersTag
@@ -120,7 +120,7 @@ export interface LifeOptions {
   readonly database?: string
   /** Stands between the engine and the request's signer. */
   readonly wrapSigner?: (signer: Signer) => Signer
-  readonly wrapJournal?: (journal: JournalTag["Type"]) => JournalTag["Type"]
+  readonly wrapJournal?: (journal: Journals.Methods) => Journals.Methods
   readonly wrapChain?: (nodes: ChainRpcTag["Type"]) => ChainRpcTag["Type"]
   readonly wrapNetworks?: (networks: NetworksTag["Type"]) => NetworksTag["Type"]
   readonly onExchange?: (methods: ReadonlyArray<string>) => void
@@ -199,7 +199,7 @@ const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) =
         BundlerRpc.layer(),
         PaymasterRpc.layer(),
         wrapChain === undefined ? nodes : wrapped(ChainRpcTag, wrapChain, nodes),
-        wrapJournal === undefined ? journal : wrapped(JournalTag, wrapJournal, journal),
+        wrapJournal === undefined ? journal : Layer.map(journal, Journals.mapped(wrapJournal)),
         wrapNetworks === undefined ? networks : wrapped(NetworksTag, wrapNetworks, networks),
         signers
       )

@@ -2,7 +2,7 @@ import * as Array from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import type { JournalError } from "../../../application/ports/journal/Journal.js"
+import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type {
   Acceptance,
   AcceptanceResult,

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import type { JournalError } from "../../../application/ports/journal/Journal.js"
+import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type { Lane } from "../../../application/ports/journal/Transactions.js"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Store from "../Store.js"

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
-import { Journal } from "../../../application/ports/journal/Journal.js"
+import type { Journals } from "../../../application/ports/journal/Journals.js"
 import * as Sqlite from "../Sqlite.js"
 import * as SqlJournal from "./Journal.js"
 
@@ -14,7 +14,7 @@ import * as SqlJournal from "./Journal.js"
  * A journal that ends with its scope: the journal of SQLite over a database that is in no file. For tests, and for
  * embedders that need no durability.
  */
-export const make: Effect.Effect<Context.Tag.Service<typeof Journal>, never, Scope.Scope> = Effect.flatMap(
+export const make: Effect.Effect<Context.Context<Journals>, never, Scope.Scope> = Effect.flatMap(
   Sqlite.make({ filename: ":memory:" }),
   (sql) =>
     SqlJournal.make({ sealingKey: Redacted.make(randomBytes(32).toString("hex")) }).pipe(
@@ -26,4 +26,4 @@ export const make: Effect.Effect<Context.Tag.Service<typeof Journal>, never, Sco
   Effect.orDie
 )
 
-export const layer: Layer.Layer<Journal> = Layer.scoped(Journal, make)
+export const layer: Layer.Layer<Journals> = Layer.scopedContext(make)

@@ -1,6 +1,6 @@
 import type { Fragment } from "@effect/sql/Statement"
 import * as Effect from "effect/Effect"
-import type { JournalError } from "../../../application/ports/journal/Journal.js"
+import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type { NonceSpace, OpRecord, OpSettlement } from "../../../application/ports/journal/Requests.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Address from "../../../domain/primitives/Address.js"

@@ -1,12 +1,12 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
-import type { Affected, JournalError } from "../../../application/ports/journal/Journal.js"
+import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type {
   RemoteSubmission,
   RemoteSubmissionIntent
 } from "../../../application/ports/journal/RemoteSubmissions.js"
-import type { OpSettlement } from "../../../application/ports/journal/Requests.js"
+import type { Affected, OpSettlement } from "../../../application/ports/journal/Requests.js"
 import type { LaneAccess } from "../../../application/ports/journal/Transactions.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import type { Address } from "../../../domain/primitives/Address.js"

@@ -1,6 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { JournalError } from "../../../application/ports/journal/Journal.js"
+import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type {
   Acceptance,
   FailedElement,

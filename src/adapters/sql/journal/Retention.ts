@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import type { JournalError } from "../../../application/ports/journal/Journal.js"
+import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import * as Store from "../Store.js"
 import type * as Ops from "./Ops.js"
 

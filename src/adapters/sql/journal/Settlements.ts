@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
-import type { Affected, JournalError } from "../../../application/ports/journal/Journal.js"
-import type { OpSettlement } from "../../../application/ports/journal/Requests.js"
+import type { JournalError } from "../../../application/ports/journal/JournalError.js"
+import type { Affected, OpSettlement } from "../../../application/ports/journal/Requests.js"
 import type { Lane, TransactionSettlement } from "../../../application/ports/journal/Transactions.js"
 import * as Store from "../Store.js"
 import * as Ops from "./Ops.js"

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import type { JournalError } from "../../../application/ports/journal/Journal.js"
+import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type { LaneAccess, LaneWork } from "../../../application/ports/journal/Transactions.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import type * as Store from "../Store.js"

@@ -22,7 +22,6 @@ import type { AbiStore } from "../../ports/AbiStore.js"
 import { Budgets } from "../../ports/Budgets.js"
 import type { Bundler, OpOutcome } from "../../ports/chain/Bundler.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
-import type { Journal } from "../../ports/journal/Journal.js"
 import type { LaneAccess } from "../../ports/journal/Transactions.js"
 import type { Networks } from "../../ports/Networks.js"
 import type { Signer, Signers, SystemSigners } from "../../ports/Signers.js"
@@ -45,6 +44,7 @@ import type * as Sending from "../Sending.js"
 import * as ServiceSubmission from "../ServiceSubmission.js"
 import * as SignerAuthorization from "../SignerAuthorization.js"
 import * as Submission from "../Submission.js"
+import type { SubmissionJournals } from "../SubmissionRecords.js"
 import * as EncodedLinks from "./EncodedLinks.js"
 import type * as EncodedOps from "./EncodedOps.js"
 import * as ExternalProofs from "./ExternalProofs.js"
@@ -56,8 +56,8 @@ export type Requirements =
   | Bundler
   | ChainRpc
   | Engine
-  | Journal
   | Networks
+  | SubmissionJournals
   | Signers
   | SystemSigners
 

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type * as Hex from "../../../domain/primitives/Hex.js"
 import { WakeUps } from "../../lanes/requests/WakeUps.js"
 import type { OpOutcome } from "../../ports/chain/Bundler.js"
-import { Journal } from "../../ports/journal/Journal.js"
+import { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { OpRecord } from "../../ports/journal/Requests.js"
 import type { Caller } from "../../request/Caller.js"
 import { type Failure, unprocessable } from "../../request/Failure.js"
@@ -24,11 +24,11 @@ export const outcome = (
   chainId: bigint,
   userOpHash: Hex.Bytes32,
   deadline: number
-): Effect.Effect<OpOutcome | null, Failure, WakeUps | Journal> =>
+): Effect.Effect<OpOutcome | null, Failure, WakeUps | OpJournal> =>
   Effect.gen(function* () {
-    const journal = yield* Journal
+    const opJournal = yield* OpJournal
     const wakeUps = yield* WakeUps
-    const find = Effect.orDie(journal.findOp(accountId, chainId, userOpHash))
+    const find = Effect.orDie(opJournal.findOp(accountId, chainId, userOpHash))
     const first = yield* find
     const poster = first?.requestId ?? requestId
     const patience = Math.max(deadline - (yield* Clock.currentTimeMillis), 0)

@@ -18,7 +18,7 @@ import type { Payers } from "../../pay/Payers.js"
 import * as Submitter from "../../pay/Submitter.js"
 import type { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
-import { Journal } from "../../ports/journal/Journal.js"
+import { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { NonceSpace } from "../../ports/journal/Requests.js"
 import type { Networks } from "../../ports/Networks.js"
 import { type SignerError, type Signers, SystemSigners } from "../../ports/Signers.js"
@@ -114,7 +114,7 @@ export const textOf = ({ details: [detail], message }: Unprocessable): string =>
   detail === undefined ? message : `${message}: ${detail.message}`
 
 const lease = (
-  journal: Journal["Type"],
+  opJournal: OpJournal["Type"],
   caller: Caller,
   space: NonceSpace,
   { anonymous, epoch }: { readonly anonymous: boolean; readonly epoch: bigint },
@@ -124,7 +124,7 @@ const lease = (
     ? Effect.succeed([])
     : Effect.map(
         Effect.orDie(
-          journal.lease({
+          opJournal.lease({
             ...space,
             holder: caller.requestId,
             // Leased under different authorities: keys of their own keep the nonces apart.
@@ -163,7 +163,7 @@ const withMargin = (op: UserOperation.UserOperation): UserOperation.UserOperatio
 export const make = (
   caller: Caller,
   handing: Handing
-): Effect.Effect<UnsignedOps, Failure, BundlerRpc | ChainFacts | Payers | Journal> =>
+): Effect.Effect<UnsignedOps, Failure, BundlerRpc | ChainFacts | Payers | OpJournal> =>
   Effect.gen(function* () {
     const { byService, calls, connection, decoding, operations, settings, submitter } = handing
     const { profile } = connection
@@ -199,7 +199,7 @@ export const make = (
     }
     failDependants(on, failed)
 
-    const journal = yield* Journal
+    const opJournal = yield* OpJournal
     const keys = new Map<number, bigint>()
     for (const wallet of new Set(wallets)) {
       const indexes = calls
@@ -207,7 +207,7 @@ export const make = (
         .filter((index) => walletOf(index) === wallet && !failed.has(index))
       const epoch = Wallets.epochOf(look.wallets.get(wallet))
       const kind = { anonymous: byService, epoch }
-      const leased = yield* lease(journal, caller, spaceOf(wallet), kind, indexes.length)
+      const leased = yield* lease(opJournal, caller, spaceOf(wallet), kind, indexes.length)
       for (const [position, index] of indexes.entries()) {
         const key = leased[position]
         if (key === undefined) failed.set(index, elementFailure("wallet_busy"))
@@ -280,10 +280,10 @@ export const make = (
       })
     }
     failDependants(on, failed)
-    if (ops.length === 0) yield* Effect.ignore(journal.release(caller.requestId))
+    if (ops.length === 0) yield* Effect.ignore(opJournal.release(caller.requestId))
     return { ops: ops.filter(({ index }) => !failed.has(index)), failed, bundler }
   }).pipe(
     Effect.onError(() =>
-      Effect.flatMap(Journal, (journal) => Effect.ignore(journal.release(caller.requestId)))
+      Effect.flatMap(OpJournal, (opJournal) => Effect.ignore(opJournal.release(caller.requestId)))
     )
   )

@@ -54,7 +54,7 @@ export interface Estimate extends Funding.Funds {
   readonly implementation: GasLens.Report["implementation"]
 }
 
-/** What the wallets of an estimate had, as `Journal.accept` wants it. */
+/** What the wallets of an estimate had, as `RequestJournal.accept` wants it. */
 export const fundsOf = (ground: OpContext, estimate: Estimate): Acceptance["funds"] =>
   Funding.forAcceptance(ground, estimate)
 

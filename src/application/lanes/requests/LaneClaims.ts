@@ -1,7 +1,8 @@
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import type { Journal, JournalError } from "../../ports/journal/Journal.js"
+import type { JournalError } from "../../ports/journal/JournalError.js"
+import type { LaneJournal } from "../../ports/journal/LaneJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
 import type { LaneOwnership } from "../../ports/LaneOwnership.js"
 
@@ -25,7 +26,7 @@ const trustMillis = 2_000
 
 const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
 
-export const make = (journal: Journal["Type"], ownership: LaneOwnership["Type"]): LaneClaims => {
+export const make = (laneJournal: LaneJournal["Type"], ownership: LaneOwnership["Type"]): LaneClaims => {
   const trusted = new Map<string, number>()
   return {
     holds: (lane) => trusted.has(nameOf(lane)) && ownership.owns(lane),
@@ -40,7 +41,7 @@ export const make = (journal: Journal["Type"], ownership: LaneOwnership["Type"])
         const now = yield* Clock.currentTimeMillis
         if ((trusted.get(name) ?? 0) > now) return true
         const independent = yield* ownership.independent
-        const isClaimed = yield* journal.claim(lane, { process: ownership.process, independent })
+        const isClaimed = yield* laneJournal.claim(lane, { process: ownership.process, independent })
         if (isClaimed) trusted.set(name, now + trustMillis)
         else trusted.delete(name)
         return isClaimed

@@ -11,7 +11,9 @@ import * as Schedule from "effect/Schedule"
 import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
-import { type Journal, JournalError } from "../../ports/journal/Journal.js"
+import { JournalError } from "../../ports/journal/JournalError.js"
+import type { OpJournal } from "../../ports/journal/OpJournal.js"
+import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { RequestRecord } from "../../ports/journal/Requests.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
 import * as Answer from "../../request/Answer.js"
@@ -39,7 +41,8 @@ export interface RequestWork<B> {
 }
 
 export interface Dependencies {
-  readonly journal: Journal["Type"]
+  readonly requestJournal: RequestJournal["Type"]
+  readonly opJournal: OpJournal["Type"]
   readonly wakeUps: WakeUps
   readonly claims: LaneClaims
   readonly scope: Scope.Scope
@@ -100,7 +103,7 @@ export const outcomeUnknown = (requestId: string, txHashes: ReadonlyArray<Bytes3
  * stored answer, whatever fails on the way, as long as the request's lane is this process's.
  */
 export const begin = <B, J, R>(
-  { claims, journal, scope, wakeUps }: Dependencies,
+  { claims, opJournal, requestJournal, scope, wakeUps }: Dependencies,
   task: Task<B, J, R>
 ): Effect.Effect<RequestWork<B>, never, Exclude<R, CurrentRequest>> =>
   Effect.gen(function* () {
@@ -122,7 +125,7 @@ export const begin = <B, J, R>(
       attempt: null as Fiber.RuntimeFiber<B, Failure | AnsweredElsewhere> | null
     }
 
-    const load = Effect.orDie(journal.request(requestId))
+    const load = Effect.orDie(requestJournal.request(requestId))
 
     const becameDurable = (lane: Lane, patienceMillis: number) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
@@ -154,7 +157,7 @@ export const begin = <B, J, R>(
           const answer = yield* Effect.uninterruptible(
             Effect.suspend(() => {
               state.offered = true
-              return Effect.tap(Effect.orDie(journal.accept(acceptance)), ({ _tag }) => {
+              return Effect.tap(Effect.orDie(requestJournal.accept(acceptance)), ({ _tag }) => {
                 if (_tag === "accepted") return becameDurable(acceptance.lane, patienceMillis)
                 state.offered = false
                 return Effect.void
@@ -178,7 +181,7 @@ export const begin = <B, J, R>(
 
     /** A journal that failed while it accepted may have accepted, or may do so yet: it decides now. */
     const resolveDoubt = Effect.gen(function* () {
-      const lane = yield* journal
+      const lane = yield* requestJournal
         .decline(requestId)
         .pipe(
           Effect.retry(Schedule.spaced(firstPauseMillis)),
@@ -203,7 +206,7 @@ export const begin = <B, J, R>(
     /** Stores the answer and tells it; false: the chain has undone something of it in the meantime. */
     const finish = (answer: Either.Either<B, ReturnType<typeof Answer.asUnprocessable>>) =>
       Effect.gen(function* () {
-        if (!(yield* Effect.orDie(journal.finish(requestId, yield* Answer.encode(Response, answer)))))
+        if (!(yield* Effect.orDie(requestJournal.finish(requestId, yield* Answer.encode(Response, answer)))))
           return false
         yield* wakeUps.notify([requestId])
         yield* Either.match(answer, {
@@ -215,7 +218,7 @@ export const begin = <B, J, R>(
 
     const giveUp = ({ ops }: RequestRecord) =>
       Effect.orDie(
-        journal.abandon(
+        opJournal.abandon(
           requestId,
           ops.filter(({ state }) => state === "accepted").map(({ index }) => index)
         )

@@ -5,7 +5,8 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
-import type { Journal } from "../../ports/journal/Journal.js"
+import type { OpJournal } from "../../ports/journal/OpJournal.js"
+import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
 import type { Networks } from "../../ports/Networks.js"
 import * as Answer from "../../request/Answer.js"
@@ -47,7 +48,8 @@ export const Requests: Context.Tag<Requests, Requests> = Context.GenericTag("cas
 const usualPatienceMillis = 60_000
 
 export const make = (options: {
-  readonly journal: Journal["Type"]
+  readonly requestJournal: RequestJournal["Type"]
+  readonly opJournal: OpJournal["Type"]
   readonly networks: Networks["Type"]
   readonly wakeUps: WakeUps
   readonly claims: LaneClaims
@@ -55,7 +57,7 @@ export const make = (options: {
   readonly stopping: Deferred.Deferred<void>
   readonly scope: Scope.Scope
 }): Requests => {
-  const { journal, networks, stopping, wakeUps } = options
+  const { requestJournal, networks, stopping, wakeUps } = options
   const live = new Map<string, Pick<RequestWork.RequestWork<unknown>, "lane" | "leave">>()
   /** Requests of one idempotency key go one after the other, until one of them is accepted. */
   const keys = new Map<string, { readonly lock: Effect.Semaphore; holders: number }>()
@@ -78,7 +80,7 @@ export const make = (options: {
 
   const outcomeUnknown = (requestId: string, sent: ReadonlyArray<Bytes32>) =>
     Effect.flatMap(
-      Effect.orElseSucceed(journal.request(requestId), () => null),
+      Effect.orElseSucceed(requestJournal.request(requestId), () => null),
       (record) => {
         const known = record?.txHashes ?? []
         return Effect.fail(RequestWork.outcomeUnknown(requestId, [...known, ...sent]))
@@ -90,7 +92,7 @@ export const make = (options: {
   /** How long the caller of a request that is worked on elsewhere, or was in an earlier life, waits. */
   const patienceFor = (requestId: string) =>
     Effect.gen(function* () {
-      const record = yield* Effect.orElseSucceed(journal.request(requestId), () => null)
+      const record = yield* Effect.orElseSucceed(requestJournal.request(requestId), () => null)
       const profile = record === null ? null : yield* networks.profile(record.accountId, record.lane.chainId)
       return profile?.receiptTimeoutMillis ?? usualPatienceMillis
     })
@@ -102,7 +104,7 @@ export const make = (options: {
         wakeUps.until(
           requestId,
           // A journal that does not answer is asked again.
-          Effect.match(journal.request(requestId), {
+          Effect.match(requestJournal.request(requestId), {
             onFailure: () => null,
             onSuccess: (record) => record?.outcome ?? null
           })
@@ -163,7 +165,7 @@ export const make = (options: {
     Effect.gen(function* () {
       if (idempotency === undefined || idempotency === null) return null
       const found = yield* Effect.mapError(
-        journal.requestOf(principal.accountId, endpoint, idempotency.key),
+        requestJournal.requestOf(principal.accountId, endpoint, idempotency.key),
         RequestWork.unavailable
       )
       if (found === null) return null

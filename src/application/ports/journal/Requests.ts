@@ -151,3 +151,9 @@ export interface RequestRecord {
   /** What `finish` stored; null while the request is not final. */
   readonly outcome: string | null
 }
+
+/**
+ * The requests that an event of the chain concerns, sorted: their state has changed, by this call or by an earlier one
+ * that told the same (another process's perhaps).
+ */
+export type Affected = ReadonlyArray<string>

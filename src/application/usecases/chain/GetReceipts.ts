@@ -6,7 +6,7 @@ import * as Connection from "../../chain/Connection.js"
 import * as Span from "../../observe/Span.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
 import type * as Port from "../../ports/chain/ChainRpc.js"
-import { Journal } from "../../ports/journal/Journal.js"
+import { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { Networks } from "../../ports/Networks.js"
 import type { Caller } from "../../request/Caller.js"
 import * as Decoding from "../../request/Decoding.js"
@@ -97,13 +97,13 @@ const fateOf = (
   caller: Caller,
   { chain, profile }: Connection.Connection,
   txHash: Hex.Bytes32
-): Effect.Effect<Port.Receipt | "pending" | "unknown", Port.ChainRpcError, Journal> =>
+): Effect.Effect<Port.Receipt | "pending" | "unknown", Port.ChainRpcError, TransactionJournal> =>
   Effect.gen(function* () {
-    const journal = yield* Journal
+    const transactionJournal = yield* TransactionJournal
     const [known, ours] = yield* Effect.all(
       [
         chain.transaction(txHash),
-        Effect.orDie(journal.findTransaction(caller.principal.accountId, profile.chainId, txHash))
+        Effect.orDie(transactionJournal.findTransaction(caller.principal.accountId, profile.chainId, txHash))
       ],
       together
     )
@@ -121,7 +121,7 @@ const fateOf = (
 export const run = (
   caller: Caller,
   request: Request
-): Effect.Effect<Response, Failure, AbiStore | Port.ChainRpc | Journal | Networks> =>
+): Effect.Effect<Response, Failure, AbiStore | Port.ChainRpc | TransactionJournal | Networks> =>
   Effect.gen(function* () {
     const decoding = yield* Decoding.load(caller, request.useABI, "useABI")
     const connection = yield* Connection.open(caller, request.rpc, "rpc")

@@ -8,7 +8,7 @@ import type { Engine } from "../../lanes/Engine.js"
 import * as Span from "../../observe/Span.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
-import type { Journal } from "../../ports/journal/Journal.js"
+import type { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { Networks } from "../../ports/Networks.js"
 import type { Signers, SystemSigners } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
@@ -48,7 +48,7 @@ export const Response = Schema.Struct({
 export type Response = typeof Response.Type
 
 /** What its requests need beside the caller. */
-export type Requirements = AbiStore | ChainRpc | Engine | Journal | Networks | Signers | SystemSigners
+export type Requirements = AbiStore | ChainRpc | Engine | OpJournal | Networks | Signers | SystemSigners
 
 /**
  * Encodes and estimates the operations as `/execute` would, and hands out the ops unsigned: for the request's signer to

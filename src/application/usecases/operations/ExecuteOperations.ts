@@ -18,6 +18,7 @@ import * as Preparation from "../../intake/Preparation.js"
 import * as Results from "../../intake/Results.js"
 import * as SignerAuthorization from "../../intake/SignerAuthorization.js"
 import * as Submission from "../../intake/Submission.js"
+import type { SubmissionJournals } from "../../intake/SubmissionRecords.js"
 import * as Wallets from "../../intake/Wallets.js"
 import type { Engine } from "../../lanes/Engine.js"
 import { Requests } from "../../lanes/requests/Requests.js"
@@ -26,7 +27,7 @@ import * as Submitter from "../../pay/Submitter.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
 import type { Bundler } from "../../ports/chain/Bundler.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
-import { Journal } from "../../ports/journal/Journal.js"
+import { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { Networks } from "../../ports/Networks.js"
 import type { Signers } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
@@ -47,7 +48,7 @@ export const Response = Executed
 export type Response = Executed
 
 /** What its requests need beside the caller. */
-export type Requirements = AbiStore | Bundler | ChainRpc | Engine | Journal | Networks | Signers
+export type Requirements = AbiStore | Bundler | ChainRpc | Engine | SubmissionJournals | Networks | Signers
 
 export const kind = { endpoint: "/execute", Request, Response }
 
@@ -79,7 +80,7 @@ const work = (
       calls.map(({ index, selector }) => Wallets.select(selector, formula, profile, `operations[${index}]`))
     )
     const walletOf = (index: number) => wallets[index] ?? entryPoint
-    const journal = yield* Journal
+    const opJournal = yield* OpJournal
     const current = yield* CurrentRequest
 
     /** The epochs of the wallets as they were last seen: keys are leased anew when one has changed. */
@@ -102,7 +103,7 @@ const work = (
         for (const wallet of [...distinct].sort()) {
           if (keys.has(wallet)) continue
           const leased = yield* Effect.orDie(
-            journal.lease({
+            opJournal.lease({
               ...spaceOf(wallet),
               holder: caller.requestId,
               keys: Nonce.inEpoch(Nonce.serviceKeys, epochs.get(wallet) ?? 0n),

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Span from "../../observe/Span.js"
-import { Journal } from "../../ports/journal/Journal.js"
+import { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import * as Answer from "../../request/Answer.js"
 import type { Caller } from "../../request/Caller.js"
 import { catalogue } from "../../request/Catalogue.js"
@@ -35,10 +35,13 @@ export const Response = Schema.Struct({
 export type Response = typeof Response.Type
 
 /** What is known of a request of the account that was accepted. Another account's is not found, like none at all. */
-export const run = (caller: Caller, { requestId }: Request): Effect.Effect<Response, Failure, Journal> =>
+export const run = (
+  caller: Caller,
+  { requestId }: Request
+): Effect.Effect<Response, Failure, RequestJournal> =>
   Effect.gen(function* () {
-    const journal = yield* Journal
-    const record = shape.test(requestId) ? yield* Effect.orDie(journal.request(requestId)) : null
+    const requestJournal = yield* RequestJournal
+    const record = shape.test(requestId) ? yield* Effect.orDie(requestJournal.request(requestId)) : null
     if (record === null || record.accountId !== caller.principal.accountId) {
       const code = "request_not_found"
       return yield* new NotFound({ code, message: catalogue[code].text, details: [] })

@@ -19,7 +19,8 @@ import { Requests } from "../../lanes/requests/Requests.js"
 import * as Span from "../../observe/Span.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
-import type { Journal } from "../../ports/journal/Journal.js"
+import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
+import type { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { Networks } from "../../ports/Networks.js"
 import type { Signers } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
@@ -49,7 +50,14 @@ export const Response = Executed
 export type Response = Executed
 
 /** What its requests need beside the caller. */
-export type Requirements = AbiStore | ChainRpc | Engine | Journal | Networks | Signers
+export type Requirements =
+  | AbiStore
+  | ChainRpc
+  | Engine
+  | RequestJournal
+  | TransactionJournal
+  | Networks
+  | Signers
 
 export const kind = { endpoint: "/transactSigner", Request, Response }
 

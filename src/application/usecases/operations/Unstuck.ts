@@ -17,7 +17,8 @@ import { TransactionMonitor } from "../../lanes/TransactionMonitor.js"
 import * as Span from "../../observe/Span.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
-import { Journal, type JournalError } from "../../ports/journal/Journal.js"
+import type { JournalError } from "../../ports/journal/JournalError.js"
+import { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { TransactionRecord } from "../../ports/journal/Transactions.js"
 import type { Networks } from "../../ports/Networks.js"
 import type { SignerError, Signers } from "../../ports/Signers.js"
@@ -63,7 +64,7 @@ export const Response = Schema.Struct({
 export type Response = typeof Response.Type
 
 /** What its requests need beside the caller. */
-export type Requirements = AbiStore | ChainRpc | Engine | Journal | Networks | Signers
+export type Requirements = AbiStore | ChainRpc | Engine | TransactionJournal | Networks | Signers
 
 export const kind = { endpoint: "/unstuck", Request, Response }
 
@@ -105,7 +106,7 @@ const work = (
     const { chain, profile, trust } = connection
     const { chainId } = profile
     const lane = { chainId, signer: signer.address }
-    const journal = yield* Journal
+    const transactionJournal = yield* TransactionJournal
     const current = yield* CurrentRequest
     const lanes = yield* NonceManager.NonceManager
     const wakeUps = yield* WakeUps.WakeUps
@@ -122,10 +123,11 @@ const work = (
         ],
         { concurrency: "unbounded" }
       )
-      const open = yield* Effect.orDie(journal.openOf(lane))
+      const open = yield* Effect.orDie(transactionJournal.openOf(lane))
       const waiting = open.filter(({ nonce, state }) => state === "signed" && nonce >= latest)
       const end = BigInts.min(pending, latest + maxUnknown)
-      const known = latest < end ? yield* Effect.orDie(journal.transactionsBetween(lane, latest, end)) : []
+      const known =
+        latest < end ? yield* Effect.orDie(transactionJournal.transactionsBetween(lane, latest, end)) : []
       const ours = new Set(known.map(({ nonce }) => nonce))
       const unknown: Array<bigint> = []
       for (let nonce = latest; nonce < end; nonce++) if (!ours.has(nonce)) unknown.push(nonce)
@@ -221,7 +223,9 @@ const work = (
         : yield* wakeUps.until(
             WakeUps.transaction(oldest.record),
             Effect.map(
-              Effect.orDie(journal.findTransaction(caller.principal.accountId, chainId, oldestHash)),
+              Effect.orDie(
+                transactionJournal.findTransaction(caller.principal.accountId, chainId, oldestHash)
+              ),
               (record) => (record?.state === "foreign" ? { txHash: null } : (record?.mined ?? null))
             )
           )

@@ -13,7 +13,8 @@ import * as NonceManager from "../../lanes/NonceManager.js"
 import { LaneClaims } from "../../lanes/requests/LaneClaims.js"
 import { TransactionMonitor } from "../../lanes/TransactionMonitor.js"
 import { ChainRpc } from "../../ports/chain/ChainRpc.js"
-import { Journal, type JournalError } from "../../ports/journal/Journal.js"
+import type { JournalError } from "../../ports/journal/JournalError.js"
+import { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { Lane, TransactionRecord } from "../../ports/journal/Transactions.js"
 import { Networks } from "../../ports/Networks.js"
 
@@ -42,7 +43,7 @@ export interface Unstuck {
 export class OtherOwner extends Data.TaggedError("OtherOwner")<{ readonly message: string }> {}
 
 /** What it needs of the process that owns the lane. */
-export type Requirements = ChainRpc | Engine | Journal | Networks
+export type Requirements = ChainRpc | Engine | TransactionJournal | Networks
 
 const overshoot = Either.getOrElse(Percent.from(20), () => Percent.zero)
 
@@ -123,10 +124,10 @@ export const run = (
     const claims = yield* LaneClaims
     if (!(yield* claims.take(lane)))
       return yield* new OtherOwner({ message: "another process works on this lane: ask that one" })
-    const journal = yield* Journal
+    const transactionJournal = yield* TransactionJournal
     const replaced: Array<Replaced> = []
     const left: Array<Left> = []
-    for (const record of yield* journal.openOf(lane))
+    for (const record of yield* transactionJournal.openOf(lane))
       if (record.state === "signed")
         yield* Effect.matchEffect(replace(record, dryRun), {
           onFailure: (why) =>

@@ -15,6 +15,7 @@ import * as Preparation from "../../intake/Preparation.js"
 import * as Results from "../../intake/Results.js"
 import type * as Sending from "../../intake/Sending.js"
 import * as Submission from "../../intake/Submission.js"
+import type { SubmissionJournals } from "../../intake/SubmissionRecords.js"
 import * as Account from "../../intake/wallets/Account.js"
 import * as WantedWallets from "../../intake/wallets/WantedWallets.js"
 import * as Keys from "../../keys/Keys.js"
@@ -26,7 +27,7 @@ import * as Submitter from "../../pay/Submitter.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
 import type { Bundler } from "../../ports/chain/Bundler.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
-import { Journal } from "../../ports/journal/Journal.js"
+import { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { Networks } from "../../ports/Networks.js"
 import { type Signers, SystemSigners } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
@@ -61,7 +62,7 @@ export type Requirements =
   | Bundler
   | ChainRpc
   | Engine
-  | Journal
+  | SubmissionJournals
   | Networks
   | Signers
   | SystemSigners
@@ -114,7 +115,7 @@ const work = (
       Effect.mapBoth(deployer, { onFailure: Keys.refusal("settings.factory"), onSuccess: Keys.bounded })
     )
     yield* KillSwitch.guard({ kind: "signer", address: deployer.address }, "settings.factory")
-    const journal = yield* Journal
+    const opJournal = yield* OpJournal
     const existing = new Set<number>()
 
     const prepare = (elements: ReadonlyArray<number>, held: HeldNonces.HeldNonces) =>
@@ -126,7 +127,7 @@ const work = (
         for (const { index, wallet } of makeable.sort((a, b) => (a.wallet < b.wallet ? -1 : 1)))
           for (const at of held.has(index) ? [Address.zero] : [Address.zero, entryPoint]) {
             const leased = yield* Effect.orDie(
-              journal.lease({
+              opJournal.lease({
                 ...spaceOf(wallet),
                 entryPoint: at,
                 holder: caller.requestId,

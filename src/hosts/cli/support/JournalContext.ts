@@ -1,7 +1,8 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { Journal } from "../../../application/ports/journal/Journal.js"
+import { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
+import { TransactionJournal } from "../../../application/ports/journal/TransactionJournal.js"
 import { RequestHistory } from "../../../application/ports/RequestHistory.js"
 import * as Wiring from "../../Wiring.js"
 import * as OperatorContext from "./OperatorContext.js"
@@ -10,6 +11,7 @@ import * as OperatorContext from "./OperatorContext.js"
 export const open = Effect.gen(function* () {
   const config = yield* OperatorContext.config
   const context = yield* Effect.mapError(Layer.build(Wiring.journal(config)), ({ message }) => message)
-  const { openOf, open, request } = Context.get(context, Journal)
+  const { request } = Context.get(context, RequestJournal)
+  const { open, openOf } = Context.get(context, TransactionJournal)
   return { config, journal: { open, openOf, request }, history: Context.get(context, RequestHistory) }
 })

@@ -13,7 +13,7 @@ import * as InMemoryJournal from "../../../../src/adapters/sql/journal/InMemory.
 import * as LaneClaims from "../../../../src/application/lanes/requests/LaneClaims.js"
 import * as Requests from "../../../../src/application/lanes/requests/Requests.js"
 import * as WakeUps from "../../../../src/application/lanes/requests/WakeUps.js"
-import { Journal, JournalError } from "../../../../src/application/ports/journal/Journal.js"
+import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"
 import type { Acceptance } from "../../../../src/application/ports/journal/Requests.js"
 import type { Lane } from "../../../../src/application/ports/journal/Transactions.js"
 import type { Networks } from "../../../../src/application/ports/Networks.js"
@@ -23,6 +23,7 @@ import { CurrentRequest } from "../../../../src/application/request/CurrentReque
 import { type Failure, invalid, unprocessable } from "../../../../src/application/request/Failure.js"
 import * as Address from "../../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
+import * as Journals from "../../../support/journal/Journals.js"
 
 const kind = {
   endpoint: "/work",
@@ -82,7 +83,7 @@ const accept = (caller: Caller) =>
   })
 
 const setup = Effect.gen(function* () {
-  const journal = yield* Journal
+  const journal = yield* Journals.all
   const wakeUps = yield* WakeUps.make(journal.finalAmong)
   const stopping = yield* Deferred.make<void>()
   const networks: Networks["Type"] = {
@@ -106,7 +107,7 @@ const setup = Effect.gen(function* () {
   const away = { current: false }
   const answering = <A>(effect: Effect.Effect<A, JournalError>) =>
     Effect.suspend(() => (away.current ? Effect.fail(new JournalError({ message: "away" })) : effect))
-  const breaking: (typeof Journal)["Service"] = {
+  const breaking: Journals.Methods = {
     ...journal,
     request: (id) => answering(journal.request(id)),
     decline: (id) => answering(journal.decline(id)),
@@ -127,7 +128,15 @@ const setup = Effect.gen(function* () {
       })
     }
   }
-  const requests = Requests.make({ journal: breaking, networks, claims, stopping, wakeUps, scope })
+  const requests = Requests.make({
+    requestJournal: breaking,
+    opJournal: journal,
+    networks,
+    claims,
+    stopping,
+    wakeUps,
+    scope
+  })
   const idle = (requestId: string): Effect.Effect<void> =>
     Effect.suspend(() =>
       requests.isWorkedOn(requestId) ? Effect.zipRight(Effect.yieldNow(), idle(requestId)) : Effect.void
@@ -147,7 +156,9 @@ const setup = Effect.gen(function* () {
 
 const test = (
   name: string,
-  body: (parts: Effect.Effect.Success<typeof setup>) => Effect.Effect<void, unknown, Journal | Scope.Scope>
+  body: (
+    parts: Effect.Effect.Success<typeof setup>
+  ) => Effect.Effect<void, unknown, Journals.Ports | Scope.Scope>
 ) => it.scoped(name, () => Effect.flatMap(setup, body).pipe(Effect.provide(InMemoryJournal.layer)))
 
 const codeOf = (exit: Exit.Exit<unknown, Failure>): string | null =>
@@ -157,7 +168,7 @@ const codeOf = (exit: Exit.Exit<unknown, Failure>): string | null =>
 
 const outcomeOf = (caller: Caller) =>
   Effect.map(
-    Effect.flatMap(Journal, (journal) => journal.request(caller.requestId)),
+    Effect.flatMap(Journals.all, (journal) => journal.request(caller.requestId)),
     (record) => (record?.outcome == null ? null : JSON.parse(record.outcome))
   )
 

@@ -1,0 +1,23 @@
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type { JournalError } from "./JournalError.js"
+import type { Lane, LaneWork } from "./Transactions.js"
+
+/** Lanes: which have work, and whose they are. See `Journals`. */
+export class LaneJournal extends Context.Tag("castellan/LaneJournal")<
+  LaneJournal,
+  {
+    /** Every lane that has work that is not at its end. */
+    readonly work: Effect.Effect<ReadonlyArray<LaneWork>, JournalError>
+    /**
+     * Claims a lane for this instance of the journal, which keeps it until another one claims it: then every call here
+     * that changes something of the lane (its transactions, ops and accepted requests) fails and has no effect. A lane
+     * that nobody has claimed is claimed by the first such call. False, and nothing changes: one of the `independent`
+     * processes has the lane.
+     */
+    readonly claim: (
+      lane: Lane,
+      by: { readonly process: string; readonly independent: ReadonlyArray<string> }
+    ) => Effect.Effect<boolean, JournalError>
+  }
+>() {}

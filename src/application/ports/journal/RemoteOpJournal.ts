@@ -1,0 +1,47 @@
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type { Address } from "../../../domain/primitives/Address.js"
+import type { Bytes32 } from "../../../domain/primitives/Hex.js"
+import type { JournalError } from "./JournalError.js"
+import type { RemoteSubmission, RemoteSubmissionIntent } from "./RemoteSubmissions.js"
+import type { Affected, OpSettlement } from "./Requests.js"
+
+/** Ops that somebody else's bundler submits, or that others included. See `Journals`. */
+export class RemoteOpJournal extends Context.Tag("castellan/RemoteOpJournal")<
+  RemoteOpJournal,
+  {
+    /**
+     * Ops are handed to somebody else's bundler: `sent`, in no transaction of ours. They have hashes. Fails when one of
+     * them is unknown, settled, or in a signed transaction; handed over again, nothing changes.
+     */
+    readonly submitRemotely: (handing: RemoteSubmissionIntent) => Effect.Effect<void, JournalError>
+    /** What became of ops that were handed over, or that others landed. Ops that are not `accepted` or `sent` are ignored. */
+    readonly recordInclusions: (
+      authority: Address,
+      chainId: bigint,
+      ops: ReadonlyArray<OpSettlement>
+    ) => Effect.Effect<Affected, JournalError>
+    /**
+     * Landings of ops that were handed over have vanished from the chain: the ops are `sent` again, without outcomes, and
+     * their requests not final any more. Ignored once `finaliseInclusions` was told of them.
+     */
+    readonly revertInclusions: (
+      authority: Address,
+      chainId: bigint,
+      userOpHashes: ReadonlyArray<Bytes32>
+    ) => Effect.Effect<Affected, JournalError>
+    /** Landings of ops that were handed over have reached settled depth: they need to be watched no more. */
+    readonly finaliseInclusions: (
+      authority: Address,
+      chainId: bigint,
+      userOpHashes: ReadonlyArray<Bytes32>
+    ) => Effect.Effect<void, JournalError>
+    /** Ops that were handed over can land no more: they are `accepted` again. Ops in a transaction of ours are ignored. */
+    readonly revokeRemote: (
+      requestId: string,
+      indexes: ReadonlyArray<number>
+    ) => Effect.Effect<void, JournalError>
+    /** Every op that was handed over and is neither taken back nor landed for good, in the order of acceptance. */
+    readonly remoteSubmissions: Effect.Effect<ReadonlyArray<RemoteSubmission>, JournalError>
+  }
+>() {}

@@ -1,0 +1,68 @@
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type { Bytes32 } from "../../../domain/primitives/Hex.js"
+import type { AccountId } from "../Tenants.js"
+import type { JournalError } from "./JournalError.js"
+import type { Acceptance, AcceptanceResult, FailedElement, RequestRecord } from "./Requests.js"
+import type { Lane } from "./Transactions.js"
+
+/** Accepted requests: their work, what failed of it, their final answers. See `Journals`. */
+export class RequestJournal extends Context.Tag("castellan/RequestJournal")<
+  RequestJournal,
+  {
+    /**
+     * Accepts the work of a request: the request, its ops with the nonces they own, the money they may cost and
+     * the deployments it will authorise. The leases of their keys then last until the ops are settled or abandoned.
+     * The same request may be accepted again with more ops. An op replaces one of the same element that is `accepted` when
+     * something was signed under its nonce, and has that nonce too; the old one is `abandoned` from then on. `body` and `idempotency` are those of the first time. An
+     * element that is accepted anew counts as failed no more.
+     *
+     * Judged in the order of the results: idempotency, nonces, money, deployments; the first obstacle in the order of the
+     * ops (the deployments) is the answer, and leaves nothing behind. Money: what the other requests' ops under way hold
+     * of the wallet, at all EntryPoints of the chain together, and what this request's ops hold of it, is within what is
+     * available. When nobody else holds any of it, it is accepted: the caller has judged that case.
+     *
+     * Fails when the request was accepted as another one (account, endpoint, chain), is final, has an op of the same
+     * index that is neither abandoned nor replaced, names another lane in its parts, refuses an element that it accepts, or gives no
+     * funds for one of its wallets, or when the request was declined. It may be accepted again in another lane: its EOA may be another one after a restart.
+     */
+    readonly accept: (acceptance: Acceptance) => Effect.Effect<AcceptanceResult, JournalError>
+    /**
+     * Decides about a request whose acceptance failed and may take effect all the same, now or later: waits for one that is
+     * being written. The lane of the accepted request, or null: it was not accepted, and nothing is under its id from now
+     * on. The idempotency key of a declined request stays free; nothing tells of it.
+     */
+    readonly decline: (requestId: string) => Effect.Effect<Lane | null, JournalError>
+    /** Notes why elements of an accepted request will not be done. The latest word on an index counts. */
+    readonly refuse: (
+      requestId: string,
+      failed: ReadonlyArray<FailedElement>
+    ) => Effect.Effect<void, JournalError>
+    /**
+     * Stores the final answer (JSON) of an accepted request. The first one stays until the request is reopened. False, and
+     * nothing is stored: an op of it is `accepted` or `sent`, or its direct transaction `signed`; it is not at its end.
+     * What `unsettle`, `settle` or `revertInclusions` take back meanwhile makes it false, or reopens the request.
+     */
+    readonly finish: (requestId: string, outcome: string) => Effect.Effect<boolean, JournalError>
+    /** An accepted request; null: unknown, or forgotten. */
+    readonly request: (requestId: string) => Effect.Effect<RequestRecord | null, JournalError>
+    /** The accepted request of an idempotency key; null: none. */
+    readonly requestOf: (
+      accountId: AccountId,
+      endpoint: string,
+      idempotencyKey: string
+    ) => Effect.Effect<{ readonly requestId: string; readonly bodyHash: Bytes32 } | null, JournalError>
+    /** Which of these requests have a final answer. */
+    readonly finalAmong: (
+      requestIds: ReadonlyArray<string>
+    ) => Effect.Effect<ReadonlyArray<string>, JournalError>
+    /**
+     * Deletes final requests that were accepted before that time (Unix milliseconds), none of whose ops is under way or at a
+     * remote bundler, and none of whose transactions is signed or mined; with them their ops, the transactions that carry
+     * nothing else, and authorisations whose deadline is before that time. Their ids stay: nothing is accepted under them.
+     * Requests that were declined before that time leave nothing.
+     * Of a nonce with several versions the hashes stay. It takes many small transactions, and may be called again.
+     */
+    readonly forget: (before: number) => Effect.Effect<void, JournalError>
+  }
+>() {}

@@ -1,0 +1,92 @@
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type { Bytes32 } from "../../../domain/primitives/Hex.js"
+import type { AccountId } from "../Tenants.js"
+import type { JournalError } from "./JournalError.js"
+import type { Affected, OpSettlement } from "./Requests.js"
+import type {
+  AllocationRequest,
+  AllocationResult,
+  Lane,
+  SignedTransaction,
+  TransactionRecord,
+  TransactionSettlement
+} from "./Transactions.js"
+
+/** The transactions of the lanes: their nonces, signed bytes, and what became of them and of their ops. See `Journals`. */
+export class TransactionJournal extends Context.Tag("castellan/TransactionJournal")<
+  TransactionJournal,
+  {
+    /**
+     * Hands out the lane's next nonce: the lowest one from the chain's on for which nothing was ever signed. Nothing else
+     * hands out nonces. The caller has one allocation of a lane at a time that is neither signed nor handed back:
+     * another call takes it over, and unsigned nonces below the new one are forgotten.
+     *
+     * `insufficientFunds`: what the lane's signed transactions that are not mined may cost, and this one's cost, is
+     * more than the balance; nothing is handed out. `otherRoute`: a transaction of the lane that is `signed`, from
+     * `drainedTo` on, has another route (see `Route`); nothing is handed out until it is mined. It is judged before the
+     * money. Fails when one of the ops is not `accepted`, is of another chain or authority, or of another EntryPoint than the first one, or when the
+     * direct request was not accepted on this chain, is final, or has a signed transaction that is not `foreign`.
+     */
+    readonly allocate: (request: AllocationRequest) => Effect.Effect<AllocationResult, JournalError>
+    /** The signer refused: the nonce goes to the lane's next work. Fails when it was signed or never handed out. */
+    readonly unallocate: (lane: Lane, nonce: bigint) => Effect.Effect<void, JournalError>
+    /**
+     * Stores signed bytes of an allocated or signed nonce. From here on the transaction counts as perhaps sent, and so do
+     * its ops. Fails when `replaces` is not so, and when the lane has had another owner since the nonce was allocated. A nonce may have several versions, of which each adds to what it may cost; once it is mined, or while it is nobody's, it takes none. The first
+     * one fails also when one of the ops has no hash, was given up since the allocation, or is sent some other way by
+     * now, when the direct request is final or has another signed transaction by now, and when a transaction of another
+     * route was signed since the allocation.
+     */
+    readonly recordSigned: (transaction: SignedTransaction) => Effect.Effect<void, JournalError>
+    /**
+     * Records the mined transaction of a nonce (state `mined`) and the outcomes of its ops that have one; those ops free
+     * what they held. Only a version that was stored can be mined. `final`: it is at settled depth already, see `finalise`.
+     * The same call again changes nothing; it may add outcomes as long as the transaction is not settled. When it was
+     * recorded as mined in another block, or another version was, that is taken back first, see `unsettle`. What is
+     * settled stays as it is. Outcomes of ops that the transaction does not carry are ignored.
+     */
+    readonly settle: (
+      transaction: TransactionSettlement,
+      ops: ReadonlyArray<OpSettlement>,
+      final: boolean
+    ) => Effect.Effect<Affected, JournalError>
+    /**
+     * A mined transaction has reached settled depth: state `settled`. Its ops without an outcome did not land and never
+     * will through it: they are `accepted` again. Fails when it is neither mined nor settled.
+     */
+    readonly finalise: (lane: Lane, nonce: bigint) => Effect.Effect<Affected, JournalError>
+    /**
+     * A mined transaction has vanished from the chain before it was settled: it is `signed` again, its ops `sent` (unless
+     * abandoned), without outcomes, and its requests are not final any more. Fails when it is neither mined nor signed.
+     */
+    readonly unsettle: (lane: Lane, nonce: bigint) => Effect.Effect<Affected, JournalError>
+    /**
+     * Somebody else's transaction used the nonce, at settled depth: state `foreign`. Its ops are `accepted` again, and
+     * its direct request may be given another nonce. Fails when it is neither signed nor foreign: what is recorded as
+     * mined has vanished before.
+     */
+    readonly recordExternalUse: (lane: Lane, nonce: bigint) => Effect.Effect<Affected, JournalError>
+    /** Every transaction that is signed or mined and not settled, by lane and nonce. */
+    readonly open: Effect.Effect<ReadonlyArray<TransactionRecord>, JournalError>
+    /** Those of one lane. */
+    readonly openOf: (lane: Lane) => Effect.Effect<ReadonlyArray<TransactionRecord>, JournalError>
+    /** The transactions that were signed in the lane for a nonce from `from` on and below `below`, in nonce order, in any state. */
+    readonly transactionsBetween: (
+      lane: Lane,
+      from: bigint,
+      below: bigint
+    ) => Effect.Effect<ReadonlyArray<TransactionRecord>, JournalError>
+    /** The transaction of the account (its access's) that has this hash among its versions; null: none. */
+    readonly findTransaction: (
+      accountId: AccountId,
+      chainId: bigint,
+      txHash: Bytes32
+    ) => Effect.Effect<TransactionRecord | null, JournalError>
+    /** The transaction of the lane, whichever account's, that has this hash among its versions; null: none. */
+    readonly transactionOf: (
+      lane: Lane,
+      txHash: Bytes32
+    ) => Effect.Effect<TransactionRecord | null, JournalError>
+  }
+>() {}
