@@ -8,8 +8,8 @@ import { deploy } from "../src/hosts/cli/deploy/DeterministicDeployer.js"
 import { deployEntryPoints, entryPoints } from "../src/hosts/cli/deploy/EntryPoints.js"
 import { deploySuite, fundPaymaster, type Suite } from "../src/hosts/cli/deploy/Suite.js"
 import * as Provider from "../src/hosts/cli/support/Provider.js"
-import { startAnvil } from "./Anvil.js"
 import { devKeys } from "./DevKeys.js"
+import { startPrepared } from "./PreparedChain.js"
 
 export interface Options {
   /** 0 picks a free port. */
@@ -41,10 +41,31 @@ const salt = `0x${"00".repeat(32)}`
 /** Wei that the paymaster has at each EntryPoint from the start: 100 of the chain's coin. */
 const paymasterDeposit = 10n ** 20n
 
+/** What is there already is not deployed again. */
+const deployContracts = async (payer: NonceManager) => {
+  await deployEntryPoints(payer)
+  const suite = await deploySuite(payer, {
+    deployer: devKeys.deployer.address,
+    owner: devKeys.factoryOwner.address,
+    beaconOwner: devKeys.beaconOwner.address,
+    sponsor: devKeys.sponsor.address
+  })
+  const token = await deploy(payer, initCode("TestToken"), salt)
+  const reverter = await deploy(payer, initCode("Reverter"), salt)
+  return { suite, token, reverter }
+}
+
+const prepare = async (provider: JsonRpcProvider) => {
+  const payer = new NonceManager(devKeys.faucet.connect(provider))
+  const { suite } = await deployContracts(payer)
+  await fundPaymaster(payer, suite.paymaster, paymasterDeposit)
+  await provider.send("anvil_setCode", [Multicall.address, artifact("Multicall").deployedBytecode])
+}
+
 const anvil = ({ chainId, port }: Options) =>
   Effect.acquireRelease(
     Effect.tryPromise({
-      try: () => startAnvil({ chainId, port, detached: true }),
+      try: () => startPrepared("dev", { chainId, port, detached: true }, prepare),
       catch: (cause) =>
         new DevChainError({
           message: /in use/i.test(textOf(cause)) ? `port ${port} (--rpc-port) is in use` : textOf(cause)
@@ -54,18 +75,7 @@ const anvil = ({ chainId, port }: Options) =>
   )
 
 const deployAll = async (provider: JsonRpcProvider, blockTime: number | null) => {
-  const payer = new NonceManager(devKeys.faucet.connect(provider))
-  await deployEntryPoints(payer)
-  const suite = await deploySuite(payer, {
-    deployer: devKeys.deployer.address,
-    owner: devKeys.factoryOwner.address,
-    beaconOwner: devKeys.beaconOwner.address,
-    sponsor: devKeys.sponsor.address
-  })
-  await fundPaymaster(payer, suite.paymaster, paymasterDeposit)
-  const token = await deploy(payer, initCode("TestToken"), salt)
-  const reverter = await deploy(payer, initCode("Reverter"), salt)
-  await provider.send("anvil_setCode", [Multicall.address, artifact("Multicall").deployedBytecode])
+  const { reverter, suite, token } = await deployContracts(new NonceManager(devKeys.faucet.connect(provider)))
   const beacon = new Contract(suite.beacon, ["function implementation() view returns (address)"], provider)
   const implementation: string = await beacon.getFunction("implementation")()
   const implementationCodeHash = keccak256(await provider.getCode(implementation))

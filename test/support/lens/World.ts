@@ -21,7 +21,8 @@ import * as Proof from "../../../src/domain/signature/Proof.js"
 import { initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { deployEntryPoints, entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { deploySuite, type Suite } from "../../../src/hosts/cli/deploy/Suite.js"
-import { type Anvil, startAnvil } from "../../../tools/Anvil.js"
+import type { Anvil } from "../../../tools/Anvil.js"
+import { startPrepared } from "../../../tools/PreparedChain.js"
 import { mined } from "../suite/Receipt.js"
 import { npmInterface, tokenAbi, toTuple } from "./Abis.js"
 
@@ -51,6 +52,9 @@ export interface Outcome {
 }
 
 const coder = AbiCoder.defaultAbiCoder()
+
+/** The first of anvil's funded keys. */
+const faucetKey = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 
 /** The service's own dummy of one ECDSA proof. */
 export const dummyEcdsa = (): string => Proof.dummyEcdsa(1)
@@ -92,14 +96,16 @@ export class World {
   readonly deployerProof = (hash: string): string => this.deployer.signingKey.sign(hash).serialized
 
   static async start(args: ReadonlyArray<string> = []): Promise<World> {
-    const anvil = await startAnvil({ args })
+    const anvil = await startPrepared("entry-points", { args }, (provider) =>
+      deployEntryPoints(new NonceManager(new Wallet(faucetKey, provider)))
+    )
     const provider = new JsonRpcProvider(anvil.url, undefined, {
       staticNetwork: true,
       cacheTimeout: -1,
       pollingInterval: 20
     })
     const fresh = () => new Wallet(Wallet.createRandom().privateKey, provider)
-    const faucet = new Wallet("0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80", provider)
+    const faucet = new Wallet(faucetKey, provider)
     const payer = new NonceManager(faucet)
     const deployer = fresh()
     const sponsor = fresh()

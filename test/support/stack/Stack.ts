@@ -46,7 +46,8 @@ import { artifact, initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { deploy } from "../../../src/hosts/cli/deploy/DeterministicDeployer.js"
 import { deployEntryPoints, entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { deploySuite, fundPaymaster, type Suite } from "../../../src/hosts/cli/deploy/Suite.js"
-import { type Anvil, startAnvil } from "../../../tools/Anvil.js"
+import type { Anvil } from "../../../tools/Anvil.js"
+import { startPrepared } from "../../../tools/PreparedChain.js"
 import * as Journals from "../journal/Journals.js"
 import * as PrivateKeys from "../signing/PrivateKeys.js"
 import { mined } from "../suite/Receipt.js"
@@ -209,13 +210,8 @@ const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) =
 
 let requests = 0
 
-/** Anvil with everything deployed, and the application's ports over it; one stack per test file. */
-export const startStack = async (options: Options = {}): Promise<Stack> => {
-  const anvil = await startAnvil({ args: options.anvil ?? [] })
-  const provider = new JsonRpcProvider(anvil.url, anvil.chainId, { staticNetwork: true, cacheTimeout: -1 })
-  provider.pollingInterval = 20
-  const faucet = new NonceManager(keyOf(0).connect(provider))
-  const signer = keyOf(1)
+/** What is there already is not deployed again. */
+const deployContracts = async (faucet: NonceManager) => {
   await deployEntryPoints(faucet)
   const suite = await deploySuite(faucet, {
     deployer: keyOf(3).address,
@@ -223,13 +219,27 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
     beaconOwner: keyOf(5).address,
     sponsor: keyOf(7).address
   })
-  await fundPaymaster(faucet, suite.paymaster, 10n ** 18n)
-  const salt = `0x${"00".repeat(32)}`
-  const contract = async (name: string) =>
-    new Contract(await deploy(faucet, initCode(name), salt), artifact(name).abi, faucet)
+  const contract = async (name: string) => {
+    const address = await deploy(faucet, initCode(name), `0x${"00".repeat(32)}`)
+    return new Contract(address, artifact(name).abi, faucet)
+  }
   const token = await contract("TestToken")
   const reverter = await contract("Reverter")
-  const counter = await contract("Counter")
+  return { suite, token, reverter, counter: await contract("Counter") }
+}
+
+/** Anvil with everything deployed, and the application's ports over it; one stack per test file. */
+export const startStack = async (options: Options = {}): Promise<Stack> => {
+  const anvil = await startPrepared("stack", { args: options.anvil ?? [] }, async (provider) => {
+    const faucet = new NonceManager(keyOf(0).connect(provider))
+    const { suite } = await deployContracts(faucet)
+    await fundPaymaster(faucet, suite.paymaster, 10n ** 18n)
+  })
+  const provider = new JsonRpcProvider(anvil.url, anvil.chainId, { staticNetwork: true, cacheTimeout: -1 })
+  provider.pollingInterval = 20
+  const faucet = new NonceManager(keyOf(0).connect(provider))
+  const signer = keyOf(1)
+  const { counter, reverter, suite, token } = await deployContracts(faucet)
 
   const profile = NetworkProfile.override(
     NetworkProfile.make({

@@ -1,4 +1,4 @@
-import { Contract, ContractFactory, HDNodeWallet, JsonRpcProvider, Mnemonic } from "ethers"
+import { Contract, ContractFactory, HDNodeWallet, JsonRpcProvider, Mnemonic, type Signer } from "ethers"
 import { artifact } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import {
   deployEntryPoints,
@@ -6,7 +6,7 @@ import {
   entryPoints
 } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { deploySuite, type Suite } from "../../../src/hosts/cli/deploy/Suite.js"
-import { startAnvil } from "../../../tools/Anvil.js"
+import { startPrepared } from "../../../tools/PreparedChain.js"
 
 const mnemonic = Mnemonic.fromPhrase("test test test test test test test test test test test junk")
 
@@ -70,10 +70,23 @@ const entryPointAbi = (op: string) => [
   "error FailedOpWithRevert(uint256 opIndex, string reason, bytes inner)"
 ]
 
+/** What is there already is not deployed again. */
+const deployContracts = async (payer: Signer): Promise<Suite> => {
+  await deployEntryPoints(payer)
+  return deploySuite(payer, {
+    deployer: devKey(3).address,
+    owner: devKey(4).address,
+    beaconOwner: devKey(5).address,
+    sponsor: devKey(6).address
+  })
+}
+
 /** Starts an anvil of its own with the three EntryPoints and the suite on it. */
 export const startChain = async (args: ReadonlyArray<string> = []): Promise<Chain> => {
   const chainId = 31337
-  const anvil = await startAnvil({ chainId, args })
+  const anvil = await startPrepared("suite", { chainId, args }, (fresh) =>
+    deployContracts(devKey(0).connect(fresh))
+  )
   const provider = new JsonRpcProvider(anvil.url, chainId, {
     staticNetwork: true,
     cacheTimeout: -1,
@@ -86,13 +99,7 @@ export const startChain = async (args: ReadonlyArray<string> = []): Promise<Chai
   )
   if (!payer || !bundler || !stranger || !deployer || !factoryOwner || !beaconOwner || !sponsor)
     throw new Error("keys")
-  await deployEntryPoints(payer)
-  const suite = await deploySuite(payer, {
-    deployer: deployer.address,
-    owner: factoryOwner.address,
-    beaconOwner: beaconOwner.address,
-    sponsor: sponsor.address
-  })
+  const suite = await deployContracts(payer)
   const contracts = {
     "v0.6": new Contract(entryPoints["v0.6"], entryPointAbi(unpacked), provider),
     "v0.7": new Contract(entryPoints["v0.7"], entryPointAbi(packed), provider),

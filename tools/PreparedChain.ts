@@ -1,0 +1,65 @@
+import { createHash, randomUUID } from "node:crypto"
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { gunzipSync } from "node:zlib"
+import { JsonRpcProvider } from "ethers"
+import { type Anvil, type AnvilOptions, startAnvil } from "./Anvil.js"
+
+const root = fileURLToPath(new URL("..", import.meta.url))
+const folder = join(root, "node_modules/.cache/castellan")
+const artifacts = join(root, "contracts/artifacts")
+
+/** Changes with the contracts, and with the packages that bring EntryPoints and anvil. */
+const ingredients = (): string => {
+  const hash = createHash("sha256").update(readFileSync(join(root, "package-lock.json")))
+  for (const file of readdirSync(artifacts).sort()) hash.update(readFileSync(join(artifacts, file)))
+  return hash.digest("hex")
+}
+
+const connect = ({ chainId, url }: Anvil): JsonRpcProvider =>
+  new JsonRpcProvider(url, chainId, { staticNetwork: true, cacheTimeout: -1, pollingInterval: 20 })
+
+const withProvider = async <A>(anvil: Anvil, use: (provider: JsonRpcProvider) => Promise<A>): Promise<A> => {
+  const provider = connect(anvil)
+  try {
+    return await use(provider)
+  } finally {
+    provider.destroy()
+  }
+}
+
+/**
+ * An anvil on which `prepare` has run: on a fresh chain the first time, from then on the chain begins with the state
+ * that it left. `name` tells apart what is prepared; whoever prepares the same at once does so for himself.
+ */
+export const startPrepared = async (
+  name: string,
+  options: AnvilOptions,
+  prepare: (provider: JsonRpcProvider) => Promise<unknown>
+): Promise<Anvil> => {
+  const chainId = options.chainId ?? 31337
+  const own = options.args ?? []
+  const key = createHash("sha256").update(JSON.stringify([name, chainId, own, ingredients()]))
+  const file = join(folder, `${name}-${key.digest("hex").slice(0, 24)}.json`)
+  if (!existsSync(file)) {
+    const anvil = await startAnvil({ chainId, args: own })
+    try {
+      const dump: string = await withProvider(anvil, async (provider) => {
+        await prepare(provider)
+        return provider.send("anvil_dumpState", [])
+      })
+      mkdirSync(folder, { recursive: true })
+      // Whole or not at all: others read it meanwhile.
+      const draft = `${file}.${randomUUID()}`
+      writeFileSync(draft, gunzipSync(Buffer.from(dump.slice(2), "hex")))
+      renameSync(draft, file)
+    } finally {
+      await anvil.stop()
+    }
+  }
+  const anvil = await startAnvil({ ...options, chainId, args: [...own, "--load-state", file] })
+  // The chain's time is that of its latest block, which may be of yesterday.
+  await withProvider(anvil, (provider) => provider.send("evm_mine", []))
+  return anvil
+}
