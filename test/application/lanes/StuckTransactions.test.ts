@@ -1,14 +1,17 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/TestClock"
+import { SigningKey } from "ethers"
 import type * as NonceManager from "../../../src/application/lanes/NonceManager.js"
 import * as StuckTransactions from "../../../src/application/lanes/StuckTransactions.js"
 import type { TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
 import type { Signer } from "../../../src/application/ports/Signers.js"
+import * as Transaction from "../../../src/domain/evm/Transaction.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 
-const { rawOf, recordOf, service } = Monitor
+const { callers, rawOf, recordOf, service } = Monitor
 const profile = { ...Monitor.profile, pollIntervalMillis: 5_000 }
 
 const signer: Signer = {
@@ -18,12 +21,22 @@ const signer: Signer = {
   sign: () => Effect.die(new Error("nothing is signed here"))
 }
 
-/** The lane of the service's EOA at one node. Its journal holds these transactions. */
-const start = (held: ReadonlyArray<TransactionRecord>) =>
+/**
+ * The lane of the service's EOA at one node. Its journal holds these transactions. `meanwhile` is what happens while the
+ * key is asked for.
+ */
+const start = (
+  held: ReadonlyArray<TransactionRecord>,
+  meanwhile: (world: {
+    readonly node: Monitor.Node
+    readonly records: Map<bigint, TransactionRecord>
+  }) => void = () => {}
+) =>
   Effect.gen(function* () {
     const node = yield* Monitor.node("operator")
     const records = new Map(held.map((record) => [record.nonce, record]))
     const filled: Array<bigint> = []
+    const stranded: Array<bigint> = []
     let replacements = 0
     const lanes: NonceManager.NonceManager = {
       exclusive: (_, effect) => effect,
@@ -61,13 +74,17 @@ const start = (held: ReadonlyArray<TransactionRecord>) =>
           mined: () => Effect.void,
           finalised: () => Effect.void,
           vanished: () => Effect.void,
-          stranded: () => Effect.void
+          stranded: (_, { nonce }) => Effect.sync(() => void stranded.push(nonce))
         },
-        signerOf: () => Effect.succeed(signer),
+        signerOf: () =>
+          Effect.sync(() => {
+            meanwhile({ node, records })
+            return signer
+          }),
         scope: yield* Effect.scope
       })
     })
-    return { filled, monitor, node, replaced: () => replacements, records }
+    return { filled, monitor, node, replaced: () => replacements, records, stranded }
   })
 
 describe("the price of a waiting transaction", () => {
@@ -91,6 +108,109 @@ describe("the price of a waiting transaction", () => {
   )
 })
 
+describe("a price that is raised", () => {
+  it.scoped("is not raised twice: another process, or a request, may have done it meanwhile", () =>
+    Effect.gen(function* () {
+      const record = recordOf(0, service)
+      const [version] = record.versions
+      if (version === undefined) return
+      const renewed = { ...record, versions: [version, { ...version, txHash: Make.word(0x200) }] }
+      for (const now of [renewed, { ...record, state: "mined" as const }, null]) {
+        let asked = 0
+        const { monitor, node, replaced } = yield* start([record], ({ records }) => {
+          asked += 1
+          if (now === null) records.delete(0n)
+          else records.set(0n, now)
+        })
+        yield* monitor.watch({ chain: null, profile, record })
+        yield* TestClock.adjust("1 minute")
+        node.height += 1n
+        yield* TestClock.adjust("1 minute")
+        expect(asked).toBeGreaterThan(0)
+        expect(replaced()).toBe(0)
+      }
+    })
+  )
+})
+
+describe("a nonce that another transaction of the key has used", () => {
+  const deep = { ...profile, settledDepth: 3 }
+  const raw = Transaction.serialize(
+    {
+      chainId: Make.chainId,
+      nonce: 0n,
+      legacy: false,
+      maxFeePerGas: 10n ** 10n,
+      maxPriorityFeePerGas: 1n,
+      gasLimit: 21_000n,
+      to: Make.address(7),
+      value: 5n,
+      data: Hex.empty
+    },
+    Hex.unsafe(new SigningKey(Make.word(1)).sign(Make.word(2)).serialized)
+  )
+  const own = { txHash: Make.word(0x100), raw, maxFeePerGas: 10n ** 10n, maxPriorityFeePerGas: 1n }
+  const foreign = {
+    txHash: Make.word(0xf0),
+    from: Make.lane.signer,
+    nonce: 0n,
+    to: Make.address(8),
+    data: Hex.empty,
+    value: 5n,
+    gasLimit: 21_000n,
+    maxFeePerGas: 1n,
+    maxPriorityFeePerGas: 1n,
+    blockNumber: 5n
+  }
+
+  /** Block 5 has this transaction. What is set free when the chain is at that height. */
+  const setFree = (
+    used: Monitor.Node["foreign"],
+    height: bigint,
+    over: Partial<TransactionRecord> = { versions: [own] }
+  ) =>
+    Effect.gen(function* () {
+      const record = recordOf(0, service, over)
+      const { monitor, node, stranded } = yield* start([record])
+      Object.assign(node, { nonce: 1n, height, foreign: used })
+      yield* monitor.watch({ chain: null, profile: deep, record })
+      yield* TestClock.adjust("1 minute")
+      return stranded
+    })
+
+  it.scoped("sets the work free at settled depth, and not a block before", () =>
+    Effect.gen(function* () {
+      expect(yield* setFree(foreign, 6n)).toEqual([])
+      expect((yield* setFree(foreign, 7n))[0]).toBe(0n)
+    })
+  )
+
+  it.scoped("sets nothing free when that transaction is one of its own, which the node shows late", () =>
+    Effect.gen(function* () {
+      expect(yield* setFree({ ...foreign, txHash: own.txHash }, 100n)).toEqual([])
+      // Another process has signed it: the journal knows of it, and what is watched here does not.
+      const record = recordOf(0, service, { versions: [own] })
+      const renewed = { ...record, versions: [own, { ...own, txHash: foreign.txHash }] }
+      const { monitor, node, stranded } = yield* start([renewed])
+      Object.assign(node, { nonce: 1n, height: 100n, foreign })
+      yield* monitor.watch({ chain: null, profile: deep, record })
+      yield* TestClock.adjust("1 minute")
+      expect(stranded).toEqual([])
+    })
+  )
+
+  it.scoped("sets a request's own transaction free, and not when that one does the same", () =>
+    Effect.gen(function* () {
+      const direct = { versions: [own], direct: "r" }
+      expect((yield* setFree(foreign, 100n, direct))[0]).toBe(0n)
+      const same = { ...foreign, to: Make.address(7) }
+      expect(yield* setFree(same, 100n, direct)).toEqual([])
+      expect((yield* setFree({ ...same, value: 6n }, 100n, direct))[0]).toBe(0n)
+      expect((yield* setFree({ ...same, data: Hex.unsafe("0x01") }, 100n, direct))[0]).toBe(0n)
+    })
+  )
+})
+
 describe("nonces that the chain has open below a waiting transaction", () => {
   it.scoped(
     "get the bytes again that a deep reorganisation undid, and one filler each where there are none",
@@ -105,6 +225,49 @@ describe("nonces that the chain has open below a waiting transaction", () => {
         expect(filled).toEqual([7n])
         for (const nonce of [5, 6, 7, 8]) expect(node.given).toContain(rawOf(nonce))
       })
+  )
+
+  it.scoped("get bytes of an account at no node of another one", () =>
+    Effect.gen(function* () {
+      const record = recordOf(6, callers)
+      const others = recordOf(5, { ...callers, accountId: Make.bob }, { state: "settled" })
+      const { monitor, node: operators } = yield* start([others, record])
+      const own = yield* Monitor.node("alice")
+      for (const node of [own, operators]) node.nonce = 5n
+      yield* monitor.watch({ chain: own.chain, profile, record })
+      own.is = "dead"
+      yield* TestClock.adjust("1 minute")
+      own.is = "healthy"
+      yield* TestClock.adjust("1 minute")
+      expect(operators.given).toContain(rawOf(5))
+      expect(own.given).toContain(rawOf(6))
+      expect(own.given).not.toContain(rawOf(5))
+    })
+  )
+
+  it.scoped("get no filler when something has taken them by the time of its signature", () =>
+    Effect.gen(function* () {
+      for (const meanwhile of [
+        ({ node }: { readonly node: Monitor.Node }) => {
+          node.pending = 6n
+        },
+        ({ records }: { readonly records: Map<bigint, TransactionRecord> }) => {
+          records.set(5n, recordOf(5, service))
+        }
+      ]) {
+        const record = recordOf(6, service)
+        const asked: Array<true> = []
+        const { filled, monitor, node } = yield* start([record], (world) => {
+          asked.push(true)
+          meanwhile(world)
+        })
+        node.nonce = 5n
+        yield* monitor.watch({ chain: null, profile, record })
+        yield* TestClock.adjust("1 minute")
+        expect(asked.length).toBeGreaterThan(0)
+        expect(filled).toEqual([])
+      }
+    })
   )
 
   it.scoped("never get bytes whose work has gone on under another nonce", () =>

@@ -1,110 +1,22 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/TestClock"
-import { Interface } from "ethers"
 import * as MemoryBudgets from "../../../src/adapters/memory/Budgets.js"
 import * as Sponsorships from "../../../src/application/pay/Sponsorships.js"
-import {
-  type ChainClient,
-  ChainRpcError,
-  type FoundLog
-} from "../../../src/application/ports/chain/ChainRpc.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
-import * as Address from "../../../src/domain/primitives/Address.js"
-import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Keccak from "../../../src/domain/primitives/Keccak.js"
 import { alice, bob } from "../../support/journal/Make.js"
+import * as Landings from "../../support/lanes/Landings.js"
 
 const chainId = 31_337n
-const entryPoint = Address.unsafe("0x0000000071727De22E5E9d8BAf0edAc6f37da032")
-const paymaster = `0x${"5a".repeat(20)}`
+const { entryPoint } = Landings
 const profile = NetworkProfile.make({ chainId, settledDepth: 3 })
 const second = 1_000
 const look = 5 * second
 
-const events = new Interface([
-  "event UserOperationEvent(bytes32 indexed userOpHash, address indexed sender, address indexed paymaster, uint256 nonce, bool success, uint256 actualGasCost, uint256 actualGasUsed)"
-])
-
-/** A chain whose blocks are ten seconds apart, and on which ops land. */
-const makeChain = () => {
-  let head = 0n
-  let silent = false
-  let landed: ReadonlyArray<FoundLog> = []
-  const block = (number: bigint) => ({
-    number,
-    hash: Keccak.hashText(`block ${number}`),
-    timestamp: Number(number) * 10,
-    gasLimit: 30_000_000n,
-    baseFeePerGas: 1n
-  })
-  const answer = <A>(make: () => A) =>
-    Effect.suspend(() =>
-      silent
-        ? Effect.fail(new ChainRpcError({ reason: "unreachable", origin: "http://node", message: "silent" }))
-        : Effect.sync(make)
-    )
-  const client = {
-    origin: "http://node",
-    block: (tag: unknown) => answer(() => block(typeof tag === "bigint" ? tag : head)),
-    logs: ({
-      fromBlock,
-      toBlock,
-      topics
-    }: {
-      fromBlock: bigint
-      toBlock: bigint
-      topics: ReadonlyArray<unknown>
-    }) =>
-      answer(() =>
-        landed.filter(
-          (log) =>
-            log.blockNumber >= fromBlock &&
-            log.blockNumber <= toBlock &&
-            (topics[1] as ReadonlyArray<string>).includes(String(log.topics[1]))
-        )
-      )
-  } as unknown as ChainClient
-  return {
-    client,
-    mine: (blocks: number) => {
-      head += BigInt(blocks)
-    },
-    land: (userOpHash: string, cost: bigint) => {
-      const { data, topics } = events.encodeEventLog("UserOperationEvent", [
-        userOpHash,
-        `0x${"aa".repeat(20)}`,
-        paymaster,
-        0n,
-        true,
-        cost,
-        100n
-      ])
-      landed = [
-        ...landed,
-        {
-          address: entryPoint,
-          topics: topics.map((topic) => Hex.unsafe32(topic)),
-          data: Hex.unsafe(data),
-          logIndex: landed.length,
-          txHash: Keccak.hashText(`tx of ${userOpHash}`),
-          blockNumber: head,
-          blockHash: block(head).hash
-        }
-      ]
-    },
-    undo: () => {
-      landed = []
-    },
-    fallSilent: (now: boolean) => {
-      silent = now
-    }
-  }
-}
-
 const setting = Effect.gen(function* () {
   const budgets = yield* MemoryBudgets.make
-  const chain = makeChain()
+  const chain = Landings.makeChain()
   const scope = yield* Effect.scope
   const make = () => Sponsorships.make(budgets, scope)
   const hold = (op: string, rest: { readonly account?: typeof alice; readonly validUntil?: number } = {}) =>

@@ -72,6 +72,16 @@ describe("a key", () => {
     })
   )
 
+  it.effect("that is revoked is dead at the next look also when the clock was set back", () =>
+    Effect.gen(function* () {
+      const { store, who } = yield* world
+      expect(yield* who("c")).toBe(carol)
+      yield* store.endKey(key("c"), start - 3_600_000)
+      yield* TestClock.setTime(start - 3_600_000)
+      expect(yield* who("c")).toBeNull()
+    })
+  )
+
   it.effect("that is rotated works beside the new one until its time is over, to the millisecond", () =>
     Effect.gen(function* () {
       const { store, who } = yield* world

@@ -180,10 +180,19 @@ describe.each(EntryPoint.versions)("beside a hostile wallet on %s", (version) =>
         EntryPoint.senderCreator(entryPoint),
         10
       ])
-      const go = new Interface(compiled("Puppet").abi).encodeFunctionData("go", [entryPoint, run])
-      const data = npmInterface(version, "EntryPoint").encodeFunctionData("delegateAndRevert", [puppet, go])
+      const puppetAbi = new Interface(compiled("Puppet").abi)
+      const entryPointAbi = npmInterface(version, "EntryPoint")
+      const go = puppetAbi.encodeFunctionData("go", [entryPoint, run])
+      const data = entryPointAbi.encodeFunctionData("delegateAndRevert", [puppet, go])
       const act = { kind: 4, target: entryPoint, data }
-      expect(called(await beside(act, act)).ok).toBe(false)
+      const { ok, returned } = called(await beside(act, act))
+      expect(ok).toBe(false)
+      // The EntryPoint ran the puppet's code, so that the call below it was the EntryPoint's own.
+      const reverted = entryPointAbi.parseError(returned)
+      expect([reverted?.name, reverted?.args.success]).toEqual(["DelegateAndRevert", true])
+      const went = puppetAbi.decodeFunctionResult("go", reverted?.args.ret)
+      // It reached the lens, which gives its answer by a revert.
+      expect([went.ok, went.returned === "0x"]).toEqual([false, false])
     })
 
   it("a bundle inside a bundle is refused", async () => {

@@ -3,6 +3,7 @@ import { Contract, hexlify, randomBytes } from "ethers"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
 import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
+import { KillSwitches, type Switched } from "../../../src/application/ports/KillSwitches.js"
 import * as PaymasterData from "../../../src/domain/erc4337/paymaster/PaymasterData.js"
 import type * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -87,6 +88,35 @@ describe.each(entryPointVersions)("an op of the service's own EOA on EntryPoint 
       expect(await sent()).toBe(count + 1)
     }
   )
+})
+
+describe("an op of the service's own EOA", () => {
+  const transferring = () => {
+    const handed = Handed.make(stack)
+    return handed.out([handed.transfer("payer", recipient())])
+  }
+
+  it("is refused while that EOA is paused, though no request names it, and nothing is sent", async () => {
+    const [op] = await transferring()
+    if (op === undefined) throw new Error("an op was expected")
+    const before = await stack.provider.getTransactionCount(eoa, "pending")
+    const isPaused = (what: Switched) => Effect.succeed(what.kind === "signer" && what.address === eoa)
+    const posting = Effect.provideService(Handed.make(stack).post(op), KillSwitches, { isPaused })
+    expect(await stack.refused(posting)).toMatchObject({
+      code: "writes_paused",
+      details: [{ message: `the operator has paused writes by ${eoa}` }]
+    })
+    expect(await stack.provider.getTransactionCount(eoa, "pending")).toBe(before)
+  })
+
+  it("shares no nonce key with one that is handed out at the same time for a signer of the account", async () => {
+    const settings = { signer: stack.settings.signer }
+    const handed = Handed.make(stack)
+    const one = [handed.transfer("payer", recipient())]
+    const all = [...(await transferring()), ...(await handed.out(one, settings)), ...(await transferring())]
+    expect(all.map(({ bundler }) => bundler)).toEqual([eoa, stack.signer.address, eoa])
+    expect(new Set(all.map(({ op }) => op.nonce)).size).toBe(3)
+  })
 })
 
 describe.each(entryPointVersions)("a sponsored op of the service's own EOA on EntryPoint %s", (version) => {

@@ -1,3 +1,4 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
@@ -6,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import * as LaneOwnership from "../../../src/adapters/memory/LaneOwnership.js"
 import type { Operation } from "../../../src/application/intake/ops/Operation.js"
 import * as Engine from "../../../src/application/lanes/Engine.js"
+import { ChainRpc, type NamedBy } from "../../../src/application/ports/chain/ChainRpc.js"
 import { RemoteOpJournal } from "../../../src/application/ports/journal/RemoteOpJournal.js"
 import type { Fields } from "../../../src/application/ports/NetworkProfile.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
@@ -51,8 +53,16 @@ describe("an op in other hands", () => {
   const execute = (caller: Caller, amount: string) =>
     ExecuteOperations.run(caller, { operations: [transfer(amount)], settings: stack.settings })
 
-  const begin = async (): Promise<Life> => {
-    const ports = await stack.runtime.runPromise(Effect.context<Ports>())
+  /** `connected`: to what it connects, and by whose name. */
+  const begin = async (connected: Array<readonly [string, NamedBy]> = []): Promise<Life> => {
+    const before = await stack.runtime.runPromise(Effect.context<Ports>())
+    const { connect } = Context.get(before, ChainRpc)
+    const ports = Context.add(before, ChainRpc, {
+      connect: (url, by) => {
+        connected.push([url, by])
+        return connect(url, by)
+      }
+    })
     const engine = Layer.provide(Layer.fresh(Engine.layer), LaneOwnership.layer)
     const runtime = ManagedRuntime.make(Layer.provideMerge(engine, Layer.succeedContext(ports)))
     return { run: (effect) => runtime.runPromise(effect), end: () => runtime.dispose() }
@@ -91,6 +101,31 @@ describe("an op in other hands", () => {
       await second.end()
     }
   )
+
+  it("is looked for by its caller's node in the next life too, and as the caller's: never as the operator's", async () => {
+    await start()
+    const rpc = stack.settings.rpc.replace("127.0.0.1", "localhost")
+    expect(rpc).not.toBe(stack.settings.rpc)
+    const first = await begin()
+    const sent = bundler.sent.length
+    bundler.behave(() => ({ does: "keep" }))
+    const caller = stack.caller()
+    const settings = { ...stack.settings, rpc }
+    const request = ExecuteOperations.run(caller, { operations: [transfer("2")], settings })
+    const lost = first.run(request).catch(() => "the process is gone")
+    await expect.poll(() => bundler.sent.length, { timeout: 10_000 }).toBe(sent + 1)
+    await first.end()
+    await lost
+    const connected: Array<readonly [string, NamedBy]> = []
+    const second = await begin(connected)
+    await second.run(Sweep.run)
+    const named = connected.flatMap(([url, by]) => (url === rpc ? [by] : []))
+    expect(named.length).toBeGreaterThan(0)
+    for (const by of named) expect(by).toEqual({ account: caller.principal.accountId })
+    await bundler.release()
+    await expect.poll(() => stateOf(caller), { timeout: 40_000 }).toMatchObject({ state: "final" })
+    await second.end()
+  })
 
   it("that landed while no process ran, many blocks ago, is not done twice", async () => {
     await start()

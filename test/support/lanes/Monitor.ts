@@ -7,6 +7,7 @@ import * as TransactionMonitor from "../../../src/application/lanes/TransactionM
 import {
   type ChainClient,
   ChainRpcError,
+  type KnownTransaction,
   type Receipt
 } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { LaneAccess, TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
@@ -75,8 +76,11 @@ export interface Node {
   is: "healthy" | "dead" | "hanging"
   /** It shows their receipts. */
   readonly shows: Set<Hex.Bytes32>
-  /** The account's nonce that it tells. */
+  /** The account's nonce that it tells, and the pending one where that is another. */
   nonce: bigint
+  pending: bigint | null
+  /** A transaction in one of its blocks, before which the account's nonce was the transaction's. */
+  foreign: (KnownTransaction & { readonly blockNumber: bigint }) | null
   height: bigint
 }
 
@@ -96,6 +100,8 @@ export const node = (name: string): Effect.Effect<Node> =>
       is: "healthy",
       shows: new Set(),
       nonce: 0n,
+      pending: null,
+      foreign: null,
       height: 1n,
       chain: {
         ...client,
@@ -108,7 +114,15 @@ export const node = (name: string): Effect.Effect<Node> =>
             gasLimit: 30_000_000n,
             baseFeePerGas: 1n
           })),
-        transactionCount: () => say(() => state.nonce),
+        transactionCount: (_, tag) =>
+          say(() => {
+            const { foreign, nonce, pending } = state
+            if (tag === "pending") return pending ?? nonce
+            return foreign !== null && typeof tag === "bigint" && tag < foreign.blockNumber
+              ? foreign.nonce
+              : nonce
+          }),
+        transactionsIn: (block) => say(() => (state.foreign?.blockNumber === block ? [state.foreign] : [])),
         transaction: () => say(() => null),
         sendRawTransaction: (raw) => {
           state.given.push(raw)

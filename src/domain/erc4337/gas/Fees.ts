@@ -76,8 +76,8 @@ export const tipOf = (blocks: ReadonlyArray<PastBlock>, suggested: bigint | null
   const paid = blocks
     .filter(({ empty }) => !empty)
     .map(({ reward }) => reward)
-    .sort((a, b) => (a < b ? -1 : a > b ? 1 : 0))
+    .sort(BigInts.Order)
   const median = paid[paid.length >> 1]
   if (median === undefined) return suggested
-  return suggested === null ? median : BigInts.max(median, suggested)
+  return BigInts.max(median, suggested ?? 0n)
 }

@@ -3,6 +3,7 @@ import * as TransactionState from "../../../../src/application/lanes/monitor/Tra
 import type { Block, Receipt } from "../../../../src/application/ports/chain/ChainRpc.js"
 import * as Address from "../../../../src/domain/primitives/Address.js"
 import * as Make from "../../../support/journal/Make.js"
+import { callers, recordOf } from "../../../support/lanes/Monitor.js"
 
 const now = 1_000_000
 
@@ -210,7 +211,7 @@ describe("what several nodes tell", () => {
   it("is the receipt of any of them; of two that differ, the operator's", () => {
     const shown = answer({ receipt, head: block(11n) })
     const operators = { isOperators: true, head: block(13n) }
-    expect(eventOf(waiting, shown, answer(operators))).toMatchObject({ receipt, depth: "confirmed" })
+    expect(eventOf(waiting, shown, answer(operators))).toEqual({ _tag: "shown", receipt, depth: "confirmed" })
     expect(eventOf(waiting, shown, answer({ ...operators, receipt: moved }))).toMatchObject({
       receipt: moved,
       depth: "final"
@@ -231,6 +232,15 @@ describe("what several nodes tell", () => {
     })
   })
 
+  it("of one that is not in a block says nothing of a block, whatever the journal still holds of one", () => {
+    const { mined } = inBlock
+    const told = answer({ isWitness: true, block: "replaced" })
+    expect(TransactionState.eventOf({ state: "signed", mined }, [told], depths)).toEqual({ _tag: "unseen" })
+    expect(TransactionState.eventOf({ state: "mined", mined: null }, [told], depths)).toEqual({
+      _tag: "unseen"
+    })
+  })
+
   it("counts the including block; without a head nothing is deep", () => {
     const depthAt = (head: bigint | null) =>
       TransactionState.depthOf(10n, head === null ? null : block(head), depths)
@@ -243,5 +253,27 @@ describe("what several nodes tell", () => {
       "final"
     ])
     expect(TransactionState.depthOf(10n, null, { confirmations: 1, settledDepth: 1 })).toBe("final")
+  })
+})
+
+describe("the state of a transaction that the journal has", () => {
+  const record = recordOf(0, callers)
+  const { blockHash, blockNumber, success, txHash } = receipt
+  const inBlock = { blockHash, blockNumber, success, txHash }
+
+  it("is the journal's", () => {
+    expect(TransactionState.from(record)).toEqual(states.signed)
+    expect(TransactionState.from({ ...record, state: "mined", mined: inBlock })).toEqual(states.mined)
+    expect(TransactionState.from({ ...record, state: "settled", mined: inBlock })).toEqual(states.settled)
+    expect(TransactionState.from({ ...record, state: "foreign" })).toEqual(states.externallyUsed)
+  })
+
+  it("is that it is signed where no block of it is known, and where it left its block", () => {
+    expect(TransactionState.from({ ...record, state: "mined", mined: null })).toEqual(states.signed)
+    expect(TransactionState.from({ ...record, state: "signed", mined: inBlock })).toEqual(states.signed)
+  })
+
+  it("of a mined one keeps since when it is missed", () => {
+    expect(TransactionState.from({ ...record, state: "mined", mined: inBlock }, now)).toEqual(mined(now))
   })
 })

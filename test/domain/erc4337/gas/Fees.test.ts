@@ -29,6 +29,7 @@ describe("Fees", () => {
         const tip = BigInts.max(BigInts.min(asked, tipCap), least)
         if (Either.isLeft(quote)) {
           expect(least > tipCap || nextBaseFee + tip > cap).toBe(true)
+          expect(quote.left._tag).toBe("AboveCap")
           expect(quote.left.needed).toBeGreaterThan(quote.left.cap)
           return
         }

@@ -1,0 +1,111 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as EncodedOps from "../../../../src/application/intake/encoded/EncodedOps.js"
+import * as EntryPoint from "../../../../src/domain/erc4337/EntryPoint.js"
+import * as UserOperation from "../../../../src/domain/erc4337/UserOperation.js"
+import * as Hex from "../../../../src/domain/primitives/Hex.js"
+import * as WalletCalls from "../../../../src/domain/wallet/WalletCalls.js"
+import * as Make from "../../../support/journal/Make.js"
+
+const bare: UserOperation.UserOperation = {
+  sender: Make.address(0xa1),
+  nonce: 1n,
+  initCode: Hex.empty,
+  callData: WalletCalls.execute(Make.address(1), 0n, Hex.empty),
+  callGasLimit: 1n,
+  verificationGasLimit: 1n,
+  preVerificationGas: 1n,
+  maxFeePerGas: 1n,
+  maxPriorityFeePerGas: 1n,
+  paymasterAndData: Hex.empty,
+  signature: Hex.empty
+}
+
+describe.each(EntryPoint.versions)("an encoded op of EntryPoint %s", (version) => {
+  const where = { chainId: Make.chainId, entryPoint: EntryPoint.canonical[version], version }
+  const element = (change: Partial<UserOperation.UserOperation>): EncodedOps.EncodedOperation => {
+    const op = { ...bare, ...change }
+    return {
+      encodedUserOp: UserOperation.encode(version, op),
+      userOpHash: UserOperation.hash(version, where.entryPoint, where.chainId, op),
+      walletCustody: 1,
+      validAfter: 0,
+      validUnitl: 0
+    }
+  }
+  const refusal = (...elements: ReadonlyArray<EncodedOps.EncodedOperation>) =>
+    Effect.map(Effect.flip(EncodedOps.encoded(elements, where)), ({ code, details }) => ({ code, details }))
+
+  it.effect("is taken as it was handed out", () =>
+    Effect.gen(function* () {
+      const given = yield* EncodedOps.encoded([element({}), element({ nonce: 2n })], where)
+      expect(given.map(({ index, op }) => [index, op])).toEqual([
+        [0, bare],
+        [1, { ...bare, nonce: 2n }]
+      ])
+    })
+  )
+
+  it.effect("deploys no wallet: one with initCode is refused, though its hash is right", () =>
+    Effect.gen(function* () {
+      const initCode = Hex.unsafe(`0x${"fa".repeat(20)}01020304`)
+      expect(yield* refusal(element({ initCode }))).toEqual({
+        code: "invalid_request",
+        details: [
+          {
+            path: "operations[0].encodedUserOp",
+            message: "initCode must be empty: wallets are deployed by /create"
+          }
+        ]
+      })
+    })
+  )
+
+  it.effect("brings no signature of its own: its proof is a field beside it", () =>
+    Effect.gen(function* () {
+      const { details } = yield* refusal(element({ signature: Hex.unsafe("0x01") }))
+      expect(details[0]?.message).toContain("the op's signature must be empty")
+    })
+  )
+
+  it.effect("with a byte behind its call is refused: nothing would tell what it is for", () =>
+    Effect.gen(function* () {
+      const batch = WalletCalls.executeBatch([{ target: Make.address(1), value: 0n, data: Hex.empty }])
+      for (const callData of [bare.callData, batch]) {
+        expect(yield* EncodedOps.encoded([element({ callData })], where)).toHaveLength(1)
+        const longer = Hex.concat(callData, Hex.unsafe("0x00"))
+        const { details } = yield* refusal(element({ callData: longer }))
+        expect(details[0]?.message).toContain("expected the canonical ABI encoding of execute")
+      }
+    })
+  )
+
+  it.effect("under the hash of another op, chain or EntryPoint is refused, and told the right one", () =>
+    Effect.gen(function* () {
+      const right = element({})
+      const others = [
+        Make.word(1),
+        element({ nonce: 2n }).userOpHash,
+        UserOperation.hash(version, where.entryPoint, where.chainId + 1n, bare),
+        UserOperation.hash(version, Make.entryPoint, where.chainId, bare)
+      ]
+      for (const userOpHash of others) {
+        const { code, details } = yield* refusal({ ...right, userOpHash })
+        expect(code).toBe("hash_mismatch")
+        expect(details).toMatchObject([{ path: "operations[0].userOpHash" }])
+        expect(details[0]?.message).toContain(right.userOpHash)
+      }
+    })
+  )
+
+  it.effect("is done once: the same op twice is refused, and so is none", () =>
+    Effect.gen(function* () {
+      expect(yield* refusal(element({ nonce: 2n }), element({}), element({ nonce: 2n }))).toMatchObject({
+        details: [{ path: "operations[2].userOpHash", message: "operations[0] is the same op" }]
+      })
+      expect(yield* refusal()).toMatchObject({
+        details: [{ path: "operations", message: "expected at least one operation" }]
+      })
+    })
+  )
+})

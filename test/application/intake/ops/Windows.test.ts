@@ -1,0 +1,63 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
+import * as Windows from "../../../../src/application/intake/ops/Windows.js"
+
+const now = 1_700_000_000
+const at = { timestamp: now }
+
+const codeOf = (window: Windows.Window) =>
+  Either.match(Windows.check(window, "operations[0]", at), {
+    onLeft: ({ code }) => code,
+    onRight: () => "holds"
+  })
+
+describe("a window", () => {
+  it("has no bound where it names none, or zero", () => {
+    const unbounded = { validUntil: 0, validAfter: 0 }
+    for (const window of [{}, { validAfter: 0 }, { validUnitl: 0 }, { validAfter: 0, validUnitl: 0 }])
+      expect(Windows.check(window, "", at)).toEqual(Either.right(unbounded))
+  })
+
+  it("has the bounds under which the op is signed", () => {
+    expect(Windows.check({ validAfter: now - 9, validUnitl: now + 9 }, "", at)).toEqual(
+      Either.right({ validUntil: now + 9, validAfter: now - 9 })
+    )
+  })
+
+  it("that can hold at no time is refused, by the field that ends it", () => {
+    expect(Windows.bounds({ validAfter: 7, validUnitl: 6 }, "operations[3]")).toMatchObject(
+      Either.left({
+        code: "invalid_request",
+        details: [{ path: "operations[3].validUnitl", message: "is before validAfter: 6 < 7" }]
+      })
+    )
+    expect(Either.isRight(Windows.bounds({ validAfter: 7, validUnitl: 7 }, ""))).toBe(true)
+    expect(Either.isRight(Windows.bounds({ validAfter: 7 }, ""))).toBe(true)
+  })
+
+  it("holds to its last second, and is over in the next", () => {
+    expect(codeOf({ validUnitl: now })).toBe("holds")
+    expect(codeOf({ validUnitl: now - 1 })).toBe("window_over")
+    expect(Windows.notOver({ validUnitl: now - 1 }, "operations[0]", at)).toMatchObject(
+      Either.left({
+        details: [{ path: "operations[0].validUnitl", message: `the chain's time is ${now} by now` }]
+      })
+    )
+  })
+
+  it("begins in the second behind validAfter: an EntryPoint refuses the op in that second itself", () => {
+    expect(codeOf({ validAfter: now - 1 })).toBe("holds")
+    expect(Windows.check({ validAfter: now }, "", at)).toMatchObject(
+      Either.left({
+        code: "not_valid_yet",
+        figures: { validAfter: `${now}`, chainTime: `${now}` }
+      })
+    )
+    expect(codeOf({ validAfter: now + 1 })).toBe("not_valid_yet")
+  })
+
+  it("that has not begun may be asked for, and one that is over may not", () => {
+    expect(Either.isRight(Windows.notOver({ validAfter: now + 1 }, "", at))).toBe(true)
+    expect(Either.isLeft(Windows.notOver({ validUnitl: now - 1 }, "", at))).toBe(true)
+  })
+})

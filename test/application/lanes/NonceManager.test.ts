@@ -1,0 +1,280 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Fiber from "effect/Fiber"
+import * as TestClock from "effect/TestClock"
+import { SigningKey } from "ethers"
+import * as InMemory from "../../../src/adapters/sql/journal/InMemory.js"
+import * as NonceManager from "../../../src/application/lanes/NonceManager.js"
+import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
+import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
+import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
+import type { TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
+import { type Signer, SignerError } from "../../../src/application/ports/Signers.js"
+import * as Secp256k1 from "../../../src/domain/crypto/Secp256k1.js"
+import * as Transaction from "../../../src/domain/evm/Transaction.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Make from "../../support/journal/Make.js"
+import * as Monitor from "../../support/lanes/Monitor.js"
+
+type Journal = Parameters<typeof NonceManager.make>[0]
+
+const signerOf = (n: number): Signer => {
+  const key = new SigningKey(Make.word(n))
+  return {
+    address: Secp256k1.addressOf(key.publicKey.slice(2)),
+    publicKey: key.publicKey.slice(2),
+    type: "PRIVATE_KEY",
+    sign: (digest) => Effect.sync(() => Hex.unsafe(key.sign(digest).serialized))
+  }
+}
+const signer = signerOf(1)
+const lane = { chainId: Make.chainId, signer: signer.address }
+const prices = { maxFeePerGas: 100n, maxPriorityFeePerGas: 10n, legacy: false }
+const raised = { maxFeePerGas: 120n, maxPriorityFeePerGas: 12n, legacy: false }
+
+/** What a node tells is not asked for here. */
+const node = Effect.runSync(Monitor.node("any"))
+
+const payload = (change: Partial<NonceManager.Payload> = {}): NonceManager.Payload => ({
+  access: Monitor.callers,
+  ops: [],
+  direct: null,
+  chain: node.chain,
+  chainId: Make.chainId,
+  signer,
+  to: Make.address(7),
+  data: Hex.unsafe("0x1234"),
+  value: 5n,
+  gasLimit: 1_000n,
+  prices,
+  l1Fee: 3n,
+  drainedTo: 0n,
+  chainNonce: 0n,
+  balance: 10n ** 18n,
+  ...change
+})
+
+const world = (wrap: (journal: Journal) => Partial<Journal> = () => ({})) =>
+  Effect.map(InMemory.make, (journals) => {
+    const journal = Context.get(journals, TransactionJournal)
+    const { accept } = Context.get(journals, RequestJournal)
+    return { accept, journal, lanes: NonceManager.make({ ...journal, ...wrap(journal) }) }
+  })
+
+const away = new JournalError({ message: "away" })
+
+const newest = ({ versions }: TransactionRecord) =>
+  Either.getOrThrow(Transaction.parse(versions.at(-1)?.raw ?? Hex.empty))
+
+describe("a transaction of a lane", () => {
+  it.scoped("is signed under the next nonce, and stored before anybody has its bytes", () =>
+    Effect.gen(function* () {
+      const { journal, lanes } = yield* world()
+      const [first, second] = [yield* lanes.sign(payload()), yield* lanes.sign(payload())]
+      expect([first.nonce, second.nonce]).toEqual([0n, 1n])
+      expect(newest(second)).toMatchObject({
+        from: signer.address,
+        transaction: {
+          chainId: Make.chainId,
+          nonce: 1n,
+          to: Make.address(7),
+          value: 5n,
+          gasLimit: 1_000n,
+          ...prices
+        }
+      })
+      const stored = yield* journal.openOf(lane)
+      expect(stored.map(({ versions }) => versions)).toEqual([first.versions, second.versions])
+      expect(yield* lanes.firstFree(lane, 0n)).toBe(2n)
+    })
+  )
+
+  it.scoped("that its key does not sign leaves its nonce to the next one", () =>
+    Effect.gen(function* () {
+      const handedBack: Array<bigint> = []
+      const { lanes } = yield* world((journal) => ({
+        unallocate: (of, nonce) => {
+          handedBack.push(nonce)
+          return journal.unallocate(of, nonce)
+        }
+      }))
+      const refused = new SignerError({ reason: "refused", message: "not this one" })
+      const refusing: Signer = { ...signer, sign: () => Effect.fail(refused) }
+      expect(yield* Effect.flip(lanes.sign(payload({ signer: refusing })))).toEqual(refused)
+      expect(handedBack).toEqual([0n])
+      expect((yield* lanes.sign(payload())).nonce).toBe(0n)
+    })
+  )
+
+  it.scoped("is not signed when the EOA has not the wei for it beside those under way", () =>
+    Effect.gen(function* () {
+      const { journal, lanes } = yield* world()
+      const cost = 1_000n * 100n + 3n + 5n
+      yield* lanes.sign(payload({ balance: cost }))
+      const failure = yield* Effect.flip(lanes.sign(payload({ balance: 2n * cost - 1n })))
+      expect(failure).toMatchObject({ _tag: "LaneFunds", missing: 1n })
+      expect(yield* journal.openOf(lane)).toHaveLength(1)
+      expect((yield* lanes.sign(payload({ balance: 2n * cost }))).nonce).toBe(1n)
+    })
+  )
+
+  it.scoped("goes when the store said that it failed, and has its bytes", () =>
+    Effect.gen(function* () {
+      const { lanes } = yield* world((journal) => ({
+        recordSigned: (signed) => Effect.zipRight(journal.recordSigned(signed), Effect.fail(away))
+      }))
+      const record = yield* lanes.sign(payload())
+      expect(yield* lanes.current(record)).toMatchObject({ versions: record.versions, state: "signed" })
+    })
+  )
+
+  it.scoped("does not go when the store failed, and has not its bytes", () =>
+    Effect.gen(function* () {
+      const { journal, lanes } = yield* world(() => ({ recordSigned: () => Effect.fail(away) }))
+      expect(yield* Effect.flip(lanes.sign(payload()))).toEqual(away)
+      expect(yield* journal.openOf(lane)).toEqual([])
+    })
+  )
+
+  it.scoped("is looked for in a store that is away for a while", () =>
+    Effect.gen(function* () {
+      let failures = 3
+      const { lanes } = yield* world((journal) => ({
+        recordSigned: (signed) => Effect.zipRight(journal.recordSigned(signed), Effect.fail(away)),
+        openOf: (of) =>
+          Effect.suspend(() => {
+            failures -= 1
+            return failures >= 0 ? Effect.fail(away) : journal.openOf(of)
+          })
+      }))
+      const signing = yield* Effect.fork(lanes.sign(payload()))
+      yield* TestClock.adjust("1 second")
+      expect((yield* Fiber.join(signing)).nonce).toBe(0n)
+    })
+  )
+
+  it.scoped("that only uses a nonce is a transfer of nothing to the EOA itself", () =>
+    Effect.gen(function* () {
+      const { lanes } = yield* world()
+      const { transaction } = newest(yield* lanes.fill(payload()))
+      expect(transaction).toMatchObject({ to: signer.address, value: 0n, data: "0x", gasLimit: 21_000n })
+    })
+  )
+})
+
+describe("a replacement", () => {
+  it.scoped("is the same transaction under the same nonce at higher prices", () =>
+    Effect.gen(function* () {
+      const { lanes } = yield* world()
+      const record = yield* lanes.sign(payload())
+      const replaced = yield* lanes.replace(record, signer, raised)
+      expect(newest(replaced).transaction).toEqual({ ...newest(record).transaction, ...raised })
+      expect(yield* lanes.current(record)).toMatchObject({ versions: replaced.versions })
+      // What it may cost more is kept of the balance, too.
+      const both = 2n * (1_000n * 100n + 8n) + 1_000n * 20n
+      const failure = yield* Effect.flip(lanes.sign(payload({ balance: both - 1n })))
+      expect(failure).toMatchObject({ _tag: "LaneFunds", missing: 1n })
+    })
+  )
+
+  it.scoped("is not built on bytes that another key has signed, nor on none", () =>
+    Effect.gen(function* () {
+      const { lanes } = yield* world()
+      const record = yield* lanes.sign(payload())
+      const foreign = yield* lanes.sign(payload({ signer: signerOf(2) }))
+      for (const versions of [foreign.versions, []]) {
+        const failure = yield* Effect.flip(lanes.replace({ ...record, versions }, signer, raised))
+        expect(failure).toMatchObject({
+          _tag: "LaneDamaged",
+          message: "the stored bytes are not a transaction of this key"
+        })
+      }
+      expect(yield* lanes.current(record)).toMatchObject({ versions: record.versions })
+    })
+  )
+
+  it.scoped("is not built on bytes of another nonce or chain", () =>
+    Effect.gen(function* () {
+      const { lanes } = yield* world()
+      const record = yield* lanes.sign(payload())
+      const { versions } = yield* lanes.sign(payload())
+      const elsewhere = yield* lanes.sign(payload({ chainId: 137n }))
+      for (const other of [versions, elsewhere.versions]) {
+        const failure = yield* Effect.flip(lanes.replace({ ...record, versions: other }, signer, raised))
+        expect(failure).toMatchObject({
+          _tag: "LaneDamaged",
+          message: "the stored bytes are of another nonce"
+        })
+      }
+      expect(yield* lanes.current(record)).toMatchObject({ versions: record.versions })
+    })
+  )
+})
+
+describe("what a replacement has to be above", () => {
+  const version = { txHash: Make.word(1), raw: Hex.unsafe("0x02") }
+
+  it("is the highest of each price of all versions", () => {
+    const versions = [
+      { ...version, maxFeePerGas: 9n, maxPriorityFeePerGas: 1n },
+      { ...version, maxFeePerGas: 5n, maxPriorityFeePerGas: 4n }
+    ]
+    expect(NonceManager.standing(versions)).toEqual({
+      highest: { maxFeePerGas: 9n, maxPriorityFeePerGas: 4n },
+      legacy: false
+    })
+  })
+
+  it("is of type 0 when a version is", () => {
+    const legacy = { ...version, raw: Hex.unsafe("0xf8"), maxFeePerGas: 1n, maxPriorityFeePerGas: 1n }
+    expect(NonceManager.standing([legacy]).legacy).toBe(true)
+  })
+})
+
+describe("work of a lane", () => {
+  it.scoped("does not run beside other work of it, and beside that of another one", () =>
+    Effect.gen(function* () {
+      const { lanes } = yield* world()
+      const seen: Array<string> = []
+      const work = (name: string) =>
+        Effect.gen(function* () {
+          seen.push(`${name} begins`)
+          yield* Effect.sleep("1 second")
+          seen.push(`${name} ends`)
+        })
+      const other = { ...lane, chainId: 137n }
+      const all = yield* Effect.fork(
+        Effect.all(
+          [
+            lanes.exclusive(lane, work("a")),
+            lanes.exclusive(lane, work("b")),
+            lanes.exclusive(other, work("c"))
+          ],
+          { concurrency: "unbounded" }
+        )
+      )
+      yield* TestClock.adjust("2 seconds")
+      yield* Fiber.join(all)
+      expect(seen.slice(0, 2)).toEqual(["a begins", "c begins"])
+      expect(seen.indexOf("b begins")).toBeGreaterThan(seen.indexOf("a ends"))
+    })
+  )
+
+  it.scoped("is admitted beside transactions of its route, and beside none of another one", () =>
+    Effect.gen(function* () {
+      const { accept, lanes } = yield* world()
+      yield* accept(Make.acceptance("direct", [], { lane }))
+      const { nonce } = yield* lanes.sign(payload({ direct: "direct" }))
+      expect(yield* lanes.admits(lane, "direct", 0n)).toBe(true)
+      expect(yield* lanes.admits(lane, Make.entryPoint, 0n)).toBe(false)
+      expect(yield* lanes.admits(lane, Make.entryPoint, nonce + 1n)).toBe(true)
+      const space = { ...Make.space(1), authority: lane.signer }
+      const op = Make.op({ space, userOpHash: Make.word(9) })
+      yield* accept(Make.acceptance("ops", [op], { lane }))
+      const ops = [{ requestId: "ops", index: 0, userOpHash: Make.word(9), entryPoint: Make.entryPoint }]
+      expect(yield* Effect.flip(lanes.sign(payload({ ops })))).toMatchObject({ _tag: "OtherRoute" })
+    })
+  )
+})

@@ -1,0 +1,198 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as RemoteBundler from "../../../src/application/lanes/RemoteBundler.js"
+import type { Entry, RemoteOps } from "../../../src/application/lanes/RemoteOps.js"
+import type { Bundle } from "../../../src/application/ports/chain/Bundler.js"
+import { type BundlerClient, BundlerRpcError } from "../../../src/application/ports/chain/BundlerRpc.js"
+import type { RemoteSubmissionIntent } from "../../../src/application/ports/journal/RemoteSubmissions.js"
+import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
+import * as Percent from "../../../src/domain/erc4337/Percent.js"
+import type { UserOperation } from "../../../src/domain/erc4337/UserOperation.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Make from "../../support/journal/Make.js"
+import * as Monitor from "../../support/lanes/Monitor.js"
+
+const entryPoint = EntryPoint.canonical["v0.7"]
+const profile = { ...Monitor.profile, remoteBundler: Redacted.make("http://bundler") }
+
+const op = (nonce: bigint, sender = Make.address(0xa1)): UserOperation => ({
+  sender,
+  nonce,
+  initCode: Hex.empty,
+  callData: Hex.empty,
+  callGasLimit: 1n,
+  verificationGasLimit: 1n,
+  preVerificationGas: 1n,
+  maxFeePerGas: 1n,
+  maxPriorityFeePerGas: 1n,
+  paymasterAndData: Hex.empty,
+  signature: Hex.empty
+})
+
+type Refused = BundlerRpcError["reason"]
+
+/** A bundler that answers so, and what of the ops it, the journal and the watch were told. */
+const world = (
+  says: {
+    readonly chainId?: bigint
+    readonly entryPoints?: ReadonlyArray<typeof entryPoint>
+    /** By the index of the op; none: it takes it. */
+    readonly refuses?: Readonly<Record<number, Refused>>
+    /** The chain shows the ops already. */
+    readonly landed?: boolean
+  } = {}
+) =>
+  Effect.gen(function* () {
+    const node = yield* Monitor.node("caller")
+    const told: Array<string> = []
+    const error = (reason: Refused) =>
+      new BundlerRpcError({ reason, origin: "http://bundler", message: `${reason}: AA00` })
+    const client: BundlerClient = {
+      origin: "http://bundler",
+      chainId: Effect.succeed(says.chainId ?? Make.chainId),
+      entryPoints: Effect.succeed(says.entryPoints ?? [entryPoint]),
+      preVerificationGas: () => Effect.die(new Error("not asked for")),
+      find: () => Effect.succeed(null),
+      send: (_, userOpHash) =>
+        Effect.suspend(() => {
+          const index = Number(BigInt(userOpHash))
+          told.push(`sent ${index}`)
+          const reason = says.refuses?.[index]
+          return reason === undefined ? Effect.void : Effect.fail(error(reason))
+        })
+    }
+    const remoteOps: RemoteOps = {
+      watch: (held) =>
+        Effect.sync((): Entry => {
+          told.push(`watched ${held.handover.index}`)
+          const landed = says.landed === true ? { txHash: Make.word(1), block: null } : null
+          return {
+            ...held,
+            next: 0n,
+            hint: null,
+            landed,
+            lookedAt: 0n,
+            missed: 0,
+            offerAt: 0,
+            offerDelay: 0,
+            busy: true
+          }
+        }),
+      offered: ({ handover }, certain) =>
+        Effect.sync(() => void told.push(`${certain ? "taken" : "perhaps taken"} ${handover.index}`)),
+      isWatched: () => false,
+      forget: ({ handover }) => Effect.sync(() => void told.push(`forgotten ${handover.index}`))
+    }
+    const remoteOpJournal = {
+      submitRemotely: ({ ops }: RemoteSubmissionIntent) =>
+        Effect.sync(() => void told.push(`stored ${ops.map(({ index }) => index)}`)),
+      revokeRemote: (_: string, indexes: ReadonlyArray<number>) =>
+        Effect.sync(() => void told.push(`revoked ${indexes}`))
+    } as unknown as Parameters<typeof RemoteBundler.make>[0]["remoteOpJournal"]
+    const bundler = RemoteBundler.make({
+      bundlers: { connect: () => Effect.succeed(client) },
+      remoteOpJournal,
+      remoteOps
+    })
+    const bundle = (ops: ReadonlyArray<UserOperation>, change: Partial<Bundle> = {}): Bundle => ({
+      requestId: "r",
+      chain: node.chain,
+      profile,
+      access: Monitor.callers,
+      version: "v0.7",
+      entryPoint,
+      ops: ops.map((each, index) => ({ index, op: each, userOpHash: Make.word(index) })),
+      aggregate: null,
+      alone: false,
+      submitter: {
+        address: Make.lane.signer,
+        publicKey: "04",
+        type: "PRIVATE_KEY",
+        sign: () => Effect.die(new Error("nothing is signed here"))
+      },
+      prices: { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n, legacy: false },
+      l1Fee: 0n,
+      gasBound: 30_000_000n,
+      gasOvershoot: Percent.zero,
+      ...change
+    })
+    return { bundle, bundler, node, told }
+  })
+
+describe("a remote bundler", () => {
+  it.effect("is given no op when it serves another chain or EntryPoint", () =>
+    Effect.gen(function* () {
+      for (const [says, why] of [
+        [{ chainId: Make.chainId + 1n }, `it serves chain ${Make.chainId + 1n}`],
+        [{ entryPoints: [EntryPoint.canonical["v0.6"]] }, `it does not serve EntryPoint ${entryPoint}`]
+      ] as const) {
+        const { bundle, bundler, told } = yield* world(says)
+        const failure = yield* Effect.flip(bundler.submit(bundle([op(0n)])))
+        expect(failure).toMatchObject({ reason: "refusedByBundler", message: why })
+        expect(told).toEqual([])
+      }
+    })
+  )
+
+  it.effect(
+    "is given no op whose signature is an aggregator's, and none where the profile names no bundler",
+    () =>
+      Effect.gen(function* () {
+        const { bundle, bundler, told } = yield* world()
+        const aggregate = { aggregator: Make.address(1), signature: Hex.empty, gas: 0n }
+        for (const change of [{ aggregate }, { profile: Monitor.profile }]) {
+          const failure = yield* Effect.flip(bundler.submit(bundle([op(0n)], change)))
+          expect(failure.reason).toBe("refusedByBundler")
+        }
+        expect(told).toEqual([])
+      })
+  )
+
+  it.effect("is given each op after it is stored and watched", () =>
+    Effect.gen(function* () {
+      const { bundle, bundler, told } = yield* world()
+      expect(yield* bundler.submit(bundle([op(0n), op(1n)]))).toEqual(new Map())
+      expect(told).toEqual([
+        ...["stored 0", "watched 0", "sent 0", "taken 0"],
+        ...["stored 1", "watched 1", "sent 1", "taken 1"]
+      ])
+    })
+  )
+
+  it.effect(
+    "that refuses an op for certain gives it back, and the later ones of its nonce key are not sent",
+    () =>
+      Effect.gen(function* () {
+        const { bundle, bundler, told } = yield* world({ refuses: { 0: "validation" } })
+        const other = op(1n, Make.address(0xa2))
+        const refusals = yield* bundler.submit(bundle([op(0n), op(1n), other]))
+        expect([...refusals]).toEqual([
+          [Make.word(0), { message: "validation: AA00", passing: false }],
+          [Make.word(1), { message: "an operation of the same wallet before it was refused", passing: true }]
+        ])
+        expect(told).toEqual([
+          ...["stored 0", "watched 0", "sent 0", "revoked 0", "forgotten 0"],
+          ...["stored 2", "watched 2", "sent 2", "taken 2"]
+        ])
+      })
+  )
+
+  it.effect("that perhaps took an op keeps it: nothing is given back", () =>
+    Effect.gen(function* () {
+      for (const reason of ["unreachable", "notAnRpc", "other"] as const) {
+        const { bundle, bundler, told } = yield* world({ refuses: { 0: reason } })
+        expect(yield* bundler.submit(bundle([op(0n)]))).toEqual(new Map())
+        expect(told).toEqual(["stored 0", "watched 0", "sent 0", "perhaps taken 0"])
+      }
+    })
+  )
+
+  it.effect("that refuses an op which the chain shows is not believed", () =>
+    Effect.gen(function* () {
+      const { bundle, bundler, told } = yield* world({ refuses: { 0: "validation" }, landed: true })
+      expect(yield* bundler.submit(bundle([op(0n)]))).toEqual(new Map())
+      expect(told).toEqual(["stored 0", "watched 0", "sent 0", "perhaps taken 0"])
+    })
+  )
+})

@@ -1,0 +1,218 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as TestClock from "effect/TestClock"
+import * as RemoteOps from "../../../src/application/lanes/RemoteOps.js"
+import type { OpSettlement } from "../../../src/application/ports/journal/Requests.js"
+import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Make from "../../support/journal/Make.js"
+import * as Landings from "../../support/lanes/Landings.js"
+import * as Monitor from "../../support/lanes/Monitor.js"
+
+const round = "1 second"
+const hash = Make.word(0x0b)
+
+/**
+ * An op at a bundler that neither has it nor answers, on a chain whose blocks are ten seconds apart. What the journal was
+ * told of it.
+ */
+const world = (options: { readonly validUntil?: number; readonly confirmations?: number } = {}) =>
+  Effect.gen(function* () {
+    const { confirmations = 1, validUntil = 0 } = options
+    const chain = Landings.makeChain()
+    const told: Array<string> = []
+    const tell = (what: string) =>
+      Effect.sync((): ReadonlyArray<string> => {
+        told.push(what)
+        return ["r"]
+      })
+    const remoteOpJournal = {
+      recordInclusions: (_: unknown, __: unknown, [outcome]: ReadonlyArray<OpSettlement>) =>
+        tell(`recorded: ${outcome?.success}`),
+      finaliseInclusions: () => tell("finalised"),
+      revertInclusions: () => tell("reverted"),
+      revokeRemote: () => tell("revoked")
+    } as unknown as Parameters<typeof RemoteOps.make>[0]["remoteOpJournal"]
+    const offers: Array<Hex.Bytes32> = []
+    const remoteOps = yield* RemoteOps.make({
+      remoteOpJournal,
+      wakeUps: {
+        signal: () => Effect.void,
+        wait: () => Effect.succeed(true),
+        notify: () => Effect.void,
+        until: () => Effect.never
+      },
+      reopened: Effect.asVoid(tell("reopened"))
+    })
+    const space = { ...Make.space(1), entryPoint: Landings.entryPoint }
+    const watch = Effect.gen(function* () {
+      const entry = yield* remoteOps.watch({
+        chain: chain.client,
+        profile: NetworkProfile.make({ chainId: Make.chainId, confirmations, settledDepth: 3 }),
+        bundler: {
+          origin: "http://bundler",
+          chainId: Effect.succeed(Make.chainId),
+          entryPoints: Effect.succeed([Landings.entryPoint]),
+          preVerificationGas: () => Effect.die(new Error("not asked for")),
+          find: () => Effect.succeed(null),
+          send: (_, userOpHash) => Effect.sync(() => void offers.push(userOpHash))
+        },
+        offer: {
+          version: "v0.7",
+          entryPoint: Landings.entryPoint,
+          op: {
+            sender: space.wallet,
+            nonce: 0n,
+            initCode: Hex.empty,
+            callData: Hex.empty,
+            callGasLimit: 1n,
+            verificationGasLimit: 1n,
+            preVerificationGas: 1n,
+            maxFeePerGas: 1n,
+            maxPriorityFeePerGas: 1n,
+            paymasterAndData: Hex.empty,
+            signature: Hex.empty
+          }
+        },
+        validUntil,
+        handover: {
+          requestId: "r",
+          index: 0,
+          accountId: Make.alice,
+          space,
+          userOpHash: hash,
+          node: { rpc: Monitor.callers.rpc, trust: "caller" },
+          since: 0n,
+          signed: Hex.empty,
+          includedIn: null
+        }
+      })
+      yield* remoteOps.offered(entry, true)
+      return entry
+    })
+    /** So many blocks come, and all of them are looked at. */
+    const mine = (blocks: number) =>
+      Effect.suspend(() => {
+        chain.mine(blocks)
+        return TestClock.adjust(round)
+      })
+    return { chain, mine, offers, remoteOps, told, watch }
+  })
+
+describe("an op at a remote bundler", () => {
+  it.scoped("is recorded once it is in a block, and for good at settled depth", () =>
+    Effect.gen(function* () {
+      const { chain, mine, told, watch } = yield* world()
+      yield* watch
+      yield* mine(5)
+      chain.land(hash, 1n)
+      yield* TestClock.adjust(round)
+      expect(told).toEqual(["recorded: true"])
+      yield* mine(1)
+      expect(told).toEqual(["recorded: true"])
+      yield* mine(1)
+      expect(told).toEqual(["recorded: true", "finalised"])
+    })
+  )
+
+  it.scoped("is not recorded before it has its confirmations", () =>
+    Effect.gen(function* () {
+      const { chain, mine, told, watch } = yield* world({ confirmations: 2 })
+      yield* watch
+      yield* mine(5)
+      chain.land(hash, 1n)
+      yield* TestClock.adjust(round)
+      expect(told).toEqual([])
+      yield* mine(1)
+      expect(told).toEqual(["recorded: true"])
+    })
+  )
+
+  it.scoped("is found in a block that was looked at before: a node behind a balancer showed it late", () =>
+    Effect.gen(function* () {
+      const { chain, mine, told, watch } = yield* world()
+      yield* watch
+      chain.land(hash, 1n, 22n)
+      chain.hide(true)
+      yield* mine(30)
+      expect(told).toEqual([])
+      chain.hide(false)
+      yield* TestClock.adjust(round)
+      expect(told).toEqual(["recorded: true", "finalised"])
+    })
+  )
+
+  it.scoped("is not taken for gone because one look did not show it", () =>
+    Effect.gen(function* () {
+      const { chain, mine, told, watch } = yield* world()
+      yield* watch
+      yield* mine(5)
+      chain.land(hash, 1n)
+      yield* TestClock.adjust(round)
+      chain.hide(true)
+      yield* mine(1)
+      chain.hide(false)
+      yield* mine(1)
+      expect(told).toEqual(["recorded: true", "finalised"])
+    })
+  )
+
+  it.scoped("is on its way again when two looks in a row do not show it, and is recorded anew", () =>
+    Effect.gen(function* () {
+      const { chain, mine, told, watch } = yield* world()
+      yield* watch
+      yield* mine(5)
+      chain.land(hash, 1n)
+      yield* TestClock.adjust(round)
+      chain.undo()
+      yield* mine(1)
+      yield* TestClock.adjust(round)
+      expect(told).toEqual(["recorded: true", "reverted", "reopened"])
+      chain.land(hash, 1n)
+      yield* mine(2)
+      expect(told).toEqual(["recorded: true", "reverted", "reopened", "recorded: true", "finalised"])
+    })
+  )
+
+  it.scoped("is offered again, as it was signed, to a bundler that has lost it", () =>
+    Effect.gen(function* () {
+      const { mine, offers, told, watch } = yield* world()
+      yield* watch
+      yield* mine(5)
+      expect(offers).toEqual([])
+      yield* TestClock.adjust("30 seconds")
+      expect(offers.length).toBeGreaterThan(0)
+      expect(new Set(offers)).toEqual(new Set([hash]))
+      expect(told).toEqual([])
+    })
+  )
+
+  it.scoped("comes back once its time is over at settled depth, and not a block before", () =>
+    Effect.gen(function* () {
+      const { mine, remoteOps, told, watch } = yield* world({ validUntil: 600 })
+      const { handover } = yield* watch
+      // The settled block is two below the latest: 600 seconds are block 60.
+      yield* mine(62)
+      yield* TestClock.adjust("2 minutes")
+      expect(told).toEqual([])
+      yield* mine(1)
+      yield* TestClock.adjust("2 minutes")
+      expect(told).toEqual(["revoked"])
+      expect(remoteOps.isWatched(handover)).toBe(false)
+    })
+  )
+
+  it.scoped("does not come back when a last look at all blocks finds it: it would be done twice", () =>
+    Effect.gen(function* () {
+      const { chain, mine, told, watch } = yield* world({ validUntil: 600 })
+      yield* watch
+      chain.land(hash, 1n, 5n)
+      chain.hide(true)
+      yield* mine(40)
+      chain.hide(false)
+      yield* mine(23)
+      yield* TestClock.adjust("2 minutes")
+      expect(told).toEqual(["recorded: true", "finalised"])
+    })
+  )
+})

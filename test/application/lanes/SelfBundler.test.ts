@@ -1,0 +1,224 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Fiber from "effect/Fiber"
+import * as TestClock from "effect/TestClock"
+import type * as NonceManager from "../../../src/application/lanes/NonceManager.js"
+import * as SelfBundler from "../../../src/application/lanes/SelfBundler.js"
+import type { Bundle } from "../../../src/application/ports/chain/Bundler.js"
+import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
+import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
+import * as Percent from "../../../src/domain/erc4337/Percent.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Make from "../../support/journal/Make.js"
+import * as Monitor from "../../support/lanes/Monitor.js"
+
+const entryPoint = EntryPoint.canonical["v0.7"]
+const unasked = Effect.die(new Error("not asked for"))
+
+const signedOp = (index: number): Bundle["ops"][number] => ({
+  index,
+  userOpHash: Make.word(index),
+  op: {
+    sender: Make.address(0xa1),
+    nonce: BigInt(index),
+    initCode: Hex.empty,
+    callData: Hex.empty,
+    callGasLimit: 50_000n,
+    verificationGasLimit: 50_000n,
+    preVerificationGas: 50_000n,
+    maxFeePerGas: 100n,
+    maxPriorityFeePerGas: 10n,
+    paymasterAndData: Hex.empty,
+    signature: Hex.empty
+  }
+})
+
+/** A lane at a node that tells nothing of what ops would do, but that they would go through. */
+const world = (tells: { readonly latest?: bigint; readonly pending?: bigint } = {}) =>
+  Effect.gen(function* () {
+    const { chain: client } = yield* Monitor.node("any")
+    const chain = {
+      ...client,
+      simulate: () =>
+        Effect.fail(new ChainRpcError({ reason: "unsupported", origin: "any", message: "no such method" })),
+      call: () => Effect.succeed({ success: true, data: Hex.empty }),
+      transactionCount: (_: unknown, tag: unknown) =>
+        Effect.succeed((tag === "pending" ? tells.pending : undefined) ?? tells.latest ?? 0n),
+      balance: () => Effect.succeed(10n ** 18n)
+    }
+    const signed: Array<NonceManager.Payload> = []
+    const mayGo = yield* Deferred.make<void>()
+    const bundler = SelfBundler.make({
+      lanes: {
+        exclusive: (_, effect) => effect,
+        sign: (payload) =>
+          Effect.sync(() => {
+            signed.push(payload)
+            return Monitor.recordOf(signed.length - 1, payload.access, { ops: payload.ops })
+          }),
+        fill: () => unasked,
+        admits: () => unasked,
+        current: () => unasked,
+        firstFree: () => unasked,
+        replace: () => unasked
+      },
+      turns: {
+        arrive: () => signed.length,
+        // Nothing here answers that another route is in flight.
+        take: (_, effect) => Effect.zipRight(Deferred.await(mayGo), effect(0n)) as never,
+        waiting: () => 0
+      },
+      monitor: {
+        watch: () => Effect.void,
+        useNode: () => Effect.void,
+        forget: () => Effect.void,
+        isWatched: () => false,
+        leave: () => Effect.void,
+        receiptOf: () => unasked
+      },
+      scope: yield* Effect.scope
+    })
+    const bundle = (requestId: string, change: Partial<Bundle> = {}): Bundle => ({
+      requestId,
+      chain,
+      profile: Monitor.profile,
+      access: Monitor.callers,
+      version: "v0.7",
+      entryPoint,
+      ops: [signedOp(signed.length)],
+      aggregate: null,
+      alone: false,
+      submitter: {
+        address: Make.lane.signer,
+        publicKey: "04",
+        type: "PRIVATE_KEY",
+        sign: () => unasked
+      },
+      prices: { maxFeePerGas: 100n, maxPriorityFeePerGas: 10n, legacy: false },
+      l1Fee: 0n,
+      gasBound: 1_000_000n,
+      gasOvershoot: Percent.zero,
+      ...change
+    })
+    /** The requests of each transaction that is signed when all of them wait for the lane. */
+    const together = (...bundles: ReadonlyArray<Bundle>) =>
+      Effect.gen(function* () {
+        const fibers = yield* Effect.forEach(bundles, (each) => Effect.fork(bundler.submit(each)))
+        yield* TestClock.adjust("1 second")
+        yield* Deferred.succeed(mayGo, undefined)
+        yield* Fiber.joinAll(fibers)
+        return signed.map(({ ops }) => ops.map(({ requestId }) => requestId))
+      })
+    return { bundle, bundler, mayGo, signed, together }
+  })
+
+describe("a nonce that a node tells", () => {
+  const outcome = (tells: { readonly latest: bigint; readonly pending?: bigint }) =>
+    Effect.gen(function* () {
+      const { bundle, bundler, mayGo, signed } = yield* world(tells)
+      yield* Deferred.succeed(mayGo, undefined)
+      const told = yield* Effect.either(bundler.submit(bundle("r")))
+      return Either.match(told, {
+        onLeft: ({ message, reason }) => ({ reason, message, signed }),
+        onRight: () => signed.map(({ chainNonce }) => chainNonce)
+      })
+    })
+  const refused = {
+    reason: "nodeFailed",
+    message: expect.stringContaining("gives a nonce of the EOA that cannot be"),
+    signed: []
+  }
+
+  it.scoped("is the pending one, and the latest where that is more", () =>
+    Effect.gen(function* () {
+      expect(yield* outcome({ latest: 5n, pending: 7n })).toEqual([7n])
+      expect(yield* outcome({ latest: 5n, pending: 4n })).toEqual([5n])
+    })
+  )
+
+  it.scoped(
+    "is not believed when it is further ahead than any pool is deep: the lane would wait for ever",
+    () =>
+      Effect.gen(function* () {
+        expect(yield* outcome({ latest: 5n, pending: 5n + 1_024n })).toEqual([5n + 1_024n])
+        expect(yield* outcome({ latest: 5n, pending: 5n + 1_025n })).toMatchObject(refused)
+      })
+  )
+
+  it.scoped("is not believed when no transaction can have it", () =>
+    Effect.gen(function* () {
+      const most = 2n ** 64n - 2n
+      expect(yield* outcome({ latest: most })).toEqual([most])
+      expect(yield* outcome({ latest: most + 1n })).toMatchObject(refused)
+    })
+  )
+})
+
+describe("bundles that wait for a lane", () => {
+  const of = (account: typeof Make.alice) => ({ access: { ...Monitor.callers, accountId: account } })
+
+  it.scoped("leave in one transaction, at the highest price of any", () =>
+    Effect.gen(function* () {
+      const { bundle, signed, together } = yield* world()
+      const dearer = { prices: { maxFeePerGas: 120n, maxPriorityFeePerGas: 9n, legacy: false } }
+      expect(yield* together(bundle("a"), bundle("b", dearer), bundle("c"))).toEqual([["a", "b", "c"]])
+      expect(signed[0]?.prices).toEqual({ maxFeePerGas: 120n, maxPriorityFeePerGas: 10n, legacy: false })
+    })
+  )
+
+  it.scoped("of the service's EOA are not sent when its node can not tell what they would pay it", () =>
+    Effect.gen(function* () {
+      const { bundle, bundler, mayGo, signed } = yield* world()
+      yield* Deferred.succeed(mayGo, undefined)
+      const failure = yield* Effect.flip(bundler.submit(bundle("a", { access: Monitor.service })))
+      expect(failure).toMatchObject({
+        reason: "unpaid",
+        message: "the operator's node can not tell what the ops would pay"
+      })
+      expect(signed).toEqual([])
+    })
+  )
+
+  it.scoped("share none with those of another account, EntryPoint, node, or kind of price", () =>
+    Effect.gen(function* () {
+      const other = yield* world()
+      for (const change of [
+        of(Make.bob),
+        { entryPoint: EntryPoint.canonical["v0.8"] },
+        { chain: other.bundle("").chain },
+        { prices: { maxFeePerGas: 100n, maxPriorityFeePerGas: 100n, legacy: true } }
+      ]) {
+        const { bundle, together } = yield* world()
+        expect(yield* together(bundle("a"), bundle("b", change), bundle("c"))).toEqual([["a", "c"], ["b"]])
+      }
+    })
+  )
+
+  it.scoped("share none with one whose signature is that of all its ops, or that goes alone", () =>
+    Effect.gen(function* () {
+      const aggregate = { aggregator: Make.address(9), signature: Hex.empty, gas: 1n }
+      for (const change of [{ aggregate }, { alone: true }]) {
+        const later = yield* world()
+        expect(
+          yield* later.together(later.bundle("a"), later.bundle("b", change), later.bundle("c"))
+        ).toEqual([["a", "c"], ["b"]])
+        const first = yield* world()
+        expect(yield* first.together(first.bundle("a", change), first.bundle("b"))).toEqual([["a"], ["b"]])
+      }
+    })
+  )
+
+  it.scoped("go as far as the gas of one transaction reaches, in their order", () =>
+    Effect.gen(function* () {
+      const two = yield* world()
+      yield* two.together(two.bundle("a"), two.bundle("b"))
+      const [{ gasLimit } = { gasLimit: 0n }] = two.signed
+      const three = yield* world()
+      const bundles = (gasBound: bigint) => ["a", "b", "c"].map((name) => three.bundle(name, { gasBound }))
+      expect(yield* three.together(...bundles(gasLimit))).toEqual([["a", "b"], ["c"]])
+      expect(three.signed[0]?.gasLimit).toBe(gasLimit)
+    })
+  )
+})

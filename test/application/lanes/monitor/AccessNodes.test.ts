@@ -1,0 +1,89 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as AccessNodes from "../../../../src/application/lanes/monitor/AccessNodes.js"
+import { ChainRpcError, type NamedBy } from "../../../../src/application/ports/chain/ChainRpc.js"
+import * as Make from "../../../support/journal/Make.js"
+import * as Monitor from "../../../support/lanes/Monitor.js"
+
+const { callers, service } = Monitor
+
+/** The nodes of a process, by whose name they were connected to. */
+const world = (operators: string | null, forbidden: ReadonlyArray<string> = []) =>
+  Effect.map(Monitor.node("any"), ({ chain }) => {
+    const connected: Array<readonly [string, NamedBy]> = []
+    const nodes = AccessNodes.make(
+      {
+        connect: (url, by) => {
+          connected.push([url, by])
+          return forbidden.includes(url)
+            ? Effect.fail(new ChainRpcError({ reason: "forbidden", origin: url, message: "not allowed" }))
+            : Effect.succeed(chain)
+        }
+      },
+      {
+        chainIds: Effect.succeed([Make.chainId]),
+        profile: () =>
+          Effect.succeed({
+            ...Monitor.profile,
+            rpc: operators === null ? null : Redacted.make(operators)
+          })
+      }
+    )
+    return { chain, connected, nodes }
+  })
+
+describe("the node that a caller named", () => {
+  it.effect("is connected to as the account's, also when nobody but the journal remembers the caller", () =>
+    Effect.gen(function* () {
+      const { chain, connected, nodes } = yield* world("http://operator")
+      expect(yield* nodes.ofCaller(callers)).toBe(chain)
+      expect(connected).toEqual([["http://caller", { account: callers.accountId }]])
+    })
+  )
+
+  it.effect("is none where it is not allowed any more, or where its URL can not be read", () =>
+    Effect.gen(function* () {
+      const { connected, nodes } = yield* world("http://operator", ["http://caller"])
+      expect(yield* nodes.ofCaller(callers)).toBeNull()
+      expect(connected).toHaveLength(1)
+      expect(yield* nodes.ofCaller({ ...callers, rpc: null })).toBeNull()
+      expect(connected).toHaveLength(1)
+    })
+  )
+
+  it.effect("is none for what a system key has signed: a stored URL of the operator is of the past", () =>
+    Effect.gen(function* () {
+      const { connected, nodes } = yield* world("http://operator")
+      expect(yield* nodes.ofCaller(service)).toBeNull()
+      expect(connected).toEqual([])
+    })
+  )
+})
+
+describe("the operator's node", () => {
+  it.effect("is the one of the present profile, and connected to as the operator's", () =>
+    Effect.gen(function* () {
+      const { chain, connected, nodes } = yield* world("http://operator")
+      for (const access of [callers, service]) expect(yield* nodes.ofOperator(access, 1n)).toBe(chain)
+      expect(connected).toEqual(Array(2).fill(["http://operator", "operator"]))
+    })
+  )
+
+  it.effect("is none where the profile names none, and where it can not be connected to", () =>
+    Effect.gen(function* () {
+      const without = yield* world(null)
+      expect(yield* without.nodes.ofOperator(service, 1n)).toBeNull()
+      const refused = yield* world("http://operator", ["http://operator"])
+      expect(yield* refused.nodes.ofOperator(service, 1n)).toBeNull()
+    })
+  )
+
+  it.effect("is not asked beside a caller's that is the same one", () =>
+    Effect.gen(function* () {
+      const { nodes } = yield* world("http://caller")
+      expect(yield* nodes.ofOperator(callers, 1n)).toBeNull()
+      expect(yield* nodes.ofOperator({ ...service, rpc: callers.rpc }, 1n)).not.toBeNull()
+    })
+  )
+})

@@ -1,0 +1,266 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Redacted from "effect/Redacted"
+import * as TestClock from "effect/TestClock"
+import * as MemoryBudgets from "../../../src/adapters/memory/Budgets.js"
+import { keptMillis, type Site } from "../../../src/application/pay/Paymaster.js"
+import * as Sponsor from "../../../src/application/pay/Sponsor.js"
+import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
+import * as PaymasterData from "../../../src/domain/erc4337/paymaster/PaymasterData.js"
+import * as Sponsorship from "../../../src/domain/erc4337/paymaster/Sponsorship.js"
+import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Uint from "../../../src/domain/primitives/Uint.js"
+import * as Make from "../../support/journal/Make.js"
+import * as Monitor from "../../support/lanes/Monitor.js"
+
+const version = "v0.7"
+const entryPoint = EntryPoint.canonical[version]
+const paymaster = Make.address(0x5a)
+const caps = { maxFeePerGas: 100n, maxPriorityFeePerGas: 10n, transactionGas: 1_000_000n }
+/** The chain's time: that of block 0 of the node. */
+const now = 1_700_000_000
+const seal = Hex.unsafe(`0x${"5e".repeat(65)}`)
+
+/** A sponsor for requests that this EOA submits, and a paymaster with this deposit. */
+const world = (options: { readonly bundler?: Address.Address; readonly deposit?: bigint } = {}) =>
+  Effect.gen(function* () {
+    const { bundler = Make.lane.signer, deposit = 10n ** 18n } = options
+    const { chain: client } = yield* Monitor.node("operator")
+    const block = {
+      number: 7n,
+      hash: Make.word(7),
+      timestamp: now,
+      gasLimit: 30_000_000n,
+      baseFeePerGas: 1n
+    }
+    const site: Site = {
+      caller: {
+        principal: {
+          accountId: Make.alice,
+          name: "Alice",
+          tier: "pro",
+          scopes: new Set(["write"]),
+          paused: false
+        },
+        requestId: "r"
+      },
+      connection: {
+        chain: {
+          ...client,
+          block: () => Effect.succeed(block),
+          call: () => Effect.succeed({ success: true, data: Hex.unsafe(`0x${Uint.toWord(deposit)}`) })
+        },
+        profile: { ...Monitor.profile, caps },
+        trust: "operator",
+        rpc: Redacted.make("http://operator")
+      },
+      entryPoint,
+      version,
+      paymaster,
+      bundler
+    }
+    const budgets = yield* MemoryBudgets.make
+    const signed: Array<Hex.Bytes32> = []
+    const payer = yield* Sponsor.make(
+      {
+        budgets,
+        sponsorships: { watch: () => Effect.void },
+        signer: Effect.succeed({
+          address: Make.address(1),
+          publicKey: "04",
+          type: "PRIVATE_KEY",
+          sign: (digest) =>
+            Effect.sync(() => {
+              signed.push(digest)
+              return seal
+            })
+        }),
+        dailyBudget: 10n ** 17n
+      },
+      site
+    )
+    /** Why it is not paid for; null: it is. */
+    const objection = (op: UserOperation.UserOperation) =>
+      Effect.map(payer.reserve([part(op)]), (failed) => failed.get(0)?.code ?? null)
+    /** Why its completed and reserved op gets no signature; null: it gets one. */
+    const refusal = (op: UserOperation.UserOperation, userOpHash = hashOf(op)) =>
+      Effect.map(Effect.either(payer.seal(op, userOpHash)), (sealed) =>
+        Either.match(sealed, {
+          onLeft: (error) => (error._tag === "PayerRefusal" ? error.failure.code : error.reason),
+          onRight: () => null
+        })
+      )
+    return { bundler, objection, payer, refusal, signed }
+  })
+
+const hashOf = (op: UserOperation.UserOperation) => UserOperation.hash(version, entryPoint, Make.chainId, op)
+
+const part = (op: UserOperation.UserOperation) => ({ index: 0, op, userOpHash: hashOf(op) })
+
+const terms = (over: Partial<Sponsorship.Terms> = {}) =>
+  Sponsorship.paymasterData(version, {
+    paymaster,
+    limits: PaymasterData.noLimits,
+    validUntil: now + Sponsor.lifeSeconds,
+    validAfter: 0,
+    unbound: false,
+    ...over
+  })
+
+const good: UserOperation.UserOperation = {
+  sender: Make.address(0xa1),
+  nonce: 1n,
+  initCode: Hex.empty,
+  callData: Hex.empty,
+  callGasLimit: 400_000n,
+  verificationGasLimit: 300_000n,
+  preVerificationGas: 300_000n,
+  maxFeePerGas: 100n,
+  maxPriorityFeePerGas: 10n,
+  paymasterAndData: terms(),
+  signature: Hex.empty
+}
+
+describe("the sponsor pays for an op", () => {
+  it.effect("up to the operator's caps on prices, and not a wei above one of them", () =>
+    Effect.gen(function* () {
+      const { objection } = yield* world()
+      expect(yield* objection(good)).toBeNull()
+      expect(yield* objection({ ...good, nonce: 2n, maxFeePerGas: 101n })).toBe("fees_above_cap")
+      expect(yield* objection({ ...good, nonce: 3n, maxPriorityFeePerGas: 11n })).toBe("fees_above_cap")
+    })
+  )
+
+  it.effect("up to the operator's bound on the gas of all its parts together", () =>
+    Effect.gen(function* () {
+      const { objection } = yield* world()
+      for (const field of ["callGasLimit", "verificationGasLimit", "preVerificationGas"] as const)
+        expect(yield* objection({ ...good, [field]: good[field] + 1n })).toBe("not_sponsored")
+    })
+  )
+
+  it.effect("of its own paymaster only", () =>
+    Effect.gen(function* () {
+      const { objection } = yield* world()
+      for (const paymasterAndData of [Hex.empty, terms({ paymaster: Make.address(0x5b) })])
+        expect(yield* objection({ ...good, paymasterAndData })).toBe("not_sponsored")
+    })
+  )
+
+  it.effect("for as long as it says itself, with a minute for a node that lags", () =>
+    Effect.gen(function* () {
+      const { objection } = yield* world()
+      const until = (validUntil: number, nonce: bigint) =>
+        objection({ ...good, nonce, paymasterAndData: terms({ validUntil }) })
+      expect(yield* until(now + Sponsor.lifeSeconds + 60, 2n)).toBeNull()
+      expect(yield* until(now + Sponsor.lifeSeconds + 61, 3n)).toBe("not_sponsored")
+      expect(yield* until(0, 4n)).toBe("not_sponsored")
+      expect(yield* until(now + 1, 5n)).toBeNull()
+      expect(yield* until(now, 6n)).toBe("sponsorship_over")
+    })
+  )
+
+  it.effect("that names no submitter with a remote bundler, and with none else", () =>
+    Effect.gen(function* () {
+      const unbound = { ...good, paymasterAndData: terms({ unbound: true }) }
+      const own = yield* world()
+      expect(yield* own.objection(unbound)).toBe("not_sponsored")
+      const remote = yield* world({ bundler: Address.zero })
+      expect(yield* remote.objection(good)).toBe("not_sponsored")
+      expect(yield* remote.objection(unbound)).toBeNull()
+    })
+  )
+
+  it.effect("out of the account's budget of the day, and out of the deposit", () =>
+    Effect.gen(function* () {
+      const most = 100n * 1_000_000n
+      const { objection } = yield* world({ deposit: 2n * most - 1n })
+      expect(yield* objection(good)).toBeNull()
+      expect(yield* objection({ ...good, nonce: 2n })).toBe("insufficient_funds")
+    })
+  )
+})
+
+describe("the sponsor signs an op", () => {
+  const reserved = Effect.gen(function* () {
+    const it = yield* world()
+    yield* it.payer.complete(good)
+    yield* it.payer.reserve([part(good)])
+    return it
+  })
+
+  it.effect("that was completed for the request and is reserved, for the EOA that submits", () =>
+    Effect.gen(function* () {
+      const { bundler, payer, signed } = yield* reserved
+      expect(yield* payer.seal(good, hashOf(good))).toBe(seal)
+      expect(signed).toEqual([
+        Sponsorship.digest({ chainId: Make.chainId, paymaster }, hashOf(good), bundler)
+      ])
+    })
+  )
+
+  it.effect("once: what is kept for it is spent", () =>
+    Effect.gen(function* () {
+      const { refusal, signed } = yield* reserved
+      expect([yield* refusal(good), yield* refusal(good)]).toEqual([null, "not_sponsored"])
+      expect(signed).toHaveLength(1)
+    })
+  )
+
+  it.effect("not when any byte of it has changed since, under whatever hash it comes", () =>
+    Effect.gen(function* () {
+      const { refusal, signed } = yield* reserved
+      const changed = { ...good, callGasLimit: good.callGasLimit - 1n }
+      expect(yield* refusal(changed)).toBe("not_sponsored")
+      expect(yield* refusal(changed, hashOf(good))).toBe("not_sponsored")
+      expect(signed).toEqual([])
+    })
+  )
+
+  it.effect("not when it was never built here, though its terms are right and it is reserved", () =>
+    Effect.gen(function* () {
+      const { payer, refusal, signed } = yield* world()
+      yield* payer.reserve([part(good)])
+      expect(yield* refusal(good)).toBe("not_sponsored")
+      expect(signed).toEqual([])
+    })
+  )
+
+  it.effect("that was handed out, when it comes back the same", () =>
+    Effect.gen(function* () {
+      const { payer, refusal } = yield* world()
+      yield* payer.handOut(good, hashOf(good))
+      yield* payer.reserve([part(good)])
+      expect(yield* refusal(good)).toBeNull()
+    })
+  )
+
+  it.effect("not without money that is kept for it", () =>
+    Effect.gen(function* () {
+      const never = yield* world()
+      yield* never.payer.complete(good)
+      expect(yield* never.refusal(good)).toBe("not_sponsored")
+      const released = yield* reserved
+      yield* released.payer.release([{ op: good }])
+      expect(yield* released.refusal(good)).toBe("not_sponsored")
+      const late = yield* reserved
+      yield* TestClock.adjust(keptMillis + 1)
+      expect(yield* late.refusal(good)).toBe("sponsorship_over")
+      expect([...never.signed, ...released.signed, ...late.signed]).toEqual([])
+    })
+  )
+
+  it.effect("not above the operator's bounds, whatever was reserved", () =>
+    Effect.gen(function* () {
+      const { payer, refusal, signed } = yield* world()
+      const dear = { ...good, maxFeePerGas: 101n }
+      yield* payer.complete(dear)
+      yield* payer.reserve([part(dear)])
+      expect(yield* refusal(dear)).toBe("fees_above_cap")
+      expect(signed).toEqual([])
+    })
+  )
+})

@@ -1,0 +1,55 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
+import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
+import * as AccountNetworks from "../../../src/hosts/config/AccountNetworks.js"
+import * as Make from "../../support/journal/Make.js"
+
+const [ofChain, ofAlice, own] = [Make.address(0xf1), Make.address(0xf2), Make.address(0xf3)]
+const profile = NetworkProfile.make({ chainId: Make.chainId, factory: ofChain, beacon: Make.address(0xbe) })
+
+const config = (change: Partial<AccountNetworks.NetworksConfig> = {}): AccountNetworks.NetworksConfig => ({
+  accounts: [],
+  accountNetworks: [
+    { accountId: Make.alice, chainId: Make.chainId, profile: { ...profile, factory: ofAlice } }
+  ],
+  networks: [profile],
+  readSecret: (path) => Either.left({ path, message: "there are no secrets here" }),
+  sharedFactories: new Set(),
+  ...change
+})
+
+const read = (settings: object, change?: Partial<AccountNetworks.NetworksConfig>) =>
+  AccountNetworks.read(config(change), JSON.stringify({ chainId: Number(Make.chainId), ...settings }))
+
+describe("the factory of an account's own network", () => {
+  it("is the one that it names, and none without that", () => {
+    expect(Either.getOrThrow(read({ factory: own })).profile.factory).toBe(own)
+    expect(Either.getOrThrow(read({})).profile.factory).toBeNull()
+  })
+
+  it("is never the configuration's own one, nor that of an account of the file: each needs its own", () => {
+    for (const [factory, owner] of [
+      [ofChain, "the configuration's network"],
+      [ofAlice, "account alice"]
+    ])
+      expect(read({ factory })).toEqual(
+        Either.left([{ path: "factory", message: `${owner} has it; each account needs its own` }])
+      )
+  })
+
+  it("may be the configuration's where that one is shared, and is, when the account names none", () => {
+    const sharedFactories = new Set([Make.chainId])
+    expect(Either.getOrThrow(read({ factory: ofChain }, { sharedFactories })).profile.factory).toBe(ofChain)
+    expect(Either.getOrThrow(read({}, { sharedFactories })).profile.factory).toBe(ofChain)
+  })
+
+  it("is held against those of its own chain only", () => {
+    const elsewhere = { ...profile, chainId: 137n }
+    const networks = [elsewhere, { ...profile, factory: null }]
+    const accountNetworks = [
+      { accountId: Make.alice, chainId: 137n, profile: { ...elsewhere, factory: ofAlice } }
+    ]
+    for (const factory of [ofChain, ofAlice])
+      expect(Either.isRight(read({ factory }, { networks, accountNetworks }))).toBe(true)
+  })
+})

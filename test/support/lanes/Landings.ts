@@ -1,0 +1,121 @@
+import * as Effect from "effect/Effect"
+import { Interface } from "ethers"
+import {
+  type ChainClient,
+  ChainRpcError,
+  type FoundLog,
+  type Receipt
+} from "../../../src/application/ports/chain/ChainRpc.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Keccak from "../../../src/domain/primitives/Keccak.js"
+
+export const entryPoint = Address.unsafe("0x0000000071727De22E5E9d8BAf0edAc6f37da032")
+const paymaster = `0x${"5a".repeat(20)}`
+
+/** What every call answers: a word of zeros. */
+const nothing = Hex.unsafe(`0x${"00".repeat(32)}`)
+
+const bare = {
+  success: true,
+  gasUsed: 21_000n,
+  cumulativeGasUsed: 21_000n,
+  effectiveGasPrice: 1n,
+  from: Address.zero
+}
+
+const events = new Interface([
+  "event UserOperationEvent(bytes32 indexed userOpHash, address indexed sender, address indexed paymaster, uint256 nonce, bool success, uint256 actualGasCost, uint256 actualGasUsed)"
+])
+
+/** A chain whose blocks are ten seconds apart, and on which ops land. */
+export const makeChain = () => {
+  let head = 0n
+  let silent = false
+  let hidden = false
+  let landed: ReadonlyArray<FoundLog> = []
+  const block = (number: bigint) => ({
+    number,
+    hash: Keccak.hashText(`block ${number}`),
+    timestamp: Number(number) * 10,
+    gasLimit: 30_000_000n,
+    baseFeePerGas: 1n
+  })
+  const answer = <A>(make: () => A) =>
+    Effect.suspend(() =>
+      silent
+        ? Effect.fail(new ChainRpcError({ reason: "unreachable", origin: "http://node", message: "silent" }))
+        : Effect.sync(make)
+    )
+  const shown = () => (hidden ? [] : landed)
+  const client = {
+    origin: "http://node",
+    receipt: (txHash: unknown) =>
+      answer((): Receipt | null => {
+        const logs = shown().filter((log) => log.txHash === txHash)
+        const [first] = logs
+        if (first === undefined) return null
+        const { blockHash, blockNumber } = first
+        return { ...bare, txHash: first.txHash, blockNumber, blockHash, logs }
+      }),
+    call: () => answer(() => ({ success: true, data: nothing })),
+    block: (tag: unknown) => answer(() => block(typeof tag === "bigint" ? tag : head)),
+    logs: ({
+      fromBlock,
+      toBlock,
+      topics
+    }: {
+      fromBlock: bigint
+      toBlock: bigint
+      topics: ReadonlyArray<unknown>
+    }) =>
+      answer(() =>
+        shown().filter(
+          (log) =>
+            log.blockNumber >= fromBlock &&
+            log.blockNumber <= toBlock &&
+            (topics[1] as ReadonlyArray<string>).includes(String(log.topics[1]))
+        )
+      )
+  } as unknown as ChainClient
+  return {
+    client,
+    mine: (blocks: number) => {
+      head += BigInt(blocks)
+    },
+    /** Where nothing else is said, in its latest block. */
+    land: (userOpHash: string, cost: bigint, at = head) => {
+      const { data, topics } = events.encodeEventLog("UserOperationEvent", [
+        userOpHash,
+        `0x${"aa".repeat(20)}`,
+        paymaster,
+        0n,
+        true,
+        cost,
+        100n
+      ])
+      landed = [
+        ...landed,
+        {
+          address: entryPoint,
+          topics: topics.map((topic) => Hex.unsafe32(topic)),
+          data: Hex.unsafe(data),
+          logIndex: landed.length,
+          txHash: Keccak.hashText(`tx of ${userOpHash}`),
+          blockNumber: at,
+          blockHash: block(at).hash
+        }
+      ]
+    },
+    undo: () => {
+      landed = []
+    },
+    /** It does not show what has landed, or does again. */
+    hide: (now: boolean) => {
+      hidden = now
+    },
+    fallSilent: (now: boolean) => {
+      silent = now
+    }
+  }
+}
