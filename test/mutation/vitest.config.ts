@@ -1,0 +1,15 @@
+import { defineConfig } from "vitest/config"
+
+/** The tests of pure code, without what other test files are watched by. */
+export default defineConfig({
+  test: {
+    include: [
+      "test/domain/**/*.test.ts",
+      "test/application/chain/*.test.ts",
+      "test/application/intake/**/*.test.ts",
+      "test/application/lanes/LaneSlot.test.ts",
+      "test/application/lanes/monitor/*.test.ts"
+    ],
+    testTimeout: 60_000
+  }
+})
