@@ -2,17 +2,58 @@ import { readdirSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
 import { type Code, catalogue } from "../../src/application/request/Catalogue.js"
+import * as Reasons from "../../src/application/request/Reasons.js"
 import * as Statuses from "../../src/hosts/http/message/Statuses.js"
 
 const root = fileURLToPath(new URL("../../src", import.meta.url))
 
-/** All of the source but the catalogue itself. */
+/** All of the source but the tables themselves. */
 const source = readdirSync(root, { recursive: true, encoding: "utf8" })
-  .filter((path) => path.endsWith(".ts") && !path.endsWith("Catalogue.ts"))
+  .filter((path) => path.endsWith(".ts") && !/(?:Catalogue|Reasons)\.ts$/.test(path))
   .map((path) => readFileSync(`${root}/${path}`, "utf8"))
   .join("\n")
 
 const codes = Object.keys(catalogue) as ReadonlyArray<Code>
+
+const listed = Object.entries(Reasons.reasons)
+
+describe("the reasons of refusals", () => {
+  it("are all that a refusal says: no other text becomes one", () => {
+    const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((path) =>
+      path.endsWith(".ts")
+    )
+    const using = (pattern: RegExp) =>
+      files.filter((path) => pattern.test(readFileSync(`${root}/${path}`, "utf8"))).sort()
+    // Texts of failures that were made here before, or are kept in the journal.
+    expect(using(/Reasons\.known\(/)).toEqual([
+      "application/intake/NodeFault.ts",
+      "application/intake/Submission.ts",
+      "application/intake/encoded/ExternalProofs.ts",
+      "application/pay/Sponsor.ts",
+      "application/request/Answer.ts"
+    ])
+    expect(using(/\bas (?:Reasons\.)?Text\b/)).toEqual(["application/request/Reasons.ts"])
+    expect(using(/new Unprocessable\(/)).toEqual(["application/request/Failure.ts"])
+  })
+
+  it.each(listed)("%s is said by some part of the service", (name) => {
+    expect(source).toContain(`"${name}"`)
+  })
+
+  it("have one line each, no two alike, and free text only where others speak", () => {
+    const texts = listed.map(([, { code, text }]) => `${code}: ${text}`)
+    expect(new Set(texts).size).toBe(texts.length)
+    const free = texts.flatMap((text) => text.match(/\{(?:reason|message|problem|text)\}/g) ?? [])
+    expect(new Set(free)).toEqual(new Set(["{reason}", "{message}", "{problem}", "{text}"]))
+    for (const text of texts) expect(text).toMatch(/^[^\n]*[^.\n]$/)
+  })
+
+  it("show values in one line of bounded length", () => {
+    const said = Reasons.text("nodeRefused", { message: `bad\nthing\u202e${"x".repeat(5_000)}` })
+    expect(said).toMatch(/^the node refused the request: bad thing x+\.\.\.$/)
+    expect(said.length).toBeLessThan(1_100)
+  })
+})
 
 describe("the catalogue of errors", () => {
   it.each(codes)("%s is answered by some part of the service", (code) => {

@@ -8,6 +8,7 @@ import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import { Networks } from "../ports/Networks.js"
 import type { Caller } from "../request/Caller.js"
 import { type Failure, invalid, unprocessable } from "../request/Failure.js"
+import * as Reasons from "../request/Reasons.js"
 import * as KillSwitch from "../tenants/KillSwitch.js"
 
 /** A chain that the service may work on, and the node through which this request does it. */
@@ -44,8 +45,8 @@ export const refusal = (
         path: trust === "caller" ? path : "",
         message:
           error.reason === "rejected" || error.reason === "unsupported"
-            ? `${error.origin} answered: ${error.message}`
-            : "the operator's node did not answer"
+            ? Reasons.text("nodeAnswered", { origin: error.origin, message: error.message })
+            : Reasons.text("operatorNodeSilent")
       }
     ])
   if (trust === "operator") return rejected
@@ -136,7 +137,7 @@ export const openOperator = (
     ).pipe(Effect.mapError(refusal("operator")))
     if (chainId !== profile.chainId)
       return yield* Effect.fail(
-        unprocessable("node_refused", [{ path: "", message: "the operator's node serves another chain" }])
+        unprocessable("node_refused", [{ path: "", message: Reasons.text("operatorNodeOfOtherChain") }])
       )
     return { chain, profile, trust: "operator" as const, rpc: profile.rpc }
   })

@@ -19,6 +19,7 @@ import {
 import type { Networks } from "../ports/Networks.js"
 import type { Caller } from "../request/Caller.js"
 import { type Failure, type InvalidRequest, invalid, unprocessable } from "../request/Failure.js"
+import * as Reasons from "../request/Reasons.js"
 import * as EventLoop from "../runtime/EventLoop.js"
 import * as BlockReference from "./BlockReference.js"
 import * as Connection from "./Connection.js"
@@ -173,7 +174,12 @@ const decodable = (events: ReadonlyArray<FoundEvent>): Effect.Effect<ReadonlyArr
         unprocessable("too_many_events", [
           {
             path: "fromBlock",
-            message: `the event at log ${tooLarge.log.logIndex} of block ${tooLarge.log.blockNumber} holds more than ${maxValuesAtOnce} values, or all up to there more than ${maxValuesInAll}: ask for fewer blocks, or name contracts or fields`
+            message: Reasons.text("eventValues", {
+              log: tooLarge.log.logIndex,
+              block: tooLarge.log.blockNumber,
+              values: maxValuesAtOnce,
+              all: maxValuesInAll
+            })
           }
         ])
       )
@@ -204,8 +210,6 @@ const readOnce = (
     const after = yield* anchor
     return before !== null && before === after ? events : yield* new ViewChanged()
   })
-
-const blocksOf = ({ from, to }: BlockRange) => `blocks ${from} to ${to}`
 
 /** The events that the request means, in chain order. */
 export const read = (
@@ -240,7 +244,7 @@ export const read = (
             unprocessable("chain_reorganised", [
               {
                 path: "toBlock",
-                message: `${blocksOf(range)} changed during each of ${maxReadings} readings`
+                message: Reasons.text("reorganised", { ...range, readings: maxReadings })
               }
             ])
           ),
@@ -249,7 +253,10 @@ export const read = (
             unprocessable("too_many_events", [
               {
                 path: "fromBlock",
-                message: `${blocksOf(range)} hold more than ${of === "results" ? `${bounds.results} such events` : `${bounds.bytes} bytes of such events`}: ask for fewer blocks, or name contracts or fields`
+                message:
+                  of === "results"
+                    ? Reasons.text("eventCount", { ...range, count: bounds.results })
+                    : Reasons.text("eventBytes", { ...range, bytes: bounds.bytes })
               }
             ])
           ),
@@ -258,7 +265,13 @@ export const read = (
             unprocessable("node_limit", [
               {
                 path: "rpc",
-                message: `${chain.origin} takes about ${span} blocks at a time, and ${blocksOf(range)} would take more than ${bounds.asks} questions: ask for at most ${BigInt(bounds.asks / 2) * span} blocks, or use another node`
+                message: Reasons.text("blocksAtATime", {
+                  ...range,
+                  origin: chain.origin,
+                  span,
+                  asks: bounds.asks,
+                  most: BigInt(bounds.asks / 2) * span
+                })
               }
             ])
           )
@@ -270,7 +283,11 @@ export const read = (
           unprocessable("node_limit", [
             {
               path: "rpc",
-              message: `${chain.origin} did not answer for ${blocksOf(range)} within ${patienceMillis / 1_000} seconds: ask for fewer blocks`
+              message: Reasons.text("slowNode", {
+                ...range,
+                origin: chain.origin,
+                seconds: patienceMillis / 1_000
+              })
             }
           ])
       })

@@ -5,6 +5,7 @@ import * as Gas from "../../domain/erc4337/gas/Gas.js"
 import type * as Percent from "../../domain/erc4337/Percent.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import { type Failure, unprocessable } from "../request/Failure.js"
+import * as Reasons from "../request/Reasons.js"
 import { type Connection, refusal } from "./Connection.js"
 
 /** What a gas unit is paid in the next block, with a buffer, within the operator's bounds. */
@@ -22,9 +23,7 @@ export const offered = (
   buffer: Percent.Percent
 ): Either.Either<Fees.FeePrices, Failure> =>
   Either.mapLeft(quote(profile, market, buffer), ({ cap, needed }) =>
-    unprocessable("fees_above_cap", [
-      { path: "", message: `the chain asks for ${needed} wei a gas unit; the cap is ${cap}` }
-    ])
+    unprocessable("fees_above_cap", [{ path: "", message: Reasons.text("gasPrice", { needed, cap }) }])
   )
 
 /** Asks the node, and offers. */

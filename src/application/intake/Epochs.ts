@@ -5,6 +5,7 @@ import type { Address } from "../../domain/primitives/Address.js"
 import type { ChainFacts } from "../chain/ChainFacts.js"
 import type { ChainRpcError } from "../ports/chain/ChainRpc.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
+import * as Reasons from "../request/Reasons.js"
 import type { OpContext } from "./Preparation.js"
 import * as Wallets from "./Wallets.js"
 
@@ -21,7 +22,7 @@ export const failureOf = (
     ? null
     : elementFailure(
         "configuration_changed",
-        `the wallet's configuration has changed: the nonce of the operation names configuration ${named + 1n}, in force is ${current + 1n}; estimate the operation again`
+        Reasons.text("configuration", { named: named + 1n, current: current + 1n })
       )
 }
 

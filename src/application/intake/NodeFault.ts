@@ -1,6 +1,7 @@
 import type { ChainRpcError } from "../ports/chain/ChainRpc.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
 import type { Failure } from "../request/Failure.js"
+import * as Reasons from "../request/Reasons.js"
 
 /** A node did not do what it was asked, and may do it the next time. */
 export interface NodeFault {
@@ -14,7 +15,9 @@ export const asElement = (failure: Failure): ElementFailure => {
   const [detail] = failure.details
   return elementFailure(
     failure._tag === "Unprocessable" ? failure.code : "execution_failed",
-    detail === undefined ? failure.message : `${failure.message}: ${detail.message}`
+    detail === undefined
+      ? Reasons.known(failure.message)
+      : Reasons.text("refusedBeforeSending", { text: failure.message, problem: detail.message })
   )
 }
 
@@ -25,6 +28,6 @@ export const ofFailure = (failure: Failure): NodeFault | null =>
     : null
 
 export const ofNode = ({ message, reason }: Pick<ChainRpcError, "message" | "reason">): NodeFault => ({
-  failure: elementFailure("node_refused", `the node refused the request: ${message}`),
+  failure: elementFailure("node_refused", Reasons.text("nodeRefused", { message })),
   unreachable: reason !== "rejected" && reason !== "unsupported"
 })

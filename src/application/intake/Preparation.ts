@@ -16,6 +16,7 @@ import type { NonceSpace } from "../ports/journal/Requests.js"
 import type { Networks } from "../ports/Networks.js"
 import type { Caller } from "../request/Caller.js"
 import { type Failure, invalid, unprocessable } from "../request/Failure.js"
+import * as Reasons from "../request/Reasons.js"
 import type { ForOps } from "../request/Settings.js"
 import * as Wallets from "./Wallets.js"
 
@@ -135,7 +136,7 @@ export const look = (
     )
     if (block === null)
       return yield* Effect.fail(
-        unprocessable("node_refused", [{ path: "settings.rpc", message: "the node knows no latest block" }])
+        unprocessable("node_refused", [{ path: "settings.rpc", message: Reasons.text("nodeWithoutBlock") }])
       )
     if (entryPointCode === null)
       return yield* Effect.fail(

@@ -15,8 +15,8 @@ import type { NonceSpace } from "../ports/journal/Requests.js"
 import type { LaneAccess } from "../ports/journal/Transactions.js"
 import type { Signer } from "../ports/Signers.js"
 import type { Caller } from "../request/Caller.js"
-import { catalogue } from "../request/Catalogue.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
+import * as Reasons from "../request/Reasons.js"
 import * as Epochs from "./Epochs.js"
 import type { NodeFault } from "./NodeFault.js"
 import type { OpContext } from "./Preparation.js"
@@ -181,25 +181,28 @@ export const transfers = (
 }
 
 const bundlerRefused = (message: string): ElementFailure =>
-  elementFailure("bundler_refused", `the bundler refused the operation: ${message}`)
+  elementFailure("bundler_refused", Reasons.text("bundlerRefused", { message }))
 
 const bundlerFailure = (error: BundlerError, submitter: string): ElementFailure => {
   switch (error.reason) {
     case "insufficientFunds":
       return elementFailure(
         "insufficient_funds",
-        `insufficient funds: the submitting EOA ${submitter} lacks ${error.missing} wei`,
+        Reasons.text("submitterFunds", { submitter, missing: error.missing }),
         { submitter, missing: error.missing.toString() }
       )
     case "unpaid":
-      return elementFailure("submission_unpaid", `${catalogue.submission_unpaid.text}: ${error.message}`)
+      return elementFailure(
+        "submission_unpaid",
+        error.gas === null ? Reasons.text("notMeasured") : Reasons.text("chargedLess", error.gas)
+      )
     case "refusedByBundler":
       return bundlerRefused(error.message)
     case "signerRefused":
     case "signerUnavailable":
       return elementFailure("signer_unavailable")
     default:
-      return elementFailure("node_refused", `the node refused the request: ${error.message}`)
+      return elementFailure("node_refused", Reasons.text("nodeRefused", { message: error.message }))
   }
 }
 
@@ -302,7 +305,10 @@ export const send = (
       if (data === undefined) continue
       const changed = FailedOp.isSignature(data) ? rotated.get(op.sender) : undefined
       const kind = changed !== undefined || FailedOp.isOutdated(data) ? outdated : failed
-      kind.set(index, changed ?? elementFailure("execution_failed", revert(data)))
+      kind.set(
+        index,
+        changed ?? elementFailure("execution_failed", Reasons.text("reverted", { reason: revert(data) }))
+      )
     }
     return none
   })

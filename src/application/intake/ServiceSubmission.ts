@@ -19,13 +19,13 @@ import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { Networks } from "../ports/Networks.js"
 import { type Signer, SignerError, SystemSigners } from "../ports/Signers.js"
 import type { Caller } from "../request/Caller.js"
-import { catalogue } from "../request/Catalogue.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
 import { type Failure, unprocessable } from "../request/Failure.js"
+import * as Reasons from "../request/Reasons.js"
 import type { ForOps } from "../request/Settings.js"
 
-const unpaid = (why: string, path: string): Failure =>
-  unprocessable("submission_unpaid", [{ path, message: `${catalogue.submission_unpaid.text}: ${why}` }])
+const unpaid = (message: Reasons.Text, path: string): Failure =>
+  unprocessable("submission_unpaid", [{ path, message }])
 
 /** Settings that would bring wallets or contracts of somebody else before the service's EOA. */
 const foreign = (settings: ForOps, profile: NetworkProfile): string | null => {
@@ -62,19 +62,14 @@ export const open = (
     const { profile } = connection
     const name = foreign(settings, profile)
     if (name !== null)
-      return yield* Effect.fail(
-        unpaid(`${name} is not one of the account's network profile`, `settings.${name}`)
-      )
+      return yield* Effect.fail(unpaid(Reasons.text("foreignSetting", { setting: name }), `settings.${name}`))
     if (profile.implementationCodeHash === null)
-      return yield* Effect.fail(
-        unpaid("the operator has pinned no wallet implementation for this chain", "settings.rpc")
-      )
+      return yield* Effect.fail(unpaid(Reasons.text("nothingPinned"), "settings.rpc"))
     const { percentTxGasOvershoot: _, percentTxGasPriceOvershoot: __, ...own } = settings
     return { connection, submitter, settings: own }
   })
 
-const refused = (why: string): ElementFailure =>
-  elementFailure("submission_unpaid", `${catalogue.submission_unpaid.text}: ${why}`)
+const refused = (why: Reasons.Text): ElementFailure => elementFailure("submission_unpaid", why)
 
 /** What the EIP-7623 floor leaves aside: whether an op pays that, the simulation of its bundle tells. */
 const enoughGas = 2n ** 64n
@@ -92,15 +87,16 @@ export const objection = (
   if (op.paymasterAndData !== Hex.empty) {
     const paymaster = PaymasterData.read(version, op.paymasterAndData)?.paymaster
     if (paymaster === undefined || paymaster !== sponsor?.paymaster)
-      return refused(`paymaster ${paymaster ?? op.paymasterAndData} is not the operator's`)
+      return refused(Reasons.text("foreignPaymaster", { paymaster: paymaster ?? op.paymasterAndData }))
   }
-  if (op.maxFeePerGas < least.maxFeePerGas)
-    return refused(`maxFeePerGas ${op.maxFeePerGas} is below ${least.maxFeePerGas}`)
-  if (op.maxPriorityFeePerGas < least.maxPriorityFeePerGas)
-    return refused(`maxPriorityFeePerGas ${op.maxPriorityFeePerGas} is below ${least.maxPriorityFeePerGas}`)
+  for (const price of ["maxFeePerGas", "maxPriorityFeePerGas"] as const)
+    if (op[price] < least[price])
+      return refused(Reasons.text(price, { given: op[price], least: least[price] }))
   const preVerificationGas = Gas.preVerificationGas(op, { version, measuredGas: enoughGas })
   if (op.preVerificationGas < preVerificationGas)
-    return refused(`preVerificationGas ${op.preVerificationGas} is below ${preVerificationGas}`)
+    return refused(
+      Reasons.text("preVerificationGas", { given: op.preVerificationGas, least: preVerificationGas })
+    )
   return null
 }
 
@@ -139,8 +135,8 @@ const limitReached = ({ serviceSubmission }: NetworkProfile, reason: string): El
   elementFailure(
     "submission_limit",
     reason === "maxOpen"
-      ? `${catalogue.submission_limit.text}: ${serviceSubmission.maxInFlight} of its ops are under way`
-      : `${catalogue.submission_limit.text}: it may cost the service ${serviceSubmission.dailyLoss} wei in one day`
+      ? Reasons.text("tooManyInFlight", { count: serviceSubmission.maxInFlight })
+      : Reasons.text("dailyLoss", { wei: serviceSubmission.dailyLoss })
   )
 
 /** Sets aside what each op may cost the EOA; those for which there is no room, and why. */

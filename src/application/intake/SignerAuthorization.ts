@@ -8,6 +8,7 @@ import type { Signer, SignerError, SignerRef, Signers } from "../ports/Signers.j
 import type { Caller } from "../request/Caller.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
 import { type Failure, invalid } from "../request/Failure.js"
+import * as Reasons from "../request/Reasons.js"
 
 /** How keys at hand prove a wallet's consent. */
 export interface SignerAuthorization {
@@ -29,9 +30,11 @@ export const bySigners = (
   const owners = signers.filter(({ address }) => config.owners.includes(address))
   if (owners.length < config.threshold)
     return Either.left(
-      elementFailure("threshold_not_met", `threshold not met: have ${owners.length} of ${config.threshold}`, {
-        threshold: String(config.threshold)
-      })
+      elementFailure(
+        "threshold_not_met",
+        Reasons.text("threshold", { have: owners.length, threshold: config.threshold }),
+        { threshold: String(config.threshold) }
+      )
     )
   const enough = owners.slice(0, config.threshold)
   return Either.right({

@@ -4,6 +4,7 @@ import * as Aggregation from "../../domain/erc4337/Aggregation.js"
 import type { UserOperation } from "../../domain/erc4337/UserOperation.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import * as Words from "../../domain/primitives/Words.js"
+import * as Keys from "../keys/Keys.js"
 import type { PayerRefusal } from "../pay/Payer.js"
 import type { Aggregate, SignedOp } from "../ports/chain/Bundler.js"
 import type { CallResult, ChainRpcError } from "../ports/chain/ChainRpc.js"
@@ -11,6 +12,7 @@ import { OpJournal } from "../ports/journal/OpJournal.js"
 import type { SignerError } from "../ports/Signers.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
 import type { Failure } from "../request/Failure.js"
+import * as Reasons from "../request/Reasons.js"
 import * as NodeFault from "./NodeFault.js"
 import type { OpContext } from "./Preparation.js"
 
@@ -51,8 +53,8 @@ const elements = (failed: ReadonlyArray<readonly [number, ElementFailure]>): Obs
 
 const all = (failure: ElementFailure): Obstacle => ({ _tag: "all", failure })
 
-const unavailable = ({ message }: SignerError): Obstacle =>
-  all(elementFailure("signer_unavailable", "signer unavailable", { reason: message }))
+const unavailable = (error: SignerError): Obstacle =>
+  all(elementFailure("signer_unavailable", undefined, { reason: Keys.unavailable(error) }))
 
 const unkept = (failure: Failure): Obstacle => {
   const trouble = NodeFault.ofFailure(failure)
@@ -89,12 +91,18 @@ const perPart = 64
  * The `bytes` that a call returned; `Left` says what is wrong. An aggregator makes less of signatures than there was:
  * more than that is calldata that nobody has agreed to pay for.
  */
-const bytesOf = ({ data, success }: CallResult, most: number): Either.Either<Hex.Hex, string | null> => {
-  if (!success) return Either.left(null)
+const bytesOf = (
+  { data, success }: CallResult,
+  most: number,
+  field: string,
+  revert: (data: Hex.Hex) => string
+): Either.Either<Hex.Hex, Reasons.Text> => {
+  if (!success) return Either.left(Reasons.text("aggregatorReverted", { field, reason: revert(data) }))
   const inner = Words.readBytes(Words.read(data), 0)
-  if (Words.encode([Words.bytes(inner)]) !== data) return Either.left("its answer is not abi.encode(bytes)")
+  if (Words.encode([Words.bytes(inner)]) !== data)
+    return Either.left(Reasons.text("aggregatorShape", { field }))
   return Hex.size(inner) > most
-    ? Either.left(`it gave ${Hex.size(inner)} bytes, expected at most ${most}`)
+    ? Either.left(Reasons.text("aggregatorLength", { field, given: Hex.size(inner), most }))
     : Either.right(inner)
 }
 
@@ -126,21 +134,20 @@ const aggregated = (
         { concurrency: "unbounded" }
       )
     )
-    const refusal = (field: string, { data }: CallResult, why: string | null): ElementFailure =>
-      elementFailure("aggregator_refused", `the aggregator refused the ${field}: ${why ?? revert(data)}`)
+    const refusal = (why: Reasons.Text): ElementFailure => elementFailure("aggregator_refused", why)
+    const whole = "aggregated signature"
     const carried: Array<SignedOp> = []
     const refused: Array<readonly [number, ElementFailure]> = []
     for (const [position, own] of ops.entries()) {
       const answer = each[position] ?? { success: false, data: Hex.empty }
-      const signature = bytesOf(answer, Hex.size(own.op.signature))
-      if (Either.isLeft(signature)) refused.push([own.index, refusal("signature", answer, signature.left)])
+      const signature = bytesOf(answer, Hex.size(own.op.signature), "signature", revert)
+      if (Either.isLeft(signature)) refused.push([own.index, refusal(signature.left)])
       else carried.push({ ...own, op: { ...own.op, signature: signature.right } })
     }
     if (refused.length > 0) return yield* Effect.fail(elements(refused))
     const most = ops.reduce((sum, { op }) => sum + Hex.size(op.signature) + perPart, perPart)
-    const aggregate = bytesOf(together, most)
-    if (Either.isLeft(aggregate))
-      return yield* Effect.fail(all(refusal("aggregated signature", together, aggregate.left)))
+    const aggregate = bytesOf(together, most, whole, revert)
+    if (Either.isLeft(aggregate)) return yield* Effect.fail(all(refusal(aggregate.left)))
     const signature = aggregate.right
     const validation = yield* node(
       chain.estimateGas({
@@ -153,7 +160,10 @@ const aggregated = (
         )
       })
     )
-    if (!validation.success) return yield* Effect.fail(all(refusal("aggregated signature", validation, null)))
+    if (!validation.success) {
+      const reason = revert(validation.data)
+      return yield* Effect.fail(all(refusal(Reasons.text("aggregatorReverted", { field: whole, reason }))))
+    }
     return { ops: carried, aggregate: { aggregator, signature, gas: validation.gas } }
   })
 

@@ -17,6 +17,7 @@ import type { RefusalCode } from "../request/Catalogue.js"
 import { type AnsweredElsewhere, CurrentRequest } from "../request/CurrentRequest.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
 import type { Failure } from "../request/Failure.js"
+import * as Reasons from "../request/Reasons.js"
 import * as KillSwitch from "../tenants/KillSwitch.js"
 import * as HeldNonces from "./HeldNonces.js"
 import * as NodeFault from "./NodeFault.js"
@@ -70,7 +71,7 @@ export interface Outcomes {
 
 /** The failure of an element because of the one that it depends on. */
 export const dependencyFailed = (on: number): ElementFailure =>
-  elementFailure("dependency_failed", `dependency failed: operation ${on}`)
+  elementFailure("dependency_failed", Reasons.text("dependency", { operation: on }))
 
 /** A node that answers with errors is asked so often before a request that was accepted is given up. */
 const maxRefusals = 3
@@ -80,12 +81,10 @@ const longestPause = 2_000
 
 /** An element whose transactions, in which it was alone, were mined without it this often is given up. */
 const maxTries = 3
-const notLanded = "its transactions reverted or lost their nonce, and the operation did not land"
-const unreachable = elementFailure(
-  "execution_failed",
-  "its transactions did not carry it, and an operation with an earlier nonce of its wallet was given up"
-)
-const overdue = elementFailure("execution_failed", "others were refused until the request's time was over")
+const notIncluded = elementFailure("execution_failed", Reasons.text("notIncluded", { tries: maxTries }))
+const nonceBlocked = elementFailure("execution_failed", Reasons.text("nonceBlocked"))
+const overdue = elementFailure("execution_failed", Reasons.text("timeLimit"))
+
 /**
  * Brings the elements of a request onto the chain: prepare, accept, sign, bundle, send, settle; again for those
  * that a failing neighbour, a chain that has moved on or an op under way kept out, until the profile's time-out, and
@@ -210,8 +209,7 @@ export const run = <R>(
           )
           const counts = others ? shared : tries
           counts.set(op.index, (counts.get(op.index) ?? 0) + 1)
-          if ((tries.get(op.index) ?? 0) >= maxTries)
-            failed.set(op.index, elementFailure("execution_failed", notLanded))
+          if ((tries.get(op.index) ?? 0) >= maxTries) failed.set(op.index, notIncluded)
           // The time until a revert is at settled depth is not the request's.
           deadline = (yield* Clock.currentTimeMillis) + profile.receiptTimeoutMillis
         }
@@ -275,7 +273,7 @@ export const run = <R>(
         if (moved.length === 0) return true
         failLike(
           behind.map(({ index }) => index),
-          unreachable
+          nonceBlocked
         )
         yield* release
         // The chain has moved on since it was asked.
@@ -378,7 +376,11 @@ export const run = <R>(
       // What failed with another one is judged again: that one may have vanished from the chain, and done better since.
       for (const { index, ...failure } of before.failed)
         if (failure.code !== "dependency_failed")
-          failed.set(index, { ...failure, code: failure.code as RefusalCode })
+          failed.set(index, {
+            ...failure,
+            code: failure.code as RefusalCode,
+            message: Reasons.known(failure.message)
+          })
       noted = failed.size
       const unsent = before.ops.filter(({ state }) => state === "accepted")
       const left = new Set(unsent.map(({ index }) => index))

@@ -11,6 +11,7 @@ import type { ChainFacts } from "../chain/ChainFacts.js"
 import type { ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import { type Detail, type Failure, type InvalidRequest, invalid, unprocessable } from "../request/Failure.js"
+import * as Reasons from "../request/Reasons.js"
 
 /** The parts of `settings` that make wallet addresses. */
 export interface AddressSettings {
@@ -38,7 +39,12 @@ export const creationCode = (
   text: string
 ): Either.Either<WalletAddress.CreationCode, ReturnType<typeof unprocessable>> =>
   Either.mapLeft(WalletAddress.creationCode(text), ({ message }) =>
-    unprocessable("internal_application_error", [{ path: "settings.beaconAdminCreationCode", message }])
+    unprocessable("internal_application_error", [
+      {
+        path: "settings.beaconAdminCreationCode",
+        message: Reasons.text("creationCode", { problem: message })
+      }
+    ])
   )
 
 /** The address formula of a request; what its settings leave out comes from the network profile. */

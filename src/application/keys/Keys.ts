@@ -2,7 +2,12 @@ import * as Effect from "effect/Effect"
 import { type Signer, SignerError, type SignerRef, Signers } from "../ports/Signers.js"
 import type { Caller } from "../request/Caller.js"
 import { type Failure, invalid, unauthorized, unprocessable } from "../request/Failure.js"
+import * as Reasons from "../request/Reasons.js"
 import * as KillSwitch from "../tenants/KillSwitch.js"
+
+/** What callers are told of a signer that did not sign: nothing of what its provider said. */
+export const unavailable = ({ reason }: SignerError): Reasons.Text =>
+  Reasons.text(reason === "refused" ? "signerRefused" : "signerSilent")
 
 /** What a failing signer means for the request, as long as nothing was sent. */
 export const refusal =
@@ -17,7 +22,7 @@ export const refusal =
         return unauthorized("asset_not_supported", [{ path: `${path}.assetId`, message: error.message }])
       case "unavailable":
       case "refused":
-        return unprocessable("signer_unavailable", [{ path, message: error.message }])
+        return unprocessable("signer_unavailable", [{ path, message: unavailable(error) }])
     }
   }
 

@@ -4,6 +4,7 @@ import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { Hex } from "../../domain/primitives/Hex.js"
 import { type Connection, refusal } from "../chain/Connection.js"
+import * as Keys from "../keys/Keys.js"
 import type { Receipt } from "../ports/chain/ChainRpc.js"
 import { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type { RequestRecord } from "../ports/journal/Requests.js"
@@ -13,6 +14,7 @@ import type { Signer } from "../ports/Signers.js"
 import type { Caller } from "../request/Caller.js"
 import { type AnsweredElsewhere, CurrentRequest } from "../request/CurrentRequest.js"
 import { type Failure, unprocessable } from "../request/Failure.js"
+import * as Reasons from "../request/Reasons.js"
 import * as LaneSlot from "./LaneSlot.js"
 import { NonceManager } from "./NonceManager.js"
 import * as Acceptance from "./requests/Acceptance.js"
@@ -143,13 +145,12 @@ export const run = <R>(
                       unprocessable("insufficient_funds", [
                         {
                           path: "settings.signer",
-                          message: `insufficient funds: ${signer.address} lacks ${missing} wei`,
+                          message: Reasons.text("signerFunds", { signer: signer.address, missing }),
                           missing: missing.toString()
                         }
                       ])
                     ),
-                  SignerError: ({ message }) =>
-                    Effect.fail(unprocessable("signer_unavailable", [{ path: "settings.signer", message }]))
+                  SignerError: (error) => Effect.fail(Keys.refusal("settings.signer")(error))
                 })
               )
             yield* monitor.watch({ chain, profile, record })

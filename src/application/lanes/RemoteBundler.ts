@@ -33,7 +33,7 @@ interface Dependencies {
 }
 
 const fail = (reason: BundlerError["reason"], message: string) =>
-  new BundlerError({ reason, message, missing: 0n, dropped: new Map() })
+  new BundlerError({ reason, message, missing: 0n, gas: null, dropped: new Map() })
 
 /** Last second at which the op may land, as its signature says; 0: no bound, or not to be told. */
 export const validUntilOf = (version: Version, op: UserOperation.UserOperation): number => {
@@ -61,7 +61,7 @@ const refusalOf = ({ message, reason }: BundlerRpcError): Refusal => ({
 const again = { times: 5, schedule: Schedule.exponential("100 millis") }
 
 /** Why an op is not sent whose nonce follows one that was refused. */
-const behind: Refusal = { message: "an operation of the same wallet before it was refused", passing: true }
+const behind: Refusal = { message: "an earlier operation of the same wallet was refused", passing: true }
 
 /**
  * Gives ops, one after the other, to the bundler that the profile names. From the moment before it is given away an op

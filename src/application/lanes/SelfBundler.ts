@@ -34,8 +34,8 @@ interface Parcel {
 const fail = (
   reason: BundlerError["reason"],
   message: string,
-  rest: Partial<Pick<BundlerError, "missing" | "dropped">> = {}
-) => new BundlerError({ reason, message, missing: 0n, dropped: new Map(), ...rest })
+  rest: Partial<Pick<BundlerError, "missing" | "gas" | "dropped">> = {}
+) => new BundlerError({ reason, message, missing: 0n, gas: null, dropped: new Map(), ...rest })
 
 /** EIP-2681: the highest nonce that a transaction may have. */
 const maxNonce = 2n ** 64n - 2n
@@ -208,12 +208,9 @@ export const make = ({ lanes, scope, turns, monitor }: Dependencies): Bundler["T
           // The others shall not suffer from one that is paid for by them.
           if (load.parcels.length > 1) return yield* transact(queue, drainedTo, 1)
           return yield* refuseAll(
-            fail(
-              "unpaid",
-              gas === null
-                ? "the operator's node can not tell what the ops would pay"
-                : `the transaction takes ${gas.used} gas, and the ops are charged for ${gas.charged}`
-            )
+            fail("unpaid", "the ops do not pay for the transaction", {
+              gas: gas === null ? null : { used: gas.used, charged: gas.charged }
+            })
           )
         }
       }

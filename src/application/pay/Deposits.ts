@@ -7,6 +7,7 @@ import { type Connection, refusal } from "../chain/Connection.js"
 import type { Lack, Reservation } from "../ports/Budgets.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
 import { type Failure, unprocessable } from "../request/Failure.js"
+import * as Reasons from "../request/Reasons.js"
 
 /** A paymaster's deposit at an EntryPoint, on which the ops of several requests draw. */
 export interface Deposit {
@@ -27,7 +28,7 @@ export const read = (
     if (!answer.success || Hex.size(answer.data) !== 32)
       return yield* Effect.fail(
         unprocessable("node_refused", [
-          { path: "settings.entryPoint", message: "the node does not tell the paymaster's deposit" }
+          { path: "settings.entryPoint", message: Reasons.text("nodeWithoutDeposit") }
         ])
       )
     return BigInt(answer.data)
@@ -46,7 +47,7 @@ export const entry = (
 export const failure = ({ paymaster }: Deposit, wei: bigint, { available }: Lack): ElementFailure =>
   elementFailure(
     "insufficient_funds",
-    `insufficient funds: the deposit of paymaster ${paymaster} lacks ${wei - available} wei (AA31)`,
+    Reasons.text("depositReserved", { paymaster, missing: wei - available }),
     {
       paymaster,
       required: wei.toString(),

@@ -8,6 +8,7 @@ import * as Hex from "../../domain/primitives/Hex.js"
 import * as Uint from "../../domain/primitives/Uint.js"
 import type { Acceptance, NonceSpace } from "../ports/journal/Requests.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
+import * as Reasons from "../request/Reasons.js"
 
 /**
  * Who pays for the ops of a list, and whether there is enough, counted in their order. A wallet pays for itself out of
@@ -131,7 +132,7 @@ export const failures = (
 }
 
 const walletLacks = (wallet: Address, required: bigint, available: bigint, missing: bigint): ElementFailure =>
-  elementFailure("insufficient_funds", `insufficient funds: wallet ${wallet} lacks ${missing} wei`, {
+  elementFailure("insufficient_funds", Reasons.text("walletFunds", { wallet, missing }), {
     wallet,
     required: required.toString(),
     available: available.toString(),
@@ -144,16 +145,12 @@ const depositTooLow = (
   available: bigint,
   missing: bigint
 ): ElementFailure =>
-  elementFailure(
-    "insufficient_funds",
-    `insufficient funds: paymaster ${paymaster} lacks ${missing} wei of deposit at the EntryPoint (AA31 paymaster deposit too low)`,
-    {
-      paymaster,
-      required: required.toString(),
-      available: available.toString(),
-      missing: missing.toString()
-    }
-  )
+  elementFailure("insufficient_funds", Reasons.text("paymasterFunds", { paymaster, missing }), {
+    paymaster,
+    required: required.toString(),
+    available: available.toString(),
+    missing: missing.toString()
+  })
 
 /** What the wallets had, as `RequestJournal.accept` wants it. */
 export const forAcceptance = (

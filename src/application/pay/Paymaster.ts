@@ -13,6 +13,7 @@ import type { PaymasterAnswer, PaymasterClient, PaymasterRpcError } from "../por
 import type { Caller } from "../request/Caller.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
 import { type Failure, unprocessable } from "../request/Failure.js"
+import * as Reasons from "../request/Reasons.js"
 import * as Deposits from "./Deposits.js"
 import { type Payer, PayerRefusal, wallet } from "./Payer.js"
 
@@ -94,10 +95,12 @@ export const plain = (budgets: Budgets["Type"], site: Site): Payer => {
 
 const refusalOf = (error: PaymasterRpcError): ElementFailure =>
   error.reason === "refused"
-    ? elementFailure("paymaster_refused", `the paymaster's service refused the operation: ${error.message}`)
+    ? elementFailure("paymaster_refused", Reasons.text("paymasterRefused", { message: error.message }))
     : elementFailure(
         "paymaster_unavailable",
-        `the paymaster's service could not be asked: ${error.origin === "" ? error.message : `${error.origin}: ${error.reason}`}`
+        Reasons.text("paymasterSilent", {
+          message: error.origin === "" ? error.message : `${error.origin}: ${error.reason}`
+        })
       )
 
 const asFailure = ({ code, figures, message }: ElementFailure): Failure =>
@@ -121,15 +124,12 @@ export const service = (
       const answer = yield* asked[method](chainId, { version, entryPoint, op })
       if (answer.paymaster !== paymaster)
         return yield* Effect.fail(
-          elementFailure(
-            "paymaster_refused",
-            `the paymaster's service answered for paymaster ${answer.paymaster}`
-          )
+          elementFailure("paymaster_refused", Reasons.text("otherPaymaster", { paymaster: answer.paymaster }))
         )
       const tooLong = PaymasterData.objection(answer.data)
       if (tooLong !== null)
         return yield* Effect.fail(
-          elementFailure("paymaster_refused", `the answer of the paymaster's service: ${tooLong}`)
+          elementFailure("paymaster_refused", Reasons.text("paymasterData", { problem: tooLong }))
         )
       return answer
     }).pipe(Effect.mapError((error) => ("_tag" in error ? refusalOf(error) : error)))
@@ -176,16 +176,11 @@ export const service = (
           return yield* Effect.fail(
             elementFailure(
               "paymaster_refused",
-              `the paymaster's service gave ${Hex.size(answer.data)} bytes of data after a stub of ${longest}`
+              Reasons.text("paymasterLonger", { given: Hex.size(answer.data), stub: longest })
             )
           )
         if (Gas.requiredPrefund(version, completed) > Gas.requiredPrefund(version, op))
-          return yield* Effect.fail(
-            elementFailure(
-              "paymaster_refused",
-              "the paymaster's service raised its gas limits after its stub"
-            )
-          )
+          return yield* Effect.fail(elementFailure("paymaster_refused", Reasons.text("paymasterDearer")))
         return completed
       }).pipe(
         Effect.mapError((failure) => new PayerRefusal({ failure })),

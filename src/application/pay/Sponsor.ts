@@ -13,6 +13,7 @@ import type { Block } from "../ports/chain/ChainRpc.js"
 import type { Signer, SignerError } from "../ports/Signers.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
 import { type Failure, unprocessable } from "../request/Failure.js"
+import * as Reasons from "../request/Reasons.js"
 import * as Deposits from "./Deposits.js"
 import { type Part, type Payer, PayerRefusal, wallet } from "./Payer.js"
 import { keptMillis, nameOf, type Site } from "./Paymaster.js"
@@ -28,11 +29,10 @@ const lagSeconds = 60
 const blockLife = "5 seconds"
 
 const exhausted = (wei: bigint, { available }: Lack): ElementFailure =>
-  elementFailure(
-    "sponsorship_exhausted",
-    `sponsorship budget exhausted: the operation may cost ${wei} wei, and ${available} are left for today`,
-    { required: wei.toString(), available: available.toString() }
-  )
+  elementFailure("sponsorship_exhausted", Reasons.text("sponsorBudget", { wei, available }), {
+    required: wei.toString(),
+    available: available.toString()
+  })
 
 /**
  * The operator's own paymaster. It pays for ops that the service has built, within the operator's fee caps, out of the
@@ -66,9 +66,7 @@ export const make = (
       Effect.flatMap(Effect.mapError(chain.block("latest"), refusal("operator")), (block) =>
         block === null
           ? Effect.fail(
-              unprocessable("node_refused", [
-                { path: "", message: "the operator's node knows no latest block" }
-              ])
+              unprocessable("node_refused", [{ path: "", message: Reasons.text("operatorNodeWithoutBlock") }])
             )
           : Effect.succeed(block)
       ),
@@ -96,23 +94,19 @@ export const make = (
     /** Why the sponsor does not sign this op; null: nothing against it. */
     const objection = (op: UserOperation.UserOperation, block: Block): ElementFailure | null => {
       const read = Sponsorship.read(version, op.paymasterAndData)
-      if (Either.isLeft(read)) return elementFailure("not_sponsored", `paymasterAndData: ${read.left}`)
+      if (Either.isLeft(read))
+        return elementFailure("not_sponsored", Reasons.text("sponsorData", { problem: read.left }))
       const terms = read.right
       if (terms.paymaster !== paymaster) return elementFailure("not_sponsored")
       if (terms.unbound !== unbound)
-        return elementFailure(
-          "not_sponsored",
-          unbound
-            ? "the sponsorship names its submitter, and a remote bundler submits; estimate the operation again"
-            : "the sponsorship names no submitter, which is for remote bundlers alone; estimate the operation again"
-        )
+        return elementFailure("not_sponsored", Reasons.text(unbound ? "sponsorBound" : "sponsorUnbound"))
       const { maxFeePerGas, maxPriorityFeePerGas, transactionGas } = profile.caps
       if (op.maxFeePerGas > maxFeePerGas || op.maxPriorityFeePerGas > maxPriorityFeePerGas)
         return elementFailure("fees_above_cap")
       if (op.callGasLimit + op.verificationGasLimit + op.preVerificationGas > transactionGas)
-        return elementFailure("not_sponsored", "the operation's gas limits are above the operator's bound")
+        return elementFailure("not_sponsored", Reasons.text("sponsorGas"))
       if (terms.validUntil === 0 || terms.validUntil > block.timestamp + lifeSeconds + lagSeconds)
-        return elementFailure("not_sponsored", "the sponsorship is of another length than the operator's")
+        return elementFailure("not_sponsored", Reasons.text("sponsorTime"))
       return terms.validUntil <= block.timestamp ? elementFailure("sponsorship_over") : null
     }
 
@@ -187,8 +181,13 @@ export const make = (
       end: Effect.suspend(() => release([...kept.keys()])),
       seal: (op, userOpHash) =>
         Effect.gen(function* () {
-          const block = yield* Effect.mapError(latest, ({ code, message }) =>
-            refuse(elementFailure(code === "node_refused" ? code : "execution_failed", message))
+          const block = yield* Effect.mapError(latest, (failure) =>
+            refuse(
+              elementFailure(
+                failure.code === "node_refused" ? failure.code : "execution_failed",
+                Reasons.known(failure.message)
+              )
+            )
           )
           const why = objection(op, block)
           if (why !== null) return yield* refuse(why)

@@ -3,7 +3,14 @@ import * as Either from "effect/Either"
 import type * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import { catalogue, type RefusalCode } from "./Catalogue.js"
-import { type Failure, type Unprocessable, unprocessable } from "./Failure.js"
+import {
+  type Detail,
+  type Failure,
+  type RefusalDetail,
+  type Unprocessable,
+  unprocessable
+} from "./Failure.js"
+import * as Reasons from "./Reasons.js"
 
 /** The final answer of an accepted request, as the journal keeps it. */
 const Stored = Schema.parseJson(
@@ -29,11 +36,15 @@ const Stored = Schema.parseJson(
   )
 )
 
+/** Texts of a failure that was made here. */
+const kept = (details: ReadonlyArray<Detail>): ReadonlyArray<RefusalDetail> =>
+  details.map((detail) => ({ ...detail, message: Reasons.known(detail.message) }))
+
 /** After acceptance a request can be refused, and no other failure is left (decisions, 7). */
 export const asUnprocessable = (failure: Failure): Unprocessable =>
   failure._tag === "Unprocessable"
     ? failure
-    : unprocessable("execution_failed", failure.details, { message: failure.message })
+    : unprocessable("execution_failed", kept(failure.details), { message: Reasons.known(failure.message) })
 
 /** JSON of the answer; an answer that does not fit its own schema is a defect. */
 export const encode = <B, J>(
@@ -66,7 +77,10 @@ export const decode = <B, J>(Response: Schema.Schema<B, J>, text: string): Effec
     if ("answer" in stored) return yield* Effect.orDie(Schema.decodeUnknown(Response)(stored.answer))
     const { code, details, extra, message } = stored.failure
     return yield* Effect.fail(
-      unprocessable(isRefusal(code) ? code : "execution_failed", details, { message, extra })
+      unprocessable(isRefusal(code) ? code : "execution_failed", kept(details), {
+        message: Reasons.known(message),
+        extra
+      })
     )
   })
 

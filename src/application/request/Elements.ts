@@ -1,18 +1,18 @@
 import type { RefusalCode } from "./Catalogue.js"
-import { catalogue } from "./Catalogue.js"
-import { type Detail, type Unprocessable, unprocessable } from "./Failure.js"
+import { type RefusalDetail, type Unprocessable, unprocessable } from "./Failure.js"
+import * as Reasons from "./Reasons.js"
 
 /** Why one element of a request cannot be done, while others may. */
 export interface ElementFailure {
   readonly code: RefusalCode
-  readonly message: string
+  readonly message: Reasons.Text
   /** Figures that the element's detail shows beside the message. */
   readonly figures: Readonly<Record<string, string>>
 }
 
 export const elementFailure = (
   code: RefusalCode,
-  message: string = catalogue[code].text,
+  message: Reasons.Text = Reasons.ofCode(code),
   figures: Readonly<Record<string, string>> = {}
 ): ElementFailure => ({ code, message, figures })
 
@@ -33,7 +33,7 @@ export const refuseAll = (
   extra: Readonly<Record<string, unknown>>
 ): Unprocessable => {
   const failures = [...failed].sort(([a], [b]) => a - b)
-  const details: ReadonlyArray<Detail> = failures.map(([index, { figures, message }]) => ({
+  const details: ReadonlyArray<RefusalDetail> = failures.map(([index, { figures, message }]) => ({
     path: `${list}[${index}]`,
     message,
     ...figures

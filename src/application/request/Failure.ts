@@ -1,11 +1,17 @@
 import * as Data from "effect/Data"
 import { type Catalogue, type CodeOf, catalogue, type RefusalCode } from "./Catalogue.js"
+import * as Reasons from "./Reasons.js"
 
 /** What one failure is about: where in the request (`operations[0].to`), and what is wrong there. */
 export interface Detail {
   readonly path: string
   readonly message: string
   readonly [key: string]: string | number | boolean | null
+}
+
+/** A detail of a refusal: its text is one of the closed set. */
+export interface RefusalDetail extends Detail {
+  readonly message: Reasons.Text
 }
 
 interface Body<C extends keyof Catalogue> {
@@ -58,12 +64,12 @@ export const unauthorized = (
 
 export const unprocessable = (
   code: RefusalCode,
-  details: ReadonlyArray<Detail> = [],
-  options: { readonly message?: string; readonly extra?: Readonly<Record<string, unknown>> } = {}
+  details: ReadonlyArray<RefusalDetail> = [],
+  options: { readonly message?: Reasons.Text; readonly extra?: Readonly<Record<string, unknown>> } = {}
 ): Unprocessable =>
   new Unprocessable({
     code,
-    message: options.message ?? catalogue[code].text,
+    message: options.message ?? Reasons.ofCode(code),
     details,
     extra: options.extra ?? {}
   })

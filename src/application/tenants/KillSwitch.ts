@@ -5,6 +5,7 @@ import { KillSwitches, type Switched } from "../ports/KillSwitches.js"
 import { catalogue } from "../request/Catalogue.js"
 import { CurrentRequest } from "../request/CurrentRequest.js"
 import { type Failure, Unavailable, unprocessable } from "../request/Failure.js"
+import * as Reasons from "../request/Reasons.js"
 
 /** Something that a request works with, and where in the request it is named. */
 export interface Relied {
@@ -18,8 +19,8 @@ const told = ({ path, what }: Relied): Failure =>
       path,
       message:
         what.kind === "chain"
-          ? `the operator has paused writes on chain ${what.chainId}`
-          : `the operator has paused writes by ${what.address}`
+          ? Reasons.text("chainPaused", { chain: what.chainId })
+          : Reasons.text("signerPaused", { signer: what.address })
     }
   ])
 

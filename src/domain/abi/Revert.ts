@@ -65,7 +65,8 @@ const shorten = (text: string, length: number): string => {
   return `${/[\ud800-\udbff]$/.test(cut) ? cut.slice(0, -1) : cut}...`
 }
 
-const oneLine = (text: string, length = maxText): string =>
+/** Whatever others wrote, in one line of bounded length without control characters. */
+export const oneLine = (text: string, length = maxText): string =>
   shorten(
     text
       .slice(0, 4 * length)

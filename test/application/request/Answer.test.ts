@@ -4,14 +4,15 @@ import * as Schema from "effect/Schema"
 import { describe, expect, it } from "vitest"
 import * as Answer from "../../../src/application/request/Answer.js"
 import { unprocessable } from "../../../src/application/request/Failure.js"
+import * as Reasons from "../../../src/application/request/Reasons.js"
 
 const Response = Schema.Struct({ done: Schema.Int })
 
 const failure = unprocessable(
   "insufficient_funds",
-  [{ path: "operations[0]", message: "it lacks 7 wei", missing: "7" }],
+  [{ path: "operations[0]", message: Reasons.known("it lacks 7 wei"), missing: "7" }],
   {
-    message: "insufficient funds",
+    message: Reasons.ofCode("insufficient_funds"),
     extra: { returnData: [{ "0": { success: false } }] }
   }
 )

@@ -14,6 +14,7 @@ import {
   unauthorized,
   unprocessable
 } from "../../../src/application/request/Failure.js"
+import * as Reasons from "../../../src/application/request/Reasons.js"
 import * as Statuses from "../../../src/hosts/http/message/Statuses.js"
 import * as HttpService from "../../../src/hosts/http/service/HttpService.js"
 import * as Server from "../../../src/hosts/node/server/Server.js"
@@ -65,7 +66,7 @@ describe("a use case's failure", () => {
   const codes = Object.keys(catalogue) as ReadonlyArray<Code>
   const of = (code: Code): Failure | null => {
     const entry = catalogue[code]
-    const details = [{ path: "operations[0].to", message: "why", missing: "12", ok: false }]
+    const details = [{ path: "operations[0].to", message: Reasons.known("why"), missing: "12", ok: false }]
     switch (Statuses.of(code)) {
       case 400:
         return invalid(code as "invalid_rpc", details)

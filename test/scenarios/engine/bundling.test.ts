@@ -5,6 +5,7 @@ import type { ChainClient } from "../../../src/application/ports/chain/ChainRpc.
 import { LaneJournal } from "../../../src/application/ports/journal/LaneJournal.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
+import * as GetRequest from "../../../src/application/usecases/operations/GetRequest.js"
 import * as TransactSigner from "../../../src/application/usecases/operations/TransactSigner.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
@@ -134,7 +135,8 @@ describe("operations of several requests", () => {
       const innocent = ids.map((id, n) =>
         runtime.runPromise(hits.execute(stack.caller(), hits.hit(saltOf(n), id)))
       )
-      const guilty = runtime.runPromiseExit(hits.execute(stack.caller(), hits.hit("two", bad)))
+      const caller = stack.caller()
+      const guilty = runtime.runPromiseExit(hits.execute(caller, hits.hit("two", bad)))
       await expect
         .poll(async () => (await waitingOps(runtime)).length, { timeout: 15_000 })
         .toBe(ids.length + 1)
@@ -143,6 +145,10 @@ describe("operations of several requests", () => {
       await first
       expect((await Promise.all(innocent)).map(({ status }) => status)).toEqual(ids.map(() => 1))
       expect((await guilty)._tag).toBe("Failure")
+      // It was refused: nothing of the others' transactions is told of it.
+      const told = await runtime.runPromise(GetRequest.run(caller, { requestId: caller.requestId }))
+      expect(told).toMatchObject({ state: "final", httpStatus: 422, txHashes: [] })
+      expect(JSON.stringify(told.answer)).not.toMatch(/"(?:gasUsed|effectiveGasPrice|logs)"|"txHash":"/)
       expect(await Promise.all(ids.map(hits.countOf))).toEqual(ids.map(() => 1))
       expect(await hits.countOf(bad)).toBe(0)
       expect(seen.simulations).toBeLessThan(20)

@@ -87,6 +87,25 @@ describe.each(["v0.6", "v0.7", "v0.8"] as const)("estimated ops on EntryPoint %s
     expect((await received()) - before).toBe(6n)
   })
 
+  it("posted again apart from those beside which they landed tell of their own logs, and of the transaction once", async () => {
+    const { userOps } = await estimate("7", "8", "9")
+    const [one, two, three] = userOps.map((op) => encoded(op))
+    if (one === undefined || two === undefined || three === undefined)
+      throw new Error("three ops were expected")
+    const whole = await stack.ask(execute(one, two, three))
+    expect(whole.txHashes).toHaveLength(1)
+    const amounts = ({ logs }: typeof whole) =>
+      logs.flatMap(({ args, eventName }) =>
+        eventName === "Transfer" ? [(args as { readonly value: string }).value] : []
+      )
+    expect(amounts(whole)).toEqual(["7", "8", "9"])
+    const again = await stack.ask(execute(two))
+    expect(amounts(again)).toEqual(["8"])
+    const { gasUsed, txHash, txHashes } = whole
+    expect(again).toMatchObject({ status: 1, gasUsed, txHash, txHashes })
+    expect(await stack.ask(execute(three, one))).toMatchObject({ status: 1, gasUsed, txHash, txHashes })
+  })
+
   it("with a stranger's signature are 422 with what was expected", async () => {
     const [op] = (await estimate("1")).userOps
     if (op === undefined) throw new Error("an op was expected")

@@ -5,6 +5,7 @@ import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
 import type { Version } from "../../../domain/erc4337/EntryPoint.js"
 import * as SubmitterReimbursement from "../../../domain/erc4337/gas/SubmitterReimbursement.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
+import * as Outcome from "../../../domain/erc4337/Outcome.js"
 import * as Percent from "../../../domain/erc4337/Percent.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import type * as Hex from "../../../domain/primitives/Hex.js"
@@ -30,6 +31,7 @@ import { type AnsweredElsewhere, CurrentRequest } from "../../request/CurrentReq
 import * as Decoding from "../../request/Decoding.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import { type Failure, invalid } from "../../request/Failure.js"
+import * as Reasons from "../../request/Reasons.js"
 import type { ForOps } from "../../request/Settings.js"
 import type { Executed } from "../../request/TransactionResult.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
@@ -290,10 +292,7 @@ const submit = (
           else if (!failed.has(each.index))
             misplaced.set(
               each.index,
-              elementFailure(
-                "invalid_nonce",
-                `op nonce out of order: the next sequence of its key is ${expected}`
-              )
+              elementFailure("invalid_nonce", Reasons.text("nonceOrder", { expected }))
             )
         }
         const landed = yield* landedOf(consumed, look)
@@ -371,8 +370,16 @@ const submit = (
     const outcomes = yield* guarded ? ServiceSubmission.settling(caller, profile, elements)(running) : running
     const hashes = [...new Set([...earlier.values()].map(({ txHash }) => txHash))]
     const sent = outcomes.receipts.length > 0
+    // A transaction may carry other requests' ops, and some of both parts of this one's.
+    const own = new Set(
+      [...earlier.values(), ...outcomes.landed.values()].map(({ userOpHash }) => userOpHash)
+    )
     const before = yield* Effect.forEach(hashes, chain.receipt, { concurrency: "unbounded" }).pipe(
-      Effect.map((receipts) => receipts.filter((receipt) => receipt !== null)),
+      Effect.map((receipts) =>
+        receipts.flatMap((receipt) =>
+          receipt === null ? [] : [{ ...receipt, logs: Outcome.logsOf(entryPoint, receipt.logs, own) }]
+        )
+      ),
       // What this request has sent is answered in any case.
       Effect.catchAll((error) => (sent ? Effect.succeed([]) : Effect.fail(Connection.refusal(trust)(error))))
     )
@@ -381,7 +388,10 @@ const submit = (
       {
         landed: new Map([...earlier, ...outcomes.landed]),
         failed: outcomes.failed,
-        receipts: [...before, ...outcomes.receipts]
+        receipts: [
+          ...before,
+          ...outcomes.receipts.filter(({ txHash }) => before.every((other) => other.txHash !== txHash))
+        ]
       },
       (index, data) => {
         const own = given[index]

@@ -10,6 +10,7 @@ import * as WebAuthn from "../../../domain/signature/WebAuthn.js"
 import type { WalletConfig } from "../../../domain/wallet/WalletConfig.js"
 import type { Signer, SignerError } from "../../ports/Signers.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
+import * as Reasons from "../../request/Reasons.js"
 import type * as Windows from "../ops/Windows.js"
 import * as SignerAuthorization from "../SignerAuthorization.js"
 import type { Given } from "./EncodedOps.js"
@@ -34,8 +35,11 @@ export interface Terms {
   readonly signers: ReadonlyArray<Signer>
 }
 
-const refused = (message: string): Either.Either<never, ElementFailure> =>
-  Either.left(elementFailure("invalid_signature", `invalid signature: ${message}`))
+const refused = (problem: string): Either.Either<never, ElementFailure> =>
+  Either.left(elementFailure("invalid_signature", Reasons.text("invalidSignature", { problem })))
+
+const tooFew = (have: number, { threshold }: WalletConfig): Either.Either<never, ElementFailure> =>
+  Either.left(elementFailure("threshold_not_met", Reasons.text("threshold", { have, threshold })))
 
 /** The conditions that a proof may be made under: those of the request, and none at all where it names no window. */
 const candidates = ({ bounds, bundler }: Terms): ReadonlyArray<Conditions.Conditions> => {
@@ -78,8 +82,17 @@ const byProof = (
   }
   // Good signatures over one of the hashes, and too few of them.
   const short = refusals.find(({ kind }) => kind === "threshold")
-  if (short !== undefined) return Either.left(elementFailure("threshold_not_met", short.message))
-  return refused(`${refusals[0]?.message ?? ""}; expected over ${expected(userOpHash, tried)}`)
+  if (short !== undefined)
+    return Either.left(elementFailure("threshold_not_met", Reasons.known(short.message)))
+  return Either.left(
+    elementFailure(
+      "invalid_signature",
+      Reasons.text("unexpectedSignature", {
+        problem: refusals[0]?.message ?? "",
+        expected: expected(userOpHash, tried)
+      })
+    )
+  )
 }
 
 const byAssertion = (
@@ -100,8 +113,7 @@ const byAssertion = (
   if (Either.isLeft(checked)) return refused(checked.left)
   const index = WebAuthn.signedBy(auth, config.passkeys)
   if (index === null) return refused("signature: it is by none of the wallet's passkeys")
-  if (config.threshold > 1)
-    return Either.left(elementFailure("threshold_not_met", Consents.threshold(1, config)))
+  if (config.threshold > 1) return tooFew(1, config)
   return Either.right(proven(conditions, Proof.encode({ ecdsa: Hex.empty, passkeys: [{ index, auth }] })))
 }
 

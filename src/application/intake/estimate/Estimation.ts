@@ -14,6 +14,7 @@ import type { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
 import type { Acceptance } from "../../ports/journal/Requests.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
+import * as Reasons from "../../request/Reasons.js"
 import type { OpContext } from "../Preparation.js"
 import * as L1Fees from "./L1Fees.js"
 import * as LensEstimation from "./LensEstimation.js"
@@ -114,13 +115,16 @@ const judged =
 
 const stageFailure = (input: Input, { op }: Draft, measure: GasLens.Measure): ElementFailure =>
   isStarved(measure)
-    ? elementFailure(
-        "too_large_to_bundle",
-        "the operations of this request need more gas than the node simulates at once: split the request"
-      )
+    ? elementFailure("too_large_to_bundle", Reasons.text("simulationGas"))
     : elementFailure(
         "execution_failed",
-        PaymasterFailure.message(Funding.paymasterOf(input.ground.version, op), measure, input.revert)
+        Reasons.text("reverted", {
+          reason: PaymasterFailure.message(
+            Funding.paymasterOf(input.ground.version, op),
+            measure,
+            input.revert
+          )
+        })
       )
 
 /**
@@ -241,7 +245,11 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure, Bundler
       else {
         const why = PaymasterFailure.objection(version, each.op, measure, report.block.timestamp)
         if (why === null) estimated.push({ ...each, returned: measure.data })
-        else failed.set(each.index, elementFailure("execution_failed", why))
+        else
+          failed.set(
+            each.index,
+            elementFailure("execution_failed", Reasons.text("reverted", { reason: why }))
+          )
       }
     }
     const { implementation } = report

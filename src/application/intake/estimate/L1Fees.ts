@@ -7,6 +7,7 @@ import type { Address } from "../../../domain/primitives/Address.js"
 import type { Hex } from "../../../domain/primitives/Hex.js"
 import { type Connection, refusal } from "../../chain/Connection.js"
 import { type Failure, unprocessable } from "../../request/Failure.js"
+import * as Reasons from "../../request/Reasons.js"
 import type { OpContext } from "../Preparation.js"
 
 /** What layer 1 asks for an op's data, a fifth of margin included. */
@@ -21,7 +22,7 @@ const nothing: OpFee = { wei: 0n, gas: 0n }
 /** More gas than any op can have; a node that wants it makes no sense. */
 const mostGas = 2n ** 48n
 
-const refused = (path: string, message: string) =>
+const refused = (path: string, message: Reasons.Text) =>
   Effect.fail(unprocessable("node_refused", [{ path, message }]))
 
 /** The oracle's fees of these transactions, wei, without a margin. */
@@ -39,15 +40,13 @@ const ask = (
           if (fee === null)
             return refused(
               trust === "caller" ? "settings.rpc" : "",
-              `the chain has no GasPriceOracle at ${L1Fee.oracle}`
+              Reasons.text("noL1Oracle", { oracle: L1Fee.oracle })
             )
           // No transaction may cost more than this, whatever a node says.
           const cap = profile.caps.maxFeePerGas * profile.caps.transactionGas
           return L1Fee.bound(fee) > cap
             ? Effect.fail(
-                unprocessable("fees_above_cap", [
-                  { path: "", message: `layer 1 asks for ${fee} wei; a transaction may cost at most ${cap}` }
-                ])
+                unprocessable("fees_above_cap", [{ path: "", message: Reasons.text("l1Fee", { fee, cap }) }])
               )
             : Effect.succeed(fee)
         }
@@ -93,6 +92,6 @@ export const ofOps = (
             const gas = Gas.l1DataGas(fee, paid)
             return gas < mostGas
               ? Effect.succeed({ wei: L1Fee.bound(fee), gas })
-              : refused("", `the node asks ${fee} wei for layer 1 at ${paid} wei a gas unit`)
+              : refused("", Reasons.text("senselessL1Fee", { fee, price: paid }))
           })
       )

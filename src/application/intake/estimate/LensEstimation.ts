@@ -13,6 +13,7 @@ import { ChainFacts } from "../../chain/ChainFacts.js"
 import { refusal } from "../../chain/Connection.js"
 import type { StateOverride } from "../../ports/chain/ChainRpc.js"
 import { type Failure, unprocessable } from "../../request/Failure.js"
+import * as Reasons from "../../request/Reasons.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
 import type { OpContext } from "../Preparation.js"
 import * as FallbackEstimation from "./FallbackEstimation.js"
@@ -104,7 +105,7 @@ export const look = (
     const { chainId, connection, entryPoint, formula, version } = view.ground
     const unavailable = ({ reason }: GasLens.GasLensError) =>
       unprocessable("node_refused", [
-        { path: "settings.rpc", message: `the node cannot simulate with state overrides: ${reason}` }
+        { path: "settings.rpc", message: Reasons.text("nodeWithoutOverrides", { problem: reason }) }
       ])
     const request = {
       entryPoint,
@@ -154,7 +155,7 @@ export const look = (
         unprocessable("node_refused", [
           {
             path: "settings.rpc",
-            message: `the node serves chain ${report.chainId} by now, no more ${chainId}`
+            message: Reasons.text("nodeOfOtherChain", { chain: report.chainId, expected: chainId })
           }
         ])
       )

@@ -11,6 +11,7 @@ import * as Payer from "../../pay/Payer.js"
 import type { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
+import * as Reasons from "../../request/Reasons.js"
 import * as Estimation from "../estimate/Estimation.js"
 import * as Preparation from "../Preparation.js"
 import * as Sending from "../Sending.js"
@@ -191,7 +192,7 @@ export const assemble = (input: Input): Effect.Effect<Assembled, Failure, Bundle
         elementFailure(
           "too_large_to_bundle",
           dependencies.some((on, each) => (each === index && on !== null) || on === index)
-            ? "the operations that depend on each other need more gas than one transaction may have"
+            ? Reasons.text("dependentGas")
             : undefined
         )
       )

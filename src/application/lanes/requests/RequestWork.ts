@@ -21,6 +21,7 @@ import type { Caller } from "../../request/Caller.js"
 import { catalogue } from "../../request/Catalogue.js"
 import { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import { type Failure, Unavailable, unprocessable } from "../../request/Failure.js"
+import * as Reasons from "../../request/Reasons.js"
 import type { LaneClaims } from "./LaneClaims.js"
 import type { WakeUps } from "./WakeUps.js"
 
@@ -240,7 +241,7 @@ export const begin = <B, J, R>(
         yield* giveUp(record)
         return Either.left(
           unprocessable("execution_failed", [
-            { path: "", message: "it was accepted, could not be sent, and was given up" }
+            { path: "", message: Reasons.text("neverSent", { minutes: hopelessMillis / 60_000 }) }
           ])
         )
       })

@@ -89,6 +89,8 @@ export class BundlerError extends Data.TaggedError("BundlerError")<{
     | "nodeFailed"
   readonly message: string
   readonly missing: bigint
+  /** Gas that the transaction uses, and what the ops are charged for; null: `unpaid` for want of an answer, or no `unpaid`. */
+  readonly gas: { readonly used: bigint; readonly charged: bigint } | null
   readonly dropped: ReadonlyMap<Bytes32, Hex>
 }> {}
 
@@ -98,6 +100,7 @@ export const ofNode = ({ message, reason }: ChainRpcError): BundlerError =>
     reason: reason === "rejected" || reason === "unsupported" ? "nodeFailed" : "nodeUnreachable",
     message,
     missing: 0n,
+    gas: null,
     dropped: new Map()
   })
 

@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
-import * as Consents from "../../../domain/signature/ProofVerification.js"
 import * as UnsignedOps from "../../intake/encoded/UnsignedOps.js"
 import * as Calls from "../../intake/ops/Calls.js"
 import { Operation } from "../../intake/ops/Operation.js"
@@ -10,6 +9,7 @@ import type { Caller } from "../../request/Caller.js"
 import * as Decoding from "../../request/Decoding.js"
 import { elementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
+import * as Reasons from "../../request/Reasons.js"
 import * as Settings from "../../request/Settings.js"
 import type * as EstimateGas from "./EstimateGas.js"
 
@@ -75,7 +75,12 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
       decoding,
       dummy: (config) =>
         config.passkeys.length === 0
-          ? Either.left(elementFailure("threshold_not_met", Consents.threshold(0, config)))
+          ? Either.left(
+              elementFailure(
+                "threshold_not_met",
+                Reasons.text("threshold", { have: 0, threshold: config.threshold })
+              )
+            )
           : Either.right(UnsignedOps.costliest(config))
     })
     const byIndex = new Map(ops.map((each) => [each.index, each]))

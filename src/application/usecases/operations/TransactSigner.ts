@@ -28,6 +28,7 @@ import type { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentReq
 import * as Decoding from "../../request/Decoding.js"
 import { type Failure, invalid, unprocessable } from "../../request/Failure.js"
 import { FunctionText, optional } from "../../request/Fields.js"
+import * as Reasons from "../../request/Reasons.js"
 import * as Settings from "../../request/Settings.js"
 import { Executed } from "../../request/TransactionResult.js"
 
@@ -76,7 +77,7 @@ const affordable = (address: Address.Address, balance: bigint, cost: bigint): Ef
         unprocessable("insufficient_funds", [
           {
             path: "settings.signer",
-            message: `insufficient funds: ${address} lacks ${cost - balance} wei`,
+            message: Reasons.text("signerFunds", { signer: address, missing: cost - balance }),
             missing: (cost - balance).toString()
           }
         ])
@@ -131,7 +132,12 @@ const work = (
       if (!estimate.success || !seen.success)
         return yield* Effect.fail(
           unprocessable("execution_failed", [
-            { path: "", message: decoding.revert(estimate.success ? seen.data : estimate.data) }
+            {
+              path: "",
+              message: Reasons.text("reverted", {
+                reason: decoding.revert(estimate.success ? seen.data : estimate.data)
+              })
+            }
           ])
         )
       const gasLimit = Gas.overshoot(estimate.gas, buffers.transaction)
@@ -139,7 +145,7 @@ const work = (
       if (estimate.gas > bound)
         return yield* Effect.fail(
           unprocessable("too_large_to_bundle", [
-            { path: "", message: `the transaction needs ${estimate.gas} gas; the cap is ${bound}` }
+            { path: "", message: Reasons.text("transactionGas", { gas: estimate.gas, cap: bound }) }
           ])
         )
       const payload = { ...transaction, gasLimit: BigInts.min(gasLimit, bound), prices }

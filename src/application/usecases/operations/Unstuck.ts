@@ -21,12 +21,13 @@ import type { JournalError } from "../../ports/journal/JournalError.js"
 import { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { TransactionRecord } from "../../ports/journal/Transactions.js"
 import type { Networks } from "../../ports/Networks.js"
-import type { SignerError, Signers } from "../../ports/Signers.js"
+import type { Signer, SignerError, Signers } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
 import { type AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import * as Decoding from "../../request/Decoding.js"
 import { type Failure, unprocessable } from "../../request/Failure.js"
 import { optional } from "../../request/Fields.js"
+import * as Reasons from "../../request/Reasons.js"
 import * as Settings from "../../request/Settings.js"
 import { Executed } from "../../request/TransactionResult.js"
 
@@ -78,22 +79,37 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
 /** Most nonces of others that one request looks at. */
 const maxUnknown = 64n
 
-const toFailure = (error: NonceManager.LaneDamaged | NonceManager.LaneFunds | SignerError | JournalError) => {
-  switch (error._tag) {
-    case "JournalError":
-      return Effect.die(error)
-    case "LaneFunds":
-      return Effect.fail(
-        unprocessable("insufficient_funds", [
-          { path: "settings.signer", message: `insufficient funds: it lacks ${error.missing} wei` }
-        ])
-      )
-    default:
-      return Effect.fail(
-        unprocessable("signer_unavailable", [{ path: "settings.signer", message: error.message }])
-      )
+const path = "settings.signer"
+
+const toFailure =
+  (nonce: bigint, { address }: Signer) =>
+  (error: NonceManager.LaneDamaged | NonceManager.LaneFunds | SignerError | JournalError) => {
+    switch (error._tag) {
+      case "JournalError":
+        return Effect.die(error)
+      case "LaneFunds":
+        return Effect.fail(
+          unprocessable("insufficient_funds", [
+            { path, message: Reasons.text("signerFunds", { signer: address, missing: error.missing }) }
+          ])
+        )
+      case "LaneDamaged":
+        return Effect.zipRight(
+          Effect.annotateLogs(Effect.logError("a stored transaction can not be replaced"), {
+            signer: address,
+            nonce: nonce.toString(),
+            detail: error.message
+          }),
+          Effect.fail(
+            unprocessable("signer_unavailable", [
+              { path, message: Reasons.text("notReplaceable", { nonce }) }
+            ])
+          )
+        )
+      case "SignerError":
+        return Effect.fail(Keys.refusal(path)(error))
+    }
   }
-}
 
 const work = (
   caller: Caller,
@@ -140,7 +156,7 @@ const work = (
                 unprocessable("fees_above_cap", [
                   {
                     path: "",
-                    message: `nonce ${record.nonce} needs ${needed} wei a gas unit; the cap is ${cap}`
+                    message: Reasons.text("replacementPrice", { nonce: record.nonce, needed, cap })
                   }
                 ])
               ),
@@ -194,14 +210,17 @@ const work = (
         for (const nonce of fillUnknown ? unknown : []) {
           const record = yield* Effect.catchAll(
             lanes.fill({ access, chain, chainId, signer, prices: quote, chainNonce: nonce, balance }),
-            toFailure
+            toFailure(nonce, signer)
           )
           const [version] = record.versions
           done.push({ record, replaced: told(record.nonce, null, version?.txHash ?? null, quote) })
         }
         for (const { prices, record } of priced) {
           const old = record.versions.at(-1)?.txHash ?? null
-          const renewed = yield* Effect.catchAll(lanes.replace(record, signer, prices), toFailure)
+          const renewed = yield* Effect.catchAll(
+            lanes.replace(record, signer, prices),
+            toFailure(record.nonce, signer)
+          )
           done.push({
             record: renewed,
             replaced: told(record.nonce, old, renewed.versions.at(-1)?.txHash ?? null, prices)

@@ -4,6 +4,7 @@ import type * as Fragment from "../../../domain/abi/Fragment.js"
 import type { AbiStoreError } from "../../ports/AbiStore.js"
 import { type InvalidRequest, invalid, type Unprocessable, unprocessable } from "../../request/Failure.js"
 import { optional } from "../../request/Fields.js"
+import * as Reasons from "../../request/Reasons.js"
 
 /** What inputs of events and of errors have in common. The use case holds them to the rules of types and names. */
 export const inputFields = {
@@ -30,6 +31,10 @@ export const registered = (
 ): Effect.Effect<void, Unprocessable> =>
   Effect.catchAll(adding, (error) =>
     error.reason === "full"
-      ? Effect.fail(unprocessable("registry_full", [{ path: field, message: error.message }]))
+      ? Effect.fail(
+          unprocessable("registry_full", [
+            { path: field, message: Reasons.text("registryFull", { problem: error.message }) }
+          ])
+        )
       : Effect.die(error)
   )

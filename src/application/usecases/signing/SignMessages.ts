@@ -15,6 +15,7 @@ import type { Signer, Signers } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
 import { type Failure, invalid, unprocessable } from "../../request/Failure.js"
 import { optional } from "../../request/Fields.js"
+import * as Reasons from "../../request/Reasons.js"
 import { SignerRef } from "../../request/Settings.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
 import * as KillSwitch from "../../tenants/KillSwitch.js"
@@ -145,7 +146,7 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
       return yield* Effect.fail(
         unprocessable(
           "signer_unavailable",
-          failures.map(({ path, why }) => ({ path, message: why }))
+          failures.map(({ path, why }) => ({ path, message: Reasons.text("notSigned", { problem: why }) }))
         )
       )
     return [

@@ -36,12 +36,13 @@ import * as Decoding from "../../request/Decoding.js"
 import type { ElementFailure } from "../../request/Elements.js"
 import { elementFailure, refuseAll } from "../../request/Elements.js"
 import {
-  type Detail,
   type Failure,
   type InvalidRequest,
   invalid,
+  type RefusalDetail,
   unprocessable
 } from "../../request/Failure.js"
+import * as Reasons from "../../request/Reasons.js"
 import * as Settings from "../../request/Settings.js"
 import { Created, type CreatedAccount } from "../../request/TransactionResult.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
@@ -143,7 +144,7 @@ const work = (
           todo.map(({ wallet }) => wallet)
         )
         const failed = new Map<number, ElementFailure>()
-        const others: Array<Detail> = []
+        const others: Array<RefusalDetail> = []
         const missing: Array<Missing> = []
         for (const each of todo) {
           const { index, making, wallet } = each
@@ -155,7 +156,7 @@ const work = (
             if (!(yield* WantedWallets.isAsWanted(each, signer.address, state.configuration.config)))
               others.push({
                 path: `accounts[${index}]`,
-                message: "it exists with another configuration",
+                message: Reasons.text("otherConfiguration"),
                 wallet
               })
           } else if (making === null) yield* Effect.fail(saltRequired(each))

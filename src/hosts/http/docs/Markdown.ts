@@ -72,6 +72,16 @@ export const reference = (source: Reference): string =>
     ])
   ].join("\n")
 
+/** What is said beside the texts of these codes. */
+const reasonsOf = (codes: Reference["failures"][number]["codes"]): ReadonlyArray<string> => {
+  const rows = codes.flatMap(({ code, reasons }) => reasons.map((reason) => [`\`${code}\``, reason]))
+  if (rows.length === 0) return []
+  return [
+    "What details, and the `error` of an element, say beside these texts: nothing else. A name in braces stands for a value; `{reason}` is what a contract's revert says, `{message}` what a node or a service answered, `{problem}` and `{text}` what is wrong with the request, each in one line of at most 1,024 characters.\n",
+    `${table(["Code", "Text"], rows)}\n`
+  ]
+}
+
 /** docs/errors.md */
 export const errors = (source: Reference): string =>
   [
@@ -83,6 +93,7 @@ export const errors = (source: Reference): string =>
       `${table(
         ["Code", "Text", "When", "What to do"],
         codes.map(({ code, remedy, text, when }) => [`\`${code}\``, text, when, remedy])
-      )}\n`
+      )}\n`,
+      ...reasonsOf(codes)
     ])
   ].join("\n")

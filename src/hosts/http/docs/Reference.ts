@@ -1,4 +1,5 @@
 import { catalogue, type Entry } from "../../../application/request/Catalogue.js"
+import { reasons } from "../../../application/request/Reasons.js"
 import * as Statuses from "../message/Statuses.js"
 import { type JsonSchema, root } from "./JsonSchemas.js"
 import type { Document, Operation, Parameter } from "./OpenApi.js"
@@ -41,7 +42,8 @@ export interface Group {
 
 export interface Failures {
   readonly status: Statuses.Status
-  readonly codes: ReadonlyArray<Entry & { readonly code: string }>
+  /** `reasons`: what is said beside the text. */
+  readonly codes: ReadonlyArray<Entry & { readonly code: string; readonly reasons: ReadonlyArray<string> }>
 }
 
 /** What the documentation pages say, before it is laid out: everything is read from the OpenAPI document. */
@@ -74,7 +76,11 @@ export const fromDocument = (
   })),
   failures: ([400, 401, 404, 405, 422, 429, 500, 503] as const).map((status) => ({
     status,
-    codes: Statuses.codesOf(status).map((code) => ({ code, ...catalogue[code] }))
+    codes: Statuses.codesOf(status).map((code) => ({
+      code,
+      ...catalogue[code],
+      reasons: Object.values(reasons).flatMap((reason) => (reason.code === code ? [reason.text] : []))
+    }))
   }))
 })
 

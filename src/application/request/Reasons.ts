@@ -1,0 +1,193 @@
+import type * as Brand from "effect/Brand"
+import * as Revert from "../../domain/abi/Revert.js"
+import { catalogue, type RefusalCode } from "./Catalogue.js"
+
+/** A text that a caller may be told of a refusal: one of the catalogue, or one of the reasons below with its values. */
+export type Text = string & Brand.Brand<"castellan/Text">
+
+const of =
+  <C extends RefusalCode>(code: C) =>
+  <T extends string>(text: T) => ({ code, text })
+
+const funds = of("insufficient_funds")
+const execution = of("execution_failed")
+const bundler = of("bundler_refused")
+const aggregator = of("aggregator_refused")
+const unpaid = of("submission_unpaid")
+const limit = of("submission_limit")
+const sponsored = of("not_sponsored")
+const paymaster = of("paymaster_refused")
+const paymasterService = of("paymaster_unavailable")
+const node = of("node_refused")
+const fees = of("fees_above_cap")
+const tooLarge = of("too_large_to_bundle")
+const signer = of("signer_unavailable")
+const events = of("too_many_events")
+const nodeLimit = of("node_limit")
+const paused = of("writes_paused")
+
+/**
+ * What a refusal says beside the text of its code: the whole of it. `{name}` stands for a value. Free text is only what
+ * others said, in one line of bounded length: `{reason}` of a contract's revert, `{message}` of a node or a service,
+ * `{problem}` of what is wrong with the caller's own bytes.
+ */
+export const reasons = {
+  walletFunds: funds("insufficient funds: wallet {wallet} lacks {missing} wei"),
+  paymasterFunds: funds(
+    "insufficient funds: paymaster {paymaster} lacks {missing} wei of deposit at the EntryPoint (AA31 paymaster deposit too low)"
+  ),
+  depositReserved: funds(
+    "insufficient funds: the deposit of paymaster {paymaster} lacks {missing} wei (AA31)"
+  ),
+  submitterFunds: funds("insufficient funds: the submitting EOA {submitter} lacks {missing} wei"),
+  signerFunds: funds("insufficient funds: {signer} lacks {missing} wei"),
+
+  otherConfiguration: of("account_exists")("it exists with another configuration"),
+  threshold: of("threshold_not_met")("threshold not met: have {have} of {threshold}"),
+  dependency: of("dependency_failed")("dependency failed: operation {operation}"),
+  invalidSignature: of("invalid_signature")("invalid signature: {problem}"),
+  unexpectedSignature: of("invalid_signature")("invalid signature: {problem}; expected over {expected}"),
+  nonceOrder: of("invalid_nonce")("op nonce out of order: the next sequence of its key is {expected}"),
+  configuration: of("configuration_changed")(
+    "the wallet's configuration has changed: the nonce of the operation names configuration {named}, in force is {current}; estimate the operation again"
+  ),
+
+  reverted: execution("{reason}"),
+  refusedBeforeSending: execution("{text}: {problem}"),
+  notIncluded: execution(
+    "operation not included: {tries} transactions that carried only this operation reverted or lost their nonce"
+  ),
+  nonceBlocked: execution(
+    "operation not included: its nonce follows that of an earlier operation of the wallet, which failed"
+  ),
+  timeLimit: execution("operation not sent: it could not be included within the request's time limit"),
+  neverSent: execution("request not sent: no transaction could be made for it within {minutes} minutes"),
+
+  bundlerRefused: bundler("the bundler refused the operation: {message}"),
+  aggregatorReverted: aggregator("the aggregator refused the {field}: {reason}"),
+  aggregatorShape: aggregator("the aggregator refused the {field}: its answer is not abi.encode(bytes)"),
+  aggregatorLength: aggregator(
+    "the aggregator refused the {field}: it gave {given} bytes, expected at most {most}"
+  ),
+
+  foreignSetting: unpaid(
+    "op does not pay for its submission: {setting} is not one of the account's network profile"
+  ),
+  nothingPinned: unpaid(
+    "op does not pay for its submission: the operator has pinned no wallet implementation for this chain"
+  ),
+  foreignPaymaster: unpaid("op does not pay for its submission: paymaster {paymaster} is not the operator's"),
+  maxFeePerGas: unpaid("op does not pay for its submission: maxFeePerGas {given} is below {least}"),
+  maxPriorityFeePerGas: unpaid(
+    "op does not pay for its submission: maxPriorityFeePerGas {given} is below {least}"
+  ),
+  preVerificationGas: unpaid(
+    "op does not pay for its submission: preVerificationGas {given} is below {least}"
+  ),
+  notMeasured: unpaid(
+    "op does not pay for its submission: the operator's node can not tell what the ops would pay"
+  ),
+  chargedLess: unpaid(
+    "op does not pay for its submission: the transaction takes {used} gas, and the ops are charged for {charged}"
+  ),
+  tooManyInFlight: limit("too much is submitted for this account: {count} of its ops are under way"),
+  dailyLoss: limit("too much is submitted for this account: it may cost the service {wei} wei in one day"),
+
+  sponsorBudget: of("sponsorship_exhausted")(
+    "sponsorship budget exhausted: the operation may cost {wei} wei, and {available} are left for today"
+  ),
+  sponsorData: sponsored("paymasterAndData: {problem}"),
+  sponsorBound: sponsored(
+    "the sponsorship names its submitter, and a remote bundler submits; estimate the operation again"
+  ),
+  sponsorUnbound: sponsored(
+    "the sponsorship names no submitter, which is for remote bundlers alone; estimate the operation again"
+  ),
+  sponsorGas: sponsored("the operation's gas limits are above the operator's bound"),
+  sponsorTime: sponsored("the sponsorship is of another length than the operator's"),
+
+  paymasterRefused: paymaster("the paymaster's service refused the operation: {message}"),
+  otherPaymaster: paymaster("the paymaster's service answered for paymaster {paymaster}"),
+  paymasterData: paymaster("the answer of the paymaster's service: {problem}"),
+  paymasterLonger: paymaster("the paymaster's service gave {given} bytes of data after a stub of {stub}"),
+  paymasterDearer: paymaster("the paymaster's service raised its gas limits after its stub"),
+  paymasterSilent: paymasterService("the paymaster's service could not be asked: {message}"),
+
+  nodeRefused: node("the node refused the request: {message}"),
+  nodeAnswered: node("{origin} answered: {message}"),
+  operatorNodeSilent: node("the operator's node did not answer"),
+  operatorNodeOfOtherChain: node("the operator's node serves another chain"),
+  operatorNodeWithoutBlock: node("the operator's node has no latest block"),
+  nodeWithoutBlock: node("the node has no latest block"),
+  nodeWithoutDeposit: node("the node did not tell the deposit of the paymaster"),
+  nodeWithoutOverrides: node("the node cannot simulate with state overrides: {problem}"),
+  nodeOfOtherChain: node("the node serves chain {chain} now, and served {expected} before"),
+  noL1Oracle: node("the chain has no GasPriceOracle at {oracle}"),
+  senselessL1Fee: node("the node asks {fee} wei for layer 1 at {price} wei per gas"),
+
+  gasPrice: fees("the chain asks for {needed} wei a gas unit; the cap is {cap}"),
+  replacementPrice: fees("nonce {nonce} needs {needed} wei a gas unit; the cap is {cap}"),
+  l1Fee: fees("layer 1 asks for {fee} wei; a transaction may cost at most {cap}"),
+
+  dependentGas: tooLarge(
+    "the operations that depend on each other need more gas than one transaction may have"
+  ),
+  simulationGas: tooLarge(
+    "the operations of this request need more gas than the node simulates at once: split the request"
+  ),
+  transactionGas: tooLarge("the transaction needs {gas} gas; the cap is {cap}"),
+
+  signerSilent: signer("the key provider did not answer"),
+  signerRefused: signer("the key provider refused to sign"),
+  notReplaceable: signer("the transaction with nonce {nonce} cannot be replaced: ask the operator"),
+  notSigned: signer("{problem}"),
+
+  creationCode: of("internal_application_error")("{problem}"),
+  registryFull: of("registry_full")("{problem}"),
+  chainPaused: paused("the operator has paused writes on chain {chain}"),
+  signerPaused: paused("the operator has paused writes by {signer}"),
+
+  reorganised: of("chain_reorganised")("blocks {from} to {to} changed during each of {readings} readings"),
+  eventValues: events(
+    "the event at log {log} of block {block} holds more than {values} values, or all up to there more than {all}: ask for fewer blocks, or name contracts or fields"
+  ),
+  eventCount: events(
+    "blocks {from} to {to} hold more than {count} such events: ask for fewer blocks, or name contracts or fields"
+  ),
+  eventBytes: events(
+    "blocks {from} to {to} hold more than {bytes} bytes of such events: ask for fewer blocks, or name contracts or fields"
+  ),
+  blocksAtATime: nodeLimit(
+    "{origin} takes about {span} blocks at a time, and blocks {from} to {to} would take more than {asks} questions: ask for at most {most} blocks, or use another node"
+  ),
+  slowNode: nodeLimit(
+    "{origin} did not answer for blocks {from} to {to} within {seconds} seconds: ask for fewer blocks"
+  )
+} as const satisfies Record<string, { readonly code: RefusalCode; readonly text: string }>
+
+type Reasons = typeof reasons
+
+/** The names in braces of a text. */
+type Names<T extends string> = T extends `${string}{${infer Name}}${infer Rest}` ? Name | Names<Rest> : never
+
+type Values<R extends keyof Reasons> = Readonly<Record<Names<Reasons[R]["text"]>, string | number | bigint>>
+
+/** Characters of one value. */
+const longest = 1_024
+
+/** The text of a reason, its values in one line each. */
+export const text = <R extends keyof Reasons>(
+  reason: R,
+  ...[values]: Names<Reasons[R]["text"]> extends never ? [] : [Values<R>]
+): Text => {
+  const known = new Map<string, string | number | bigint>(Object.entries(values ?? {}))
+  return reasons[reason].text.replace(/\{([a-z0-9]+)\}/gi, (_, name: string) =>
+    Revert.oneLine(String(known.get(name) ?? ""), longest)
+  ) as Text
+}
+
+/** The text of a code. */
+export const ofCode = (code: RefusalCode): Text => catalogue[code].text as string as Text
+
+/** A text that was made here before: that of another failure, or one that has been in the journal since. */
+export const known = (told: string): Text => told as Text
