@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { ask, type Castellan, make } from "../support/accounts/Castellan.js"
 import * as Postgres from "../support/postgres/Postgres.js"
+import * as PostgresServer from "../support/postgres/Server.js"
 import * as CommandLine from "../support/process/CommandLine.js"
 import * as RedisServer from "../support/redis/Redis.js"
 
@@ -116,7 +117,7 @@ describe("the requests of an account", () => {
 
 describe("a database that goes away", () => {
   it("lets nobody in, and says so in the envelope", async () => {
-    const server = await Postgres.start()
+    const server = await PostgresServer.start()
     const { ask, stop } = await replicas(
       1,
       { database: { url: { env: "DATABASE" } } },

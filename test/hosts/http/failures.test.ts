@@ -4,6 +4,9 @@ import * as Effect from "effect/Effect"
 import * as HashMap from "effect/HashMap"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
+import { AbiStoreError } from "../../../src/application/ports/AbiStore.js"
+import { BudgetsError } from "../../../src/application/ports/Budgets.js"
+import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import { Tenants, TenantsError } from "../../../src/application/ports/Tenants.js"
 import { type Code, catalogue } from "../../../src/application/request/Catalogue.js"
 import {
@@ -188,6 +191,27 @@ describe("a crash", () => {
       expect(envelope(yield* post(url, "/predict", example("predict"))).code).toBe("internal_error")
       expect(envelope(yield* execute(url)).code).toBe("internal_error")
     }).pipe(Effect.provide(logged().layer))
+  )
+
+  it.scopedLive(
+    "of a store that does not answer is 503 with the time to come back, for reads and writes",
+    () =>
+      Effect.gen(function* () {
+        const down = [
+          new AbiStoreError({ reason: "unavailable", message: secret }),
+          new BudgetsError({ message: secret }),
+          new JournalError({ message: secret })
+        ]
+        for (const error of down) {
+          const handlers = { predict: () => Effect.die(error), execute: () => Effect.die(error) }
+          const { url } = yield* start({ handlers })
+          for (const answer of [yield* post(url, "/predict", example("predict")), yield* execute(url)]) {
+            expect([answer.status, envelope(answer).code]).toEqual([503, "unavailable"])
+            expect(answer.headers.get("retry-after")).toBe("1")
+            expect(answer.text).not.toContain(secret)
+          }
+        }
+      }).pipe(Effect.provide(logged().layer))
   )
 
   it.scopedLive("of the account store lets nobody in", () =>

@@ -2,63 +2,24 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
-import * as Exit from "effect/Exit"
 import * as Redacted from "effect/Redacted"
-import * as Scope from "effect/Scope"
-import { id as hashOf, Wallet } from "ethers"
+import { id as hashOf } from "ethers"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
-import * as Config from "../../../src/hosts/config/Config.js"
-import * as Service from "../../../src/hosts/node/Service.js"
-import type { Seams } from "../../../src/hosts/Wiring.js"
 import * as Random from "../../support/faults/Random.js"
 import * as World from "../../support/faults/World.js"
-import * as Journals from "../../support/journal/Journals.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
-
-/** A service of this process, with a journal, an engine and a port of its own. */
-interface Running {
-  readonly url: string
-  readonly stop: () => Promise<void>
-}
-
-/** As long as a key in an HSM takes: between the nonce and the bytes there is time for another process. */
-const slowSigner: Seams = {
-  journal: Journals.mapped((journal) => ({
-    ...journal,
-    recordSigned: (signed) => Effect.delay(journal.recordSigned(signed), "150 millis")
-  }))
-}
-
-const start = async (config: Config.Config, seams: Seams = {}): Promise<Running> => {
-  const scope = await Effect.runPromise(Scope.make())
-  const stop = () => Effect.runPromise(Scope.close(scope, Exit.void))
-  try {
-    const { url } = await Effect.runPromise(Scope.extend(Service.start(config, seams), scope))
-    return { url, stop }
-  } catch (error) {
-    await stop()
-    throw error
-  }
-}
-
-interface Answer {
-  readonly status: number
-  readonly body: { readonly status?: number; readonly code?: string; readonly requestId?: string }
-}
+import * as Rig from "../../support/replicas/Rig.js"
 
 const databases = Postgres.perFile()
 const folder = mkdtempSync(join(tmpdir(), "castellan-two-"))
-const running = new Set<Running>()
+const rigs: Array<Rig.Rig> = []
 let world: World.World
-let rigs = 0
 
 beforeAll(async () => {
   world = await World.start()
 })
 afterEach(async () => {
-  await Promise.all([...running].map(({ stop }) => stop()))
-  running.clear()
+  await Promise.all(rigs.splice(0).map(({ endAll }) => endAll()))
   await world.send("evm_setAutomine", true)
 })
 afterAll(async () => {
@@ -66,84 +27,11 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** A tenant with one signer and funded wallets, and the configuration of the services that serve it. */
-const rigOn = async (database: { readonly path: string } | { readonly url: string }) => {
-  rigs += 1
-  const signer = new Wallet(hashOf(`two services ${rigs}`), world.provider)
-  const tenant = await World.tenant(`tenant-${rigs}`)
-  await world.send("anvil_setBalance", signer.address, "0x3635c9adc5dea00000")
-  const file: Record<string, unknown> = JSON.parse(
-    World.configFile(world, {
-      nodeUrl: world.chain.url,
-      confirmations: 1,
-      settledDepth: 1,
-      bumpAfterMillis: 5_000,
-      receiptTimeoutMillis: 20_000,
-      tenants: [tenant],
-      signers: [{ tenants: [tenant], privateKey: signer.privateKey }]
-    })
-  )
-  const config = Either.getOrThrow(
-    Config.fromText(JSON.stringify({ ...file, database }), "of the test", {}, folder)
-  )
-  const begin = async (seams?: Seams): Promise<Running> => {
-    const service = await start(config, seams)
-    running.add(service)
-    return service
-  }
-  const end = async (service: Running): Promise<void> => {
-    running.delete(service)
-    await service.stop()
-  }
-  const to = await world.counter.getAddress()
-  const settings = { rpc: world.chain.url, entryPoint: World.entryPoint, signer: World.signerRef(0) }
-  const accounts = Array.from({ length: 8 }, (_, n) => ({ salt: `two ${rigs} ${n}`, walletCustody: 1 }))
-
-  const exchange = async (service: Running, path: string, key: string | null, body: unknown) => {
-    const response = await fetch(`${service.url}${path}`, {
-      method: body === null ? "GET" : "POST",
-      headers: {
-        "x-api-key": tenant.key,
-        "content-type": "application/json",
-        ...(key !== null && { "idempotency-key": key })
-      },
-      body: body === null ? null : JSON.stringify(body)
-    })
-    return { status: response.status, body: await response.json() } as Answer
-  }
-  /** Asks with the same key, whomever it finds, until the outcome is known. */
-  const insist = async (
-    services: () => Running,
-    path: string,
-    key: string,
-    body: unknown
-  ): Promise<Answer> => {
-    for (;;) {
-      const answer = await exchange(services(), path, key, body).catch(() => null)
-      if (answer === null || answer.status === 503 || answer.body.code === "outcome_unknown") continue
-      return answer
-    }
-  }
-  const hit = (n: number, id: string) => ({
-    operations: [{ ...accounts[n % accounts.length], to, funcSignature: "hit(bytes32)", funcParams: [id] }],
-    settings
-  })
-  const prepare = async (service: Running) => {
-    const predicted = await exchange(service, "/predict", null, {
-      accounts,
-      settings: {
-        factory: world.chain.suite.factory,
-        beaconAdminAddress: world.chain.suite.beacon,
-        beaconAdminCreationCode: World.creationCode
-      }
-    })
-    for (const { wallet } of predicted.body as unknown as ReadonlyArray<{ readonly wallet: string }>)
-      await world.send("anvil_setBalance", wallet, "0x8ac7230489e80000")
-    const created = await insist(() => service, "/create", "wallets", { accounts, settings })
-    expect(created).toMatchObject({ status: 200, body: { status: 1 } })
-  }
-  const count = async (id: string) => Number(await world.counter.getFunction("count")(id))
-  return { begin, end, exchange, insist, hit, prepare, count }
+/** A rig on a database; its services end with the test. */
+const rigOn = async (database: Rig.Database) => {
+  const rig = await Rig.make(world, folder, database)
+  rigs.push(rig)
+  return rig
 }
 
 const freshUrl = async (): Promise<string> => {
@@ -151,28 +39,63 @@ const freshUrl = async (): Promise<string> => {
   return "url" in address ? Redacted.value(address.url) : ""
 }
 
-describe("two services on one PostgreSQL database", { timeout: 240_000 }, () => {
-  it("execute every operation once, at whichever of them, while one is replaced by a third", async () => {
+/** `npm run test:faults` has the large one. */
+const operations = process.env.CASTELLAN_TEST_LONG === undefined ? 60 : 200
+
+describe("two services on one PostgreSQL database", { timeout: 400_000 }, () => {
+  it(`execute each of ${operations} operations once, at whichever of them, while one is replaced by a third`, async () => {
     const rig = await rigOn({ url: await freshUrl() })
-    const first = await rig.begin(slowSigner)
-    const second = await rig.begin(slowSigner)
+    const first = await rig.begin(Rig.slowSigner)
+    const second = await rig.begin(Rig.slowSigner)
     await rig.prepare(first)
     const random = Random.make("two services")
-    let serving: ReadonlyArray<Running> = [first, second]
-    const ids = Array.from({ length: 60 }, (_, n) => hashOf(`two services ${n}`))
+    let serving: ReadonlyArray<Rig.Running> = [first, second]
+    const ids = Array.from({ length: operations }, (_, n) => hashOf(`two services ${n}`))
     let done = 0
+    const met = new Map<string, number>()
+    const hear = (answer: Rig.Answer | null) => {
+      const what = answer === null ? "no answer" : `${answer.status} ${answer.body.code ?? ""}`
+      met.set(what, (met.get(what) ?? 0) + 1)
+    }
+    const began = performance.now()
     const executed = ids.map(async (id, n) => {
-      const answer = await rig.insist(() => random.pick(serving), "/execute", `hit-${n}`, rig.hit(n, id))
+      const answer = await rig.insist(
+        () => random.pick(serving),
+        "/execute",
+        `hit-${n}`,
+        rig.hit(n, id),
+        hear
+      )
       done += 1
       return answer
     })
-    await expect.poll(() => done, { timeout: 60_000 }).toBeGreaterThan(10)
-    const third = await rig.begin(slowSigner)
+    await expect.poll(() => done, { timeout: 150_000 }).toBeGreaterThan(operations / 6)
+    const third = await rig.begin(Rig.slowSigner)
     serving = [second, third]
     await rig.end(first)
-    for (const answer of await Promise.all(executed))
-      expect(answer).toMatchObject({ status: 200, body: { status: 1 } })
-    for (const id of ids) expect(await rig.count(id)).toBe(1)
+    const answers = await Promise.all(executed)
+    const seconds = (performance.now() - began) / 1_000
+    const counts = await Promise.all(ids.map(rig.count))
+    const once = counts.filter((count) => count === 1).length
+    const transactions = await rig.transactions()
+    console.log(
+      `${operations} operations in ${seconds.toFixed(1)} s and ${transactions} transactions: executed once ${once}, ` +
+        `never ${counts.filter((count) => count === 0).length}, more often ${counts.filter((count) => count > 1).length}; ` +
+        `answers: ${[...met].map(([what, count]) => `${what.trim()} ${count}`).join(", ")}`
+    )
+    for (const answer of answers) expect(answer).toMatchObject({ status: 200, body: { status: 1 } })
+    expect(counts).toEqual(ids.map(() => 1))
+    // Whatever is not an answer yet was told as such.
+    for (const what of met.keys())
+      expect([
+        "200 ",
+        "422 outcome_unknown",
+        "503 unavailable",
+        "503 shutting_down",
+        "503 overloaded",
+        "no answer"
+      ]).toContain(what)
+    await expect.poll(rig.open, { timeout: 20_000 }).toEqual([])
   })
 
   it("with other keys leave each other's requests alone", async () => {
@@ -185,9 +108,7 @@ describe("two services on one PostgreSQL database", { timeout: 240_000 }, () => 
     const [own, foreign] = [hashOf("own"), hashOf("foreign")]
     await world.send("evm_setAutomine", false)
     const pending = mine.exchange(first, "/execute", "pending", mine.hit(0, own))
-    await expect
-      .poll(async () => Object.keys((await txpool()).pending).length, { timeout: 20_000 })
-      .toBeGreaterThan(0)
+    await expect.poll(mine.pooled, { timeout: 20_000 }).toBeGreaterThan(0)
     await mine.end(first)
     expect((await pending).body.code).toBe("outcome_unknown")
     await world.send("evm_setAutomine", true)
@@ -206,9 +127,6 @@ describe("two services on one PostgreSQL database", { timeout: 240_000 }, () => 
     expect([await mine.count(own), await theirs.count(foreign)]).toEqual([1, 0])
   })
 })
-
-const txpool = async () =>
-  (await world.send("txpool_content")) as { readonly pending: Readonly<Record<string, unknown>> }
 
 describe("two services on one file of SQLite", { timeout: 120_000 }, () => {
   it("are one: the second does not start, says why, and starts once the first has ended", async () => {

@@ -1,5 +1,4 @@
 import * as Cause from "effect/Cause"
-import * as Chunk from "effect/Chunk"
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -11,7 +10,6 @@ import * as Schedule from "effect/Schedule"
 import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
-import { JournalError } from "../../ports/journal/JournalError.js"
 import type { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { RequestRecord } from "../../ports/journal/Requests.js"
@@ -22,6 +20,7 @@ import { catalogue } from "../../request/Catalogue.js"
 import { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import { type Failure, Unavailable, unprocessable } from "../../request/Failure.js"
 import * as Reasons from "../../request/Reasons.js"
+import * as StoreFailure from "../../request/StoreFailure.js"
 import type { LaneClaims } from "./LaneClaims.js"
 import type { WakeUps } from "./WakeUps.js"
 
@@ -69,15 +68,11 @@ const hopelessMillis = 600_000
 /** How long a caller waits to hear whether a journal that failed has accepted the request, milliseconds. */
 const doubtMillis = 20_000
 
-const isJournalError = (defect: unknown): boolean => defect instanceof JournalError
-
 /** What the caller of a request that was not accepted is told. */
 const refused = <B>(
   exit: Exit.Exit<B, Failure | AnsweredElsewhere>
 ): Exit.Exit<B, Failure | AnsweredElsewhere> =>
-  Exit.isFailure(exit) && Chunk.some(Cause.defects(exit.cause), isJournalError)
-    ? Exit.fail(unavailable())
-    : exit
+  Exit.isFailure(exit) && StoreFailure.isIn(exit.cause) ? Exit.fail(unavailable()) : exit
 
 /** Whether nothing of the request can be on its way, and it has been in vain for long. */
 const hopeless = (record: RequestRecord, now: number): boolean =>

@@ -11,6 +11,7 @@ import * as Option from "effect/Option"
 import { RateLimit } from "../../../application/ports/RateLimit.js"
 import { Tenants } from "../../../application/ports/Tenants.js"
 import * as Settings from "../../../application/request/Settings.js"
+import * as StoreFailure from "../../../application/request/StoreFailure.js"
 import * as EventLoop from "../../../application/runtime/EventLoop.js"
 import type * as IpAddress from "../../../domain/net/IpAddress.js"
 import { api } from "../contract/Api.js"
@@ -207,7 +208,13 @@ const driver = ({
       const broken =
         Option.isSome(Cause.failureOption(cause)) ||
         (Cause.isInterruptedOnly(cause) && (gate.stopping || (yield* interrupted)))
-      if (!broken) return yield* Effect.as(RequestLog.defect(known, cause), problem("internal_error"))
+      if (!broken)
+        return yield* Effect.as(
+          RequestLog.defect(known, cause),
+          StoreFailure.isIn(cause)
+            ? problem("unavailable", [], { headers: ErrorEnvelope.retryAfter(1) })
+            : problem("internal_error")
+        )
       return gate.stopping ? problem("shutting_down", [], { headers: ErrorEnvelope.retryAfter(1) }) : null
     })
 

@@ -1,0 +1,16 @@
+import * as Cause from "effect/Cause"
+import * as Chunk from "effect/Chunk"
+import { AbiStoreError } from "../ports/AbiStore.js"
+import { BudgetsError } from "../ports/Budgets.js"
+import { JournalError } from "../ports/journal/JournalError.js"
+
+/**
+ * Whether what ended in a defect is a store that did not answer. Nothing of a request that ends so was accepted: what is
+ * accepted outlives such a failure. So its caller may make it again.
+ */
+export const isIn = (cause: Cause.Cause<unknown>): boolean =>
+  Chunk.some(
+    Cause.defects(cause),
+    (defect) =>
+      defect instanceof JournalError || defect instanceof AbiStoreError || defect instanceof BudgetsError
+  )

@@ -1,0 +1,166 @@
+import { type ChildProcess, spawn, spawnSync } from "node:child_process"
+import { randomBytes } from "node:crypto"
+import { once } from "node:events"
+import { chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as SqlClient from "@effect/sql/SqlClient"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as Postgres from "../../../src/adapters/sql/Postgres.js"
+import * as Port from "../process/Port.js"
+import * as Programs from "./Programs.js"
+
+/** A throw-away PostgreSQL server on loopback: a folder, a port and a password of its own. */
+export interface Server {
+  readonly port: number
+  readonly password: string
+  /** The URL of one of its databases, as an operator writes it. */
+  readonly url: (database: string) => string
+  /** The process at this moment. */
+  readonly pid: () => number
+  /** Ends the process without a checkpoint, as a crash of the machine's power would: connections are refused. */
+  readonly halt: () => Promise<void>
+  readonly resume: () => Promise<void>
+  /** `halt` and `resume`. */
+  readonly crash: () => Promise<void>
+  /** Stops the process and those of its connections where they are: it takes connections and bytes, and never answers. */
+  readonly freeze: () => void
+  readonly thaw: () => void
+  readonly stop: () => Promise<void>
+}
+
+const user = "postgres"
+
+interface Identity {
+  readonly uid?: number
+  readonly gid?: number
+}
+
+/** PostgreSQL refuses to run as root: root gives it to an account without rights. */
+const identity = (): Identity => {
+  if (process.getuid?.() !== 0) return {}
+  const accounts = readFileSync("/etc/passwd", "utf8")
+    .split("\n")
+    .map((line) => line.split(":"))
+  for (const wanted of ["postgres", "nobody"]) {
+    const [, , uid, gid] = accounts.find(([name]) => name === wanted) ?? []
+    if (uid !== undefined && gid !== undefined) return { uid: Number(uid), gid: Number(gid) }
+  }
+  throw new Error("there is no account named postgres or nobody to run PostgreSQL as")
+}
+
+/** Resolves when the server takes connections; rejects with what it said when it ends before. */
+const ready = (child: ChildProcess): Promise<void> =>
+  new Promise((resolve, reject) => {
+    let said = ""
+    child.stderr?.on("data", (chunk: Buffer) => {
+      said = `${said}${chunk.toString()}`.slice(-10_000)
+      if (said.includes("ready to accept connections")) resolve()
+    })
+    child.once("error", reject)
+    child.once("exit", (code) => reject(new Error(`postgres ended with ${code}: ${said}`)))
+  })
+
+/** The process and those that it began. */
+const family = (pid: number): ReadonlyArray<number> => [
+  pid,
+  ...readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number)
+]
+
+/** Starts a server; its caller stops it. */
+export const start = async (): Promise<Server> => {
+  const bin = Programs.folder()
+  if (bin === undefined) throw new Error(Programs.absent)
+  const as = identity()
+  const folder = mkdtempSync(join(tmpdir(), "castellan-postgres-"))
+  const data = join(folder, "data")
+  const passwordFile = join(folder, "password")
+  const password = randomBytes(16).toString("hex")
+  mkdirSync(data, { mode: 0o700 })
+  writeFileSync(passwordFile, password)
+  if (as.uid !== undefined && as.gid !== undefined)
+    for (const path of [folder, data, passwordFile]) chownSync(path, as.uid, as.gid)
+  const env = { PATH: process.env.PATH ?? "", LC_ALL: "C" }
+  const made = spawnSync(
+    join(bin, "initdb"),
+    ["-D", data, "-U", user, `--pwfile=${passwordFile}`, "-A", "scram-sha-256", "-E", "UTF8", "-N"],
+    { ...as, cwd: folder, env, encoding: "utf8" }
+  )
+  if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`)
+
+  const launch = async (port: number): Promise<ChildProcess> => {
+    const settings = { listen_addresses: "127.0.0.1", port, unix_socket_directories: "", max_connections: 60 }
+    const args = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`])
+    const child = spawn(join(bin, "postgres"), ["-D", data, ...args], {
+      ...as,
+      cwd: folder,
+      env,
+      stdio: ["ignore", "ignore", "pipe"]
+    })
+    await ready(child)
+    return child
+  }
+  const end = async (child: ChildProcess, signal: "SIGINT" | "SIGQUIT"): Promise<void> => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const exit = once(child, "exit")
+    child.kill(signal)
+    await exit
+  }
+
+  const started = await Port.withFree(async (port) => ({ port, child: await launch(port) }))
+  const { port } = started
+  let { child } = started
+  const atExit = () => child.kill("SIGQUIT")
+  let frozen: ReadonlyArray<number> = []
+  const thaw = () => {
+    // One of them may have ended while it could not run.
+    for (const pid of frozen)
+      try {
+        process.kill(pid, "SIGCONT")
+      } catch {}
+    frozen = []
+  }
+  const halt = () => end(child, "SIGQUIT")
+  const resume = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) child = await launch(port)
+  }
+  process.once("exit", atExit)
+  return {
+    port,
+    password,
+    url: (database) => `postgres://${user}:${password}@127.0.0.1:${port}/${database}`,
+    pid: () => child.pid ?? 0,
+    halt,
+    resume,
+    crash: async () => {
+      await halt()
+      await resume()
+    },
+    freeze: () => {
+      // First the one that begins others.
+      process.kill(child.pid ?? 0, "SIGSTOP")
+      frozen = family(child.pid ?? 0)
+      for (const pid of frozen) process.kill(pid, "SIGSTOP")
+    },
+    thaw,
+    stop: async () => {
+      thaw()
+      await end(child, "SIGINT")
+      process.off("exit", atExit)
+      rmSync(folder, { recursive: true, force: true })
+    }
+  }
+}
+
+/** Makes an empty database of this name: its URL. */
+export const createDatabase = (server: Server, name: string): Effect.Effect<string> =>
+  Effect.gen(function* () {
+    const admin = yield* Layer.build(Postgres.layer({ url: Redacted.make(server.url(user)) }))
+    yield* Effect.provide(
+      Effect.flatMap(SqlClient.SqlClient, (sql) => sql`create database ${sql(name)}`),
+      admin
+    )
+    return server.url(name)
+  }).pipe(Effect.scoped, Effect.orDie)
