@@ -50,7 +50,7 @@ const effect = npm("effect/")
 /** What each adapter's technology is made of. A folder that is missing here gets `effect` alone. */
 const sdks = {
   "aws-kms": [npm("@aws-sdk/client-kms/")],
-  cluster: [npm("@effect/(cluster|sql)/")],
+  cluster: [npm("@effect/(cluster|sql)/"), npm("pg/")],
   "azure-kv": [npm("@azure/(identity|keyvault-keys)/")],
   fireblocks: [npm("@fireblocks/ts-sdk/")],
   "gcp-kms": [npm("@google-cloud/kms/")],

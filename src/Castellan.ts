@@ -15,9 +15,9 @@ import type { BundlerRpc } from "./application/ports/chain/BundlerRpc.js"
 import type { ChainRpc } from "./application/ports/chain/ChainRpc.js"
 import type { PaymasterRpc } from "./application/ports/chain/PaymasterRpc.js"
 import type { Journals } from "./application/ports/journal/Journals.js"
-import type { LaneOwnership } from "./application/ports/LaneOwnership.js"
 import type { Networks } from "./application/ports/Networks.js"
 import type { RateLimit } from "./application/ports/RateLimit.js"
+import type { Replicas } from "./application/ports/Replicas.js"
 import type { Signers, SystemSigners } from "./application/ports/Signers.js"
 import type { AccountId } from "./application/ports/Tenants.js"
 import type { Caller } from "./application/request/Caller.js"
@@ -132,16 +132,16 @@ const stores = ({ abiStore, auditLog, budgets, database, journal }: Options) => 
   )
 }
 
-const ownLanes: Port<LaneOwnership> = late(() =>
-  import("./adapters/memory/LaneOwnership.js").then(({ layer }) => layer)
+const soleProcess: Port<Replicas> = late(() =>
+  import("./adapters/memory/Replicas.js").then(({ layer }) => layer)
 )
 
 /** Programs with the same keys on one PostgreSQL database share the lanes; the file of SQLite is one program's. */
-const laneOwnership = ({ database, journal, signers }: Options): Port<LaneOwnership> => {
-  if (database === undefined || journal !== undefined) return ownLanes
+const replicas = ({ database, journal, signers }: Options): Port<Replicas> => {
+  if (database === undefined || journal !== undefined) return soleProcess
   if ("path" in database)
     return Layer.merge(
-      ownLanes,
+      soleProcess,
       late(() =>
         import("./adapters/sql/Sqlite.js").then(({ exclusive }) =>
           Layer.scopedDiscard(exclusive({ filename: database.path }))
@@ -151,7 +151,11 @@ const laneOwnership = ({ database, journal, signers }: Options): Port<LaneOwners
   const names = isLayer(signers) ? [] : signers.map(({ clientId, versionId }) => [clientId, versionId])
   const group = Keccak.hashText(JSON.stringify(names)).slice(2, 18)
   return Layer.provide(
-    late(() => import("./adapters/cluster/LaneOwnership.js").then(({ layer }) => layer({ group }))),
+    late(() =>
+      import("./adapters/cluster/Replicas.js").then(({ layer }) =>
+        layer({ group, url: secret(database.url) })
+      )
+    ),
     clientOf(database)
   )
 }
@@ -241,7 +245,7 @@ export const layer = (options: Options): Layer.Layer<Services, LayerError> => {
     return Layer.fail(refused(problems))
   const adapters = Layer.mergeAll(
     stores(options),
-    laneOwnership(options),
+    replicas(options),
     services(options, allow.right),
     networks.right.port,
     keys(options)

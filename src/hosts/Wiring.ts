@@ -10,9 +10,9 @@ import * as ChainRpc from "../adapters/json-rpc/node/ChainRpc.js"
 import * as BundlerRpc from "../adapters/json-rpc/services/BundlerRpc.js"
 import * as PaymasterRpc from "../adapters/json-rpc/services/PaymasterRpc.js"
 import * as ApiKey from "../adapters/memory/ApiKey.js"
-import * as OwnLanes from "../adapters/memory/LaneOwnership.js"
 import * as Networks from "../adapters/memory/Networks.js"
 import * as ProcessRateLimit from "../adapters/memory/RateLimit.js"
+import * as SoleProcess from "../adapters/memory/Replicas.js"
 import * as AbiStore from "../adapters/sql/AbiStore.js"
 import * as AuditLog from "../adapters/sql/AuditLog.js"
 import * as Budgets from "../adapters/sql/Budgets.js"
@@ -136,19 +136,21 @@ const groupOf = ({ keys: { providers, signers, systemKeys } }: Config): string =
     .digest("hex")
     .slice(0, 16)
 
-/** Who works on which lanes: with PostgreSQL the replicas share them, the file of SQLite has one process. */
-const laneOwnership = (config: Config, sql: Client) =>
-  "url" in config.database
+/** With PostgreSQL several processes share the lanes, the file of SQLite has one. */
+const replicas = (config: Config, sql: Client) => {
+  const { database } = config
+  return "url" in database
     ? Layer.provide(
         Layer.unwrapEffect(
           Effect.map(
-            Effect.promise(() => import("../adapters/cluster/LaneOwnership.js")),
-            ({ layer }) => layer({ group: groupOf(config) })
+            Effect.promise(() => import("../adapters/cluster/Replicas.js")),
+            ({ layer }) => layer({ group: groupOf(config), url: database.url })
           )
         ),
         sql
       )
-    : Layer.merge(OwnLanes.layer, Layer.scopedDiscard(Sqlite.exclusive({ filename: config.database.path })))
+    : Layer.merge(SoleProcess.layer, Layer.scopedDiscard(Sqlite.exclusive({ filename: database.path })))
+}
 
 /** The one place where technologies are put behind the ports. */
 export const layer = (config: Config, { journal: between }: Seams = {}): Layer.Layer<Ports, StartError> => {
@@ -158,7 +160,7 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
     Layer.provide(AbiStore.layer, sql),
     Layer.succeed(OperatorAbi, config.abi),
     Layer.provide(Budgets.layer, sql),
-    laneOwnership(config, sql),
+    replicas(config, sql),
     BundlerRpc.layer(),
     PaymasterRpc.layer(),
     Layer.provide(AuditLog.layer, sql),

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
 import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import * as ChainFacts from "../chain/ChainFacts.js"
 import * as LaneSigners from "../keys/LaneSigners.js"
 import * as Losses from "../pay/Losses.js"
@@ -20,8 +21,8 @@ import { OpJournal } from "../ports/journal/OpJournal.js"
 import { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../ports/journal/TransactionJournal.js"
-import { LaneOwnership } from "../ports/LaneOwnership.js"
 import { Networks } from "../ports/Networks.js"
+import { Replicas } from "../ports/Replicas.js"
 import { Signers, SystemSigners } from "../ports/Signers.js"
 import { Lifetime } from "../runtime/Lifetime.js"
 import * as InFlight from "./InFlight.js"
@@ -62,15 +63,7 @@ export type Engine =
 export const layer: Layer.Layer<
   Engine | Bundler,
   never,
-  | Budgets
-  | BundlerRpc
-  | ChainRpc
-  | Journals
-  | LaneOwnership
-  | Networks
-  | PaymasterRpc
-  | Signers
-  | SystemSigners
+  Budgets | BundlerRpc | ChainRpc | Journals | Replicas | Networks | PaymasterRpc | Signers | SystemSigners
 > = Layer.scopedContext(
   Effect.gen(function* () {
     const requestJournal = yield* RequestJournal
@@ -80,7 +73,8 @@ export const layer: Layer.Layer<
     const bundlers = yield* BundlerRpc
     const budgets = yield* Budgets
     const networks = yield* Networks
-    const claims = LaneClaims.make(yield* LaneJournal, yield* LaneOwnership)
+    const replicas = yield* Replicas
+    const claims = LaneClaims.make(yield* LaneJournal, replicas)
     const scope = yield* Scope.Scope
     const services = yield* PaymasterRpc
     const system = yield* SystemSigners
@@ -91,6 +85,12 @@ export const layer: Layer.Layer<
     const turns = LaneSlot.make(lanes, inFlight)
     const nudges = yield* Queue.sliding<void>(1)
     const nudge = Effect.asVoid(Queue.offer(nudges, undefined))
+    yield* Effect.forkScoped(
+      Stream.runForEach(replicas.heard, (signal) => {
+        if (signal._tag === "final") return wakeUps.notify([signal.requestId])
+        return replicas.owns(signal.lane) ? nudge : Effect.void
+      })
+    )
     const settlement = Settlement.make({
       transactionJournal,
       remoteOpJournal,
@@ -107,7 +107,16 @@ export const layer: Layer.Layer<
     const payers = Payers.make({ budgets, services, system, sponsorships })
     const stopping = yield* Deferred.make<void>()
     const stopWaiting = Effect.asVoid(Deferred.succeed(stopping, undefined))
-    const requests = Requests.make({ requestJournal, opJournal, networks, wakeUps, claims, stopping, scope })
+    const requests = Requests.make({
+      requestJournal,
+      opJournal,
+      networks,
+      wakeUps,
+      claims,
+      replicas,
+      stopping,
+      scope
+    })
     const own = SelfBundler.make({ lanes, turns, monitor, scope })
     const remote = RemoteBundler.make({ remoteOpJournal, bundlers, remoteOps })
     return Context.make(ChainFacts.ChainFacts, facts).pipe(

@@ -4,7 +4,7 @@ import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
 import { id as hashOf, Interface } from "ethers"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
-import * as LaneOwnership from "../../../src/adapters/memory/LaneOwnership.js"
+import * as Replicas from "../../../src/adapters/memory/Replicas.js"
 import type { Operation } from "../../../src/application/intake/ops/Operation.js"
 import * as Engine from "../../../src/application/lanes/Engine.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
@@ -130,7 +130,7 @@ describe("operations that depend on others, through a bundler of somebody else",
       const ports = await stack.runtime.runPromise(Effect.context<Ports>())
       return ManagedRuntime.make(
         Layer.provideMerge(
-          Layer.provide(Layer.fresh(Engine.layer), LaneOwnership.layer),
+          Layer.provide(Layer.fresh(Engine.layer), Replicas.layer),
           Layer.succeedContext(ports)
         )
       )

@@ -4,7 +4,7 @@ import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
-import * as LaneOwnership from "../../../src/adapters/memory/LaneOwnership.js"
+import * as Replicas from "../../../src/adapters/memory/Replicas.js"
 import type { Operation } from "../../../src/application/intake/ops/Operation.js"
 import * as Engine from "../../../src/application/lanes/Engine.js"
 import { ChainRpc, type NamedBy } from "../../../src/application/ports/chain/ChainRpc.js"
@@ -63,7 +63,7 @@ describe("an op in other hands", () => {
         return connect(url, by)
       }
     })
-    const engine = Layer.provide(Layer.fresh(Engine.layer), LaneOwnership.layer)
+    const engine = Layer.provide(Layer.fresh(Engine.layer), Replicas.layer)
     const runtime = ManagedRuntime.make(Layer.provideMerge(engine, Layer.succeedContext(ports)))
     return { run: (effect) => runtime.runPromise(effect), end: () => runtime.dispose() }
   }

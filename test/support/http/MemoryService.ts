@@ -8,9 +8,9 @@ import * as AbiStore from "../../../src/adapters/memory/AbiStore.js"
 import * as Budgets from "../../../src/adapters/memory/Budgets.js"
 import * as BundlerRpc from "../../../src/adapters/memory/BundlerRpc.js"
 import * as ChainRpc from "../../../src/adapters/memory/ChainRpc.js"
-import * as LaneOwnership from "../../../src/adapters/memory/LaneOwnership.js"
 import * as Networks from "../../../src/adapters/memory/Networks.js"
 import * as PaymasterRpc from "../../../src/adapters/memory/PaymasterRpc.js"
+import * as Replicas from "../../../src/adapters/memory/Replicas.js"
 import * as PrivateKeys from "../../../src/adapters/private-key/KeyProvider.js"
 import * as InMemoryJournal from "../../../src/adapters/sql/journal/InMemory.js"
 import * as KeyRing from "../../../src/application/keys/KeyRing.js"
@@ -116,7 +116,7 @@ export const make: Effect.Effect<HttpService.HttpService, never, Scope.Scope> = 
     Layer.provideMerge(
       Layer.mergeAll(
         AbiStore.layer,
-        LaneOwnership.layer,
+        Replicas.layer,
         Budgets.layer,
         BundlerRpc.layer(),
         Layer.scoped(

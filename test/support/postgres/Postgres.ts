@@ -11,7 +11,7 @@ export interface Databases {
   /** The server; started on first use. */
   readonly server: Effect.Effect<Server.Server>
   /** A fresh, empty database: options of a client. */
-  readonly fresh: Effect.Effect<Postgres.Options>
+  readonly fresh: Effect.Effect<{ readonly url: Redacted.Redacted<string> }>
   /** A client of a fresh database, every time it is provided. */
   readonly layer: Layer.Layer<SqlClient.SqlClient>
 }

@@ -8,13 +8,14 @@ import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import * as Stream from "effect/Stream"
 import { Contract, HDNodeWallet, JsonRpcProvider, keccak256, Mnemonic, NonceManager } from "ethers"
 import * as ChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import * as BundlerRpc from "../../../src/adapters/json-rpc/services/BundlerRpc.js"
 import * as PaymasterRpc from "../../../src/adapters/json-rpc/services/PaymasterRpc.js"
 import * as AbiStore from "../../../src/adapters/memory/AbiStore.js"
-import * as LaneOwnership from "../../../src/adapters/memory/LaneOwnership.js"
 import * as Networks from "../../../src/adapters/memory/Networks.js"
+import * as Replicas from "../../../src/adapters/memory/Replicas.js"
 import * as Budgets from "../../../src/adapters/sql/Budgets.js"
 import * as Journal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
@@ -25,9 +26,9 @@ import type { Bundler } from "../../../src/application/ports/chain/Bundler.js"
 import type { BundlerRpc as BundlerRpcTag } from "../../../src/application/ports/chain/BundlerRpc.js"
 import { ChainRpc as ChainRpcTag } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { PaymasterRpc as PaymasterRpcTag } from "../../../src/application/ports/chain/PaymasterRpc.js"
-import { LaneOwnership as LaneOwnershipTag } from "../../../src/application/ports/LaneOwnership.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import { Networks as NetworksTag } from "../../../src/application/ports/Networks.js"
+import { Replicas as ReplicasTag } from "../../../src/application/ports/Replicas.js"
 import {
   type Signer,
   Signers as SignersTag,
@@ -129,10 +130,12 @@ export interface LifeOptions {
   readonly ownsLanes?: boolean
 }
 
-const noLanes = Layer.sync(LaneOwnershipTag, () => ({
+const noLanes = Layer.sync(ReplicasTag, () => ({
   process: randomUUID(),
   owns: () => false,
-  independent: Effect.succeed([])
+  independent: Effect.succeed([]),
+  tell: () => Effect.void,
+  heard: Stream.never
 }))
 
 const wrapped = <Id, Service, E>(
@@ -195,7 +198,7 @@ const portsOf = (profile: NetworkProfile.NetworkProfile, options: LifeOptions) =
     Layer.provideMerge(
       Layer.mergeAll(
         AbiStore.layer,
-        ownsLanes ? LaneOwnership.layer : noLanes,
+        ownsLanes ? Replicas.layer : noLanes,
         Budgets.layer.pipe(Layer.provide(sql)),
         BundlerRpc.layer(),
         PaymasterRpc.layer(),

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import type { JournalError } from "../../ports/journal/JournalError.js"
 import type { LaneJournal } from "../../ports/journal/LaneJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
-import type { LaneOwnership } from "../../ports/LaneOwnership.js"
+import type { Replicas } from "../../ports/Replicas.js"
 
 /** The lanes that this process works on. */
 export interface LaneClaims {
@@ -26,22 +26,22 @@ const trustMillis = 2_000
 
 const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
 
-export const make = (laneJournal: LaneJournal["Type"], ownership: LaneOwnership["Type"]): LaneClaims => {
+export const make = (laneJournal: LaneJournal["Type"], replicas: Replicas["Type"]): LaneClaims => {
   const trusted = new Map<string, number>()
   return {
-    holds: (lane) => trusted.has(nameOf(lane)) && ownership.owns(lane),
-    isAlone: Effect.map(ownership.independent, (others) => others.length === 0),
+    holds: (lane) => trusted.has(nameOf(lane)) && replicas.owns(lane),
+    isAlone: Effect.map(replicas.independent, (others) => others.length === 0),
     take: (lane) =>
       Effect.gen(function* () {
         const name = nameOf(lane)
-        if (!ownership.owns(lane)) {
+        if (!replicas.owns(lane)) {
           trusted.delete(name)
           return false
         }
         const now = yield* Clock.currentTimeMillis
         if ((trusted.get(name) ?? 0) > now) return true
-        const independent = yield* ownership.independent
-        const isClaimed = yield* laneJournal.claim(lane, { process: ownership.process, independent })
+        const independent = yield* replicas.independent
+        const isClaimed = yield* laneJournal.claim(lane, { process: replicas.process, independent })
         if (isClaimed) trusted.set(name, now + trustMillis)
         else trusted.delete(name)
         return isClaimed

@@ -14,6 +14,7 @@ import type { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { RequestRecord } from "../../ports/journal/Requests.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
+import type { Replicas } from "../../ports/Replicas.js"
 import * as Answer from "../../request/Answer.js"
 import type { Caller } from "../../request/Caller.js"
 import { catalogue } from "../../request/Catalogue.js"
@@ -45,6 +46,7 @@ export interface Dependencies {
   readonly opJournal: OpJournal["Type"]
   readonly wakeUps: WakeUps
   readonly claims: LaneClaims
+  readonly replicas: Replicas["Type"]
   readonly scope: Scope.Scope
 }
 
@@ -99,7 +101,7 @@ export const outcomeUnknown = (requestId: string, txHashes: ReadonlyArray<Bytes3
  * stored answer, whatever fails on the way, as long as the request's lane is this process's.
  */
 export const begin = <B, J, R>(
-  { claims, opJournal, requestJournal, scope, wakeUps }: Dependencies,
+  { claims, opJournal, replicas, requestJournal, scope, wakeUps }: Dependencies,
   task: Task<B, J, R>
 ): Effect.Effect<RequestWork<B>, never, Exclude<R, CurrentRequest>> =>
   Effect.gen(function* () {
@@ -140,7 +142,9 @@ export const begin = <B, J, R>(
       return false
     })
 
-    const toElsewhere = Effect.asVoid(Deferred.fail(result, new AnsweredElsewhere({ requestId })))
+    const toElsewhere = Effect.suspend(() =>
+      state.lane === null ? Effect.void : replicas.tell({ _tag: "accepted", lane: state.lane })
+    ).pipe(Effect.zipRight(Deferred.fail(result, new AnsweredElsewhere({ requestId }))), Effect.asVoid)
 
     const current = (resumed: boolean): CurrentRequest["Type"] => ({
       body,
@@ -205,6 +209,7 @@ export const begin = <B, J, R>(
         if (!(yield* Effect.orDie(requestJournal.finish(requestId, yield* Answer.encode(Response, answer)))))
           return false
         yield* wakeUps.notify([requestId])
+        yield* replicas.tell({ _tag: "final", requestId })
         yield* Either.match(answer, {
           onLeft: (error) => Deferred.fail(result, error),
           onRight: (value) => Deferred.succeed(result, value)

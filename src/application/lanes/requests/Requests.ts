@@ -9,6 +9,7 @@ import type { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
 import type { Networks } from "../../ports/Networks.js"
+import type { Replicas } from "../../ports/Replicas.js"
 import * as Answer from "../../request/Answer.js"
 import type { Caller } from "../../request/Caller.js"
 import type { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
@@ -53,6 +54,7 @@ export const make = (options: {
   readonly networks: Networks["Type"]
   readonly wakeUps: WakeUps
   readonly claims: LaneClaims
+  readonly replicas: Replicas["Type"]
   /** Done once nobody shall wait for a sent transaction any more. */
   readonly stopping: Deferred.Deferred<void>
   readonly scope: Scope.Scope

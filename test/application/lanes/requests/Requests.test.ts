@@ -7,6 +7,7 @@ import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import * as TestClock from "effect/TestClock"
 import { expect } from "vitest"
 import * as InMemoryJournal from "../../../../src/adapters/sql/journal/InMemory.js"
@@ -17,6 +18,7 @@ import { JournalError } from "../../../../src/application/ports/journal/JournalE
 import type { Acceptance } from "../../../../src/application/ports/journal/Requests.js"
 import type { Lane } from "../../../../src/application/ports/journal/Transactions.js"
 import type { Networks } from "../../../../src/application/ports/Networks.js"
+import type { Replicas, Signal } from "../../../../src/application/ports/Replicas.js"
 import type { AccountId } from "../../../../src/application/ports/Tenants.js"
 import type { Caller } from "../../../../src/application/request/Caller.js"
 import { CurrentRequest } from "../../../../src/application/request/CurrentRequest.js"
@@ -91,11 +93,15 @@ const setup = Effect.gen(function* () {
     chainIds: Effect.succeed([])
   }
   const owned = { current: true }
-  const claims = LaneClaims.make(journal, {
+  const told: Array<Signal> = []
+  const replicas: Replicas["Type"] = {
     process: "this one",
     owns: () => owned.current,
-    independent: Effect.succeed([])
-  })
+    independent: Effect.succeed([]),
+    tell: (signal) => Effect.sync(() => void told.push(signal)),
+    heard: Stream.never
+  }
+  const claims = LaneClaims.make(journal, replicas)
   const scope = yield* Effect.scope
   /** While it is set the journal fails at the very end of an acceptance. */
   const broken = { current: false }
@@ -133,6 +139,7 @@ const setup = Effect.gen(function* () {
     opJournal: journal,
     networks,
     claims,
+    replicas,
     stopping,
     wakeUps,
     scope
@@ -150,7 +157,8 @@ const setup = Effect.gen(function* () {
     journal,
     lost,
     requests,
-    stopWaiting: Deferred.succeed(stopping, undefined)
+    stopWaiting: Deferred.succeed(stopping, undefined),
+    told
   }
 })
 
@@ -500,7 +508,8 @@ describe("writing requests", () => {
   test("whose lane is another process's are not worked on here, and have that one's answer", ({
     journal,
     owned,
-    requests
+    requests,
+    told
   }) =>
     Effect.gen(function* () {
       owned.current = false
@@ -515,9 +524,17 @@ describe("writing requests", () => {
       yield* TestClock.adjust("3 seconds")
       expect(reached).toBe(false)
       expect(requests.isWorkedOn(caller.requestId)).toBe(false)
+      expect(told).toEqual([{ _tag: "accepted", lane }])
       yield* journal.finish(caller.requestId, JSON.stringify({ answer: { done: 7 } }))
       yield* TestClock.adjust("1 second")
       expect(yield* Fiber.join(fiber)).toEqual({ done: 7 })
+    }))
+
+  test("tell the other processes of their answers once these are stored", ({ requests, told }) =>
+    Effect.gen(function* () {
+      const caller = callerOf(null)
+      yield* requests.run(kind, caller, request, Effect.as(accept(caller), { done: 1 }))
+      expect(told).toEqual([{ _tag: "final", requestId: caller.requestId }])
     }))
 
   test("whose lane goes to another process are left to that one, whatever they are at", ({

@@ -14,17 +14,21 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import type * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
-import { LaneOwnership } from "../../application/ports/LaneOwnership.js"
+import { Replicas } from "../../application/ports/Replicas.js"
+import * as Signals from "./Signals.js"
 
 /** The registry of processes in the database cannot be used. */
-export class LaneOwnershipError extends Data.TaggedError("LaneOwnershipError")<{
+export class ReplicasError extends Data.TaggedError("ReplicasError")<{
   readonly message: string
 }> {}
 
 export interface Options {
   /** Processes of one group share lanes: replicas with the same keys. At most 64 characters of `a-z0-9`. */
   readonly group: string
+  /** The same database, for signals: `postgres://user:password@host:port/database`. */
+  readonly url: Redacted.Redacted<string>
   /** How long after its last sign of life a process loses its lanes. Default 10 seconds. */
   readonly expiration?: Duration.DurationInput
 }
@@ -38,8 +42,9 @@ const shards = 64
  */
 export const layer = ({
   expiration = "10 seconds",
-  group
-}: Options): Layer.Layer<LaneOwnership, LaneOwnershipError, SqlClient.SqlClient> => {
+  group,
+  url
+}: Options): Layer.Layer<Replicas, ReplicasError, SqlClient.SqlClient> => {
   const process = randomUUID()
   const expirationMillis = Duration.toMillis(expiration)
   const config = ShardingConfig.layer({
@@ -60,12 +65,13 @@ export const layer = ({
     Layer.provide(MessageStorage.layerNoop),
     Layer.provide(RunnerHealth.layerNoop)
   )
-  return Layer.effect(
-    LaneOwnership,
+  return Layer.scoped(
+    Replicas,
     Effect.gen(function* () {
       const cluster = yield* Sharding.Sharding
       const runners = yield* RunnerStorage.RunnerStorage
       return {
+        ...(yield* Signals.make(url)),
         process,
         owns: ({ chainId, signer }) =>
           cluster.hasShardId(cluster.getShardId(EntityId.make(`${chainId}:${signer}`), group)),
@@ -80,7 +86,7 @@ export const layer = ({
     Layer.provide(storage),
     Layer.provide(config),
     Layer.mapError(
-      () => new LaneOwnershipError({ message: "the registry of processes in the database cannot be used" })
+      () => new ReplicasError({ message: "the registry of processes in the database cannot be used" })
     )
   )
 }

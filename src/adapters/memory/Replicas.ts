@@ -1,0 +1,14 @@
+import { randomUUID } from "node:crypto"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
+import { Replicas } from "../../application/ports/Replicas.js"
+
+/** One process, which owns every lane: for one that has its journal to itself. */
+export const layer: Layer.Layer<Replicas> = Layer.sync(Replicas, () => ({
+  process: randomUUID(),
+  owns: () => true,
+  independent: Effect.succeed([]),
+  tell: () => Effect.void,
+  heard: Stream.never
+}))

@@ -1,0 +1,79 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Queue from "effect/Queue"
+import * as Stream from "effect/Stream"
+import * as InMemoryJournal from "../../../src/adapters/sql/journal/InMemory.js"
+import * as Engine from "../../../src/application/lanes/Engine.js"
+import { WakeUps } from "../../../src/application/lanes/requests/WakeUps.js"
+import { Budgets } from "../../../src/application/ports/Budgets.js"
+import { BundlerRpc } from "../../../src/application/ports/chain/BundlerRpc.js"
+import { ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
+import { PaymasterRpc } from "../../../src/application/ports/chain/PaymasterRpc.js"
+import { Networks } from "../../../src/application/ports/Networks.js"
+import { Replicas, type Signal } from "../../../src/application/ports/Replicas.js"
+import { Signers, SystemSigners } from "../../../src/application/ports/Signers.js"
+import { Lifetime } from "../../../src/application/runtime/Lifetime.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
+
+const lane = (digit: string) => ({ chainId: 1n, signer: Address.unsafe(`0x${digit.repeat(40)}`) })
+
+/** An engine that owns one lane, and hears what it is told here. */
+const engine = Layer.unwrapEffect(
+  Effect.map(Queue.unbounded<Signal>(), (signals) =>
+    Layer.provideMerge(
+      Layer.fresh(Engine.layer),
+      Layer.mergeAll(
+        InMemoryJournal.layer,
+        Layer.mock(Budgets)({}),
+        Layer.mock(BundlerRpc)({}),
+        Layer.mock(ChainRpc)({}),
+        Layer.mock(Networks)({}),
+        Layer.mock(PaymasterRpc)({}),
+        Layer.mock(Signers)({}),
+        Layer.mock(SystemSigners)({}),
+        Layer.succeed(Replicas, {
+          process: "this one",
+          owns: ({ signer }) => signer === lane("1").signer,
+          independent: Effect.succeed([]),
+          tell: (signal) => Effect.asVoid(Queue.offer(signals, signal)),
+          heard: Stream.fromQueue(signals)
+        })
+      )
+    )
+  )
+)
+
+describe("the engine, told by another process", () => {
+  it.scoped("of a final answer lets those look who wait for it, before any poll", () =>
+    Effect.gen(function* () {
+      const wakeUps = yield* WakeUps
+      const { tell } = yield* Replicas
+      let looks = 0
+      const waiter = yield* Effect.fork(
+        wakeUps.until(
+          "request",
+          Effect.sync(() => (++looks === 1 ? null : "its answer"))
+        )
+      )
+      yield* Effect.repeat(Effect.yieldNow(), { until: () => looks === 1 })
+      yield* tell({ _tag: "final", requestId: "another request" })
+      yield* tell({ _tag: "final", requestId: "request" })
+      expect(yield* Fiber.join(waiter)).toBe("its answer")
+      expect(looks).toBe(2)
+    }).pipe(Effect.provide(engine))
+  )
+
+  it.scoped("of an accepted request of its lane sweeps the journal, of another lane's it does not", () =>
+    Effect.gen(function* () {
+      const { nudges } = yield* Lifetime
+      const { tell } = yield* Replicas
+      yield* tell({ _tag: "accepted", lane: lane("2") })
+      yield* Effect.repeatN(Effect.yieldNow(), 50)
+      expect(yield* Queue.size(nudges)).toBe(0)
+      yield* tell({ _tag: "accepted", lane: lane("1") })
+      yield* Queue.take(nudges)
+    }).pipe(Effect.provide(engine))
+  )
+})
