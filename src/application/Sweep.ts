@@ -17,8 +17,10 @@ import * as LaneSigners from "./keys/LaneSigners.js"
 import type { Engine } from "./lanes/Engine.js"
 import * as RemoteBundler from "./lanes/RemoteBundler.js"
 import { RemoteOps } from "./lanes/RemoteOps.js"
+import * as Cancellations from "./lanes/requests/Cancellations.js"
 import { LaneClaims } from "./lanes/requests/LaneClaims.js"
 import { type Kind, Requests } from "./lanes/requests/Requests.js"
+import { WakeUps } from "./lanes/requests/WakeUps.js"
 import { TransactionMonitor } from "./lanes/TransactionMonitor.js"
 import * as Metrics from "./observe/Metrics.js"
 import * as Sponsorships from "./pay/Sponsorships.js"
@@ -33,6 +35,7 @@ import { RequestJournal } from "./ports/journal/RequestJournal.js"
 import type { RequestRecord } from "./ports/journal/Requests.js"
 import { TransactionJournal } from "./ports/journal/TransactionJournal.js"
 import type { LaneWork, TransactionRecord } from "./ports/journal/Transactions.js"
+import * as NetworkProfile from "./ports/NetworkProfile.js"
 import { Networks } from "./ports/Networks.js"
 import type { AccountId } from "./ports/Tenants.js"
 import type { Caller } from "./request/Caller.js"
@@ -254,17 +257,61 @@ const sweepLane = (work: LaneWork, taken: Obstacles) =>
     const key = canSign ? Effect.void : obstacle("its key is not configured: its requests wait for it")
     yield* taken.past(`lane ${lane.chainId}:${lane.signer}`, key)
     if (!canSign) return
-    for (const requestId of work.requestIds)
+    for (const { requestId } of work.requests)
       if (!requests.isWorkedOn(requestId))
         yield* Effect.forkIn(taken.past(`request ${requestId}`, resume(requestId)), scope)
   })
 
+/**
+ * Gives up requests of the lane whose time was over before anything of them was signed, whoever works on the lane, and
+ * also when nobody can. What was signed once goes on to its end: `signed` remembers it.
+ */
+const expire = ({ accountId, lane, requests }: LaneWork, signed: Set<string>) =>
+  Effect.gen(function* () {
+    const requestJournal = yield* RequestJournal
+    const wakeUps = yield* WakeUps
+    const networks = yield* Networks
+    const { review } = yield* Requests
+    const profile = yield* networks.profile(accountId, lane.chainId)
+    const before = (yield* Clock.currentTimeMillis) - (profile ?? NetworkProfile.defaults).requestExpiryMillis
+    for (const { acceptedAt, requestId } of requests) {
+      if (acceptedAt >= before || signed.has(requestId)) continue
+      const became = yield* Cancellations.cancel(requestJournal, requestId, "request_expired", {
+        onlyUnsigned: true
+      })
+      if (became !== "final") {
+        signed.add(requestId)
+        continue
+      }
+      yield* Effect.annotateLogs(
+        Effect.logWarning("an accepted request of which nothing was signed in time was given up"),
+        { requestId }
+      )
+      yield* review(requestId)
+      yield* wakeUps.signal(lane)
+    }
+  })
+
+/** Work on requests to which another process has given their final answer ends. */
+const endAnswered = Effect.gen(function* () {
+  const requestJournal = yield* RequestJournal
+  const { review, underWay } = yield* Requests
+  const working = underWay()
+  if (working.length > 0)
+    yield* Effect.forEach(yield* requestJournal.finalAmong(working), review, { discard: true })
+})
+
 /** Begins the sweep of every lane that has work; a lane whose node or key is silent holds up neither another nor the next. */
-const sweepLanes = (taken: Obstacles, busy: Set<string>) =>
+const sweepLanes = (taken: Obstacles, busy: Set<string>, signed: Set<string>) =>
   Effect.gen(function* () {
     const laneJournal = yield* LaneJournal
     const { scope } = yield* Lifetime
-    return yield* Effect.forEach(yield* laneJournal.work, (work) => {
+    const lanes = yield* laneJournal.work
+    const open = new Set(lanes.flatMap(({ requests }) => requests.map(({ requestId }) => requestId)))
+    for (const requestId of signed) if (!open.has(requestId)) signed.delete(requestId)
+    yield* Effect.forEach(lanes, (work) => expire(work, signed), { discard: true })
+    yield* endAnswered
+    return yield* Effect.forEach(lanes, (work) => {
       const { chainId, signer } = work.lane
       const name = `${chainId}:${signer}`
       if (busy.has(name)) return Effect.succeed(Fiber.void)
@@ -322,7 +369,7 @@ const tolerated = <E, R>(effect: Effect.Effect<unknown, E, R>): Effect.Effect<vo
 /** Takes up, once, everything in the journal that is this process's and that nothing works on. */
 export const run: Effect.Effect<void, never, Surroundings> = Effect.suspend(() => {
   const taken = obstacles()
-  const lanes = Effect.flatMap(sweepLanes(taken, new Set()), Fiber.joinAll)
+  const lanes = Effect.flatMap(sweepLanes(taken, new Set(), new Set()), Fiber.joinAll)
   return Effect.all([tolerated(lanes), tolerated(sweepRemote(taken)), tolerated(followSponsored)], {
     discard: true
   })
@@ -340,7 +387,11 @@ export const start: Effect.Effect<void, never, Surroundings> = Effect.gen(functi
   const repeat = <E, R>(effect: Effect.Effect<unknown, E, R>, pause: Effect.Effect<unknown>) =>
     Effect.forkIn(Effect.forever(Effect.zipRight(tolerated(effect), pause)), scope)
   const busy = new Set<string>()
-  yield* repeat(sweepLanes(taken, busy), Effect.raceFirst(Queue.take(nudges), Effect.sleep(sweepInterval)))
+  const signed = new Set<string>()
+  yield* repeat(
+    sweepLanes(taken, busy, signed),
+    Effect.raceFirst(Queue.take(nudges), Effect.sleep(sweepInterval))
+  )
   yield* repeat(sweepRemote(taken), Effect.sleep(remoteInterval))
   yield* repeat(followSponsored, Effect.sleep("1 minute"))
   yield* repeat(forget, Effect.sleep("1 hour"))

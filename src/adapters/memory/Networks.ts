@@ -27,14 +27,19 @@ const check = (
   profile: NetworkProfile.NetworkProfile
 ): Effect.Effect<NetworkProfile.NetworkProfile, NetworksError> => {
   const { bumpAfterMillis, caps, chainId, confirmations, maxInFlight, settledDepth } = profile
-  const { pollIntervalMillis, receiptTimeoutMillis } = profile
+  const { pollIntervalMillis, receiptTimeoutMillis, requestExpiryMillis } = profile
   if (!Number.isSafeInteger(confirmations) || confirmations < 1)
     return fail(`chain ${chainId}: confirmations is less than 1`)
   if (!Number.isSafeInteger(settledDepth) || settledDepth < confirmations)
     return fail(`chain ${chainId}: settledDepth is less than confirmations`)
   if (!Number.isSafeInteger(maxInFlight) || maxInFlight < 1)
     return fail(`chain ${chainId}: maxInFlight is less than 1`)
-  if (!(bumpAfterMillis > 0) || !(receiptTimeoutMillis > 0) || !(pollIntervalMillis > 0))
+  if (
+    !(bumpAfterMillis > 0) ||
+    !(receiptTimeoutMillis > 0) ||
+    !(pollIntervalMillis > 0) ||
+    !(requestExpiryMillis > 0)
+  )
     return fail(`chain ${chainId}: a time is not above 0`)
   if (caps.maxFeePerGas <= 0n || caps.maxPriorityFeePerGas < 0n || caps.transactionGas <= 0n)
     return fail(`chain ${chainId}: a cap permits nothing`)

@@ -7,6 +7,7 @@ import { abi } from "./schema/Abi.js"
 import { accounts } from "./schema/Accounts.js"
 import { audit } from "./schema/Audit.js"
 import { budgets } from "./schema/Budgets.js"
+import { cancellations } from "./schema/Cancellations.js"
 import { declinedRequests } from "./schema/DeclinedRequests.js"
 import { handovers } from "./schema/Handovers.js"
 import { journal } from "./schema/Journal.js"
@@ -32,7 +33,8 @@ const migrations = {
   "0008_request_lanes": requestLanes,
   "0009_lanes": lanes,
   "0010_retention": retention,
-  "0011_declined_requests": declinedRequests
+  "0011_declined_requests": declinedRequests,
+  "0012_cancellations": cancellations
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

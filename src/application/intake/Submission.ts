@@ -1,7 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Dependencies from "../../domain/erc4337/Dependencies.js"
-import * as Outcome from "../../domain/erc4337/Outcome.js"
 import type * as Hex from "../../domain/primitives/Hex.js"
 import { ChainFacts } from "../chain/ChainFacts.js"
 import { WakeUps } from "../lanes/requests/WakeUps.js"
@@ -138,6 +137,8 @@ export const run = <R>(
       fail(elements.map((index) => [index, failure]))
     const open = () =>
       plan.elements.filter((index) => !landed.has(index) && !failed.has(index) && !plan.done.has(index))
+    /** What can be cancelled. */
+    const openBut = (held: HeldNonces.HeldNonces) => open().filter((index) => !held.has(index))
     /** What depends on elements that have come to nothing comes to nothing too. */
     const failDependants = () => {
       for (const index of Dependencies.order(dependencies, open())) {
@@ -342,6 +343,8 @@ export const run = <R>(
           if (refused !== undefined) failLike([refused.index], elementFailure("deployment_pending"))
           return yield* release
         }
+        case "cancelled":
+          return yield* Effect.as(release, failLike(openBut(held), elementFailure(acceptance.code)))
       }
       // One after the other, each simulated on the state that its predecessor left.
       const outdated = new Map<number, ElementFailure>()
@@ -397,6 +400,8 @@ export const run = <R>(
         takeLanded(versions.filter((each, at) => !landed.has(each) || versions.indexOf(each) < at))
       )
       for (const index of landed.keys()) failed.delete(index)
+      if (before.cancelled !== null)
+        failLike(openBut(HeldNonces.of(yield* record, open())), elementFailure(before.cancelled))
     }
     failDependants()
     while (open().length > 0) {
@@ -429,12 +434,7 @@ export const run = <R>(
     return {
       landed,
       failed,
-      receipts: receipts
-        .sort((a, b) => (a.blockNumber < b.blockNumber ? -1 : a.blockNumber > b.blockNumber ? 1 : 0))
-        .map((receipt) => ({
-          ...receipt,
-          logs: Outcome.logsOf(plan.ground.entryPoint, receipt.logs, own)
-        }))
+      receipts: Records.receiptsOf(plan.ground.entryPoint, receipts, own)
     }
   }).pipe(
     Effect.ensuring(

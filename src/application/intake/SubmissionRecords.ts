@@ -1,8 +1,11 @@
 import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
+import * as Outcome from "../../domain/erc4337/Outcome.js"
+import type { Address } from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import * as Uint from "../../domain/primitives/Uint.js"
 import * as Inclusions from "../chain/Inclusions.js"
+import type { Receipt } from "../ports/chain/ChainRpc.js"
 import type { OpJournal } from "../ports/journal/OpJournal.js"
 import type { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
 import type { RequestJournal } from "../ports/journal/RequestJournal.js"
@@ -94,3 +97,13 @@ export const acceptance = (
   deployments: deployments.map(({ intent }) => intent),
   failed
 })
+
+/** The receipts in the order of their blocks, with the logs of these ops alone. */
+export const receiptsOf = (
+  entryPoint: Address,
+  receipts: ReadonlyArray<Receipt>,
+  own: ReadonlySet<Hex.Bytes32>
+): ReadonlyArray<Receipt> =>
+  [...receipts]
+    .sort((a, b) => (a.blockNumber < b.blockNumber ? -1 : a.blockNumber > b.blockNumber ? 1 : 0))
+    .map((receipt) => ({ ...receipt, logs: Outcome.logsOf(entryPoint, receipt.logs, own) }))

@@ -17,7 +17,6 @@ import { ChainRpc } from "../ports/chain/ChainRpc.js"
 import { PaymasterRpc } from "../ports/chain/PaymasterRpc.js"
 import type { Journals } from "../ports/journal/Journals.js"
 import { LaneJournal } from "../ports/journal/LaneJournal.js"
-import { OpJournal } from "../ports/journal/OpJournal.js"
 import { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../ports/journal/TransactionJournal.js"
@@ -67,7 +66,6 @@ export const layer: Layer.Layer<
 > = Layer.scopedContext(
   Effect.gen(function* () {
     const requestJournal = yield* RequestJournal
-    const opJournal = yield* OpJournal
     const transactionJournal = yield* TransactionJournal
     const remoteOpJournal = yield* RemoteOpJournal
     const bundlers = yield* BundlerRpc
@@ -107,16 +105,7 @@ export const layer: Layer.Layer<
     const payers = Payers.make({ budgets, services, system, sponsorships })
     const stopping = yield* Deferred.make<void>()
     const stopWaiting = Effect.asVoid(Deferred.succeed(stopping, undefined))
-    const requests = Requests.make({
-      requestJournal,
-      opJournal,
-      networks,
-      wakeUps,
-      claims,
-      replicas,
-      stopping,
-      scope
-    })
+    const requests = Requests.make({ requestJournal, networks, wakeUps, claims, replicas, stopping, scope })
     const own = SelfBundler.make({ lanes, turns, monitor, scope })
     const remote = RemoteBundler.make({ remoteOpJournal, bundlers, remoteOps })
     return Context.make(ChainFacts.ChainFacts, facts).pipe(

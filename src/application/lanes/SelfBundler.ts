@@ -127,6 +127,12 @@ const loadOf = ([first, ...others]: readonly [Parcel, ...ReadonlyArray<Parcel>])
 export const make = ({ lanes, scope, turns, monitor }: Dependencies): Bundler["Type"] => {
   const queues = new Map<string, Array<Parcel>>()
 
+  /** The parcel may have left the queue before: who waited for it has given up. */
+  const withdraw = (queue: Array<Parcel>, parcel: Parcel): void => {
+    const at = queue.indexOf(parcel)
+    if (at >= 0) queue.splice(at, 1)
+  }
+
   const refuse = (parcel: Parcel, error: BundlerError) => Deferred.fail(parcel.sent, error)
 
   /**
@@ -144,7 +150,7 @@ export const make = ({ lanes, scope, turns, monitor }: Dependencies): Bundler["T
       const load = loadOf([first, ...others])
       const { access, aggregate, chain, entryPoint, profile, submitter, version } = first.bundle
       const leave = (parcels: ReadonlyArray<Parcel>) => {
-        for (const parcel of parcels) queue.splice(queue.indexOf(parcel), 1)
+        for (const parcel of parcels) withdraw(queue, parcel)
       }
       const refuseAll = (error: BundlerError) => {
         leave(load.parcels)
@@ -214,6 +220,8 @@ export const make = ({ lanes, scope, turns, monitor }: Dependencies): Bundler["T
           )
         }
       }
+      // One was withdrawn while the node was asked: what is left makes another transaction.
+      if (load.parcels.some((parcel) => !queue.includes(parcel))) return
       const chainNonce = BigInts.max(latest, pending)
       if (chainNonce > maxNonce || chainNonce > latest + maxAhead)
         return yield* refuseAll(fail("nodeFailed", `${chain.origin} gives a nonce of the EOA that cannot be`))
@@ -314,12 +322,13 @@ export const make = ({ lanes, scope, turns, monitor }: Dependencies): Bundler["T
         const sent = yield* Deferred.make<void, BundlerError>()
         const known = queues.get(key)
         const queue = known ?? []
-        queue.push({ bundle, sent, arrival: turns.arrive() })
+        const parcel = { bundle, sent, arrival: turns.arrive() }
+        queue.push(parcel)
         if (known === undefined) {
           queues.set(key, queue)
           yield* Effect.forkIn(Effect.interruptible(work(key, queue)), scope)
         }
-        yield* Deferred.await(sent)
+        yield* Effect.onInterrupt(Deferred.await(sent), () => Effect.sync(() => withdraw(queue, parcel)))
         return new Map()
       })
   }

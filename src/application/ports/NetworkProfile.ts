@@ -65,6 +65,8 @@ export interface NetworkProfile {
   readonly maxInFlight: number
   /** How long a request waits for its transaction before it answers outcome_unknown, milliseconds. */
   readonly receiptTimeoutMillis: number
+  /** How long after its acceptance a request of which nothing was signed is given up, milliseconds. */
+  readonly requestExpiryMillis: number
   /** How often new blocks are asked for, milliseconds. */
   readonly pollIntervalMillis: number
 }
@@ -111,6 +113,7 @@ export const defaults: Omit<NetworkProfile, "chainId"> = {
   remoteBundler: null,
   maxInFlight: 16,
   receiptTimeoutMillis: 60_000,
+  requestExpiryMillis: 600_000,
   pollIntervalMillis: 1_000
 }
 

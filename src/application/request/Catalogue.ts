@@ -308,6 +308,16 @@ export const catalogue = {
     "The transaction was sent and is not mined yet; the service goes on watching it.",
     "Ask GET /requests/{requestId}, or repeat the request with the same Idempotency-Key; never send it anew."
   ),
+  request_cancelled: refused(
+    "request cancelled",
+    "The caller or the operator cancelled the request before this was signed. It never will be, and nothing of it was sent.",
+    "Make a new request, under a new Idempotency-Key, for what is wanted all the same."
+  ),
+  request_expired: refused(
+    "request expired",
+    "The request was accepted, and nothing of it was signed within the time that the network allows. It never will be.",
+    "Find out what held it up (the signer, the node, the wallet's or the signer's other work), and make a new request."
+  ),
   too_many_events: refused(
     "too many events",
     "More events match than one answer may hold.",

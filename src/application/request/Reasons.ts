@@ -61,7 +61,6 @@ export const reasons = {
     "operation not included: its nonce follows that of an earlier operation of the wallet, which failed"
   ),
   timeLimit: execution("operation not sent: it could not be included within the request's time limit"),
-  neverSent: execution("request not sent: no transaction could be made for it within {minutes} minutes"),
 
   bundlerRefused: bundler("the bundler refused the operation: {message}"),
   aggregatorReverted: aggregator("the aggregator refused the {field}: {reason}"),

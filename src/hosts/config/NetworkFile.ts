@@ -156,6 +156,11 @@ const profileFields = (field: typeof ofChain) => ({
     "How long a request waits for its transaction before it answers outcome_unknown, milliseconds",
     said(({ receiptTimeoutMillis }) => receiptTimeoutMillis)
   ),
+  requestExpiryMillis: field(
+    integer(1_000, 86_400_000),
+    "How long after its acceptance a request of which nothing was signed is given up, milliseconds",
+    said(({ requestExpiryMillis }) => requestExpiryMillis)
+  ),
   pollIntervalMillis: field(
     integer(10, 60_000),
     "How often the node is asked for what is new, milliseconds",

@@ -63,6 +63,8 @@ export interface Network {
   readonly maxInFlight?: number
   /** How long a request waits for its transaction before it answers outcome_unknown, milliseconds. */
   readonly receiptTimeoutMillis?: number
+  /** How long after its acceptance a request of which nothing was signed is given up, milliseconds. */
+  readonly requestExpiryMillis?: number
   /** How often new blocks are asked for, milliseconds. */
   readonly pollIntervalMillis?: number
   /** All accounts deploy through one factory. Only safe where they trust each other. */

@@ -129,7 +129,8 @@ describe("the schema", () => {
         { migration_id: 8, name: "request_lanes" },
         { migration_id: 9, name: "lanes" },
         { migration_id: 10, name: "retention" },
-        { migration_id: 11, name: "declined_requests" }
+        { migration_id: 11, name: "declined_requests" },
+        { migration_id: 12, name: "cancellations" }
       ])
     }).pipe(Effect.provide(inMemory))
   )

@@ -51,6 +51,8 @@ const life = Effect.gen(function* () {
   yield* journal.recordSigned(Make.signed(1n))
   yield* journal.recordExternalUse(lane, 1n)
   yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false)
+  const cancellation = { code: "request_cancelled", outcome: "{}", onlyUnsigned: false } as const
+  yield* journal.cancel("r1", cancellation)
   yield* journal.finish("r1", "{}")
   yield* journal.request("r1")
   yield* journal.open

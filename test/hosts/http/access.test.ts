@@ -65,18 +65,19 @@ describe("access", () => {
       const codes: Record<string, string> = {}
       for (const { init, path } of requests) {
         const answer = yield* send(url, path, { ...init, headers: { "x-api-key": readOnlyKey } })
-        if (answer.status === 401) codes[path] = envelope(answer).code
+        if (answer.status === 401) codes[`${init.method} ${path}`] = envelope(answer).code
       }
       const refused = [
-        "/create",
-        "/execute",
-        "/executeEncoded",
-        "/addEvent",
-        "/addError",
-        "/sign",
-        "/unstuck",
-        "/executePasskey",
-        "/transactSigner"
+        "POST /create",
+        "POST /execute",
+        "POST /executeEncoded",
+        "POST /addEvent",
+        "POST /addError",
+        "POST /sign",
+        "POST /unstuck",
+        "POST /executePasskey",
+        "POST /transactSigner",
+        `DELETE ${requests.find(({ init }) => init.method === "DELETE")?.path}`
       ]
       expect(codes).toEqual(Object.fromEntries(refused.map((path) => [path, "scope_missing"])))
     })

@@ -25,6 +25,7 @@ describe("the endpoints", () => {
       "POST /transactSigner",
       "POST /unstuck",
       "GET /requests/:requestId",
+      "DELETE /requests/:requestId",
       "POST /read",
       "POST /receipt",
       "POST /filterEvent",
@@ -55,7 +56,7 @@ describe("the endpoints", () => {
         const answer =
           method === "POST"
             ? yield* post(url, path, example)
-            : yield* send(url, exampleOf(endpoint), { method: "GET" })
+            : yield* send(url, exampleOf(endpoint), { method })
         expect([path, answer.status, answer.text]).toEqual([path, 200, answer.text])
         expect(answer.headers.get("content-type")).toBe("application/json")
         expect(() => Schema.decodeUnknownSync(success, strict)(JSON.parse(answer.text))).not.toThrow()
@@ -140,23 +141,25 @@ describe("the endpoints", () => {
     })
   )
 
-  it.scopedLive("a path with a parameter takes GET and HEAD, no body, no query, and nothing else", () =>
-    Effect.gen(function* () {
-      const { url } = yield* start()
-      const head = yield* send(url, "/requests/x", { method: "HEAD" })
-      expect([head.status, head.text]).toEqual([200, ""])
-      const get = yield* send(url, "/requests/x", { method: "GET" })
-      expect(head.headers.get("content-length")).toBe(String(get.text.length))
-      const posted = yield* send(url, "/requests/x", { body: "{}" })
-      expect([posted.status, posted.headers.get("allow")]).toEqual([405, "GET, HEAD"])
-      const query = envelope(yield* send(url, "/requests/x?wait=1", { method: "GET" }))
-      expect(query).toMatchObject({ code: "unknown_field" })
-      const keyed = yield* send(url, "/requests/x", { method: "GET", headers: { "idempotency-key": "k" } })
-      expect(envelope(keyed)).toMatchObject({
-        code: "invalid_request",
-        details: [{ path: "Idempotency-Key" }]
+  it.scopedLive(
+    "a path with a parameter takes GET, HEAD and DELETE, no body, no query, and nothing else",
+    () =>
+      Effect.gen(function* () {
+        const { url } = yield* start()
+        const head = yield* send(url, "/requests/x", { method: "HEAD" })
+        expect([head.status, head.text]).toEqual([200, ""])
+        const get = yield* send(url, "/requests/x", { method: "GET" })
+        expect(head.headers.get("content-length")).toBe(String(get.text.length))
+        const posted = yield* send(url, "/requests/x", { body: "{}" })
+        expect([posted.status, posted.headers.get("allow")]).toEqual([405, "GET, DELETE, HEAD"])
+        const query = envelope(yield* send(url, "/requests/x?wait=1", { method: "GET" }))
+        expect(query).toMatchObject({ code: "unknown_field" })
+        const keyed = yield* send(url, "/requests/x", { method: "GET", headers: { "idempotency-key": "k" } })
+        expect(envelope(keyed)).toMatchObject({
+          code: "invalid_request",
+          details: [{ path: "Idempotency-Key" }]
+        })
       })
-    })
   )
 
   it.scopedLive("health and documentation need no key and end with HEAD, too", () =>

@@ -147,11 +147,19 @@ for (const [name, pair] of Object.entries(pairs)) {
         yield* accepted(other)
         yield* other.accept(Make.acceptance("r2", []))
         const work = { lane: Make.lane, accountId: Make.alice, key: { clientId: "key 1" } }
-        expect(yield* one.work).toEqual([{ ...work, requestIds: ["r1", "r2"], hasTransactions: false }])
+        expect(yield* one.work).toEqual([
+          {
+            ...work,
+            requests: ["r1", "r2"].map((requestId) => ({ requestId, acceptedAt: expect.any(Number) })),
+            hasTransactions: false
+          }
+        ])
         yield* other.allocate(Make.allocation("r1", { ops: [0] }))
         yield* other.recordSigned(Make.signed(0n))
         yield* other.finish("r2", "{}")
-        expect(yield* one.work).toEqual([{ ...work, requestIds: ["r1"], hasTransactions: true }])
+        expect(yield* one.work).toEqual([
+          { ...work, requests: [{ requestId: "r1", acceptedAt: expect.any(Number) }], hasTransactions: true }
+        ])
         expect(yield* one.finalAmong(["r1", "r2", "unknown"])).toEqual(["r2"])
       })
     )

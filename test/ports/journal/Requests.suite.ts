@@ -45,6 +45,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           signed: [],
           failed: [Make.failed(3), Make.failed(5, { figures })],
           txHashes: [],
+          cancelled: null,
           outcome: null
         })
         expect(request?.ops[1]).toEqual(yield* journal.findOp(Make.alice, Make.chainId, Make.word(2)))

@@ -51,6 +51,7 @@ const view = (journal: Service) =>
         : {
             key: request.idempotency?.key ?? null,
             outcome: request.outcome,
+            cancelled: request.cancelled,
             failed: request.failed,
             ops: request.ops.map(({ index, state, success, txHash, userOpHash }) => ({
               index,

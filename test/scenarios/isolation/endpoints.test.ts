@@ -237,6 +237,15 @@ const cases = {
     expect([one.status, one.body.code]).toEqual([404, "request_not_found"])
     expect(lesson(one, requestId, none)).toEqual(lesson(other, requestId, none))
   },
+  cancelRequest: async () => {
+    const requestId = executed.answer.headers.get("x-request-id") ?? ""
+    const none = "00000000-0000-4000-8000-000000000000"
+    const ask = (id: string) =>
+      world.service.ask<Envelope>(`/requests/${id}`, undefined, { key: bob.key, method: "DELETE" })
+    const [one, other] = [await ask(requestId), await ask(none)]
+    expect([one.status, one.body.code]).toEqual([404, "request_not_found"])
+    expect(lesson(one, requestId, none)).toEqual(lesson(other, requestId, none))
+  },
   read: async () => {
     const abi = { type: "error", name: "JustRefused", inputs: [] }
     const request = {

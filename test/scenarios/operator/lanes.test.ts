@@ -200,6 +200,48 @@ describe("a lane of the service's own EOA", () => {
   })
 })
 
+describe("castellan requests cancel", () => {
+  it("ends what a running service has not signed, and its caller is told", async () => {
+    const { rpc, settings, token } = service.info
+    const listed = (endpoint: string) =>
+      json<ReadonlyArray<{ readonly requestId: string }>>(
+        `requests list --state pending --endpoint ${endpoint}`
+      )
+    await service.automine(false)
+    const payment = service.ask<DevService.TransactionResult>("/transactSigner", {
+      to: recipient,
+      value: "1",
+      settings: { rpc, signer: settings.signer }
+    })
+    const { address } = service.signer
+    while ((await service.provider.getTransactionCount(address, "pending")) < 2);
+    // It waits until no transaction of the other kind is in flight.
+    const waiting = service.ask<DevService.Envelope>("/execute", {
+      operations: [
+        {
+          salt: "payer",
+          walletCustody: 1,
+          to: token,
+          funcSignature: "transfer(address,uint256)",
+          funcParams: [recipient, "1"]
+        }
+      ],
+      settings
+    })
+    await expect.poll(() => listed("/execute"), { timeout: 20_000 }).toHaveLength(1)
+    const { requestId } = DevService.first(await listed("/execute"))
+    const signed = DevService.first(await listed("/transactSigner"))
+    expect(await json(`requests cancel ${signed.requestId}`)).toMatchObject({ cancelled: [], kept: [0] })
+    const done = { requestId, state: "final", cancelled: [0], kept: [] }
+    expect(await json(`requests cancel ${requestId}`)).toEqual(done)
+    expect(await json(`requests cancel ${requestId}`)).toEqual(done)
+    expect(await waiting).toMatchObject({ status: 422, body: { code: "request_cancelled" } })
+    await service.automine(true)
+    expect(await payment).toMatchObject({ status: 200, body: { status: 1 } })
+    expect(await refused("requests cancel nobody")).toContain("castellan requests list")
+  }, 120_000)
+})
+
 describe("the operator's port", () => {
   const ask = (query: string, init: RequestInit = {}) =>
     fetch(`http://127.0.0.1:${port}/lanes/unstick?${query}`, {

@@ -80,6 +80,8 @@ export const handlers = {
       httpStatus: null,
       answer: null
     }),
+  cancelRequest: (_, { requestId }) =>
+    Effect.succeed({ requestId, state: "final" as const, cancelled: [0], kept: [] }),
   execute: () =>
     Effect.succeed({
       ...transaction,

@@ -395,6 +395,22 @@ const finish = fc.record({ requestId, outcome: fc.constantFrom("{}", "[]") }).ma
     })
 )
 
+const cancel = fc
+  .record({
+    requestId,
+    code: fc.constantFrom("request_cancelled" as const, "request_expired" as const),
+    onlyUnsigned: fc.boolean()
+  })
+  .map(({ code, onlyUnsigned, requestId }): Command => {
+    const cancellation = { code, onlyUnsigned, outcome: "cancelled" }
+    return (model) => ({
+      name: "cancel",
+      request: { requestId, cancellation },
+      journal: (journal) => journal.cancel(requestId, cancellation),
+      expected: () => model.cancel(requestId, cancellation)
+    })
+  })
+
 const forget = fc.nat(100).map(
   (before): Command =>
     (model) => ({
@@ -435,6 +451,7 @@ export const commands: fc.Arbitrary<ReadonlyArray<Command>> = fc.array(
     { weight: 1, arbitrary: refuse },
     { weight: 1, arbitrary: decline },
     { weight: 1, arbitrary: finish },
+    { weight: 1, arbitrary: cancel },
     { weight: 1, arbitrary: forget },
     { weight: 1, arbitrary: wait }
   ),

@@ -183,4 +183,6 @@ export const landed = (
 export const unfinished = (
   journal: LaneJournal["Type"]
 ): Effect.Effect<ReadonlyArray<string>, JournalError> =>
-  Effect.map(journal.work, (lanes) => lanes.flatMap(({ requestIds }) => requestIds))
+  Effect.map(journal.work, (lanes) =>
+    lanes.flatMap(({ requests }) => requests.map(({ requestId }) => requestId))
+  )

@@ -1,6 +1,8 @@
 import type {
   Acceptance,
   AcceptanceResult,
+  Cancellation,
+  CancellationCode,
   FailedElement,
   LeaseRequest,
   OpIntent,
@@ -48,6 +50,7 @@ interface Request {
   readonly acceptedAt: number
   key: string | null
   outcome: string | null
+  cancelled: CancellationCode | null
   forgotten: boolean
   declined: boolean
   failed: ReadonlyArray<FailedElement>
@@ -121,6 +124,9 @@ export class Model {
     if (new Set(ops.map((op) => op.index)).size < ops.length) return "fails"
     const owner = this.requests.find((it) => it.key !== null && it.key === idempotency?.key)
     if (!this.known(requestId) && owner !== undefined) return { _tag: "known", requestId: owner.id }
+    const code = this.requests.find((it) => it.id === requestId)?.cancelled ?? null
+    const begun = ops.find((op) => alive.every((old) => old.intent.index !== op.index))
+    if (code !== null && begun !== undefined) return { _tag: "cancelled", index: begun.index, code }
     const nonce = this.nonceOf
     const taken = kept.map((op) => nonce(op.intent))
     const hashes: Array<Bytes32 | null> = kept.map((op) => op.hash)
@@ -167,6 +173,7 @@ export class Model {
         acceptedAt: now,
         key: idempotency?.key ?? null,
         outcome: null,
+        cancelled: null,
         forgotten: false,
         declined: false,
         failed: []
@@ -196,7 +203,7 @@ export class Model {
   decline(requestId: string, now: number): Lane | null {
     const request = this.requests.find((it) => it.id === requestId)
     if (request !== undefined) return request.forgotten ? null : Make.lane
-    const rest = { key: null, outcome: "none", forgotten: true, declined: true, failed: [] }
+    const rest = { key: null, outcome: "none", forgotten: true, declined: true, cancelled: null, failed: [] }
     this.requests.push({ id: requestId, acceptedAt: now, ...rest })
     return null
   }
@@ -215,6 +222,28 @@ export class Model {
     if (unmined || this.live().some((op) => op.request === requestId)) return false
     request.outcome = outcome
     return true
+  }
+
+  cancel(requestId: string, { code, onlyUnsigned, outcome }: Cancellation): "final" | "kept" | null {
+    const request = this.requests.find((it) => it.id === requestId)
+    if (request === undefined || request.forgotten) return null
+    if (request.outcome !== null) return "final"
+    const ops = this.ops.filter((op) => op.request === requestId)
+    const alive = this.kept().filter((op) => op.request === requestId)
+    const hasLeft =
+      alive.some((op) => op.state !== "accepted") ||
+      ops.some(this.signed) ||
+      this.nonces.some((it) => it.direct === requestId && it.state !== "free" && it.state !== "allocated")
+    if (hasLeft && onlyUnsigned) return "kept"
+    for (const op of alive)
+      if (op.state === "accepted" && !this.holds(op)) {
+        op.state = "abandoned"
+        op.tx = null
+      }
+    request.cancelled = code
+    if (hasLeft) return "kept"
+    request.outcome = outcome
+    return "final"
   }
 
   forget(before: number): void {
@@ -445,6 +474,7 @@ export class Model {
       return {
         key: request.key,
         outcome: request.outcome,
+        cancelled: request.cancelled,
         failed: [...request.failed].sort((a, b) => a.index - b.index),
         ops: [...latest.entries()]
           .sort(([a], [b]) => a - b)

@@ -195,7 +195,7 @@ export const make = async (
         )
         return [
           ...transactions.map(({ nonce }) => `transaction ${nonce}`),
-          ...work.flatMap(({ requestIds }) => requestIds.map((id) => `request ${id}`))
+          ...work.flatMap(({ requests }) => requests.map(({ requestId }) => `request ${requestId}`))
         ]
       } finally {
         await runtime.dispose()

@@ -78,7 +78,10 @@ const readHeld = ({ sql }: Store.Store, { ops, requestId }: Acceptance) =>
 const wordsOf = ({ nonceKey, sequence, space }: OpIntent): string =>
   [spaceName(space), Store.nonceKey(nonceKey), Store.uint64(sequence)].join(" ")
 
-/** Gives up what the acceptance replaces: ops of its elements under whose nonces something was signed. */
+/**
+ * Gives up what the acceptance replaces: ops of its elements under whose nonces something was signed. Gives the indexes of
+ * those elements.
+ */
 const replace = (store: Store.Store, { ops, requestId }: Acceptance) =>
   Effect.gen(function* () {
     const { forUpdate, sql } = store
@@ -94,7 +97,7 @@ const replace = (store: Store.Store, { ops, requestId }: Acceptance) =>
         order by op_id ${forUpdate}`
     )
     const alive = parts.flat()
-    if (alive.length === 0) return
+    if (alive.length === 0) return new Set<number>()
     const holding = yield* Ops.holding(store, requestId)
     for (const row of alive) {
       const intent = intents.get(row.op_index)
@@ -104,6 +107,7 @@ const replace = (store: Store.Store, { ops, requestId }: Acceptance) =>
         return yield* Store.refuse("the request has an op of the same index already")
     }
     yield* Ops.move(store, alive, "abandoned", null)
+    return new Set(alive.map((row) => row.op_index))
   })
 
 const writeOps = ({ sql }: Store.Store, { ops, requestId }: Acceptance, now: number) =>
@@ -210,9 +214,12 @@ export const accept =
             ...deployments.map((it) => `deployment:${it.chainId}:${it.factory}:${it.create2Salt}`)
           ]
           yield* Effect.forEach(Store.distinct(locks), store.lock, { discard: true })
-          const owner = yield* Requests.write(store, acceptance)
-          if (owner !== null) return yield* conflict({ _tag: "known", requestId: owner })
-          yield* replace(store, acceptance)
+          const { cancelled, owner } = yield* Requests.write(store, acceptance)
+          if (owner !== requestId) return yield* conflict({ _tag: "known", requestId: owner })
+          const replaced = yield* replace(store, acceptance)
+          const begun = ops.find(({ index }) => !replaced.has(index))
+          if (cancelled !== null && begun !== undefined)
+            return yield* conflict({ _tag: "cancelled", index: begun.index, code: cancelled })
           const held = yield* readHeld(store, acceptance)
           yield* writeOps(store, acceptance, now)
           yield* checkFunds(acceptance, held)

@@ -11,6 +11,7 @@ import { TransactionJournal } from "../../../application/ports/journal/Transacti
 import * as Migrations from "../Migrations.js"
 import * as Store from "../Store.js"
 import * as Acceptances from "./Acceptances.js"
+import * as Cancellations from "./Cancellations.js"
 import * as Claims from "./Claims.js"
 import * as Leases from "./Leases.js"
 import * as Ops from "./Ops.js"
@@ -35,6 +36,7 @@ export const make = (
         decline: Requests.decline(store),
         refuse: Requests.refuse(store),
         finish: Requests.finish(store),
+        cancel: Cancellations.cancel(store),
         request: Requests.request(store),
         requestOf: Requests.requestOf(store),
         finalAmong: Requests.finalAmong(store),

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type {
   Acceptance,
+  CancellationCode,
   FailedElement,
   Idempotency,
   RequestRecord
@@ -26,6 +27,7 @@ interface Row {
   readonly failed: string
   readonly state: "open" | "final" | "forgotten"
   readonly outcome: string | null
+  readonly cancelled: CancellationCode | null
   readonly accepted_at: number
 }
 
@@ -76,8 +78,8 @@ const writeFailed = ({ sql }: Store.Store, requestId: string, failed: ReadonlyAr
 }
 
 /**
- * Writes the request of an acceptance, or adds to it. Gives the id of another request that has its idempotency
- * key, or null.
+ * Writes the request of an acceptance, or adds to it. Gives the id of the request that has its idempotency key, which may
+ * be another one, and whether it was cancelled.
  */
 export const write = (store: Store.Store, acceptance: Acceptance) =>
   Effect.gen(function* () {
@@ -106,7 +108,9 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
     const row = yield* locked(store, requestId)
     if (row === undefined) {
       const [owner] = idempotency === null ? [] : yield* byKey(store, accountId, endpoint, idempotency.key)
-      return owner === undefined ? yield* Store.refuse("the request cannot be written") : owner.request_id
+      return owner === undefined
+        ? yield* Store.refuse("the request cannot be written")
+        : { owner: owner.request_id, cancelled: null }
     }
     if (row.account_id !== accountId || row.endpoint !== endpoint || row.chain_id !== chainId)
       return yield* Store.refuse("the request was accepted as another one")
@@ -120,7 +124,7 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
     const kept = before.filter((element) => !anew.has(element.index))
     if (failed.length > 0 || kept.length < before.length)
       yield* writeFailed(store, requestId, merged(kept, failed))
-    return null
+    return { owner: requestId, cancelled: row.cancelled }
   })
 
 export const decline =
@@ -243,6 +247,7 @@ export const request =
           signed,
           failed: parsed(row),
           txHashes: hashes([...nonces, ...own]),
+          cancelled: row.cancelled,
           outcome: row.outcome === null ? null : Compact.read(row.outcome)
         }
         return record

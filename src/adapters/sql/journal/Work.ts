@@ -14,6 +14,7 @@ interface LaneRow {
 
 interface RequestRow extends LaneRow {
   readonly request_id: string
+  readonly accepted_at: number | string
   readonly lane_key: string | null
 }
 
@@ -30,7 +31,7 @@ export const work = ({
   transaction(
     Effect.gen(function* () {
       const requests = yield* sql<RequestRow>`
-        select request_id, account_id, chain_id, signer, lane_key from requests
+        select request_id, account_id, chain_id, signer, lane_key, accepted_at from requests
         where state = 'open' order by request_no`
       // Ops at somebody else's bundler are watched until they are at settled depth, whatever their requests are.
       const remote = yield* sql<LaneRow & Pick<RequestRow, "lane_key">>`
@@ -41,14 +42,14 @@ export const work = ({
       const transactions = yield* sql<TransactionRow>`
         select distinct chain_id, signer, account_id, key_client, key_version, key_asset from transactions
         where state in ('signed', 'mined')`
-      const lanes = new Map<string, LaneWork & { readonly requestIds: Array<string> }>()
+      const lanes = new Map<string, LaneWork & { readonly requests: Array<LaneWork["requests"][number]> }>()
       const laneOf = (row: LaneRow, key: LaneAccess["key"] | null) => {
         const name = `${row.chain_id} ${row.signer}`
         const known = lanes.get(name) ?? {
           lane: Claims.laneOf(row),
           accountId: row.account_id,
           key,
-          requestIds: [],
+          requests: [],
           hasTransactions: false
         }
         lanes.set(name, known)
@@ -60,7 +61,11 @@ export const work = ({
       }
       const keyOf = ({ lane_key }: Pick<RequestRow, "lane_key">): LaneAccess["key"] | null =>
         lane_key === null ? null : JSON.parse(lane_key)
-      for (const row of requests) laneOf(row, keyOf(row)).known.requestIds.push(row.request_id)
+      for (const row of requests)
+        laneOf(row, keyOf(row)).known.requests.push({
+          requestId: row.request_id,
+          acceptedAt: Number(row.accepted_at)
+        })
       for (const row of remote) laneOf(row, keyOf(row))
       return [...lanes.values()]
     })

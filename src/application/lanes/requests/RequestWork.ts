@@ -10,9 +10,7 @@ import * as Schedule from "effect/Schedule"
 import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
-import type { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
-import type { RequestRecord } from "../../ports/journal/Requests.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
 import type { Replicas } from "../../ports/Replicas.js"
 import * as Answer from "../../request/Answer.js"
@@ -20,7 +18,6 @@ import type { Caller } from "../../request/Caller.js"
 import { catalogue } from "../../request/Catalogue.js"
 import { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import { type Failure, Unavailable, unprocessable } from "../../request/Failure.js"
-import * as Reasons from "../../request/Reasons.js"
 import * as StoreFailure from "../../request/StoreFailure.js"
 import type { LaneClaims } from "./LaneClaims.js"
 import type { WakeUps } from "./WakeUps.js"
@@ -37,13 +34,14 @@ export interface RequestWork<B> {
   readonly lane: () => Lane | null
   /** Ends the work when it is not accepted yet; nothing else. */
   readonly abort: Effect.Effect<void>
+  /** Ends the attempt: the work goes on where the journal says, which something else has changed, or is over. */
+  readonly review: Effect.Effect<void>
   /** Ends the work in this process: another one goes on with it. */
   readonly leave: Effect.Effect<void>
 }
 
 export interface Dependencies {
   readonly requestJournal: RequestJournal["Type"]
-  readonly opJournal: OpJournal["Type"]
   readonly wakeUps: WakeUps
   readonly claims: LaneClaims
   readonly replicas: Replicas["Type"]
@@ -65,8 +63,6 @@ export interface Task<B, J, R> {
 /** Pause before an accepted request that could not go on is tried again, at first and at most. */
 const firstPauseMillis = 250
 const longestPauseMillis = 30_000
-/** An accepted request of which nothing was ever sent is given up when it has been in vain for so long. */
-const hopelessMillis = 600_000
 /** How long a caller waits to hear whether a journal that failed has accepted the request, milliseconds. */
 const doubtMillis = 20_000
 
@@ -75,12 +71,6 @@ const refused = <B>(
   exit: Exit.Exit<B, Failure | AnsweredElsewhere>
 ): Exit.Exit<B, Failure | AnsweredElsewhere> =>
   Exit.isFailure(exit) && StoreFailure.isIn(exit.cause) ? Exit.fail(unavailable()) : exit
-
-/** Whether nothing of the request can be on its way, and it has been in vain for long. */
-const hopeless = (record: RequestRecord, now: number): boolean =>
-  now - record.acceptedAt > hopelessMillis &&
-  record.txHashes.length === 0 &&
-  record.ops.every(({ state }) => state !== "sent" && state !== "settled")
 
 /** The journal does not answer, and nothing was accepted: the same request may be made again. */
 export const unavailable = (): Unavailable =>
@@ -101,7 +91,7 @@ export const outcomeUnknown = (requestId: string, txHashes: ReadonlyArray<Bytes3
  * stored answer, whatever fails on the way, as long as the request's lane is this process's.
  */
 export const begin = <B, J, R>(
-  { claims, opJournal, replicas, requestJournal, scope, wakeUps }: Dependencies,
+  { claims, replicas, requestJournal, scope, wakeUps }: Dependencies,
   task: Task<B, J, R>
 ): Effect.Effect<RequestWork<B>, never, Exclude<R, CurrentRequest>> =>
   Effect.gen(function* () {
@@ -217,15 +207,10 @@ export const begin = <B, J, R>(
         return true
       })
 
-    const giveUp = ({ ops }: RequestRecord) =>
-      Effect.orDie(
-        opJournal.abandon(
-          requestId,
-          ops.filter(({ state }) => state === "accepted").map(({ index }) => index)
-        )
-      )
-
-    /** Of a request that is durable now, what its attempt has come to; null: it is to be tried again. */
+    /**
+     * Of a request that is durable now, what its attempt has come to: `again`, it is to be tried again; `elsewhere`, it
+     * has a final answer that is not this attempt's.
+     */
     const judge = (exit: Exit.Exit<B, Failure | AnsweredElsewhere>) =>
       Effect.gen(function* () {
         if (Exit.isSuccess(exit)) return Either.right(exit.value)
@@ -233,17 +218,10 @@ export const begin = <B, J, R>(
         if (failure !== null && failure._tag !== "AnsweredElsewhere" && state.concluded)
           return Either.left(Answer.asUnprocessable(failure))
         const record = yield* load
-        const now = yield* Clock.currentTimeMillis
-        if (record === null || !hopeless(record, now)) {
+        if (record !== null && record.outcome !== null) return "elsewhere" as const
+        if (!Cause.isInterruptedOnly(exit.cause))
           yield* Effect.logWarning("an accepted request could not go on and is tried again", exit.cause)
-          return null
-        }
-        yield* giveUp(record)
-        return Either.left(
-          unprocessable("execution_failed", [
-            { path: "", message: Reasons.text("neverSent", { minutes: hopelessMillis / 60_000 }) }
-          ])
-        )
+        return "again" as const
       })
 
     const lead = (
@@ -261,7 +239,8 @@ export const begin = <B, J, R>(
         if (!state.durable) return yield* Effect.asVoid(Deferred.done(result, refused(exit)))
         if (!Exit.isSuccess(exit) && !(yield* isOurs)) return yield* toElsewhere
         const answer = yield* judge(exit)
-        if (answer === null) return yield* Effect.zipRight(Effect.sleep(pauseMillis), again)
+        if (answer === "elsewhere") return yield* toElsewhere
+        if (answer === "again") return yield* Effect.zipRight(Effect.sleep(pauseMillis), again)
         if (!(yield* finish(answer))) return yield* lead(true, pauseMillis)
       }).pipe(
         // The journal can not be written: the same again, a bit later.
@@ -297,6 +276,7 @@ export const begin = <B, J, R>(
         state.unwanted = true
         return end(() => state.durable)
       }),
+      review: end(() => !state.durable),
       leave: Effect.suspend(() => {
         state.elsewhere = true
         return end(() => false)

@@ -5,7 +5,6 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
-import type { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
 import type { Networks } from "../../ports/Networks.js"
@@ -39,6 +38,10 @@ export interface Requests {
   ) => Effect.Effect<B, Failure, Exclude<R, CurrentRequest>>
   /** Whether this process works on the request. */
   readonly isWorkedOn: (requestId: string) => boolean
+  /** The accepted requests that this process works on. */
+  readonly underWay: () => ReadonlyArray<string>
+  /** Something else has changed the request in the journal: this process's work on it goes on from there, or ends. */
+  readonly review: (requestId: string) => Effect.Effect<void>
   /** Ends the work on the lane's accepted requests in this process: another one works on the lane. */
   readonly leave: (lane: Lane) => Effect.Effect<void>
 }
@@ -50,7 +53,6 @@ const usualPatienceMillis = 60_000
 
 export const make = (options: {
   readonly requestJournal: RequestJournal["Type"]
-  readonly opJournal: OpJournal["Type"]
   readonly networks: Networks["Type"]
   readonly wakeUps: WakeUps
   readonly claims: LaneClaims
@@ -60,7 +62,7 @@ export const make = (options: {
   readonly scope: Scope.Scope
 }): Requests => {
   const { requestJournal, networks, stopping, wakeUps } = options
-  const live = new Map<string, Pick<RequestWork.RequestWork<unknown>, "lane" | "leave">>()
+  const live = new Map<string, Pick<RequestWork.RequestWork<unknown>, "lane" | "leave" | "review">>()
   /** Requests of one idempotency key go one after the other, until one of them is accepted. */
   const keys = new Map<string, { readonly lock: Effect.Semaphore; holders: number }>()
 
@@ -182,6 +184,12 @@ export const make = (options: {
 
   return {
     isWorkedOn: (requestId) => live.has(requestId),
+    underWay: () => [...live].flatMap(([requestId, work]) => (work.lane() === null ? [] : requestId)),
+    review: (requestId) =>
+      Effect.zipRight(
+        Effect.suspend(() => live.get(requestId)?.review ?? Effect.void),
+        wakeUps.notify([requestId])
+      ),
     leave: ({ chainId, signer }) =>
       Effect.forEach(
         [...live.values()].filter((work) => {

@@ -3,7 +3,7 @@ import type * as Effect from "effect/Effect"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import type { AccountId } from "../Tenants.js"
 import type { JournalError } from "./JournalError.js"
-import type { Acceptance, AcceptanceResult, FailedElement, RequestRecord } from "./Requests.js"
+import type { Acceptance, AcceptanceResult, Cancellation, FailedElement, RequestRecord } from "./Requests.js"
 import type { Lane } from "./Transactions.js"
 
 /** Accepted requests: their work, what failed of it, their final answers. See `Journals`. */
@@ -44,6 +44,17 @@ export class RequestJournal extends Context.Tag("castellan/RequestJournal")<
      * What `unsettle`, `settle` or `revertInclusions` take back meanwhile makes it false, or reopens the request.
      */
     readonly finish: (requestId: string, outcome: string) => Effect.Effect<boolean, JournalError>
+    /**
+     * Cancels what was never signed of an accepted request, for good, whichever process works on its lane: ops under whose
+     * nonces nothing was signed are `abandoned`, and only elements that have a signed nonce are accepted again, under it.
+     * A request of which nothing was ever in a signed transaction or at a remote bundler is final with this outcome.
+     * `kept`: something was; the request goes on to its end with it. Nothing changes in a request that is final. Null:
+     * unknown, or forgotten.
+     */
+    readonly cancel: (
+      requestId: string,
+      cancellation: Cancellation
+    ) => Effect.Effect<"final" | "kept" | null, JournalError>
     /** An accepted request; null: unknown, or forgotten. */
     readonly request: (requestId: string) => Effect.Effect<RequestRecord | null, JournalError>
     /** The accepted request of an idempotency key; null: none. */

@@ -91,6 +91,7 @@ export interface Acceptance {
  * - `nonceTaken`: another op owns the nonce of `index`; read the chain again
  * - `reserved`: ops under way hold so much of the wallet's funds that `index` may not be covered; wait for them
  * - `otherConfiguration`: an authorisation for another configuration of that wallet is alive
+ * - `cancelled`: the request was cancelled, and nothing was signed under the nonce of `index`
  */
 export type AcceptanceResult =
   | { readonly _tag: "accepted" }
@@ -98,6 +99,18 @@ export type AcceptanceResult =
   | { readonly _tag: "nonceTaken"; readonly index: number }
   | { readonly _tag: "reserved"; readonly index: number; readonly reserved: bigint }
   | { readonly _tag: "otherConfiguration"; readonly deployment: number }
+  | { readonly _tag: "cancelled"; readonly index: number; readonly code: CancellationCode }
+
+/** Why what was not signed of a request never will be: its caller, or the operator, said so; or its time was over. */
+export type CancellationCode = "request_cancelled" | "request_expired"
+
+export interface Cancellation {
+  readonly code: CancellationCode
+  /** The final answer (JSON) of a request of which nothing was ever signed. */
+  readonly outcome: string
+  /** Only a request of which nothing was ever signed; another one stays as it is. */
+  readonly onlyUnsigned: boolean
+}
 
 /** What the chain said of one op. */
 export interface OpSettlement {
@@ -148,7 +161,9 @@ export interface RequestRecord {
   readonly failed: ReadonlyArray<FailedElement>
   /** Hashes of its transactions that may be or are mined, one for each nonce (the newest version, or the mined one), in order of signing. */
   readonly txHashes: ReadonlyArray<Bytes32>
-  /** What `finish` stored; null while the request is not final. */
+  /** What was not signed when it was cancelled never will be; null: it was not cancelled. */
+  readonly cancelled: CancellationCode | null
+  /** What `finish` or `cancel` stored; null while the request is not final. */
   readonly outcome: string | null
 }
 

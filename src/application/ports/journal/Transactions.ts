@@ -28,7 +28,11 @@ export interface LaneWork {
   readonly accountId: AccountId
   readonly key: LaneAccess["key"] | null
   /** Its accepted requests that are not final, oldest first. */
-  readonly requestIds: ReadonlyArray<string>
+  readonly requests: ReadonlyArray<{
+    readonly requestId: string
+    /** Unix milliseconds. */
+    readonly acceptedAt: number
+  }>
   /** Whether it has transactions that are signed or mined and not settled. */
   readonly hasTransactions: boolean
 }

@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Span from "../../observe/Span.js"
 import { RequestJournal } from "../../ports/journal/RequestJournal.js"
+import type { RequestRecord } from "../../ports/journal/Requests.js"
 import * as Answer from "../../request/Answer.js"
 import type { Caller } from "../../request/Caller.js"
 import { catalogue } from "../../request/Catalogue.js"
@@ -34,18 +35,26 @@ export const Response = Schema.Struct({
 }).annotations({ identifier: "RequestState" })
 export type Response = typeof Response.Type
 
-/** What is known of a request of the account that was accepted. Another account's is not found, like none at all. */
+/** The accepted request of the account. Another account's is not found, like none at all. */
+export const find = (
+  { principal }: Caller,
+  requestId: string
+): Effect.Effect<RequestRecord, Failure, RequestJournal> =>
+  Effect.gen(function* () {
+    const requestJournal = yield* RequestJournal
+    const record = shape.test(requestId) ? yield* Effect.orDie(requestJournal.request(requestId)) : null
+    if (record !== null && record.accountId === principal.accountId) return record
+    const code = "request_not_found"
+    return yield* new NotFound({ code, message: catalogue[code].text, details: [] })
+  })
+
+/** What is known of a request of the account that was accepted. */
 export const run = (
   caller: Caller,
   { requestId }: Request
 ): Effect.Effect<Response, Failure, RequestJournal> =>
   Effect.gen(function* () {
-    const requestJournal = yield* RequestJournal
-    const record = shape.test(requestId) ? yield* Effect.orDie(requestJournal.request(requestId)) : null
-    if (record === null || record.accountId !== caller.principal.accountId) {
-      const code = "request_not_found"
-      return yield* new NotFound({ code, message: catalogue[code].text, details: [] })
-    }
+    const record = yield* find(caller, requestId)
     const final = record.outcome === null ? null : yield* Answer.told(record.outcome, requestId)
     return {
       requestId,

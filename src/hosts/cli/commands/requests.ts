@@ -1,8 +1,10 @@
 import * as Effect from "effect/Effect"
+import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type { RequestRecord } from "../../../application/ports/journal/Requests.js"
 import type { Entry } from "../../../application/ports/RequestHistory.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Answer from "../../../application/request/Answer.js"
+import * as CancelRequest from "../../../application/usecases/operations/CancelRequest.js"
 import * as Command from "../support/Command.js"
 import * as JournalContext from "../support/JournalContext.js"
 import * as Table from "../support/Table.js"
@@ -101,6 +103,9 @@ const detailed = (record: RequestRecord) =>
     }
   })
 
+const unknown = (requestId: string): string =>
+  `no request ${requestId} was accepted, or it is forgotten; "castellan requests list" tells which there are`
+
 const show = Command.make({
   name: "show",
   about: "One request: its transactions, its ops and its final answer.",
@@ -110,10 +115,7 @@ const show = Command.make({
     Effect.gen(function* () {
       const { journal } = yield* JournalContext.open
       const record = yield* Effect.mapError(journal.request(requestId), ({ message }) => message)
-      if (record === null)
-        return yield* Effect.fail(
-          `no request ${requestId} was accepted, or it is forgotten; "castellan requests list" tells which there are`
-        )
+      if (record === null) return yield* Effect.fail(unknown(requestId))
       const shown = yield* detailed(record)
       const row = (name: string, value: string) => [`  ${name}`, value]
       return {
@@ -141,9 +143,35 @@ const show = Command.make({
     })
 })
 
-export const commands = [list, show] as const
+const cancel = Command.make({
+  name: "cancel",
+  about: "Cancels what of a request was not signed yet: it never will be.",
+  examples: ["5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77"],
+  operands: { requestId: Command.operand("REQUEST", "the requestId of an answer, or of requests list") },
+  run: ({ requestId }) =>
+    Effect.gen(function* () {
+      const { journal } = yield* JournalContext.open
+      const failed = ({ message }: JournalError) => message
+      const record = yield* Effect.mapError(journal.request(requestId), failed)
+      if (record === null) return yield* Effect.fail(unknown(requestId))
+      const told = yield* Effect.mapError(CancelRequest.cancel(journal, record), failed)
+      const of = (elements: ReadonlyArray<number>) => (elements.length === 0 ? "none" : elements.join(", "))
+      return {
+        json: told,
+        text: [
+          `request ${requestId} is ${told.state}`,
+          Table.aligned([
+            ["  elements cancelled", of(told.cancelled)],
+            ["  elements that were signed before", of(told.kept)]
+          ])
+        ].join("\n")
+      }
+    })
+})
+
+export const commands = [list, show, cancel] as const
 
 export const notes = [
-  "Read from the journal, whether the service runs or not. Nothing is changed.",
+  "Read from the journal, whether the service runs or not. Only cancel changes something: a running service honours it at once when it is about to sign, and tells waiting callers within a few seconds.",
   "What a request asked for is not shown: it is sealed, and may name a node by a URL with a key in it."
 ]

@@ -7,11 +7,11 @@ import { RequestHistory } from "../../../application/ports/RequestHistory.js"
 import * as Wiring from "../../Wiring.js"
 import * as OperatorContext from "./OperatorContext.js"
 
-/** The journal of the configuration, to be read: the running service alone writes it. */
+/** The journal of the configuration: to be read, and to cancel by. All else is written by the running service alone. */
 export const open = Effect.gen(function* () {
   const config = yield* OperatorContext.config
   const context = yield* Effect.mapError(Layer.build(Wiring.journal(config)), ({ message }) => message)
-  const { request } = Context.get(context, RequestJournal)
+  const { cancel, request } = Context.get(context, RequestJournal)
   const { open, openOf } = Context.get(context, TransactionJournal)
-  return { config, journal: { open, openOf, request }, history: Context.get(context, RequestHistory) }
+  return { config, journal: { cancel, open, openOf, request }, history: Context.get(context, RequestHistory) }
 })

@@ -1,6 +1,7 @@
 import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
 import * as OpenApi from "@effect/platform/OpenApi"
+import * as CancelRequest from "../../../application/usecases/operations/CancelRequest.js"
 import * as EstimateGas from "../../../application/usecases/operations/EstimateGas.js"
 import * as ExecuteEncoded from "../../../application/usecases/operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../application/usecases/operations/ExecuteOperations.js"
@@ -147,6 +148,19 @@ export const group = HttpApiGroup.make("operations")
       .annotate(
         OpenApi.Description,
         "The state and, once it is final, the answer of a write that was accepted. A write that was refused before that, one that had nothing to send, and another account's are not found."
+      )
+      .annotate(Example, { requestId: Sample.requestId })
+  )
+  .add(
+    HttpApiEndpoint.del("cancelRequest", "/requests/:requestId")
+      .setPath(CancelRequest.Request)
+      .addSuccess(CancelRequest.Response)
+      .addError(ErrorEnvelope.schemas[404], { status: 404 })
+      .annotate(RequiredScope, "write")
+      .annotate(OpenApi.Summary, "Cancel what was not signed of a write")
+      .annotate(
+        OpenApi.Description,
+        "Ends what of an accepted write was not signed yet: it never will be, by any process, and the write's own answer says so (request_cancelled). What was signed goes on to its end. Repeats change nothing. /unstuck is not cancelled. A write that is not of this account is not found."
       )
       .annotate(Example, { requestId: Sample.requestId })
   )

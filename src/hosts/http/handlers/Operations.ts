@@ -1,3 +1,4 @@
+import * as CancelRequest from "../../../application/usecases/operations/CancelRequest.js"
 import * as EstimateGas from "../../../application/usecases/operations/EstimateGas.js"
 import * as ExecuteEncoded from "../../../application/usecases/operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../application/usecases/operations/ExecuteOperations.js"
@@ -17,5 +18,6 @@ export const handlers = {
   executePasskey: (caller, request) => ExecutePasskey.run(caller, request),
   transactSigner: (caller, request) => TransactSigner.run(caller, request),
   unstuck: (caller, request) => Unstuck.run(caller, request),
-  getRequest: (caller, request) => GetRequest.run(caller, request)
+  getRequest: (caller, request) => GetRequest.run(caller, request),
+  cancelRequest: (caller, request) => CancelRequest.run(caller, request)
 } satisfies HandlersOf<typeof group, unknown>

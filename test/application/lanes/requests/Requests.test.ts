@@ -11,6 +11,7 @@ import * as Stream from "effect/Stream"
 import * as TestClock from "effect/TestClock"
 import { expect } from "vitest"
 import * as InMemoryJournal from "../../../../src/adapters/sql/journal/InMemory.js"
+import * as Cancellations from "../../../../src/application/lanes/requests/Cancellations.js"
 import * as LaneClaims from "../../../../src/application/lanes/requests/LaneClaims.js"
 import * as Requests from "../../../../src/application/lanes/requests/Requests.js"
 import * as WakeUps from "../../../../src/application/lanes/requests/WakeUps.js"
@@ -136,7 +137,6 @@ const setup = Effect.gen(function* () {
   }
   const requests = Requests.make({
     requestJournal: breaking,
-    opJournal: journal,
     networks,
     claims,
     replicas,
@@ -421,28 +421,50 @@ describe("writing requests", () => {
       expect(yield* outcomeOf(caller)).toEqual({ answer: { done: 4 } })
     }))
 
-  test("that never can be sent are given up after ten minutes, with a stored refusal", ({
+  test("that are cancelled in the journal end here too, with the answer that is stored", ({
     idle,
     journal,
     requests
   }) =>
     Effect.gen(function* () {
-      const caller = callerOf("hopeless")
-      yield* Effect.fork(
-        Effect.exit(
-          requests.run(kind, caller, request, Effect.zipRight(accept(caller), Effect.die(new Error("a bug"))))
-        )
+      const caller = callerOf("cancelled")
+      let ended = 0
+      const work = Effect.zipRight(
+        accept(caller),
+        Effect.onInterrupt(Effect.never, () => Effect.sync(() => void ended++))
       )
-      yield* TestClock.adjust("9 minutes")
-      expect(yield* outcomeOf(caller)).toBeNull()
-      yield* TestClock.adjust("2 minutes")
-      expect(yield* outcomeOf(caller)).toMatchObject({ failure: { code: "execution_failed" } })
-      const again = yield* Effect.exit(requests.run(kind, callerOf("hopeless"), request, Effect.never))
-      expect(codeOf(again)).toBe("execution_failed")
+      const first = yield* Effect.fork(Effect.exit(requests.run(kind, caller, request, work)))
+      const again = yield* Effect.fork(
+        Effect.exit(requests.run(kind, callerOf("cancelled"), request, Effect.never))
+      )
+      yield* TestClock.adjust(0)
+      expect(requests.underWay()).toEqual([caller.requestId])
+      yield* Cancellations.cancel(journal, caller.requestId, "request_cancelled", { onlyUnsigned: false })
+      yield* requests.review(caller.requestId)
+      expect(codeOf(yield* Fiber.join(first))).toBe("request_cancelled")
+      expect(codeOf(yield* Fiber.join(again))).toBe("request_cancelled")
+      expect(ended).toBe(1)
       yield* idle(caller.requestId)
+      expect(requests.underWay()).toEqual([])
       // Kept as long as anybody may ask, then forgotten.
       yield* journal.forget(1_000_000_000)
       expect(yield* journal.request(caller.requestId)).toBeNull()
+    }))
+
+  test("that are not over go on after a review where the journal says", ({ requests }) =>
+    Effect.gen(function* () {
+      const caller = callerOf("reviewed")
+      let tries = 0
+      const work = Effect.gen(function* () {
+        yield* accept(caller)
+        tries += 1
+        return tries === 1 ? yield* Effect.never : { done: tries }
+      })
+      const fiber = yield* Effect.fork(requests.run(kind, caller, request, work))
+      yield* TestClock.adjust(0)
+      yield* requests.review(caller.requestId)
+      yield* TestClock.adjust(250)
+      expect(yield* Fiber.join(fiber)).toEqual({ done: 2 })
     }))
 
   test("refused before acceptance leave nothing, and are no 422 by force", ({ journal, requests }) =>

@@ -1,0 +1,18 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Schema from "effect/Schema"
+import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
+import type { CancellationCode } from "../../ports/journal/Requests.js"
+import * as Answer from "../../request/Answer.js"
+import { unprocessable } from "../../request/Failure.js"
+
+/** Cancels what was never signed of the request, see `Journal.cancel`. */
+export const cancel = (
+  requestJournal: Pick<RequestJournal["Type"], "cancel">,
+  requestId: string,
+  code: CancellationCode,
+  { onlyUnsigned }: { readonly onlyUnsigned: boolean }
+) =>
+  Effect.flatMap(Answer.encode(Schema.Never, Either.left(unprocessable(code))), (outcome) =>
+    requestJournal.cancel(requestId, { code, onlyUnsigned, outcome })
+  )

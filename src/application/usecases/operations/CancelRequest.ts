@@ -1,0 +1,110 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Schema from "effect/Schema"
+import * as HeldNonces from "../../intake/HeldNonces.js"
+import * as Cancellations from "../../lanes/requests/Cancellations.js"
+import { Requests } from "../../lanes/requests/Requests.js"
+import { WakeUps } from "../../lanes/requests/WakeUps.js"
+import * as Span from "../../observe/Span.js"
+import type { JournalError } from "../../ports/journal/JournalError.js"
+import { RequestJournal } from "../../ports/journal/RequestJournal.js"
+import type { RequestRecord } from "../../ports/journal/Requests.js"
+import type { Caller } from "../../request/Caller.js"
+import type { Failure } from "../../request/Failure.js"
+import * as GetRequest from "./GetRequest.js"
+import * as Unstuck from "./Unstuck.js"
+
+export const Request = GetRequest.Request
+export type Request = typeof Request.Type
+
+export const Response = Schema.Struct({
+  requestId: Schema.String,
+  state: Schema.Literal("pending", "final").annotations({
+    description: "pending: what was signed before goes on to its end."
+  }),
+  cancelled: Schema.Array(Schema.Int).annotations({
+    description:
+      "Indexes of the elements that were cancelled: nothing of them was sent, and never will be. A request without a list of elements has one, 0."
+  }),
+  kept: Schema.Array(Schema.Int).annotations({
+    description: "Indexes of the elements that were signed before: they go on, or have come to their end."
+  })
+}).annotations({ identifier: "CancelledRequest" })
+export type Response = typeof Response.Type
+
+/** A request's list of elements, whichever endpoint's it is. */
+interface Elements {
+  readonly operations?: ReadonlyArray<unknown> | undefined
+  readonly accounts?: ReadonlyArray<unknown> | undefined
+}
+
+const list = Schema.optional(Schema.Array(Schema.Unknown))
+const readElements: (body: unknown) => Either.Either<Elements, unknown> = Schema.decodeUnknownEither(
+  Schema.parseJson(Schema.Struct({ operations: list, accounts: list }))
+)
+
+/** How many elements the request has; null: it has no list of them, or its body was sealed under another key. */
+const sizeOf = (body: string | null): number | null => {
+  const { accounts, operations }: Elements =
+    body === null ? {} : Either.getOrElse(readElements(body), () => ({}))
+  return (operations ?? accounts)?.length ?? null
+}
+
+/** What of the request was cancelled and what was not, as far as the journal tells. */
+export const told = (record: RequestRecord): Response => {
+  const { body, cancelled, failed, ops, outcome, requestId, txHashes } = record
+  const state = outcome === null ? ("pending" as const) : ("final" as const)
+  const size = sizeOf(body)
+  if (size === null && ops.length === 0)
+    return cancelled !== null && outcome !== null && txHashes.length === 0
+      ? { requestId, state, cancelled: [0], kept: [] }
+      : { requestId, state, cancelled: [], kept: [0] }
+  const known = [...new Set([...ops, ...failed].map(({ index }) => index))].sort((a, b) => a - b)
+  const elements = size === null ? known : Array.from({ length: size }, (_, index) => index)
+  const held = HeldNonces.of(record, elements)
+  const left = new Set(
+    ops.filter((op) => op.state === "sent" || op.state === "settled").map(({ index }) => index)
+  )
+  const refused = new Set(failed.filter(({ code }) => code !== cancelled).map(({ index }) => index))
+  const kept = elements.filter((index) => left.has(index) || held.has(index))
+  return {
+    requestId,
+    state,
+    cancelled:
+      cancelled === null ? [] : elements.filter((index) => !kept.includes(index) && !refused.has(index)),
+    kept
+  }
+}
+
+/** Cancels what was never signed of an accepted request, unless it prices transactions of others anew. */
+export const cancel = (
+  requestJournal: Pick<RequestJournal["Type"], "cancel" | "request">,
+  record: RequestRecord
+): Effect.Effect<Response, JournalError> =>
+  Effect.gen(function* () {
+    if (record.endpoint === Unstuck.kind.endpoint) return told(record)
+    yield* Cancellations.cancel(requestJournal, record.requestId, "request_cancelled", {
+      onlyUnsigned: false
+    })
+    return told((yield* requestJournal.request(record.requestId)) ?? record)
+  })
+
+/**
+ * Cancels what was never signed of a request of the account. Another account's is not found, like none at all. Once it has
+ * answered, what it calls cancelled is never signed by any process. Repeats change nothing.
+ */
+export const run = (
+  caller: Caller,
+  { requestId }: Request
+): Effect.Effect<Response, Failure, RequestJournal | Requests | WakeUps> =>
+  Effect.gen(function* () {
+    const requestJournal = yield* RequestJournal
+    const requests = yield* Requests
+    const wakeUps = yield* WakeUps
+    const record = yield* GetRequest.find(caller, requestId)
+    const answer = yield* Effect.orDie(cancel(requestJournal, record))
+    yield* requests.review(requestId)
+    // Nonces, keys and money that it held are free.
+    yield* wakeUps.signal(record.lane)
+    return answer
+  }).pipe(Span.named("CancelRequest"))

@@ -1,0 +1,140 @@
+import { describe, expect } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import { acceptOp, factOf, refused, signOps, stateOf } from "../../support/journal/Facts.js"
+import * as Journals from "../../support/journal/Journals.js"
+import * as Make from "../../support/journal/Make.js"
+
+const cancellation = { code: "request_cancelled", outcome: "cancelled", onlyUnsigned: false } as const
+const expiry = { code: "request_expired", outcome: "expired", onlyUnsigned: true } as const
+
+export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
+  const fact = factOf(layer)
+
+  describe(`cancellations in ${name}`, () => {
+    fact(
+      "a request of which nothing was signed is final at once, and its nonces and keys are free",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* acceptOp("r1", 1)
+        expect(yield* journal.cancel("r1", cancellation)).toBe("final")
+        expect(yield* journal.request("r1")).toMatchObject({
+          outcome: "cancelled",
+          cancelled: "request_cancelled",
+          ops: [{ index: 1, state: "abandoned" }]
+        })
+        expect(yield* acceptOp("r2", 1)).toEqual({ _tag: "accepted" })
+      })
+    )
+
+    fact(
+      "what is cancelled can not be signed, also when its nonce was handed out before",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* acceptOp("r1", 1)
+        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
+        expect(yield* journal.cancel("r1", cancellation)).toBe("final")
+        yield* refused(journal.recordSigned(Make.signed(0n)))
+        yield* refused(journal.allocate(Make.allocation("r1", { ops: [1] })))
+        yield* refused(journal.identify("r1", [{ index: 1, userOpHash: Make.word(1) }]))
+        yield* refused(journal.submitRemotely(Make.handing("r1", [1])))
+        yield* refused(acceptOp("r1", 2))
+        expect((yield* journal.request("r1"))?.txHashes).toEqual([])
+      })
+    )
+
+    fact(
+      "a request's own transaction that was not signed yet is refused once it is cancelled",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* journal.allocate(Make.allocation("r1", { direct: "r1" }))
+        expect(yield* journal.cancel("r1", cancellation)).toBe("final")
+        yield* refused(journal.recordSigned(Make.signed(0n)))
+        yield* refused(journal.allocate(Make.allocation("r1", { direct: "r1" })))
+      })
+    )
+
+    fact(
+      "a request's own transaction that was signed is kept",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* journal.allocate(Make.allocation("r1", { direct: "r1" }))
+        yield* journal.recordSigned(Make.signed(0n))
+        expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
+        expect(yield* journal.request("r1")).toMatchObject({ outcome: null, cancelled: "request_cancelled" })
+        expect(yield* journal.open).toHaveLength(1)
+      })
+    )
+
+    fact(
+      "of a request with a signed element the others are given up, and none is begun anew",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* signOps("r1", [1])
+        yield* acceptOp("r1", 2)
+        expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
+        expect([yield* stateOf(1), yield* stateOf(2)]).toEqual(["sent", "abandoned"])
+        expect(yield* acceptOp("r1", 3)).toEqual({
+          _tag: "cancelled",
+          index: 3,
+          code: "request_cancelled"
+        })
+        expect(yield* stateOf(3)).toBeUndefined()
+        expect((yield* journal.request("r1"))?.outcome).toBeNull()
+      })
+    )
+
+    fact(
+      "an op whose transaction reverted keeps its nonce, and goes again under it",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* signOps("r1", [1])
+        yield* journal.settle(Make.mined(0n, { success: false }), [], true)
+        expect(yield* stateOf(1)).toBe("accepted")
+        expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
+        expect(yield* stateOf(1)).toBe("accepted")
+        expect(yield* acceptOp("r1", 1)).toEqual({ _tag: "accepted" })
+      })
+    )
+
+    fact(
+      "an op at a remote bundler is kept",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* acceptOp("r1", 1)
+        yield* journal.submitRemotely(Make.handing("r1", [1]))
+        expect(yield* journal.cancel("r1", cancellation)).toBe("kept")
+        expect(yield* stateOf(1)).toBe("sent")
+      })
+    )
+
+    fact(
+      "an expiry takes a request whole or not at all",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* signOps("r1", [1])
+        yield* acceptOp("r1", 2)
+        expect(yield* journal.cancel("r1", expiry)).toBe("kept")
+        expect(yield* journal.request("r1")).toMatchObject({ outcome: null, cancelled: null })
+        expect(yield* stateOf(2)).toBe("accepted")
+        yield* acceptOp("r2", 3)
+        expect(yield* journal.cancel("r2", expiry)).toBe("final")
+        expect(yield* journal.request("r2")).toMatchObject({
+          outcome: "expired",
+          cancelled: "request_expired"
+        })
+      })
+    )
+
+    fact(
+      "a final answer stays, and an unknown request has none",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* journal.finish("r1", "done")
+        expect(yield* journal.cancel("r1", cancellation)).toBe("final")
+        expect(yield* journal.request("r1")).toMatchObject({ outcome: "done", cancelled: null })
+        expect(yield* journal.cancel("nobody's", cancellation)).toBeNull()
+      })
+    )
+  })
+}

@@ -1,0 +1,160 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import {
+  type CreateResult,
+  type DevService,
+  type Envelope,
+  first,
+  type RequestState,
+  start,
+  type TransactionResult
+} from "../../support/http/DevService.js"
+
+interface Cancelled {
+  readonly requestId: string
+  readonly state: "pending" | "final"
+  readonly cancelled: ReadonlyArray<number>
+  readonly kept: ReadonlyArray<number>
+}
+
+const recipient = "0x000000000000000000000000000000000000dEaD"
+
+let service: DevService
+let wallet: string
+beforeAll(async () => {
+  service = await start({ network: { receiptTimeoutMillis: 1_000, bumpAfterMillis: 3_600_000 } })
+  wallet = first(await service.create("main"))
+})
+afterAll(() => service.stop())
+
+const nonce = (tag: "latest" | "pending" = "latest") =>
+  service.provider.getTransactionCount(service.signer.address, tag)
+const mint = (...amounts: ReadonlyArray<number>) => ({
+  operations: amounts.map((amount) => ({
+    salt: "main",
+    walletCustody: 1,
+    to: service.info.token,
+    funcSignature: "mint(address,uint256)",
+    funcParams: [wallet, String(amount)]
+  })),
+  settings: service.info.settings
+})
+const payment = (value: number) => ({
+  to: recipient,
+  value: String(value),
+  settings: { rpc: service.info.rpc, signer: service.info.settings.signer }
+})
+const cancel = <Body = Cancelled>(requestId: string, key?: string) =>
+  service.ask<Body>(`/requests/${requestId}`, undefined, { method: "DELETE", ...(key && { key }) })
+
+/** The id of a request whose caller was told that its outcome is unknown. */
+const pending = async (path: string, body: unknown, key: string): Promise<string> => {
+  const { body: answer, status } = await service.keyed<Envelope>(path, body, key.replaceAll(" ", "-"))
+  expect([status, answer.code]).toEqual([422, "outcome_unknown"])
+  return answer.requestId
+}
+
+/** Nothing is mined until it is done: a transaction of the one route keeps what is of the other one waiting. */
+const whileBlocked = async <A>(blocker: () => Promise<unknown>, body: () => Promise<A>): Promise<A> => {
+  await service.automine(false)
+  try {
+    await blocker()
+    return await body()
+  } finally {
+    await service.automine(true)
+  }
+}
+
+describe("DELETE /requests/{requestId}", () => {
+  it.each([
+    ["/execute", () => mint(1, 2), "/transactSigner", () => payment(1), [0, 1]],
+    ["/transactSigner", () => payment(2), "/execute", () => mint(3), [0]]
+  ] as const)(
+    "cancels what of %s waits and is not signed, for good",
+    async (path, body, other, blocker, all) => {
+      const before = await nonce()
+      const { requestId, waiting } = await whileBlocked(
+        () => pending(other, blocker(), `before ${path}`),
+        async () => {
+          const requestId = await pending(path, body(), `waits-${path}`)
+          const waiting = service.keyed<Envelope>(path, body(), `waits-${path}`)
+          const answer = await cancel(requestId)
+          expect([answer.status, answer.body]).toEqual([
+            200,
+            { requestId, state: "final", cancelled: all, kept: [] }
+          ])
+          expect((await cancel(requestId)).body).toEqual(answer.body)
+          return { requestId, waiting }
+        }
+      )
+      const { body: told, status } = await waiting
+      expect([status, told.code, told.error]).toEqual([422, "request_cancelled", "request cancelled"])
+      expect((await service.request(requestId)).body).toMatchObject({
+        state: "final",
+        txHashes: [],
+        httpStatus: 422,
+        answer: { code: "request_cancelled", requestId }
+      })
+      // The lane goes on with the next work, under the next nonce.
+      expect((await service.ok<TransactionResult>("/execute", mint(4))).status).toBe(1)
+      expect(await nonce()).toBe(before + 2)
+    }
+  )
+
+  it("leaves alone what is signed, and says so", async () => {
+    const requestId = await whileBlocked(
+      () => Promise.resolve(),
+      async () => {
+        const requestId = await pending("/execute", mint(5), "signed")
+        const answer = await cancel(requestId)
+        expect([answer.status, answer.body]).toEqual([
+          200,
+          { requestId, state: "pending", cancelled: [], kept: [0] }
+        ])
+        return requestId
+      }
+    )
+    await expect
+      .poll(async () => (await service.request<RequestState>(requestId)).body, { timeout: 10_000 })
+      .toMatchObject({ state: "final", httpStatus: 200, answer: { status: 1 } })
+    expect((await cancel(requestId)).body).toEqual({ requestId, state: "final", cancelled: [], kept: [0] })
+  })
+
+  it("cancels creations too", async () => {
+    const [address = ""] = await service.predict("never")
+    await service.fund(address)
+    const body = { accounts: [{ salt: "never", walletCustody: 1 }], settings: service.info.settings }
+    await whileBlocked(
+      () => pending("/transactSigner", payment(6), "before a creation"),
+      async () => {
+        const requestId = await pending("/create", body, "creation")
+        expect((await cancel(requestId)).body).toMatchObject({ state: "final", cancelled: [0] })
+      }
+    )
+    expect(await service.provider.getCode(address)).toBe("0x")
+    expect((await service.ok<CreateResult>("/create", body)).status).toBe(1)
+  })
+
+  it("does not find what is another account's, or nobody's, nor touches it", async () => {
+    await whileBlocked(
+      () => pending("/transactSigner", payment(7), "before the other's"),
+      async () => {
+        const requestId = await pending("/execute", mint(8), "one's own")
+        for (const answer of [
+          await cancel<Envelope>(requestId, service.info.apiKeys.pro),
+          await cancel<Envelope>("nobody", service.info.apiKeys.pro)
+        ])
+          expect([answer.status, answer.body.code]).toEqual([404, "request_not_found"])
+        expect((await service.request(requestId)).body.state).toBe("pending")
+        expect((await cancel(requestId)).body.state).toBe("final")
+      }
+    )
+  })
+
+  it("takes no body, no query and no idempotency key", async () => {
+    const ask = (path: string, body?: unknown, headers = {}) =>
+      service.refused(400, path, body, { method: "DELETE", headers })
+    expect((await ask("/requests/x", "{}")).code).toBe("invalid_request")
+    expect((await ask("/requests/x?now=1")).code).toBe("unknown_field")
+    expect((await ask("/requests/x", undefined, { "idempotency-key": "k" })).code).toBe("invalid_request")
+  })
+})

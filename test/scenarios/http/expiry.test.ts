@@ -1,0 +1,96 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, describe, expect, it } from "vitest"
+import {
+  type DevService,
+  type Envelope,
+  first,
+  start,
+  type TransactionResult
+} from "../../support/http/DevService.js"
+
+const folder = mkdtempSync(join(tmpdir(), "castellan-expiry-"))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const payment = ({ info }: DevService, value: number) => ({
+  to: "0x000000000000000000000000000000000000dEaD",
+  value: String(value),
+  settings: { rpc: info.rpc, signer: info.settings.signer }
+})
+const mint = ({ info }: DevService, wallet: string, amount: number) => ({
+  operations: [
+    {
+      salt: "main",
+      walletCustody: 1,
+      to: info.token,
+      funcSignature: "mint(address,uint256)",
+      funcParams: [wallet, String(amount)]
+    }
+  ],
+  settings: info.settings
+})
+
+/** The id of a request whose caller was told that its outcome is unknown. */
+const pending = async (service: DevService, path: string, body: unknown): Promise<string> => {
+  const { body: answer, status } = await service.ask<Envelope>(path, body)
+  expect([status, answer.code]).toEqual([422, "outcome_unknown"])
+  return answer.requestId
+}
+
+/** A signed transaction that nobody mines, and a request that waits behind it. */
+const blocked = async (service: DevService) => {
+  const wallet = first(await service.create("main"))
+  await service.automine(false)
+  const signed = await pending(service, "/transactSigner", payment(service, 1))
+  const waiting = await pending(service, "/execute", mint(service, wallet, 1))
+  return { wallet, signed, waiting }
+}
+
+const expired = {
+  state: "final",
+  txHashes: [],
+  httpStatus: 422,
+  answer: { code: "request_expired", error: "request expired" }
+}
+const slow = { bumpAfterMillis: 3_600_000, receiptTimeoutMillis: 1_000 }
+
+describe("an accepted request of which nothing is signed in its time", () => {
+  it("is given up; what was signed goes on, and so does the lane", async () => {
+    const service = await start({ network: { ...slow, requestExpiryMillis: 2_000 } })
+    try {
+      const { signed, waiting, wallet } = await blocked(service)
+      await expect
+        .poll(async () => (await service.request(waiting)).body, { timeout: 20_000 })
+        .toMatchObject(expired)
+      expect((await service.request(signed)).body.state).toBe("pending")
+      await service.automine(true)
+      await expect
+        .poll(async () => (await service.request(signed)).body, { timeout: 20_000 })
+        .toMatchObject({ state: "final", httpStatus: 200 })
+      expect((await service.ok<TransactionResult>("/execute", mint(service, wallet, 2))).status).toBe(1)
+      expect(await service.token.getFunction("balanceOf")(wallet)).toBe(2n)
+    } finally {
+      await service.stop()
+    }
+  })
+
+  it("is given up also when no process has the key of its lane, and its node is gone", async () => {
+    const database = { path: join(folder, "castellan.sqlite") }
+    const before = await start({ network: slow, config: { database } })
+    const { signed, waiting } = await blocked(before)
+    await before.stop()
+    const service = await start({
+      network: { ...slow, requestExpiryMillis: 1_000 },
+      config: { database, signers: [] }
+    })
+    try {
+      await expect
+        .poll(async () => (await service.request(waiting)).body, { timeout: 20_000 })
+        .toMatchObject(expired)
+      expect((await service.request(signed)).body.state).toBe("pending")
+    } finally {
+      await service.stop()
+    }
+  })
+})
