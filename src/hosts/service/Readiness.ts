@@ -2,17 +2,18 @@ import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as FiberId from "effect/FiberId"
-import type { RequestJournal } from "../../application/ports/journal/RequestJournal.js"
+import type { OpJournal } from "../../application/ports/journal/OpJournal.js"
 
 /** How long the journal may take to answer, and how long its answer stands, milliseconds. */
 const millis = 1_000
 
 /**
- * Whether the journal answers. Anybody may want to know, however often: it is asked once in a second, by a fiber that
- * goes on when whoever asked first has gone.
+ * Whether the journal can be written: a locked file and a server that only reads still answer reads. Anybody may want to
+ * know, however often: it is asked once in a second, by a fiber that goes on when whoever asked first has gone.
  */
-export const make = (requestJournal: Pick<RequestJournal["Type"], "request">): Effect.Effect<boolean> => {
-  const answers = requestJournal.request("").pipe(
+export const make = (opJournal: Pick<OpJournal["Type"], "release">): Effect.Effect<boolean> => {
+  // Nobody holds leases under this name: a write that changes nothing.
+  const answers = opJournal.release("").pipe(
     Effect.as(true),
     Effect.catchAllCause(() => Effect.succeed(false)),
     Effect.disconnect,

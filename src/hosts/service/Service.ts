@@ -6,7 +6,7 @@ import type * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
 import * as Observed from "../../application/observe/Observed.js"
 import { AuditLog } from "../../application/ports/AuditLog.js"
-import { RequestJournal } from "../../application/ports/journal/RequestJournal.js"
+import { OpJournal } from "../../application/ports/journal/OpJournal.js"
 import { TransactionJournal } from "../../application/ports/journal/TransactionJournal.js"
 import * as EventLoop from "../../application/runtime/EventLoop.js"
 import { Lifetime } from "../../application/runtime/Lifetime.js"
@@ -60,7 +60,7 @@ const build = <A, E, R>(
       corsOrigins: edge.corsOrigins,
       ...(config.profile === "development" && { pages: Playground.pages }),
       ...(basePath !== undefined && { basePath }),
-      ready: Readiness.make(Context.get(ports, RequestJournal)),
+      ready: Readiness.make(Context.get(ports, OpJournal)),
       lastCall: Context.get(ports, Lifetime).stopWaiting
     })
     // Service and transport run in the same context, which no request has to exchange then.

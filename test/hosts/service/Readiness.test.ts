@@ -15,10 +15,10 @@ describe("a service is ready", () => {
       let asked = 0
       let works = true
       const ready = Readiness.make({
-        request: () =>
+        release: () =>
           Effect.suspend(() => {
             asked += 1
-            return works ? Effect.succeed(null) : Effect.fail(new JournalError({ message: "locked" }))
+            return works ? Effect.void : Effect.fail(new JournalError({ message: "locked" }))
           })
       })
       expect(yield* Effect.all([ready, ready, ready], { concurrency: 3 })).toEqual([true, true, true])
@@ -37,7 +37,7 @@ describe("a service is ready", () => {
     Effect.gen(function* () {
       const asked = yield* Deferred.make<void>()
       const ready = Readiness.make({
-        request: () => Effect.zipRight(Deferred.succeed(asked, undefined), Effect.never)
+        release: () => Effect.zipRight(Deferred.succeed(asked, undefined), Effect.never)
       })
       const first = yield* Effect.fork(ready)
       yield* Deferred.await(asked)

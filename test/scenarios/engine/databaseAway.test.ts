@@ -198,4 +198,28 @@ describe("a database that is away", { timeout: 240_000 }, () => {
         await outage(await make(), seconds, step, title)
       })
     }
+
+  it.each(Object.entries(kinds))(
+    "is told by /health/ready while nobody asks for a write (%s)",
+    async (_, make) => {
+      const shaky = await make()
+      const rig = await Rig.make(world, folder, shaky.address)
+      try {
+        const service = await rig.begin()
+        const readiness = () =>
+          expect.poll(async () => (await rig.exchange(service, "/health/ready", null, null)).status, {
+            timeout: 15_000,
+            interval: 100
+          })
+        await readiness().toBe(200)
+        await shaky.away()
+        await readiness().toBe(503)
+        await shaky.back()
+        await readiness().toBe(200)
+      } finally {
+        await shaky.back()
+        await rig.endAll()
+      }
+    }
+  )
 })
