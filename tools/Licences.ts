@@ -22,6 +22,9 @@ export const ofRunTime = (packages: Readonly<Record<string, Locked>>): ReadonlyA
     }))
     .sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.version < b.version ? -1 : 1))
 
+/** Packages for development of which the build ships files, with their licences beside them, by where they are. */
+const shipped: Readonly<Record<string, string>> = { "swagger-ui-dist": "dist/hosts/http/docs/swagger-ui" }
+
 /** The page of the documentation. */
 export const page = (packages: Readonly<Record<string, Locked>>): string => {
   const byLicence = new Map<string, Array<Licensed>>()
@@ -39,6 +42,15 @@ export const page = (packages: Readonly<Record<string, Locked>>): string => {
         "",
         own.map(({ name, version }) => `${name} ${version}`).join(", "),
         ""
-      ])
+      ]),
+    "## Shipped in the package itself",
+    "",
+    Object.entries(shipped)
+      .map(([name, where]) => {
+        const { license = "unknown", version = "" } = packages[`node_modules/${name}`] ?? {}
+        return `files of ${name} ${version} (${license}), in \`${where}\``
+      })
+      .join(", "),
+    ""
   ].join("\n")
 }

@@ -40,7 +40,11 @@ const tarball = join(folder, filename)
 
 const foreign = files.filter(({ path }) => !/^(dist|docs|contracts\/artifacts)\/|^[^/]+$/.test(path))
 expect("the package holds what is built, the documents and the contracts", {
-  ok: foreign.length === 0 && files.some(({ path }) => path === "dist/index.d.ts"),
+  ok:
+    foreign.length === 0 &&
+    ["dist/index.d.ts", "dist/hosts/http/docs/swagger-ui/swagger-ui-bundle.js"].every((built) =>
+      files.some(({ path }) => path === built)
+    ),
   said: foreign.map(({ path }) => path).join("\n")
 })
 

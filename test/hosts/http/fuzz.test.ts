@@ -78,7 +78,7 @@ const inProcess =
         Effect.map((answer) => ({
           status: answer.status,
           headers: new Headers(answer.headers),
-          text: answer.body
+          text: String(answer.body)
         })),
         Effect.timeoutFail({ duration: Fuzz.patience, onTimeout: () => new Error("it hangs") })
       )

@@ -54,7 +54,7 @@ describe("requests without a valid key", () => {
       yield* TestClock.adjust("59 seconds")
       const last = yield* front.handle(incoming({}))
       expect(last.headers).toMatchObject({ "retry-after": "1", "content-type": "application/json" })
-      expect(JSON.parse(last.body)).toMatchObject({
+      expect(JSON.parse(String(last.body))).toMatchObject({
         error: "rate limit exceeded",
         code: "rate_limited",
         details: [{ message: "too many requests without a valid key from this address" }]

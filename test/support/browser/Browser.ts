@@ -22,7 +22,7 @@ export interface Authenticator {
   readonly credentials: () => Promise<number>
 }
 
-const output = fileURLToPath(new URL("../../../test-output/playground/", import.meta.url))
+const output = fileURLToPath(new URL("../../../test-output/browser/", import.meta.url))
 
 const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium"
 

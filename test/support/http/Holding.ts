@@ -69,23 +69,26 @@ export const start = async (): Promise<Holding> => {
       body === null ? {} : { "content-type": "application/json", "content-length": String(bytes.length) }
     return Effect.runPromise(
       Effect.provide(
-        front.handle({
-          method: body === null ? "GET" : "POST",
-          target: path,
-          headers: { "x-api-key": key, ...described },
-          remoteAddress: "203.0.113.1",
-          readBody: (collector) =>
-            Effect.async((resume) => {
-              let at = 0
-              const next = (): void => {
-                const more = at < bytes.length && collector.take(bytes.subarray(at, at + 65_536))
-                at += 65_536
-                if (more) setImmediate(next)
-                else resume(Effect.void)
-              }
-              setImmediate(next)
-            })
-        }),
+        Effect.map(
+          front.handle({
+            method: body === null ? "GET" : "POST",
+            target: path,
+            headers: { "x-api-key": key, ...described },
+            remoteAddress: "203.0.113.1",
+            readBody: (collector) =>
+              Effect.async((resume) => {
+                let at = 0
+                const next = (): void => {
+                  const more = at < bytes.length && collector.take(bytes.subarray(at, at + 65_536))
+                  at += 65_536
+                  if (more) setImmediate(next)
+                  else resume(Effect.void)
+                }
+                setImmediate(next)
+              })
+          }),
+          ({ body, status }) => ({ status, body: String(body) })
+        ),
         quiet
       )
     )

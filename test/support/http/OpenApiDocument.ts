@@ -2,6 +2,7 @@ import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js"
 import { catalogue } from "../../../src/application/request/Catalogue.js"
 import { api } from "../../../src/hosts/http/contract/Api.js"
 import * as OpenApi from "../../../src/hosts/http/docs/OpenApi.js"
+import * as SwaggerUi from "../../../src/hosts/http/docs/SwaggerUi.js"
 import * as Playground from "../../../src/hosts/http/playground/Playground.js"
 
 /** One request and its answer, as they went over the wire. */
@@ -142,8 +143,8 @@ export const untruths = (exchange: Exchange): ReadonlyArray<string> => {
   if (operation === undefined) {
     // A preflight is the browser's, and has no operation.
     if (method === "OPTIONS" && status === 200) return []
-    // The playground is no part of the interface.
-    if (Playground.pages.has(path) && status === 200) return []
+    // The playground, and what the page of the documentation loads, are no part of the interface.
+    if ((Playground.pages.has(path) || SwaggerUi.pages.has(path)) && [200, 405].includes(status)) return []
     if (![400, 401, 404, 405, 429, 503].includes(status)) return [where(`${status}, and no such operation`)]
     return method === "HEAD" ? [] : violations(refusal, parsed(text)?.value).map(where)
   }

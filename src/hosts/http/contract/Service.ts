@@ -42,6 +42,9 @@ export const group = HttpApiGroup.make("service")
         )
       )
       .annotate(OpenApi.Summary, "This interface for people")
-      .annotate(OpenApi.Description, "One HTML page without scripts: endpoints, fields, examples, errors.")
+      .annotate(
+        OpenApi.Description,
+        "A page that shows this document, and sends requests with the key that you enter."
+      )
   )
   .annotate(OpenApi.Description, "Health and documentation. No key needed.")

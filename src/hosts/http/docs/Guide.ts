@@ -80,3 +80,12 @@ message Conditions(bytes32 userOpHash,uint48 validUntil,uint48 validAfter,addres
 // validationData: base64 of response.signature, response.authenticatorData, response.clientDataJSON`
   }
 ]
+
+/** A chapter with its heading. */
+export const markdown = ({ code, paragraphs, points, title }: Chapter): string =>
+  [
+    `## ${title}\n`,
+    ...paragraphs.map((text) => `${text}\n`),
+    ...(points === undefined ? [] : [`${points.map((text) => `- ${text}`).join("\n")}\n`]),
+    ...(code === undefined ? [] : [`\`\`\`\n${code}\n\`\`\`\n`])
+  ].join("\n")

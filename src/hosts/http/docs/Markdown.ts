@@ -45,21 +45,13 @@ const endpoint = (one: Endpoint): string =>
     .filter((part) => part !== "")
     .join("\n")
 
-const chapter = ({ code, paragraphs, points, title }: Guide.Chapter): string =>
-  [
-    `## ${title}\n`,
-    ...paragraphs.map((text) => `${text}\n`),
-    ...(points === undefined ? [] : [`${points.map((text) => `- ${text}`).join("\n")}\n`]),
-    ...(code === undefined ? [] : [`\`\`\`\n${code}\n\`\`\`\n`])
-  ].join("\n")
-
 /** docs/reference.md */
 export const reference = (source: Reference): string =>
   [
     `# HTTP reference\n`,
     generated,
     `${source.description} Version ${source.version}. Failures are listed in [errors.md](errors.md).\n`,
-    ...Guide.chapters.map(chapter),
+    ...Guide.chapters.map(Guide.markdown),
     `## Types\n`,
     `${table(
       ["Type", "Rule"],

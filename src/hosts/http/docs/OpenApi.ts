@@ -18,6 +18,7 @@ import {
 } from "../contract/EndpointAnnotations.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import * as Statuses from "../message/Statuses.js"
+import * as Guide from "./Guide.js"
 import { type JsonSchema, JsonSchemas } from "./JsonSchemas.js"
 
 export interface Reference {
@@ -65,6 +66,8 @@ export interface Document {
   readonly info: {
     readonly title: string
     readonly version: string
+    readonly summary: string
+    /** Markdown: what no schema tells. */
     readonly description: string
     readonly license: { readonly name: string; readonly identifier: string }
   }
@@ -206,7 +209,8 @@ export const fromApi = <Id extends string, Groups extends HttpApiGroup.HttpApiGr
     info: {
       title: info(Annotation.Title),
       version: info(Annotation.Version),
-      description: info(Annotation.Description),
+      summary: info(Annotation.Description),
+      description: Guide.chapters.map(Guide.markdown).join("\n"),
       license: { name: "MIT", identifier: "MIT" }
     },
     servers: [{ url: basePath === "" ? "/" : basePath }],

@@ -64,7 +64,7 @@ export const fromDocument = (
 ): Reference => ({
   title: document.info.title,
   version: document.info.version,
-  description: document.info.description,
+  description: document.info.summary,
   groups: document.tags.map(({ description, name }) => ({
     name,
     description,

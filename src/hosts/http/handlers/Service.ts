@@ -1,8 +1,7 @@
 import * as Effect from "effect/Effect"
 import { api } from "../contract/Api.js"
-import * as Html from "../docs/Html.js"
 import * as OpenApi from "../docs/OpenApi.js"
-import * as Reference from "../docs/Reference.js"
+import * as SwaggerUi from "../docs/SwaggerUi.js"
 import type { InFlightLimit } from "../limits/InFlightLimit.js"
 import { type Problem, problem, retryAfter } from "../message/ErrorEnvelope.js"
 
@@ -26,7 +25,6 @@ export const handlers = (
   basePath: string
 ): Readonly<Record<string, Effect.Effect<unknown, Problem>>> => {
   const document = once(() => OpenApi.fromApi(api, basePath))
-  const page = Effect.map(document, (document) => Html.page(Reference.fromDocument(document)))
   return {
     live: Effect.succeed({ status: "live" }),
     ready: Effect.suspend(() =>
@@ -37,11 +35,11 @@ export const handlers = (
           )
     ),
     openapi: document,
-    docs: page
+    docs: Effect.succeed(SwaggerUi.page)
   }
 }
 
 /** Headers of their own, by endpoint. */
 export const headers: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  docs: { "content-security-policy": Html.contentSecurityPolicy }
+  docs: { "content-security-policy": SwaggerUi.contentSecurityPolicy }
 }

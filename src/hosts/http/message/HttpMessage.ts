@@ -28,5 +28,6 @@ export const header = (incoming: Incoming, name: string): string => {
 export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  readonly body: string
+  /** Text, or bytes that answers share. */
+  readonly body: string | Uint8Array
 }

@@ -1,4 +1,4 @@
-import type { Pages } from "../service/Pages.js"
+import type { Pages } from "../message/Pages.js"
 import * as Html from "./Html.js"
 import * as Script from "./Script.js"
 import * as Style from "./Style.js"

@@ -14,7 +14,10 @@ export const fromFront = (front: HttpService): HttpApp.Default =>
   Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest
     const answer = yield* front.handle(incoming(request))
-    return HttpServerResponse.text(answer.body, { status: answer.status, headers: answer.headers })
+    const { body, headers, status } = answer
+    return typeof body === "string"
+      ? HttpServerResponse.text(body, { status, headers })
+      : HttpServerResponse.uint8Array(body, { status, headers })
   })
 
 const incoming = (request: HttpServerRequest.HttpServerRequest): Incoming => {

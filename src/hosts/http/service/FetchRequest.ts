@@ -54,6 +54,11 @@ export const response = (request: Request, { body, headers, status }: Answer): R
   request.method === "HEAD"
     ? new Response(null, {
         status,
-        headers: { ...headers, "content-length": String(new TextEncoder().encode(body).length) }
+        headers: {
+          ...headers,
+          "content-length": String(
+            typeof body === "string" ? new TextEncoder().encode(body).length : body.byteLength
+          )
+        }
       })
     : new Response(body, { status, headers })

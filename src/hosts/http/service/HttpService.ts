@@ -15,6 +15,7 @@ import * as StoreFailure from "../../../application/request/StoreFailure.js"
 import * as EventLoop from "../../../application/runtime/EventLoop.js"
 import type * as IpAddress from "../../../domain/net/IpAddress.js"
 import { api } from "../contract/Api.js"
+import * as SwaggerUi from "../docs/SwaggerUi.js"
 import type { Handlers } from "../handlers/Handlers.js"
 import * as Service from "../handlers/Service.js"
 import { AnonymousRateLimit } from "../limits/AnonymousRateLimit.js"
@@ -24,9 +25,9 @@ import type * as Body from "../message/Body.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { type Problem, problem } from "../message/ErrorEnvelope.js"
 import { type Answer, header, type Incoming } from "../message/HttpMessage.js"
+import * as Pages from "../message/Pages.js"
 import * as Cors from "./Cors.js"
 import * as EndpointCall from "./EndpointCall.js"
-import * as Pages from "./Pages.js"
 import * as RequestLog from "./RequestLog.js"
 import * as Routes from "./Routes.js"
 
@@ -108,7 +109,7 @@ export const make = <H extends Handlers>(
       }),
       trustedProxies: options.trustedProxies ?? [],
       origins: new Set(options.corsOrigins),
-      pages: options.pages ?? new Map(),
+      pages: new Map([...SwaggerUi.pages, ...(options.pages ?? [])]),
       basePath: options.basePath ?? ""
     })
   })

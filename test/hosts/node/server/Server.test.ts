@@ -303,11 +303,9 @@ describe("stopping", () => {
         remoteAddress: null,
         readBody: () => Effect.void
       })
-      expect([refused.status, JSON.parse(refused.body).code, refused.headers["retry-after"]]).toEqual([
-        503,
-        "shutting_down",
-        "1"
-      ])
+      expect([refused.status, JSON.parse(String(refused.body)).code, refused.headers["retry-after"]]).toEqual(
+        [503, "shutting_down", "1"]
+      )
       const fresh = yield* Effect.promise(() =>
         fetch(`${url}/health/live`).then(
           () => "accepted",

@@ -1,11 +1,11 @@
 import * as Effect from "effect/Effect"
-import { type Problem, problem } from "../message/ErrorEnvelope.js"
-import type { Answer } from "../message/HttpMessage.js"
+import { type Problem, problem } from "./ErrorEnvelope.js"
+import type { Answer } from "./HttpMessage.js"
 
 /** Something fixed that is not part of the interface: who knows its path may read it, without a key. */
 export interface Page {
   readonly contentType: string
-  readonly body: string
+  readonly body: string | Uint8Array
   readonly headers?: Readonly<Record<string, string>>
 }
 
