@@ -296,6 +296,31 @@ export const suite = (
       })
     )
 
+    const apart = name === "memory" ? () => {} : processes
+    apart(
+      "what two processes reserved is held until both have given it back, or one has bound it",
+      (one, other) =>
+        Effect.gen(function* () {
+          // The request went from one to the other while the first one was at it.
+          yield* one.reserve([entry("a", 60n)])
+          yield* other.reserve([entry("a", 60n)])
+          yield* one.release(chainId, ["a"])
+          yield* one.release(chainId, ["a"])
+          expect((yield* today(other)).held).toBe(60n)
+          yield* one.reserve([entry("a", 60n)])
+          yield* one.release(chainId, ["a"])
+          expect(yield* other.bind(chainId, "a")).toBe(true)
+          yield* one.release(chainId, ["a"])
+          expect((yield* today(other)).held).toBe(60n)
+          yield* other.settle(chainId, "a", 0n)
+          yield* other.reserve([entry("b", 60n)])
+          yield* one.release(chainId, ["b"])
+          expect((yield* today(other)).held).toBe(60n)
+          yield* other.release(chainId, ["b"])
+          expect((yield* today(other)).held).toBe(0n)
+        })
+    )
+
     processes("what one process held and bound, another one finds", (one, other) =>
       Effect.gen(function* () {
         yield* one.reserve([entry("a", 60n)])

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto"
 import * as SqlClient from "@effect/sql/SqlClient"
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Clock from "effect/Clock"
@@ -64,6 +65,8 @@ export const make: Effect.Effect<
   yield* Migrations.run
   const sql = yield* SqlClient.SqlClient
   const lock = Store.lock(sql)
+  /** This instance among the holders of a reservation. */
+  const self = `${randomUUID()} `
 
   const transaction = <A, E>(effect: Effect.Effect<A, E>) =>
     Store.transaction(sql)(effect).pipe(
@@ -115,21 +118,28 @@ export const make: Effect.Effect<
       const others = rows.flatMap((row) => (row === own ? [] : [{ ...holdOf(row), day: row.day }]))
       const lack = lackOf(entry, wei, day, others, entry.daily ? yield* bookedOf(entry, day) : 0n)
       if (lack !== null) return lack
-      yield* own === undefined
-        ? sql`insert into budget_holds ${sql.insert({
-            ...pot,
-            id: entry.id,
-            day,
-            wei: wei.toString(),
-            landed: null,
-            state: "reserved",
-            note: entry.note,
-            expires_at: entry.expiresAt
-          })}`
-        : sql`
-            update budget_holds
-            set wei = ${wei.toString()}, note = ${entry.note}, expires_at = ${entry.expiresAt}
-            where hold_no = ${own.hold_no}`
+      const raised =
+        own === undefined
+          ? []
+          : yield* sql`
+              update budget_holds
+              set wei = ${wei.toString()}, note = ${entry.note}, expires_at = ${entry.expiresAt},
+                holders = replace(holders, ${self}, '') || ${self}
+              where hold_no = ${own.hold_no} and state <> 'settled'
+              returning hold_no`
+      // Its other holder may have given it back in the meantime.
+      if (raised.length === 0)
+        yield* sql`insert into budget_holds ${sql.insert({
+          ...pot,
+          id: entry.id,
+          day,
+          wei: wei.toString(),
+          landed: null,
+          state: "reserved",
+          note: entry.note,
+          expires_at: entry.expiresAt,
+          holders: self
+        })}`
       return null
     })
 
@@ -196,9 +206,13 @@ export const make: Effect.Effect<
       transaction(
         Effect.forEach(
           Store.chunks(ids),
-          (chunk) => sql`
-            delete from budget_holds
-            where chain_id = ${chainId.toString()} and ${sql.in("id", chunk)} and state = 'reserved'`,
+          (chunk) => {
+            const given = sql`chain_id = ${chainId.toString()} and ${sql.in("id", chunk)} and state = 'reserved'`
+            return Effect.zipRight(
+              sql`update budget_holds set holders = replace(holders, ${self}, '') where ${given}`,
+              sql`delete from budget_holds where ${given} and holders = ''`
+            )
+          },
           { discard: true }
         )
       ),

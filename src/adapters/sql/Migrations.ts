@@ -6,6 +6,7 @@ import * as ErrorCode from "./ErrorCode.js"
 import { abi } from "./schema/Abi.js"
 import { accounts } from "./schema/Accounts.js"
 import { audit } from "./schema/Audit.js"
+import { budgetHolders } from "./schema/BudgetHolders.js"
 import { budgets } from "./schema/Budgets.js"
 import { cancellations } from "./schema/Cancellations.js"
 import { declinedRequests } from "./schema/DeclinedRequests.js"
@@ -34,7 +35,8 @@ const migrations = {
   "0009_lanes": lanes,
   "0010_retention": retention,
   "0011_declined_requests": declinedRequests,
-  "0012_cancellations": cancellations
+  "0012_cancellations": cancellations,
+  "0013_budget_holders": budgetHolders
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

@@ -103,7 +103,10 @@ export class Budgets extends Context.Tag("castellan/Budgets")<
     readonly reserve: (entries: ReadonlyArray<Reservation>) => Effect.Effect<Lack | null, BudgetsError>
     /** From here on it is held until it is settled. False, and nothing is bound: nothing of that id is held. */
     readonly bind: (chainId: bigint, id: string) => Effect.Effect<boolean, BudgetsError>
-    /** Gives back what is held and not bound. Others, and unknown ids, are ignored. */
+    /**
+     * Gives back what this instance holds and is not bound; what another one reserved too stays held for that one. Unknown
+     * ids are ignored.
+     */
     readonly release: (chainId: bigint, ids: ReadonlyArray<string>) => Effect.Effect<void, BudgetsError>
     /**
      * Notes what it has cost, as long as the chain may undo that; null: it was undone. Landed sums free the rest. Ignored

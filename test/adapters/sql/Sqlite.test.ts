@@ -130,7 +130,8 @@ describe("the schema", () => {
         { migration_id: 9, name: "lanes" },
         { migration_id: 10, name: "retention" },
         { migration_id: 11, name: "declined_requests" },
-        { migration_id: 12, name: "cancellations" }
+        { migration_id: 12, name: "cancellations" },
+        { migration_id: 13, name: "budget_holders" }
       ])
     }).pipe(Effect.provide(inMemory))
   )
