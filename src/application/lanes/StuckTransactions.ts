@@ -12,6 +12,7 @@ import * as Hex from "../../domain/primitives/Hex.js"
 import * as NonceUse from "../chain/NonceUse.js"
 import * as Prices from "../chain/Prices.js"
 import type { ChainClient, ChainRpcError, KnownTransaction } from "../ports/chain/ChainRpc.js"
+import { isFenced } from "../ports/journal/JournalError.js"
 import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
 import type { LaneAccess, TransactionRecord } from "../ports/journal/Transactions.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
@@ -67,7 +68,9 @@ export const make = ({ transactionJournal, lanes, scope, settlement, signerOf }:
         Effect.forkIn(
           work.pipe(
             Effect.catchAllCause((cause) =>
-              Effect.logWarning("a waiting transaction is left as it is", cause)
+              isFenced(cause)
+                ? Effect.logDebug("the lane of a transaction is another process's by now")
+                : Effect.logWarning("a waiting transaction is left as it is", cause)
             ),
             Effect.ensuring(Effect.sync(() => busy.delete(name))),
             Effect.annotateLogs({ nonce: nonce.toString(), signer })

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import type { ChainClient, Receipt } from "../ports/chain/ChainRpc.js"
+import { isFenced } from "../ports/journal/JournalError.js"
 import type { Lane, LaneAccess, TransactionRecord } from "../ports/journal/Transactions.js"
 import type { InFlight } from "./InFlight.js"
 import type { AccessNodes } from "./monitor/AccessNodes.js"
@@ -171,7 +172,9 @@ export const make = (options: {
       const witness = told.find(({ answer }) => event._tag === "shown" && answer.receipt === event.receipt)
       return execute(lane, entry, step, witness?.node).pipe(
         Effect.catchAllCause((cause) =>
-          Effect.logError("a mined transaction could not be settled and is tried again", cause)
+          isFenced(cause)
+            ? Effect.logDebug("the lane of a transaction is another process's by now")
+            : Effect.logError("a mined transaction could not be settled and is tried again", cause)
         ),
         Effect.annotateLogs(describe(record))
       )

@@ -76,7 +76,7 @@ for (const [name, pair] of Object.entries(pairs)) {
           one.finaliseInclusions(Make.lane.signer, Make.chainId, [Make.word(1)]),
           one.accept(Make.acceptance("r1", [Make.op({ index: 1, nonceKey: 9n })]))
         ])
-          yield* refused(late)
+          expect((yield* Effect.flip(late)).isFenced).toBe(true)
         expect(yield* other.open).toEqual(before)
         yield* other.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
         expect(yield* other.finish("r1", "{}")).toBe(true)

@@ -1,8 +1,8 @@
 import * as Effect from "effect/Effect"
-import type { JournalError } from "../../../application/ports/journal/JournalError.js"
+import { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type { Lane } from "../../../application/ports/journal/Transactions.js"
 import * as Address from "../../../domain/primitives/Address.js"
-import * as Store from "../Store.js"
+import type * as Store from "../Store.js"
 
 interface Row {
   readonly epoch: number | string
@@ -44,7 +44,8 @@ export const fence = (store: Store.Store, lane: Lane) =>
       yield* write(store, lane, 1, "")
       row = yield* read(store, lane, store.forShare)
     }
-    if (row?.holder !== store.instance) return yield* Store.refuse("another process works on the lane")
+    if (row?.holder !== store.instance)
+      return yield* new JournalError({ message: "another process works on the lane", isFenced: true })
     return Number(row.epoch)
   })
 

@@ -13,6 +13,8 @@ export interface LaneClaims {
    * in the journal: from then on what any earlier owner still does there fails.
    */
   readonly take: (lane: Lane) => Effect.Effect<boolean, JournalError>
+  /** The journal has said that another process has claimed the lane. What it holds here is not counted on any more. */
+  readonly lose: (lane: Lane) => Effect.Effect<void>
   /** Whether it did work on the lane when it last took it: without a question to the journal. */
   readonly holds: (lane: Lane) => boolean
   /** Whether no other service works with the same journal, as far as is known. */
@@ -31,6 +33,15 @@ export const make = (laneJournal: LaneJournal["Type"], replicas: Replicas["Type"
   return {
     holds: (lane) => trusted.has(nameOf(lane)) && replicas.owns(lane),
     isAlone: Effect.map(replicas.independent, (others) => others.length === 0),
+    lose: (lane) =>
+      Effect.suspend(() =>
+        trusted.delete(nameOf(lane))
+          ? Effect.annotateLogs(Effect.logInfo("another process works on the lane from now on"), {
+              chainId: lane.chainId.toString(),
+              signer: lane.signer
+            })
+          : Effect.void
+      ),
     take: (lane) =>
       Effect.gen(function* () {
         const name = nameOf(lane)

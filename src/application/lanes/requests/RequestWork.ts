@@ -10,6 +10,7 @@ import * as Schedule from "effect/Schedule"
 import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
+import { isFenced } from "../../ports/journal/JournalError.js"
 import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
 import type { Replicas } from "../../ports/Replicas.js"
@@ -136,6 +137,13 @@ export const begin = <B, J, R>(
       state.lane === null ? Effect.void : replicas.tell({ _tag: "accepted", lane: state.lane })
     ).pipe(Effect.zipRight(Deferred.fail(result, new AnsweredElsewhere({ requestId }))), Effect.asVoid)
 
+    /** What the journal has refused for the sake of another process ends here. The sweep takes it up should it come back. */
+    const toNewOwner = Effect.suspend(() => {
+      state.elsewhere = true
+      const told = state.lane === null ? Effect.void : claims.lose(state.lane)
+      return Effect.zipRight(told, toElsewhere)
+    })
+
     const current = (resumed: boolean): CurrentRequest["Type"] => ({
       body,
       idempotency: caller.idempotency ?? null,
@@ -237,6 +245,7 @@ export const begin = <B, J, R>(
           if (Either.isLeft(doubt)) return yield* Effect.asVoid(Deferred.fail(result, doubt.left))
         }
         if (!state.durable) return yield* Effect.asVoid(Deferred.done(result, refused(exit)))
+        if (Exit.isFailure(exit) && isFenced(exit.cause)) return yield* toNewOwner
         if (!Exit.isSuccess(exit) && !(yield* isOurs)) return yield* toElsewhere
         const answer = yield* judge(exit)
         if (answer === "elsewhere") return yield* toElsewhere
@@ -245,10 +254,12 @@ export const begin = <B, J, R>(
       }).pipe(
         // The journal can not be written: the same again, a bit later.
         Effect.catchAllDefect((defect) =>
-          Effect.logError("the journal of an accepted request fails", defect).pipe(
-            Effect.zipRight(Effect.sleep(pauseMillis)),
-            Effect.zipRight(again)
-          )
+          isFenced(Cause.die(defect))
+            ? toNewOwner
+            : Effect.logError("the journal of an accepted request fails", defect).pipe(
+                Effect.zipRight(Effect.sleep(pauseMillis)),
+                Effect.zipRight(again)
+              )
         )
       )
     }

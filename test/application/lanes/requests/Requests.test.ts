@@ -1,9 +1,11 @@
+import { join } from "node:path"
 import { describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
@@ -27,6 +29,8 @@ import { type Failure, invalid, unprocessable } from "../../../../src/applicatio
 import * as Address from "../../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as Journals from "../../../support/journal/Journals.js"
+import * as Layers from "../../../support/journal/Layers.js"
+import * as Log from "../../../support/Log.js"
 
 const kind = {
   endpoint: "/work",
@@ -579,6 +583,52 @@ describe("writing requests", () => {
       yield* TestClock.adjust("1 second")
       expect(yield* Fiber.join(fiber)).toEqual({ done: 3 })
     }))
+
+  it.scoped(
+    "whose lane another process has claimed end with one line for the lane, and have that one's answers",
+    () =>
+      Effect.gen(function* () {
+        const folder = yield* Layers.temporaryFolder
+        const database = Layers.sqliteAt(join(folder, "journal.db"))
+        const other = yield* Effect.flatMap(Layer.build(database), (context) =>
+          Effect.provide(Journals.all, context)
+        )
+        const log = Log.make()
+        yield* Effect.gen(function* () {
+          const { idle, journal, requests } = yield* setup
+          const goOn = yield* Deferred.make<void>()
+          const callers = Array.from({ length: 20 }, () => callerOf(null))
+          const answers = yield* Effect.forEach(callers, (caller, n) =>
+            Effect.fork(
+              requests.run(
+                kind,
+                caller,
+                request,
+                Effect.gen(function* () {
+                  yield* accept(caller)
+                  yield* Deferred.await(goOn)
+                  // Some meet the other owner at a step, some at their end.
+                  if (n % 2 === 0) yield* Effect.orDie(journal.refuse(caller.requestId, []))
+                  return { done: 0 }
+                })
+              )
+            )
+          )
+          for (const caller of callers)
+            while ((yield* journal.request(caller.requestId)) === null) yield* Effect.yieldNow()
+          expect(yield* other.claim(lane, { process: "other", independent: [] })).toBe(true)
+          yield* Deferred.succeed(goOn, undefined)
+          for (const { requestId } of callers) yield* idle(requestId)
+          for (const [n, { requestId }] of callers.entries())
+            yield* other.finish(requestId, JSON.stringify({ answer: { done: n } }))
+          yield* TestClock.adjust("1 second")
+          expect(yield* Effect.forEach(answers, Fiber.join)).toEqual(callers.map((_, done) => ({ done })))
+        }).pipe(Effect.provide(Layer.merge(database, log.layer)))
+        expect(log.lines.map(({ level, message }) => `${level} ${message}`)).toEqual([
+          "INFO another process works on the lane from now on"
+        ])
+      })
+  )
 
   test("that the journal cannot accept are told to come again, and are not done", ({ away, requests }) =>
     Effect.gen(function* () {
