@@ -47,18 +47,14 @@ export const check = (dependencies: Dependencies): Either.Either<void, Problem> 
 /** Once around the cycle that begins at this element. */
 const walk = (dependencies: Dependencies, from: number): ReadonlyArray<number> => {
   const path = [from]
-  let at = dependencies[from] ?? null
-  while (at !== null && at !== from) {
-    path.push(at)
-    at = dependencies[at] ?? null
-  }
+  for (let at = dependencies[from] ?? from; at !== from; at = dependencies[at] ?? from) path.push(at)
   return [...path, from]
 }
 
 /** The same without dependencies on what is not among these elements. */
 export const within = (dependencies: Dependencies, elements: Iterable<number>): Dependencies => {
-  const among = new Set(elements)
-  return dependencies.map((on, index) => (on !== null && among.has(index) && among.has(on) ? on : null))
+  const among: ReadonlySet<number | null> = new Set(elements)
+  return dependencies.map((on, index) => (among.has(index) && among.has(on) ? on : null))
 }
 
 /**
@@ -113,8 +109,9 @@ export const gathered = (
   const root = components(within(dependencies, placed))
   const pieces = new Map<number, Array<number>>()
   for (const index of placed) {
-    const piece = pieces.get(root[index] ?? index)
-    if (piece === undefined) pieces.set(root[index] ?? index, [index])
+    const at = root[index] ?? index
+    const piece = pieces.get(at)
+    if (piece === undefined) pieces.set(at, [index])
     else piece.push(index)
   }
   return [...pieces.values()].flat()

@@ -64,6 +64,34 @@ describe("dependencies", () => {
     )
   })
 
+  it("of a cycle are told without what only leads into it", () => {
+    expect(Dependencies.check([1, 2, 1])).toEqual(
+      Either.left({ index: 1, message: "operations depend on each other: 1 -> 2 -> 1" })
+    )
+  })
+
+  it("that name no other element are told by what was expected", () => {
+    for (const on of [-1, 2, 0.5])
+      expect(Dependencies.check([null, on])).toEqual(
+        Either.left({ index: 1, message: "expected the index of another operation, 0 to 1" })
+      )
+    expect(Dependencies.check([null, 1])).toEqual(
+      Either.left({ index: 1, message: "an operation can not depend on itself" })
+    )
+  })
+
+  it("are there when one of the elements has one", () => {
+    expect([[], [null, null], [null, 0], [1, null]].map(Dependencies.any)).toEqual([false, false, true, true])
+    expect(Dependencies.components([])).toEqual([])
+  })
+
+  it("within some elements are those of them on each other", () => {
+    const on = [null, 0, 1, 2]
+    expect(Dependencies.within(on, [0, 1, 3])).toEqual([null, 0, null, null])
+    expect(Dependencies.within(on, [0])).toEqual([null, null, null, null])
+    expect(Dependencies.within(on, on.keys())).toEqual(on)
+  })
+
   it("of 256 in a chain or a star are judged as soon as any", () => {
     const chain = Array.from({ length: 256 }, (_, index) => (index === 255 ? null : index + 1))
     expect(Dependencies.order(chain)).toEqual(chain.map((_, index) => 255 - index))

@@ -11,6 +11,10 @@ describe("EntryPoint", () => {
     fc.assert(fc.property(address, (other) => EntryPoint.versionOf(other) === undefined))
   })
 
+  it("names all versions in texts, oldest first", () => {
+    expect(EntryPoint.anyVersion).toBe("v0.6, v0.7 or v0.8")
+  })
+
   it("derives the SenderCreator as the first CREATE of the EntryPoint", () => {
     fc.assert(
       fc.property(address, (entryPoint) => {

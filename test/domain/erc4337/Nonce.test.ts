@@ -1,7 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
+import { Interface } from "ethers"
 import * as fc from "fast-check"
 import * as Nonce from "../../../src/domain/erc4337/Nonce.js"
-import { uint } from "../generators.js"
+import { address, uint } from "../generators.js"
 
 describe("Nonce", () => {
   it("is its key and its sequence", () => {
@@ -19,6 +20,25 @@ describe("Nonce", () => {
     fc.assert(
       fc.property(uint(256), (nonce) => {
         expect(Nonce.make(Nonce.keyOf(nonce), Nonce.sequenceOf(nonce))).toBe(nonce)
+      })
+    )
+  })
+
+  it("is asked for by getNonce of the EntryPoint", () => {
+    const abi = new Interface(["function getNonce(address sender, uint192 key) view returns (uint256)"])
+    fc.assert(
+      fc.property(address, uint(192), (wallet, key) => {
+        expect(Nonce.question(wallet, key)).toBe(abi.encodeFunctionData("getNonce", [wallet, key]))
+      })
+    )
+  })
+
+  it("names the configuration of its wallet in its highest 64 bits, and so do ranges of keys", () => {
+    fc.assert(
+      fc.property(uint(64), uint(128), uint(64), (epoch, key, sequence) => {
+        const { from, to } = Nonce.inEpoch({ from: key, to: key }, epoch)
+        expect([from, to]).toEqual(Array(2).fill(epoch * 2n ** 128n + key))
+        expect(Nonce.epochOf(Nonce.make(from, sequence))).toBe(epoch)
       })
     )
   })

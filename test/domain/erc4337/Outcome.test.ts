@@ -189,6 +189,31 @@ describe("Outcome", () => {
     expect(Outcome.parse(entryPoint, []).size).toBe(0)
   })
 
+  it("is of UserOperationEvent alone, whatever else has its shape", () => {
+    const op = emit("UserOperationEvent", [
+      `0x${"11".repeat(32)}`,
+      entryPoint,
+      Address.zero,
+      1n,
+      true,
+      2n,
+      3n
+    ])
+    const topics = [Hex.unsafe32(`0x${"ee".repeat(32)}`), ...op.topics.slice(1)]
+    expect(Outcome.parse(entryPoint, receipt(0, [{ ...op, topics }])).size).toBe(0)
+  })
+
+  it("begins behind the change to its aggregator", () => {
+    const hash = `0x${"11".repeat(32)}`
+    const logs = receipt(5, [
+      emit("BeforeExecution", []),
+      emit("Transfer", [entryPoint, Address.zero, 1n], Address.zero),
+      emit("SignatureAggregatorChanged", [entryPoint]),
+      emit("UserOperationEvent", [hash, entryPoint, Address.zero, 1n, true, 2n, 3n])
+    ])
+    expect(Outcome.parse(entryPoint, logs).get(Hex.unsafe32(hash))?.logs).toEqual({ first: 8, last: 8 })
+  })
+
   it("that is a success has no revert data, whatever else was logged of its hash", () => {
     fc.assert(
       fc.property(op, (it) => {
@@ -243,6 +268,25 @@ describe("the logs of some of a bundle's ops", () => {
         if (own.size === 0) expect(slice).toEqual([])
       })
     )
+  })
+
+  it("are those of its execution, and of the validation before what names its wallet", () => {
+    const token = Address.unsafe(`0x${"70".repeat(20)}`)
+    const [a, b, c] = ["aa", "bb", "cc"].map((byte) => Address.unsafe(`0x${byte.repeat(20)}`))
+    const [hashA, hashB] = ["a1", "b1"].map((byte) => Hex.unsafe32(`0x${byte.repeat(32)}`))
+    if (hashA === undefined || hashB === undefined) return
+    const moved = (from: unknown) => emit("Transfer", [from, Address.zero, 1n], token)
+    const ended = (hash: unknown, sender: unknown) =>
+      emit("UserOperationEvent", [hash, sender, Address.zero, 1n, true, 2n, 3n])
+    const logs = receipt(0, [
+      ...[moved(a), moved(b), emit("BeforeExecution", [])],
+      ...[moved(c), ended(hashA, a)],
+      ...[moved(a), ended(hashB, b)]
+    ])
+    const of = (hash: Hex.Bytes32) =>
+      Outcome.logsOf(entryPoint, logs, new Set([hash])).map(({ logIndex }) => logIndex)
+    expect(of(hashA)).toEqual([0, 3, 4])
+    expect(of(hashB)).toEqual([1, 5, 6])
   })
 
   it("of two requests in one bundle share nothing, lack nothing, and name no op of the other", () => {

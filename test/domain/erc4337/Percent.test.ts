@@ -1,4 +1,5 @@
 import * as Either from "effect/Either"
+import * as JSONSchema from "effect/JSONSchema"
 import * as Schema from "effect/Schema"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
@@ -55,6 +56,32 @@ describe("a percentage", () => {
         expect(Percent.from(Number(Percent.format(percent)))).toEqual(Either.right(percent))
       })
     )
+  })
+
+  it("is told as short as it can be", () => {
+    const texts = [0n, 1n, 500_000n, 505_000n, 10_000_000n].map((units) =>
+      Percent.format(units as Percent.Percent)
+    )
+    expect(texts).toEqual(["0", "0.0001", "50", "50.5", "1000"])
+  })
+
+  it("that is none is told what one is", () => {
+    const message = "expected a percentage from 0 to 1000 with at most four decimals"
+    for (const value of ["x", 1001]) {
+      expect(Percent.from(value)).toMatchObject(Either.left({ type: "Percent", message }))
+      expect(String(Schema.decodeUnknownEither(Percent.schema)(value))).toContain(message)
+    }
+  })
+
+  it("is in a JSON schema a number, or text of that shape", () => {
+    expect(JSONSchema.make(Percent.schema).$defs).toMatchObject({
+      Percent: {
+        oneOf: [
+          { type: "number", minimum: 0, maximum: 1000 },
+          { type: "string", pattern: "^(0|[1-9][0-9]{0,3})(\\.[0-9]{1,4})?$" }
+        ]
+      }
+    })
   })
 
   it("is a JSON number or text on the wire", () => {

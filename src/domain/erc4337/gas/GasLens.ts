@@ -174,7 +174,7 @@ const selector = Keccak.selector(
   "measure((address,uint256,bytes,bytes,bytes,uint256,uint256,uint256,address,uint256,uint256,uint256)[],address[],uint192[],address,address,bool)"
 )
 
-const isUint = (value: bigint, bits: number): boolean => value >= 0n && BigInt.asUintN(bits, value) === value
+const isUint = (value: bigint, bits: number): boolean => BigInt.asUintN(bits, value) === value
 
 /** What the lens cannot take of a probe; null: it takes all. */
 const unfitOf = ({ callData, initCode, paymaster, validateCall, ...probe }: Probe): string | null => {
@@ -215,7 +215,7 @@ export const encodeCall = (request: Request): Either.Either<Hex.Hex, GasLensErro
   const unfit = keys.every((key) => isUint(key, 192))
     ? request.probes.map(unfitOf).find((why) => why !== null)
     : "a nonce key is no uint192"
-  if (unfit !== undefined && unfit !== null)
+  if (unfit != null)
     return Either.left(new GasLensError({ reason: `not a request that the lens can take: ${unfit}` }))
   return Either.right(
     Words.call(selector, [

@@ -1,3 +1,4 @@
+import * as BigInts from "effect/BigInt"
 import type { FeePrices } from "./Fees.js"
 
 /** What a `handleOps` transaction uses and what its ops are charged for, gas units, as a simulation tells. */
@@ -27,11 +28,12 @@ export const prices = (
   offered: FeePrices,
   ops: ReadonlyArray<Pick<FeePrices, "maxFeePerGas" | "maxPriorityFeePerGas">>
 ): FeePrices => {
-  let { maxFeePerGas, maxPriorityFeePerGas } = offered
-  for (const op of ops) {
-    if (op.maxFeePerGas < maxFeePerGas) maxFeePerGas = op.maxFeePerGas
-    if (op.maxPriorityFeePerGas < maxPriorityFeePerGas) maxPriorityFeePerGas = op.maxPriorityFeePerGas
+  const leastOf = (price: "maxFeePerGas" | "maxPriorityFeePerGas"): bigint =>
+    ops.reduce((least, op) => BigInts.min(least, op[price]), offered[price])
+  const maxFeePerGas = leastOf("maxFeePerGas")
+  return {
+    maxFeePerGas,
+    maxPriorityFeePerGas: BigInts.min(leastOf("maxPriorityFeePerGas"), maxFeePerGas),
+    legacy: offered.legacy
   }
-  if (maxPriorityFeePerGas > maxFeePerGas) maxPriorityFeePerGas = maxFeePerGas
-  return { maxFeePerGas, maxPriorityFeePerGas, legacy: offered.legacy }
 }

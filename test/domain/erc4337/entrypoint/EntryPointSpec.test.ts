@@ -2,8 +2,11 @@ import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { describe, expect, it } from "@effect/vitest"
 import { getCreate2Address, Interface, keccak256 } from "ethers"
-import { versions } from "../../../../src/domain/erc4337/EntryPoint.js"
+import { type Version, versions } from "../../../../src/domain/erc4337/EntryPoint.js"
 import { EntryPointSpec } from "../../../../src/domain/erc4337/entrypoint/EntryPointSpec.js"
+import * as PaymasterData from "../../../../src/domain/erc4337/paymaster/PaymasterData.js"
+import * as Address from "../../../../src/domain/primitives/Address.js"
+import * as Hex from "../../../../src/domain/primitives/Hex.js"
 
 /** Nick's deterministic deployment proxy, which has put every EntryPoint where it is. */
 const deployer = "0x4e59b44847b379578588920cA78FbF26c0B4956C"
@@ -60,5 +63,62 @@ describe("an op on every EntryPoint", () => {
       expect(paid.execution).toBeGreaterThan(alone.execution)
       expect(paid.inHand).toBeGreaterThan(alone.inHand)
     }
+  })
+})
+
+describe("an op as bundlers are told of it", () => {
+  const factory = `0x${"fa".repeat(20)}`
+  const paymaster = `0x${"5a".repeat(20)}`
+  const initCode = Hex.unsafe(`${factory}0102`)
+  const limits = { verificationGasLimit: 7n, postOpGasLimit: 5n }
+  const data = Hex.unsafe("0xbeef")
+  const given = (version: Version) =>
+    PaymasterData.make(version, { paymaster: Address.unsafe(paymaster), limits, data })
+
+  it("has its factory and its paymaster in members of their own from v0.7 on, and none that is empty", () => {
+    for (const version of ["v0.7", "v0.8"] as const) {
+      const { write } = EntryPointSpec[version].rpc
+      expect(write({ initCode, paymasterAndData: given(version) })).toEqual({
+        factory,
+        factoryData: "0x0102",
+        paymaster,
+        paymasterVerificationGasLimit: "0x7",
+        paymasterPostOpGasLimit: "0x5",
+        paymasterData: data
+      })
+      expect(write({ initCode: Hex.empty, paymasterAndData: Hex.empty })).toEqual({})
+    }
+  })
+
+  it("has both as they are on v0.6", () => {
+    const paymasterAndData = given("v0.6")
+    expect(EntryPointSpec["v0.6"].rpc.write({ initCode, paymasterAndData })).toEqual({
+      initCode,
+      paymasterAndData
+    })
+  })
+
+  it("gets a paymaster's data, and its limits where it tells some", () => {
+    const told = { paymaster: Address.unsafe(paymaster), paymasterData: data }
+    for (const version of ["v0.7", "v0.8"] as const) {
+      const { readPaymaster } = EntryPointSpec[version].rpc
+      const bare = { paymaster, data, verificationGasLimit: null, postOpGasLimit: null }
+      expect(readPaymaster(told)).toMatchObject({ ...bare, paymaster: told.paymaster })
+      expect(
+        readPaymaster({ ...told, paymasterVerificationGasLimit: 7n, paymasterPostOpGasLimit: 5n })
+      ).toMatchObject(limits)
+      expect(readPaymaster({ paymaster: told.paymaster })).toBeNull()
+      expect(readPaymaster({ paymasterData: data })).toBeNull()
+    }
+    const { readPaymaster } = EntryPointSpec["v0.6"].rpc
+    expect(readPaymaster({ paymasterAndData: given("v0.6") })).toEqual({
+      paymaster: told.paymaster,
+      data,
+      verificationGasLimit: null,
+      postOpGasLimit: null
+    })
+    expect(readPaymaster({ paymasterAndData: Hex.unsafe(paymaster) })).toMatchObject({ data: Hex.empty })
+    expect(readPaymaster({ paymasterAndData: Hex.unsafe(paymaster.slice(0, -2)) })).toBeNull()
+    expect(readPaymaster({})).toBeNull()
   })
 })

@@ -46,6 +46,7 @@ describe("leastOf", () => {
     fc.assert(
       fc.property(bytes(400), (data) => {
         const { usual, floor } = intrinsic(data)
+        expect(Gas.intrinsic(data)).toBe(usual)
         expect(Gas.leastOf(data)).toBe(BigInts.max(usual, floor))
       })
     )
@@ -113,6 +114,16 @@ describe("op gas limits", () => {
     expect(verification({ creationGas: 128_000n })).toEqual([171_125n, 169_625n, 170_125n])
     expect(verification({ coldValidation: false })).toEqual([49_925n, 48_425n, 48_925n])
     expect(verification({ validationGas: 320_000n })).toEqual([366_300n, 364_800n, 365_300n])
+    const sized = {
+      ...{ initCode: Hex.unsafe(`0x${"01".repeat(32)}`), callData: Hex.unsafe(`0x${"01".repeat(33)}`) },
+      ...{
+        paymasterAndData: Hex.unsafe(`0x${"01".repeat(52)}`),
+        signature: Hex.unsafe(`0x${"01".repeat(65)}`)
+      }
+    }
+    // 182 bytes are six words; a paymaster's data are checked.
+    expect(Gas.verificationGasLimit("v0.7", measure, sized)).toBe(33_425n + 6n * 16n + 3_000n)
+    expect(Gas.paymasterVerificationGasLimit(measure, sized)).toBe(17_500n + 6n * 4n)
     expect(Gas.callGasLimit(measure, Hex.unsafe("0x01"))).toBe(17_500n)
     expect(Gas.callGasLimit({ ...measure, coldCall: false }, Hex.unsafe("0x01"))).toBe(37_500n)
     expect(Gas.callGasLimit(measure, Hex.empty)).toBe(0n)
@@ -146,6 +157,8 @@ describe("op gas limits", () => {
           const paymaster = { paymaster: op.sender, limits, data: Hex.unsafe("0x01") }
           const own = Gas.meteredLimits(version, op, seen, percent)
           expect(own.paymasterAndData).toBe(Hex.empty)
+          const alone = Gas.verificationGasLimit(version, seen, op)
+          expect(own.verificationGasLimit).toBe(Gas.overshoot(alone, percent))
           const sponsored = { ...op, paymasterAndData: PaymasterData.make(version, paymaster) }
           const given = Gas.meteredLimits(version, sponsored, seen, percent)
           expect(given.callGasLimit).toBe(own.callGasLimit)
@@ -196,6 +209,27 @@ describe.each(versions)("preVerificationGas on %s", (version: Version) => {
         )
       })
     )
+  })
+
+  it("is the floor price, and little more, of an op of much data that does next to nothing", () => {
+    const op: UserOperation.UserOperation = {
+      sender: beneficiary,
+      nonce: 0n,
+      initCode: Hex.empty,
+      callData: Hex.unsafe(`0x${"ff".repeat(20_000)}`),
+      callGasLimit: 2n ** 24n - 1n,
+      verificationGasLimit: 2n ** 24n - 1n,
+      preVerificationGas: 2n ** 24n - 1n,
+      maxFeePerGas: 1n,
+      maxPriorityFeePerGas: 1n,
+      paymasterAndData: Hex.empty,
+      signature: Hex.empty
+    }
+    const { floor } = intrinsic(UserOperation.handleOps(version, [op], beneficiary))
+    const gas = Gas.preVerificationGas(op, { version })
+    expect(gas).toBeGreaterThanOrEqual(floor)
+    expect(gas).toBeLessThanOrEqual(floor + 500n)
+    expect(Gas.preVerificationGas(op, { version, measuredGas: 7_000n })).toBe(gas - 7_000n)
   })
 
   it("is shared by a bundle without a loss", () => {
@@ -330,6 +364,27 @@ describe.each(versions)("transactionGasLimit on %s", (version: Version) => {
     )
   })
 
+  it("has what a first deposit takes for each wallet that pays for itself, and for a new beneficiary", () => {
+    fc.assert(
+      fc.property(ops, (op) => {
+        const [one, other] = ["fe", "fd"].map((byte) => ({
+          ...op,
+          sender: Address.unsafe(`0x${byte.repeat(20)}`)
+        }))
+        if (one === undefined || other === undefined) return
+        const [shared, apart] = [limitOf([one, one]), limitOf([one, other])]
+        const both = intrinsic(UserOperation.handleOps(version, [one, other], beneficiary))
+        if (shared > both.floor + 40_000n) expect(apart).toBe(shared + 20_000n)
+        const options = { bound, overshoot: Percent.zero }
+        const [usual, emptied] = [{}, { beneficiaryEmpty: true }].map((more) =>
+          Either.getOrThrow(Gas.transactionGasLimit(version, [op], { ...options, ...more }))
+        )
+        const { floor } = intrinsic(UserOperation.handleOps(version, [op], beneficiary))
+        if (usual !== undefined && usual > floor + 40_000n) expect(emptied).toBe(usual + 27_500n)
+      })
+    )
+  })
+
   it("is at most the sum of what its ops declare, a fiftieth of the largest, and what it costs beside", () => {
     fc.assert(
       fc.property(bundles, (bundle) => {
@@ -368,6 +423,7 @@ describe.each(versions)("transactionGasLimit on %s", (version: Version) => {
         expect(within(needed - 1n)).toEqual(
           Either.left(new Gas.BundleTooLarge({ needed, bound: needed - 1n }))
         )
+        expect(within(needed - 1n)).toMatchObject({ left: { _tag: "BundleTooLarge" } })
       })
     )
   })

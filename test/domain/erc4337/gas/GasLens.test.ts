@@ -70,9 +70,10 @@ describe("a request to the lens", () => {
     )
   })
 
-  it("asks for keys 0 to 15 and no beacon by default", () => {
+  it("asks for keys 0 to 15, no beacon, and what is found by default", () => {
     const data = Either.getOrThrow(GasLens.encodeCall({ entryPoint, probes: [], wallets: [] }))
-    const [, , keys, beacon] = abi.decodeFunctionData("measure", data)
+    const [, , keys, beacon, , declared] = abi.decodeFunctionData("measure", data)
+    expect(declared).toBe(false)
     expect([...keys]).toEqual(Array.from({ length: 16 }, (_, key) => BigInt(key)))
     expect(beacon).toBe(Address.zero)
   })
@@ -80,16 +81,31 @@ describe("a request to the lens", () => {
   it("is refused, not thrown, when a number does not fit", () => {
     const [probe] = fc.sample(probes, 1)
     if (probe === undefined) throw new Error("no sample")
-    const bad: ReadonlyArray<Partial<GasLens.Request>> = [
-      { probes: [{ ...probe, nonce: 1n << 256n }] },
-      { probes: [{ ...probe, callGas: -1n }] },
-      { probes: [{ ...probe, requiredPrefund: 1n << 300n }] },
-      { nonceKeys: [1n << 192n] }
+    const good = { ...probe, paymaster: null }
+    const paymaster = { address: entryPoint, validationGas: 0n, postOpGas: 0n, feePerGas: 0n }
+    const figures: ReadonlyArray<Partial<GasLens.Probe>> = [
+      { nonce: 1n << 256n },
+      { callGas: -1n },
+      { requiredPrefund: 1n << 300n },
+      { verificationGas: 1n << 256n },
+      ...(["validationGas", "postOpGas", "feePerGas"] as const).map((field) => ({
+        paymaster: { ...paymaster, [field]: 1n << 256n }
+      }))
     ]
-    for (const part of bad) {
-      const result = GasLens.encodeCall({ entryPoint, probes: [], wallets: [], ...part })
-      expect(Either.isLeft(result) && result.left._tag).toBe("GasLensError")
-    }
+    const texts = (["callData", "initCode", "validateCall"] as const).map((field) => ({
+      [field]: "0xzz" as Hex.Hex
+    }))
+    const refusal = (request: Partial<GasLens.Request>) =>
+      GasLens.encodeCall({ entryPoint, probes: [], wallets: [], ...request })
+    const why = (text: string) =>
+      Either.left(new GasLens.GasLensError({ reason: `not a request that the lens can take: ${text}` }))
+    for (const part of figures)
+      expect(refusal({ probes: [good, { ...good, ...part }] })).toEqual(why("a figure is no uint256"))
+    for (const part of texts)
+      expect(refusal({ probes: [good, { ...good, ...part }] })).toEqual(why("bytes are no hex"))
+    expect(refusal({ nonceKeys: [0n, 1n << 192n] })).toEqual(why("a nonce key is no uint192"))
+    expect(Either.isRight(refusal({ probes: [good, { ...good, paymaster }] }))).toBe(true)
+    expect(why("")).toMatchObject({ left: { _tag: "GasLensError" } })
   })
 })
 

@@ -64,6 +64,20 @@ describe("the layer 1 fee", () => {
     )
   })
 
+  it("is found again from what it may become, rounded up", () => {
+    expect([0n, 1n, 2n, 6n, 8n, 12n].map(L1Fee.unbound)).toEqual([0n, 1n, 2n, 5n, 7n, 10n])
+    fc.assert(
+      fc.property(uint(200), (fee) => {
+        const again = L1Fee.unbound(L1Fee.bound(fee))
+        expect(again === fee || again === fee + 1n).toBe(true)
+      })
+    )
+  })
+
+  it("is asked of the predeploy of the OP stack", () => {
+    expect(L1Fee.oracle).toBe("0x420000000000000000000000000000000000000F")
+  })
+
   it("is asked for bytes about as long as the transaction's, and no easier to compress", () => {
     fc.assert(
       fc.property(payload, rest, fc.boolean(), (carried, figures, legacy) => {

@@ -27,6 +27,21 @@ describe("the prices of a transaction that its ops pay for", () => {
     )
   })
 
+  it("have no tip above the whole, even where an op's own is", () => {
+    const offered = { maxFeePerGas: 100n, maxPriorityFeePerGas: 50n, legacy: false }
+    const op = { maxFeePerGas: 20n, maxPriorityFeePerGas: 30n }
+    expect(SubmitterReimbursement.prices(offered, [op])).toEqual({
+      maxFeePerGas: 20n,
+      maxPriorityFeePerGas: 20n,
+      legacy: false
+    })
+    expect(SubmitterReimbursement.prices(offered, [{ ...op, maxPriorityFeePerGas: 7n }])).toEqual({
+      maxFeePerGas: 20n,
+      maxPriorityFeePerGas: 7n,
+      legacy: false
+    })
+  })
+
   it("are those offered, or an op's: never lower than both", () => {
     fc.assert(
       fc.property(fees, fc.array(fees, { maxLength: 8 }), (offered, ops) => {
@@ -58,6 +73,10 @@ describe("a transaction is paid for", () => {
         expect(SubmitterReimbursement.covers({ used, charged }, { gasPrice, l1Fee: 0n })).toBe(true)
       })
     )
+  })
+
+  it("when that margin is a hundredth, rounded up", () => {
+    expect([0n, 1n, 100n, 101n, 10_000n].map(SubmitterReimbursement.margin)).toEqual([0n, 1n, 1n, 2n, 100n])
   })
 
   it.each([

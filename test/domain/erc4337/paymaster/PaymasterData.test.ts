@@ -86,3 +86,16 @@ describe.each(versions)("paymasterAndData of %s", (version) => {
     })
   })
 })
+
+describe("the data of a paymaster", () => {
+  it("are submitted up to 4,096 bytes", () => {
+    expect(PaymasterData.objection(Hex.unsafe(`0x${"01".repeat(4_096)}`))).toBeNull()
+    expect(PaymasterData.objection(Hex.unsafe(`0x${"01".repeat(4_097)}`))).toBe(
+      "expected at most 4096 bytes of the paymaster's data, but there are 4097"
+    )
+  })
+
+  it("that are none stay none when they are priced", () => {
+    for (const version of versions) expect(PaymasterData.dearest(version, Hex.empty)).toBe(Hex.empty)
+  })
+})
