@@ -28,6 +28,9 @@ const events = new Interface([
   "event UserOperationEvent(bytes32 indexed userOpHash, address indexed sender, address indexed paymaster, uint256 nonce, bool success, uint256 actualGasCost, uint256 actualGasUsed)"
 ])
 
+/** The transaction in which an op lands here. */
+export const txHashOf = (userOpHash: string): Hex.Bytes32 => Keccak.hashText(`tx of ${userOpHash}`)
+
 /** A chain whose blocks are ten seconds apart, and on which ops land. */
 export const makeChain = () => {
   let head = 0n
@@ -66,14 +69,14 @@ export const makeChain = () => {
       topics
     }: {
       fromBlock: bigint
-      toBlock: bigint
+      toBlock: bigint | "latest"
       topics: ReadonlyArray<unknown>
     }) =>
       answer(() =>
         shown().filter(
           (log) =>
             log.blockNumber >= fromBlock &&
-            log.blockNumber <= toBlock &&
+            (toBlock === "latest" || log.blockNumber <= toBlock) &&
             (topics[1] as ReadonlyArray<string>).includes(String(log.topics[1]))
         )
       )
@@ -101,7 +104,7 @@ export const makeChain = () => {
           topics: topics.map((topic) => Hex.unsafe32(topic)),
           data: Hex.unsafe(data),
           logIndex: landed.length,
-          txHash: Keccak.hashText(`tx of ${userOpHash}`),
+          txHash: txHashOf(userOpHash),
           blockNumber: at,
           blockHash: block(at).hash
         }

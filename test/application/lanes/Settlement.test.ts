@@ -1,0 +1,126 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as WakeUps from "../../../src/application/lanes/requests/WakeUps.js"
+import * as Settlement from "../../../src/application/lanes/Settlement.js"
+import { BudgetsError } from "../../../src/application/ports/Budgets.js"
+import type { OpSettlement } from "../../../src/application/ports/journal/Requests.js"
+import type { TransactionSettlement } from "../../../src/application/ports/journal/Transactions.js"
+import * as Make from "../../support/journal/Make.js"
+import * as Landings from "../../support/lanes/Landings.js"
+import * as Monitor from "../../support/lanes/Monitor.js"
+
+type Journals = Pick<Settlement.Dependencies, "transactionJournal" | "remoteOpJournal">
+
+const [own, elsewhere, lost] = [Make.word(0x0a), Make.word(0x0b), Make.word(0x0c)]
+
+/** A transaction of the service's EOA with three ops: one that it carries, one that landed before it, one that is nowhere. */
+const record = Monitor.recordOf(0, Monitor.service, {
+  ops: [own, elsewhere, lost].map((userOpHash, index) => ({
+    requestId: "r",
+    index,
+    userOpHash,
+    entryPoint: Landings.entryPoint
+  }))
+})
+
+const world = (booksFail = false) =>
+  Effect.gen(function* () {
+    const chain = Landings.makeChain()
+    chain.mine(5)
+    chain.land(elsewhere, 1n)
+    chain.mine(1)
+    chain.land(own, 1n)
+    const receipt = yield* chain.client.receipt(Landings.txHashOf(own))
+    if (receipt === null) return yield* Effect.die(new Error("it is in a block"))
+    const told: Array<string> = []
+    const tell = <A>(what: string, value: A) =>
+      Effect.sync(() => {
+        told.push(what)
+        return value
+      })
+    const journals = {
+      transactionJournal: {
+        transactionOf: () => Effect.succeed(null),
+        settle: ({ nonce }: TransactionSettlement, outcomes: ReadonlyArray<OpSettlement>, final: boolean) =>
+          tell(
+            `settled ${nonce}${final ? " for good" : ""}: ${outcomes.map(({ userOpHash }) => BigInt(userOpHash))}`,
+            ["r"]
+          ),
+        finalise: (_: unknown, nonce: bigint) => tell(`finalised ${nonce}`, ["r"]),
+        unsettle: (_: unknown, nonce: bigint) => tell(`withdrawn ${nonce}`, ["r"]),
+        recordExternalUse: (_: unknown, nonce: bigint) => tell(`used elsewhere ${nonce}`, ["r"])
+      },
+      remoteOpJournal: {
+        recordInclusions: (_: unknown, __: unknown, outcomes: ReadonlyArray<OpSettlement>) =>
+          tell(`included: ${outcomes.map(({ userOpHash }) => BigInt(userOpHash))}`, ["r"])
+      }
+    } as unknown as Journals
+    const booked = (what: string) =>
+      booksFail ? Effect.fail(new BudgetsError({ message: "away" })) : Effect.asVoid(tell(what, undefined))
+    const settlement = Settlement.make({
+      ...journals,
+      wakeUps: {
+        signal: () => Effect.void,
+        wait: () => Effect.succeed(true),
+        notify: (names) => Effect.asVoid(tell(`woken: ${[...names].join(", ")}`, undefined)),
+        until: () => Effect.never
+      },
+      losses: {
+        mined: (_, __, bearer) => booked(`loss of ${bearer}`),
+        finalised: () => booked("loss for good"),
+        stranded: () => booked("no loss")
+      },
+      reopened: Effect.asVoid(tell("reopened", undefined))
+    })
+    return { chain: { ...chain.client, transaction: () => Effect.succeed(null) }, receipt, settlement, told }
+  })
+
+const woken = `woken: r, ${WakeUps.transaction(record)}`
+
+describe("a mined transaction", () => {
+  it.effect("is recorded with the outcomes of its ops, wherever they landed, after what it has lost", () =>
+    Effect.gen(function* () {
+      const { chain, receipt, settlement, told } = yield* world()
+      yield* settlement.mined(chain, record, receipt, false)
+      expect(told).toEqual(["loss of alice", "settled 0: 10,11", woken])
+    })
+  )
+
+  it.effect("at settled depth has lost for good what it has lost", () =>
+    Effect.gen(function* () {
+      const { chain, receipt, settlement, told } = yield* world()
+      yield* settlement.mined(chain, record, receipt, true)
+      expect(told).toEqual(["loss of alice", "loss for good", "settled 0 for good: 10,11", woken])
+      told.length = 0
+      yield* settlement.finalised(record)
+      expect(told).toEqual(["loss for good", "finalised 0", woken])
+    })
+  )
+
+  it.effect("is not recorded as long as its loss can not be booked: nobody would book it later", () =>
+    Effect.gen(function* () {
+      const { chain, receipt, settlement, told } = yield* world(true)
+      for (const settling of [settlement.mined(chain, record, receipt, true), settlement.finalised(record)])
+        expect((yield* Effect.flip(settling))._tag).toBe("JournalError")
+      expect(told).toEqual([])
+    })
+  )
+
+  it.effect("that has left the chain is signed again, and answers that told of it are taken back", () =>
+    Effect.gen(function* () {
+      const { settlement, told } = yield* world()
+      yield* settlement.vanished(record)
+      expect(told).toEqual(["withdrawn 0", woken, "reopened"])
+    })
+  )
+})
+
+describe("a transaction whose nonce another one has", () => {
+  it.effect("sets free only ops that are not on the chain: what landed is recorded before", () =>
+    Effect.gen(function* () {
+      const { chain, settlement, told } = yield* world()
+      yield* settlement.stranded(chain, record, 6n)
+      expect(told).toEqual(["included: 11,10", woken, "no loss", "used elsewhere 0", woken])
+    })
+  )
+})
