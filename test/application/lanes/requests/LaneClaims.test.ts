@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import * as TestClock from "effect/TestClock"
 import * as LaneClaims from "../../../../src/application/lanes/requests/LaneClaims.js"
 import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"
@@ -27,7 +28,9 @@ const world = () => {
     {
       process: "this",
       owns: () => state.owns,
-      independent: Effect.sync(() => state.independent)
+      independent: Effect.sync(() => state.independent),
+      tell: () => Effect.void,
+      heard: Stream.empty
     }
   )
   return { claims, state }
