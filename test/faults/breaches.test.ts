@@ -27,6 +27,12 @@ const scenario: Scenario = {
   ].map((ops) => ({ at: 0, endpoint: "execute" as const, signer: 0, ops, patience: 20_000, twin: false })),
   script: Fault.none,
   kills: [],
+  store: "sqlite",
+  others: [],
+  outages: [],
+  version: "v0.7",
+  remote: false,
+  nodeReplacedAt: null,
   events: [],
   stormMillis: 0
 }

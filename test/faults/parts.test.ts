@@ -40,9 +40,27 @@ describe("a scenario", () => {
     expect(new Set(some.map(({ mining }) => mining.mode)).size).toBe(3)
   })
 
-  it("never takes back blocks deeper than what is settled", () => {
-    for (const { events, settledDepth } of some)
-      for (const event of events) if (event.kind === "reorg") expect(event.depth).toBeLessThan(settledDepth)
+  it("has, over many seeds, every store, outage, EntryPoint, bundler and node, one process and two", () => {
+    const all = (of: (scenario: Scenario.Scenario) => unknown) => new Set(some.map(of))
+    expect(all(({ store }) => store).size).toBe(2)
+    expect(all(({ version }) => version).size).toBe(3)
+    expect(all(({ remote }) => remote).size).toBe(2)
+    expect(all(({ nodeReplacedAt }) => nodeReplacedAt === null).size).toBe(2)
+    expect(all(({ others, store }) => `${store} ${others.length}`)).toEqual(
+      new Set(["sqlite 0", "postgres 0", "postgres 1"])
+    )
+    expect(
+      new Set(some.flatMap(({ outages, store }) => outages.map(({ how }) => `${store} ${how}`)))
+    ).toEqual(new Set(["sqlite locked", "postgres refuses", "postgres hangs"]))
+  })
+
+  it("takes blocks back that are deeper than what is settled only where it gives their transactions back", () => {
+    const reorgs = some.flatMap(({ events, settledDepth }) =>
+      events.flatMap((event) =>
+        event.kind === "reorg" && event.depth >= settledDepth ? [event.returned] : []
+      )
+    )
+    expect(new Set(reorgs)).toEqual(new Set([true]))
   })
 
   it("lets an operation come only from a wallet of its request's signer", () => {

@@ -1,17 +1,21 @@
+import { spawnSync } from "node:child_process"
 import { parseArgs } from "node:util"
 import * as Campaign from "../support/faults/Campaign.js"
 
 /**
- * `npm run test:faults`: every accepted write reaches the chain exactly once, whatever happens to node and service.
+ * `npm run test:faults`: every accepted write reaches the chain exactly once, whatever happens to node, database and
+ * service; then the long forms of the tests of outages and of two services.
  *
- * - `--seeds N` how many (200), from `--from N` (1) on
+ * - `--seeds N` how many (200), from `--from N` (1) on; without the long forms
  * - `--seed N` this one alone, with the service's logs
+ * - `--long` the long forms alone
  * - `--worlds N` chains side by side (2)
  */
 const { values } = parseArgs({
   options: {
-    seeds: { type: "string", default: "200" },
-    from: { type: "string", default: "1" },
+    seeds: { type: "string" },
+    from: { type: "string" },
+    long: { type: "boolean", default: false },
     seed: { type: "string" },
     worlds: { type: "string", default: "2" },
     verbose: { type: "boolean", default: false }
@@ -25,19 +29,39 @@ const number = (name: string, text: string): number => {
   process.exit(2)
 }
 
-const from = number("from", values.from)
-const seeds =
-  values.seed === undefined
-    ? Array.from({ length: number("seeds", values.seeds) }, (_, index) => from + index)
-    : [number("seed", values.seed)]
+// What it has started ends with it.
+process.once("SIGINT", () => process.exit(130))
+process.once("SIGTERM", () => process.exit(143))
 
-const summary = await Campaign.run({
-  seeds,
-  worlds: Math.max(1, number("worlds", values.worlds)),
-  seedsPerWorld: 25,
-  verbose: values.verbose || values.seed !== undefined,
-  print: (line) => console.log(line)
-})
-console.log()
-for (const line of Campaign.summaryLines(summary)) console.log(line)
-process.exitCode = Campaign.passed(summary) ? 0 : 1
+const seedsOf = (): ReadonlyArray<number> => {
+  if (values.seed !== undefined) return [number("seed", values.seed)]
+  const from = number("from", values.from ?? "1")
+  return Array.from({ length: number("seeds", values.seeds ?? "200") }, (_, index) => from + index)
+}
+
+const storms = async (): Promise<boolean> => {
+  const summary = await Campaign.run({
+    seeds: seedsOf(),
+    worlds: Math.max(1, number("worlds", values.worlds)),
+    seedsPerWorld: 25,
+    verbose: values.verbose || values.seed !== undefined,
+    print: (line) => console.log(line)
+  })
+  console.log()
+  for (const line of Campaign.summaryLines(summary)) console.log(line)
+  return Campaign.passed(summary)
+}
+
+const longForms = [
+  "test/scenarios/engine/databaseAway.test.ts",
+  "test/scenarios/replicas/twoServices.test.ts"
+]
+
+const long = (): boolean => {
+  const env = { ...process.env, CASTELLAN_TEST_LONG: "1" }
+  return spawnSync("npx", ["vitest", "run", ...longForms], { env, stdio: "inherit" }).status === 0
+}
+
+const isPart = values.seed !== undefined || values.seeds !== undefined || values.from !== undefined
+const passed = [...(values.long ? [] : [await storms()]), ...(isPart ? [] : [long()])]
+process.exitCode = passed.every((each) => each) ? 0 : 1

@@ -68,19 +68,29 @@ export const passed = ({ broken, reports }: Summary): boolean =>
 
 const lineOf = (report: Seed.Report): string => {
   const { deaths, faults, millis, restarts, scenario, seed, works } = report
-  const { mode } = scenario.mining
+  const { events, mining, nodeReplacedAt, others, outages, remote, settledDepth, store, version } = scenario
+  const around = [
+    store,
+    ...(others.length > 0 ? [`${others.length + 1} processes`] : []),
+    version,
+    ...(remote ? ["remote"] : []),
+    ...outages.map(({ how }) => how),
+    ...(nodeReplacedAt === null ? [] : ["node replaced"]),
+    ...(events.some((event) => event.kind === "reorg" && event.depth >= settledDepth) ? ["deep reorg"] : [])
+  ]
   const wrong = wrongIn(report)
   const bad = Judge.kinds
     .filter((kind) => report.verdict[kind].length > 0)
     .map((kind) => `${kind} ${report.verdict[kind].length}`)
   return [
     `seed ${String(seed).padStart(4)}`,
-    mode.padEnd(8),
+    mining.mode.padEnd(8),
     `done ${works.success} refused ${works.failure}`.padEnd(19),
     `faults ${total(faults)}`.padEnd(10),
     `restarts ${restarts}`,
     `${(millis / 1_000).toFixed(1)} s`.padStart(7),
     wrong.length === 0 ? "ok" : `WRONG: ${bad.join(", ")}`,
+    `(${around.join(", ")})`,
     deaths.length === 0 ? "" : `(killed ${deaths.join("; ")})`
   ].join("  ")
 }
@@ -102,7 +112,8 @@ export const summaryLines = ({ broken, millis, reports, steps }: Summary): Reado
       `(done ${sum(({ works }) => works.success)}, refused ${sum(({ works }) => works.failure)}, ` +
       `of these not on purpose ${sum(({ refused }) => refused.length)}), restarts ${sum(({ restarts }) => restarts)}`,
     `faults ${total(faults)}: ${texts(faults)}`,
-    `on the chain besides: ${texts(events)}`,
+    `besides: ${texts(events)}`,
+    `surroundings: ${texts(tallied(reports.flatMap(({ scenario: { others, remote, store, version } }) => [store, version, ...(remote ? ["remote bundler"] : []), ...(others.length > 0 ? ["two processes"] : [])])))}`,
     `killed: ${texts(deaths)}`,
     `never killed: ${missed.join(", ") || "nowhere"}`,
     ...Judge.kinds.map((kind) => `${kind} ${sum(({ verdict }) => verdict[kind].length)}`),

@@ -1,5 +1,3 @@
-import { join } from "node:path"
-import Database from "better-sqlite3"
 import type { Wallet } from "ethers"
 import { essence, exchange } from "./Client.js"
 import { type Asked, run as runWorkload, type Setting, type Work } from "./Workload.js"
@@ -49,24 +47,8 @@ const countsOf = async ({ world }: Setting, works: ReadonlyArray<Work>): Promise
   )
 }
 
-/** Nonces that the journal handed out and that neither a transaction of ours nor somebody else's has used. */
-const holes = (folder: string, signer: string): ReadonlyArray<string> => {
-  const database = new Database(join(folder, "castellan.sqlite"), { readonly: true })
-  try {
-    const rows = database
-      .prepare(
-        `select nonce, state from transactions
-         where lower(signer) = ? and state in ('free', 'allocated', 'signed') order by nonce`
-      )
-      .all(signer.toLowerCase()) as ReadonlyArray<{ readonly nonce: string; readonly state: string }>
-    return rows.map(({ nonce, state }) => `${state} ${BigInt(nonce)}`)
-  } finally {
-    database.close()
-  }
-}
-
-/** Longest that one execution may take in calm weather. */
-const laneMillis = 20_000
+/** Longest that one execution may take in calm weather, the lanes of a process that has died included. */
+const laneMillis = 40_000
 
 const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis))
 
@@ -106,13 +88,12 @@ const repeats = async (
 /** Holds what was said against the chain, and sees whether every lane still works. */
 export const judge = async (
   setting: Setting,
-  folder: string,
   signers: ReadonlyArray<Wallet>,
   works: ReadonlyArray<Work>,
   asked: ReadonlyArray<Asked>,
   violations: ReadonlyArray<string>
 ): Promise<Verdict> => {
-  const { supervisor, world } = setting
+  const { store, supervisor, world } = setting
   const end = Date.now() + laneMillis
   const last = await Promise.all(
     signers.map((_, signer) =>
@@ -138,7 +119,7 @@ export const judge = async (
           world.provider.getTransactionCount(address, "latest"),
           world.provider.getTransactionCount(address, "pending")
         ])
-        const open = holes(folder, address).map(
+        const open = (await store.holes(address)).map(
           (hole) => `lane ${signer}: ${hole}, the chain is at ${latest}`
         )
         return latest === pending ? open : [...open, `lane ${signer}: latest ${latest}, pending ${pending}`]

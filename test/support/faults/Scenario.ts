@@ -60,6 +60,13 @@ export type Event = { readonly at: number } & (
   | { readonly kind: "gate"; readonly closed: boolean }
 )
 
+/** The database does not answer for a while: it is locked, refuses connections, or takes them and hangs. */
+export interface Outage {
+  readonly at: number
+  readonly how: "locked" | "refuses" | "hangs"
+  readonly millis: number
+}
+
 /** Everything that one seed decides. */
 export interface Scenario {
   readonly seed: number
@@ -67,7 +74,10 @@ export interface Scenario {
   readonly wallets: number
   readonly mining: Mining
   readonly confirmations: number
-  /** Deeper than any reorg. Where answers come earlier, what they say may change until then. */
+  /**
+   * Deeper than any reorg but those that give every transaction back. Where answers come earlier, what they say may change
+   * until then.
+   */
   readonly settledDepth: number
   /** How long a transaction waits before it is priced anew. */
   readonly bumpAfterMillis: number
@@ -77,6 +87,15 @@ export interface Scenario {
   readonly script: Fault.Script
   /** One per life of the process; those after the last are left alone. */
   readonly kills: ReadonlyArray<Kill>
+  readonly store: "sqlite" | "postgres"
+  /** Processes that share the journal; those after the first end by these kills. */
+  readonly others: ReadonlyArray<ReadonlyArray<Kill>>
+  readonly outages: ReadonlyArray<Outage>
+  readonly version: "v0.6" | "v0.7" | "v0.8"
+  /** Whether somebody else's bundler takes the ops. */
+  readonly remote: boolean
+  /** When the operator's node is gone for good and another one is configured in its place; null: never. */
+  readonly nodeReplacedAt: number | null
   readonly events: ReadonlyArray<Event>
   readonly stormMillis: number
 }
@@ -172,6 +191,39 @@ const kills = (random: Random.Random, seed: number, steps: ReadonlyArray<string>
   return [first, ...Array.from({ length: random.int(0, 3) }, any)]
 }
 
+/** What surrounds the service: its database, its node, who bundles, which EntryPoint. */
+const surroundings = (random: Random.Random, stormMillis: number, reorgs: boolean) => {
+  const store = random.chance(0.3) ? ("postgres" as const) : ("sqlite" as const)
+  const remote = !reorgs && random.chance(0.15)
+  const at = () => random.int(0, stormMillis)
+  const outage = (): Outage => ({
+    at: at(),
+    how: store === "sqlite" ? "locked" : random.pick(["refuses", "hangs"] as const),
+    millis: random.int(200, 2_500)
+  })
+  return {
+    store,
+    remote,
+    others:
+      store === "postgres" && random.chance(0.6)
+        ? [random.chance(0.5) ? [{ at: "clock" as const, millis: random.int(50, 3_000) }] : []]
+        : [],
+    outages: random.chance(0.4) ? [outage()] : [],
+    version: remote ? ("v0.7" as const) : random.pick(["v0.6", "v0.7", "v0.7", "v0.8"] as const),
+    nodeReplacedAt: random.chance(0.25) ? at() : null
+  }
+}
+
+/** One reorg deeper than what is settled: what it takes back is mined again, whatever was answered by then. */
+const deep = (random: Random.Random, stormMillis: number): ReadonlyArray<Event> => [
+  {
+    at: random.int(0, stormMillis),
+    kind: "reorg",
+    depth: reorgDepth + 1 + random.int(1, 5),
+    returned: true
+  }
+]
+
 const events = (
   random: Random.Random,
   signers: number,
@@ -205,6 +257,9 @@ const events = (
   return Array.from({ length: random.int(0, 7) }, event).sort((one, other) => one.at - other.at)
 }
 
+/** A remote bundler's own transactions are nobody's to take care of: they must reach the chain. */
+const harmless = ({ kind }: Event): boolean => kind === "gate" || kind === "foreign transaction"
+
 /** The scenario of a seed; `steps` are the methods of the journal. */
 export const make = (seed: number, steps: ReadonlyArray<string>): Scenario => {
   const random = Random.make(`castellan ${seed}`)
@@ -213,6 +268,9 @@ export const make = (seed: number, steps: ReadonlyArray<string>): Scenario => {
   const stormMillis = random.int(1_200, 3_000)
   const chain = mining(random.fork("mining"))
   const reorgs = chain.mode !== "automine" && random.chance(0.5)
+  const around = surroundings(random.fork("surroundings"), stormMillis, reorgs)
+  const isDeep = reorgs && random.fork("deep").chance(0.3)
+  const planned = requests(random.fork("requests"), signers, wallets, stormMillis)
   return {
     seed,
     signers,
@@ -221,11 +279,23 @@ export const make = (seed: number, steps: ReadonlyArray<string>): Scenario => {
     confirmations: reorgs && random.chance(0.5) ? reorgDepth + 1 : 1,
     settledDepth: reorgs ? reorgDepth + 1 : 1,
     bumpAfterMillis: random.int(500, 3_000),
-    receiptTimeoutMillis: random.int(1_000, 3_000),
-    requests: requests(random.fork("requests"), signers, wallets, stormMillis),
+    // The lanes of a process that has died are another one's after ten seconds: what is accepted has to wait for that.
+    receiptTimeoutMillis: random.int(1_000, 3_000) + (around.store === "postgres" ? 12_000 : 0),
+    // What is mined again after a deep reorg has the same outcome only where that depends on nothing else.
+    requests: isDeep
+      ? planned.map((plan) => ({
+          ...plan,
+          ops: plan.ops.map((op) => ({ ...op, deed: op.deed === "hitIfOpen" ? ("hit" as const) : op.deed }))
+        }))
+      : planned,
     script: Fault.script(random.fork("faults"), random.int(5, 60) / 100, random.chance(0.08)),
     kills: kills(random.fork("kills"), seed, steps),
-    events: events(random.fork("events"), signers, stormMillis, reorgs),
+    ...around,
+    events: isDeep
+      ? deep(random.fork("deep reorg"), stormMillis)
+      : events(random.fork("events"), signers, stormMillis, reorgs).filter(
+          (event) => !around.remote || harmless(event)
+        ),
     stormMillis
   }
 }

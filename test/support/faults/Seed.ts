@@ -1,12 +1,15 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { id as hashOf, Wallet } from "ethers"
+import { HDNodeWallet, id as hashOf, Wallet } from "ethers"
+import { type StandIn, startStandIn } from "../bundler/StandIn.js"
 import * as Actors from "./Actors.js"
 import type { Build } from "./Build.js"
 import { ask, type Question } from "./Client.js"
 import * as FaultProxy from "./FaultProxy.js"
 import * as Judge from "./Judge.js"
+import * as Random from "./Random.js"
 import type * as Scenario from "./Scenario.js"
+import * as Store from "./Store.js"
 import * as Supervisor from "./Supervisor.js"
 import * as Workload from "./Workload.js"
 import * as World from "./World.js"
@@ -32,7 +35,7 @@ export interface Report {
 /** Longest that everything may take to settle once nobody disturbs it any more. */
 const quietMillis = 120_000
 
-/** How long the storm goes on at most when not all clients have their answers. */
+/** How long the storm goes on at most, the service listening, when not all clients have their answers. */
 const overtimeMillis = 6_000
 
 const ether = 10n ** 18n
@@ -60,24 +63,39 @@ export const run = async (
   const tenants = await Promise.all(signers.map((_, place) => World.tenant(`tenant-${place}`)))
   for (const { address } of signers)
     await world.send("anvil_setBalance", address, `0x${(1_000n * ether).toString(16)}`)
+  /** Of the callers, and of the operator: the same one, until the operator's is replaced. */
   const node = await FaultProxy.start(world.chain.url)
+  const nodes = [node]
+  const bundler = scenario.remote ? await bundlerOf(world, seed) : null
+  const store = await Store.make(folder, scenario.store === "postgres" ? await world.postgres() : null)
   const config = join(folder, "castellan.json")
-  writeFileSync(
-    config,
-    World.configFile(world, {
-      nodeUrl: node.url,
-      confirmations: scenario.confirmations,
-      settledDepth: scenario.settledDepth,
-      bumpAfterMillis: scenario.bumpAfterMillis,
-      receiptTimeoutMillis: scenario.receiptTimeoutMillis,
-      tenants,
-      signers: signers.map(({ privateKey }, place) => ({
-        tenants: tenants.slice(place, place + 1),
-        privateKey
-      }))
-    })
+  const configure = (nodeUrl: string) =>
+    writeFileSync(
+      config,
+      World.configFile(world, {
+        nodeUrl,
+        confirmations: scenario.confirmations,
+        settledDepth: scenario.settledDepth,
+        bumpAfterMillis: scenario.bumpAfterMillis,
+        receiptTimeoutMillis: scenario.receiptTimeoutMillis,
+        tenants,
+        signers: signers.map(({ privateKey }, place) => ({
+          tenants: tenants.slice(place, place + 1),
+          privateKey
+        })),
+        database: store.address,
+        ...(bundler !== null && { remoteBundler: bundler.url })
+      })
+    )
+  const operators = scenario.nodeReplacedAt === null ? node : await FaultProxy.start(world.chain.url)
+  if (operators !== node) nodes.push(operators)
+  configure(operators.url)
+  const process = (kills: Scenario.Scenario["kills"]) =>
+    Supervisor.start({ build, folder, config, kills, wasAway: store.wasAway })
+  const supervisor = Supervisor.fleet(
+    [process(scenario.kills), ...scenario.others.map(process)],
+    Random.make(`which process ${seed}`)
   )
-  const supervisor = Supervisor.start({ build, folder, config, kills: scenario.kills })
   const gate = hashOf(`gate ${seed}`)
   const actors = Actors.make(world, signers, gate)
   let calmSince: number | null = null
@@ -101,6 +119,7 @@ export const run = async (
     const setting: Workload.Setting = {
       scenario,
       world,
+      store,
       supervisor,
       nodeUrl: node.url,
       tenants,
@@ -120,15 +139,40 @@ export const run = async (
     const outcomes = Promise.all(clients)
     outcomes.catch(() => undefined)
     const troubles: Array<string> = []
+    const tried = (name: string, act: () => Promise<void>) =>
+      act().catch((error) => void troubles.push(`${name}: ${String(error).slice(0, 200)}`))
+    const happened = new Map<string, number>()
+    const happens = (name: string) => happened.set(name, (happened.get(name) ?? 0) + 1)
+    /** What befalls the database and the operator's node, while the chain has its own events. */
+    const misfortunes = Promise.all([
+      ...scenario.outages.map(({ at, how, millis }) =>
+        tried("database away", async () => {
+          await until(storm, at)
+          await store.away(how)
+          await until(Date.now(), millis)
+          await store.back()
+          happens(`database ${how}`)
+        })
+      ),
+      tried("node replaced", async () => {
+        if (scenario.nodeReplacedAt === null) return
+        await until(storm, scenario.nodeReplacedAt)
+        operators.play(() => ({ kind: "cut before" }))
+        const next = await FaultProxy.start(world.chain.url)
+        nodes.push(next)
+        configure(next.url)
+        supervisor.bounce()
+        happens("node replaced")
+      })
+    ])
     for (const event of scenario.events) {
       await until(storm, event.at)
-      await actors
-        .play(event)
-        .catch((error) => troubles.push(`${event.kind}: ${String(error).slice(0, 200)}`))
+      await tried(event.kind, () => actors.play(event))
     }
+    await misfortunes
     await until(storm, scenario.stormMillis)
     // What is left of faults and kills is for whoever is not done yet.
-    await Promise.race([outcomes, until(storm, scenario.stormMillis + overtimeMillis)])
+    await Promise.race([outcomes, supervisor.url().then(() => until(Date.now(), overtimeMillis))])
     node.calm()
     supervisor.disarm()
     await actors.calm(needsBlocks(scenario))
@@ -139,7 +183,6 @@ export const run = async (
     await sabotage(works)
     const verdict = await Judge.judge(
       setting,
-      folder,
       signers,
       works,
       done.flatMap(({ asked }) => asked),
@@ -155,7 +198,7 @@ export const run = async (
         .filter((work) => work.said === "failure" && work.deed === "hit" && work.after === null)
         .map(({ why }) => why),
       faults: node.faults(),
-      events: actors.done(),
+      events: new Map([...actors.done(), ...happened]),
       deaths: supervisor.deaths(),
       restarts: supervisor.restarts(),
       millis: Date.now() - began,
@@ -163,26 +206,45 @@ export const run = async (
       log: supervisor.log()
     }
   } finally {
+    await store.back()
     await supervisor.stop()
-    await node.stop()
+    await Promise.all(nodes.map((one) => one.stop()))
+    await bundler?.stop()
     await actors.leave()
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+/** Somebody else's bundler with an EOA of its own, which loses connections before and after it has done its work. */
+const bundlerOf = async (world: World.World, seed: number): Promise<StandIn> => {
+  const bundler = await startStandIn()
+  const eoa = HDNodeWallet.fromSeed(hashOf(`bundler ${seed}`))
+  await world.send("anvil_setBalance", eoa.address, `0x${(1_000n * ether).toString(16)}`)
+  bundler.attach(world.provider, eoa)
+  const random = Random.make(`bundler ${seed}`)
+  bundler.behave(() => ({
+    does: random.pick(["submit", "submit", "submit", "submitAndCut", "cut"] as const)
+  }))
+  return bundler
 }
 
 /** On an automining chain nothing but a transaction makes a block; where something was priced out, nothing ever would. */
 const needsBlocks = ({ events, mining, settledDepth }: Scenario.Scenario): boolean =>
   mining.mode !== "interval" && (settledDepth > 1 || events.some(({ kind }) => kind === "fee spike"))
 
-/** The question, asked until it is answered with 200. */
+/** The question, asked until it is answered with 200; anew where a slow machine had it wait for too long. */
 const insist = async (supervisor: Supervisor.Supervisor, question: Question) => {
   const end = Date.now() + quietMillis
-  const trail = await ask(
-    supervisor,
-    question,
-    () => true,
-    () => end
-  )
+  const again = (key: string | null) =>
+    ask(
+      supervisor,
+      { ...question, key },
+      () => true,
+      () => end
+    )
+  let trail = await again(question.key)
+  for (let turn = 1; trail.answer?.status !== 200 && turn < 5; turn += 1)
+    trail = await again(question.key === null ? null : `${question.key}-${turn}`)
   if (trail.answer?.status !== 200)
     throw new Error(`before the storm ${question.path} met ${JSON.stringify([trail.answer, trail.met])}`)
   return trail.answer
@@ -214,7 +276,7 @@ const predict = async (
 
 /** The wallets of a signer: every so manieth of the list. */
 const create = async (
-  { seed, signers }: Scenario.Scenario,
+  { seed, signers, version }: Scenario.Scenario,
   rpc: string,
   supervisor: Supervisor.Supervisor,
   tenants: ReadonlyArray<World.Tenant>,
@@ -229,7 +291,7 @@ const create = async (
     patience: 20_000,
     body: {
       accounts: own.map((salt) => ({ salt, walletCustody: 1 })),
-      settings: { rpc, entryPoint: World.entryPoint, signer: World.signerRef(signer) }
+      settings: { rpc, entryPoint: World.entryPoints[version], signer: World.signerRef(signer) }
     }
   })
 }

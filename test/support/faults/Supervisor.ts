@@ -1,6 +1,7 @@
 import { type Program, run } from "../process/Program.js"
 import type { Build } from "./Build.js"
 import * as Killing from "./Killing.js"
+import type { Random } from "./Random.js"
 import type { Kill } from "./Scenario.js"
 
 /** Keeps the service running: starts it again, on the same configuration and database, whenever it has been killed. */
@@ -13,6 +14,8 @@ export interface Supervisor {
   readonly disarm: () => void
   /** The node tells of each transaction: some lives end there. */
   readonly onSend: (moment: "before" | "after") => void
+  /** Ends this life, as an operator does who has changed the configuration. */
+  readonly bounce: () => void
   readonly restarts: () => number
   /** Where it was killed so far. */
   readonly deaths: () => ReadonlyArray<string>
@@ -28,6 +31,8 @@ export interface Options {
   readonly config: string
   /** One per life from `arm` on; those after the last are left alone. */
   readonly kills: ReadonlyArray<Kill>
+  /** Whether the database was away since then (Unix milliseconds): a life that began then may have failed to. */
+  readonly wasAway?: (since: number) => boolean
 }
 
 /** A service that ends by itself so often is not started again. */
@@ -47,16 +52,20 @@ const nameOf = (kill: Kill): string => {
   }
 }
 
+/** What the service says of a database that does not answer. */
+const ofStore =
+  /the (journal's |accounts' )?store|can not be let in|could not be settled|storage is unhealthy|SqlError|database/
+
 /** What an error in the log says, without what differs each time. */
-const complaint = (line: string): ReadonlyArray<string> =>
-  /"level":"(ERROR|FATAL)"/.test(line)
+const complaint = (line: string, excused: boolean): ReadonlyArray<string> =>
+  /"level":"(ERROR|FATAL)"/.test(line) && !(excused && ofStore.test(line))
     ? [line.replace(/"(time|requestId|txHash)":"[^"]*",?/g, "").slice(0, 500)]
     : []
 
 const tallied = (texts: ReadonlyArray<string>): ReadonlyArray<string> =>
   [...new Set(texts)].map((text) => `${texts.filter((other) => other === text).length} x ${text}`)
 
-export const start = ({ build, config, folder, kills }: Options): Supervisor => {
+export const start = ({ build, config, folder, kills, wasAway = () => false }: Options): Supervisor => {
   const programs: Array<Program> = []
   const deaths: Array<string> = []
   const failures: Array<string> = []
@@ -71,6 +80,8 @@ export const start = ({ build, config, folder, kills }: Options): Supervisor => 
   const end = () => void current.child.kill("SIGKILL")
   /** Ends this life when its time has come; the name of its death says so. */
   let overdue = false
+  let bounced = false
+  let again: NodeJS.Timeout | undefined
   const clock = (planned: Kill | undefined) => {
     const millis =
       planned?.at === "clock" ? planned.millis : planned?.at === "journal" ? planned.atLatest : null
@@ -97,9 +108,18 @@ export const start = ({ build, config, folder, kills }: Options): Supervisor => 
     url.catch(() => undefined)
     overdue = false
     if (phase === "armed") clock(planned)
+    const began = Date.now()
     void program.ended.then((how) => {
       clearTimeout(timer)
       if (phase === "stopping") return
+      if (bounced && how === "SIGKILL") {
+        bounced = false
+        return begin()
+      }
+      if (typeof how === "number" && wasAway(began)) {
+        again = setTimeout(begin, 200)
+        return
+      }
       // A process that is told to disarm before it listens to signals ends by that as well.
       if ((how === "SIGKILL" || how === Killing.armSignal) && planned !== undefined)
         deaths.push(overdue ? overdueName : nameOf(planned))
@@ -108,6 +128,7 @@ export const start = ({ build, config, folder, kills }: Options): Supervisor => 
     })
   }
   begin()
+  process.once("exit", end)
 
   const log = () => programs.map((program) => program.stdout() + program.stderr()).join("--- killed ---\n")
 
@@ -139,15 +160,47 @@ export const start = ({ build, config, folder, kills }: Options): Supervisor => 
       if (phase === "armed" && planned?.at === "send" && planned.moment === moment)
         if (sends[moment] === planned.nth) end()
     },
+    bounce: () => {
+      bounced = true
+      end()
+    },
     restarts: () => programs.length - 1,
     deaths: () => deaths,
-    complaints: () => [...failures, ...tallied(log().split("\n").flatMap(complaint))],
+    complaints: () => [
+      ...failures,
+      ...tallied(
+        log()
+          .split("\n")
+          .flatMap((line) => complaint(line, wasAway(0)))
+      )
+    ],
     log,
     stop: async () => {
       phase = "stopping"
+      process.off("exit", end)
       clearTimeout(timer)
+      clearTimeout(again)
       end()
       await current.ended
+    }
+  }
+}
+
+/** Several processes as one service: each question goes to one of them. */
+export const fleet = (members: readonly [Supervisor, ...Array<Supervisor>], random: Random): Supervisor => {
+  const each = (act: (member: Supervisor) => void) => () => members.forEach(act)
+  return {
+    url: () => random.pick(members).url(),
+    arm: each((member) => member.arm()),
+    disarm: each((member) => member.disarm()),
+    onSend: (moment) => members.forEach((member) => void member.onSend(moment)),
+    bounce: each((member) => member.bounce()),
+    restarts: () => members.reduce((sum, member) => sum + member.restarts(), 0),
+    deaths: () => members.flatMap((member) => member.deaths()),
+    complaints: () => members.flatMap((member) => member.complaints()),
+    log: () => members.map((member) => member.log()).join("=== another process ===\n"),
+    stop: async () => {
+      await Promise.all(members.map((member) => member.stop()))
     }
   }
 }

@@ -1,8 +1,9 @@
 import { id as hashOf } from "ethers"
 import { type Answer, ask, type EstimatedOp, essence, type Question } from "./Client.js"
 import type { Deed, RequestPlan, Scenario } from "./Scenario.js"
+import type { Store } from "./Store.js"
 import type { Supervisor } from "./Supervisor.js"
-import { entryPoint, signerRef, type Tenant, type World } from "./World.js"
+import { entryPoints, signerRef, type Tenant, type World } from "./World.js"
 
 /** What the service said of one piece of work: done, not done, or nothing. */
 export type Said = "success" | "failure" | "nothing"
@@ -23,6 +24,7 @@ export interface Work {
 export interface Setting {
   readonly scenario: Scenario
   readonly world: World
+  readonly store: Store
   readonly supervisor: Supervisor
   readonly nodeUrl: string
   /** By signer. */
@@ -56,9 +58,9 @@ export interface Outcome {
   readonly met: ReadonlyArray<string>
 }
 
-const settingsOf = ({ nodeUrl }: Setting, signer: number) => ({
+const settingsOf = ({ nodeUrl, scenario }: Setting, signer: number) => ({
   rpc: nodeUrl,
-  entryPoint,
+  entryPoint: entryPoints[scenario.version],
   signer: signerRef(signer)
 })
 

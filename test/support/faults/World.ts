@@ -11,6 +11,7 @@ import * as Provider from "../../../src/hosts/cli/support/Provider.js"
 import * as Wiring from "../../../src/hosts/Wiring.js"
 import * as DevChain from "../../../tools/DevChain.js"
 import { devKeys } from "../../../tools/DevKeys.js"
+import * as Server from "../postgres/Server.js"
 
 /** A development chain with the counter on it. Several runs may follow each other on one, with wallets and keys of their own. */
 export interface World {
@@ -18,6 +19,8 @@ export interface World {
   readonly provider: JsonRpcProvider
   readonly counter: Contract
   readonly send: (method: string, ...params: ReadonlyArray<unknown>) => Promise<unknown>
+  /** The PostgreSQL of those runs that want one: started on first use. */
+  readonly postgres: () => Promise<Server.Server>
   readonly stop: () => Promise<void>
 }
 
@@ -28,15 +31,25 @@ export const start = async (): Promise<World> => {
   const chain = await inScope(DevChain.start({ port: 0, chainId: 31337, blockTime: null }))
   const provider = await inScope(Provider.connect(chain.url, chain.chainId))
   const faucet = devKeys.faucet.connect(provider)
+  let server: Promise<Server.Server> | undefined
   const address = await deploy(faucet, initCode("Counter"), `0x${"00".repeat(32)}`)
   return {
     chain,
     provider,
     counter: new Contract(address, artifact("Counter").abi, faucet),
     send: (method, ...params) => provider.send(method, [...params]),
-    stop: () => Effect.runPromise(Scope.close(scope, Exit.void))
+    postgres: () => {
+      server ??= Server.start()
+      return server
+    },
+    stop: async () => {
+      await Effect.runPromise(Scope.close(scope, Exit.void))
+      await (await server)?.stop()
+    }
   }
 }
+
+export { entryPoints }
 
 export const entryPoint = entryPoints["v0.7"]
 
@@ -68,6 +81,10 @@ export interface Profile {
   readonly signers: ReadonlyArray<{ readonly tenants: ReadonlyArray<Tenant>; readonly privateKey: string }>
   /** Requests under way at most. */
   readonly concurrentRequests?: number
+  /** Default: a file beside the configuration. */
+  readonly database?: { readonly path: string } | { readonly url: string }
+  /** Somebody else's bundler takes the ops. Default: the service bundles by itself. */
+  readonly remoteBundler?: string
 }
 
 /** How requests name the signer of this place. */
@@ -78,7 +95,7 @@ export const configFile = ({ chain }: World, profile: Profile): string =>
   JSON.stringify({
     profile: "development",
     listen: { host: "127.0.0.1", port: 0 },
-    database: { path: "castellan.sqlite" },
+    database: profile.database ?? { path: "castellan.sqlite" },
     keyPepper: pepper,
     accounts: profile.tenants.map(({ hash, id }) => ({ id, name: id, tier: "enterprise", keys: [{ hash }] })),
     signers: profile.signers.map(({ privateKey, tenants }, place) => ({
@@ -104,6 +121,7 @@ export const configFile = ({ chain }: World, profile: Profile): string =>
         settledDepth: profile.settledDepth,
         bumpAfterMillis: profile.bumpAfterMillis,
         receiptTimeoutMillis: profile.receiptTimeoutMillis,
+        ...(profile.remoteBundler !== undefined && { bundler: { url: profile.remoteBundler } }),
         pollIntervalMillis: 50
       }
     ]
