@@ -15,6 +15,7 @@ import { claim as refusals } from "./claims/refusals.js"
 import { claim as roundTrips } from "./claims/roundTrips.js"
 import { claim as slowSigner } from "./claims/slowSigner.js"
 import { claim as start } from "./claims/start.js"
+import { claim as waiting } from "./claims/waiting.js"
 import type { Claim, Result } from "./harness/Claim.js"
 import * as Context from "./harness/Context.js"
 import * as Machine from "./harness/Machine.js"
@@ -41,7 +42,8 @@ const claims: ReadonlyArray<Claim> = [
   growth,
   start,
   blocks,
-  slowSigner
+  slowSigner,
+  waiting
 ]
 
 const { positionals, values } = parseArgs({
