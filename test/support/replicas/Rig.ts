@@ -57,7 +57,8 @@ const isPassing = ({ body, status }: Answer): boolean => status === 503 || body.
 
 /** A tenant with one signer and funded wallets, and the services that serve it. */
 export interface Rig {
-  readonly begin: (seams?: Wiring.Seams) => Promise<Running>
+  /** `node`: the operator's, in the place of the chain itself. */
+  readonly begin: (seams?: Wiring.Seams, node?: string) => Promise<Running>
   readonly end: (service: Running) => Promise<void>
   readonly endAll: () => Promise<void>
   readonly exchange: (service: Running, path: string, key: string | null, body: unknown) => Promise<Answer>
@@ -96,21 +97,21 @@ export const make = async (
   const signer = new Wallet(hashOf(`services ${own}`), world.provider)
   const tenant = await World.tenant(`tenant-${own}`)
   await world.send("anvil_setBalance", signer.address, "0x3635c9adc5dea00000")
-  const file: Record<string, unknown> = JSON.parse(
-    World.configFile(world, {
-      nodeUrl: world.chain.url,
+  const configOf = (nodeUrl: string): Config.Config => {
+    const file = World.configFile(world, {
+      nodeUrl,
       confirmations: 1,
       settledDepth: 1,
       bumpAfterMillis: 5_000,
       receiptTimeoutMillis: 20_000,
       tenants: [tenant],
       signers: [{ tenants: [tenant], privateKey: signer.privateKey }],
+      database,
       ...network
     })
-  )
-  const config = Either.getOrThrow(
-    Config.fromText(JSON.stringify({ ...file, database }), "of the test", {}, folder)
-  )
+    return Either.getOrThrow(Config.fromText(file, "of the test", {}, folder))
+  }
+  const config = configOf(world.chain.url)
   const to = await world.counter.getAddress()
   const settings = { rpc: world.chain.url, entryPoint: World.entryPoint, signer: World.signerRef(0) }
   const accounts = Array.from({ length: 8 }, (_, n) => ({ salt: `services ${own} ${n}`, walletCustody: 1 }))
@@ -142,8 +143,8 @@ export const make = async (
   const lane = { chainId: BigInt(world.chain.chainId), signer: Address.unsafe(signer.address) }
 
   return {
-    begin: async (seams = {}) => {
-      const service = await startService(config, seams)
+    begin: async (seams = {}, node = world.chain.url) => {
+      const service = await startService(configOf(node), seams)
       running.add(service)
       return service
     },
