@@ -30,7 +30,11 @@ export const outcome = (
     const wakeUps = yield* WakeUps
     const find = Effect.orDie(opJournal.findOp(accountId, chainId, userOpHash))
     const first = yield* find
-    const poster = first?.requestId ?? requestId
+    const known = seen(first, requestId)
+    // Only what was posted is waited for: of anything else a slow journal would make an outcome that is not known.
+    if (first === null || known === "none") return null
+    if (known !== null) return known
+    const poster = first.requestId
     const patience = Math.max(deadline - (yield* Clock.currentTimeMillis), 0)
     const result = yield* Effect.timeoutFail(
       wakeUps.until(
@@ -40,7 +44,7 @@ export const outcome = (
       {
         duration: patience,
         onTimeout: () =>
-          unprocessable("outcome_unknown", [], { extra: { txHash: first?.txHash ?? "", requestId: poster } })
+          unprocessable("outcome_unknown", [], { extra: { txHash: first.txHash ?? "", requestId: poster } })
       }
     )
     return result === "none" ? null : result
