@@ -10,6 +10,11 @@ export interface Caller {
   readonly idempotency?: Idempotency | null
   /** The request was accepted before, and goes on after a restart or a reorganisation of the chain. */
   readonly resumed?: boolean
+  /**
+   * Told of the accepted request on which the service works: this one, or the one that has its idempotency key. Not of one
+   * that has its final answer.
+   */
+  readonly onAccepted?: (requestId: string) => void
   /** Told of the chain that the request turns out to be about. */
   readonly onChain?: (chainId: bigint) => void
 }

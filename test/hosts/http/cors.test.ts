@@ -57,7 +57,9 @@ describe("pages of other origins", () => {
         const { headers } = answer
         expect(headers.get("access-control-allow-origin")).toBe(origin)
         expect(headers.get("access-control-allow-methods")?.split(", ")).toContain(endpoint.method)
-        expect(headers.get("access-control-allow-headers")).toBe("Content-Type, X-API-Key, Idempotency-Key")
+        expect(headers.get("access-control-allow-headers")).toBe(
+          "Content-Type, X-API-Key, Idempotency-Key, Prefer"
+        )
         expect(Number(headers.get("access-control-max-age"))).toBeGreaterThan(0)
         expect(headers.has("access-control-allow-credentials")).toBe(false)
         expect(headers.get("vary")).toBe(
@@ -80,7 +82,7 @@ describe("pages of other origins", () => {
         expect([path, answer.status]).toEqual([path, status])
         expect(answer.headers.get("access-control-allow-origin")).toBe(origin)
         expect(answer.headers.get("access-control-expose-headers")).toBe(
-          "X-Request-Id, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After"
+          "X-Request-Id, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, Location, Preference-Applied"
         )
         expect(answer.headers.get("vary")).toBe("Origin")
         expect(answer.headers.has("access-control-allow-credentials")).toBe(false)

@@ -141,25 +141,23 @@ describe("the endpoints", () => {
     })
   )
 
-  it.scopedLive(
-    "a path with a parameter takes GET, HEAD and DELETE, no body, no query, and nothing else",
-    () =>
-      Effect.gen(function* () {
-        const { url } = yield* start()
-        const head = yield* send(url, "/requests/x", { method: "HEAD" })
-        expect([head.status, head.text]).toEqual([200, ""])
-        const get = yield* send(url, "/requests/x", { method: "GET" })
-        expect(head.headers.get("content-length")).toBe(String(get.text.length))
-        const posted = yield* send(url, "/requests/x", { body: "{}" })
-        expect([posted.status, posted.headers.get("allow")]).toEqual([405, "GET, DELETE, HEAD"])
-        const query = envelope(yield* send(url, "/requests/x?wait=1", { method: "GET" }))
-        expect(query).toMatchObject({ code: "unknown_field" })
-        const keyed = yield* send(url, "/requests/x", { method: "GET", headers: { "idempotency-key": "k" } })
-        expect(envelope(keyed)).toMatchObject({
-          code: "invalid_request",
-          details: [{ path: "Idempotency-Key" }]
-        })
+  it.scopedLive("a path with a parameter takes GET, HEAD and DELETE, no body, and nothing else", () =>
+    Effect.gen(function* () {
+      const { url } = yield* start()
+      const head = yield* send(url, "/requests/x", { method: "HEAD" })
+      expect([head.status, head.text]).toEqual([200, ""])
+      const get = yield* send(url, "/requests/x", { method: "GET" })
+      expect(head.headers.get("content-length")).toBe(String(get.text.length))
+      const posted = yield* send(url, "/requests/x", { body: "{}" })
+      expect([posted.status, posted.headers.get("allow")]).toEqual([405, "GET, DELETE, HEAD"])
+      const query = envelope(yield* send(url, "/requests/x?wait=1", { method: "DELETE" }))
+      expect(query).toMatchObject({ code: "unknown_field" })
+      const keyed = yield* send(url, "/requests/x", { method: "GET", headers: { "idempotency-key": "k" } })
+      expect(envelope(keyed)).toMatchObject({
+        code: "invalid_request",
+        details: [{ path: "Idempotency-Key" }]
       })
+    })
   )
 
   it.scopedLive("health and documentation need no key and end with HEAD, too", () =>
@@ -191,7 +189,7 @@ describe("the endpoints", () => {
       expect(address).toEqual({ address: "0x" })
       const receipts = yield* client.chain.receipt({ payload: { txHashes: [], rpc: "http://x" } })
       expect(receipts.requestStatus).toBe(202)
-      const request = yield* client.operations.getRequest({ path: { requestId: "r-1" } })
+      const request = yield* client.operations.getRequest({ path: { requestId: "r-1" }, urlParams: {} })
       expect(request.requestId).toBe("r-1")
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )

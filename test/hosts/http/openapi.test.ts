@@ -111,7 +111,8 @@ describe("the OpenAPI document", () => {
       }
       const refusals = ["400", "401", ...(path === "/requests/{requestId}" ? ["404"] : []), "422", "429"]
       const open = path.startsWith("/health/") ? ["400"] : ["400", "429"]
-      const statuses = ["200", ...(endpoint?.withKey ? refusals : open), "500", "503"]
+      const success = endpoint?.idempotent ? ["200", "202"] : ["200"]
+      const statuses = [...success, ...(endpoint?.withKey ? refusals : open), "500", "503"]
       expect(Object.keys(operation.responses)).toEqual(statuses)
       for (const response of Object.values(operation.responses)) {
         const resolved = "$ref" in response ? everything.get(response.$ref) : response
@@ -126,7 +127,7 @@ describe("the OpenAPI document", () => {
     })
   })
 
-  it("has for every parameter of a path, and for the idempotency key, what to put there", () => {
+  it("has for every parameter of a path or a query, and for the headers of writes, what to put there", () => {
     for (const { method, operation, path } of operations) {
       const endpoint = endpoints.find(
         (one) => OpenApi.templateOf(one.path) === path && one.method === method.toUpperCase()
@@ -138,7 +139,7 @@ describe("the OpenAPI document", () => {
       expect(path).not.toContain(":")
       expect(parameters.filter((one) => one.in === "path").map(({ name }) => name)).toEqual(names)
       expect(parameters.filter((one) => one.in === "header").map(({ name }) => name)).toEqual(
-        endpoint?.idempotent ? ["Idempotency-Key"] : []
+        endpoint?.idempotent ? ["Idempotency-Key", "Prefer"] : []
       )
       for (const parameter of parameters) {
         expect(parameter.required).toBe(parameter.in === "path")
@@ -182,7 +183,8 @@ describe("the OpenAPI document", () => {
   })
 
   it("lists for each status exactly the codes that the catalogue has for it", () => {
-    const codes = Object.values(document.components.responses).flatMap(({ content }) => {
+    const { Accepted: _, ...failures } = document.components.responses
+    const codes = Object.values(failures).flatMap(({ content }) => {
       const ref = content["application/json"]?.schema.$ref ?? ""
       return Object(everything.get(ref)).properties.code.enum
     })

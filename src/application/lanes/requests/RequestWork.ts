@@ -121,6 +121,7 @@ export const begin = <B, J, R>(
         state.durable = true
         state.lane = lane
         state.until = now + patienceMillis
+        caller.onAccepted?.(requestId)
         return Effect.asVoid(Deferred.succeed(accepted, undefined))
       })
 

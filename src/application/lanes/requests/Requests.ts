@@ -102,7 +102,11 @@ export const make = (options: {
     })
 
   /** The answer of an accepted request on which something else works, or has worked. */
-  const stored = <A, I, B, J>(kind: Kind<A, I, B, J>, requestId: string): Effect.Effect<B, Failure> =>
+  const stored = <A, I, B, J>(
+    kind: Kind<A, I, B, J>,
+    requestId: string,
+    { onAccepted }: Caller
+  ): Effect.Effect<B, Failure> =>
     Effect.raceFirst(
       Effect.flatMap(
         wakeUps.until(
@@ -110,7 +114,10 @@ export const make = (options: {
           // A journal that does not answer is asked again.
           Effect.match(requestJournal.request(requestId), {
             onFailure: () => null,
-            onSuccess: (record) => record?.outcome ?? null
+            onSuccess: (record) => {
+              if (record !== null && record.outcome === null) onAccepted?.(requestId)
+              return record?.outcome ?? null
+            }
           })
         ),
         (outcome) => Answer.decode(kind.Response, outcome)
@@ -122,7 +129,7 @@ export const make = (options: {
 
   const answerOf = <A, I, B, J>(
     kind: Kind<A, I, B, J>,
-    requestId: string,
+    caller: Caller,
     { accepted, result, sent, until }: RequestWork.RequestWork<B>
   ) => {
     const waited: Effect.Effect<void> = Effect.flatMap(Clock.currentTimeMillis, (now) =>
@@ -133,9 +140,9 @@ export const make = (options: {
       Deferred.await(result),
       Deferred.await(accepted).pipe(
         Effect.zipRight(enough),
-        Effect.zipRight(Effect.suspend(() => outcomeUnknown(requestId, sent)))
+        Effect.zipRight(Effect.suspend(() => outcomeUnknown(caller.requestId, sent)))
       )
-    ).pipe(Effect.catchTag("AnsweredElsewhere", (elsewhere) => stored(kind, elsewhere.requestId)))
+    ).pipe(Effect.catchTag("AnsweredElsewhere", (elsewhere) => stored(kind, elsewhere.requestId, caller)))
   }
 
   /** Begins the work; null: this process works on the request already. */
@@ -207,8 +214,8 @@ export const make = (options: {
           type Begun = RequestWork.RequestWork<(typeof kind)["Response"]["Type"]>
           const answer = (begun: Begun | null) =>
             begun === null
-              ? restore(stored(kind, requestId))
-              : attended(begun, restore(answerOf(kind, requestId, begun)))
+              ? restore(stored(kind, requestId, caller))
+              : attended(begun, restore(answerOf(kind, caller, begun)))
           if (idempotency === undefined || idempotency === null || resumed === true)
             return yield* answer(yield* begin(kind, caller, body, work))
           const begun = yield* restore(
@@ -235,7 +242,7 @@ export const make = (options: {
               })
             )
           )
-          return yield* typeof begun === "string" ? restore(stored(kind, begun)) : answer(begun)
+          return yield* typeof begun === "string" ? restore(stored(kind, begun, caller)) : answer(begun)
         })
       )
   }

@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { WakeUps } from "../../lanes/requests/WakeUps.js"
 import * as Span from "../../observe/Span.js"
 import { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { RequestRecord } from "../../ports/journal/Requests.js"
@@ -14,6 +15,18 @@ export const Request = Schema.Struct({
   })
 }).annotations({ identifier: "GetRequestPath" })
 export type Request = typeof Request.Type
+
+export const Query = Schema.Struct({
+  wait: Schema.optionalWith(
+    Schema.String.pipe(
+      Schema.pattern(/^(?:[0-9]|[1-5][0-9]|60)$/, { message: () => "expected whole seconds, 0 to 60" })
+    ).annotations({
+      description: "Seconds, 0 to 60, for which the answer waits for a request that is not final. Default 0."
+    }),
+    { exact: true }
+  )
+}).annotations({ identifier: "GetRequestQuery" })
+export type Query = typeof Query.Type
 
 /** No request has an id of another form; whatever else is in a path is not taken to the journal. */
 const shape = /^[!-~]{1,255}$/
@@ -48,13 +61,27 @@ export const find = (
     return yield* new NotFound({ code, message: catalogue[code].text, details: [] })
   })
 
+/** The request once it is final, or as it is when the time is over. Waiting costs the journal nothing. */
+const awaited = (caller: Caller, requestId: string, seconds: number) =>
+  Effect.gen(function* () {
+    const wakeUps = yield* WakeUps
+    const final = wakeUps.until(
+      requestId,
+      Effect.map(find(caller, requestId), (record) => (record.outcome === null ? null : record))
+    )
+    return yield* Effect.raceFirst(
+      final,
+      Effect.zipRight(Effect.sleep(seconds * 1_000), find(caller, requestId))
+    )
+  })
+
 /** What is known of a request of the account that was accepted. */
 export const run = (
   caller: Caller,
-  { requestId }: Request
-): Effect.Effect<Response, Failure, RequestJournal> =>
+  { requestId, wait = "0" }: Request & Query
+): Effect.Effect<Response, Failure, RequestJournal | WakeUps> =>
   Effect.gen(function* () {
-    const record = yield* find(caller, requestId)
+    const record = yield* wait === "0" ? find(caller, requestId) : awaited(caller, requestId, Number(wait))
     const final = record.outcome === null ? null : yield* Answer.told(record.outcome, requestId)
     return {
       requestId,

@@ -26,5 +26,8 @@ export class Idempotent extends Context.Tag("castellan/Idempotent")<Idempotent, 
 /** Header that makes repeats of a writing request one request. */
 export const idempotencyHeader = "Idempotency-Key"
 
-/** A request for the documentation, body or parameters of the path; it decodes under the endpoint's schema. */
+/** Header by which a caller asks for an answer as soon as a write is accepted (RFC 7240). */
+export const preferHeader = "Prefer"
+
+/** A request for the documentation, body or parameters of path and query; it decodes under the endpoint's schema. */
 export class Example extends Context.Tag("castellan/Example")<Example, unknown>() {}

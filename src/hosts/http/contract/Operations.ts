@@ -141,15 +141,16 @@ export const group = HttpApiGroup.make("operations")
   .add(
     HttpApiEndpoint.get("getRequest", "/requests/:requestId")
       .setPath(GetRequest.Request)
+      .setUrlParams(GetRequest.Query)
       .addSuccess(GetRequest.Response)
       .addError(ErrorEnvelope.schemas[404], { status: 404 })
       .annotate(RequiredScope, "read")
       .annotate(OpenApi.Summary, "Ask what became of a write")
       .annotate(
         OpenApi.Description,
-        "The state and, once it is final, the answer of a write that was accepted. A write that was refused before that, one that had nothing to send, and another account's are not found."
+        "The state and, once it is final, the answer of a write that was accepted. A write that was refused before that, one that had nothing to send, and another account's are not found. With wait the answer comes as soon as the request is final, or when that time is over."
       )
-      .annotate(Example, { requestId: Sample.requestId })
+      .annotate(Example, { requestId: Sample.requestId, wait: "30" })
   )
   .add(
     HttpApiEndpoint.del("cancelRequest", "/requests/:requestId")

@@ -13,6 +13,7 @@ import {
   Example,
   Idempotent,
   idempotencyHeader,
+  preferHeader,
   RequiredScope,
   Unlimited
 } from "../contract/EndpointAnnotations.js"
@@ -39,7 +40,7 @@ export interface Response {
 /** What a request says outside of its body. */
 export interface Parameter {
   readonly name: string
-  readonly in: "path" | "header"
+  readonly in: "path" | "query" | "header"
   readonly required: boolean
   readonly description: string
   readonly schema: JsonSchema
@@ -89,7 +90,9 @@ const headers = {
   "RateLimit-Limit": { description: "Requests of the window that binds first.", schema: { type: "integer" } },
   "RateLimit-Remaining": { description: "Requests left in that window.", schema: { type: "integer" } },
   "RateLimit-Reset": { description: "Seconds until that window begins anew.", schema: { type: "integer" } },
-  "Retry-After": { description: "Seconds after which to try again.", schema: { type: "integer" } }
+  "Retry-After": { description: "Seconds after which to try again.", schema: { type: "integer" } },
+  Location: { description: "Path that tells what became of the request.", schema: { type: "string" } },
+  "Preference-Applied": { description: "The preference that was followed.", schema: { type: "string" } }
 } as const
 
 const headerRefs = (...names: ReadonlyArray<keyof typeof headers>): Record<string, Reference> =>
@@ -116,6 +119,32 @@ const idempotencyKey: Parameter = {
     "Makes this request and every repeat of it, by the same account with the same bytes as body, one request with one outcome. 1 to 255 visible ASCII characters.",
   schema: { type: "string", pattern: "^[!-~]{1,255}$" },
   example: "order-4711"
+}
+
+const prefer: Parameter = {
+  name: preferHeader,
+  in: "header",
+  required: false,
+  description:
+    "respond-async: the answer is 202 as soon as the request is accepted. A refusal before that is answered as ever, and so is a repeat of a request that is final. Other preferences are not looked at.",
+  schema: { type: "string" },
+  example: "respond-async"
+}
+
+/** The answer to a write whose caller does not wait for its outcome. */
+const accepted: Response = {
+  description: "Accepted, with Prefer: respond-async. GET the Location for what became of it.",
+  headers: { ...counted, ...headerRefs("Location", "Preference-Applied") },
+  content: {
+    "application/json": {
+      schema: {
+        type: "object",
+        required: ["requestId", "state"],
+        properties: { requestId: { type: "string" }, state: { type: "string", enum: ["pending"] } },
+        additionalProperties: false
+      }
+    }
+  }
 }
 
 /** A path as OpenAPI writes it. */
@@ -153,10 +182,12 @@ export const fromApi = <Id extends string, Groups extends HttpApiGroup.HttpApiGr
       const scope = Option.getOrNull(Context.getOption(mergedAnnotations, RequiredScope))
       const payload = Option.getOrNull(endpoint.payloadSchema)
       const example = Option.getOrUndefined(Context.getOption(endpoint.annotations, Example))
+      const isWrite = Option.isSome(Context.getOption(mergedAnnotations, Idempotent))
       const parameters = [
-        ...inPath(schemas, Option.getOrNull(endpoint.pathSchema)?.ast, example),
-        ...(Option.isSome(Context.getOption(mergedAnnotations, Idempotent))
-          ? [{ $ref: `#/components/parameters/${idempotencyHeader}` }]
+        ...parametersOf(schemas, "path", Option.getOrNull(endpoint.pathSchema)?.ast, example),
+        ...parametersOf(schemas, "query", Option.getOrNull(endpoint.urlParamsSchema)?.ast, example),
+        ...(isWrite
+          ? [idempotencyHeader, preferHeader].map((name) => ({ $ref: `#/components/parameters/${name}` }))
           : [])
       ]
       const operation: Operation = {
@@ -191,6 +222,7 @@ export const fromApi = <Id extends string, Groups extends HttpApiGroup.HttpApiGr
               }
             }
           },
+          ...(isWrite ? { "202": { $ref: "#/components/responses/Accepted" } } : {}),
           ...Object.fromEntries(
             statuses
               .filter((status) => errors.has(status) && (withKey || statusesWithoutKey.includes(status)))
@@ -218,8 +250,8 @@ export const fromApi = <Id extends string, Groups extends HttpApiGroup.HttpApiGr
     paths,
     components: {
       schemas: schemas.definitions,
-      responses: failures,
-      parameters: { [idempotencyHeader]: idempotencyKey },
+      responses: { Accepted: accepted, ...failures },
+      parameters: { [idempotencyHeader]: idempotencyKey, [preferHeader]: prefer },
       headers,
       securitySchemes: {
         apiKey: {
@@ -233,15 +265,20 @@ export const fromApi = <Id extends string, Groups extends HttpApiGroup.HttpApiGr
   }
 }
 
-/** The parameters of a path, each with its value in the endpoint's example. */
-const inPath = (schemas: JsonSchemas, ast: AST.AST | undefined, example: unknown): ReadonlyArray<Parameter> =>
-  (ast === undefined ? [] : AST.getPropertySignatures(ast)).map(({ name, type }) => {
+/** The parameters of a path or a query, each with its value in the endpoint's example. */
+const parametersOf = (
+  schemas: JsonSchemas,
+  place: "path" | "query",
+  ast: AST.AST | undefined,
+  example: unknown
+): ReadonlyArray<Parameter> =>
+  (ast === undefined ? [] : AST.getPropertySignatures(ast)).map(({ isOptional, name, type }) => {
     const { description = "", ...schema } = schemas.of(type, "request")
     const value = new Map(Object.entries(Object(example))).get(String(name))
     return {
       name: String(name),
-      in: "path",
-      required: true,
+      in: place,
+      required: !isOptional,
       description,
       schema,
       ...(value === undefined ? {} : { example: value })

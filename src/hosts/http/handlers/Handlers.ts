@@ -11,12 +11,13 @@ import type * as Registry from "../contract/Registry.js"
 import type * as Signing from "../contract/Signing.js"
 import type * as Wallets from "../contract/Wallets.js"
 
+/** What a part of a request adds; nothing when the endpoint has no such part. */
+type Part<P> = [P] extends [never] ? Readonly<Record<never, never>> : P
+
 type Request<E extends HttpApiEndpoint.HttpApiEndpoint.Any> = [
   HttpApiEndpoint.HttpApiEndpoint.Payload<E>
 ] extends [never]
-  ? [HttpApiEndpoint.HttpApiEndpoint.PathParsed<E>] extends [never]
-    ? Readonly<Record<never, never>>
-    : HttpApiEndpoint.HttpApiEndpoint.PathParsed<E>
+  ? Part<HttpApiEndpoint.HttpApiEndpoint.PathParsed<E>> & Part<HttpApiEndpoint.HttpApiEndpoint.UrlParams<E>>
   : HttpApiEndpoint.HttpApiEndpoint.Payload<E>
 
 /** What a group of the contract needs: for each endpoint, by its name, the use case behind it. */

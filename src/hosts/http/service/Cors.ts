@@ -1,13 +1,21 @@
-import { apiKeyHeader, idempotencyHeader } from "../contract/EndpointAnnotations.js"
+import { apiKeyHeader, idempotencyHeader, preferHeader } from "../contract/EndpointAnnotations.js"
 import { type Answer, header, type Incoming } from "../message/HttpMessage.js"
 
 /** Web origins whose pages may use the service, exactly as browsers send them; none: no browser page may. */
 export type Origins = ReadonlySet<string>
 
 /** What pages may read of an answer beside its body. */
-const exposed = ["X-Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "Retry-After"]
+const exposed = [
+  "X-Request-Id",
+  "RateLimit-Limit",
+  "RateLimit-Remaining",
+  "RateLimit-Reset",
+  "Retry-After",
+  "Location",
+  "Preference-Applied"
+]
 
-const permitted = ["Content-Type", apiKeyHeader, idempotencyHeader]
+const permitted = ["Content-Type", apiKeyHeader, idempotencyHeader, preferHeader]
 
 /** How long a browser need not ask again, seconds: two hours, the most that Chromium keeps. */
 const maxAge = 7_200

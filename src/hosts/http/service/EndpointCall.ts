@@ -1,12 +1,15 @@
 import type * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Fiber from "effect/Fiber"
+import * as FiberId from "effect/FiberId"
 import * as FiberRef from "effect/FiberRef"
 import type { RateLimit } from "../../../application/ports/RateLimit.js"
 import type { Principal, Scope, Tenants } from "../../../application/ports/Tenants.js"
 import type { Caller } from "../../../application/request/Caller.js"
 import type * as Failure from "../../../application/request/Failure.js"
-import { idempotencyHeader } from "../contract/EndpointAnnotations.js"
+import { idempotencyHeader, preferHeader } from "../contract/EndpointAnnotations.js"
 import type { Handlers } from "../handlers/Handlers.js"
 import type { AnonymousRateLimit } from "../limits/AnonymousRateLimit.js"
 import type { InFlightLimit, Ticket } from "../limits/InFlightLimit.js"
@@ -30,6 +33,11 @@ export interface Known {
   ticket: Ticket | null
   params: Readonly<Record<string, string>>
   headers: Readonly<Record<string, string>>
+}
+
+/** In place of a write's own answer: it is accepted, and its caller did not want to wait for more. */
+export class Accepted {
+  constructor(readonly requestId: string) {}
 }
 
 type Running = Fiber.RuntimeFiber<unknown, unknown>
@@ -74,6 +82,12 @@ export const make = <H extends Handlers, R>(
     const useCase = useCases[route.name]
     if (useCase === undefined) return Effect.dieMessage(`no use case for ${route.name}`)
     const key = idempotencyKey(incoming)
+    const query = route.query?.(queryOf(incoming)) ?? Either.right({})
+    if (Either.isLeft(query)) return Effect.fail(query.left)
+    const early =
+      route.idempotent && prefersAsync(incoming)
+        ? Deferred.unsafeMake<unknown, Failure.Failure>(FiberId.none)
+        : null
     const run = ({ bodyHash, request }: Payload.Read) => {
       const caller: Caller = {
         principal,
@@ -81,14 +95,19 @@ export const make = <H extends Handlers, R>(
         idempotency: key === null || bodyHash === null ? null : { key, bodyHash },
         onChain: (chainId) => {
           known.chainId = chainId
-        }
+        },
+        ...(early !== null && {
+          onAccepted: (requestId) => Deferred.unsafeDone(early, Effect.succeed(new Accepted(requestId)))
+        })
       }
       const work = Effect.suspend(() => useCase(caller, request))
       const own = inContext(observed(work, incoming, route, known, fiber), context, fiber)
-      return Effect.mapError(scope === "read" ? own : detached(own, ticket), ErrorEnvelope.fromFailure)
+      const answer =
+        scope === "read" ? own : early === null ? detached(own, ticket) : promptly(own, ticket, early)
+      return Effect.mapError(answer, ErrorEnvelope.fromFailure)
     }
     return route.decode === null
-      ? run({ request: known.params, bodyHash: null })
+      ? run({ request: { ...known.params, ...query.right }, bodyHash: null })
       : Effect.flatMap(Payload.read(incoming, bounds, route, key !== null), run)
   }
 
@@ -154,6 +173,16 @@ const idempotencyKey = (incoming: Incoming): string | null => {
   return key === "" ? null : key
 }
 
+/** What stands behind the question mark of the target. */
+const queryOf = ({ target }: Incoming): string =>
+  target.includes("?") ? target.replace(/^[^?]*\?/s, "") : ""
+
+/** RFC 7240: a list of preferences, each with a value and parameters perhaps; what is not known is not looked at. */
+const prefersAsync = (incoming: Incoming): boolean =>
+  header(incoming, preferHeader.toLowerCase())
+    .split(",")
+    .some((preference) => /^\s*respond-async\s*(?:;|$)/i.test(preference))
+
 /** As transports name it. */
 const idempotencyHeaderName = idempotencyHeader.toLowerCase()
 
@@ -165,7 +194,7 @@ const unsupported = (incoming: Incoming, route: Route): Problem | null => {
     if (!keyShape.test(header(incoming, idempotencyHeaderName)))
       return refused("expected 1 to 255 visible ASCII characters")
   }
-  if (incoming.target.includes("?"))
+  if (route.query === null && incoming.target.includes("?"))
     return problem("unknown_field", [{ path: "", message: "the endpoint takes no query; send a JSON body" }])
   if (route.decode === null && Payload.announced(incoming))
     return problem("invalid_request", [{ path: "", message: "the method takes no body" }])
@@ -181,5 +210,18 @@ const detached = <A, E, R>(write: Effect.Effect<A, E, R>, ticket: Ticket): Effec
     Effect.flatMap(Effect.forkDaemon(Effect.interruptible(write)), (fiber) => {
       ticket.fiber = fiber
       return Effect.flatten(Fiber.await(fiber))
+    })
+  )
+
+/** The same, answered as soon as the write is accepted or refused. Who waits for it then leaves: it goes on by itself. */
+const promptly = <A, E, R>(
+  write: Effect.Effect<A, E, R>,
+  ticket: Ticket,
+  early: Deferred.Deferred<A, E>
+): Effect.Effect<A, E, R> =>
+  Effect.uninterruptible(
+    Effect.flatMap(Effect.forkDaemon(Effect.intoDeferred(Effect.interruptible(write), early)), (fiber) => {
+      ticket.fiber = fiber
+      return Effect.ensuring(Deferred.await(early), Fiber.interruptFork(fiber))
     })
   )

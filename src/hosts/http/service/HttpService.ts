@@ -197,7 +197,11 @@ const driver = ({
       route.scope === null
         ? (service[route.name] ?? Effect.fail(problem("not_found")))
         : call(incoming, route, route.scope, known, fiber)
-    return Effect.flatMap(success, (value) => encoded(route, value))
+    return Effect.flatMap(success, (value) =>
+      value instanceof EndpointCall.Accepted
+        ? Effect.succeed(acceptedAnswer(value, basePath))
+        : encoded(route, value)
+    )
   }
 
   /** The answer to whatever stopped the request, a failure apart. Null: nobody is left to answer. */
@@ -285,6 +289,17 @@ const driver = ({
 
   return { handle, stop: (drain) => gate.stop(drain) }
 }
+
+/** The answer to a write whose caller does not wait for its outcome. */
+const acceptedAnswer = ({ requestId }: EndpointCall.Accepted, basePath: string): Answer => ({
+  status: 202,
+  headers: {
+    "content-type": "application/json",
+    location: `${basePath}/requests/${requestId}`,
+    "preference-applied": "respond-async"
+  },
+  body: JSON.stringify({ requestId, state: "pending" })
+})
 
 const encoded = (route: Routes.Route, value: unknown): Effect.Effect<Answer> =>
   Effect.map(

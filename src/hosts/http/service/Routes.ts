@@ -15,7 +15,7 @@ import {
   RequiredScope,
   Unlimited
 } from "../contract/EndpointAnnotations.js"
-import type { Problem } from "../message/ErrorEnvelope.js"
+import { type Problem, problem } from "../message/ErrorEnvelope.js"
 import * as Decode from "./Decode.js"
 import * as Encode from "./Encode.js"
 
@@ -30,6 +30,8 @@ export interface Route {
   readonly unlimited: boolean
   /** Null: the method takes no body. Of a large one the first place alone is named that does not fit. */
   readonly decode: ((body: unknown, large: boolean) => Steps<Either.Either<unknown, Problem>>) | null
+  /** The parameters of a query, as it stands in the target. Null: the endpoint takes none. */
+  readonly query: ((query: string) => Either.Either<object, Problem>) | null
   readonly bodyOptional: boolean
   /** Whether it takes an idempotency key. */
   readonly idempotent: boolean
@@ -54,6 +56,18 @@ const bodyOf = (payload: Schema.Schema.All): Route["decode"] => {
   const decodeLarge = Decode.largeDecoder(payload)
   return function* (body, large) {
     return large ? yield* decodeLarge(body) : decode(body)
+  }
+}
+
+const queryOf = (params: Schema.Schema.All): Route["query"] => {
+  const decode = Decode.decoder(params as Schema.Schema<object, unknown>)
+  return (query) => {
+    const pairs = [...new URLSearchParams(query)]
+    const names = pairs.map(([name]) => name)
+    const twice = names.find((name, index) => names.indexOf(name) < index)
+    return twice === undefined
+      ? decode(Object.fromEntries(pairs))
+      : Either.left(problem("invalid_request", [{ path: twice, message: "expected it once in the query" }]))
   }
 }
 
@@ -98,6 +112,7 @@ export const make = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup
           : null,
         unlimited: Option.isSome(Context.getOption(mergedAnnotations, Unlimited)),
         decode: payload === null ? null : bodyOf(payload),
+        query: Option.getOrNull(Option.map(endpoint.urlParamsSchema, queryOf)),
         bodyOptional: Option.isSome(Context.getOption(mergedAnnotations, BodyOptional)),
         idempotent: Option.isSome(Context.getOption(mergedAnnotations, Idempotent)),
         encode,
