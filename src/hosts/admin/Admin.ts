@@ -1,9 +1,14 @@
 import { createHash, timingSafeEqual } from "node:crypto"
 import * as http from "node:http"
+import type * as HttpApp from "@effect/platform/HttpApp"
+import * as HttpMiddleware from "@effect/platform/HttpMiddleware"
+import * as HttpRouter from "@effect/platform/HttpRouter"
+import * as HttpServerRequest from "@effect/platform/HttpServerRequest"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
-import * as Runtime from "effect/Runtime"
 import type * as Scope from "effect/Scope"
 import type { AuditLog, Entry, Question } from "../../application/ports/AuditLog.js"
 import type { Lane } from "../../application/ports/journal/Transactions.js"
@@ -32,23 +37,13 @@ export interface Options {
   ) => Effect.Effect<UnstickLane.Unstuck, { readonly message: string }>
 }
 
-interface Answer {
-  readonly status: number
-  readonly type: string
-  readonly body: string
-  readonly headers?: Readonly<Record<string, string>>
-}
+type Response = HttpServerResponse.HttpServerResponse
 
-const json = (status: number, value: unknown): Answer => ({
-  status,
-  type: "application/json",
-  body: `${JSON.stringify(value)}\n`
-})
+const json = (status: number, value: unknown): Response =>
+  HttpServerResponse.text(`${JSON.stringify(value)}\n`, { status, contentType: "application/json" })
 
-const refuse = (status: number, error: string, headers: Readonly<Record<string, string>> = {}): Answer => ({
-  ...json(status, { error }),
-  headers
-})
+const refuse = (status: number, error: string, headers: Readonly<Record<string, string>> = {}): Response =>
+  HttpServerResponse.setHeaders(json(status, { error }), headers)
 
 const loopback = ["localhost", "127.0.0.1", "[::1]"]
 
@@ -56,13 +51,16 @@ const loopback = ["localhost", "127.0.0.1", "[::1]"]
 const digest = (text: string): Buffer => createHash("sha256").update(text, "utf8").digest()
 
 /** Why the request is not listened to; null: it is. */
-const stranger = (request: http.IncomingMessage, { hosts, token }: Options): Answer | null => {
-  const { authorization = "", host = "", origin } = request.headers
+const stranger = (
+  { headers }: HttpServerRequest.HttpServerRequest,
+  { hosts, token }: Options
+): Response | null => {
+  const { authorization = "", host = "", origin } = headers
   const name = host.replace(/:[0-9]+$/, "").toLowerCase()
   if (![...loopback, ...hosts.map((own) => own.toLowerCase())].includes(name))
     return refuse(421, "this port is not served under that name")
   // Browsers say where a page's request comes from; tools say nothing.
-  const site = request.headers["sec-fetch-site"]
+  const site = headers["sec-fetch-site"]
   if (origin !== undefined || (site !== undefined && site !== "none" && site !== "same-origin"))
     return refuse(403, "not for pages of other sites")
   const [, sent = ""] = /^Bearer (.+)$/.exec(authorization) ?? []
@@ -158,64 +156,99 @@ const told = ({ left, replaced }: UnstickLane.Unstuck) => ({
   left: left.map(({ nonce, reason }) => ({ nonce: Number(nonce), reason }))
 })
 
-const methods: Readonly<Record<string, ReadonlyArray<string>>> = { "/lanes/unstick": ["POST"] }
+const query = Effect.map(
+  HttpServerRequest.HttpServerRequest,
+  ({ url }) => new URL(url, "http://admin.invalid").searchParams
+)
 
-const answer = (request: http.IncomingMessage, options: Options): Effect.Effect<Answer> =>
-  Effect.gen(function* () {
-    const refused = stranger(request, options)
-    if (refused !== null) return refused
-    const { pathname, searchParams } = new URL(request.url ?? "/", "http://admin.invalid")
-    const allowed = methods[pathname] ?? ["GET", "HEAD"]
-    if (!allowed.includes(request.method ?? ""))
-      return refuse(405, `expected ${allowed[0]}`, { allow: allowed.join(", ") })
-    switch (pathname) {
-      case "/metrics":
-        yield* options.refresh
-        return { status: 200, type: Prometheus.contentType, body: yield* Prometheus.text }
-      case "/audit": {
-        const asked = question(searchParams)
-        if (Either.isLeft(asked)) return refuse(400, asked.left)
-        return yield* Effect.match(options.audit.find(asked.right), {
-          onFailure: () => refuse(503, "the audit log can not be read"),
-          onSuccess: (entries) => json(200, { entries: entries.map(shown) })
+const routes = ({ audit, refresh, unstick }: Options) =>
+  HttpRouter.empty.pipe(
+    HttpRouter.get(
+      "/metrics",
+      Effect.map(Effect.zipRight(refresh, Prometheus.text), (text) =>
+        HttpServerResponse.text(text, { contentType: Prometheus.contentType })
+      )
+    ),
+    HttpRouter.get(
+      "/audit",
+      Effect.flatMap(query, (asked) =>
+        Either.match(question(asked), {
+          onLeft: (wrong) => Effect.succeed(refuse(400, wrong)),
+          onRight: (question) =>
+            Effect.match(audit.find(question), {
+              onFailure: () => refuse(503, "the audit log can not be read"),
+              onSuccess: (entries) => json(200, { entries: entries.map(shown) })
+            })
         })
-      }
-      case "/lanes/unstick": {
-        const asked = laneOf(searchParams)
-        if (Either.isLeft(asked)) return refuse(400, asked.left)
-        const { dryRun, lane } = asked.right
-        return yield* Effect.match(options.unstick(lane, dryRun), {
-          onFailure: ({ message }) => refuse(503, message),
-          onSuccess: (unstuck) => json(200, told(unstuck))
+      )
+    ),
+    HttpRouter.post(
+      "/lanes/unstick",
+      Effect.flatMap(query, (asked) =>
+        Either.match(laneOf(asked), {
+          onLeft: (wrong) => Effect.succeed(refuse(400, wrong)),
+          onRight: ({ dryRun, lane }) =>
+            Effect.match(unstick(lane, dryRun), {
+              onFailure: ({ message }) => refuse(503, message),
+              onSuccess: (unstuck) => json(200, told(unstuck))
+            })
         })
-      }
-      default:
-        return refuse(404, "expected /metrics, /audit or /lanes/unstick")
-    }
-  }).pipe(
-    Effect.catchAllCause((cause) =>
-      Effect.as(Effect.logError("a request of the operator failed", cause), refuse(500, "internal error"))
+      )
     )
   )
+
+/** What is said where no route takes the request. */
+const noRoute = (
+  { method, url }: HttpServerRequest.HttpServerRequest,
+  known: ReadonlyArray<HttpRouter.Route<unknown, unknown>>
+): Response => {
+  const [path] = url.split("?")
+  const methods = known.filter((route) => route.path === path).map((route) => route.method)
+  const [expected = "GET"] = methods
+  if (expected === "GET" ? ["GET", "HEAD"].includes(method) : expected === method)
+    return refuse(404, "expected /metrics, /audit or /lanes/unstick")
+  return refuse(405, `expected ${expected}`, { allow: expected === "GET" ? "GET, HEAD" : expected })
+}
+
+const commonHeaders = {
+  "cache-control": "no-store",
+  "x-content-type-options": "nosniff",
+  "content-security-policy": "default-src 'none'; frame-ancestors 'none'"
+}
+
+const app = (options: Options): HttpApp.Default => {
+  const router = routes(options)
+  return Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
+    const refused = stranger(request, options)
+    return refused === null ? router : Effect.succeed(refused)
+  }).pipe(
+    HttpRouter.withRouterConfig({
+      caseSensitive: true,
+      ignoreDuplicateSlashes: false,
+      ignoreTrailingSlash: false
+    }),
+    Effect.catchTag("RouteNotFound", ({ request }) => Effect.succeed(noRoute(request, [...router.routes]))),
+    Effect.catchAllCause((cause) =>
+      Effect.as(Effect.logError("a request of the operator failed", cause), refuse(500, "internal error"))
+    ),
+    Effect.map(HttpServerResponse.setHeaders(commonHeaders))
+  )
+}
 
 /** Listens until the scope closes. */
 export const serve = (options: Options): Effect.Effect<Listening, ListenError, Scope.Scope> =>
   Effect.gen(function* () {
-    const run = Runtime.runPromise(yield* Effect.runtime())
+    // The operator's own requests are no part of the traces.
+    const handler = yield* Effect.locally(
+      NodeHttpServer.makeHandler(app(options)),
+      HttpMiddleware.currentTracerDisabledWhen,
+      () => true
+    )
     const server = http.createServer(
       { maxHeaderSize: 16_384, requestTimeout: 10_000, headersTimeout: 10_000 },
       (request, response) => {
         request.resume()
-        void run(answer(request, options)).then(({ body, headers, status, type }) => {
-          response.writeHead(status, {
-            "content-type": type,
-            "cache-control": "no-store",
-            "x-content-type-options": "nosniff",
-            "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
-            ...headers
-          })
-          response.end(request.method === "HEAD" ? undefined : body)
-        })
+        handler(request, response)
       }
     )
     server.maxConnections = 64
