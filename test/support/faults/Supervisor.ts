@@ -38,6 +38,9 @@ export interface Options {
 /** A service that ends by itself so often is not started again. */
 const mostFailures = 3
 
+/** So many starts on a database that does not answer are a complaint. */
+const mostUnheard = 20
+
 /** Of a life that never came to the step where it should have ended. */
 const overdueName = "instead of a step that was not reached"
 
@@ -51,6 +54,10 @@ const nameOf = (kill: Kill): string => {
       return `${kill.moment} ${kill.step ?? "any"}`
   }
 }
+
+/** Why a service ends that starts on a database which takes longer to answer than it waits: a code would follow. */
+const unanswered =
+  /(schema of the database cannot be brought up to date|cannot use the PostgreSQL server at \S+)"?\s*[,}\n]/
 
 /** What the service says of a database that does not answer. */
 const ofStore =
@@ -82,6 +89,7 @@ export const start = ({ build, config, folder, kills, wasAway = () => false }: O
   let overdue = false
   let bounced = false
   let again: NodeJS.Timeout | undefined
+  let unheard = 0
   const clock = (planned: Kill | undefined) => {
     const millis =
       planned?.at === "clock" ? planned.millis : planned?.at === "journal" ? planned.atLatest : null
@@ -116,8 +124,13 @@ export const start = ({ build, config, folder, kills, wasAway = () => false }: O
         bounced = false
         return begin()
       }
-      if (typeof how === "number" && wasAway(began)) {
+      if (
+        typeof how === "number" &&
+        (wasAway(began) || unanswered.test(program.stderr() + program.stdout()))
+      ) {
         again = setTimeout(begin, 200)
+        unheard += 1
+        if (unheard === mostUnheard) failures.push(`the database answered none of ${unheard} starts`)
         return
       }
       // A process that is told to disarm before it listens to signals ends by that as well.
