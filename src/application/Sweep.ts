@@ -244,9 +244,13 @@ const sweepLane = (work: LaneWork, taken: Obstacles) =>
     const monitor = yield* TransactionMonitor
     const { scope } = yield* Lifetime
     const canSign = yield* hasKey(work)
-    // Another service has the key, perhaps, and works on its lane by itself.
-    if (!canSign && !(yield* claims.isAlone)) return
-    if (!(yield* claims.take(lane))) {
+    // Another service has the key, perhaps, and works on its lane by itself, or comes back and will.
+    const withoutKey = Effect.if(claims.isAlone, {
+      onTrue: () => claims.takeWithoutKey(lane),
+      onFalse: () => Effect.as(claims.lose(lane), false)
+    })
+    const isOurs = yield* canSign ? claims.take(lane) : withoutKey
+    if (!isOurs) {
       yield* monitor.leave(lane)
       return yield* requests.leave(lane)
     }

@@ -132,6 +132,24 @@ for (const [name, pair] of Object.entries(pairs)) {
       })
     )
 
+    fact("a lane that is claimed for no process is the next one's who claims it", (one, other) =>
+      Effect.gen(function* () {
+        yield* one.claim(Make.lane, by(""))
+        expect(yield* other.claim(Make.lane, by("other", ["one"]))).toBe(true)
+        expect(yield* one.claim(Make.lane, by("", ["other"]))).toBe(false)
+      })
+    )
+
+    fact("a lane that its instance claims for a process at last is not taken from that", (one, other) =>
+      Effect.gen(function* () {
+        yield* accepted(one)
+        yield* one.allocate(Make.allocation("r1", { ops: [0] }))
+        yield* one.claim(Make.lane, by("one"))
+        expect(yield* other.claim(Make.lane, by("other", ["one"]))).toBe(false)
+        yield* one.recordSigned(Make.signed(0n))
+      })
+    )
+
     fact("claimed twice by one instance, its nonces that are handed out stay good", (one) =>
       Effect.gen(function* () {
         yield* one.claim(Make.lane, by("one"))

@@ -33,6 +33,10 @@ const write = ({ instance, sql }: Store.Store, lane: Lane, epoch: number, proces
     process = excluded.process
   where lanes.epoch < excluded.epoch`
 
+/** The same instance has the lane, for another process than before: what it has in mind stays good. */
+const rename = ({ sql }: Store.Store, { chainId, signer }: Lane, process: string) => sql`
+  update lanes set process = ${process} where chain_id = ${chainId.toString()} and signer = ${signer}`
+
 /**
  * The epoch of the lane, which this instance holds until the transaction ends; a lane that nobody holds becomes its own.
  * Fails when another instance has claimed it: what this one still has in mind for it is out of date.
@@ -79,7 +83,10 @@ export const claim =
       Effect.gen(function* () {
         yield* lockOnly(store, lane)
         const row = yield* read(store, lane, store.forUpdate)
-        if (row?.holder === store.instance) return true
+        if (row?.holder === store.instance) {
+          if (row.process !== by.process) yield* rename(store, lane, by.process)
+          return true
+        }
         if (row !== undefined && by.independent.includes(row.process)) return false
         yield* write(store, lane, Number(row?.epoch ?? 0) + 1, by.process)
         return true

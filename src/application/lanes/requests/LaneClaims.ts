@@ -13,6 +13,8 @@ export interface LaneClaims {
    * in the journal: from then on what any earlier owner still does there fails.
    */
   readonly take: (lane: Lane) => Effect.Effect<boolean, JournalError>
+  /** The same without the lane's key: it is looked after until a service that has the key claims it. */
+  readonly takeWithoutKey: (lane: Lane) => Effect.Effect<boolean, JournalError>
   /** The journal has said that another process has claimed the lane. What it holds here is not counted on any more. */
   readonly lose: (lane: Lane) => Effect.Effect<void>
   /** Whether it did work on the lane when it last took it: without a question to the journal. */
@@ -26,10 +28,28 @@ export const LaneClaims: Context.Tag<LaneClaims, LaneClaims> = Context.GenericTa
 /** A claim is looked at again this often: another process may have claimed the lane since. */
 const trustMillis = 2_000
 
+/** As the process of a lane: it is in nobody's way. */
+const nobody = ""
+
 const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
 
 export const make = (laneJournal: LaneJournal["Type"], replicas: Replicas["Type"]): LaneClaims => {
   const trusted = new Map<string, number>()
+  const takeAs = (process: string) => (lane: Lane) =>
+    Effect.gen(function* () {
+      const name = nameOf(lane)
+      if (!replicas.owns(lane)) {
+        trusted.delete(name)
+        return false
+      }
+      const now = yield* Clock.currentTimeMillis
+      if ((trusted.get(name) ?? 0) > now) return true
+      const independent = yield* replicas.independent
+      const isClaimed = yield* laneJournal.claim(lane, { process, independent })
+      if (isClaimed) trusted.set(name, now + trustMillis)
+      else trusted.delete(name)
+      return isClaimed
+    })
   return {
     holds: (lane) => trusted.has(nameOf(lane)) && replicas.owns(lane),
     isAlone: Effect.map(replicas.independent, (others) => others.length === 0),
@@ -42,20 +62,7 @@ export const make = (laneJournal: LaneJournal["Type"], replicas: Replicas["Type"
             })
           : Effect.void
       ),
-    take: (lane) =>
-      Effect.gen(function* () {
-        const name = nameOf(lane)
-        if (!replicas.owns(lane)) {
-          trusted.delete(name)
-          return false
-        }
-        const now = yield* Clock.currentTimeMillis
-        if ((trusted.get(name) ?? 0) > now) return true
-        const independent = yield* replicas.independent
-        const isClaimed = yield* laneJournal.claim(lane, { process: replicas.process, independent })
-        if (isClaimed) trusted.set(name, now + trustMillis)
-        else trusted.delete(name)
-        return isClaimed
-      })
+    take: takeAs(replicas.process),
+    takeWithoutKey: takeAs(nobody)
   }
 }
