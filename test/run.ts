@@ -70,8 +70,10 @@ const groups: ReadonlyArray<ReadonlyArray<Step>> = [
       again: "files"
     }
   ],
-  [{ name: "package", command: npmRun("test:package"), limitMinutes: 10 }],
-  [{ name: "solidity", command: npmRun("test:solidity"), limitMinutes: 10 }],
+  [
+    { name: "package", command: npmRun("test:package"), limitMinutes: 10 },
+    { name: "solidity", command: npmRun("test:solidity"), limitMinutes: 10 }
+  ],
   [{ name: "demo", command: npmRun("demo"), limitMinutes: 5, again: "step" }],
   [{ name: "bench", command: npmRun("bench", "--", "--quick"), limitMinutes: 15, again: "step" }]
 ]
