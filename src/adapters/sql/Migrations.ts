@@ -15,6 +15,7 @@ import { journal } from "./schema/Journal.js"
 import { lanes } from "./schema/LaneClaims.js"
 import { rateCounts } from "./schema/RateCounts.js"
 import { requestLanes } from "./schema/RequestLanes.js"
+import { requestNotes } from "./schema/RequestNotes.js"
 import { retention } from "./schema/Retention.js"
 
 /** The schema cannot be brought to what this version of the program expects. */
@@ -36,7 +37,8 @@ const migrations = {
   "0010_retention": retention,
   "0011_declined_requests": declinedRequests,
   "0012_cancellations": cancellations,
-  "0013_budget_holders": budgetHolders
+  "0013_budget_holders": budgetHolders,
+  "0014_request_notes": requestNotes
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

@@ -95,7 +95,8 @@ export const acceptance = (
   })),
   funds,
   deployments: deployments.map(({ intent }) => intent),
-  failed
+  failed,
+  note: null
 })
 
 /** The receipts in the order of their blocks, with the logs of these ops alone. */

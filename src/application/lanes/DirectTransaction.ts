@@ -2,7 +2,7 @@ import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
 import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
 import type { Address } from "../../domain/primitives/Address.js"
-import type { Hex } from "../../domain/primitives/Hex.js"
+import * as Hex from "../../domain/primitives/Hex.js"
 import { type Connection, refusal } from "../chain/Connection.js"
 import * as Keys from "../keys/Keys.js"
 import type { Receipt } from "../ports/chain/ChainRpc.js"
@@ -24,7 +24,7 @@ import { TransactionMonitor } from "./TransactionMonitor.js"
 /** A transaction of the EOA itself, ready to be accepted. */
 export interface Prepared {
   readonly to: Address
-  readonly data: Hex
+  readonly data: Hex.Hex
   /** Wei. */
   readonly value: bigint
   readonly gasLimit: bigint
@@ -32,7 +32,7 @@ export interface Prepared {
   /** Wei that layer 1 may ask for its data. */
   readonly l1Fee: bigint
   /** What its call returns on the latest state. */
-  readonly returned: Hex
+  readonly returned: Hex.Hex
 }
 
 export interface Plan<R> {
@@ -46,9 +46,14 @@ export interface Plan<R> {
 
 export interface Mined {
   readonly receipt: Receipt
-  /** Null: it was prepared in an earlier life. */
-  readonly returned: Hex | null
+  /** What its call returned when it was last prepared; null: more than is kept. */
+  readonly returned: Hex.Hex | null
 }
+
+/** Longer return values are not kept. */
+const maxReturned = 65_536
+
+const kept = (returned: Hex.Hex): string | null => (Hex.size(returned) > maxReturned ? null : returned)
 
 /**
  * Brings one transaction of the EOA onto the chain, exactly once: accepted, signed under a nonce of the lane, watched. When
@@ -81,7 +86,6 @@ export const run = <R>(
     const wakeUps = yield* WakeUps
     const turns = yield* LaneSlot.Turns
     const monitor = yield* TransactionMonitor
-    let returned: Hex | null = null
 
     const load: Effect.Effect<RequestRecord> = Effect.orDie(
       Effect.filterOrDieMessage(
@@ -93,8 +97,10 @@ export const run = <R>(
 
     const send = Effect.gen(function* () {
       const prepared = yield* plan.prepare
-      yield* Acceptance.withoutOps(caller, endpoint, { profile, access, signer: signer.address })
-      returned = prepared.returned
+      const note = kept(prepared.returned)
+      // It goes again, perhaps from a state on which it returns something else.
+      if (current.accepted()) yield* Effect.orDie(requestJournal.note(requestId, note))
+      else yield* Acceptance.withoutOps(caller, endpoint, { profile, access, signer: signer.address, note })
       const lane = { chainId, signer: signer.address }
       // What keeps the lane full may be stuck at nodes of others, or of the past.
       yield* monitor.useNode(lane, access, chain)
@@ -178,5 +184,6 @@ export const run = <R>(
     }
     const receipt = yield* monitor.receiptOf(chain, mined.txHash)
     yield* current.conclude
-    return { receipt, returned }
+    const { note } = yield* load
+    return { receipt, returned: note === null ? null : Hex.unsafe(note) }
   })

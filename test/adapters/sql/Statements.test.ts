@@ -31,6 +31,7 @@ const life = Effect.gen(function* () {
   yield* journal.accept({ ...acceptance, requestId: "r2" })
   yield* journal.accept(Make.acceptance("r1", [Make.op({ index: 9, nonceKey: 9n })]))
   yield* journal.refuse("r1", [Make.failed(8)])
+  yield* journal.note("r1", "{}")
   yield* journal.release("r1")
   yield* journal.identify("r1", [{ index: 0, userOpHash: Make.word(1) }])
   yield* journal.abandon("r1", [2, 9])

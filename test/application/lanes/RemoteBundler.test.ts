@@ -169,7 +169,7 @@ describe("a remote bundler", () => {
         const refusals = yield* bundler.submit(bundle([op(0n), op(1n), other]))
         expect([...refusals]).toEqual([
           [Make.word(0), { message: "validation: AA00", passing: false }],
-          [Make.word(1), { message: "an operation of the same wallet before it was refused", passing: true }]
+          [Make.word(1), { message: "an earlier operation of the same wallet was refused", passing: true }]
         ])
         expect(told).toEqual([
           ...["stored 0", "watched 0", "sent 0", "revoked 0", "forgotten 0"],

@@ -175,7 +175,7 @@ describe("bundles that wait for a lane", () => {
       const failure = yield* Effect.flip(bundler.submit(bundle("a", { access: Monitor.service })))
       expect(failure).toMatchObject({
         reason: "unpaid",
-        message: "the operator's node can not tell what the ops would pay"
+        gas: null
       })
       expect(signed).toEqual([])
     })

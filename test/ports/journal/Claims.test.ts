@@ -69,6 +69,7 @@ for (const [name, pair] of Object.entries(pairs)) {
           one.identify("r1", [{ index: 0, userOpHash: Make.word(1) }]),
           one.refuse("r1", [Make.failed(0)]),
           one.finish("r1", "{}"),
+          one.note("r1", "{}"),
           one.submitRemotely(Make.handing("r1", [0])),
           one.revokeRemote("r1", [0]),
           one.recordInclusions(Make.lane.signer, Make.chainId, [Make.landed(Make.word(1), 0n)]),

@@ -46,6 +46,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           failed: [Make.failed(3), Make.failed(5, { figures })],
           txHashes: [],
           cancelled: null,
+          note: null,
           outcome: null
         })
         expect(request?.ops[1]).toEqual(yield* journal.findOp(Make.alice, Make.chainId, Make.word(2)))
@@ -188,6 +189,24 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* journal.request("r1")).toMatchObject({ outcome })
         yield* refused(accept("r1", {}))
         yield* refused(journal.finish("r9", outcome))
+      })
+    )
+
+    fact(
+      "what an endpoint keeps for itself is that of the first acceptance, until another is noted",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        const note = Effect.map(journal.request("r2"), (request) => request?.note)
+        const long = `0x${"ab".repeat(2_000)}`
+        yield* accept("r2", { note: long })
+        yield* accept("r2", { note: "0x01" })
+        expect(yield* note).toBe(long)
+        yield* journal.note("r2", "[1]")
+        expect(yield* note).toBe("[1]")
+        yield* journal.finish("r2", "{}")
+        yield* refused(journal.note("r2", "[2]"))
+        yield* refused(journal.note("r9", "[2]"))
+        expect(yield* note).toBe("[1]")
       })
     )
 

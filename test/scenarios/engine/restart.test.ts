@@ -18,6 +18,7 @@ import * as ExecuteOperations from "../../../src/application/usecases/operations
 import * as ExecutePasskey from "../../../src/application/usecases/operations/ExecutePasskey.js"
 import * as PasskeyHash from "../../../src/application/usecases/operations/PasskeyHash.js"
 import * as TransactSigner from "../../../src/application/usecases/operations/TransactSigner.js"
+import * as Unstuck from "../../../src/application/usecases/operations/Unstuck.js"
 import * as CreateWallets from "../../../src/application/usecases/wallets/CreateWallets.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Authenticator from "../../support/custody/Authenticator.js"
@@ -211,6 +212,40 @@ const recordOf = (runtime: ReturnType<Stack["begin"]>, requestId: string): Promi
     Effect.flatMap(RequestJournal, (requestJournal) => Effect.orDie(requestJournal.request(requestId)))
   )
 
+/**
+ * An answer without what differs from one transaction to the next: hashes, places in the chain, and the gas, which is
+ * that of the receipts.
+ */
+const contentOf = async (answer: Record<string, unknown>): Promise<unknown> => {
+  const receipts = await Promise.all(
+    (answer.txHashes as ReadonlyArray<string>).map((hash) => stack.provider.getTransactionReceipt(hash))
+  )
+  const last = receipts.at(-1)
+  expect(answer).toMatchObject({
+    txHash: last?.hash,
+    gasUsed: Number(receipts.reduce((sum, receipt) => sum + (receipt?.gasUsed ?? 0n), 0n)),
+    cumulativeGasUsed: Number(last?.cumulativeGasUsed),
+    effectiveGasPrice: last?.gasPrice.toString()
+  })
+  const blank = (value: unknown, key = ""): unknown => {
+    if (Array.isArray(value)) return value.map((each) => blank(each))
+    if (typeof value === "object" && value !== null)
+      return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, blank(each, name)]))
+    if (["gasUsed", "cumulativeGasUsed", "effectiveGasPrice", "logIndex", "salt"].includes(key))
+      return typeof value
+    if (["actualGasCost", "actualGasUsed", "nonce", "totalDeposit"].includes(key)) return typeof value
+    return key !== "result" && key !== "eventDef" && typeof value === "string" && value.startsWith("0x")
+      ? "hex"
+      : value
+  }
+  // Whether a wallet pays into the EntryPoint depends on what is left of its operations before, and how many transactions
+  // there are on what is tried together.
+  const logs = (answer.logs as ReadonlyArray<{ readonly eventName: string | null }>).filter(
+    ({ eventName }) => eventName !== "Deposited" && eventName !== "BeforeExecution"
+  )
+  return { ...(blank({ ...answer, logs }) as object), txHashes: typeof answer.txHashes }
+}
+
 let databases = 0
 const freshDatabase = () => {
   databases += 1
@@ -265,6 +300,14 @@ describe.each(Object.keys(tasks))("%s", (endpoint) => {
     return make(name)
   }
 
+  /** What a life that nothing interrupts answers. */
+  let uninterrupted: unknown
+  beforeAll(async () => {
+    const task = await taskOf(`${endpoint} uninterrupted`)
+    const answer = await stack.ask(task.run(stack.caller()))
+    uninterrupted = await contentOf(JSON.parse(JSON.stringify(answer)))
+  })
+
   it.each(spots)("goes on to its answer, done once, when the power fails once it %s", async (_, spot) => {
     const caller = stack.caller()
     const task = await taskOf(`${endpoint} ${spot.step} ${spot.moment}`)
@@ -275,7 +318,8 @@ describe.each(Object.keys(tasks))("%s", (endpoint) => {
     first.runFork(task.run(caller))
     await power.failed
     await first.dispose()
-    await secondLife(task, caller.requestId, { database }, before)
+    const answer = await secondLife(task, caller.requestId, { database }, before)
+    expect(await contentOf(answer)).toEqual(uninterrupted)
   })
 
   it("goes on to its answer, done once, when the power fails while its transaction waits", async () => {
@@ -292,7 +336,8 @@ describe.each(Object.keys(tasks))("%s", (endpoint) => {
     await first.dispose()
     await stack.provider.send("evm_setAutomine", [true])
     await stack.provider.send("evm_mine", [])
-    await secondLife(task, caller.requestId, { database }, before)
+    const answer = await secondLife(task, caller.requestId, { database }, before)
+    expect(await contentOf(answer)).toEqual(uninterrupted)
   })
 
   it("has the answer that was stored when the power fails behind it", async () => {
@@ -307,6 +352,50 @@ describe.each(Object.keys(tasks))("%s", (endpoint) => {
     await first.dispose()
     const { txHash } = await secondLife(task, caller.requestId, { database }, before)
     expect((await stack.provider.getTransactionReceipt(txHash))?.status).toBe(1)
+  })
+})
+
+describe("/unstuck", () => {
+  it.each([
+    ["has its new bytes stored and not sent", { step: "recordSigned", moment: "after", nth: 2 }],
+    ["has its transaction mined and not settled", { step: "settle", moment: "before" }]
+  ] as const)("tells of what it replaced when the power fails once it %s", async (_, spot) => {
+    const { rpc, signer } = stack.settings
+    const [caller, waiting] = [stack.caller(), stack.caller()]
+    const database = freshDatabase()
+    const power = Power.make(spot)
+    const first = stack.begin({ database, ...power.life })
+    await stack.provider.send("evm_setAutomine", [false])
+    first.runFork(execute(hit("one", hashOf(`stuck ${spot.step}`))).run(waiting))
+    await expect.poll(pending, { timeout: 10_000 }).toBe(1)
+    const old = (await recordOf(first, waiting.requestId))?.txHashes[0]
+    first.runFork(Unstuck.run(caller, { settings: { rpc, signer } }))
+    if (spot.step === "settle") {
+      await expect
+        .poll(async () => (await recordOf(first, waiting.requestId))?.txHashes[0], { timeout: 10_000 })
+        .not.toBe(old)
+      await stack.provider.send("evm_mine", [])
+    }
+    await power.failed
+    await first.dispose()
+    await stack.provider.send("evm_setAutomine", [true])
+    const runtime = stack.begin({ database })
+    try {
+      await runtime.runPromise(Sweep.start)
+      await expect
+        .poll(async () => (await recordOf(runtime, caller.requestId))?.outcome ?? null, { timeout: 15_000 })
+        .not.toBeNull()
+      const { answer } = JSON.parse((await recordOf(runtime, caller.requestId))?.outcome ?? "{}")
+      expect(answer).toMatchObject({ status: 1, unknown: [], replaced: [{ oldTxHash: old }] })
+      // Bytes that were stored and not sent may come too late for those before them.
+      const { newTxHash } = answer.replaced[0]
+      expect(newTxHash).not.toBe(old)
+      expect(spot.step === "settle" ? [newTxHash] : [old, newTxHash]).toContain(answer.txHash)
+      expect(answer.logs.length).toBeGreaterThan(0)
+      expect((await stack.provider.getTransactionReceipt(answer.txHash))?.status).toBe(1)
+    } finally {
+      await runtime.dispose()
+    }
   })
 })
 

@@ -96,7 +96,8 @@ describe("a bundle of the service's own EOA", () => {
           ],
           funds: [{ space, available: ether }],
           deployments: [],
-          failed: []
+          failed: [],
+          note: null
         })
         yield* bundler.submit({
           requestId,

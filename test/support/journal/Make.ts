@@ -79,6 +79,7 @@ export const acceptance = (
   funds: fundsOf(ops, plenty),
   deployments: [],
   failed: [],
+  note: null,
   ...over
 })
 

@@ -34,6 +34,7 @@ export const make = (
       Context.add(RequestJournal, {
         accept: Acceptances.accept(store),
         decline: Requests.decline(store),
+        note: Requests.note(store),
         refuse: Requests.refuse(store),
         finish: Requests.finish(store),
         cancel: Cancellations.cancel(store),

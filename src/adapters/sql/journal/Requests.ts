@@ -26,6 +26,7 @@ interface Row {
   readonly body_hash: string | null
   readonly failed: string
   readonly state: "open" | "final" | "forgotten"
+  readonly note: string | null
   readonly outcome: string | null
   readonly cancelled: CancellationCode | null
   readonly accepted_at: number
@@ -101,6 +102,7 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
         idempotency_key: idempotency?.key ?? null,
         body_hash: idempotency?.bodyHash ?? null,
         failed: "[]",
+        note: acceptance.note === null ? null : Compact.write(acceptance.note),
         state: "open",
         accepted_at: yield* Clock.currentTimeMillis
       })}
@@ -162,6 +164,20 @@ export const refuse =
         if (row === undefined) return yield* Store.refuse("the request was not accepted")
         yield* Claims.fence(store, Claims.laneOf(row))
         if (failed.length > 0) yield* writeFailed(store, requestId, merged(parsed(row), failed))
+      })
+    )
+
+export const note =
+  (store: Store.Store) =>
+  (requestId: string, text: string | null): Effect.Effect<void, JournalError> =>
+    store.transaction(
+      Effect.gen(function* () {
+        const row = yield* locked(store, requestId)
+        if (row === undefined) return yield* Store.refuse("the request was not accepted")
+        yield* Claims.fence(store, Claims.laneOf(row))
+        if (row.state !== "open") return yield* Store.refuse("the request is final")
+        yield* store.sql`
+          update requests set note = ${text === null ? null : Compact.write(text)} where request_id = ${requestId}`
       })
     )
 
@@ -248,6 +264,7 @@ export const request =
           failed: parsed(row),
           txHashes: hashes([...nonces, ...own]),
           cancelled: row.cancelled,
+          note: row.note === null ? null : Compact.read(row.note),
           outcome: row.outcome === null ? null : Compact.read(row.outcome)
         }
         return record

@@ -13,9 +13,15 @@ export const withoutOps = (
   endpoint: string,
   {
     access,
+    note = null,
     profile: { chainId, receiptTimeoutMillis },
     signer
-  }: { readonly access: LaneAccess; readonly profile: NetworkProfile; readonly signer: Address }
+  }: {
+    readonly access: LaneAccess
+    readonly profile: NetworkProfile
+    readonly signer: Address
+    readonly note?: string | null
+  }
 ): Effect.Effect<void, AnsweredElsewhere | Failure, CurrentRequest> =>
   Effect.gen(function* () {
     const current = yield* CurrentRequest
@@ -34,7 +40,8 @@ export const withoutOps = (
         ops: [],
         funds: [],
         deployments: [],
-        failed: []
+        failed: [],
+        note
       },
       receiptTimeoutMillis
     )

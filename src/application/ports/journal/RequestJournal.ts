@@ -14,7 +14,7 @@ export class RequestJournal extends Context.Tag("castellan/RequestJournal")<
      * Accepts the work of a request: the request, its ops with the nonces they own, the money they may cost and
      * the deployments it will authorise. The leases of their keys then last until the ops are settled or abandoned.
      * The same request may be accepted again with more ops. An op replaces one of the same element that is `accepted` when
-     * something was signed under its nonce, and has that nonce too; the old one is `abandoned` from then on. `body` and `idempotency` are those of the first time. An
+     * something was signed under its nonce, and has that nonce too; the old one is `abandoned` from then on. `body`, `idempotency` and `note` are those of the first time. An
      * element that is accepted anew counts as failed no more.
      *
      * Judged in the order of the results: idempotency, nonces, money, deployments; the first obstacle in the order of the
@@ -38,6 +38,11 @@ export class RequestJournal extends Context.Tag("castellan/RequestJournal")<
       requestId: string,
       failed: ReadonlyArray<FailedElement>
     ) => Effect.Effect<void, JournalError>
+    /**
+     * Keeps a text (JSON or hex) with an accepted request, in the place of the one before: what its endpoint needs for the
+     * answer and cannot find out again after a restart. Null: nothing.
+     */
+    readonly note: (requestId: string, text: string | null) => Effect.Effect<void, JournalError>
     /**
      * Stores the final answer (JSON) of an accepted request. The first one stays until the request is reopened. False, and
      * nothing is stored: an op of it is `accepted` or `sent`, or its direct transaction `signed`; it is not at its end.

@@ -83,6 +83,8 @@ export interface Acceptance {
   readonly deployments: ReadonlyArray<DeploymentIntent>
   /** Elements that are refused already. */
   readonly failed: ReadonlyArray<FailedElement>
+  /** What the endpoint keeps for itself; see `RequestJournal.note`. */
+  readonly note: string | null
 }
 
 /**
@@ -161,6 +163,8 @@ export interface RequestRecord {
   readonly failed: ReadonlyArray<FailedElement>
   /** Hashes of its transactions that may be or are mined, one for each nonce (the newest version, or the mined one), in order of signing. */
   readonly txHashes: ReadonlyArray<Bytes32>
+  /** What its endpoint has kept for itself at last. */
+  readonly note: string | null
   /** What was not signed when it was cancelled never will be; null: it was not cancelled. */
   readonly cancelled: CancellationCode | null
   /** What `finish` or `cancel` stored; null while the request is not final. */

@@ -18,8 +18,9 @@ import * as Span from "../../observe/Span.js"
 import type { AbiStore } from "../../ports/AbiStore.js"
 import type { ChainRpc } from "../../ports/chain/ChainRpc.js"
 import type { JournalError } from "../../ports/journal/JournalError.js"
+import { RequestJournal } from "../../ports/journal/RequestJournal.js"
+import type { RequestRecord } from "../../ports/journal/Requests.js"
 import { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
-import type { TransactionRecord } from "../../ports/journal/Transactions.js"
 import type { Networks } from "../../ports/Networks.js"
 import type { Signer, SignerError, Signers } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
@@ -65,7 +66,14 @@ export const Response = Schema.Struct({
 export type Response = typeof Response.Type
 
 /** What its requests need beside the caller. */
-export type Requirements = AbiStore | ChainRpc | Engine | TransactionJournal | Networks | Signers
+export type Requirements =
+  | AbiStore
+  | ChainRpc
+  | Engine
+  | RequestJournal
+  | TransactionJournal
+  | Networks
+  | Signers
 
 export const kind = { endpoint: "/unstuck", Request, Response }
 
@@ -75,6 +83,18 @@ export const kind = { endpoint: "/unstuck", Request, Response }
  */
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
   Effect.flatMap(Requests, (requests) => requests.run(kind, caller, request, work(caller, request)))
+
+/** What is about to be replaced: kept with the request, so that it is told of also when the process dies at it. */
+const Plan = Schema.parseJson(
+  Schema.Struct({
+    unknown: Schema.Array(Schema.Int),
+    replaced: Schema.Array(Schema.Struct({ nonce: Schema.BigInt, oldTxHash: Schema.NullOr(Schema.String) }))
+  })
+)
+type Plan = typeof Plan.Type
+
+const planOf = (record: RequestRecord | null): Plan | null =>
+  record === null || record.note === null ? null : Schema.decodeSync(Plan)(record.note)
 
 /** Most nonces of others that one request looks at. */
 const maxUnknown = 64n
@@ -122,6 +142,7 @@ const work = (
     const { chain, profile, trust } = connection
     const { chainId } = profile
     const lane = { chainId, signer: signer.address }
+    const requestJournal = yield* RequestJournal
     const transactionJournal = yield* TransactionJournal
     const current = yield* CurrentRequest
     const lanes = yield* NonceManager.NonceManager
@@ -129,43 +150,47 @@ const work = (
     const monitor = yield* TransactionMonitor
     const access = Connection.access(caller, connection, settings.signer)
 
-    const look = Effect.gen(function* () {
-      const [quote, latest, pending, balance] = yield* Effect.all(
-        [
-          Prices.now(connection, Preparation.buffers(settings).price),
-          Effect.mapError(chain.transactionCount(signer.address, "latest"), Connection.refusal(trust)),
-          Effect.mapError(chain.transactionCount(signer.address, "pending"), Connection.refusal(trust)),
-          Effect.mapError(chain.balance(signer.address), Connection.refusal(trust))
-        ],
-        { concurrency: "unbounded" }
-      )
-      const open = yield* Effect.orDie(transactionJournal.openOf(lane))
-      const waiting = open.filter(({ nonce, state }) => state === "signed" && nonce >= latest)
-      const end = BigInts.min(pending, latest + maxUnknown)
-      const known =
-        latest < end ? yield* Effect.orDie(transactionJournal.transactionsBetween(lane, latest, end)) : []
-      const ours = new Set(known.map(({ nonce }) => nonce))
-      const unknown: Array<bigint> = []
-      for (let nonce = latest; nonce < end; nonce++) if (!ours.has(nonce)) unknown.push(nonce)
-      const priced = yield* Effect.forEach(waiting, (record) =>
-        Either.match(
-          Replacement.prices({ ...NonceManager.standing(record.versions), quote, caps: profile.caps }),
-          {
-            onLeft: ({ cap, needed }) =>
-              Effect.fail(
-                unprocessable("fees_above_cap", [
-                  {
-                    path: "",
-                    message: Reasons.text("replacementPrice", { nonce: record.nonce, needed, cap })
-                  }
-                ])
-              ),
-            onRight: (prices) => Effect.succeed({ record, prices })
-          }
+    /** `priced`: of the transactions that wait, those whose nonce is wanted. */
+    const look = (isWanted: (nonce: bigint) => boolean) =>
+      Effect.gen(function* () {
+        const [quote, latest, pending, balance] = yield* Effect.all(
+          [
+            Prices.now(connection, Preparation.buffers(settings).price),
+            Effect.mapError(chain.transactionCount(signer.address, "latest"), Connection.refusal(trust)),
+            Effect.mapError(chain.transactionCount(signer.address, "pending"), Connection.refusal(trust)),
+            Effect.mapError(chain.balance(signer.address), Connection.refusal(trust))
+          ],
+          { concurrency: "unbounded" }
         )
-      )
-      return { quote, latest, balance, priced, unknown }
-    })
+        const open = yield* Effect.orDie(transactionJournal.openOf(lane))
+        const waiting = open.filter(
+          ({ nonce, state }) => state === "signed" && nonce >= latest && isWanted(nonce)
+        )
+        const end = BigInts.min(pending, latest + maxUnknown)
+        const known =
+          latest < end ? yield* Effect.orDie(transactionJournal.transactionsBetween(lane, latest, end)) : []
+        const ours = new Set(known.map(({ nonce }) => nonce))
+        const unknown: Array<bigint> = []
+        for (let nonce = latest; nonce < end; nonce++) if (!ours.has(nonce)) unknown.push(nonce)
+        const priced = yield* Effect.forEach(waiting, (record) =>
+          Either.match(
+            Replacement.prices({ ...NonceManager.standing(record.versions), quote, caps: profile.caps }),
+            {
+              onLeft: ({ cap, needed }) =>
+                Effect.fail(
+                  unprocessable("fees_above_cap", [
+                    {
+                      path: "",
+                      message: Reasons.text("replacementPrice", { nonce: record.nonce, needed, cap })
+                    }
+                  ])
+                ),
+              onRight: (prices) => Effect.succeed({ record, prices })
+            }
+          )
+        )
+        return { quote, latest, balance, priced, unknown }
+      })
 
     const told = (
       nonce: bigint,
@@ -179,15 +204,35 @@ const work = (
       maxFeePerGas: prices.maxFeePerGas.toString(),
       maxPriorityFeePerGas: prices.maxPriorityFeePerGas.toString()
     })
+    /** What an earlier life has replaced of its plan. */
+    const doneBefore = ({ replaced }: Plan) =>
+      Effect.map(
+        Effect.forEach(replaced, ({ nonce }) =>
+          Effect.orDie(transactionJournal.transactionsBetween(lane, nonce, nonce + 1n))
+        ),
+        (found) =>
+          replaced.flatMap(({ nonce, oldTxHash }, at) => {
+            const [record] = found[at] ?? []
+            const old = record?.versions.findIndex(({ txHash }) => txHash === oldTxHash) ?? -1
+            const version = record?.versions[old + 1]
+            if (record === undefined || version === undefined || (old < 0 && oldTxHash !== null)) return []
+            return [{ record, replaced: told(nonce, oldTxHash, version.txHash, version) }]
+          })
+      )
+
     const nothing = {
       status: 2,
       returnData: [],
       ...(yield* Results.transactionFields([], decoding))
     }
 
-    const first = yield* look
-    const left = fillUnknown ? [] : first.unknown.map(Number)
-    if (dryRun || (first.priced.length === 0 && (!fillUnknown || first.unknown.length === 0)))
+    const begun = current.resumed
+      ? planOf(yield* Effect.orDie(requestJournal.request(caller.requestId)))
+      : null
+    const first = yield* look(begun === null ? () => true : () => false)
+    const left = begun !== null ? begun.unknown : fillUnknown ? [] : first.unknown.map(Number)
+    const isIdle = first.priced.length === 0 && (!fillUnknown || first.unknown.length === 0)
+    if (dryRun || (begun === null && isIdle))
       return {
         ...nothing,
         unknown: left,
@@ -205,9 +250,25 @@ const work = (
     const sent = yield* lanes.exclusive(
       lane,
       Effect.gen(function* () {
-        const { balance, priced, quote, unknown } = yield* look
-        const done: Array<{ readonly record: TransactionRecord; readonly replaced: Replaced }> = []
-        for (const nonce of fillUnknown ? unknown : []) {
+        const done = begun === null ? [] : yield* doneBefore(begun)
+        const doneNonces = new Set(done.map(({ record }) => record.nonce))
+        const planned = begun === null ? null : new Set(begun.replaced.map(({ nonce }) => nonce))
+        const isLeft = (nonce: bigint) => !doneNonces.has(nonce) && (planned === null || planned.has(nonce))
+        const { balance, priced, quote, unknown } = yield* look(isLeft)
+        const fills = fillUnknown ? unknown.filter(isLeft) : []
+        if (begun === null) {
+          const replaced = [
+            ...fills.map((nonce) => ({ nonce, oldTxHash: null })),
+            ...priced.map(({ record: { nonce, versions } }) => ({
+              nonce,
+              oldTxHash: versions.at(-1)?.txHash ?? null
+            }))
+          ]
+          yield* Effect.orDie(
+            requestJournal.note(caller.requestId, Schema.encodeSync(Plan)({ unknown: left, replaced }))
+          )
+        }
+        for (const nonce of fills) {
           const record = yield* Effect.catchAll(
             lanes.fill({ access, chain, chainId, signer, prices: quote, chainNonce: nonce, balance }),
             toFailure(nonce, signer)

@@ -71,7 +71,8 @@ const acceptanceOf = (caller: Caller): Acceptance => ({
   ops: [],
   funds: [],
   deployments: [],
-  failed: []
+  failed: [],
+  note: null
 })
 
 /** Accepts the request of a caller, as every work does before it does anything. */
