@@ -29,7 +29,7 @@ export const layer = (config: Pick<Config, "networks" | "lowBalances">) =>
           Effect.forEach(config.networks, ({ chainId }) => balances.submits(chainId, address))
         )
       )
-      yield* balances.look.pipe(
+      yield* balances.check.pipe(
         Effect.provideService(ChainRpc, nodes),
         Effect.repeat(Schedule.spaced(balanceInterval)),
         Effect.forkScoped
@@ -38,7 +38,7 @@ export const layer = (config: Pick<Config, "networks" | "lowBalances">) =>
         Context.add(ChainRpc, nodes),
         Context.add(Signers, {
           resolve: (account, ref) =>
-            Effect.tap(signers.resolve(account, ref), ({ address }) => balances.meet(address))
+            Effect.tap(signers.resolve(account, ref), ({ address }) => balances.register(address))
         }),
         Context.add(SystemSigners, Observed.systemSigners(system, record)),
         Context.merge(Observed.journal(yield* Effect.context<Journals>(), record))

@@ -41,7 +41,7 @@ export interface Inclusion extends Charged {
 /** Questions that one look at a range may cost; it is halved where the node takes fewer blocks at a time. */
 const bounds = { asks: 128, concurrency: 2, results: 1_024, bytes: 16_777_216 }
 
-/** Where these ops landed within a range of blocks, both ends included. */
+/** The inclusions of these ops within a range of blocks, both ends included. */
 export const within = (
   chain: ChainClient,
   entryPoint: Address,
@@ -62,18 +62,18 @@ export const within = (
           toBlock: to
         })
     }).pipe(Effect.catchTag("TooManyResults", () => new LogRanges.TooManyAsks({ span: 1n })))
-    const landings = new Map<Bytes32, Inclusion>()
+    const inclusions = new Map<Bytes32, Inclusion>()
     for (const { blockHash, blockNumber, txHash } of new Map(logs.map((log) => [log.txHash, log])).values()) {
       const own = logs.filter((log) => log.txHash === txHash)
       for (const [hash, { actualGasCost: cost, revertData, success }] of Outcome.parse(entryPoint, own))
-        landings.set(hash, { success, revertData, txHash, blockNumber, blockHash, cost })
+        inclusions.set(hash, { success, revertData, txHash, blockNumber, blockHash, cost })
     }
-    return landings
+    return inclusions
   })
 
 /**
- * Where these ops landed, in whatever transaction: an unbound op can be copied into anybody's bundle. Looks from
- * 1,024 blocks before `block` on; an op that is missing did not land since.
+ * The inclusions of these ops, in any transaction: an unbound op can be copied into anybody's bundle. Searches from
+ * 1,024 blocks before `block` on; an op that is missing was not included since.
  */
 export const find = (
   chain: ChainClient,

@@ -6,26 +6,26 @@ import { ChainRpc } from "../ports/chain/ChainRpc.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 
 /**
- * The EOAs that submit, as far as this process has met them, and whether they can still pay. An EOA without money is no
- * surprise then: it was in the log, and in the figures, before.
+ * The EOAs of this process that submit transactions, and their balances. A balance that runs low is in the log, and in
+ * the metrics, before transactions fail for it.
  */
 export interface Balances {
   readonly isOwn: (address: Address) => boolean
-  /** It may submit; where it does, `submits` tells. */
-  readonly meet: (address: Address) => Effect.Effect<void>
-  /** It submits on this chain: its balance there is looked at from now on. */
+  /** Registers an EOA that may submit, on chains that `submits` names. */
+  readonly register: (address: Address) => Effect.Effect<void>
+  /** Registers an EOA that submits on this chain: its balance there is checked from now on. */
   readonly submits: (chainId: bigint, address: Address) => Effect.Effect<void>
-  /** Reads the balances through the operator's own nodes; says in the log who fell below the network's bound. */
-  readonly look: Effect.Effect<void, never, ChainRpc>
+  /** Reads the balances through the operator's own nodes, and logs each that has fallen below the network's bound. */
+  readonly check: Effect.Effect<void, never, ChainRpc>
 }
 
-/** A network, and the wei below which an EOA there is worth a word. */
+/** A network, and the wei below which the balance of an EOA is logged. */
 export interface Bounded {
   readonly profile: NetworkProfile
   readonly least: bigint
 }
 
-const lookAt = (
+const checkOne = (
   { least, profile }: Bounded,
   address: Address,
   low: Set<string>
@@ -47,29 +47,29 @@ const lookAt = (
     })
   }).pipe(
     Effect.timeout(Duration.seconds(10)),
-    // A node that does not answer is in the figures of its own.
+    // The metrics of nodes count one that does not answer.
     Effect.ignore
   )
 
-/** Nobody is met yet. */
+/** Without any EOA at first. */
 export const make = (networks: ReadonlyArray<Bounded>): Balances => {
   const own = new Set<Address>()
   const submitting = new Map<bigint, Set<Address>>()
   const low = new Set<string>()
   return {
     isOwn: (address) => own.has(address),
-    meet: (address) => Effect.sync(() => void own.add(address)),
+    register: (address) => Effect.sync(() => void own.add(address)),
     submits: (chainId, address) =>
       Effect.sync(() => {
         own.add(address)
         submitting.set(chainId, (submitting.get(chainId) ?? new Set()).add(address))
       }),
-    look: Effect.suspend(() =>
+    check: Effect.suspend(() =>
       Effect.forEach(
         networks,
         (network) =>
           Effect.forEach([...(submitting.get(network.profile.chainId) ?? [])], (address) =>
-            lookAt(network, address, low)
+            checkOne(network, address, low)
           ),
         {
           concurrency: "unbounded",

@@ -34,16 +34,16 @@ it.effect(
         })
       )
       const balances = Balances.make([network(1n), network(2n)])
-      yield* balances.meet(other)
+      yield* balances.register(other)
       yield* balances.submits(2n, submitter)
-      const look = balances.look.pipe(Effect.provide(nodes), Effect.provide(logger))
-      yield* look
-      yield* look
+      const check = balances.check.pipe(Effect.provide(nodes), Effect.provide(logger))
+      yield* check
+      yield* check
       expect(told).toEqual([["2", submitter]])
       balance = 10n
-      yield* look
+      yield* check
       balance = 9n
-      yield* look
+      yield* check
       expect(told).toEqual([
         ["2", submitter],
         ["2", submitter]

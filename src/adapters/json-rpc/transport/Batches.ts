@@ -160,18 +160,18 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
         "ChainRpc.exchange",
         { kind: "client", attributes: { origin, methods } }
       )
-      const verdict = judge(posted, calls, yield* Clock.currentTimeMillis)
-      if (verdict._tag === "smaller") {
+      const classified = judge(posted, calls, yield* Clock.currentTimeMillis)
+      if (classified._tag === "smaller") {
         batchCalls = Math.min(batchCalls, Math.max(1, entries.length >> 1))
         // The first part finds out what is few enough, so that the others need not be refused as well.
         const [first = [], ...rest] = split(entries, { ...limits, batchCalls })
         yield* deliver(first, room)
         return yield* deliver(rest.flat(), room)
       }
-      if (verdict._tag === "halves")
+      if (classified._tag === "halves")
         // One after the other: two answers of such a length are not in memory at a time.
-        return yield* halve(new Map(entries.map((entry) => [entry, verdict.error])), room, 1)
-      if (verdict._tag === "apart") {
+        return yield* halve(new Map(entries.map((entry) => [entry, classified.error])), room, 1)
+      if (classified._tag === "apart") {
         const optional = entries.filter(({ call }) => Refusal.optional.has(call.method))
         const others = entries.filter((entry) => !optional.includes(entry))
         return yield* deliverEach([others, ...optional.map((entry) => [entry])], room)
@@ -179,17 +179,17 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
       const later = new Map<Entry, ChainRpcError>()
       const crowded = new Map<Entry, ChainRpcError>()
       for (const entry of entries) {
-        const ruling = verdict.of(entry.call)
-        if (ruling._tag === "again") later.set(entry, ruling.error)
-        else if (ruling._tag === "crowded") crowded.set(entry, ruling.error)
+        const result = classified.of(entry.call)
+        if (result._tag === "again") later.set(entry, result.error)
+        else if (result._tag === "crowded") crowded.set(entry, result.error)
         else
           settle(
             entry,
-            ruling._tag === "answered" ? Effect.succeed(ruling.outcome) : Effect.fail(ruling.error)
+            result._tag === "answered" ? Effect.succeed(result.outcome) : Effect.fail(result.error)
           )
       }
       if (crowded.size > 0) yield* halve(crowded, room, "unbounded")
-      if (later.size > 0) return yield* new Again({ entries: later, afterMillis: verdict.afterMillis })
+      if (later.size > 0) return yield* new Again({ entries: later, afterMillis: classified.afterMillis })
     })
 
   /** Repeats what may be repeated, all of it together, and gives up in bounded time. */

@@ -5,7 +5,7 @@ import * as JsonRpc from "./JsonRpc.js"
 import * as Refusal from "./Refusal.js"
 
 /** What the node said to one call. */
-export type Ruling =
+export type CallClassification =
   /** A result, or an error object that only the method can interpret. Its message is presentable. */
   | { readonly _tag: "answered"; readonly outcome: JsonRpc.Outcome }
   | { readonly _tag: "failed"; readonly error: ChainRpcError }
@@ -17,7 +17,7 @@ export type Ruling =
 export type Classification =
   | {
       readonly _tag: "each"
-      readonly of: (call: JsonRpc.Call) => Ruling
+      readonly of: (call: JsonRpc.Call) => CallClassification
       /** What the node asks to wait at least before the next attempt. */
       readonly afterMillis: number
     }
@@ -56,17 +56,17 @@ export const judge =
   ): Classification => {
     const errorOf = (reason: ChainRpcError["reason"], message: string) =>
       new ChainRpcError({ reason, origin, message: `${origin}: ${message}` })
-    const failed = (reason: ChainRpcError["reason"], message: string): Ruling => ({
+    const failed = (reason: ChainRpcError["reason"], message: string): CallClassification => ({
       _tag: "failed",
       error: errorOf(reason, message)
     })
-    const again = (reason: "rateLimited" | "unreachable", message: string): Ruling => ({
+    const again = (reason: "rateLimited" | "unreachable", message: string): CallClassification => ({
       _tag: "again",
       error: errorOf(reason, message)
     })
-    const all = (ruling: Ruling, afterMillis = 0): Classification => ({
+    const all = (classification: CallClassification, afterMillis = 0): Classification => ({
       _tag: "each",
-      of: () => ruling,
+      of: () => classification,
       afterMillis
     })
 

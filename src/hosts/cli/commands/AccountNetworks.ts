@@ -18,7 +18,7 @@ const chainOf = (text: string): Effect.Effect<bigint, string> =>
     : Effect.fail(`expected a chain id, a decimal number, not ${text}`)
 
 const networkOf = (
-  { content }: OperatorContext.Book,
+  { content }: OperatorContext.OperatorContext,
   account: OperatorContext.Account,
   chainId: bigint
 ): OwnNetwork | undefined =>
@@ -42,20 +42,20 @@ const valueOf = (text: string): unknown =>
 
 /** Keeps the settings, once they are in order. */
 const keep = (
-  book: OperatorContext.Book,
+  context: OperatorContext.OperatorContext,
   account: OperatorContext.Account,
   chainId: bigint,
   settings: Settings
 ) =>
   Effect.gen(function* () {
     const text = JSON.stringify({ ...settings, chainId: Number(chainId) })
-    const { network } = yield* Either.mapLeft(AccountNetworks.read(book.config, text), (problems) =>
+    const { network } = yield* Either.mapLeft(AccountNetworks.read(context.config, text), (problems) =>
       ["these values can not be used:", ...SchemaProblems.lines(problems).map((line) => `  ${line}`)].join(
         "\n"
       )
     )
     const own = { accountId: account.accountId, chainId, factory: network.factory ?? null, settings: text }
-    yield* Effect.mapError(book.store.setNetwork(own), OperatorContext.told)
+    yield* Effect.mapError(context.store.setNetwork(own), OperatorContext.messageOf)
     return { text, json: JSON.parse(text) as unknown }
   })
 
@@ -81,13 +81,13 @@ const setNetwork = Command.make({
           ? Effect.fail(`expected FIELD=VALUE, not ${field.split("=")[0]}`)
           : Effect.succeed([name, value] as const)
       })
-      const book = yield* OperatorContext.open
-      const account = yield* OperatorContext.ownOf(book, id)
-      const settings = new Map(Object.entries(settingsOf(networkOf(book, account, chainId))))
+      const context = yield* OperatorContext.open
+      const account = yield* OperatorContext.ownOf(context, id)
+      const settings = new Map(Object.entries(settingsOf(networkOf(context, account, chainId))))
       for (const [name, value] of changes)
         if (value === "") settings.delete(name)
         else settings.set(name, valueOf(value))
-      return yield* keep(book, account, chainId, Object.fromEntries(settings))
+      return yield* keep(context, account, chainId, Object.fromEntries(settings))
     })
 })
 
@@ -100,11 +100,14 @@ const removeNetwork = Command.make({
   run: ({ chain, id }) =>
     Effect.gen(function* () {
       const chainId = yield* chainOf(chain)
-      const book = yield* OperatorContext.open
-      const account = yield* OperatorContext.ownOf(book, id)
-      if (networkOf(book, account, chainId) === undefined)
+      const context = yield* OperatorContext.open
+      const account = yield* OperatorContext.ownOf(context, id)
+      if (networkOf(context, account, chainId) === undefined)
         return yield* Effect.fail(`account ${id} has nothing of its own on chain ${chainId}`)
-      yield* Effect.mapError(book.store.removeNetwork(account.accountId, chainId), OperatorContext.told)
+      yield* Effect.mapError(
+        context.store.removeNetwork(account.accountId, chainId),
+        OperatorContext.messageOf
+      )
       return {
         text: `account ${id} has nothing of its own on chain ${chainId} any more`,
         json: { id, chainId: Number(chainId), removed: true }
@@ -125,16 +128,16 @@ const setBudget = Command.make({
     Effect.gen(function* () {
       const chainId = yield* chainOf(chain)
       if (!/^\d{1,30}$/.test(wei)) return yield* Effect.fail("expected wei, a decimal number")
-      const book = yield* OperatorContext.open
-      const account = yield* OperatorContext.ownOf(book, id)
-      const settings = settingsOf(networkOf(book, account, chainId))
-      const base = book.config.networks.find((network) => network.chainId === chainId)
+      const context = yield* OperatorContext.open
+      const account = yield* OperatorContext.ownOf(context, id)
+      const settings = settingsOf(networkOf(context, account, chainId))
+      const base = context.config.networks.find((network) => network.chainId === chainId)
       const paymaster = paymasterOf(settings.sponsor) ?? base?.sponsor?.paymaster ?? null
       if (paymaster === null)
         return yield* Effect.fail(
           `chain ${chainId} has no sponsor: name its paymaster in "networks[].sponsor" of the configuration`
         )
-      return yield* keep(book, account, chainId, { ...settings, sponsor: { paymaster, dailyBudget: wei } })
+      return yield* keep(context, account, chainId, { ...settings, sponsor: { paymaster, dailyBudget: wei } })
     })
 })
 

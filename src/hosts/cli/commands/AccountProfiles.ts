@@ -73,14 +73,14 @@ const create = Command.make({
           "an id is 1 to 64 letters, digits, dots, dashes and underscores, a letter or digit first"
         )
       yield* nameOf(name)
-      const book = yield* OperatorContext.open
-      if (book.accounts.some((account) => account.accountId === id))
+      const context = yield* OperatorContext.open
+      if (context.accounts.some((account) => account.accountId === id))
         return yield* Effect.fail(
           `another account is called ${id}; "castellan accounts show ${id}" tells more`
         )
       const createdAt = yield* Clock.currentTimeMillis
       const account = { accountId: accountId(id), name, tier, createdAt }
-      yield* Effect.mapError(book.store.createAccount(account), OperatorContext.told)
+      yield* Effect.mapError(context.store.createAccount(account), OperatorContext.messageOf)
       return {
         text: `account ${id} is made; "castellan keys create ${id}" issues its first key`,
         json: shown({ ...account, origin: "database", paused: null })
@@ -100,7 +100,10 @@ const list = Command.make({
 })
 
 /** What the account has of its own: of the database it is shown, of the file it is there to be read. */
-const ownOf = ({ content }: OperatorContext.Book, { accountId, origin }: OperatorContext.Account) => ({
+const ownOf = (
+  { content }: OperatorContext.OperatorContext,
+  { accountId, origin }: OperatorContext.Account
+) => ({
   networks:
     origin === "file"
       ? []
@@ -122,11 +125,11 @@ const show = Command.make({
   operands: { id },
   run: ({ id }) =>
     Effect.gen(function* () {
-      const book = yield* OperatorContext.open
+      const context = yield* OperatorContext.open
       const now = yield* Clock.currentTimeMillis
-      const account = yield* OperatorContext.accountOf(book, id)
-      const keys = book.keys.filter((key) => key.accountId === account.accountId)
-      const { networks, signers } = ownOf(book, account)
+      const account = yield* OperatorContext.accountOf(context, id)
+      const keys = context.keys.filter((key) => key.accountId === account.accountId)
+      const { networks, signers } = ownOf(context, account)
       const section = (title: string, entries: ReadonlyArray<unknown>) =>
         entries.length === 0 ? [] : ["", title, ...entries.map((entry) => JSON.stringify(entry))]
       return {
@@ -157,9 +160,12 @@ const set = Command.make({
         ...(name !== undefined && { name: yield* nameOf(name) }),
         ...(tier !== undefined && { tier })
       }
-      const book = yield* OperatorContext.open
-      const account = yield* OperatorContext.ownOf(book, id)
-      yield* Effect.mapError(book.store.changeAccount(account.accountId, change), OperatorContext.told)
+      const context = yield* OperatorContext.open
+      const account = yield* OperatorContext.ownOf(context, id)
+      yield* Effect.mapError(
+        context.store.changeAccount(account.accountId, change),
+        OperatorContext.messageOf
+      )
       const changed = { ...account, ...change }
       return { text: table([changed]), json: shown(changed) }
     })
@@ -173,10 +179,13 @@ const pause = Command.make({
   operands: { id },
   run: ({ id }) =>
     Effect.gen(function* () {
-      const book = yield* OperatorContext.open
-      const account = yield* OperatorContext.accountOf(book, id)
+      const context = yield* OperatorContext.open
+      const account = yield* OperatorContext.accountOf(context, id)
       const since = yield* Clock.currentTimeMillis
-      yield* Effect.mapError(book.store.pause({ kind: "account", subject: id, since }), OperatorContext.told)
+      yield* Effect.mapError(
+        context.store.pause({ kind: "account", subject: id, since }),
+        OperatorContext.messageOf
+      )
       const paused = { ...account, paused: account.paused ?? since }
       return { text: `account ${id} is paused`, json: shown(paused) }
     })
@@ -189,9 +198,9 @@ const resume = Command.make({
   operands: { id },
   run: ({ id }) =>
     Effect.gen(function* () {
-      const book = yield* OperatorContext.open
-      const account = yield* OperatorContext.accountOf(book, id)
-      yield* Effect.mapError(book.store.resume("account", id), OperatorContext.told)
+      const context = yield* OperatorContext.open
+      const account = yield* OperatorContext.accountOf(context, id)
+      yield* Effect.mapError(context.store.resume("account", id), OperatorContext.messageOf)
       if (account.paused === "file")
         return yield* Effect.fail(
           `the configuration file pauses account ${id}: change it there and start the service again`

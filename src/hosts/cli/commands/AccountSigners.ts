@@ -32,7 +32,7 @@ const refOf = ({ assetId, clientId, versionId }: SignerRef): Effect.Effect<Signe
 
 /** The address of the key, once it is held against all others of the service. */
 const checked = (
-  { config, content }: OperatorContext.Book,
+  { config, content }: OperatorContext.OperatorContext,
   signer: OwnSigner
 ): Effect.Effect<Address.Address, string> =>
   Effect.gen(function* () {
@@ -68,13 +68,13 @@ const add = Command.make({
         pinned === undefined
           ? null
           : yield* Either.mapLeft(Address.from(pinned), ({ message }) => `--address: ${message}`)
-      const book = yield* OperatorContext.open
-      const account = yield* OperatorContext.ownOf(book, id)
-      if (!book.config.keys.providers.some(({ name }) => name === provider))
+      const context = yield* OperatorContext.open
+      const account = yield* OperatorContext.ownOf(context, id)
+      if (!context.config.keys.providers.some(({ name }) => name === provider))
         return yield* Effect.fail(`the configuration has no provider called ${provider}`)
       const signer = { accountId: account.accountId, ref, provider, key, address }
-      const found = yield* checked(book, signer)
-      yield* Effect.mapError(book.store.addSigner(signer), OperatorContext.told)
+      const found = yield* checked(context, signer)
+      yield* Effect.mapError(context.store.addSigner(signer), OperatorContext.messageOf)
       return {
         text: `account ${id} has the signer ${JSON.stringify(ref)}: ${found}`,
         json: { account: id, ...ref, provider, key, address: found }
@@ -92,9 +92,9 @@ const remove = Command.make({
   run: ({ id, ...named }) =>
     Effect.gen(function* () {
       const ref = yield* refOf(named)
-      const book = yield* OperatorContext.open
-      const account = yield* OperatorContext.ownOf(book, id)
-      const has = book.content.signers.some(
+      const context = yield* OperatorContext.open
+      const account = yield* OperatorContext.ownOf(context, id)
+      const has = context.content.signers.some(
         (signer) =>
           signer.accountId === account.accountId &&
           signer.ref.clientId === ref.clientId &&
@@ -103,7 +103,7 @@ const remove = Command.make({
       )
       if (!has)
         return yield* Effect.fail(`account ${id} has no signer ${JSON.stringify(ref)} in the database`)
-      yield* Effect.mapError(book.store.removeSigner(account.accountId, ref), OperatorContext.told)
+      yield* Effect.mapError(context.store.removeSigner(account.accountId, ref), OperatorContext.messageOf)
       return {
         text: `account ${id} has the signer ${JSON.stringify(ref)} no more`,
         json: { account: id, ...ref, removed: true }

@@ -72,16 +72,16 @@ export const table = (keys: ReadonlyArray<OperatorContext.KnownKey>, now: number
 
 /** Makes a key and keeps its hash; the key itself is in what is said, and nowhere else. */
 const issue = (
-  book: OperatorContext.Book,
+  context: OperatorContext.OperatorContext,
   accountId: OperatorContext.Account["accountId"],
   scopes: ReadonlyArray<Scope>,
   replaced?: { readonly key: OperatorContext.KnownKey; readonly endsAt: number }
 ) =>
   Effect.gen(function* () {
     const issuedAt = yield* Clock.currentTimeMillis
-    const { hash, key } = yield* Wiring.issueKey(book.config.keyPepper)
+    const { hash, key } = yield* Wiring.issueKey(context.config.keyPepper)
     const fresh = { hash, accountId, scopes, origin: "command", issuedAt, endsAt: null } as const
-    yield* Effect.mapError(book.store.addKey(fresh, replaced), OperatorContext.told)
+    yield* Effect.mapError(context.store.addKey(fresh, replaced), OperatorContext.messageOf)
     const said = { key: Redacted.value(key), id: OperatorContext.idOf(hash), account: accountId, scopes }
     return {
       said,
@@ -106,10 +106,10 @@ const create = Command.make({
   },
   run: ({ id, named }) =>
     Effect.gen(function* () {
-      const book = yield* OperatorContext.open
-      const { accountId } = yield* OperatorContext.accountOf(book, id)
+      const context = yield* OperatorContext.open
+      const { accountId } = yield* OperatorContext.accountOf(context, id)
       const scopes = named === undefined ? allScopes : yield* scopesOf(named)
-      const { lines, said } = yield* issue(book, accountId, scopes)
+      const { lines, said } = yield* issue(context, accountId, scopes)
       return { text: lines.join("\n"), json: said }
     })
 })
@@ -121,10 +121,10 @@ const list = Command.make({
   operands: { id: Command.operand("ACCOUNT", "whose keys; all unless told").pipe(Args.optional) },
   run: ({ id }) =>
     Effect.gen(function* () {
-      const book = yield* OperatorContext.open
+      const context = yield* OperatorContext.open
       const now = yield* Clock.currentTimeMillis
-      const account = Option.isNone(id) ? null : yield* OperatorContext.accountOf(book, id.value)
-      const keys = book.keys.filter(({ accountId }) => account === null || accountId === account.accountId)
+      const account = Option.isNone(id) ? null : yield* OperatorContext.accountOf(context, id.value)
+      const keys = context.keys.filter(({ accountId }) => account === null || accountId === account.accountId)
       return { text: table(keys, now), json: keys.map((key) => shown(key, now)) }
     })
 })
@@ -136,9 +136,9 @@ const show = Command.make({
   operands: { id: keyOperand },
   run: ({ id }) =>
     Effect.gen(function* () {
-      const book = yield* OperatorContext.open
+      const context = yield* OperatorContext.open
       const now = yield* Clock.currentTimeMillis
-      const key = yield* OperatorContext.keyOf(book, id)
+      const key = yield* OperatorContext.keyOf(context, id)
       return { text: table([key], now), json: shown(key, now) }
     })
 })
@@ -149,23 +149,23 @@ const identify = Command.make({
   examples: ["< found.txt"],
   run: () =>
     Effect.gen(function* () {
-      const book = yield* OperatorContext.open
+      const context = yield* OperatorContext.open
       const now = yield* Clock.currentTimeMillis
       const text = yield* Effect.try({
         try: () => readFileSync(0, "utf8").trim(),
         catch: () => "standard input can not be read"
       })
-      const hash = Wiring.hashOfKey(book.config.keyPepper, Redacted.make(text))
-      const key = book.keys.find((each) => each.hash === hash)
+      const hash = Wiring.hashOfKey(context.config.keyPepper, Redacted.make(text))
+      const key = context.keys.find((each) => each.hash === hash)
       if (key === undefined)
         return yield* Effect.fail("what stands on standard input is no key of this service")
       return { text: table([key], now), json: shown(key, now) }
     })
 })
 
-const living = (book: OperatorContext.Book, id: string, now: number) =>
+const living = (context: OperatorContext.OperatorContext, id: string, now: number) =>
   Effect.filterOrFail(
-    OperatorContext.keyOf(book, id),
+    OperatorContext.keyOf(context, id),
     (key) => stateOf(key, now) !== "ended",
     () => `key ${id} has ended; "castellan keys create ACCOUNT" issues another one`
   )
@@ -181,11 +181,11 @@ const rotate = Command.make({
   },
   run: ({ id, overlap }) =>
     Effect.gen(function* () {
-      const book = yield* OperatorContext.open
+      const context = yield* OperatorContext.open
       const now = yield* Clock.currentTimeMillis
-      const key = yield* living(book, id, now)
+      const key = yield* living(context, id, now)
       const endsAt = now + (yield* durationOf(overlap))
-      const { lines, said } = yield* issue(book, key.accountId, key.scopes, { key, endsAt })
+      const { lines, said } = yield* issue(context, key.accountId, key.scopes, { key, endsAt })
       const last = Math.min(endsAt, key.endsAt ?? endsAt)
       return {
         text: [...lines, `the old key ${key.id} is good until ${Table.time(last)}`].join("\n"),
@@ -201,10 +201,10 @@ const revoke = Command.make({
   operands: { id: keyOperand },
   run: ({ id }) =>
     Effect.gen(function* () {
-      const book = yield* OperatorContext.open
+      const context = yield* OperatorContext.open
       const now = yield* Clock.currentTimeMillis
-      const key = yield* OperatorContext.keyOf(book, id)
-      yield* Effect.mapError(book.store.endKey(key, now), OperatorContext.told)
+      const key = yield* OperatorContext.keyOf(context, id)
+      yield* Effect.mapError(context.store.endKey(key, now), OperatorContext.messageOf)
       return {
         text: `key ${key.id} of account ${key.accountId} is revoked`,
         json: { id: key.id, account: key.accountId, state: "ended" }
@@ -220,14 +220,14 @@ const scopes = Command.make({
   flags: { named: Command.required("scopes", "LIST", "some of read,write,sign, separated by commas") },
   run: ({ id, named }) =>
     Effect.gen(function* () {
-      const book = yield* OperatorContext.open
-      const key = yield* OperatorContext.keyOf(book, id)
+      const context = yield* OperatorContext.open
+      const key = yield* OperatorContext.keyOf(context, id)
       const set = yield* scopesOf(named)
       if (key.origin === "file")
         return yield* Effect.fail(
           `key ${key.id} is of the configuration file: change its scopes there and start the service again`
         )
-      yield* Effect.mapError(book.store.setScopes(key.hash, set), OperatorContext.told)
+      yield* Effect.mapError(context.store.setScopes(key.hash, set), OperatorContext.messageOf)
       return {
         text: `key ${key.id} has the scopes ${set.join(",")}`,
         json: { id: key.id, account: key.accountId, scopes: set }

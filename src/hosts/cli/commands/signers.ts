@@ -20,8 +20,8 @@ const list = Command.make({
   examples: ["", "--json"],
   run: () =>
     Effect.gen(function* () {
-      const book = yield* OperatorContext.open
-      const signers = yield* KnownSigners.ask(KnownSigners.all(book), book.config.keys)
+      const context = yield* OperatorContext.open
+      const signers = yield* KnownSigners.ask(KnownSigners.all(context), context.config.keys)
       return {
         text:
           signers.length === 0
@@ -55,11 +55,11 @@ const list = Command.make({
 })
 
 /** A key that nobody can be asked for must not keep anybody from stopping it: the command then goes on, and says so. */
-const exists = (subject: string, book: OperatorContext.Book) =>
+const exists = (subject: string, context: OperatorContext.OperatorContext) =>
   Effect.gen(function* () {
-    const known = KnownSigners.all(book)
+    const known = KnownSigners.all(context)
     if (known.some(({ source }) => source.address === subject)) return
-    const asked = yield* KnownSigners.askEach(known, book.config.keys, (each) =>
+    const asked = yield* KnownSigners.askEach(known, context.config.keys, (each) =>
       each.address === subject ? Effect.fail("found") : Effect.succeed(each)
     ).pipe(Effect.catchAll(() => Effect.succeed(null)))
     if (asked === null) return

@@ -45,7 +45,7 @@ const ofRecord =
   })
 
 /** All keys of file and database. */
-export const all = ({ config, content }: OperatorContext.Book): ReadonlyArray<KnownSigner> => [
+export const all = ({ config, content }: OperatorContext.OperatorContext): ReadonlyArray<KnownSigner> => [
   ...config.keys.signers.map(ofRecord("file")),
   ...content.signers.map(AccountSigners.recordOf).map(ofRecord("database")),
   ...systemRoles.flatMap((role): ReadonlyArray<KnownSigner> => {
@@ -75,7 +75,7 @@ const addressOf = (open: Effect.Effect<KeyProvider, string>, key: string) =>
  */
 export const askEach = <E>(
   signers: ReadonlyArray<KnownSigner>,
-  { providers }: OperatorContext.Book["config"]["keys"],
+  { providers }: OperatorContext.OperatorContext["config"]["keys"],
   each: (asked: Asked) => Effect.Effect<Asked, E>
 ): Effect.Effect<ReadonlyArray<Asked>, E, Scope.Scope> =>
   Effect.gen(function* () {
@@ -106,5 +106,5 @@ export const askEach = <E>(
 
 export const ask = (
   signers: ReadonlyArray<KnownSigner>,
-  keys: OperatorContext.Book["config"]["keys"]
+  keys: OperatorContext.OperatorContext["config"]["keys"]
 ): Effect.Effect<ReadonlyArray<Asked>, never, Scope.Scope> => askEach(signers, keys, Effect.succeed)

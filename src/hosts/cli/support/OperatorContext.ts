@@ -33,8 +33,8 @@ export interface KnownKey extends Key {
   readonly usedAt: number | null
 }
 
-/** The accounts and keys of a service, from its file and its database together. */
-export interface Book {
+/** The configuration and the database of a service, and the accounts and keys of both together. */
+export interface OperatorContext {
   readonly config: Config.Config
   readonly store: TenantStore["Type"]
   readonly content: Content
@@ -44,8 +44,8 @@ export interface Book {
 
 export const idOf = (hash: string): string => hash.slice(0, 12)
 
-/** What the store refuses, as it tells it. */
-export const told = ({ message }: TenantStoreError): string => message
+/** The message of a failure of the store. */
+export const messageOf = ({ message }: TenantStoreError): string => message
 
 const pausedSince = (pauses: ReadonlyArray<Pause>, kind: Pause["kind"], subject: string): number | null =>
   pauses.find((pause) => pause.kind === kind && pause.subject === subject)?.since ?? null
@@ -102,7 +102,7 @@ export const config: Effect.Effect<Config.Config, string, Operator> = Effect.fla
 )
 
 /** That configuration, and its database. */
-export const open: Effect.Effect<Book, string, Operator | Scope.Scope> = Effect.gen(function* () {
+export const open: Effect.Effect<OperatorContext, string, Operator | Scope.Scope> = Effect.gen(function* () {
   const read = yield* config
   const store = yield* Layer.build(Wiring.accountStore(read)).pipe(
     Effect.mapBoth({
@@ -110,8 +110,8 @@ export const open: Effect.Effect<Book, string, Operator | Scope.Scope> = Effect.
       onSuccess: (context) => Context.get(context, TenantStore)
     })
   )
-  const content = yield* Effect.mapError(store.content, told)
-  const uses = yield* Effect.mapError(store.uses, told)
+  const content = yield* Effect.mapError(store.content, messageOf)
+  const uses = yield* Effect.mapError(store.uses, messageOf)
   return {
     config: read,
     store,
@@ -132,7 +132,7 @@ export const thereAre = (names: ReadonlyArray<string>, nothing: string): string 
 }
 
 /** The account of this name; a refusal says which there are. */
-export const accountOf = ({ accounts }: Book, id: string): Effect.Effect<Account, string> => {
+export const accountOf = ({ accounts }: OperatorContext, id: string): Effect.Effect<Account, string> => {
   const account = accounts.find(({ accountId }) => accountId === id)
   const names = accounts.map(({ accountId }) => accountId)
   return account === undefined
@@ -143,15 +143,15 @@ export const accountOf = ({ accounts }: Book, id: string): Effect.Effect<Account
 }
 
 /** The account of this name, which commands may change. */
-export const ownOf = (book: Book, id: string): Effect.Effect<Account, string> =>
-  Effect.flatMap(accountOf(book, id), (account) =>
+export const ownOf = (context: OperatorContext, id: string): Effect.Effect<Account, string> =>
+  Effect.flatMap(accountOf(context, id), (account) =>
     account.origin === "file"
       ? Effect.fail(`account ${id} is of the configuration file: change it there and start the service again`)
       : Effect.succeed(account)
   )
 
 /** The key that these first digits of its hash name, at least eight. */
-export const keyOf = ({ keys }: Book, id: string): Effect.Effect<KnownKey, string> => {
+export const keyOf = ({ keys }: OperatorContext, id: string): Effect.Effect<KnownKey, string> => {
   const remedy = '"castellan keys list" tells which there are'
   if (!/^[0-9a-f]{8,64}$/.test(id))
     return Effect.fail(`a key is named by its id, 8 or more hex digits, and never by itself; ${remedy}`)

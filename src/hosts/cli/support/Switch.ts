@@ -17,7 +17,7 @@ interface Kind {
   /** Fails when there is no such thing, with the names of those that there are. */
   readonly exists: (
     subject: string,
-    book: OperatorContext.Book
+    context: OperatorContext.OperatorContext
   ) => Effect.Effect<void, string, Command.Operator | Scope.Scope>
 }
 
@@ -27,10 +27,12 @@ export const commands = ({ example, exists, kind, operand, subjectOf, what }: Ki
   const found = (text: string) =>
     Effect.gen(function* () {
       const subject = yield* subjectOf(text)
-      const book = yield* OperatorContext.open
-      const isPaused = book.content.pauses.some((pause) => pause.kind === kind && pause.subject === subject)
-      if (!isPaused) yield* exists(subject, book)
-      return { book, subject }
+      const context = yield* OperatorContext.open
+      const isPaused = context.content.pauses.some(
+        (pause) => pause.kind === kind && pause.subject === subject
+      )
+      if (!isPaused) yield* exists(subject, context)
+      return { context, subject }
     })
   return [
     Command.make({
@@ -40,9 +42,9 @@ export const commands = ({ example, exists, kind, operand, subjectOf, what }: Ki
       operands: { text: operand },
       run: ({ text }) =>
         Effect.gen(function* () {
-          const { book, subject } = yield* found(text)
+          const { context, subject } = yield* found(text)
           const since = yield* Clock.currentTimeMillis
-          yield* Effect.mapError(book.store.pause({ kind, subject, since }), OperatorContext.told)
+          yield* Effect.mapError(context.store.pause({ kind, subject, since }), OperatorContext.messageOf)
           return { text: `writes ${what} ${subject} are paused`, json: { kind, subject, paused: true } }
         })
     }),
@@ -53,8 +55,8 @@ export const commands = ({ example, exists, kind, operand, subjectOf, what }: Ki
       operands: { text: operand },
       run: ({ text }) =>
         Effect.gen(function* () {
-          const { book, subject } = yield* found(text)
-          yield* Effect.mapError(book.store.resume(kind, subject), OperatorContext.told)
+          const { context, subject } = yield* found(text)
+          yield* Effect.mapError(context.store.resume(kind, subject), OperatorContext.messageOf)
           return { text: `writes ${what} ${subject} go on`, json: { kind, subject, paused: false } }
         })
     }),
