@@ -45,6 +45,7 @@ export * as ExecuteEncoded from "./application/usecases/operations/ExecuteEncode
 export * as ExecuteOperations from "./application/usecases/operations/ExecuteOperations.js"
 export * as ExecutePasskey from "./application/usecases/operations/ExecutePasskey.js"
 export * as GetRequest from "./application/usecases/operations/GetRequest.js"
+export * as ListRequests from "./application/usecases/operations/ListRequests.js"
 export * as PasskeyHash from "./application/usecases/operations/PasskeyHash.js"
 export * as TransactSigner from "./application/usecases/operations/TransactSigner.js"
 export * as Unstuck from "./application/usecases/operations/Unstuck.js"

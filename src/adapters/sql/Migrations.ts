@@ -13,6 +13,7 @@ import { declinedRequests } from "./schema/DeclinedRequests.js"
 import { handovers } from "./schema/Handovers.js"
 import { journal } from "./schema/Journal.js"
 import { lanes } from "./schema/LaneClaims.js"
+import { listing } from "./schema/Listing.js"
 import { rateCounts } from "./schema/RateCounts.js"
 import { requestLanes } from "./schema/RequestLanes.js"
 import { requestNotes } from "./schema/RequestNotes.js"
@@ -38,7 +39,8 @@ const migrations = {
   "0011_declined_requests": declinedRequests,
   "0012_cancellations": cancellations,
   "0013_budget_holders": budgetHolders,
-  "0014_request_notes": requestNotes
+  "0014_request_notes": requestNotes,
+  "0015_listing": listing
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

@@ -132,7 +132,8 @@ describe("the schema", () => {
         { migration_id: 11, name: "declined_requests" },
         { migration_id: 12, name: "cancellations" },
         { migration_id: 13, name: "budget_holders" },
-        { migration_id: 14, name: "request_notes" }
+        { migration_id: 14, name: "request_notes" },
+        { migration_id: 15, name: "listing" }
       ])
     }).pipe(Effect.provide(inMemory))
   )

@@ -56,6 +56,10 @@ const life = Effect.gen(function* () {
   yield* journal.cancel("r1", cancellation)
   yield* journal.finish("r1", "{}")
   yield* journal.request("r1")
+  const after = { acceptedAt: 1, number: 1n }
+  yield* journal.list(Make.alice, { limit: 2 })
+  yield* journal.list(Make.alice, { state: "pending", since: 1, until: 2, after, limit: 2 })
+  yield* journal.list(Make.alice, { state: "final", after, limit: 2 })
   yield* journal.open
   yield* journal.openOf(lane)
   yield* journal.findTransaction(Make.alice, Make.chainId, Make.signed(0n).txHash)

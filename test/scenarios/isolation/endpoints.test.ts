@@ -237,6 +237,17 @@ const cases = {
     expect([one.status, one.body.code]).toEqual([404, "request_not_found"])
     expect(lesson(one, requestId, none)).toEqual(lesson(other, requestId, none))
   },
+  listRequests: async () => {
+    const requestId = executed.answer.headers.get("x-request-id") ?? ""
+    const ids = async ({ get }: Tenant) => {
+      const { body } = await get<{ readonly requests: ReadonlyArray<{ readonly requestId: string }> }>(
+        "/requests?limit=100"
+      )
+      return body.requests.map((each) => each.requestId)
+    }
+    expect(await ids(alice)).toContain(requestId)
+    expect(await ids(bob)).not.toContain(requestId)
+  },
   cancelRequest: async () => {
     const requestId = executed.answer.headers.get("x-request-id") ?? ""
     const none = "00000000-0000-4000-8000-000000000000"

@@ -80,6 +80,7 @@ export const handlers = {
       httpStatus: null,
       answer: null
     }),
+  listRequests: () => Effect.succeed({ requests: [], next: null }),
   cancelRequest: (_, { requestId }) =>
     Effect.succeed({ requestId, state: "final" as const, cancelled: [0], kept: [] }),
   execute: () =>

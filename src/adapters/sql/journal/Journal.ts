@@ -14,6 +14,7 @@ import * as Acceptances from "./Acceptances.js"
 import * as Cancellations from "./Cancellations.js"
 import * as Claims from "./Claims.js"
 import * as Leases from "./Leases.js"
+import * as Listing from "./Listing.js"
 import * as Ops from "./Ops.js"
 import * as Records from "./Records.js"
 import * as RemoteSubmissions from "./RemoteSubmissions.js"
@@ -40,6 +41,7 @@ export const make = (
         cancel: Cancellations.cancel(store),
         request: Requests.request(store),
         requestOf: Requests.requestOf(store),
+        list: Listing.list(store),
         finalAmong: Requests.finalAmong(store),
         forget: Retention.forget(store)
       }),

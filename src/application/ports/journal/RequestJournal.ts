@@ -3,7 +3,15 @@ import type * as Effect from "effect/Effect"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import type { AccountId } from "../Tenants.js"
 import type { JournalError } from "./JournalError.js"
-import type { Acceptance, AcceptanceResult, Cancellation, FailedElement, RequestRecord } from "./Requests.js"
+import type {
+  Acceptance,
+  AcceptanceResult,
+  Cancellation,
+  FailedElement,
+  ListedRequest,
+  ListQuestion,
+  RequestRecord
+} from "./Requests.js"
 import type { Lane } from "./Transactions.js"
 
 /** Accepted requests: their work, what failed of it, their final answers. See `Journals`. */
@@ -68,6 +76,11 @@ export class RequestJournal extends Context.Tag("castellan/RequestJournal")<
       endpoint: string,
       idempotencyKey: string
     ) => Effect.Effect<{ readonly requestId: string; readonly bodyHash: Bytes32 } | null, JournalError>
+    /** Requests of the account, the newest first. Those that are forgotten are not among them. */
+    readonly list: (
+      accountId: AccountId,
+      question: ListQuestion
+    ) => Effect.Effect<ReadonlyArray<ListedRequest>, JournalError>
     /** Which of these requests have a final answer. */
     readonly finalAmong: (
       requestIds: ReadonlyArray<string>

@@ -176,3 +176,26 @@ export interface RequestRecord {
  * that told the same (another process's perhaps).
  */
 export type Affected = ReadonlyArray<string>
+
+/** Which requests of an account to list. Absent: whatever it is. */
+export interface ListQuestion {
+  readonly state?: "pending" | "final" | undefined
+  /** Accepted at this time or later, and before that one; Unix milliseconds. */
+  readonly since?: number | undefined
+  readonly until?: number | undefined
+  /** Older than this entry: the next page. */
+  readonly after?: Pick<ListedRequest, "acceptedAt" | "number"> | undefined
+  readonly limit: number
+}
+
+/** An accepted request, without what it asked for. */
+export interface ListedRequest {
+  /** Tells apart requests that were accepted in the same millisecond. */
+  readonly number: bigint
+  readonly requestId: string
+  readonly endpoint: string
+  readonly chainId: bigint
+  readonly state: "pending" | "final"
+  /** Unix milliseconds. */
+  readonly acceptedAt: number
+}

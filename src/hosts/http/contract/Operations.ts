@@ -7,6 +7,7 @@ import * as ExecuteEncoded from "../../../application/usecases/operations/Execut
 import * as ExecuteOperations from "../../../application/usecases/operations/ExecuteOperations.js"
 import * as ExecutePasskey from "../../../application/usecases/operations/ExecutePasskey.js"
 import * as GetRequest from "../../../application/usecases/operations/GetRequest.js"
+import * as ListRequests from "../../../application/usecases/operations/ListRequests.js"
 import * as PasskeyHash from "../../../application/usecases/operations/PasskeyHash.js"
 import * as TransactSigner from "../../../application/usecases/operations/TransactSigner.js"
 import * as Unstuck from "../../../application/usecases/operations/Unstuck.js"
@@ -137,6 +138,24 @@ export const group = HttpApiGroup.make("operations")
         "Prices the signer's waiting transactions anew, each under its own nonce and with its own payload. The service does so by itself after a while; this does it now."
       )
       .annotate(Example, { settings: { rpc: Sample.rpc, signer: Sample.signer }, dryRun: true })
+  )
+  .add(
+    HttpApiEndpoint.get("listRequests", "/requests")
+      .setUrlParams(ListRequests.Query)
+      .addSuccess(ListRequests.Response)
+      .annotate(RequiredScope, "read")
+      .annotate(OpenApi.Summary, "List writes")
+      .annotate(
+        OpenApi.Description,
+        "The account's accepted writes of the last 30 days and those that are not final, the newest first, a page at a time. GET /requests/{requestId} has the answer of each."
+      )
+      .annotate(Example, {
+        state: "pending",
+        since: "1767225600",
+        until: "1767312000",
+        cursor: "MTc2NzIyNTYwMDAwMC40Mg",
+        limit: "20"
+      })
   )
   .add(
     HttpApiEndpoint.get("getRequest", "/requests/:requestId")

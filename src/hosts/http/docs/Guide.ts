@@ -43,6 +43,7 @@ export const chapters: ReadonlyArray<Chapter> = [
     points: [
       "With `Prefer: respond-async` a write is answered with 202, its `requestId` and a `Location` as soon as it is accepted; whoever goes away meanwhile stops nothing. What is refused before is answered as without it, and a repeat of a request that is final has the final answer.",
       "`GET /requests/{requestId}?wait=30` is answered as soon as the request is final, at the latest after so many seconds, 60 at most. A request that is final then is final for good, but for a reorganisation of the chain that takes its transaction back.",
+      "`GET /requests` lists accepted requests, the newest first; `next` of a page is the `cursor` of the one after it.",
       "`DELETE /requests/{requestId}` cancels what of an accepted request was not signed yet.",
       "A key belongs to one account and one endpoint. The body is compared byte by byte, white space included; another body is 400 `idempotency_key_reused`.",
       "What was refused before anything was signed, and what had nothing to send, is not kept: the key is still free. It is taken from the moment that the request is accepted, which is after simulation and before the first signature.",

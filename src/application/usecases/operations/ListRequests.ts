@@ -1,0 +1,109 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Encoding from "effect/Encoding"
+import * as Schema from "effect/Schema"
+import * as Span from "../../observe/Span.js"
+import { RequestJournal } from "../../ports/journal/RequestJournal.js"
+import type { ListedRequest } from "../../ports/journal/Requests.js"
+import type { Caller } from "../../request/Caller.js"
+import { type Failure, invalid } from "../../request/Failure.js"
+
+const optional = { exact: true } as const
+
+const Seconds = Schema.String.pipe(
+  Schema.pattern(/^(?:0|[1-9][0-9]{0,11})$/, { message: () => "expected Unix seconds" })
+)
+
+export const Query = Schema.Struct({
+  state: Schema.optionalWith(
+    Schema.Literal("pending", "final").annotations({ description: "In this state only." }),
+    optional
+  ),
+  since: Schema.optionalWith(
+    Seconds.annotations({ description: "Accepted at this time or later, Unix seconds." }),
+    optional
+  ),
+  until: Schema.optionalWith(
+    Seconds.annotations({ description: "Accepted before this time, Unix seconds." }),
+    optional
+  ),
+  cursor: Schema.optionalWith(
+    Schema.String.annotations({ description: "The next of the page before, with the same filters." }),
+    optional
+  ),
+  limit: Schema.optionalWith(
+    Schema.String.pipe(
+      Schema.pattern(/^(?:[1-9][0-9]?|100)$/, { message: () => "expected a whole number, 1 to 100" })
+    ).annotations({ description: "Most requests of the page, 1 to 100. Default 20." }),
+    optional
+  )
+}).annotations({ identifier: "ListRequestsQuery" })
+export type Query = typeof Query.Type
+
+const Listed = Schema.Struct({
+  requestId: Schema.String,
+  endpoint: Schema.String.annotations({ description: "For example /execute." }),
+  chainId: Schema.Int,
+  state: Schema.Literal("pending", "final"),
+  acceptedAt: Schema.Int.annotations({ description: "Unix seconds." })
+}).annotations({ identifier: "ListedRequest" })
+
+export const Response = Schema.Struct({
+  requests: Schema.Array(Listed).annotations({ description: "The newest first." }),
+  next: Schema.NullOr(Schema.String).annotations({
+    description: "cursor of the next page; null: there is none."
+  })
+}).annotations({ identifier: "RequestList" })
+export type Response = typeof Response.Type
+
+type Place = Pick<ListedRequest, "acceptedAt" | "number">
+
+const cursorOf = ({ acceptedAt, number }: Place): string =>
+  Encoding.encodeBase64Url(`${acceptedAt}.${number}`)
+
+const placeOf = (cursor: string): Place | null => {
+  const text = Either.getOrElse(Encoding.decodeBase64UrlString(cursor), () => "")
+  const [, acceptedAt, number] = /^([0-9]{1,15})\.([0-9]{1,18})$/.exec(text) ?? []
+  return acceptedAt === undefined || number === undefined
+    ? null
+    : { acceptedAt: Number(acceptedAt), number: BigInt(number) }
+}
+
+const millisOf = (seconds: string | undefined): number | undefined =>
+  seconds === undefined ? undefined : Number(seconds) * 1_000
+
+/** The account's accepted requests, the newest first, a page at a time. */
+export const run = (
+  { principal }: Caller,
+  { cursor, limit = "20", since, state, until }: Query
+): Effect.Effect<Response, Failure, RequestJournal> =>
+  Effect.gen(function* () {
+    const requestJournal = yield* RequestJournal
+    const after = cursor === undefined ? undefined : placeOf(cursor)
+    if (after === null)
+      return yield* Effect.fail(
+        invalid("invalid_request", [{ path: "cursor", message: "expected the next of a page before" }])
+      )
+    const most = Number(limit)
+    const found = yield* Effect.orDie(
+      requestJournal.list(principal.accountId, {
+        state,
+        since: millisOf(since),
+        until: millisOf(until),
+        after,
+        limit: most + 1
+      })
+    )
+    const page = found.slice(0, most)
+    const last = page.at(-1)
+    return {
+      requests: page.map(({ acceptedAt, chainId, endpoint, requestId, state }) => ({
+        requestId,
+        endpoint,
+        chainId: Number(chainId),
+        state,
+        acceptedAt: Math.floor(acceptedAt / 1_000)
+      })),
+      next: found.length > most && last !== undefined ? cursorOf(last) : null
+    }
+  }).pipe(Span.named("ListRequests"))

@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type DevService, type Envelope, start } from "../../support/http/DevService.js"
+
+interface List {
+  readonly requests: ReadonlyArray<{
+    readonly requestId: string
+    readonly endpoint: string
+    readonly chainId: number
+    readonly state: "pending" | "final"
+    readonly acceptedAt: number
+  }>
+  readonly next: string | null
+}
+
+const recipient = "0x000000000000000000000000000000000000dEaD"
+
+let service: DevService
+/** In the order of their acceptance; the last two are not mined. */
+const ids: Array<string> = []
+
+const pay = async (value: number): Promise<string> => {
+  const { body, status } = await service.ask<{ readonly requestId: string }>(
+    "/transactSigner",
+    {
+      to: recipient,
+      value: String(value),
+      settings: { rpc: service.info.rpc, signer: service.info.settings.signer }
+    },
+    { headers: { prefer: "respond-async" } }
+  )
+  expect(status).toBe(202)
+  return body.requestId
+}
+
+beforeAll(async () => {
+  service = await start({ network: { bumpAfterMillis: 3_600_000 } })
+  for (const value of [1, 2, 3]) {
+    const id = await pay(value)
+    expect((await service.request(`${id}?wait=60`)).body.state).toBe("final")
+    ids.push(id)
+  }
+  await service.automine(false)
+  for (const value of [4, 5]) ids.push(await pay(value))
+})
+afterAll(() => service.stop())
+
+const get = <Body = List>(query: string, key = service.info.apiKeys.enterprise) =>
+  service.ask<Body>(`/requests${query}`, undefined, { method: "GET", key })
+const listed = async (query: string) => (await get(query)).body.requests.map(({ requestId }) => requestId)
+const newestFirst = () => ids.toReversed()
+
+describe("GET /requests", () => {
+  it("has the account's requests, the newest first", async () => {
+    const { body, status } = await get("")
+    expect([status, body.next]).toEqual([200, null])
+    expect(body.requests.map(({ requestId }) => requestId)).toEqual(newestFirst())
+    const { acceptedAt, endpoint, requestId, state } = (await service.request(String(ids[0]))).body
+    expect(body.requests.at(-1)).toEqual({ requestId, endpoint, state, acceptedAt, chainId: 31337 })
+    expect((await get("", service.info.apiKeys.pro)).body).toEqual({ requests: [], next: null })
+  })
+
+  it("has one page after the other, each request once", async () => {
+    const found: Array<string> = []
+    let query = "?limit=2"
+    for (let pages = 0; query !== ""; pages += 1) {
+      expect(pages).toBeLessThan(3)
+      const { next, requests } = (await get(query)).body
+      found.push(...requests.map(({ requestId }) => requestId))
+      query = next === null ? "" : `?limit=2&cursor=${next}`
+    }
+    expect(found).toEqual(newestFirst())
+  })
+
+  it("has those of a state and of a time alone", async () => {
+    expect(await listed("?state=pending")).toEqual(newestFirst().slice(0, 2))
+    expect(await listed("?state=final")).toEqual(newestFirst().slice(2))
+    const [newest] = (await get("?limit=1")).body.requests
+    const at = newest?.acceptedAt ?? 0
+    expect(await listed(`?since=${at}`)).toContain(newest?.requestId)
+    expect(await listed(`?until=${at}`)).not.toContain(newest?.requestId)
+    expect(await listed(`?since=${at + 60}`)).toEqual([])
+    expect(await listed(`?since=0&until=${at + 60}&state=pending&limit=1`)).toEqual([newest?.requestId])
+  })
+
+  it.each([
+    ["state", "open"],
+    ["since", "-1"],
+    ["until", "1.5"],
+    ["limit", "0"],
+    ["limit", "101"],
+    ["cursor", ""],
+    ["cursor", "x"],
+    ["cursor", "MS4x.MQ"]
+  ])("refuses %s=%s", async (name, value) => {
+    const { body, status } = await get<Envelope>(`?${name}=${value}`)
+    expect([status, body.code, body.details[0]?.path]).toEqual([400, "invalid_request", name])
+  })
+
+  it("refuses a parameter that it does not know", async () => {
+    const { body, status } = await get<Envelope>("?limits=1")
+    expect([status, body.code]).toEqual([400, "unknown_field"])
+  })
+})
