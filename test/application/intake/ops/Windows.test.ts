@@ -15,7 +15,8 @@ describe("a window", () => {
   it("has no bound where it names none, or zero", () => {
     const unbounded = { validUntil: 0, validAfter: 0 }
     for (const window of [{}, { validAfter: 0 }, { validUnitl: 0 }, { validAfter: 0, validUnitl: 0 }])
-      expect(Windows.check(window, "", at)).toEqual(Either.right(unbounded))
+      for (const block of [at, { timestamp: 0 }])
+        expect(Windows.check(window, "", block)).toEqual(Either.right(unbounded))
   })
 
   it("has the bounds under which the op is signed", () => {

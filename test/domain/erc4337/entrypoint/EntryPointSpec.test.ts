@@ -1,10 +1,12 @@
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { describe, expect, it } from "@effect/vitest"
+import * as Either from "effect/Either"
 import { getCreate2Address, Interface, keccak256 } from "ethers"
 import { type Version, versions } from "../../../../src/domain/erc4337/EntryPoint.js"
 import { EntryPointSpec } from "../../../../src/domain/erc4337/entrypoint/EntryPointSpec.js"
 import * as PaymasterData from "../../../../src/domain/erc4337/paymaster/PaymasterData.js"
+import * as UserOperation from "../../../../src/domain/erc4337/UserOperation.js"
 import * as Address from "../../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
 
@@ -120,5 +122,49 @@ describe("an op as bundlers are told of it", () => {
     expect(readPaymaster({ paymasterAndData: Hex.unsafe(paymaster) })).toMatchObject({ data: Hex.empty })
     expect(readPaymaster({ paymasterAndData: Hex.unsafe(paymaster.slice(0, -2)) })).toBeNull()
     expect(readPaymaster({})).toBeNull()
+  })
+})
+
+describe("an op that an EntryPoint can not take", () => {
+  const op = {
+    sender: Address.unsafe(`0x${"a1".repeat(20)}`),
+    nonce: 0n,
+    initCode: Hex.empty,
+    callData: Hex.empty,
+    callGasLimit: 1n,
+    verificationGasLimit: 1n,
+    preVerificationGas: 1n,
+    maxFeePerGas: 1n,
+    maxPriorityFeePerGas: 1n,
+    paymasterAndData: Hex.empty,
+    signature: Hex.empty
+  }
+  const why = (version: Version, change: Partial<UserOperation.UserOperation>) =>
+    Either.match(UserOperation.fits(version, { ...op, ...change }), {
+      onLeft: (text) => text,
+      onRight: () => null
+    })
+  const bytes = (count: number) => Hex.unsafe(`0x${"01".repeat(count)}`)
+
+  it("is told why", () => {
+    for (const version of versions) {
+      expect(why(version, {})).toBeNull()
+      expect(why(version, { nonce: 1n << 256n })).toBe("nonce does not fit in 256 bits")
+      expect(why(version, { initCode: bytes(19) })).toBe("initCode must be empty or of at least 20 bytes")
+      const least = version === "v0.6" ? 20 : 52
+      expect(why(version, { paymasterAndData: bytes(least - 1) })).toBe(
+        `paymasterAndData must be empty or of at least ${least} bytes`
+      )
+      expect(UserOperation.decode(version, bytes(64))).toEqual(
+        Either.left(`expected abi.encode of the UserOperation struct of EntryPoint ${version}`)
+      )
+    }
+    for (const version of ["v0.7", "v0.8"] as const)
+      expect(why(version, { paymasterAndData: Hex.unsafe(`0x${"01".repeat(20)}${"ff".repeat(32)}`) })).toBe(
+        "the paymaster's gas limits do not fit in 120 bits"
+      )
+    const nobody = Hex.unsafe(`0x${"00".repeat(52)}`)
+    expect(why("v0.8", { paymasterAndData: nobody })).toBe("the paymaster must not be the zero address")
+    expect(why("v0.7", { paymasterAndData: nobody })).toBeNull()
   })
 })

@@ -3,6 +3,8 @@ import * as Either from "effect/Either"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { type Version, versions } from "../../../../src/domain/erc4337/EntryPoint.js"
+import { EntryPointSpec } from "../../../../src/domain/erc4337/entrypoint/EntryPointSpec.js"
+import * as DataCost from "../../../../src/domain/erc4337/gas/DataCost.js"
 import * as Gas from "../../../../src/domain/erc4337/gas/Gas.js"
 import * as Percent from "../../../../src/domain/erc4337/Percent.js"
 import * as PaymasterData from "../../../../src/domain/erc4337/paymaster/PaymasterData.js"
@@ -362,6 +364,54 @@ describe.each(versions)("transactionGasLimit on %s", (version: Version) => {
         )
       })
     )
+  })
+
+  it("is the transaction's own cost, its verifications, first deposits, and the most that the calls ask for", () => {
+    const { perBundle, perOp } = EntryPointSpec[version].gas.unmetered
+    const blank: UserOperation.UserOperation = {
+      sender: beneficiary,
+      nonce: 0n,
+      initCode: Hex.empty,
+      callData: Hex.empty,
+      callGasLimit: 0n,
+      verificationGasLimit: 2_000_000n,
+      preVerificationGas: 0n,
+      maxFeePerGas: 1n,
+      maxPriorityFeePerGas: 1n,
+      paymasterAndData: Hex.empty,
+      signature: Hex.empty
+    }
+    const limitFor = (...bundle: ReadonlyArray<UserOperation.UserOperation>) => {
+      const costs = bundle.map((op) => DataCost.ofOp(version, op))
+      const words = costs.reduce((sum, { bytes }) => sum + bytes / 32n, 0n)
+      const own =
+        21_000n +
+        DataCost.add(DataCost.handleOpsFrame, ...costs).gas +
+        perBundle +
+        perOp * BigInt(bundle.length)
+      return limitOf(bundle) - own - 10n * words
+    }
+    const declared = (op: UserOperation.UserOperation) => EntryPointSpec[version].gas.declared(op, null)
+    const { execution, inHand, verification } = declared(blank)
+    const most = [inHand, execution, (verification + 62n) / 63n].reduce((x, y) => BigInts.max(x, y))
+    expect(limitFor(blank)).toBe(verification + 20_000n + most)
+    const small = { ...blank, verificationGasLimit: 1_000n }
+    const both = declared(small)
+    const after = [inHand, execution + both.inHand, execution + both.execution, (verification + 62n) / 63n]
+    expect(limitFor(blank, small)).toBe(
+      verification + both.verification + 20_000n + after.reduce((x, y) => BigInts.max(x, y))
+    )
+    // Nobody's deposit is written for the first time where a paymaster pays.
+    const sponsored = paid(blank, [0n, 0n])
+    const payer = { limits: PaymasterData.noLimits, settles: true }
+    const of = EntryPointSpec[version].gas.declared(sponsored, payer)
+    const frames = [of.inHand, of.execution, (of.verification + 62n) / 63n]
+    const dataWords = BigInt(version === "v0.6" ? 17 : 16)
+    const { bytes } = DataCost.ofOp(version, sponsored)
+    expect([bytes / 32n, limitFor(sponsored)]).toEqual([
+      dataWords,
+      of.verification + frames.reduce((x, y) => BigInts.max(x, y))
+    ])
   })
 
   it("has what a first deposit takes for each wallet that pays for itself, and for a new beneficiary", () => {

@@ -138,3 +138,20 @@ describe("Sponsorship", () => {
     }
   })
 })
+
+describe("what is no sponsorship", () => {
+  it("is told what one is", () => {
+    const texts = (["v0.6", "v0.7"] as const).map((version) => Sponsorship.read(version, Hex.empty))
+    expect(texts).toEqual([
+      Either.left(
+        "expected paymaster, validUntil and validAfter: 32 bytes, and 0x01 when any EOA may submit"
+      ),
+      Either.left(
+        "expected paymaster, its two gas limits, validUntil and validAfter: 64 bytes, and 0x01 when any EOA may submit"
+      )
+    ])
+    expect(Sponsorship.split(Hex.empty)).toEqual(
+      Either.left("expected the sponsor's 65 bytes behind the wallet's signature")
+    )
+  })
+})
