@@ -1,4 +1,5 @@
 import * as Either from "effect/Either"
+import * as Order from "effect/Order"
 import * as P256 from "../crypto/P256.js"
 import * as Address from "../primitives/Address.js"
 import type * as Hex from "../primitives/Hex.js"
@@ -65,7 +66,7 @@ const ascending = <A>(
   items: ReadonlyArray<A>,
   key: (item: A) => string
 ): Either.Either<ReadonlyArray<A>, A> => {
-  const sorted = items.toSorted((one, other) => (key(one) < key(other) ? -1 : key(one) > key(other) ? 1 : 0))
+  const sorted = items.toSorted(Order.mapInput(Order.string, key))
   const twice = sorted.find((item, index) => index > 0 && key(item) === key(sorted[index - 1] ?? item))
   return twice === undefined ? Either.right(sorted) : Either.left(twice)
 }

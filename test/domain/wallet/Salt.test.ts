@@ -121,3 +121,17 @@ describe("Salt", () => {
     )
   })
 })
+
+describe("the length of a salt", () => {
+  it.each([
+    ["\u00a1", 2],
+    ["\u07fe", 2],
+    ["\u0905", 3],
+    ["\u{10000}", 4],
+    ["\u{1f600}", 4]
+  ])("counts the bytes of %j in UTF-8", (character, bytes) => {
+    const rest = "x".repeat(256 - bytes)
+    expect(Either.isRight(Salt.from(`${character}${rest}`))).toBe(true)
+    expect(Either.isLeft(Salt.from(`${character}${rest}x`))).toBe(true)
+  })
+})

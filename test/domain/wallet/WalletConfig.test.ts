@@ -233,3 +233,55 @@ describe("WalletConfig", () => {
     expect(WalletConfig.make(named)).toEqual(Either.left({ field, message }))
   })
 })
+
+describe("validators that make no configuration", () => {
+  const [one, other] = ["a1", "b2"].map((byte) => Address.unsafe(`0x${byte.repeat(20)}`))
+  const { publicKey } = newPasskey()
+  const passkey = { x: Hex.unsafe32(publicKey.x), y: Hex.unsafe32(publicKey.y) }
+  const why = (named: Partial<WalletConfig.Named>) => {
+    const whole: WalletConfig.Named = { custody: 3, owners: [], passkeys: [], threshold: 1, ...named }
+    return Either.match(WalletConfig.make(whole), {
+      onLeft: ({ field, message }) => `${field}: ${message}`,
+      onRight: () => null
+    })
+  }
+
+  it("are told what of them is wrong, and what was expected", () => {
+    if (one === undefined || other === undefined) return
+    expect(why({ custody: 3, owners: [one, other], threshold: 2 })).toBeNull()
+    expect(why({ custody: 3 })).toBe("signers: expected 1 to 16 signers, but there are 0")
+    expect(why({ custody: 1, owners: [one, other] })).toBe("signers: expected one signer, but there are 2")
+    expect(why({ custody: 5, owners: [one], passkeys: [passkey] })).toBe(
+      "signers: expected no signer, but there are 1"
+    )
+    expect(why({ custody: 3, owners: [one], passkeys: [passkey] })).toBe(
+      "passkeyPubKey: expected no passkey, but there are 1"
+    )
+    expect(why({ custody: 5, passkeys: [passkey, passkey] })).toBe(
+      `passkeyPubKey: the key (${passkey.x}, ${passkey.y}) is named twice`
+    )
+    expect(why({ custody: 5, passkeys: [{ x: passkey.x, y: passkey.x }] })).toBe(
+      "passkeyPubKey: expected points of the curve P-256"
+    )
+    expect(why({ custody: 3, owners: [one, one] })).toBe(`signers: ${one} is named twice`)
+    expect(why({ custody: 3, owners: [Address.zero] })).toBe("signers: the zero address cannot sign")
+    for (const threshold of [0, 3, 1.5])
+      expect(why({ custody: 3, owners: [one, other], threshold })).toBe(
+        "threshold: expected 1 to 2, the number of validators"
+      )
+    expect(why({ custody: 1, owners: [one], threshold: 2 })).toBe(
+      "threshold: expected 1, which custody 1 has always"
+    )
+  })
+})
+
+describe("the epoch of a configuration", () => {
+  it("is how many there were before it, and 0 where none is installed", () => {
+    expect([0n, 1n, 2n, 7n].map((configNonce) => WalletConfig.epochOf({ configNonce }))).toEqual([
+      0n,
+      0n,
+      1n,
+      6n
+    ])
+  })
+})
