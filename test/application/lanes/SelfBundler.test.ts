@@ -173,10 +173,7 @@ describe("bundles that wait for a lane", () => {
       const { bundle, bundler, mayGo, signed } = yield* world()
       yield* Deferred.succeed(mayGo, undefined)
       const failure = yield* Effect.flip(bundler.submit(bundle("a", { access: Monitor.service })))
-      expect(failure).toMatchObject({
-        reason: "unpaid",
-        gas: null
-      })
+      expect(failure).toMatchObject({ reason: "unpaid", gas: null })
       expect(signed).toEqual([])
     })
   )
