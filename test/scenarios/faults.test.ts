@@ -28,5 +28,5 @@ describe("a service that is killed, behind a node that fails", () => {
     expect(sum(({ faults }) => [...faults.values()].reduce((all, count) => all + count, 0))).toBeGreaterThan(
       seeds.length
     )
-  }, 600_000)
+  }, 1_200_000)
 })
