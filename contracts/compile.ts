@@ -182,7 +182,7 @@ export const outputs = (artifacts: ReadonlyArray<Artifact>): ReadonlyMap<string,
 }
 
 /** Recompiles and names every committed file that differs, is missing, or has no source any more. */
-export const differences = (): ReadonlyArray<string> => {
+const differences = (): ReadonlyArray<string> => {
   const expected = new Map([...outputs(compile()), [Reference.path, Reference.page()]])
   const stray = readdirSync(artifactRoot)
     .map((file) => `contracts/artifacts/${file}`)

@@ -1,11 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { expect, test } from "vitest"
-import { differences } from "../../../contracts/compile.js"
-
-test("artifacts are reproducible: what is committed is what the sources compile to", () => {
-  expect(differences()).toEqual([])
-}, 480_000)
 
 test("every contract fits into the code size limit of 24,576 bytes", () => {
   const folder = fileURLToPath(new URL("../../../contracts/artifacts/", import.meta.url))
