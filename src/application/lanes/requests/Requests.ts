@@ -1,7 +1,10 @@
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
@@ -50,6 +53,17 @@ export const Requests: Context.Tag<Requests, Requests> = Context.GenericTag("cas
 
 /** How long a repeat waits whose chain has no profile any more, milliseconds. */
 const usualPatienceMillis = 60_000
+
+/** Whether the exit says what came of a request: nothing was to be done, or nothing was done. */
+const isDecided = (exit: Exit.Exit<unknown, Failure>): boolean =>
+  Exit.match(exit, {
+    onSuccess: () => true,
+    onFailure: (cause) =>
+      Option.exists(
+        Cause.failureOption(cause),
+        ({ _tag, code }) => _tag === "Unprocessable" && code !== "outcome_unknown"
+      )
+  })
 
 export const make = (options: {
   readonly requestJournal: RequestJournal["Type"]
@@ -189,6 +203,24 @@ export const make = (options: {
       return found.requestId
     })
 
+  /**
+   * The answer of an idempotency key whose request has ended here without being accepted: another process may have
+   * accepted one of the same key meanwhile, whose effects this one has seen.
+   */
+  const ofKey = <A, I, B, J>(
+    kind: Kind<A, I, B, J>,
+    caller: Caller,
+    { lane }: RequestWork.RequestWork<B>,
+    own: Effect.Effect<B, Failure>
+  ) =>
+    Effect.flatMap(Effect.exit(own), (exit) =>
+      lane() !== null || !isDecided(exit)
+        ? exit
+        : Effect.flatMap(known(kind.endpoint, caller), (before) =>
+            before === null ? exit : stored(kind, before, caller)
+          )
+    )
+
   return {
     isWorkedOn: (requestId) => live.has(requestId),
     underWay: () => [...live].flatMap(([requestId, work]) => (work.lane() === null ? [] : requestId)),
@@ -242,7 +274,8 @@ export const make = (options: {
               })
             )
           )
-          return yield* typeof begun === "string" ? restore(stored(kind, begun, caller)) : answer(begun)
+          if (typeof begun === "string") return yield* restore(stored(kind, begun, caller))
+          return yield* begun === null ? answer(begun) : restore(ofKey(kind, caller, begun, answer(begun)))
         })
       )
   }

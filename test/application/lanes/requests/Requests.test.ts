@@ -122,6 +122,7 @@ const setup = Effect.gen(function* () {
   const breaking: Journals.Methods = {
     ...journal,
     request: (id) => answering(journal.request(id)),
+    requestOf: (account, endpoint, key) => answering(journal.requestOf(account, endpoint, key)),
     decline: (id) => answering(journal.decline(id)),
     accept: (acceptance) => {
       const late = lost.current
@@ -555,6 +556,40 @@ describe("writing requests", () => {
       yield* journal.finish(caller.requestId, JSON.stringify({ answer: { done: 7 } }))
       yield* TestClock.adjust("1 second")
       expect(yield* Fiber.join(fiber)).toEqual({ done: 7 })
+    }))
+
+  test("that find nothing to do, or are refused, since another process did the work of their key, have its answer", ({
+    journal,
+    requests
+  }) =>
+    Effect.gen(function* () {
+      const ends: ReadonlyArray<readonly [string, Effect.Effect<{ readonly done: number }, Failure>]> = [
+        ["idle", Effect.succeed({ done: 0 })],
+        ["refused", Effect.fail(unprocessable("wallet_busy"))]
+      ]
+      for (const [key, end] of ends) {
+        const caller = callerOf(key)
+        const elsewhere = callerOf(key)
+        const meanwhile = Effect.gen(function* () {
+          yield* journal.accept(acceptanceOf(elsewhere))
+          yield* journal.finish(elsewhere.requestId, JSON.stringify({ answer: { done: 7 } }))
+        })
+        const work = Effect.zipRight(Effect.orDie(meanwhile), end)
+        expect(yield* requests.run(kind, caller, request, work)).toEqual({ done: 7 })
+      }
+    }))
+
+  test("that find nothing to do while the journal cannot tell of their key are told to come again", ({
+    away,
+    requests
+  }) =>
+    Effect.gen(function* () {
+      const caller = callerOf("idle")
+      const work = Effect.sync(() => {
+        away.current = true
+        return { done: 0 }
+      })
+      expect(codeOf(yield* Effect.exit(requests.run(kind, caller, request, work)))).toBe("unavailable")
     }))
 
   test("tell the other processes of their answers once these are stored", ({ requests, told }) =>
