@@ -190,7 +190,7 @@ export const make = ({ transactionJournal, lanes, scope, settlement, signerOf }:
   const closeBelow = (
     entry: Entry.Entry,
     nodes: ReadonlySet<Entry.LaneNode>,
-    open: { readonly from: bigint; readonly canFill: boolean },
+    open: { readonly from: bigint; readonly isStuck: boolean },
     monitor: TransactionMonitor
   ) =>
     Effect.gen(function* () {
@@ -208,11 +208,12 @@ export const make = ({ transactionJournal, lanes, scope, settlement, signerOf }:
         const used = known.get(nonce)
         if (used === undefined) {
           // One at a time: a node that is far behind would have all of them open.
-          if (lead !== undefined && open.canFill) yield* fill(entry, lead, nonce, monitor)
+          if (lead !== undefined && open.isStuck) yield* fill(entry, lead, nonce, monitor)
           return
         }
         const { action } = TransactionState.step(TransactionState.from(used), { _tag: "nonceOpen" }, now)
-        if (action._tag === "report")
+        // A node that is behind for a moment is nobody's business.
+        if (action._tag === "report" && open.isStuck)
           yield* Effect.annotateLogs(
             Effect.logError(
               "the chain has a nonce open again that a transaction from elsewhere had used: have its sender send it again"
@@ -332,7 +333,7 @@ export const make = ({ transactionJournal, lanes, scope, settlement, signerOf }:
         yield* beside(
           `${laneName(next.record)} below`,
           next.record,
-          closeBelow(next, new Set([lead, ...nodesOf(next)]), { from, canFill: isStuck }, monitor)
+          closeBelow(next, new Set([lead, ...nodesOf(next)]), { from, isStuck }, monitor)
         )
       const others = new Set(
         open.flatMap((entry) => nodesOf(entry).filter((node) => Entry.isOfferDue(entry, node, now)))

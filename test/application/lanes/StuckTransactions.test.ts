@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
 import * as TestClock from "effect/TestClock"
 import { SigningKey } from "ethers"
 import type * as NonceManager from "../../../src/application/lanes/NonceManager.js"
@@ -281,5 +282,26 @@ describe("nonces that the chain has open below a waiting transaction", () => {
       expect(filled).toEqual([])
       expect(node.given).not.toContain(rawOf(5))
     })
+  )
+
+  it.scoped(
+    "are told of when a transaction from elsewhere had used them and they stay open, not at first sight",
+    () =>
+      Effect.gen(function* () {
+        const told: Array<string> = []
+        const record = recordOf(6, service)
+        const { monitor, node } = yield* start([recordOf(5, service, { state: "foreign" }), record])
+        node.nonce = 5n
+        const log = Logger.make(({ logLevel, message }) => {
+          if (logLevel._tag === "Error") told.push(String(message))
+        })
+        yield* Effect.gen(function* () {
+          yield* monitor.watch({ chain: null, profile, record })
+          yield* TestClock.adjust(profile.bumpAfterMillis / 2)
+          expect(told).toEqual([])
+          yield* TestClock.adjust("1 minute")
+          expect(told[0]).toContain("nonce open again")
+        }).pipe(Effect.provide(Logger.replace(Logger.defaultLogger, log)))
+      })
   )
 })
