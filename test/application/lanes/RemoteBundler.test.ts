@@ -12,23 +12,12 @@ import type { UserOperation } from "../../../src/domain/erc4337/UserOperation.js
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
+import * as Ops from "../../support/lanes/Ops.js"
 
 const entryPoint = EntryPoint.canonical["v0.7"]
 const profile = { ...Monitor.profile, remoteBundler: Redacted.make("http://bundler") }
 
-const op = (nonce: bigint, sender = Make.address(0xa1)): UserOperation => ({
-  sender,
-  nonce,
-  initCode: Hex.empty,
-  callData: Hex.empty,
-  callGasLimit: 1n,
-  verificationGasLimit: 1n,
-  preVerificationGas: 1n,
-  maxFeePerGas: 1n,
-  maxPriorityFeePerGas: 1n,
-  paymasterAndData: Hex.empty,
-  signature: Hex.empty
-})
+const op = (nonce: bigint, sender = Make.address(0xa1)): UserOperation => ({ ...Ops.plain, sender, nonce })
 
 type Refused = BundlerRpcError["reason"]
 

@@ -8,6 +8,7 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Landings from "../../support/lanes/Landings.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
+import * as Ops from "../../support/lanes/Ops.js"
 
 const round = "1 second"
 const hash = Make.word(0x0b)
@@ -60,19 +61,7 @@ const world = (options: { readonly validUntil?: number; readonly confirmations?:
         offer: {
           version: "v0.7",
           entryPoint: Landings.entryPoint,
-          op: {
-            sender: space.wallet,
-            nonce: 0n,
-            initCode: Hex.empty,
-            callData: Hex.empty,
-            callGasLimit: 1n,
-            verificationGasLimit: 1n,
-            preVerificationGas: 1n,
-            maxFeePerGas: 1n,
-            maxPriorityFeePerGas: 1n,
-            paymasterAndData: Hex.empty,
-            signature: Hex.empty
-          }
+          op: { ...Ops.plain, sender: space.wallet }
         },
         validUntil,
         handover: {

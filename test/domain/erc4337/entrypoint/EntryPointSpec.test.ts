@@ -9,6 +9,7 @@ import * as PaymasterData from "../../../../src/domain/erc4337/paymaster/Paymast
 import * as UserOperation from "../../../../src/domain/erc4337/UserOperation.js"
 import * as Address from "../../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
+import * as Ops from "../../../support/lanes/Ops.js"
 
 /** Nick's deterministic deployment proxy, which has put every EntryPoint where it is. */
 const deployer = "0x4e59b44847b379578588920cA78FbF26c0B4956C"
@@ -126,21 +127,8 @@ describe("an op as bundlers are told of it", () => {
 })
 
 describe("an op that an EntryPoint can not take", () => {
-  const op = {
-    sender: Address.unsafe(`0x${"a1".repeat(20)}`),
-    nonce: 0n,
-    initCode: Hex.empty,
-    callData: Hex.empty,
-    callGasLimit: 1n,
-    verificationGasLimit: 1n,
-    preVerificationGas: 1n,
-    maxFeePerGas: 1n,
-    maxPriorityFeePerGas: 1n,
-    paymasterAndData: Hex.empty,
-    signature: Hex.empty
-  }
   const why = (version: Version, change: Partial<UserOperation.UserOperation>) =>
-    Either.match(UserOperation.fits(version, { ...op, ...change }), {
+    Either.match(UserOperation.fits(version, { ...Ops.plain, ...change }), {
       onLeft: (text) => text,
       onRight: () => null
     })

@@ -1,0 +1,18 @@
+import type { UserOperation } from "../../../src/domain/erc4337/UserOperation.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Make from "../journal/Make.js"
+
+/** An op of a wallet of the journal's tests that calls nothing and has one of every gas. */
+export const plain: UserOperation = {
+  sender: Make.address(0xa1),
+  nonce: 0n,
+  initCode: Hex.empty,
+  callData: Hex.empty,
+  callGasLimit: 1n,
+  verificationGasLimit: 1n,
+  preVerificationGas: 1n,
+  maxFeePerGas: 1n,
+  maxPriorityFeePerGas: 1n,
+  paymasterAndData: Hex.empty,
+  signature: Hex.empty
+}
