@@ -41,6 +41,7 @@ import type { AccountId } from "./ports/Tenants.js"
 import type { Caller } from "./request/Caller.js"
 import type { Failure } from "./request/Failure.js"
 import { Lifetime } from "./runtime/Lifetime.js"
+import * as CancelRequest from "./usecases/operations/CancelRequest.js"
 import * as ExecuteEncoded from "./usecases/operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "./usecases/operations/ExecuteOperations.js"
 import * as ExecutePasskey from "./usecases/operations/ExecutePasskey.js"
@@ -278,8 +279,8 @@ const expire = ({ accountId, lane, requests }: LaneWork, signed: Set<string>) =>
     const { review } = yield* Requests
     const profile = yield* networks.profile(accountId, lane.chainId)
     const before = (yield* Clock.currentTimeMillis) - (profile ?? NetworkProfile.defaults).requestExpiryMillis
-    for (const { acceptedAt, requestId } of requests) {
-      if (acceptedAt >= before || signed.has(requestId)) continue
+    for (const { acceptedAt, endpoint, requestId } of requests) {
+      if (acceptedAt >= before || signed.has(requestId) || !CancelRequest.isCancellable(endpoint)) continue
       const became = yield* Cancellations.cancel(requestJournal, requestId, "request_expired", {
         onlyUnsigned: true
       })

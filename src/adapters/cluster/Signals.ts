@@ -39,33 +39,36 @@ const Payload = Schema.parseJson(
 const encode = Schema.encode(Payload)
 const decode = Schema.decodeOption(Payload)
 
-/** Listens from when it is there; fails when the connection ends. */
+/** Listens while the scope is open; `ended` fails when the connection does. */
 const connect = (url: Redacted.Redacted<string>, hear: (payload: string) => void) =>
-  Effect.acquireRelease(
-    Effect.gen(function* () {
-      const client = new pg.Client({
-        connectionString: Redacted.value(url),
-        application_name: "castellan",
-        connectionTimeoutMillis: patienceMillis,
-        query_timeout: patienceMillis
-      })
-      const ended = yield* Deferred.make<never, Disconnected>()
-      const end = (cause: unknown) => Deferred.unsafeDone(ended, Effect.fail(new Disconnected({ cause })))
-      client.on("error", end)
-      client.on("end", () => end("the connection has ended"))
-      client.on("notification", ({ payload }) => hear(payload ?? ""))
-      yield* Effect.tryPromise({
-        try: async () => {
-          await client.connect()
-          await client.query(`listen ${channel}`)
-        },
-        catch: (cause) => new Disconnected({ cause })
-      })
-      return { client, ended }
-    }),
-    // Its end is not waited for: a server that hangs never answers.
-    ({ client }) => Effect.sync(() => void client.end().catch(() => undefined))
-  )
+  Effect.gen(function* () {
+    const client = yield* Effect.acquireRelease(
+      Effect.sync(
+        () =>
+          new pg.Client({
+            connectionString: Redacted.value(url),
+            application_name: "castellan",
+            connectionTimeoutMillis: patienceMillis,
+            query_timeout: patienceMillis
+          })
+      ),
+      // Its end is not waited for: a server that hangs never answers.
+      (made) => Effect.sync(() => void made.end().catch(() => undefined))
+    )
+    const ended = yield* Deferred.make<never, Disconnected>()
+    const end = (cause: unknown) => Deferred.unsafeDone(ended, Effect.fail(new Disconnected({ cause })))
+    client.on("error", end)
+    client.on("end", () => end("the connection has ended"))
+    client.on("notification", ({ payload }) => hear(payload ?? ""))
+    yield* Effect.tryPromise({
+      try: async () => {
+        await client.connect()
+        await client.query(`listen ${channel}`)
+      },
+      catch: (cause) => new Disconnected({ cause })
+    })
+    return { client, ended }
+  })
 
 /**
  * Signals between the processes of one PostgreSQL database, by LISTEN and NOTIFY on a connection of their own. While the

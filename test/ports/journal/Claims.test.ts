@@ -165,20 +165,23 @@ for (const [name, pair] of Object.entries(pairs)) {
       Effect.gen(function* () {
         yield* accepted(other)
         yield* other.accept(Make.acceptance("r2", []))
+        const open = (requestId: string) => ({
+          requestId,
+          endpoint: Make.acceptance(requestId, []).endpoint,
+          acceptedAt: expect.any(Number)
+        })
         const work = { lane: Make.lane, accountId: Make.alice, key: { clientId: "key 1" } }
         expect(yield* one.work).toEqual([
           {
             ...work,
-            requests: ["r1", "r2"].map((requestId) => ({ requestId, acceptedAt: expect.any(Number) })),
+            requests: ["r1", "r2"].map(open),
             hasTransactions: false
           }
         ])
         yield* other.allocate(Make.allocation("r1", { ops: [0] }))
         yield* other.recordSigned(Make.signed(0n))
         yield* other.finish("r2", "{}")
-        expect(yield* one.work).toEqual([
-          { ...work, requests: [{ requestId: "r1", acceptedAt: expect.any(Number) }], hasTransactions: true }
-        ])
+        expect(yield* one.work).toEqual([{ ...work, requests: [open("r1")], hasTransactions: true }])
         expect(yield* one.finalAmong(["r1", "r2", "unknown"])).toEqual(["r2"])
       })
     )

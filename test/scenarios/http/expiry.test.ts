@@ -75,6 +75,27 @@ describe("an accepted request of which nothing is signed in its time", () => {
     }
   })
 
+  it("is not given up when it has priced transactions of others anew: what it signed is theirs", async () => {
+    const service = await start({ network: { ...slow, requestExpiryMillis: 2_000 } })
+    try {
+      const { signed, wallet } = await blocked(service)
+      const { rpc, settings } = service.info
+      const repriced = await pending(service, "/unstuck", { settings: { rpc, signer: settings.signer } })
+      const later = await pending(service, "/execute", mint(service, wallet, 3))
+      await expect
+        .poll(async () => (await service.request(later)).body, { timeout: 20_000 })
+        .toMatchObject(expired)
+      expect((await service.request(repriced)).body.state).toBe("pending")
+      await service.automine(true)
+      for (const requestId of [signed, repriced])
+        await expect
+          .poll(async () => (await service.request(requestId)).body, { timeout: 20_000 })
+          .toMatchObject({ state: "final", httpStatus: 200 })
+    } finally {
+      await service.stop()
+    }
+  })
+
   it("is given up also when no process has the key of its lane, and its node is gone", async () => {
     const database = { path: join(folder, "castellan.sqlite") }
     const before = await start({ network: slow, config: { database } })

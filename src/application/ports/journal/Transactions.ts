@@ -30,6 +30,7 @@ export interface LaneWork {
   /** Its accepted requests that are not final, oldest first. */
   readonly requests: ReadonlyArray<{
     readonly requestId: string
+    readonly endpoint: string
     /** Unix milliseconds. */
     readonly acceptedAt: number
   }>

@@ -76,13 +76,16 @@ export const told = (record: RequestRecord): Response => {
   }
 }
 
-/** Cancels what was never signed of an accepted request, unless it prices transactions of others anew. */
+/** What prices transactions of others anew is not: what it signs is theirs, and cannot be taken back. */
+export const isCancellable = (endpoint: string): boolean => endpoint !== Unstuck.kind.endpoint
+
+/** Cancels what was never signed of an accepted request, if it is cancellable. */
 export const cancel = (
   requestJournal: Pick<RequestJournal["Type"], "cancel" | "request">,
   record: RequestRecord
 ): Effect.Effect<Response, JournalError> =>
   Effect.gen(function* () {
-    if (record.endpoint === Unstuck.kind.endpoint) return told(record)
+    if (!isCancellable(record.endpoint)) return told(record)
     yield* Cancellations.cancel(requestJournal, record.requestId, "request_cancelled", {
       onlyUnsigned: false
     })
