@@ -3,6 +3,7 @@ import * as Postgres from "../support/postgres/Postgres.js"
 import * as Acceptance from "./journal/Acceptance.suite.js"
 import * as Authorisations from "./journal/Authorisations.suite.js"
 import * as Cancellations from "./journal/Cancellations.suite.js"
+import * as Events from "./journal/Events.suite.js"
 import * as Handovers from "./journal/Handovers.suite.js"
 import * as Leases from "./journal/Leases.suite.js"
 import * as Ops from "./journal/Ops.suite.js"
@@ -26,4 +27,5 @@ for (const { layer, name } of adaptersOn(Postgres.perFile())) {
   Handovers.suite(name, layer)
   Ops.suite(name, layer)
   Cancellations.suite(name, layer)
+  Events.suite(name, layer)
 }

@@ -44,8 +44,8 @@ describe.each(Object.entries(clients))("the history of requests in %s", (_, clie
           yield* TestClock.setTime(2_500)
           yield* journal.accept(acceptance("two", { accountId: Make.bob, endpoint: "/transactSigner" }))
           yield* journal.accept(acceptance("three", { lane: { ...Make.lane, chainId: 137n } }))
-          yield* journal.finish("one", "{}")
-          yield* journal.finish("two", "{}")
+          yield* journal.finish("one", "{}", {})
+          yield* journal.finish("two", "{}", {})
           yield* journal.forget(2_000)
           // What was never accepted is no part of the history.
           yield* journal.decline("declined")

@@ -3,6 +3,7 @@ import * as SqlClient from "@effect/sql/SqlClient"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as ErrorCode from "./ErrorCode.js"
+import { requestEvents } from "./events/Schema.js"
 import { abi } from "./schema/Abi.js"
 import { accounts } from "./schema/Accounts.js"
 import { audit } from "./schema/Audit.js"
@@ -40,7 +41,8 @@ const migrations = {
   "0012_cancellations": cancellations,
   "0013_budget_holders": budgetHolders,
   "0014_request_notes": requestNotes,
-  "0015_listing": listing
+  "0015_listing": listing,
+  "0016_request_events": requestEvents
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
+import type { EventData } from "../ports/journal/Events.js"
 import { catalogue, type RefusalCode } from "./Catalogue.js"
 import {
   type Detail,
@@ -66,6 +67,40 @@ export const encode = <B, J>(
       (value) => Effect.sync(() => JSON.stringify(value))
     )
   )
+
+/** Longer texts of elements' failures are cut in a summary. */
+const longestText = 200
+
+/** What became of one element, by its answer: `success` where the endpoint says it, else that there is no error. */
+const elementOf = (index: number, value: unknown): EventData => {
+  const { error = null, success = error === null }: { readonly error?: unknown; readonly success?: unknown } =
+    typeof value === "object" && value !== null ? value : {}
+  return { index, success, ...(typeof error === "string" && { error: error.slice(0, longestText) }) }
+}
+
+/** Answers of transactions hold their elements so: one object for each, keyed by its index. */
+const isAnswerOfElements = Schema.is(
+  Schema.Struct({
+    status: Schema.Number,
+    returnData: Schema.Array(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
+  })
+)
+
+/** The answer in short: its status, and what became of each element. Of a size that grows with the elements alone. */
+export const summary = (result: Either.Either<unknown, Unprocessable>): EventData =>
+  Either.match(result, {
+    onLeft: ({ code }) => ({ httpStatus: 422, code }),
+    onRight: (answer) =>
+      isAnswerOfElements(answer)
+        ? {
+            httpStatus: 200,
+            status: answer.status,
+            elements: answer.returnData.flatMap((entry) =>
+              Object.entries(entry).map(([index, value]) => elementOf(Number(index), value))
+            )
+          }
+        : { httpStatus: 200 }
+  })
 
 const isRefusal = (code: string): code is RefusalCode =>
   code in catalogue && ["refused", "unknown"].includes(catalogue[code as keyof typeof catalogue].kind)

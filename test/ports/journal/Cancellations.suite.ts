@@ -130,7 +130,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "a final answer stays, and an unknown request has none",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        yield* journal.finish("r1", "done")
+        yield* journal.finish("r1", "done", {})
         expect(yield* journal.cancel("r1", cancellation)).toBe("final")
         expect(yield* journal.request("r1")).toMatchObject({ outcome: "done", cancelled: null })
         expect(yield* journal.cancel("nobody's", cancellation)).toBeNull()

@@ -68,7 +68,7 @@ for (const [name, pair] of Object.entries(pairs)) {
           one.abandonUnsigned("r1", [0]),
           one.identify("r1", [{ index: 0, userOpHash: Make.word(1) }]),
           one.refuse("r1", [Make.failed(0)]),
-          one.finish("r1", "{}"),
+          one.finish("r1", "{}", {}),
           one.note("r1", "{}"),
           one.submitRemotely(Make.handing("r1", [0])),
           one.revokeRemote("r1", [0]),
@@ -80,7 +80,7 @@ for (const [name, pair] of Object.entries(pairs)) {
           expect((yield* Effect.flip(late)).isFenced).toBe(true)
         expect(yield* other.open).toEqual(before)
         yield* other.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
-        expect(yield* other.finish("r1", "{}")).toBe(true)
+        expect(yield* other.finish("r1", "{}", {})).toBe(true)
       })
     )
 
@@ -180,7 +180,7 @@ for (const [name, pair] of Object.entries(pairs)) {
         ])
         yield* other.allocate(Make.allocation("r1", { ops: [0] }))
         yield* other.recordSigned(Make.signed(0n))
-        yield* other.finish("r2", "{}")
+        yield* other.finish("r2", "{}", {})
         expect(yield* one.work).toEqual([{ ...work, requests: [open("r1")], hasTransactions: true }])
         expect(yield* one.finalAmong(["r1", "r2", "unknown"])).toEqual(["r2"])
       })

@@ -171,7 +171,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         for (const n of [1, 2]) yield* acceptOp("r1", n)
         yield* journal.submitRemotely(Make.handing("r1", [1]))
         yield* land(1, 2)
-        yield* journal.finish("r1", "{}")
+        yield* journal.finish("r1", "{}", {})
         const includedIn = (yield* journal.remoteSubmissions).map((it) => it.includedIn)
         expect(includedIn).toEqual([Make.landed(Make.word(1), 0n).txHash])
         const vanish = journal.revertInclusions(Make.lane.signer, Make.chainId, [Make.word(1), Make.word(2)])

@@ -117,7 +117,7 @@ describe("requests that are finished while what ended them is taken back", { tim
         yield* Effect.forEach(
           made,
           ({ requestId, takeBack }) =>
-            Effect.all([journal.finish(requestId, "{}"), takeBack], { concurrency: "unbounded" }),
+            Effect.all([journal.finish(requestId, "{}", {}), takeBack], { concurrency: "unbounded" }),
           { concurrency: 5, discard: true }
         )
         expect(yield* contradictions(made)).toEqual([])

@@ -184,11 +184,11 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const outcome = JSON.stringify({ text: "🏰\u0000" })
-        yield* journal.finish("r1", outcome)
-        yield* journal.finish("r1", "another")
+        yield* journal.finish("r1", outcome, {})
+        yield* journal.finish("r1", "another", {})
         expect(yield* journal.request("r1")).toMatchObject({ outcome })
         yield* refused(accept("r1", {}))
-        yield* refused(journal.finish("r9", outcome))
+        yield* refused(journal.finish("r9", outcome, {}))
       })
     )
 
@@ -203,7 +203,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* note).toBe(long)
         yield* journal.note("r2", "[1]")
         expect(yield* note).toBe("[1]")
-        yield* journal.finish("r2", "{}")
+        yield* journal.finish("r2", "{}", {})
         yield* refused(journal.note("r2", "[2]"))
         yield* refused(journal.note("r9", "[2]"))
         expect(yield* note).toBe("[1]")
@@ -239,7 +239,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect((yield* journal.request("r2"))?.ops).toMatchObject([{ state: "accepted" }])
         expect((yield* journal.requestOf(Make.alice, "execute", "key"))?.requestId).toBe("r2")
         yield* journal.abandon("r2", [0])
-        yield* journal.finish("r2", "{}")
+        yield* journal.finish("r2", "{}", {})
         expect(yield* journal.decline("r2")).toEqual(Make.lane)
         expect(yield* journal.request("r2")).toMatchObject({ outcome: "{}" })
       })
@@ -282,7 +282,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           yield* accept(requestId, {})
           yield* TestClock.adjust(1)
         }
-        yield* journal.finish("b", "{}")
+        yield* journal.finish("b", "{}", {})
         expect(yield* Make.unfinished(journal)).toEqual(["r1", "z", "a"])
       })
     )
@@ -316,7 +316,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
   describe(`what ${name} forgets`, () => {
     const finished = (requestId: string, over: Partial<Acceptance> = {}) =>
       Effect.flatMap(Journals.all, (journal) =>
-        Effect.zipRight(accept(requestId, over), journal.finish(requestId, "{}"))
+        Effect.zipRight(accept(requestId, over), journal.finish(requestId, "{}", {}))
       )
 
     fact(
@@ -326,7 +326,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* TestClock.setTime(1_000)
         yield* signOps("r1", [1])
         yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
-        yield* journal.finish("r1", "{}")
+        yield* journal.finish("r1", "{}", {})
         yield* finished("r2", { idempotency: idempotency("key") })
         yield* accept("open", {})
         yield* TestClock.setTime(1_001)
@@ -345,7 +345,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* journal.findTransaction(Make.alice, Make.chainId, txHash)).toBeNull()
         expect(yield* accept("r4", { idempotency: idempotency("key") })).toEqual(accepted)
         yield* refused(accept("r2", {}))
-        yield* journal.finish("r2", "{}")
+        yield* journal.finish("r2", "{}", {})
         yield* journal.refuse("r2", [Make.failed(0)])
         expect(yield* journal.request("r2")).toBeNull()
       })
@@ -382,7 +382,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         )
         yield* journal.submitRemotely(Make.handing("handed", [9]))
         const all = ["ops", "direct", "handed"]
-        const finish = Effect.forEach(all, (requestId) => journal.finish(requestId, "{}"))
+        const finish = Effect.forEach(all, (requestId) => journal.finish(requestId, "{}", {}))
         expect(yield* finish).toEqual([false, false, false])
         const left = Effect.gen(function* () {
           yield* journal.forget(1)
@@ -419,7 +419,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           [Make.landed(Make.word(1), 0n, { txHash: second })],
           true
         )
-        yield* journal.finish("r1", "{}")
+        yield* journal.finish("r1", "{}", {})
         yield* journal.forget(1)
         expect(yield* journal.findTransaction(Make.alice, Make.chainId, replaced)).toMatchObject({
           state: "settled",
@@ -453,7 +453,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           [Make.landed(Make.word(1), 0n), Make.landed(Make.word(2), 0n)],
           true
         )
-        yield* Effect.forEach(["old", "young"], (requestId) => journal.finish(requestId, "{}"))
+        yield* Effect.forEach(["old", "young"], (requestId) => journal.finish(requestId, "{}", {}))
         const found = journal.findTransaction(Make.alice, Make.chainId, Make.signed(0n).txHash)
         yield* journal.forget(1_500)
         expect((yield* found)?.ops).toMatchObject([{ requestId: "young" }])

@@ -85,6 +85,14 @@ const compare = (journal: Service, model: Model, text: string) =>
       text
     ).toEqual(model.remoteSubmissions())
     yield* compareOps(journal, model, text)
+    for (const requestId of requestIds) {
+      const told = yield* journal.events(requestId, 0, 1_000)
+      expect(
+        told.map(({ data, kind, sequence }) => ({ sequence, kind, data })),
+        `${text}: ${requestId}`
+      ).toEqual(model.events(requestId))
+      expect((yield* journal.newestEvents([requestId])).get(requestId) ?? 0).toBe(told.length)
+    }
   })
 
 /** The whole records of everything, with what the model knows nothing of: for a comparison of two databases. */
@@ -93,6 +101,7 @@ const records = (journal: Service) =>
     open: journal.open,
     remote: journal.remoteSubmissions,
     requests: Effect.forEach(requestIds, journal.request),
+    events: Effect.forEach(requestIds, (requestId) => journal.events(requestId, 0, 1_000)),
     keys: Effect.forEach(["k1", "k2", "k3"], (key) => journal.requestOf(Make.alice, "execute", key)),
     ops: Effect.forEach(
       Array.from({ length: 21 }, (_, n) => Make.word(n)),

@@ -231,6 +231,7 @@ const recordSigned = fc
         const transaction = Make.signed(nonce, {
           ...lane,
           addedCost,
+          maxFeePerGas: Make.signed(nonce).maxFeePerGas + version,
           replaces: out.some((it) => it.nonce === nonce && it.state === "signed"),
           txHash: Make.word(0x1000n + version + nonce)
         })
@@ -390,7 +391,7 @@ const finish = fc.record({ requestId, outcome: fc.constantFrom("{}", "[]") }).ma
     (model) => ({
       name: "finish",
       request: { requestId, outcome },
-      journal: (journal) => journal.finish(requestId, outcome),
+      journal: (journal) => journal.finish(requestId, outcome, { httpStatus: 200 }),
       expected: () => model.finish(requestId, outcome)
     })
 )

@@ -45,6 +45,7 @@ const tables = [
   "deployments",
   "leases",
   "ops",
+  "request_events",
   "requests",
   "lanes"
 ]

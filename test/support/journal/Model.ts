@@ -1,3 +1,4 @@
+import type { EventData, EventKind } from "../../../src/application/ports/journal/Events.js"
 import type {
   Acceptance,
   AcceptanceResult,
@@ -54,6 +55,7 @@ interface Request {
   forgotten: boolean
   declined: boolean
   failed: ReadonlyArray<FailedElement>
+  events: ReadonlyArray<{ readonly kind: EventKind; readonly data: EventData }>
 }
 
 const sum = (values: ReadonlyArray<bigint>): bigint => values.reduce((total, value) => total + value, 0n)
@@ -88,6 +90,40 @@ export class Model {
         this.nonceOf(it.intent) === this.nonceOf(op.intent) &&
         this.signed(it)
     )
+
+  private tell(id: string, kind: EventKind, data: EventData = {}): void {
+    const request = this.requests.find((it) => it.id === id)
+    if (request !== undefined && !request.forgotten) request.events = [...request.events, { kind, data }]
+  }
+
+  /** Tells each request which of its elements it is about; of a request's own transaction there are none. */
+  private tellOf(kind: EventKind, data: EventData, ids: ReadonlyArray<string>, ops: ReadonlyArray<Op>): void {
+    for (const id of ids) {
+      const elements = ops.filter((op) => op.request === id).map((op) => op.intent.index)
+      this.tell(
+        id,
+        kind,
+        elements.length === 0 ? data : { ...data, elements: elements.sort((a, b) => a - b) }
+      )
+    }
+  }
+
+  private tellRemote(kind: EventKind, ops: ReadonlyArray<Op>): void {
+    for (const txHash of new Set(ops.map((op) => op.tx))) {
+      const own = ops.filter((op) => op.tx === txHash)
+      this.tellOf(kind, { txHash }, [...new Set(own.map((op) => op.request))], own)
+    }
+  }
+
+  private tellMined(kind: EventKind, row: Nonce, isIncluded = false): void {
+    const { blockNumber, success, txHash } = row.mined ?? Make.mined(row.nonce)
+    const data = {
+      txHash,
+      ...(kind !== "reopened" && { blockNumber: blockNumber.toString() }),
+      ...(isIncluded && { success })
+    }
+    this.tellOf(kind, data, this.concerned(row), row.ops)
+  }
 
   lease(request: LeaseRequest, now: number): ReadonlyArray<bigint> | null {
     const place = this.place(request)
@@ -167,7 +203,8 @@ export class Model {
         { salt: it.create2Salt, config: it.configHash, deadline: Math.max(kept, it.deadline) }
       ]
     }
-    if (!this.known(requestId))
+    const isNew = !this.known(requestId)
+    if (isNew)
       this.requests.push({
         id: requestId,
         acceptedAt: now,
@@ -176,8 +213,10 @@ export class Model {
         cancelled: null,
         forgotten: false,
         declined: false,
-        failed: []
+        failed: [],
+        events: []
       })
+    if (isNew) this.tell(requestId, "accepted")
     const request = this.requests.find((it) => it.id === requestId)
     if (request !== undefined)
       request.failed = request.failed.filter((it) => ops.every((op) => op.index !== it.index))
@@ -203,8 +242,8 @@ export class Model {
   decline(requestId: string, now: number): Lane | null {
     const request = this.requests.find((it) => it.id === requestId)
     if (request !== undefined) return request.forgotten ? null : Make.lane
-    const rest = { key: null, outcome: "none", forgotten: true, declined: true, cancelled: null, failed: [] }
-    this.requests.push({ id: requestId, acceptedAt: now, ...rest })
+    const rest = { key: null, outcome: "none", forgotten: true, declined: true, cancelled: null }
+    this.requests.push({ id: requestId, acceptedAt: now, failed: [], events: [], ...rest })
     return null
   }
 
@@ -221,6 +260,7 @@ export class Model {
     const unmined = this.nonces.some((it) => it.direct === requestId && it.state === "signed")
     if (unmined || this.live().some((op) => op.request === requestId)) return false
     request.outcome = outcome
+    this.tell(requestId, "final", { httpStatus: 200 })
     return true
   }
 
@@ -243,6 +283,7 @@ export class Model {
     request.cancelled = code
     if (hasLeft) return "kept"
     request.outcome = outcome
+    this.tell(requestId, code === "request_expired" ? "expired" : "cancelled")
     return "final"
   }
 
@@ -254,6 +295,7 @@ export class Model {
       const isOver = ops.every((op) => !this.live().includes(op) && !op.handed) && !own.some(this.isOpen)
       if (it.outcome === null || it.acceptedAt >= before || !isOver) continue
       it.forgotten = true
+      it.events = []
       it.key = null
       this.ops = this.ops.filter((op) => !ops.includes(op))
       for (const tx of own) {
@@ -284,7 +326,9 @@ export class Model {
   submitRemotely(requestId: string, indexes: ReadonlyArray<number>): Failing<void> {
     const ops = indexes.map((index) => this.of(requestId, index))
     if (ops.some((op) => !op?.hash || op.state === "settled" || this.carried(op))) return "fails"
-    for (const op of ops) if (op?.state === "accepted") Object.assign(op, { state: "sent", handed: true })
+    const fresh = ops.filter((op) => op !== undefined).filter((op) => op.state === "accepted")
+    for (const op of fresh) Object.assign(op, { state: "sent", handed: true })
+    if (fresh.length > 0) this.tellOf("submitted", {}, [requestId], fresh)
   }
 
   revokeRemote(requestId: string, indexes: ReadonlyArray<number>): void {
@@ -292,10 +336,13 @@ export class Model {
       if (op?.state === "sent" && !this.carried(op)) Object.assign(op, { state: "accepted", handed: false })
   }
 
-  private settleOps(ops: ReadonlyArray<Op>, outcomes: ReadonlyArray<OpSettlement>): void {
-    for (const { success, txHash, userOpHash } of outcomes)
-      for (const op of ops.filter((it) => it.hash === userOpHash && this.live().includes(it)))
-        Object.assign(op, { state: "settled", tx: txHash, success })
+  /** Gives those that it has settled. */
+  private settleOps(ops: ReadonlyArray<Op>, outcomes: ReadonlyArray<OpSettlement>): ReadonlyArray<Op> {
+    return outcomes.flatMap(({ success, txHash, userOpHash }) =>
+      ops
+        .filter((it) => it.hash === userOpHash && this.live().includes(it))
+        .map((op) => Object.assign(op, { state: "settled", tx: txHash, success }))
+    )
   }
 
   private named = (authority: string, hashes: ReadonlyArray<Bytes32>) =>
@@ -308,21 +355,24 @@ export class Model {
       authority,
       outcomes.map((it) => it.userOpHash)
     )
-    this.settleOps(ops, outcomes)
+    this.tellRemote("included", this.settleOps(ops, outcomes))
     return [...new Set(ops.map((op) => op.request))].sort()
   }
 
   revertInclusions(authority: string, hashes: ReadonlyArray<Bytes32>): ReadonlyArray<string> {
     const ops = this.named(authority, hashes).filter((op) => op.handed)
-    for (const op of ops.filter((it) => it.state === "settled"))
-      Object.assign(op, { state: "sent", tx: null, success: null })
+    const landed = ops.filter((it) => it.state === "settled")
+    this.tellRemote("reopened", landed)
+    for (const op of landed) Object.assign(op, { state: "sent", tx: null, success: null })
     const concerned = [...new Set(ops.map((op) => op.request))].sort()
     for (const it of this.requests) if (concerned.includes(it.id)) it.outcome = null
     return concerned
   }
 
   finaliseInclusions(authority: string, hashes: ReadonlyArray<Bytes32>): void {
-    for (const op of this.named(authority, hashes)) if (op.state === "settled") op.handed = false
+    const over = this.named(authority, hashes).filter((op) => op.state === "settled" && op.handed)
+    for (const op of over) op.handed = false
+    this.tellRemote("settled", over)
   }
 
   /** Hash and landing of every op that is to be watched. */
@@ -400,8 +450,20 @@ export class Model {
       if (this.blocked(signed.signer, row, signed.drainedTo)) return "fails"
       row.signedAs = ++this.signatures
     }
+    const replaces = row.versions.at(-1)
     row.state = "signed"
     if (row.versions.includes(signed.txHash)) return
+    const { maxFeePerGas, maxPriorityFeePerGas, txHash } = signed
+    const prices = {
+      maxFeePerGas: maxFeePerGas.toString(),
+      maxPriorityFeePerGas: maxPriorityFeePerGas.toString()
+    }
+    this.tellOf(
+      replaces === undefined ? "submitted" : "replaced",
+      { txHash, ...(replaces !== undefined && { replaces }), ...prices },
+      this.concerned(row),
+      row.ops
+    )
     row.versions = [...row.versions, signed.txHash]
     row.cost += signed.addedCost
     for (const op of row.ops.filter((it) => it.state !== "settled"))
@@ -414,6 +476,7 @@ export class Model {
   }
 
   private withdraw(row: Nonce): void {
+    this.tellMined("reopened", row)
     Object.assign(row, { state: "signed", mined: null })
     for (const op of row.ops.filter((it) => it.state !== "abandoned"))
       Object.assign(op, { state: "sent", tx: row.versions.at(-1), success: null })
@@ -430,7 +493,10 @@ export class Model {
     if (row?.state === "settled" && isSame) return this.concerned(row)
     if (row === undefined || !this.isOpen(row) || !row.versions.includes(mined.txHash)) return "fails"
     if (row.mined !== null && (!isSame || row.mined.blockHash !== mined.blockHash)) this.withdraw(row)
+    const isIncluded = row.state === "signed"
     Object.assign(row, { state: final ? "settled" : "mined", mined })
+    if (isIncluded) this.tellMined("included", row, true)
+    if (final) this.tellMined("settled", row)
     this.settleOps(row.ops, ops)
     if (final) this.letGo(row)
     return this.concerned(row)
@@ -439,7 +505,10 @@ export class Model {
   finalise(signer: string, nonce: bigint): Failing<ReadonlyArray<string>> {
     const row = this.nonce(signer, nonce)
     if (row?.state !== "mined" && row?.state !== "settled") return "fails"
-    if (row.state === "mined") this.letGo(row)
+    if (row.state === "mined") {
+      this.letGo(row)
+      this.tellMined("settled", row)
+    }
     row.state = "settled"
     return this.concerned(row)
   }
@@ -457,6 +526,14 @@ export class Model {
     if (row.state === "signed") this.letGo(row)
     row.state = "foreign"
     return this.concerned(row)
+  }
+
+  /** What was told of the request. */
+  events(id: string) {
+    return (this.requests.find((it) => it.id === id)?.events ?? []).map((event, at) => ({
+      sequence: at + 1,
+      ...event
+    }))
   }
 
   /** What is known of every request and of every open transaction, in the words of the records. */

@@ -10,6 +10,7 @@ import type {
   NonceSpace,
   OpIntent
 } from "../../../application/ports/journal/Requests.js"
+import * as Events from "../events/Events.js"
 import * as Store from "../Store.js"
 import * as Ops from "./Ops.js"
 import * as Requests from "./Requests.js"
@@ -214,7 +215,7 @@ export const accept =
             ...deployments.map((it) => `deployment:${it.chainId}:${it.factory}:${it.create2Salt}`)
           ]
           yield* Effect.forEach(Store.distinct(locks), store.lock, { discard: true })
-          const { cancelled, owner } = yield* Requests.write(store, acceptance)
+          const { cancelled, isNew, owner } = yield* Requests.write(store, acceptance)
           if (owner !== requestId) return yield* conflict({ _tag: "known", requestId: owner })
           const replaced = yield* replace(store, acceptance)
           const begun = ops.find(({ index }) => !replaced.has(index))
@@ -229,6 +230,7 @@ export const accept =
             { discard: true }
           )
           yield* endLeases(store, ops)
+          if (isNew) yield* Events.tell(store, [{ requestId, kind: "accepted", data: null }])
           const accepted: AcceptanceResult = { _tag: "accepted" }
           return accepted
         })

@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type { Cancellation } from "../../../application/ports/journal/Requests.js"
 import * as Compact from "../Compact.js"
+import * as Events from "../events/Events.js"
 import type * as Store from "../Store.js"
 import * as Ops from "./Ops.js"
 import * as Requests from "./Requests.js"
@@ -51,6 +52,8 @@ export const cancel =
         yield* sql`
           update requests set cancelled = ${code}, state = 'final', outcome = ${Compact.write(outcome)}
           where request_id = ${requestId}`
+        const kind = code === "request_expired" ? "expired" : "cancelled"
+        yield* Events.tell(store, [{ requestId, kind, data: null }])
         return "final" as const
       })
     )

@@ -8,6 +8,7 @@ import { OpJournal } from "../../../application/ports/journal/OpJournal.js"
 import { RemoteOpJournal } from "../../../application/ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../../../application/ports/journal/TransactionJournal.js"
+import * as Events from "../events/Events.js"
 import * as Migrations from "../Migrations.js"
 import * as Store from "../Store.js"
 import * as Acceptances from "./Acceptances.js"
@@ -43,6 +44,8 @@ export const make = (
         requestOf: Requests.requestOf(store),
         list: Listing.list(store),
         finalAmong: Requests.finalAmong(store),
+        events: Events.events(store),
+        newestEvents: Events.newestEvents(store),
         forget: Retention.forget(store)
       }),
       Context.add(OpJournal, {

@@ -18,11 +18,13 @@ export interface State {
   readonly entry_point: string
   readonly user_op_hash: string | null
   readonly state: OpRecord["state"]
+  readonly tx_hash: string | null
 }
 
 /** Ops, kept from others until the transaction ends; always in one order, so that two methods cannot block each other. */
 export const locked = ({ forUpdate, sql }: Store.Store, where: Fragment) => sql<State>`
-  select op_id, request_id, op_index, entry_point, user_op_hash, state from ops where ${where} order by op_id ${forUpdate}`
+  select op_id, request_id, op_index, entry_point, user_op_hash, state, tx_hash
+  from ops where ${where} order by op_id ${forUpdate}`
 
 /** The request's ops of these indexes that are not abandoned. */
 export const lockElements = (store: Store.Store, requestId: string, indexes: ReadonlyArray<number>) => {
@@ -59,7 +61,7 @@ export const move = (
     { discard: true }
   )
 
-/** Gives those of the ops that are under way the outcomes that are told of them. */
+/** Gives those of the ops that are under way the outcomes that are told of them; they are the answer. */
 export const settle = (
   { sql }: Store.Store,
   ops: ReadonlyArray<State>,
@@ -67,19 +69,20 @@ export const settle = (
 ) =>
   Effect.gen(function* () {
     const open = new Map(
-      ops
-        .filter((op) => op.state === "accepted" || op.state === "sent")
-        .map((op) => [op.user_op_hash, op.op_id])
+      ops.filter((op) => op.state === "accepted" || op.state === "sent").map((op) => [op.user_op_hash, op])
     )
+    const settled: Array<State> = []
     for (const { revertData, success, txHash, userOpHash } of outcomes) {
-      const id = open.get(userOpHash)
-      if (id === undefined) continue
+      const op = open.get(userOpHash)
+      if (op === undefined) continue
       open.delete(userOpHash)
       yield* sql`
         update ops set state = 'settled', tx_hash = ${txHash}, success = ${success ? 1 : 0},
           revert_data = ${revertData}
-        where op_id = ${id}`
+        where op_id = ${op.op_id}`
+      settled.push({ ...op, state: "settled", tx_hash: txHash })
     }
+    return settled
   })
 
 /** Those of the ops that are in a transaction of ours which may be mined. */
@@ -173,7 +176,6 @@ export interface Row extends State {
   readonly nonce_key: string
   readonly sequence: string
   readonly returned: string | null
-  readonly tx_hash: string | null
   readonly success: number | null
   readonly revert_data: string | null
 }

@@ -11,6 +11,7 @@ import type { LaneAccess } from "../../../application/ports/journal/Transactions
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Events from "../events/Events.js"
 import * as Store from "../Store.js"
 import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
@@ -44,19 +45,38 @@ export const submitRemotely =
               since: since.toString(),
               signed: signed.get(op.op_index) ?? Hex.empty
             })}`
+        if (fresh.length > 0)
+          yield* Events.tell(store, Events.ofElements("submitted", {}, [requestId], fresh))
       })
     )
 
+/** They are watched no more; gives those that were. */
 const forget = ({ sql }: Store.Store, ops: ReadonlyArray<Ops.State>) =>
-  Effect.forEach(
-    Store.chunks(ops),
-    (chunk) => sql`
-      delete from handovers where ${sql.in(
-        "op_id",
-        chunk.map((op) => op.op_id)
-      )}`,
-    { discard: true }
+  Effect.map(
+    Effect.forEach(
+      Store.chunks(ops),
+      (chunk) => sql<Pick<Ops.State, "op_id">>`
+        delete from handovers where ${sql.in(
+          "op_id",
+          chunk.map((op) => op.op_id)
+        )}
+        returning op_id`
+    ),
+    (parts) => {
+      const watched = new Set(parts.flat().map((row) => String(row.op_id)))
+      return ops.filter((op) => watched.has(String(op.op_id)))
+    }
   )
+
+/** The same of every transaction in which some of the ops have landed. */
+const told = (
+  kind: "included" | "settled" | "reopened",
+  ops: ReadonlyArray<Ops.State>
+): ReadonlyArray<Events.Told> =>
+  Store.distinct(ops.flatMap((op) => op.tx_hash ?? [])).flatMap((txHash) => {
+    const own = ops.filter((op) => op.tx_hash === txHash)
+    return Events.ofElements(kind, { txHash }, Store.distinct(own.map((op) => op.request_id)), own)
+  })
 
 export const revokeRemote =
   (store: Store.Store) =>
@@ -104,7 +124,8 @@ export const recordInclusions =
         yield* Claims.fence(store, { chainId, signer: authority })
         const hashes = outcomes.map((outcome) => outcome.userOpHash)
         const ops = yield* named(store, authority, chainId, hashes)
-        yield* Ops.settle(store, ops, outcomes)
+        const settled = yield* Ops.settle(store, ops, outcomes)
+        yield* Events.tell(store, told("included", settled))
         return Store.distinct(ops.map((op) => op.request_id))
       })
     )
@@ -142,6 +163,7 @@ export const revertInclusions =
         yield* Ops.move(store, landed, "sent", null)
         const concerned = Store.distinct(own.map((op) => op.request_id))
         yield* Requests.reopen(store, concerned)
+        yield* Events.tell(store, told("reopened", landed))
         return concerned
       })
     )
@@ -157,10 +179,11 @@ export const finaliseInclusions =
       Effect.gen(function* () {
         yield* Claims.fence(store, { chainId, signer: authority })
         const ops = yield* named(store, authority, chainId, hashes)
-        yield* forget(
+        const over = yield* forget(
           store,
           ops.filter((op) => op.state === "settled")
         )
+        yield* Events.tell(store, told("settled", over))
       })
     )
 

@@ -1,5 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import type { EventData } from "../../../application/ports/journal/Events.js"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type {
   Acceptance,
@@ -12,6 +13,7 @@ import type { Lane } from "../../../application/ports/journal/Transactions.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Compact from "../Compact.js"
+import * as Events from "../events/Events.js"
 import * as Store from "../Store.js"
 import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
@@ -80,7 +82,7 @@ const writeFailed = ({ sql }: Store.Store, requestId: string, failed: ReadonlyAr
 
 /**
  * Writes the request of an acceptance, or adds to it. Gives the id of the request that has its idempotency key, which may
- * be another one, and whether it was cancelled.
+ * be another one, whether it is new, and whether it was cancelled.
  */
 export const write = (store: Store.Store, acceptance: Acceptance) =>
   Effect.gen(function* () {
@@ -112,13 +114,14 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
       const [owner] = idempotency === null ? [] : yield* byKey(store, accountId, endpoint, idempotency.key)
       return owner === undefined
         ? yield* Store.refuse("the request cannot be written")
-        : { owner: owner.request_id, cancelled: null }
+        : { owner: owner.request_id, isNew: false, cancelled: null }
     }
     if (row.account_id !== accountId || row.endpoint !== endpoint || row.chain_id !== chainId)
       return yield* Store.refuse("the request was accepted as another one")
     if (row.state !== "open") return yield* Store.refuse("the request is final")
     // Any process accepts a request; only the one that works on the lane adds to it.
-    if (row.body !== sealed) yield* Claims.fence(store, Claims.laneOf(row))
+    const isNew = row.body === sealed
+    if (!isNew) yield* Claims.fence(store, Claims.laneOf(row))
     if (row.signer !== lane.signer)
       yield* sql`update requests set signer = ${lane.signer} where request_id = ${requestId}`
     const anew = new Set(ops.map((op) => op.index))
@@ -126,7 +129,7 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
     const kept = before.filter((element) => !anew.has(element.index))
     if (failed.length > 0 || kept.length < before.length)
       yield* writeFailed(store, requestId, merged(kept, failed))
-    return { owner: requestId, cancelled: row.cancelled }
+    return { owner: requestId, isNew, cancelled: row.cancelled }
   })
 
 export const decline =
@@ -183,7 +186,7 @@ export const note =
 
 export const finish =
   (store: Store.Store) =>
-  (requestId: string, outcome: string): Effect.Effect<boolean, JournalError> =>
+  (requestId: string, outcome: string, summary: EventData): Effect.Effect<boolean, JournalError> =>
     store.transaction(
       Effect.gen(function* () {
         const { sql } = store
@@ -200,6 +203,7 @@ export const finish =
         if (underWay.length > 0 || unmined.length > 0) return false
         yield* sql`
           update requests set state = 'final', outcome = ${Compact.write(outcome)} where request_id = ${requestId}`
+        yield* Events.tell(store, [{ requestId, kind: "final", data: summary }])
         return true
       })
     )

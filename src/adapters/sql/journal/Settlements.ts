@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type { Affected, OpSettlement } from "../../../application/ports/journal/Requests.js"
 import type { Lane, TransactionSettlement } from "../../../application/ports/journal/Transactions.js"
+import * as Events from "../events/Events.js"
 import * as Store from "../Store.js"
 import * as Ops from "./Ops.js"
 import * as Requests from "./Requests.js"
@@ -10,13 +11,17 @@ import * as Transactions from "./Transactions.js"
 const sent = (ops: ReadonlyArray<Ops.State>): ReadonlyArray<Ops.State> =>
   ops.filter((op) => op.state === "sent")
 
+type Found = Effect.Effect.Success<ReturnType<typeof Transactions.find>> & {}
+
+/** What an event says of the mined transaction that carries work of these requests. */
+const told = (
+  kind: "included" | "settled" | "reopened",
+  { concerned, ops }: Found,
+  data: { readonly txHash: string | null; readonly blockNumber?: string | null; readonly success?: boolean }
+): ReadonlyArray<Events.Told> => Events.ofElements(kind, data, concerned, ops)
+
 /** The mined transaction is signed again; gives its ops as they are then. */
-const withdraw = (
-  store: Store.Store,
-  lane: Lane,
-  nonce: bigint,
-  found: { readonly ops: ReadonlyArray<Ops.State>; readonly concerned: Affected }
-) =>
+const withdraw = (store: Store.Store, lane: Lane, nonce: bigint, found: Found) =>
   Effect.gen(function* () {
     const { sql } = store
     const at = Transactions.at(store, lane, nonce)
@@ -24,10 +29,9 @@ const withdraw = (
       update transactions set state = 'signed', tx_hash = null, success = null, block_number = null,
         block_hash = null
       where ${at}`
-    const [newest] = yield* sql<{ readonly tx_hash: string }>`
-      select tx_hash from transaction_versions where ${at} order by version_id desc limit 1`
+    const newest = yield* Transactions.newest(store, lane, nonce)
     const ops = found.ops.filter((op) => op.state !== "abandoned")
-    yield* Ops.move(store, ops, "sent", newest?.tx_hash ?? null)
+    yield* Ops.move(store, ops, "sent", newest)
     yield* Requests.reopen(store, found.concerned)
     return ops.map((op): Ops.State => ({ ...op, state: "sent" }))
   })
@@ -67,6 +71,14 @@ export const settle =
           const left = sent(ops).filter((op) => !landed.has(op.user_op_hash))
           yield* Ops.move(store, left, "accepted", null)
         }
+        const block = blockNumber.toString()
+        yield* Events.tell(store, [
+          ...(moved ? told("reopened", found, { txHash: found.row.tx_hash }) : []),
+          ...(moved || found.row.state === "signed"
+            ? told("included", found, { txHash, blockNumber: block, success: mined.success })
+            : []),
+          ...(final ? told("settled", found, { txHash, blockNumber: block }) : [])
+        ])
         return found.concerned
       })
     )
@@ -82,6 +94,8 @@ export const finalise =
           return yield* Store.refuse("only a mined transaction reaches settled depth")
         yield* store.sql`update transactions set state = 'settled' where ${Transactions.at(store, lane, nonce)}`
         yield* Ops.move(store, sent(found.ops), "accepted", null)
+        const { block_number: blockNumber, tx_hash: txHash } = found.row
+        yield* Events.tell(store, told("settled", found, { txHash, blockNumber }))
         return found.concerned
       })
     )
@@ -96,6 +110,7 @@ export const unsettle =
         if (found?.row.state !== "mined")
           return yield* Store.refuse("only a mined transaction that is not settled vanishes")
         yield* withdraw(store, lane, nonce, found)
+        yield* Events.tell(store, told("reopened", found, { txHash: found.row.tx_hash }))
         return found.concerned
       })
     )

@@ -11,6 +11,7 @@ import type {
   TransactionRecord
 } from "../../../application/ports/journal/Transactions.js"
 import * as Compact from "../Compact.js"
+import * as Events from "../events/Events.js"
 import * as Store from "../Store.js"
 import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
@@ -29,6 +30,7 @@ export interface State {
   readonly direct: string | null
   readonly max_cost: string
   readonly tx_hash: string | null
+  readonly block_number: string | null
   readonly block_hash: string | null
 }
 
@@ -39,7 +41,8 @@ export const find = (store: Store.Store, lane: Lane, nonce: bigint) =>
     yield* Store.fits(64, [nonce])
     const current = yield* Claims.lockLane(store, lane)
     const [row] = yield* sql<State>`
-      select state, epoch, direct, max_cost, tx_hash, block_hash from transactions where ${at(store, lane, nonce)}`
+      select state, epoch, direct, max_cost, tx_hash, block_number, block_hash
+      from transactions where ${at(store, lane, nonce)}`
     if (row === undefined) return null
     const carried = yield* sql<Pick<Ops.State, "op_id" | "request_id">>`
       select op_id, request_id from ops
@@ -53,6 +56,14 @@ export const find = (store: Store.Store, lane: Lane, nonce: bigint) =>
     )
     return { row, ops, isOfThisEpoch: Number(row.epoch) === current, concerned }
   })
+
+/** The hash of the newest version that was signed for the nonce. */
+export const newest = (store: Store.Store, lane: Lane, nonce: bigint) =>
+  Effect.map(
+    store.sql<{ readonly tx_hash: string }>`
+      select tx_hash from transaction_versions where ${at(store, lane, nonce)} order by version_id desc limit 1`,
+    ([row]) => row?.tx_hash ?? null
+  )
 
 interface RouteRow {
   readonly direct: string | null
@@ -277,6 +288,7 @@ export const recordSigned =
             return yield* Store.refuse("a transaction of another route was signed since the allocation")
           yield* sql`update transactions set state = 'signed' where ${at(store, signed, signed.nonce)}`
         }
+        const replaced = row.state === "signed" ? yield* newest(store, signed, signed.nonce) : null
         const added = yield* sql`
           insert into transaction_versions ${sql.insert({
             chain_id: signed.chainId.toString(),
@@ -301,5 +313,19 @@ export const recordSigned =
           "sent",
           signed.txHash
         )
+        const prices = {
+          maxFeePerGas: signed.maxFeePerGas.toString(),
+          maxPriorityFeePerGas: signed.maxPriorityFeePerGas.toString()
+        }
+        const told =
+          replaced === null
+            ? Events.ofElements("submitted", { txHash: signed.txHash, ...prices }, found.concerned, ops)
+            : Events.ofElements(
+                "replaced",
+                { txHash: signed.txHash, replaces: replaced, ...prices },
+                found.concerned,
+                ops
+              )
+        yield* Events.tell(store, told)
       })
     )

@@ -205,7 +205,8 @@ export const begin = <B, J, R>(
     /** Stores the answer and tells it; false: the chain has undone something of it in the meantime. */
     const finish = (answer: Either.Either<B, ReturnType<typeof Answer.asUnprocessable>>) =>
       Effect.gen(function* () {
-        if (!(yield* Effect.orDie(requestJournal.finish(requestId, yield* Answer.encode(Response, answer)))))
+        const outcome = yield* Answer.encode(Response, answer)
+        if (!(yield* Effect.orDie(requestJournal.finish(requestId, outcome, Answer.summary(answer)))))
           return false
         yield* wakeUps.notify([requestId])
         yield* replicas.tell({ _tag: "final", requestId })

@@ -2,6 +2,7 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import type { AccountId } from "../Tenants.js"
+import type { EventData, RequestEvent } from "./Events.js"
 import type { JournalError } from "./JournalError.js"
 import type {
   Acceptance,
@@ -55,8 +56,13 @@ export class RequestJournal extends Context.Tag("castellan/RequestJournal")<
      * Stores the final answer (JSON) of an accepted request. The first one stays until the request is reopened. False, and
      * nothing is stored: an op of it is `accepted` or `sent`, or its direct transaction `signed`; it is not at its end.
      * What `unsettle`, `settle` or `revertInclusions` take back meanwhile makes it false, or reopens the request.
+     * `summary` is what its event tells of the answer.
      */
-    readonly finish: (requestId: string, outcome: string) => Effect.Effect<boolean, JournalError>
+    readonly finish: (
+      requestId: string,
+      outcome: string,
+      summary: EventData
+    ) => Effect.Effect<boolean, JournalError>
     /**
      * Cancels what was never signed of an accepted request, for good, whichever process works on its lane: ops under whose
      * nonces nothing was signed are `abandoned`, and only elements that have a signed nonce are accepted again, under it.
@@ -86,8 +92,21 @@ export class RequestJournal extends Context.Tag("castellan/RequestJournal")<
       requestIds: ReadonlyArray<string>
     ) => Effect.Effect<ReadonlyArray<string>, JournalError>
     /**
+     * What became of the request after the event of that sequence number (0: from the beginning on), oldest first. An
+     * event is there with what it tells of, as soon as that is, and never without it. A forgotten request has none.
+     */
+    readonly events: (
+      requestId: string,
+      after: number,
+      limit: number
+    ) => Effect.Effect<ReadonlyArray<RequestEvent>, JournalError>
+    /** The sequence number of the newest event of each of these requests that there are; 0: none. */
+    readonly newestEvents: (
+      requestIds: ReadonlyArray<string>
+    ) => Effect.Effect<ReadonlyMap<string, number>, JournalError>
+    /**
      * Deletes final requests that were accepted before that time (Unix milliseconds), none of whose ops is under way or at a
-     * remote bundler, and none of whose transactions is signed or mined; with them their ops, the transactions that carry
+     * remote bundler, and none of whose transactions is signed or mined; with them their events, their ops, the transactions that carry
      * nothing else, and authorisations whose deadline is before that time. Their ids stay: nothing is accepted under them.
      * Requests that were declined before that time leave nothing.
      * Of a nonce with several versions the hashes stay. It takes many small transactions, and may be called again.

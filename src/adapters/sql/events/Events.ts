@@ -1,0 +1,160 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type { EventData, EventKind, RequestEvent } from "../../../application/ports/journal/Events.js"
+import type { JournalError } from "../../../application/ports/journal/JournalError.js"
+import * as Compact from "../Compact.js"
+import * as Store from "../Store.js"
+
+export interface Told {
+  readonly requestId: string
+  readonly kind: EventKind
+  readonly data: EventData | null
+}
+
+/** Rows of one statement, of three parameters each. */
+const perStatement = 300
+
+/** Events of which no two are of one request, as many times as it takes; each request's stay in their order. */
+const rounds = (told: ReadonlyArray<Told>): ReadonlyArray<ReadonlyArray<Told>> => {
+  const counts = new Map<string, number>()
+  const parts: Array<Array<Told>> = []
+  for (const event of told) {
+    const round = counts.get(event.requestId) ?? 0
+    counts.set(event.requestId, round + 1)
+    const part = parts[round] ?? []
+    parts[round] = part
+    part.push(event)
+  }
+  return parts.flatMap((part) => Store.chunks(part, perStatement))
+}
+
+const columnOf = (data: EventData | null): string | null =>
+  data === null ? null : Compact.write(JSON.stringify(data))
+
+const write = ({ sql }: Store.Store, round: ReadonlyArray<Told>, now: number) => {
+  const rows = round.map(({ data, kind, requestId }) => sql`(${requestId}, ${kind}, ${columnOf(data)})`)
+  return sql<{ readonly request_no: number | string }>`
+    insert into request_events (request_no, sequence, kind, data, told_at)
+    select requests.request_no, coalesce((
+        select max(earlier.sequence) from request_events as earlier
+        where earlier.request_no = requests.request_no), 0) + 1,
+      own.column2, own.column3, cast(${now} as bigint)
+    from (values ${sql.csv(rows)}) as own join requests on requests.request_id = own.column1
+    where requests.state <> 'forgotten'
+    order by requests.request_no
+    on conflict do nothing
+    returning request_no`
+}
+
+/** Those of the events that another transaction was quicker with: it told of the same requests, and has ended since. */
+const overtaken = (
+  { sql }: Store.Store,
+  round: ReadonlyArray<Told>,
+  written: ReadonlyArray<{ readonly request_no: number | string }>
+) =>
+  Effect.map(
+    sql<{ readonly request_no: number | string; readonly request_id: string }>`
+      select request_no, request_id from requests
+      where state <> 'forgotten' and ${sql.in(
+        "request_id",
+        round.map((event) => event.requestId)
+      )}`,
+    (known) => {
+      const done = new Set(written.map((row) => String(row.request_no)))
+      const left = new Set(
+        known.filter((row) => !done.has(String(row.request_no))).map((row) => row.request_id)
+      )
+      return round.filter((event) => left.has(event.requestId))
+    }
+  )
+
+/** Writes what the transaction makes so, as the last thing that it does: it may wait for others that tell of the same. */
+export const tell = (store: Store.Store, told: ReadonlyArray<Told>) =>
+  Effect.gen(function* () {
+    if (told.length === 0) return
+    const now = yield* Clock.currentTimeMillis
+    for (const round of rounds(told)) {
+      let left = round
+      while (left.length > 0) {
+        const written = yield* write(store, left, now)
+        left = written.length === left.length ? [] : yield* overtaken(store, left, written)
+      }
+    }
+  })
+
+interface Carried {
+  readonly request_id: string
+  readonly op_index: number
+}
+
+/** One event for each of these requests: the same, and which of the request's elements it is about. */
+export const ofElements = (
+  kind: EventKind,
+  data: EventData,
+  requestIds: ReadonlyArray<string>,
+  ops: ReadonlyArray<Carried>
+): ReadonlyArray<Told> => {
+  const elements = new Map<string, Array<number>>()
+  for (const { op_index, request_id } of ops) {
+    const known = elements.get(request_id)
+    if (known === undefined) elements.set(request_id, [op_index])
+    else known.push(op_index)
+  }
+  return requestIds.map((requestId) => {
+    const own = elements.get(requestId)
+    return {
+      requestId,
+      kind,
+      data: own === undefined ? data : { ...data, elements: own.sort((one, other) => one - other) }
+    }
+  })
+}
+
+interface Row {
+  readonly sequence: number
+  readonly kind: EventKind
+  readonly data: string | null
+  readonly told_at: number | string
+}
+
+const toEvent = ({ data, kind, sequence, told_at }: Row): RequestEvent => ({
+  sequence,
+  kind,
+  data: data === null ? {} : JSON.parse(Compact.read(data)),
+  at: Number(told_at)
+})
+
+export const events =
+  ({ sql, transaction }: Store.Store) =>
+  (
+    requestId: string,
+    after: number,
+    limit: number
+  ): Effect.Effect<ReadonlyArray<RequestEvent>, JournalError> =>
+    transaction(
+      Effect.map(
+        sql<Row>`
+          select sequence, kind, data, told_at from request_events
+          where request_no = (select request_no from requests where request_id = ${requestId})
+            and sequence > ${after}
+          order by sequence limit ${limit}`,
+        (rows) => rows.map(toEvent)
+      )
+    )
+
+export const newestEvents =
+  ({ sql, transaction }: Store.Store) =>
+  (requestIds: ReadonlyArray<string>): Effect.Effect<ReadonlyMap<string, number>, JournalError> =>
+    transaction(
+      Effect.map(
+        Effect.forEach(
+          Store.chunks(requestIds),
+          (chunk) => sql<{ readonly request_id: string; readonly newest: number | null }>`
+            select request_id, (
+                select max(sequence) from request_events where request_events.request_no = requests.request_no
+              ) as newest
+            from requests where ${sql.in("request_id", chunk)}`
+        ),
+        (parts) => new Map(parts.flat().map(({ newest, request_id }) => [request_id, newest ?? 0]))
+      )
+    )

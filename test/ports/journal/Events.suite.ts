@@ -1,0 +1,194 @@
+import { describe, expect } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import { acceptOp, factOf, refused, signOps } from "../../support/journal/Facts.js"
+import * as Journals from "../../support/journal/Journals.js"
+import * as Make from "../../support/journal/Make.js"
+
+const prices = { maxFeePerGas: "30000000000", maxPriorityFeePerGas: "1000000000" }
+
+const toldOf = (requestId: string) =>
+  Effect.flatMap(Journals.all, (journal) =>
+    Effect.map(journal.events(requestId, 0, 100), (events) =>
+      events.map(({ data, kind, sequence }) => [sequence, kind, data])
+    )
+  )
+
+export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
+  const fact = factOf(layer)
+
+  describe(`events of requests in ${name}`, () => {
+    fact(
+      "tell the way of a request in order, each with its own elements of a shared transaction",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* acceptOp("r1", 1)
+        yield* acceptOp("r1", 2)
+        yield* acceptOp("r2", 3)
+        const shared = [
+          { requestId: "r2", index: 3 },
+          { requestId: "r1", index: 2 },
+          { requestId: "r1", index: 1 }
+        ]
+        yield* journal.allocate({ ...Make.allocation("", {}), ops: shared })
+        yield* journal.recordSigned(Make.signed(0n))
+        const second = Make.word(0x2000)
+        yield* journal.recordSigned(Make.signed(0n, { txHash: second }))
+        const landed = [1, 2, 3].map((n) => ({ ...Make.landed(Make.word(n), 0n), txHash: second }))
+        yield* journal.settle(Make.mined(0n, { txHash: second }), landed, false)
+        yield* journal.finish("r1", "{}", { httpStatus: 200 })
+        yield* journal.finalise(Make.lane, 0n)
+        const txHash = Make.signed(0n).txHash
+        const story = (elements: ReadonlyArray<number>) => [
+          [2, "submitted", { txHash, ...prices, elements }],
+          [3, "replaced", { txHash: second, replaces: txHash, ...prices, elements }],
+          [4, "included", { txHash: second, blockNumber: "7", success: true, elements }]
+        ]
+        const settled = { txHash: second, blockNumber: "7" }
+        expect(yield* toldOf("r1")).toEqual([
+          [1, "accepted", {}],
+          ...story([1, 2]),
+          [5, "final", { httpStatus: 200 }],
+          [6, "settled", { ...settled, elements: [1, 2] }]
+        ])
+        expect(yield* toldOf("r2")).toEqual([
+          [1, "accepted", {}],
+          ...story([3]),
+          [5, "settled", { ...settled, elements: [3] }]
+        ])
+      })
+    )
+
+    fact(
+      "a reorganisation is told, and what comes after it",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* signOps("r1", [1])
+        const landed = [Make.landed(Make.word(1), 0n)]
+        yield* journal.settle(Make.mined(0n), landed, false)
+        yield* journal.finish("r1", "{}", {})
+        yield* journal.unsettle(Make.lane, 0n)
+        yield* journal.unsettle(Make.lane, 0n)
+        yield* journal.settle(Make.mined(0n), landed, false)
+        // In another block: taken back and told anew.
+        yield* journal.settle(Make.mined(0n, { blockHash: Make.word(0xb2), blockNumber: 8n }), landed, true)
+        yield* journal.finish("r1", "{}", {})
+        expect((yield* toldOf("r1")).map(([, kind]) => kind)).toEqual([
+          "accepted",
+          "submitted",
+          "included",
+          "final",
+          "reopened",
+          "included",
+          "reopened",
+          "included",
+          "settled",
+          "final"
+        ])
+      })
+    )
+
+    fact(
+      "a call that fails, or that tells what is known, tells nothing",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* signOps("r1", [1])
+        const before = yield* toldOf("r1")
+        yield* refused(journal.finalise(Make.lane, 0n))
+        yield* refused(journal.settle(Make.mined(0n, { txHash: Make.word(9) }), [], false))
+        yield* journal.recordSigned(Make.signed(0n))
+        yield* journal.finish("r1", "{}", {})
+        yield* journal.cancel("r1", { code: "request_cancelled", outcome: "", onlyUnsigned: false })
+        yield* acceptOp("r1", 2)
+        yield* journal
+          .accept({
+            ...Make.acceptance("r3", [Make.op({ nonceKey: 1n })]),
+            funds: []
+          })
+          .pipe(Effect.ignore)
+        expect(yield* toldOf("r1")).toEqual(before)
+        expect(yield* toldOf("r3")).toEqual([])
+      })
+    )
+
+    fact(
+      "of a cancelled request, and of one whose time was over, the last event says so",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* acceptOp("r2", 2)
+        yield* journal.cancel("r1", { code: "request_cancelled", outcome: "{}", onlyUnsigned: false })
+        yield* journal.cancel("r2", { code: "request_expired", outcome: "{}", onlyUnsigned: true })
+        yield* journal.cancel("r2", { code: "request_cancelled", outcome: "{}", onlyUnsigned: true })
+        expect(yield* toldOf("r1")).toEqual([
+          [1, "accepted", {}],
+          [2, "cancelled", {}]
+        ])
+        expect(yield* toldOf("r2")).toEqual([
+          [1, "accepted", {}],
+          [2, "expired", {}]
+        ])
+      })
+    )
+
+    fact(
+      "of ops at somebody else's bundler each landing is told, and when it is for good",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        const { signer } = Make.lane
+        yield* acceptOp("r1", 1)
+        yield* acceptOp("r1", 2)
+        yield* journal.submitRemotely(Make.handing("r1", [1, 2]))
+        yield* journal.submitRemotely(Make.handing("r1", [2]))
+        const [first, second] = [Make.landed(Make.word(1), 1n), Make.landed(Make.word(2), 2n)]
+        yield* journal.recordInclusions(signer, Make.chainId, [first, second])
+        yield* journal.recordInclusions(signer, Make.chainId, [first])
+        yield* journal.revertInclusions(signer, Make.chainId, [Make.word(2)])
+        yield* journal.finaliseInclusions(signer, Make.chainId, [Make.word(1)])
+        yield* journal.finaliseInclusions(signer, Make.chainId, [Make.word(1)])
+        expect(yield* toldOf("r1")).toEqual([
+          [1, "accepted", {}],
+          [2, "submitted", { elements: [1, 2] }],
+          [3, "included", { txHash: first.txHash, elements: [1] }],
+          [4, "included", { txHash: second.txHash, elements: [2] }],
+          [5, "reopened", { txHash: second.txHash, elements: [2] }],
+          [6, "settled", { txHash: first.txHash, elements: [1] }]
+        ])
+      })
+    )
+
+    fact(
+      "of many calls at once about one request every event has a number of its own, without a gap",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        const ns = Array.from({ length: 12 }, (_, n) => n + 1)
+        for (const n of ns) yield* acceptOp("r1", n)
+        yield* Effect.forEach(ns, (n) => journal.submitRemotely(Make.handing("r1", [n])), {
+          concurrency: "unbounded"
+        })
+        const told = yield* toldOf("r1")
+        expect(told.map(([sequence]) => sequence)).toEqual([1, ...ns.map((n) => n + 1)])
+        const elements = told.slice(1).map(([, , data]) => data)
+        expect(new Set(elements.map((data) => JSON.stringify(data)))).toEqual(
+          new Set(ns.map((n) => JSON.stringify({ elements: [n] })))
+        )
+      })
+    )
+
+    fact(
+      "can be read from any of them on, some at a time, and go with their request",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* signOps("r1", [1])
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
+        yield* journal.finish("r1", "{}", {})
+        const page = yield* journal.events("r1", 1, 2)
+        expect(page.map(({ sequence }) => sequence)).toEqual([2, 3])
+        expect(yield* journal.events("r1", 5, 2)).toEqual([])
+        expect(yield* journal.newestEvents(["r1", "none"])).toEqual(new Map([["r1", 5]]))
+        yield* journal.forget(Number.MAX_SAFE_INTEGER)
+        expect(yield* journal.events("r1", 0, 100)).toEqual([])
+        expect(yield* journal.newestEvents(["r1"])).toEqual(new Map([["r1", 0]]))
+      })
+    )
+  })
+}
