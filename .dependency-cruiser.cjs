@@ -56,6 +56,7 @@ const sdks = {
   "gcp-kms": [npm("@google-cloud/kms/")],
   "json-rpc": [npm("undici/")],
   memory: [pureEthers],
+  native: [npm("(hash-wasm|secp256k1)/")],
   pkcs11: [npm("pkcs11js/")],
   redis: [npm("ioredis/")],
   "private-key": [pureEthers, npm("ethers/lib\\.esm/wallet/index\\.js$")],

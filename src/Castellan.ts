@@ -136,6 +136,11 @@ const soleProcess: Port<Replicas> = late(() =>
   import("./adapters/memory/Replicas.js").then(({ layer }) => layer)
 )
 
+/** Of the whole process; what several layers load is the same. */
+const nativeCrypto = late(() =>
+  import("./adapters/native/Crypto.js").then(({ install }) => Layer.effectDiscard(install))
+)
+
 /** Programs with the same keys on one PostgreSQL database share the lanes; the file of SQLite is one program's. */
 const replicas = ({ database, journal, signers }: Options): Port<Replicas> => {
   if (database === undefined || journal !== undefined) return soleProcess
@@ -256,6 +261,7 @@ export const layer = (options: Options): Layer.Layer<Services, LayerError> => {
       ConfigWatch.layer({ networks: networks.right.profiles, lowBalances: networks.right.lowBalances })
     ),
     Layer.provideMerge(adapters),
+    Layer.provide(nativeCrypto),
     Layer.mapError(failed)
   )
 }

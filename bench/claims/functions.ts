@@ -1,3 +1,4 @@
+import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import {
   AbiCoder,
@@ -9,6 +10,7 @@ import {
   SigningKey,
   TypedDataEncoder
 } from "ethers"
+import type * as NativeCrypto from "../../src/adapters/native/Crypto.js"
 import type * as Event from "../../src/domain/abi/Event.js"
 import type * as FunctionSignature from "../../src/domain/abi/FunctionSignature.js"
 import type * as Log from "../../src/domain/abi/Log.js"
@@ -298,6 +300,8 @@ export const claim: Claim = {
   boundSeconds: 180,
   run: async (context) => {
     const peers = context.peers ? await Peers.load<Functions>("functions.mjs") : null
+    const native = await Built.load<typeof NativeCrypto>(context, "src/adapters/native/Crypto.js")
+    await Effect.runPromise(native.install)
     const tasks = [...(await opHashes(context)), ...(await abiTasks(context)), ...(await curveTasks(context))]
     const measured: Array<readonly [Row, unknown]> = []
     for (const task of tasks) measured.push(await measure(context, task, peers))

@@ -13,6 +13,7 @@ import * as ApiKey from "../adapters/memory/ApiKey.js"
 import * as Networks from "../adapters/memory/Networks.js"
 import * as ProcessRateLimit from "../adapters/memory/RateLimit.js"
 import * as SoleProcess from "../adapters/memory/Replicas.js"
+import * as NativeCrypto from "../adapters/native/Crypto.js"
 import * as AbiStore from "../adapters/sql/AbiStore.js"
 import * as AuditLog from "../adapters/sql/AuditLog.js"
 import * as Budgets from "../adapters/sql/Budgets.js"
@@ -175,6 +176,7 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
     Layer.provideMerge(Engine.layer),
     Layer.provideMerge(ConfigWatch.layer(config)),
     Layer.provideMerge(adapters),
+    Layer.provide(Layer.effectDiscard(NativeCrypto.install)),
     Layer.mapError(failed)
   )
 }

@@ -1,3 +1,4 @@
+import * as Accelerated from "./Accelerated.js"
 import * as Hex from "./Hex.js"
 import { permute } from "./KeccakPermutation.js"
 import type { Steps } from "./Steps.js"
@@ -42,7 +43,10 @@ const squeeze = (state: Int32Array, rest: Uint8Array): Uint8Array => {
   return digest
 }
 
-const digestOf = (bytes: Uint8Array): Uint8Array => {
+/** keccak256. The array is the caller's only until the next hash. */
+export const digestOf = (bytes: Uint8Array): Uint8Array => {
+  const { keccak } = Accelerated.implementations()
+  if (keccak !== null) return keccak.digest(bytes)
   shared.fill(0)
   return squeeze(shared, bytes.subarray(absorb(shared, bytes, 0, bytes.length)))
 }
@@ -58,6 +62,8 @@ export const hashTextSteps = (text: string): Steps<Hex.Bytes32> => bytesSteps(ut
 
 function* bytesSteps(all: Uint8Array): Steps<Hex.Bytes32> {
   if (all.length <= stride) return Hex.fromBytes(digestOf(all)) as Hex.Bytes32
+  const { keccak } = Accelerated.implementations()
+  if (keccak !== null) return yield* acceleratedSteps(keccak, all)
   const state = new Int32Array(50)
   let at = 0
   while (at + rate <= all.length) {
@@ -65,6 +71,16 @@ function* bytesSteps(all: Uint8Array): Steps<Hex.Bytes32> {
     yield
   }
   return Hex.fromBytes(squeeze(state, all.subarray(at))) as Hex.Bytes32
+}
+
+function* acceleratedSteps(keccak: Accelerated.Keccak, all: Uint8Array): Steps<Hex.Bytes32> {
+  let state = keccak.initial()
+  let at = 0
+  for (; at + stride < all.length; at += stride) {
+    state = keccak.absorbed(state, all.subarray(at, at + stride))
+    yield
+  }
+  return Hex.fromBytes(keccak.finished(state, all.subarray(at))) as Hex.Bytes32
 }
 
 /** keccak256 of bytes. */

@@ -201,16 +201,14 @@ export const check = (auth: Auth, signingHash: Hex.Bytes32): Either.Either<void,
   return problem === null ? Either.void : Either.left(problem)
 }
 
-/** What the authenticator has signed: sha256(authenticatorData || sha256(clientDataJSON)). */
-export const digest = (auth: Pick<Auth, "authenticatorData" | "clientDataJSON">): Hex.Bytes32 =>
-  Hex.unsafe32(sha256(Hex.concat(auth.authenticatorData, Hex.unsafe32(sha256(clientDataOf(auth))))))
+/** What the authenticator has signed the SHA-256 of: authenticatorData || sha256(clientDataJSON). */
+const signedMessage = (auth: Pick<Auth, "authenticatorData" | "clientDataJSON">): Hex.Hex =>
+  Hex.concat(auth.authenticatorData, Hex.unsafe32(sha256(clientDataOf(auth))))
 
-/** The position of the key that has made the assertion; null when it is none of these. 3 to 6 ms, however many they are. */
-export const signedBy = (auth: Auth, keys: ReadonlyArray<PublicKey>): number | null => {
-  const signed = digest(auth)
-  const [only] = keys
-  if (only !== undefined && keys.length === 1) return P256.verify(only, signed, auth) ? 0 : null
-  const signers = P256.signers(signed, auth)
-  const index = keys.findIndex(({ x, y }) => signers.some((signer) => signer.x === x && signer.y === y))
-  return index < 0 ? null : index
-}
+/** The SHA-256 that the authenticator has signed. */
+export const digest = (auth: Pick<Auth, "authenticatorData" | "clientDataJSON">): Hex.Bytes32 =>
+  Hex.unsafe32(sha256(signedMessage(auth)))
+
+/** The position of the key that has made the assertion; null when it is none of these. 2 to 6 ms in JavaScript. */
+export const signedBy = (auth: Auth, keys: ReadonlyArray<PublicKey>): number | null =>
+  P256.signedBy(keys, signedMessage(auth), auth)

@@ -91,17 +91,17 @@ describe("P-256", () => {
         }
         const digest = Hex.unsafe32(`0x${Buffer.from(sha256(bytes)).toString("hex")}`)
         const flipped = { r: signature.r, s: word(P256.order - BigInt(signature.s)) }
-        expect(P256.verify({ x, y }, digest, signature)).toBe(true)
-        expect(P256.verify({ x, y }, digest, flipped)).toBe(true)
+        expect(P256.verify({ x, y }, message, signature)).toBe(true)
+        expect(P256.verify({ x, y }, message, flipped)).toBe(true)
         expect([signature, flipped].filter(P256.isLow)).toEqual([P256.toLow(signature)])
         expect(P256.toLow(flipped)).toEqual(P256.toLow(signature))
-        if (other !== digest) expect(P256.verify({ x, y }, other, signature)).toBe(false)
-        expect(P256.verify({ x, y }, digest, { r: signature.s, s: signature.r })).toBe(false)
+        if (other !== message) expect(P256.verify({ x, y }, other, signature)).toBe(false)
+        expect(P256.verify({ x, y }, message, { r: signature.s, s: signature.r })).toBe(false)
         for (const each of [signature, flipped]) {
           const signers = P256.signers(digest, each)
           expect(signers).toContainEqual({ x, y })
           expect(signers).toHaveLength(2)
-          for (const signer of signers) expect(P256.verify(signer, digest, each)).toBe(true)
+          for (const signer of signers) expect(P256.verify(signer, message, each)).toBe(true)
         }
         expect(P256.signers(other, signature)).not.toContainEqual(other === digest ? null : { x, y })
       }),
@@ -115,11 +115,10 @@ describe("P-256", () => {
     const [x, y] = [Hex.unsafe32(publicKey.x), Hex.unsafe32(publicKey.y)]
     const ends = [0n, 1n, P256.largestS, P256.largestS + 1n, P256.order - 1n, P256.order, 2n ** 256n - 1n]
     const message = Buffer.from("castellan")
-    const digest = Hex.unsafe32(`0x${Buffer.from(sha256(message)).toString("hex")}`)
     for (const r of ends)
       for (const s of ends) {
         const raw = Buffer.from(word(r).slice(2) + word(s).slice(2), "hex")
-        expect(P256.verify({ x, y }, digest, { r: word(r), s: word(s) })).toBe(
+        expect(P256.verify({ x, y }, Hex.fromBytes(message), { r: word(r), s: word(s) })).toBe(
           verify("sha256", message, { key: keyObject, dsaEncoding: "ieee-p1363" }, raw)
         )
         expect(P256.inRanges({ r: word(r), s: word(s) })).toBe(
@@ -129,14 +128,15 @@ describe("P-256", () => {
   })
 
   it("knows the signers of an r so small that their point may lie beyond the order, and none of what is no signature", () => {
-    const digest = word(42n)
+    const message = word(42n)
+    const digest = Hex.fromBytes(sha256(Hex.toBytes(message))) as Hex.Bytes32
     const has = (x: bigint) => P256.fromPoint(`02${word(x).slice(2)}`) !== null
     const r =
       Array.from({ length: 64 }, (_, at) => BigInt(at + 1)).find((each) => has(P256.order + each)) ?? 0n
     const beyond = { r: word(r), s: word(7n) }
     const signers = P256.signers(digest, beyond)
     expect(signers).toHaveLength(has(r) ? 4 : 2)
-    for (const signer of signers) expect(P256.verify(signer, digest, beyond)).toBe(true)
+    for (const signer of signers) expect(P256.verify(signer, message, beyond)).toBe(true)
     for (const none of [0n, P256.order])
       expect(P256.signers(digest, { r: word(none), s: word(7n) })).toEqual([])
   })

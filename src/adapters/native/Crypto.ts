@@ -1,0 +1,120 @@
+import { createPublicKey, verify } from "node:crypto"
+import { createRequire } from "node:module"
+import * as Effect from "effect/Effect"
+import * as Accelerated from "../../domain/primitives/Accelerated.js"
+
+/**
+ * keccak256 in WebAssembly (hash-wasm), secp256k1 in native code (libsecp256k1, whose signatures take the same time for
+ * every key) and P-256 in OpenSSL. What does not load on this machine is left to the domain's own code.
+ */
+
+/** Loads a package of this name. */
+type Require = (name: string) => unknown
+
+/** What is used of hash-wasm's hasher. */
+interface Hasher {
+  readonly init: () => Hasher
+  readonly update: (bytes: Uint8Array) => Hasher
+  readonly digest: (form: "binary") => Uint8Array
+  readonly save: () => Uint8Array
+  readonly load: (state: Uint8Array) => Hasher
+}
+
+const keccak = async (require: Require): Promise<Accelerated.Keccak> => {
+  // The build of this one hash: the whole package is 25 times as large.
+  const { createKeccak } = require("hash-wasm/dist/keccak.umd.min.js") as {
+    readonly createKeccak: (bits: number) => Promise<Hasher>
+  }
+  const hasher = await createKeccak(256)
+  return {
+    digest: (bytes) => hasher.init().update(bytes).digest("binary"),
+    initial: () => hasher.init().save(),
+    absorbed: (state, bytes) => hasher.load(state).update(bytes).save(),
+    finished: (state, bytes) => hasher.load(state).update(bytes).digest("binary")
+  }
+}
+
+/** What is used of secp256k1. */
+interface Native {
+  readonly ecdsaSign: (
+    digest: Uint8Array,
+    privateKey: Uint8Array
+  ) => { readonly signature: Uint8Array; readonly recid: number }
+  readonly ecdsaRecover: (
+    signature: Uint8Array,
+    recid: number,
+    digest: Uint8Array,
+    compressed: boolean
+  ) => Uint8Array
+}
+
+const secp256k1 = (require: Require): Accelerated.Secp256k1 => {
+  // Its native code alone: without it the package's entry falls back to another implementation in JavaScript.
+  const native = require("secp256k1/bindings.js") as Native
+  return {
+    sign: (digest, privateKey) => {
+      const { recid, signature } = native.ecdsaSign(digest, privateKey)
+      return { signature, odd: (recid & 1) === 1 }
+    },
+    recover: (digest, signature, odd) => {
+      try {
+        return native.ecdsaRecover(signature, odd ? 1 : 0, digest, false)
+      } catch {
+        return null
+      }
+    }
+  }
+}
+
+const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base64url")
+
+const p256: Accelerated.P256 = {
+  verify: (key, message, signature) => {
+    try {
+      const publicKey = createPublicKey({
+        key: { kty: "EC", crv: "P-256", x: text(key.subarray(0, 32)), y: text(key.subarray(32)) },
+        format: "jwk"
+      })
+      return verify("sha256", message, { key: publicKey, dsaEncoding: "ieee-p1363" }, signature)
+    } catch {
+      return false
+    }
+  }
+}
+
+/** The implementation, once it has proved that it works: a call that must succeed. */
+const working = async <A>(load: () => A | Promise<A>, works: (made: A) => boolean): Promise<A | null> => {
+  try {
+    const made = await load()
+    return works(made) ? made : null
+  } catch {
+    return null
+  }
+}
+
+const digest = new Uint8Array(32).fill(0x5a)
+
+/** keccak256 of nothing. */
+const ofNothing = "c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470"
+
+/** What loads on this machine. */
+export const load = (
+  require: Require = createRequire(import.meta.url)
+): Effect.Effect<Accelerated.Implementations> =>
+  Effect.promise(async () => ({
+    keccak: await working(
+      () => keccak(require),
+      (made) => Buffer.from(made.digest(new Uint8Array(0))).toString("hex") === ofNothing
+    ),
+    secp256k1: await working(
+      () => secp256k1(require),
+      (made) => {
+        const { odd, signature } = made.sign(digest, digest)
+        return made.recover(digest, signature, odd)?.length === 65
+      }
+    ),
+    p256
+  }))
+
+/** Has the domain compute with what loads, in the whole process. */
+export const install: Effect.Effect<void> = Effect.map(load(), Accelerated.use)

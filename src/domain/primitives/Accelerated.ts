@@ -1,0 +1,52 @@
+/**
+ * Faster implementations of what the domain computes, in native code or WebAssembly, where a process has loaded them.
+ * A result is the same with and without: whoever fills a place answers for that, and tests hold both against each other.
+ * Without one the domain computes by itself, in JavaScript, so it runs anywhere.
+ */
+
+/** keccak256, of bytes in one piece or one after the other. Arrays that it returns are the caller's. */
+export interface Keccak {
+  readonly digest: (bytes: Uint8Array) => Uint8Array
+  /** The state before the first byte. */
+  readonly initial: () => Uint8Array
+  /** The state after these bytes. */
+  readonly absorbed: (state: Uint8Array, bytes: Uint8Array) => Uint8Array
+  readonly finished: (state: Uint8Array, bytes: Uint8Array) => Uint8Array
+}
+
+/** Digests and private keys are of 32 bytes, signatures r || s of 64, in their ranges. */
+export interface Secp256k1 {
+  /** Deterministic (RFC 6979), with s in the lower half; whether the point of this r has an odd y. */
+  readonly sign: (
+    digest: Uint8Array,
+    privateKey: Uint8Array
+  ) => { readonly signature: Uint8Array; readonly odd: boolean }
+  /** The uncompressed public key, 65 bytes, of whom the signature with this point can be; null: of nobody. */
+  readonly recover: (digest: Uint8Array, signature: Uint8Array, odd: boolean) => Uint8Array | null
+}
+
+export interface P256 {
+  /**
+   * Whether the key, x and y of 32 bytes each, has signed the SHA-256 of the message; s may be in either half. False for
+   * what is no point of the curve.
+   */
+  readonly verify: (key: Uint8Array, message: Uint8Array, signature: Uint8Array) => boolean
+}
+
+export interface Implementations {
+  readonly keccak: Keccak | null
+  readonly secp256k1: Secp256k1 | null
+  readonly p256: P256 | null
+}
+
+export const none: Implementations = { keccak: null, secp256k1: null, p256: null }
+
+let present: Implementations = none
+
+/** What this process computes with. */
+export const implementations = (): Implementations => present
+
+/** Computes with these from now on, in the whole process. */
+export const use = (loaded: Implementations): void => {
+  present = loaded
+}
