@@ -2,18 +2,14 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import {
   type Block,
-  type BlockTag,
   type Call,
-  type CallResult,
   type ChainClient,
   ChainRpc,
   ChainRpcError,
   type FoundLog,
-  type KnownTransaction,
   type LogFilter,
   type NamedBy,
   type NetworkFees,
-  type Receipt,
   type SimulatedCall,
   type StateOverride
 } from "../../application/ports/chain/ChainRpc.js"
@@ -21,13 +17,9 @@ import type { RawLog } from "../../domain/evm/RawLog.js"
 import * as Transaction from "../../domain/evm/Transaction.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
-import * as Keccak from "../../domain/primitives/Keccak.js"
+import { ChainState, type Execution } from "./ChainState.js"
 
-/** What a transaction or call does when it runs. */
-export interface Execution extends CallResult {
-  readonly gasUsed: bigint
-  readonly logs: ReadonlyArray<Omit<RawLog, "logIndex">>
-}
+export type { Execution } from "./ChainState.js"
 
 /**
  * The chain's code: what calls and transactions do. It may read and write the node it belongs to. `block` is the number
@@ -77,11 +69,6 @@ export interface Node {
 
 const defaultFees: NetworkFees = { nextBaseFee: 1_000_000_000n, tip: 1_000_000_000n }
 
-interface Mined {
-  readonly signed: Transaction.Signed
-  readonly receipt: Receipt
-}
-
 const matches = (filter: LogFilter, log: RawLog): boolean =>
   (filter.address === undefined || filter.address.includes(log.address)) &&
   filter.topics.every((wanted, place) => {
@@ -90,234 +77,159 @@ const matches = (filter: LogFilter, log: RawLog): boolean =>
     return topic !== undefined && (typeof wanted === "string" ? wanted === topic : wanted.includes(topic))
   })
 
-export const make = (options: Options): Effect.Effect<Node> =>
-  Effect.sync(() => {
-    const { chainId } = options
-    const execute = options.execute ?? nothing
-    const fees = options.fees ?? defaultFees
-    const balances = new Map(options.balances)
-    const codes = new Map(options.codes)
-    const nonces = new Map<Address, bigint>()
-    const mined = new Map<Hex.Bytes32, Mined>()
-    /** Transactions ahead of their sender's nonce. */
-    const queued = new Map<Hex.Bytes32, Transaction.Signed>()
-    const blocks: Array<Block> = []
-    /** Balances at the end of each block. */
-    const pasts: Array<ReadonlyMap<Address, bigint>> = []
-    let broken: ChainRpcError["reason"] | null = null
-    /** Transactions run one after another, however long one takes. */
-    const miner = Effect.unsafeMakeSemaphore(1)
+interface Parts {
+  readonly chainId: bigint
+  readonly fees: NetworkFees
+  readonly state: ChainState
+  /** Runs a call on the state of the block. */
+  readonly run: (
+    call: Call,
+    block: bigint,
+    overrides?: ReadonlyMap<Address, StateOverride>
+  ) => Effect.Effect<Execution>
+  /** Transactions run one after another, however long one takes. */
+  readonly miner: Effect.Semaphore
+  /** Why every call fails, if it does. */
+  readonly broken: () => ChainRpcError["reason"] | null
+}
 
-    const balanceOf = (address: Address) => balances.get(address) ?? 0n
-    const nonceOf = (address: Address) => nonces.get(address) ?? 0n
+/** What a node says to a raw transaction, in the order in which nodes check. */
+const objection = (signed: Transaction.Signed, { chainId, fees, state }: Parts): string | null => {
+  const { from, hash, transaction } = signed
+  const { gasLimit, legacy, maxFeePerGas, nonce, value } = transaction
+  if (transaction.chainId !== chainId) return "invalid chain id for signer"
+  if (state.isKnown(hash)) return "already known"
+  if (nonce < state.nonceOf(from)) return "nonce too low"
+  if (!legacy && fees.nextBaseFee === null) return "transaction type not supported"
+  if (maxFeePerGas < (fees.nextBaseFee ?? 0n)) return "max fee per gas less than block base fee"
+  if (state.balanceOf(from) < gasLimit * maxFeePerGas + value) return insufficientFunds
+  return state.isQueued(from, nonce) ? "replacement transaction underpriced" : null
+}
 
-    const nonceAt = (address: Address, block: bigint) =>
-      [...mined.values()]
-        .filter(({ receipt, signed }) => signed.from === address && receipt.blockNumber <= block)
-        .reduce(
-          (next, { signed }) => (signed.transaction.nonce >= next ? signed.transaction.nonce + 1n : next),
-          0n
-        )
+const insufficientFunds = "insufficient funds for gas * price + value"
 
-    const addBlock = (): Block => {
-      const number = BigInt(blocks.length)
-      const block = {
-        number,
-        hash: Keccak.hashText(`block ${number} of chain ${chainId}`),
-        timestamp: (options.genesis ?? 1_700_000_000) + blocks.length,
-        gasLimit: options.blockGasLimit ?? 30_000_000n,
-        baseFeePerGas: fees.nextBaseFee
-      }
-      blocks.push(block)
-      pasts.push(new Map(balances))
-      return block
-    }
-    let head = addBlock()
+/** The methods of the port, each a look at the chain's state. */
+const clientOf = (origin: string, parts: Parts): ChainClient => {
+  const { chainId, fees, run, state } = parts
+  const fail = (reason: ChainRpcError["reason"], message: string, rpcCode?: number) =>
+    Effect.fail(new ChainRpcError({ reason, origin, message, ...(rpcCode !== undefined && { rpcCode }) }))
 
-    const priceOf = ({ maxFeePerGas, maxPriorityFeePerGas }: Transaction.Transaction) => {
-      const wanted = (fees.nextBaseFee ?? 0n) + maxPriorityFeePerGas
-      return wanted < maxFeePerGas ? wanted : maxFeePerGas
-    }
+  const answer = <A>(effect: Effect.Effect<A, ChainRpcError>): Effect.Effect<A, ChainRpcError> =>
+    Effect.suspend(() => {
+      const reason = parts.broken()
+      return reason === null ? effect : fail(reason, `${origin}: the node is broken down`)
+    })
+  const tell = <A>(value: () => A) => answer(Effect.sync(value))
 
-    /** Runs one transaction in a block of its own. Its state is the node's: no execution is undone. */
-    const include = (signed: Transaction.Signed) =>
-      Effect.gen(function* () {
-        const { from, hash: txHash, transaction } = signed
-        const { data, gasLimit, nonce, to, value } = transaction
-        nonces.set(from, nonce + 1n)
-        const execution = yield* execute(
-          { from, to, data, value, gas: gasLimit },
-          node,
-          new Map(),
-          head.number
-        )
-        const effectiveGasPrice = priceOf(transaction)
-        const moved = execution.success ? value : 0n
-        balances.set(from, balanceOf(from) - execution.gasUsed * effectiveGasPrice - moved)
-        balances.set(to, balanceOf(to) + moved)
-        head = addBlock()
-        mined.set(txHash, {
-          signed,
-          receipt: {
-            txHash,
-            success: execution.success,
-            blockNumber: head.number,
-            blockHash: head.hash,
-            gasUsed: execution.gasUsed,
-            cumulativeGasUsed: execution.gasUsed,
-            effectiveGasPrice,
-            from,
-            logs: execution.success ? execution.logs.map((log, logIndex) => ({ ...log, logIndex })) : []
-          }
-        })
-      })
+  const execution = (
+    call: Call,
+    block = state.head.number,
+    overrides?: ReadonlyMap<Address, StateOverride>
+  ) =>
+    Effect.suspend(() =>
+      state.affords(call, block)
+        ? run(call, block, overrides)
+        : fail("rejected", "insufficient funds for transfer", -32_000)
+    )
 
-    /** Includes every queued transaction whose turn has come. */
-    const includeReady: Effect.Effect<void> = Effect.suspend(() => {
-      for (const [hash, signed] of queued)
-        if (signed.transaction.nonce === nonceOf(signed.from)) {
-          queued.delete(hash)
-          return Effect.zipRight(include(signed), includeReady)
-        }
-      return Effect.void
+  const send = (raw: Hex.Hex): Effect.Effect<void, ChainRpcError> =>
+    Effect.suspend(() => {
+      const parsed = Transaction.parse(raw)
+      if (parsed._tag === "Left") return fail("rejected", parsed.left.reason, -32_602)
+      const message = objection(parsed.right, parts)
+      if (message !== null)
+        return fail("rejected", message, message === insufficientFunds ? -32_003 : -32_000)
+      return state.add(parsed.right)
     })
 
-    const at = (tag: BlockTag): bigint => (typeof tag === "bigint" ? tag : head.number)
-
-    const known = (txHash: Hex.Bytes32): KnownTransaction | null => {
-      const included = mined.get(txHash)
-      const signed = included?.signed ?? queued.get(txHash)
-      if (signed === undefined) return null
-      const { chainId: _, legacy: __, ...transaction } = signed.transaction
-      return { ...transaction, txHash, from: signed.from, blockNumber: included?.receipt.blockNumber ?? null }
-    }
-
-    const client = (origin: string): ChainClient => {
-      const fail = (reason: ChainRpcError["reason"], message: string, rpcCode?: number) =>
-        Effect.fail(new ChainRpcError({ reason, origin, message, ...(rpcCode !== undefined && { rpcCode }) }))
-
-      const answer = <A>(effect: Effect.Effect<A, ChainRpcError>): Effect.Effect<A, ChainRpcError> =>
-        Effect.suspend(() => (broken === null ? effect : fail(broken, `${origin}: the node is broken down`)))
-      const tell = <A>(value: () => A) => answer(Effect.sync(value))
-
-      const affords = ({ from, value }: Call, number: bigint) => {
-        if (value === undefined || value === 0n || from === undefined) return true
-        return ((number === head.number ? balances : pasts[Number(number)])?.get(from) ?? 0n) >= value
-      }
-      const unaffordable = fail("rejected", "insufficient funds for transfer", -32_000)
-
-      const send = (raw: Hex.Hex): Effect.Effect<void, ChainRpcError> =>
-        Effect.gen(function* () {
-          const parsed = Transaction.parse(raw)
-          if (parsed._tag === "Left") return yield* fail("rejected", parsed.left.reason, -32_602)
-          const { from, hash, transaction } = parsed.right
-          const { gasLimit, maxFeePerGas, nonce, value } = transaction
-          if (transaction.chainId !== chainId)
-            return yield* fail("rejected", "invalid chain id for signer", -32_000)
-          if (queued.has(hash) || mined.has(hash)) return yield* fail("rejected", "already known", -32_000)
-          if (nonce < nonceOf(from)) return yield* fail("rejected", "nonce too low", -32_000)
-          if (!transaction.legacy && fees.nextBaseFee === null)
-            return yield* fail("rejected", "transaction type not supported", -32_000)
-          if (maxFeePerGas < (fees.nextBaseFee ?? 0n))
-            return yield* fail("rejected", "max fee per gas less than block base fee", -32_000)
-          if (balanceOf(from) < gasLimit * maxFeePerGas + value)
-            return yield* fail("rejected", "insufficient funds for gas * price + value", -32_003)
-          for (const other of queued.values())
-            if (other.from === from && other.transaction.nonce === nonce)
-              return yield* fail("rejected", "replacement transaction underpriced", -32_000)
-          queued.set(hash, parsed.right)
-          yield* includeReady
+  return {
+    origin,
+    chainId: tell(() => chainId),
+    block: (tag) => tell(() => state.blocks[Number(state.numberOf(tag))] ?? null),
+    fees: tell(() => fees),
+    balance: (address) => tell(() => state.balanceOf(address)),
+    code: (address) => tell(() => state.codes.get(address) ?? Hex.empty),
+    transactionCount: (address, tag) =>
+      tell(() => (typeof tag === "bigint" ? state.nonceAt(address, tag) : state.nonceOf(address))),
+    transactionsIn: (block) =>
+      tell(() =>
+        state.blocks[Number(block)] === undefined
+          ? null
+          : [...state.mined.keys()]
+              .map((txHash) => state.known(txHash))
+              .filter((each) => each !== null)
+              .filter((each) => each.blockNumber === block)
+      ),
+    call: (call, overrides, tag = "latest") =>
+      answer(
+        Effect.suspend(() => {
+          const number = state.numberOf(tag)
+          if (state.blocks[Number(number)] === undefined) return fail("rejected", "header not found", -32_000)
+          return Effect.map(execution(call, number, overrides), ({ data, success }) => ({ success, data }))
         })
-
-      return {
-        origin,
-        chainId: tell(() => chainId),
-        block: (tag) => tell(() => blocks[Number(at(tag))] ?? null),
-        fees: tell(() => fees),
-        balance: (address) => tell(() => balanceOf(address)),
-        code: (address) => tell(() => codes.get(address) ?? Hex.empty),
-        transactionCount: (address, tag) =>
-          tell(() => (typeof tag === "bigint" ? nonceAt(address, tag) : nonceOf(address))),
-        transactionsIn: (block) =>
-          tell(() =>
-            blocks[Number(block)] === undefined
-              ? null
-              : [...mined.keys()]
-                  .map(known)
-                  .filter((each) => each !== null)
-                  .filter((each) => each.blockNumber === block)
-          ),
-        call: (call, overrides = new Map(), tag = "latest") =>
-          answer(
-            Effect.suspend(() => {
-              const number = at(tag)
-              if (blocks[Number(number)] === undefined) return fail("rejected", "header not found", -32_000)
-              return affords(call, number)
-                ? Effect.map(execute(call, node, overrides, number), ({ data, success }) => ({
-                    success,
-                    data
-                  }))
-                : unaffordable
+      ),
+    estimateGas: (call) =>
+      answer(
+        Effect.map(execution(call), ({ data, gasUsed, success }) => ({
+          success,
+          data,
+          gas: success ? gasUsed : 0n
+        }))
+      ),
+    simulate: (calls) =>
+      answer(
+        Effect.forEach(calls, (call) =>
+          Effect.map(
+            execution(call),
+            ({ logs, ...result }): SimulatedCall => ({
+              ...result,
+              logs: result.success ? logs.map((log, logIndex) => ({ ...log, logIndex })) : []
             })
-          ),
-        estimateGas: (call) =>
-          answer(
-            Effect.suspend(() =>
-              affords(call, head.number)
-                ? Effect.map(execute(call, node, new Map(), head.number), ({ data, gasUsed, success }) => ({
-                    success,
-                    data,
-                    gas: success ? gasUsed : 0n
-                  }))
-                : unaffordable
-            )
-          ),
-        simulate: (calls) =>
-          answer(
-            Effect.forEach(calls, (call) =>
-              Effect.suspend(() =>
-                affords(call, head.number)
-                  ? Effect.map(
-                      execute(call, node, new Map(), head.number),
-                      ({ logs, ...result }): SimulatedCall => ({
-                        ...result,
-                        logs: result.success ? logs.map((log, logIndex) => ({ ...log, logIndex })) : []
-                      })
-                    )
-                  : unaffordable
-              )
-            )
-          ),
-        sendRawTransaction: (raw) => answer(miner.withPermits(1)(send(raw))),
-        receipt: (txHash) => tell(() => mined.get(txHash)?.receipt ?? null),
-        transaction: (txHash) => tell(() => known(txHash)),
-        logs: (filter) =>
-          tell(() =>
-            [...mined.values()].flatMap(({ receipt: { blockHash, blockNumber, logs, txHash } }) =>
-              blockNumber < at(filter.fromBlock) || blockNumber > at(filter.toBlock)
-                ? []
-                : logs
-                    .filter((log) => matches(filter, log))
-                    .map((log): FoundLog => ({ ...log, txHash, blockNumber, blockHash }))
-            )
           )
-      }
-    }
+        )
+      ),
+    sendRawTransaction: (raw) => answer(parts.miner.withPermits(1)(send(raw))),
+    receipt: (txHash) => tell(() => state.mined.get(txHash)?.receipt ?? null),
+    transaction: (txHash) => tell(() => state.known(txHash)),
+    logs: (filter) =>
+      tell(() =>
+        [...state.mined.values()].flatMap(({ receipt: { blockHash, blockNumber, logs, txHash } }) =>
+          blockNumber < state.numberOf(filter.fromBlock) || blockNumber > state.numberOf(filter.toBlock)
+            ? []
+            : logs
+                .filter((log) => matches(filter, log))
+                .map((log): FoundLog => ({ ...log, txHash, blockNumber, blockHash }))
+        )
+      )
+  }
+}
 
+export const make = (options: Options): Effect.Effect<Node> =>
+  Effect.sync(() => {
+    const { balances, chainId, codes, execute = nothing, fees = defaultFees } = options
+    const run: Parts["run"] = (call, block, overrides = new Map()) => execute(call, node, overrides, block)
+    const state = new ChainState({
+      chainId,
+      genesis: options.genesis ?? 1_700_000_000,
+      blockGasLimit: options.blockGasLimit ?? 30_000_000n,
+      fees,
+      balances,
+      codes,
+      execute: run
+    })
+    let broken: ChainRpcError["reason"] | null = null
+    const parts = { chainId, fees, state, run, miner: Effect.unsafeMakeSemaphore(1), broken: () => broken }
     const node: Node = {
       chainId,
-      setBalance: (address, wei) => Effect.sync(() => void balances.set(address, wei)),
-      setCode: (address, code) => Effect.sync(() => void codes.set(address, code)),
-      mine: Effect.sync(() => {
-        head = addBlock()
-        return head
-      }),
+      setBalance: (address, wei) => Effect.sync(() => void state.balances.set(address, wei)),
+      setCode: (address, code) => Effect.sync(() => void state.codes.set(address, code)),
+      mine: Effect.sync(() => state.addBlock()),
       breakDown: (reason) =>
         Effect.sync(() => {
           broken = reason
         }),
-      mined: Effect.sync(() => [...mined.values()].map(({ signed }) => signed)),
-      client
+      mined: Effect.sync(() => [...state.mined.values()].map(({ signed }) => signed)),
+      client: (origin) => clientOf(origin, parts)
     }
     return node
   })
@@ -327,7 +239,7 @@ export const layer = (nodes: Readonly<Record<string, Node>>): Layer.Layer<ChainR
   Layer.sync(ChainRpc, () => {
     const byUrl = new Map(Object.entries(nodes).map(([url, node]) => [new URL(url).href, node]))
     const clients = new Map<string, ChainClient>()
-    const clientOf = ({ href, origin }: URL, by: NamedBy): ChainClient | undefined => {
+    const connected = ({ href, origin }: URL, by: NamedBy): ChainClient | undefined => {
       const key = JSON.stringify([by, href])
       const client = clients.get(key) ?? byUrl.get(href)?.client(origin)
       if (client !== undefined) clients.set(key, client)
@@ -340,7 +252,7 @@ export const layer = (nodes: Readonly<Record<string, Node>>): Layer.Layer<ChainR
           return Effect.fail(
             new ChainRpcError({ reason: "invalidUrl", origin: "", message: "expected an http or https URL" })
           )
-        const client = clientOf(parsed, by)
+        const client = connected(parsed, by)
         const { origin } = parsed
         return client === undefined
           ? Effect.fail(

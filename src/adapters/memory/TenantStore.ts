@@ -26,7 +26,7 @@ const isOf =
     ref.versionId === versionId &&
     ref.assetId === assetId
 
-/** Accounts and keys that end with the process. */
+/** Accounts and keys that end with the process. Long, since the port has many methods over the same few maps. */
 export const make: Effect.Effect<Context.Tag.Service<typeof TenantStore>> = Effect.sync(() => {
   let version = 1
   const accounts = new Map<AccountId, Account>()

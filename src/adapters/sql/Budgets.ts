@@ -57,6 +57,10 @@ const holdOf = (row: Row): Hold => ({
   note: row.note
 })
 
+/**
+ * Budgets in the database of the client. Long, since the port has many methods; each is one transaction that locks the
+ * pots it counts.
+ */
 export const make: Effect.Effect<
   Context.Tag.Service<typeof Budgets>,
   Migrations.MigrationsError,

@@ -68,6 +68,7 @@ const patiently =
       return again
     })
 
+/** One function, though a long one: all of it takes turns on the same connection and the same queue. */
 export const make = (connection: Connection, options: Options): GroupCommit => {
   const turns = Effect.unsafeMakeSemaphore(1)
   const wait = patiently(options.busyMillis)

@@ -211,6 +211,35 @@ const readOnce = (
     return before !== null && before === after ? events : yield* new ViewChanged()
   })
 
+/** What callers are told of a reading that came to no end. */
+const told = (
+  { origin }: ChainClient,
+  range: BlockRange,
+  problem: ViewChanged | LogRanges.TooManyResults | LogRanges.TooManyAsks
+): Failure => {
+  switch (problem._tag) {
+    case "ViewChanged":
+      return unprocessable("chain_reorganised", [
+        { path: "toBlock", message: Reasons.text("reorganised", { ...range, readings: maxReadings }) }
+      ])
+    case "TooManyResults":
+      return unprocessable("too_many_events", [
+        {
+          path: "fromBlock",
+          message:
+            problem.of === "results"
+              ? Reasons.text("eventCount", { ...range, count: bounds.results })
+              : Reasons.text("eventBytes", { ...range, bytes: bounds.bytes })
+        }
+      ])
+    case "TooManyAsks": {
+      const { asks } = bounds
+      const figures = { ...range, origin, span: problem.span, asks, most: BigInt(asks / 2) * problem.span }
+      return unprocessable("node_limit", [{ path: "rpc", message: Reasons.text("blocksAtATime", figures) }])
+    }
+  }
+}
+
 /** The events that the request means, in chain order. */
 export const read = (
   caller: Caller,
@@ -237,45 +266,9 @@ export const read = (
     const ask = asker(chain, filters, new Set(request.contracts ?? []))
     return yield* readOnce(chain, ask, range).pipe(
       Effect.retry({ times: maxReadings - 1, while: ({ _tag }) => _tag === "ViewChanged" }),
-      Effect.catchTags({
-        ChainRpcError: (error) => Effect.fail(refusal(error)),
-        ViewChanged: () =>
-          Effect.fail(
-            unprocessable("chain_reorganised", [
-              {
-                path: "toBlock",
-                message: Reasons.text("reorganised", { ...range, readings: maxReadings })
-              }
-            ])
-          ),
-        TooManyResults: ({ of }) =>
-          Effect.fail(
-            unprocessable("too_many_events", [
-              {
-                path: "fromBlock",
-                message:
-                  of === "results"
-                    ? Reasons.text("eventCount", { ...range, count: bounds.results })
-                    : Reasons.text("eventBytes", { ...range, bytes: bounds.bytes })
-              }
-            ])
-          ),
-        TooManyAsks: ({ span }) =>
-          Effect.fail(
-            unprocessable("node_limit", [
-              {
-                path: "rpc",
-                message: Reasons.text("blocksAtATime", {
-                  ...range,
-                  origin: chain.origin,
-                  span,
-                  asks: bounds.asks,
-                  most: BigInt(bounds.asks / 2) * span
-                })
-              }
-            ])
-          )
-      }),
+      Effect.mapError((error) =>
+        error._tag === "ChainRpcError" ? refusal(error) : told(chain, range, error)
+      ),
       Effect.flatMap(decodable),
       Effect.timeoutFail({
         duration: patienceMillis,

@@ -106,6 +106,8 @@ const refusalOf = (error: PaymasterRpcError): ElementFailure =>
 const asFailure = ({ code, figures, message }: ElementFailure): Failure =>
   unprocessable(code, [{ path: "settings.paymaster", message, ...figures }], { message })
 
+const bare = (op: UserOperation): UserOperation => ({ ...op, paymasterAndData: Hex.empty })
+
 /** A paymaster whose service says by ERC-7677 what it wants behind its address. */
 export const service = (
   budgets: Budgets["Type"],
@@ -133,8 +135,6 @@ export const service = (
         )
       return answer
     }).pipe(Effect.mapError((error) => ("_tag" in error ? refusalOf(error) : error)))
-
-  const bare = (op: UserOperation): UserOperation => ({ ...op, paymasterAndData: Hex.empty })
 
   const withAnswer = (op: UserOperation, answer: PaymasterAnswer, limits: PaymasterData.Limits) => ({
     ...op,

@@ -72,51 +72,51 @@ export const accountsOf = (
     )
   )
 
+/** One look at the chain; how many are left. */
+const look = (budgets: Budgets["Type"], { accountId, chain, profile }: Watched) =>
+  Effect.gen(function* () {
+    const { chainId, settledDepth } = profile
+    const holds = (yield* budgets.open(chainId)).filter(isOwn(accountId)).flatMap((hold) => {
+      const found = decodeNote(hold.note)
+      return found._tag === "Some" ? [{ hold, ...found.value }] : []
+    })
+    if (holds.length === 0) return 0
+    const head = yield* chain.block("latest")
+    if (head === null) return holds.length
+    const settledNumber = head.number - BigInt(settledDepth) + 1n
+    const settled = settledNumber < 0n ? null : yield* chain.block(settledNumber)
+    let left = holds.length
+    for (const [entryPoint, group] of Object.entries(Array.groupBy(holds, (each) => each.entryPoint))) {
+      const since = group.reduce((least, each) => BigInts.min(least, each.since), head.number)
+      const landings = yield* Inclusions.within(
+        chain,
+        Address.unsafe(entryPoint),
+        group.map(({ hold }): Bytes32 => unsafe32(hold.id)),
+        { from: since, to: head.number }
+      )
+      for (const { hold, validUntil } of group) {
+        const landing = landings.get(unsafe32(hold.id))
+        const final = landing !== undefined && landing.blockNumber <= settledNumber
+        const over = landing === undefined && settled !== null && settled.timestamp > validUntil
+        if (final || over) {
+          yield* budgets.settle(chainId, hold.id, landing?.cost ?? 0n)
+          left -= 1
+        } else if ((landing?.cost ?? null) !== hold.landed)
+          yield* budgets.land(chainId, hold.id, landing?.cost ?? null)
+      }
+    }
+    return left
+  })
+
 export const make = (budgets: Budgets["Type"], scope: Scope.Scope): Sponsorships => {
   /** What is followed in this process, and whether something was sealed since it was looked at. */
   const followed = new Map<string, { sealed: boolean }>()
-
-  /** One look at the chain; how many are left. */
-  const look = ({ accountId, chain, profile }: Watched) =>
-    Effect.gen(function* () {
-      const { chainId, settledDepth } = profile
-      const holds = (yield* budgets.open(chainId)).filter(isOwn(accountId)).flatMap((hold) => {
-        const found = decodeNote(hold.note)
-        return found._tag === "Some" ? [{ hold, ...found.value }] : []
-      })
-      if (holds.length === 0) return 0
-      const head = yield* chain.block("latest")
-      if (head === null) return holds.length
-      const settledNumber = head.number - BigInt(settledDepth) + 1n
-      const settled = settledNumber < 0n ? null : yield* chain.block(settledNumber)
-      let left = holds.length
-      for (const [entryPoint, group] of Object.entries(Array.groupBy(holds, (each) => each.entryPoint))) {
-        const since = group.reduce((least, each) => BigInts.min(least, each.since), head.number)
-        const landings = yield* Inclusions.within(
-          chain,
-          Address.unsafe(entryPoint),
-          group.map(({ hold }): Bytes32 => unsafe32(hold.id)),
-          { from: since, to: head.number }
-        )
-        for (const { hold, validUntil } of group) {
-          const landing = landings.get(unsafe32(hold.id))
-          const final = landing !== undefined && landing.blockNumber <= settledNumber
-          const over = landing === undefined && settled !== null && settled.timestamp > validUntil
-          if (final || over) {
-            yield* budgets.settle(chainId, hold.id, landing?.cost ?? 0n)
-            left -= 1
-          } else if ((landing?.cost ?? null) !== hold.landed)
-            yield* budgets.land(chainId, hold.id, landing?.cost ?? null)
-        }
-      }
-      return left
-    })
 
   /** Whether all have ended, after which the account is not followed any more. */
   const ended = (watched: Watched, state: { sealed: boolean }, key: string): Effect.Effect<boolean> =>
     Effect.gen(function* () {
       state.sealed = false
-      const left = yield* Effect.catchAll(look(watched), (error) =>
+      const left = yield* Effect.catchAll(look(budgets, watched), (error) =>
         Effect.as(Effect.logDebug(`sponsored operations can not be followed: ${error._tag}`), 1)
       )
       const over = left === 0 && !state.sealed

@@ -64,6 +64,7 @@ export interface Reader {
   readonly refuse: (why: string) => never
 }
 
+/** A parser by recursive descent: one function, though a long one, whose rules call each other and share the place. */
 const make = (tokens: ReadonlyArray<string>): Reader => {
   let at = 0
   const peek = (): string => tokens[at] ?? ""

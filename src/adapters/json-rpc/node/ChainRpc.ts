@@ -13,6 +13,7 @@ import * as Background from "../transport/Background.js"
 import * as Batches from "../transport/Batches.js"
 import * as Egress from "../transport/Egress.js"
 import * as Http from "../transport/Http.js"
+import type * as Retry from "../transport/Retry.js"
 import * as Client from "./Client.js"
 
 export type { Exchange } from "../transport/Batches.js"
@@ -22,7 +23,7 @@ export interface Options {
   readonly egress?: Partial<Egress.Rules>
   readonly http?: Partial<Http.Limits>
   readonly batches?: Partial<Batches.Limits>
-  readonly retry?: Partial<Batches.Retry>
+  readonly retry?: Partial<Retry.Retry>
   /** How many nodes are remembered; the one not used for longest is forgotten first. */
   readonly clients?: number
   /** Told of every HTTP round trip before it is made. */

@@ -1,10 +1,8 @@
 import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
 import * as Deferred from "effect/Deferred"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FiberId from "effect/FiberId"
-import * as Schedule from "effect/Schedule"
 import { ChainRpcError } from "../../../application/ports/chain/ChainRpc.js"
 import type * as Background from "./Background.js"
 import type * as Egress from "./Egress.js"
@@ -12,25 +10,12 @@ import type * as Http from "./Http.js"
 import * as JsonRpc from "./JsonRpc.js"
 import * as Refusal from "./Refusal.js"
 import * as ResponseClassifier from "./ResponseClassifier.js"
+import * as Retry from "./Retry.js"
 
 export interface Limits {
   readonly batchCalls: number
   /** Bytes of one request body; a single call may be larger. */
   readonly batchBytes: number
-}
-
-/** How often reads are repeated. The first wait is `baseMillis`, then each is longer, up to `maxMillis`, jittered. */
-export interface Retry {
-  readonly baseMillis: number
-  readonly maxMillis: number
-  /** No wait begins later than this after the first attempt, and none is longer. */
-  readonly withinMillis: number
-  /** Attempts beyond the first while the node limits the rate. */
-  readonly rateLimited: number
-  /** Attempts beyond the first when the connection was refused or cut, or a gateway stood in for the node. */
-  readonly unreachable: number
-  /** Attempts beyond the first while a node behind a balancer has not seen the block that another one told. */
-  readonly behind: number
 }
 
 /** One HTTP round trip and the JSON-RPC methods in it. */
@@ -44,7 +29,7 @@ export interface Options {
   readonly target: Egress.Target
   readonly http: Http.Http
   readonly limits: Limits
-  readonly retry: Retry
+  readonly retry: Retry.Retry
   readonly onExchange: (exchange: Exchange) => void
   readonly background: Background.Background
 }
@@ -112,21 +97,15 @@ const endOfMoment = Effect.async<void>((resume) => {
   return Effect.sync(() => clearImmediate(handle))
 })
 
-/** The waits between attempts; the node's own wish lengthens them. */
-const waits = (retry: Retry) =>
-  Schedule.exponential(retry.baseMillis, 1.6).pipe(
-    Schedule.either(Schedule.spaced(retry.maxMillis)),
-    Schedule.jitteredWith({ min: 0.5, max: 1.5 }),
-    Schedule.intersect(Schedule.identity<Again>()),
-    Schedule.modifyDelay(([, again], wait) => Duration.max(wait, Duration.millis(again.afterMillis))),
-    Schedule.upTo(retry.withinMillis)
-  )
-
-/** The calls of one node, in as few HTTP requests as its limits allow. */
+/**
+ * The calls of one node, in as few HTTP requests as its limits allow. One function, though a long one: its parts share
+ * the calls of the moment and how many fit into a request, and call each other in a circle, since what an exchange
+ * leaves open is delivered again, in smaller parts.
+ */
 export const make = ({ background, http, limits, onExchange, retry, target }: Options): Batches => {
   const { origin, trust } = target
   const judge = ResponseClassifier.judge({ origin, scrub: Refusal.scrubber(target) })
-  const backoff = waits(retry)
+  const backoff = Retry.waits(retry)
   let nextId = 1
   let batchCalls = limits.batchCalls
   /** The reads of the present moment; undefined between moments. */

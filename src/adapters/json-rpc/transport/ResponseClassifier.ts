@@ -43,6 +43,25 @@ const retryAfterMillis = (header: string | undefined, now: number): number => {
   return Number.isFinite(wait) ? Math.max(0, wait) : 0
 }
 
+const classificationsOf = (origin: string) => {
+  const errorOf = (reason: ChainRpcError["reason"], message: string) =>
+    new ChainRpcError({ reason, origin, message: `${origin}: ${message}` })
+  const failed = (reason: ChainRpcError["reason"], message: string): CallClassification => ({
+    _tag: "failed",
+    error: errorOf(reason, message)
+  })
+  const again = (reason: "rateLimited" | "unreachable", message: string): CallClassification => ({
+    _tag: "again",
+    error: errorOf(reason, message)
+  })
+  const all = (classification: CallClassification, afterMillis = 0): Classification => ({
+    _tag: "each",
+    of: () => classification,
+    afterMillis
+  })
+  return { errorOf, failed, again, all }
+}
+
 /**
  * What came back for `calls`. `now`: Unix milliseconds. A JSON-RPC answer counts whatever its HTTP status is,
  * those of rate limits, redirects and gateways apart.
@@ -54,22 +73,7 @@ export const judge =
     calls: ReadonlyArray<JsonRpc.Call>,
     now: number
   ): Classification => {
-    const errorOf = (reason: ChainRpcError["reason"], message: string) =>
-      new ChainRpcError({ reason, origin, message: `${origin}: ${message}` })
-    const failed = (reason: ChainRpcError["reason"], message: string): CallClassification => ({
-      _tag: "failed",
-      error: errorOf(reason, message)
-    })
-    const again = (reason: "rateLimited" | "unreachable", message: string): CallClassification => ({
-      _tag: "again",
-      error: errorOf(reason, message)
-    })
-    const all = (classification: CallClassification, afterMillis = 0): Classification => ({
-      _tag: "each",
-      of: () => classification,
-      afterMillis
-    })
-
+    const { again, all, errorOf, failed } = classificationsOf(origin)
     if (Either.isLeft(posted)) {
       const { message, passing, reason } = posted.left
       if (passing) return all(again("unreachable", message))

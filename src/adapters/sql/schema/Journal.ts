@@ -7,6 +7,8 @@ import * as Effect from "effect/Effect"
  * SQLite nor a driver's 64-bit integer holds them exactly. Times are Unix milliseconds, deadlines Unix seconds.
  *
  * A query uses a partial index only when it says the same condition, also where another one implies it.
+ *
+ * Long, since the first version of the schema is one migration with all its tables.
  */
 export const journal = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

@@ -150,6 +150,69 @@ const accepted: Response = {
 /** A path as OpenAPI writes it. */
 export const templateOf = (path: string): string => path.replace(/:([A-Za-z]+)/g, "{$1}")
 
+type Reflected = Parameters<Parameters<typeof HttpApi.reflect>[1]["onEndpoint"]>[0]
+
+const operationOf = (
+  schemas: JsonSchemas,
+  { endpoint, errors, group, mergedAnnotations, middleware }: Reflected
+): Operation => {
+  const text = textOf(endpoint.annotations)
+  const withKey = [...middleware].some(({ key }) => key === Authentication.key)
+  const unlimited = Option.isSome(Context.getOption(mergedAnnotations, Unlimited))
+  const scope = Option.getOrNull(Context.getOption(mergedAnnotations, RequiredScope))
+  const payload = Option.getOrNull(endpoint.payloadSchema)
+  const example = Option.getOrUndefined(Context.getOption(endpoint.annotations, Example))
+  const isWrite = Option.isSome(Context.getOption(mergedAnnotations, Idempotent))
+  const parameters = [
+    ...parametersOf(schemas, "path", Option.getOrNull(endpoint.pathSchema)?.ast, example),
+    ...parametersOf(schemas, "query", Option.getOrNull(endpoint.urlParamsSchema)?.ast, example),
+    ...(isWrite
+      ? [idempotencyHeader, preferHeader].map((name) => ({ $ref: `#/components/parameters/${name}` }))
+      : [])
+  ]
+  return {
+    operationId: endpoint.name,
+    tags: [group.identifier],
+    summary: text(Annotation.Summary),
+    description: [text(Annotation.Description), scope === null ? "" : `Scope of the key: ${scope}.`]
+      .filter((part) => part !== "")
+      .join(" "),
+    security: withKey ? [{ apiKey: [] }] : [],
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(payload === null
+      ? {}
+      : {
+          requestBody: {
+            required: Option.isNone(Context.getOption(mergedAnnotations, BodyOptional)),
+            content: {
+              "application/json": {
+                schema: schemas.of(payload.ast, "request"),
+                ...(example === undefined ? {} : { example })
+              }
+            }
+          }
+        }),
+    responses: {
+      "200": {
+        description: "Success",
+        headers: withKey ? counted : headerRefs("X-Request-Id"),
+        content: {
+          [HttpApiSchema.getEncoding(endpoint.successSchema.ast).contentType]: {
+            schema: schemas.of(endpoint.successSchema.ast, "answer")
+          }
+        }
+      },
+      ...(isWrite ? { "202": { $ref: "#/components/responses/Accepted" } } : {}),
+      ...Object.fromEntries(
+        statuses
+          .filter((status) => errors.has(status) && (withKey || statusesWithoutKey.includes(status)))
+          .filter((status) => status !== 429 || !unlimited)
+          .map((status) => [String(status), { $ref: `#/components/responses/${Statuses.names[status]}` }])
+      )
+    }
+  }
+}
+
 /** The contract as an OpenAPI 3.1 document, of a service that stands under the path. What is not served yet is not in it. */
 export const fromApi = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup.Any, E, R>(
   api: HttpApi.HttpApi<Id, Groups, E, R>,
@@ -175,64 +238,10 @@ export const fromApi = <Id extends string, Groups extends HttpApiGroup.HttpApiGr
         description: textOf(group.annotations)(Annotation.Description)
       })
     },
-    onEndpoint: ({ endpoint, errors, group, mergedAnnotations, middleware }) => {
-      const text = textOf(endpoint.annotations)
-      const withKey = [...middleware].some(({ key }) => key === Authentication.key)
-      const unlimited = Option.isSome(Context.getOption(mergedAnnotations, Unlimited))
-      const scope = Option.getOrNull(Context.getOption(mergedAnnotations, RequiredScope))
-      const payload = Option.getOrNull(endpoint.payloadSchema)
-      const example = Option.getOrUndefined(Context.getOption(endpoint.annotations, Example))
-      const isWrite = Option.isSome(Context.getOption(mergedAnnotations, Idempotent))
-      const parameters = [
-        ...parametersOf(schemas, "path", Option.getOrNull(endpoint.pathSchema)?.ast, example),
-        ...parametersOf(schemas, "query", Option.getOrNull(endpoint.urlParamsSchema)?.ast, example),
-        ...(isWrite
-          ? [idempotencyHeader, preferHeader].map((name) => ({ $ref: `#/components/parameters/${name}` }))
-          : [])
-      ]
-      const operation: Operation = {
-        operationId: endpoint.name,
-        tags: [group.identifier],
-        summary: text(Annotation.Summary),
-        description: [text(Annotation.Description), scope === null ? "" : `Scope of the key: ${scope}.`]
-          .filter((part) => part !== "")
-          .join(" "),
-        security: withKey ? [{ apiKey: [] }] : [],
-        ...(parameters.length === 0 ? {} : { parameters }),
-        ...(payload === null
-          ? {}
-          : {
-              requestBody: {
-                required: Option.isNone(Context.getOption(mergedAnnotations, BodyOptional)),
-                content: {
-                  "application/json": {
-                    schema: schemas.of(payload.ast, "request"),
-                    ...(example === undefined ? {} : { example })
-                  }
-                }
-              }
-            }),
-        responses: {
-          "200": {
-            description: "Success",
-            headers: withKey ? counted : headerRefs("X-Request-Id"),
-            content: {
-              [HttpApiSchema.getEncoding(endpoint.successSchema.ast).contentType]: {
-                schema: schemas.of(endpoint.successSchema.ast, "answer")
-              }
-            }
-          },
-          ...(isWrite ? { "202": { $ref: "#/components/responses/Accepted" } } : {}),
-          ...Object.fromEntries(
-            statuses
-              .filter((status) => errors.has(status) && (withKey || statusesWithoutKey.includes(status)))
-              .filter((status) => status !== 429 || !unlimited)
-              .map((status) => [String(status), { $ref: `#/components/responses/${Statuses.names[status]}` }])
-          )
-        }
-      }
-      const path = templateOf(endpoint.path)
-      paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: operation }
+    onEndpoint: (reflected) => {
+      const { method, path } = reflected.endpoint
+      const template = templateOf(path)
+      paths[template] = { ...paths[template], [method.toLowerCase()]: operationOf(schemas, reflected) }
     }
   })
   const info = textOf(api.annotations)

@@ -3,7 +3,6 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import * as FiberRef from "effect/FiberRef"
@@ -26,6 +25,7 @@ import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { type Problem, problem } from "../message/ErrorEnvelope.js"
 import { type Answer, header, type Incoming } from "../message/HttpMessage.js"
 import * as Pages from "../message/Pages.js"
+import * as Answers from "./Answers.js"
 import * as Cors from "./Cors.js"
 import * as EndpointCall from "./EndpointCall.js"
 import * as RequestLog from "./RequestLog.js"
@@ -132,15 +132,6 @@ interface Known extends RequestLog.Entry, EndpointCall.Known {
   quiet: boolean
 }
 
-/** On every answer. The service is no web page, and what it says is of the moment. */
-const commonHeaders = {
-  "cache-control": "no-store",
-  "x-content-type-options": "nosniff",
-  "referrer-policy": "no-referrer",
-  "cross-origin-resource-policy": "same-origin",
-  "content-security-policy": "default-src 'none'; frame-ancestors 'none'"
-}
-
 const begin = (): Known => ({
   requestId: globalThis.crypto.randomUUID(),
   accountId: null,
@@ -158,6 +149,7 @@ const begin = (): Known => ({
 
 type Running = Fiber.RuntimeFiber<unknown, unknown>
 
+/** One function, though a long one: the steps of a request share what is known of it, and end it in one place. */
 const driver = ({
   basePath,
   call,
@@ -178,19 +170,19 @@ const driver = ({
     now: number,
     fiber: Running
   ): Effect.Effect<Answer, Problem | Body.Broken> => {
-    const path = pathOf(incoming.target)
+    const path = Routes.pathOf(incoming.target)
     const place = table.find(path)
-    const route = place === undefined ? undefined : routeOf(place, incoming.method)
+    const route = place === undefined ? undefined : Routes.routeOf(place, incoming.method)
     known.stranger = route?.unlimited === true ? null : ClientAddress.of(incoming, trustedProxies)
     if (known.stranger !== null && strangers.refuses(known.stranger, header(incoming, "x-api-key"), now)) {
       known.quiet = !strangers.firstRefusal(known.stranger)
       known.stranger = null
-      return Effect.fail(tooMany(strangers.resetSeconds(now)))
+      return Effect.fail(Answers.tooMany(strangers.resetSeconds(now)))
     }
     if (place === undefined) return Pages.answer(pages, path, incoming.method)
     const preflight = Cors.preflight(incoming, place.methods.keys(), origins)
     if (preflight !== null) return Effect.succeed(preflight)
-    if (route === undefined) return Effect.fail(notAllowed(place))
+    if (route === undefined) return Effect.fail(Answers.notAllowed(place))
     known.params = place.params
     known.endpoint = `${incoming.method} ${route.path}`
     const success =
@@ -199,8 +191,8 @@ const driver = ({
         : call(incoming, route, route.scope, known, fiber)
     return Effect.flatMap(success, (value) =>
       value instanceof EndpointCall.Accepted
-        ? Effect.succeed(acceptedAnswer(value, basePath))
-        : encoded(route, value)
+        ? Effect.succeed(Answers.accepted(value, basePath))
+        : Answers.encoded(route, value)
     )
   }
 
@@ -240,7 +232,7 @@ const driver = ({
     return {
       ...answer,
       headers: {
-        ...commonHeaders,
+        ...Answers.commonHeaders,
         ...(origins.size === 0 ? null : Cors.headers(incoming, origins)),
         "x-request-id": known.requestId,
         ...known.headers,
@@ -272,7 +264,9 @@ const driver = ({
           const failure = Cause.failureOption(cause)
           if (Option.isSome(failure) && "code" in failure.value) return Effect.succeed(refuse(failure.value))
           return Effect.map(afterCause(cause, known), (problem) =>
-            problem === null ? end(ErrorEnvelope.answer(clientGone, known.requestId)) : refuse(problem)
+            problem === null
+              ? end(ErrorEnvelope.answer(Answers.clientGone, known.requestId))
+              : refuse(problem)
           )
         }
       }
@@ -290,30 +284,6 @@ const driver = ({
   return { handle, stop: (drain) => gate.stop(drain) }
 }
 
-/** The answer to a write whose caller does not wait for its outcome. */
-const acceptedAnswer = ({ requestId }: EndpointCall.Accepted, basePath: string): Answer => ({
-  status: 202,
-  headers: {
-    "content-type": "application/json",
-    location: `${basePath}/requests/${requestId}`,
-    "preference-applied": "respond-async"
-  },
-  body: JSON.stringify({ requestId, state: "pending" })
-})
-
-const encoded = (route: Routes.Route, value: unknown): Effect.Effect<Answer> =>
-  Effect.map(
-    EventLoop.drive(() => route.encode(value)),
-    (body) => ({
-      status: 200,
-      headers: { "content-type": route.contentType, ...Service.headers[route.name] },
-      body: Either.getOrThrowWith(
-        body,
-        (places) => new Error(`the answer of ${route.name} does not fit the contract: ${places}`)
-      )
-    })
-  )
-
 /**
  * Whether this fiber itself was interrupted, in a region where that has no effect: a use case that ends interrupted
  * for reasons of its own has crashed.
@@ -322,28 +292,3 @@ const interrupted: Effect.Effect<boolean> = Effect.map(
   Effect.exit(Effect.interruptible(Effect.void)),
   Exit.isFailure
 )
-
-/** Never seen by anyone, but a transport that is wrong about its client still has an answer to give. */
-const clientGone = problem("invalid_request", [{ path: "", message: "the request broke off" }])
-
-const tooMany = (seconds: number): Problem =>
-  problem(
-    "rate_limited",
-    [{ path: "", message: "too many requests without a valid key from this address" }],
-    {
-      headers: ErrorEnvelope.retryAfter(seconds)
-    }
-  )
-
-/** HEAD is GET without the body, which the transport leaves out. */
-const routeOf = ({ methods }: Routes.Place, method: string): Routes.Route | undefined =>
-  methods.get(method) ?? (method === "HEAD" ? methods.get("GET") : undefined)
-
-const notAllowed = ({ methods }: Routes.Place): Problem => {
-  const allow = [...methods.keys(), ...(methods.has("GET") ? ["HEAD"] : [])].join(", ")
-  return problem("method_not_allowed", [{ path: "", message: `expected ${allow}` }], { headers: { allow } })
-}
-
-/** The path of a request target; a proxy's absolute form has scheme and host in front. */
-const pathOf = (target: string): string =>
-  (target.startsWith("/") ? target : target.replace(/^https?:\/\/[^/?]*/i, "")).replace(/\?.*$/s, "")

@@ -136,3 +136,11 @@ export const make = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup
     }
   }
 }
+
+/** HEAD is GET without the body, which the transport leaves out. */
+export const routeOf = ({ methods }: Place, method: string): Route | undefined =>
+  methods.get(method) ?? (method === "HEAD" ? methods.get("GET") : undefined)
+
+/** The path of a request target; a proxy's absolute form has scheme and host in front. */
+export const pathOf = (target: string): string =>
+  (target.startsWith("/") ? target : target.replace(/^https?:\/\/[^/?]*/i, "")).replace(/\?.*$/s, "")

@@ -1,0 +1,93 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as ParseResult from "effect/ParseResult"
+import type * as Schema from "effect/Schema"
+import { ChainRpcError } from "../../../application/ports/chain/ChainRpc.js"
+import type { Batches } from "../transport/Batches.js"
+import type { RpcError } from "../transport/JsonRpc.js"
+import * as Refusal from "../transport/Refusal.js"
+
+/** For so long a method that the node lacks is not asked for again: its version or its plan may change. */
+const missingMillis = 3_600_000
+
+/** Where the answer first differs from what it should be: names of our own schemas, nothing that the node wrote. */
+const pathOf = (issue: ParseResult.ParseIssue): ReadonlyArray<PropertyKey> => {
+  switch (issue._tag) {
+    case "Pointer":
+      return [issue.path, pathOf(issue.issue)].flat()
+    case "Composite": {
+      const [first] = [issue.issues].flat()
+      return first === undefined ? [] : pathOf(first)
+    }
+    case "Refinement":
+    case "Transformation":
+      return pathOf(issue.issue)
+    default:
+      return []
+  }
+}
+
+/** Asks a node and decodes what it answers. What does not fit is the node's fault, and says where it does not. */
+export const make = (origin: string, batches: Batches) => {
+  const malformed = (method: string, where: string) =>
+    new ChainRpcError({
+      reason: "notAnRpc",
+      origin,
+      message: `${origin}: the answer to ${method} ${where}`
+    })
+
+  const rejected = (error: RpcError) =>
+    Effect.fail(
+      new ChainRpcError({
+        reason: Refusal.isUnsupported(error) ? "unsupported" : "rejected",
+        origin,
+        message: error.message,
+        rpcCode: error.code
+      })
+    )
+
+  const decoder = <A, I>(method: string, schema: Schema.Schema<A, I>) => {
+    const decode = ParseResult.decodeUnknownEither(schema)
+    return (value: unknown, ...at: ReadonlyArray<PropertyKey>) => {
+      const decoded = decode(value)
+      if (decoded._tag === "Right") return Effect.succeed(decoded.right)
+      const path = [...at, ...pathOf(decoded.left)].map(String).join(".")
+      return Effect.fail(malformed(method, `is malformed${path === "" ? "" : ` at ${path}`}`))
+    }
+  }
+
+  /** Of a list each element is decoded in a step of its own: of thousands, they are not decoded in one go. */
+  const listDecoder = <A, I>(method: string, element: Schema.Schema<A, I>) => {
+    const decodeElement = decoder(method, element)
+    return (list: ReadonlyArray<unknown>, ...at: ReadonlyArray<PropertyKey>) =>
+      Effect.forEach(list, (one, index) => Effect.suspend(() => decodeElement(one, ...at, index)))
+  }
+
+  const reader = <A, I>(method: string, schema: Schema.Schema<A, I>) => {
+    const decode = decoder(method, schema)
+    return (...params: ReadonlyArray<unknown>): Effect.Effect<A, ChainRpcError> =>
+      Effect.flatMap(batches.read(method, params), (outcome) =>
+        outcome._tag === "error" ? rejected(outcome.error) : decode(outcome.value)
+      )
+  }
+
+  /** Methods that the node lacks, and until when that is believed, in Unix milliseconds. */
+  const missing = new Map<string, { readonly until: number; readonly error: ChainRpcError }>()
+
+  /** A reader of a method that nodes may do without: once it is missing, it is not asked for again for a while. */
+  const optional = <A, I>(method: string, schema: Schema.Schema<A, I>) => {
+    const ask = reader(method, schema)
+    return (...params: ReadonlyArray<unknown>): Effect.Effect<A, ChainRpcError> =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        const known = missing.get(method)
+        if (known !== undefined && known.until > now) return Effect.fail(known.error)
+        return Effect.tapError(ask(...params), (error) =>
+          Effect.sync(() => {
+            if (error.reason === "unsupported") missing.set(method, { until: now + missingMillis, error })
+          })
+        )
+      })
+  }
+
+  return { malformed, rejected, decoder, listDecoder, reader, optional }
+}
