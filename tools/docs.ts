@@ -46,7 +46,7 @@ const commandLine = (): string =>
       `${about[0]?.toUpperCase()}${about.slice(1)}.`,
       notes.map((note) => `- ${note}`).join("\n"),
       ...commands.flatMap((command) => [
-        `### castellan ${name} ${command.name}`,
+        ...(command.name === name ? [] : [`### castellan ${name} ${command.name}`]),
         `\`\`\`text\n${Help.body(name, command)}\n\`\`\``
       ])
     ])

@@ -28,6 +28,10 @@ const groups: Readonly<Record<string, { readonly about: string; readonly load: (
     load: () => import("./commands/lanes.js")
   },
   requests: { about: "list and show accepted requests", load: () => import("./commands/requests.js") },
+  deploy: {
+    about: "put EntryPoints and the contract suite on a chain",
+    load: () => import("./commands/deploy.js")
+  },
   config: {
     about: "check a configuration, print its JSON Schema",
     load: () => import("./commands/config.js")
@@ -37,6 +41,10 @@ const groups: Readonly<Record<string, { readonly about: string; readonly load: (
     load: () => import("./commands/signers.js")
   }
 }
+
+/** The command of a group that is one: `castellan deploy`. */
+const ownCommand = ({ commands, name }: Group): Command | undefined =>
+  commands.length === 1 && commands[0]?.name === name ? commands[0] : undefined
 
 const names = Object.entries(groups).map(([name, { about }]) => ({ name, about }))
 
@@ -97,12 +105,14 @@ const repaired = (line: string): string =>
 /** What the library does by itself with all commands at hand: completions, the wizard, the log level, the version. */
 const builtIn = (args: ReadonlyArray<string>): Run =>
   Effect.gen(function* () {
-    const branches = (yield* manual).map(({ about, commands, name }) =>
-      branch(
-        name,
-        about,
-        Array.map(commands, ({ descriptor }) => descriptor)
-      )
+    const branches = (yield* manual).map(
+      (group) =>
+        ownCommand(group)?.descriptor ??
+        branch(
+          group.name,
+          group.about,
+          Array.map(group.commands, ({ descriptor }) => descriptor)
+        )
     )
     if (!Array.isNonEmptyReadonlyArray(branches)) return
     const { version }: { readonly version: string } = JSON.parse(
@@ -166,7 +176,7 @@ const leftOver = (first: string, words: ReadonlyArray<string>, usage: string): s
 
 /** Flags without a value go last: the library takes a "1" or a "no" behind one for its value. */
 const flagsLast = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const isFlag = (word: string) => ["--json", "--dry-run"].includes(word)
+  const isFlag = (word: string) => ["--json", "--dry-run", "--yes"].includes(word)
   const end = args.includes("--") ? args.indexOf("--") : args.length
   const words = args.slice(0, end)
   return [...words.filter((word) => !isFlag(word)), ...words.filter(isFlag), ...args.slice(end)]
@@ -188,7 +198,7 @@ const perform = (group: Group, command: Command, words: ReadonlyArray<string>): 
     if (read._tag === "BuiltIn")
       return yield* read.option._tag === "ShowHelp"
         ? print(Help.ofCommand(group, command))
-        : builtIn([group.name, command.name, ...words])
+        : builtIn([group.name, ...(command === ownCommand(group) ? [] : [command.name]), ...words])
     const [first] = read.leftover
     if (first === undefined) return yield* read.value
     return yield* wrong(misread(words, usage, leftOver(first, words, usage)))
@@ -211,6 +221,13 @@ const dispatch = (args: ReadonlyArray<string>): Run =>
         first,
         names.map(({ name }) => name)
       )
+    const own = ownCommand(group)
+    if (own !== undefined) {
+      const rest = args.slice(1)
+      return yield* rest.length === 1 && isHelp(second)
+        ? print(Help.ofCommand(group, own))
+        : perform(group, own, rest)
+    }
     const known = group.commands.map(({ name }) => name)
     if (second === undefined)
       return yield* Effect.fail(

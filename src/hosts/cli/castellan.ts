@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { createInterface } from "node:readline/promises"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as JsonLog from "../telemetry/JsonLog.js"
@@ -6,6 +7,18 @@ import * as Program from "./Program.js"
 import { Operator } from "./support/Command.js"
 
 const to = (stream: NodeJS.WriteStream) => (text: string) => Effect.sync(() => void stream.write(`${text}\n`))
+
+/** On the terminal's standard error: standard output is for results. */
+const ask = (question: string) =>
+  Effect.promise(async () => {
+    if (!process.stdin.isTTY) return false
+    const terminal = createInterface({ input: process.stdin, output: process.stderr })
+    try {
+      return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim())
+    } finally {
+      terminal.close()
+    }
+  })
 
 // Whoever read the output has gone: a pipe into head, for example.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {})
@@ -16,7 +29,8 @@ Effect.runPromise(
     Effect.provideService(Operator, {
       env: process.env,
       print: to(process.stdout),
-      tell: to(process.stderr)
+      tell: to(process.stderr),
+      ask
     }),
     Effect.provide(
       Logger.replace(

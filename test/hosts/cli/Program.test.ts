@@ -13,11 +13,12 @@ describe("help", () => {
     Effect.gen(function* () {
       for (const { commands, name } of yield* Program.manual)
         for (const command of commands) {
-          const page = yield* said(name, command.name, "--help")
-          expect(page).toContain(`USAGE\n  $ castellan ${name} ${command.name} `)
+          const words = name === command.name ? [name] : [name, command.name]
+          const page = yield* said(...words, "--help")
+          expect(page).toContain(`USAGE\n  $ castellan ${words.join(" ")} `)
           expect(page).toContain(command.about)
           expect(page).toContain("  --json\n")
-          expect(page).toContain(`EXAMPLES\n  $ castellan ${name} ${command.name}`)
+          expect(page).toContain(`EXAMPLES\n  $ castellan ${words.join(" ")}`)
           expect(page).toContain("EXIT STATUS\n")
         }
     })
@@ -29,7 +30,8 @@ describe("help", () => {
       for (const { commands, name } of yield* Program.manual) {
         expect(program).toContain(`  ${name} `)
         const page = yield* said(name, "--help")
-        for (const command of commands) expect(page).toContain(`castellan ${name} ${command.name} `)
+        for (const command of commands)
+          expect(page).toContain(`castellan ${name} ${command.name === name ? "" : `${command.name} `}`)
       }
     })
   )

@@ -11,14 +11,21 @@ export interface Heard {
 /** What a command line says in this process: the same as in one of its own, in less time. */
 export const heard = (
   args: ReadonlyArray<string>,
-  env: Readonly<Record<string, string>>
+  env: Readonly<Record<string, string>>,
+  /** What a person says when asked; nobody is there without. */
+  answer = false
 ): Effect.Effect<Heard, string> =>
   Effect.suspend(() => {
     const lines: Array<string> = []
     const told: Array<string> = []
     const to = (list: Array<string>) => (text: string) => Effect.sync(() => void list.push(text))
     return Program.run(args).pipe(
-      Effect.provideService(Operator, { env, print: to(lines), tell: to(told) }),
+      Effect.provideService(Operator, {
+        env,
+        print: to(lines),
+        tell: to(told),
+        ask: () => Effect.succeed(answer)
+      }),
       Effect.map(() => ({ stdout: lines.join("\n"), stderr: told.join("\n") }))
     )
   })

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
+import { join } from "node:path"
 import * as EntryPoint from "../../../domain/erc4337/EntryPoint.js"
 import { EntryPointSpec } from "../../../domain/erc4337/entrypoint/EntryPointSpec.js"
 import { deploy, type Payer } from "./DeterministicDeployer.js"
@@ -11,13 +12,29 @@ export const entryPointVersions = EntryPoint.versions
 /** The canonical ERC-4337 EntryPoints: same code, same address on every chain. */
 export const entryPoints: Readonly<Record<EntryPointVersion, string>> = EntryPoint.canonical
 
-const creationCode = (version: EntryPointVersion): string => {
-  const file = createRequire(import.meta.url).resolve(
-    `@account-abstraction/contracts-${version}/artifacts/EntryPoint.json`
-  )
-  const { bytecode }: { readonly bytecode: string } = JSON.parse(readFileSync(file, "utf8"))
-  return bytecode
+/** The npm package of its authors that an EntryPoint is deployed from. */
+export const packageOf = (version: EntryPointVersion): string => `@account-abstraction/contracts-${version}`
+
+/**
+ * An EntryPoint as its authors compiled it, out of a package that is installed here or in the working folder; null when
+ * there is none. Their sources are under the GPL: castellan has no copy.
+ */
+export const compiled = (
+  version: EntryPointVersion
+): { readonly bytecode: string; readonly deployedBytecode: string } | null => {
+  for (const from of [import.meta.url, join(process.cwd(), "package.json")])
+    try {
+      const file = createRequire(from).resolve(`${packageOf(version)}/artifacts/EntryPoint.json`)
+      return JSON.parse(readFileSync(file, "utf8"))
+    } catch {}
+  return null
 }
+
+/** What to do where one of them can not be found. */
+export const advice = (versions: ReadonlyArray<EntryPointVersion>): string =>
+  `npm install ${versions.map((version) => `${packageOf(version)}@npm:@account-abstraction/contracts@${version.slice(1)}.0`).join(" ")}`
+
+export const saltOf = (version: EntryPointVersion): string => EntryPointSpec[version].deploymentSalt
 
 /**
  * Deploys the EntryPoints that are missing, from the bytecode of their authors' npm packages. Rejects when one does
@@ -25,7 +42,9 @@ const creationCode = (version: EntryPointVersion): string => {
  */
 export const deployEntryPoints = async (payer: Payer): Promise<typeof entryPoints> => {
   for (const version of entryPointVersions) {
-    const address = await deploy(payer, creationCode(version), EntryPointSpec[version].deploymentSalt)
+    const code = compiled(version)
+    if (code === null) throw new Error(`EntryPoint ${version} is not at hand: ${advice([version])}`)
+    const address = await deploy(payer, code.bytecode, saltOf(version))
     if (address !== entryPoints[version])
       throw new Error(`EntryPoint ${version} would stand at ${address}, not at ${entryPoints[version]}`)
   }

@@ -1,4 +1,4 @@
-import { Interface, type Signer } from "ethers"
+import { Interface, id, type Signer } from "ethers"
 import { artifact, initCode } from "./Artifacts.js"
 import { addressOf, deploy, type Payer } from "./DeterministicDeployer.js"
 import { entryPoints } from "./EntryPoints.js"
@@ -30,45 +30,62 @@ const salt = `0x${"00".repeat(32)}`
 /** As many as the constructors of the suite take, oldest first. */
 const canonical = Object.values(entryPoints)
 
-/** In the order of deployment; each needs the addresses before it. */
-const codes = (keys: SuiteKeys) => {
-  const validator = initCode("CustodyValidator")
-  const implementation = initCode("Wallet", [...canonical, addressOf(validator, salt)])
-  const beacon = initCode("WalletBeacon", [addressOf(implementation, salt), keys.beaconOwner])
-  const factory = initCode("WalletFactory", [
-    addressOf(beacon, salt),
-    keys.deployer,
-    keys.owner,
-    ...canonical
-  ])
-  const paymaster = initCode("SponsorPaymaster", [keys.sponsor, keys.owner, ...canonical])
-  return { validator, implementation, beacon, ledger: initCode("OperationLedger"), factory, paymaster }
+/** A contract of the suite: what is deployed, and where that puts it. */
+export interface Part {
+  readonly contract: string
+  readonly initCode: string
+  readonly salt: string
+  readonly address: string
 }
 
-/** Where `deploySuite` puts the suite of these keys, on every chain; sends nothing. */
-export const suiteOf = (keys: SuiteKeys): Suite => {
-  const code = codes(keys)
+const part = (contract: string, args: ReadonlyArray<unknown> = [], at = salt): Part => {
+  const code = initCode(contract, args)
+  return { contract, initCode: code, salt: at, address: addressOf(code, at) }
+}
+
+/** In the order of deployment; each needs the addresses before it. */
+const parts = (keys: SuiteKeys) => {
+  const validator = part("CustodyValidator")
+  const implementation = part("Wallet", [...canonical, validator.address])
+  const beacon = part("WalletBeacon", [implementation.address, keys.beaconOwner])
   return {
-    validator: addressOf(code.validator, salt),
-    implementation: addressOf(code.implementation, salt),
-    beacon: addressOf(code.beacon, salt),
-    ledger: addressOf(code.ledger, salt),
-    factory: addressOf(code.factory, salt),
-    paymaster: addressOf(code.paymaster, salt)
+    validator,
+    implementation,
+    beacon,
+    ledger: part("OperationLedger"),
+    factory: part("WalletFactory", [beacon.address, keys.deployer, keys.owner, ...canonical]),
+    paymaster: part("SponsorPaymaster", [keys.sponsor, keys.owner, ...canonical])
   }
 }
+
+/** The parts of the suite of these keys, by their role, in the order of deployment. */
+export const partsOf: (keys: SuiteKeys) => Readonly<Record<keyof Suite, Part>> = parts
+
+/** The factory of one account: on the suite's beacon and of its keys, at an address of its own. */
+export const factoryOf = (keys: SuiteKeys, account: string): Part =>
+  part(
+    "WalletFactory",
+    [parts(keys).beacon.address, keys.deployer, keys.owner, ...canonical],
+    id(`castellan factory of ${account}`)
+  )
+
+const addresses = (of: Readonly<Record<keyof Suite, Part>>): Suite => ({
+  validator: of.validator.address,
+  implementation: of.implementation.address,
+  beacon: of.beacon.address,
+  ledger: of.ledger.address,
+  factory: of.factory.address,
+  paymaster: of.paymaster.address
+})
+
+/** Where `deploySuite` puts the suite of these keys, on every chain; sends nothing. */
+export const suiteOf = (keys: SuiteKeys): Suite => addresses(parts(keys))
 
 /** Deploys what is missing of the suite of these keys. The canonical EntryPoints are taken for granted. */
 export const deploySuite = async (payer: Payer, keys: SuiteKeys): Promise<Suite> => {
-  const code = codes(keys)
-  return {
-    validator: await deploy(payer, code.validator, salt),
-    implementation: await deploy(payer, code.implementation, salt),
-    beacon: await deploy(payer, code.beacon, salt),
-    ledger: await deploy(payer, code.ledger, salt),
-    factory: await deploy(payer, code.factory, salt),
-    paymaster: await deploy(payer, code.paymaster, salt)
-  }
+  const all = parts(keys)
+  for (const { initCode, salt } of Object.values(all)) await deploy(payer, initCode, salt)
+  return addresses(all)
 }
 
 const paymasterAbi = new Interface(artifact("SponsorPaymaster").abi)

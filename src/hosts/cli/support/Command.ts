@@ -18,6 +18,8 @@ export class Operator extends Context.Tag("castellan/cli/Operator")<
     readonly print: (text: string) => Effect.Effect<void>
     /** Standard error: what is to be said beside the result. */
     readonly tell: (line: string) => Effect.Effect<void>
+    /** Asks a person; false as well where there is none to ask. */
+    readonly ask: (question: string) => Effect.Effect<boolean>
   }
 >() {}
 
@@ -66,6 +68,13 @@ export const required = (name: string, value: string, about: string): Options.Op
 
 export const optional = (name: string, value: string, about: string): Options.Options<string | undefined> =>
   required(name, value, about).pipe(Options.optional, Options.map(Option.getOrUndefined))
+
+/** `--name VALUE`, as often as there are values. */
+export const repeated = (
+  name: string,
+  value: string,
+  about: string
+): Options.Options<ReadonlyArray<string>> => required(name, value, about).pipe(Options.repeated)
 
 /** One of some words. */
 export const choice = <const Words extends Array.NonEmptyReadonlyArray<string>>(

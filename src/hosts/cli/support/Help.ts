@@ -29,8 +29,8 @@ const noise = new Set([
 ])
 
 /** How a command is written. */
-export const usage = (group: string, { descriptor }: Command): string =>
-  `castellan ${group} ${plain(Usage.getHelp(Descriptor.getUsage(descriptor)))}`
+export const usage = (group: string, { descriptor, name }: Command): string =>
+  `castellan ${group === name ? "" : `${group} `}${plain(Usage.getHelp(Descriptor.getUsage(descriptor)))}`
 
 const section = (title: string, lines: ReadonlyArray<string>): string =>
   [title, ...lines.map((line) => (line === "" ? "" : `  ${line}`))].join("\n")
@@ -52,7 +52,7 @@ export interface Group {
 }
 
 const examples = (group: string, { examples, name }: Command): ReadonlyArray<string> =>
-  examples.map((example) => `$ castellan ${group} ${name} ${example}`.trimEnd())
+  examples.map((example) => `$ castellan ${group === name ? "" : `${group} `}${name} ${example}`.trimEnd())
 
 /** What the manual says of a command beside what its group has in common. */
 export const body = (group: string, command: Command): string =>

@@ -3,17 +3,21 @@ import type * as Scope from "effect/Scope"
 import { JsonRpcProvider, Network } from "ethers"
 
 /**
- * ethers over a development chain, closed with the scope. The network is named by hand: under the id of a public chain
+ * ethers over a node, closed with the scope. The network is named by hand: under the id of a public chain
  * ethers would ask that chain's gas station on the internet.
  */
-export const connect = (url: string, chainId: number): Effect.Effect<JsonRpcProvider, never, Scope.Scope> =>
+export const connect = (
+  url: string,
+  chainId: number,
+  pollingInterval = 20
+): Effect.Effect<JsonRpcProvider, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(
       () =>
-        new JsonRpcProvider(url, new Network("development", chainId), {
+        new JsonRpcProvider(url, new Network("of the operator", chainId), {
           staticNetwork: true,
           cacheTimeout: -1,
-          pollingInterval: 20
+          pollingInterval
         })
     ),
     (provider) => Effect.sync(() => provider.destroy())

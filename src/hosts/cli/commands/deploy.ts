@@ -1,0 +1,249 @@
+import { writeFileSync } from "node:fs"
+import { resolve } from "node:path"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Predicate from "effect/Predicate"
+import * as Redacted from "effect/Redacted"
+import {
+  formatEther,
+  formatUnits,
+  getAddress,
+  isAddress,
+  type JsonRpcProvider,
+  type Signer,
+  Wallet
+} from "ethers"
+import * as Secrets from "../../config/Secrets.js"
+import * as Deployment from "../deploy/Deployment.js"
+import * as NetworkEntry from "../deploy/NetworkEntry.js"
+import * as Plan from "../deploy/Plan.js"
+import * as Command from "../support/Command.js"
+import * as Provider from "../support/Provider.js"
+import * as Table from "../support/Table.js"
+
+const textOf = (why: unknown): string => (why instanceof Error ? why.message : String(why))
+
+/** Errors of nodes and of ethers repeat what was sent, and where to: the first line says enough. */
+const attempt = <A>(what: string, run: () => Promise<A>): Effect.Effect<A, string> =>
+  Effect.tryPromise({
+    try: run,
+    catch: (why) => `${what}: ${(textOf(why).split("\n")[0] ?? "").replace(/ \(.*$/, "").slice(0, 400)}`
+  })
+
+const addressOf = (option: string, text: string): Either.Either<string, string> =>
+  isAddress(text) && /^0x/.test(text) && BigInt(text) !== 0n
+    ? Either.right(getAddress(text))
+    : Either.left(`--${option}: expected an address, and not the zero address`)
+
+const chainIdOf = (url: string): Effect.Effect<number, string> =>
+  Effect.flatMap(
+    attempt("the node does not answer", async () => {
+      const answer = await fetch(url, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}',
+        redirect: "error"
+      })
+      const said: unknown = await answer.json()
+      return Predicate.hasProperty(said, "result") ? Number(said.result) : Number.NaN
+    }).pipe(
+      Effect.timeoutFail({ duration: Duration.seconds(20), onTimeout: () => "the node does not answer" })
+    ),
+    (chainId) =>
+      Number.isSafeInteger(chainId) && chainId > 0
+        ? Effect.succeed(chainId)
+        : Effect.fail("--rpc: what answers there is no node of a chain")
+  )
+
+/** Who pays: a private key out of the environment or a file, or the first account that a development node has unlocked. */
+const payerOf = (
+  text: string,
+  env: Secrets.Sources["env"],
+  provider: JsonRpcProvider
+): Effect.Effect<Signer, string> => {
+  if (text === "node") return attempt("the node has no unlocked account", () => provider.getSigner(0))
+  const [, kind, name] = /^(env|file):(.+)$/.exec(text) ?? []
+  if (name === undefined) return Effect.fail("--payer: expected env:NAME, file:PATH or node")
+  return Either.flatMap(
+    Secrets.read(kind === "env" ? { env: name } : { file: name }, {
+      env,
+      folder: process.cwd(),
+      allowInline: false
+    }),
+    (secret) =>
+      Either.try({
+        try: () => new Wallet(Redacted.value(secret), provider),
+        catch: () => "--payer: it is not a private key of 32 bytes in hex"
+      })
+  )
+}
+
+const state = ({ how, present }: Plan.Step): string =>
+  present ? "there" : how.kind === "left" ? (how.needed ? "MISSING" : "missing") : "to deploy"
+
+const shown = (
+  plan: Plan.Plan,
+  chainId: number,
+  payer: { address: string; balance: bigint } | null
+): string =>
+  [
+    `chain ${chainId}`,
+    Table.aligned(
+      plan.steps.map((step) => [
+        `  ${step.name}`,
+        step.address,
+        state(step),
+        step.gas === 0n ? "" : `about ${step.gas} gas`,
+        step.value === 0n ? "" : `and ${formatEther(step.value)}`
+      ])
+    ),
+    ...plan.steps.flatMap(({ how, name, present }) =>
+      !present && how.kind === "left" ? [`  ${name}: ${how.why}`] : []
+    ),
+    `about ${plan.gas} gas at ${formatUnits(plan.gasPrice, "gwei")} gwei: at most ${formatEther(plan.cost)} of the chain's coin${plan.cost === 0n ? "" : ", without what a layer 2 takes for data on layer 1"}`,
+    ...(payer === null ? [] : [`${payer.address} pays, and has ${formatEther(payer.balance)}`])
+  ].join("\n")
+
+const jsonOf = (plan: Plan.Plan) => ({
+  gas: String(plan.gas),
+  gasPrice: String(plan.gasPrice),
+  cost: String(plan.cost),
+  steps: plan.steps.map((step) => ({
+    name: step.name,
+    address: step.address,
+    state: state(step).toLowerCase(),
+    gas: String(step.gas),
+    ...(step.how.kind === "left" && !step.present && { why: step.how.why })
+  }))
+})
+
+const send = (
+  payer: Signer | null,
+  provider: JsonRpcProvider,
+  plan: Plan.Plan,
+  { ask, tell }: Command.Operator["Type"],
+  yes: boolean
+) =>
+  Effect.gen(function* () {
+    if (plan.steps.every(({ how, present }) => present || how.kind === "left")) return
+    if (payer === null) return yield* Effect.fail("--payer: who pays is to be named")
+    const address = yield* attempt("--payer", () => payer.getAddress())
+    const balance = yield* attempt("the node does not say balances", () => provider.getBalance(address))
+    if (balance < plan.cost)
+      return yield* Effect.fail(
+        `${address} has ${formatEther(balance)}, and the plan costs up to ${formatEther(plan.cost)}`
+      )
+    if (!yes && !(yield* ask("deploy this?")))
+      return yield* Effect.fail("nothing was sent: say yes, or give --yes where nobody can be asked")
+    const lines: Array<string> = []
+    yield* attempt("the deployment stopped, and goes on when the command is given again", () =>
+      Deployment.run(payer, provider, plan, ({ address, name }) => {
+        lines.push(`${name} stands at ${address}`)
+        Effect.runSync(tell(lines.at(-1) ?? ""))
+      })
+    )
+  })
+
+const verified = (provider: JsonRpcProvider, plan: Plan.Plan, keys: Plan.Wanted["keys"]) =>
+  Effect.gen(function* () {
+    const { tell } = yield* Command.Operator
+    const found = yield* attempt("what was deployed can not be read back", () =>
+      Deployment.verify(provider, plan, keys)
+    )
+    for (const { name, notes } of found) for (const note of notes) yield* tell(`${name}: ${note}`)
+    const wrong = found.flatMap(({ address, name, problems }) =>
+      problems.map((problem) => `${name} at ${address}: ${problem}`)
+    )
+    return wrong.length === 0 ? found : yield* Effect.fail(wrong.join("\n"))
+  })
+
+const flags = {
+  rpc: Command.required("rpc", "URL", "the node of the chain"),
+  deployer: Command.required(
+    "deployer",
+    "ADDRESS",
+    "who authorises deployments of wallets: systemKeys.deployer"
+  ),
+  owner: Command.required("owner", "ADDRESS", "owner of factories and paymaster, cold"),
+  "beacon-owner": Command.required(
+    "beacon-owner",
+    "ADDRESS",
+    "who may replace the code of every wallet, coldest"
+  ),
+  sponsor: Command.optional("sponsor", "ADDRESS", "systemKeys.sponsor; without it there is no paymaster"),
+  account: Command.repeated("account", "ID", "gets a factory of its own; without any there is one factory"),
+  payer: Command.optional("payer", "KEY", "who pays: env:NAME or file:PATH of a private key, or node"),
+  out: Command.optional(
+    "out",
+    "FILE",
+    "where the network profile goes; default: castellan.network.CHAIN.json"
+  ),
+  "dry-run": Command.flag("dry-run", "show the plan, send nothing, write nothing"),
+  yes: Command.flag("yes", "do not ask")
+}
+
+export const commands = [
+  Command.make({
+    name: "deploy",
+    about:
+      "Puts what is missing on a chain: deterministic deployer, EntryPoints, contract suite, a factory per account. Reads all of it back, and writes the network's part of the configuration.",
+    examples: [
+      "--rpc http://127.0.0.1:8545 --payer node --deployer 0x90F7... --owner 0x15d3... --beacon-owner 0x9965...",
+      "--rpc https://node.example --payer env:PAYER --deployer 0x90F7... --owner 0x15d3... --beacon-owner 0x9965... --account acme --dry-run"
+    ],
+    flags,
+    run: (given) =>
+      Effect.gen(function* () {
+        const operator = yield* Command.Operator
+        const keys = {
+          deployer: yield* addressOf("deployer", given.deployer),
+          owner: yield* addressOf("owner", given.owner),
+          beaconOwner: yield* addressOf("beacon-owner", given["beacon-owner"]),
+          sponsor: given.sponsor === undefined ? null : yield* addressOf("sponsor", given.sponsor)
+        }
+        if (!/^https?:\/\//i.test(given.rpc))
+          return yield* Effect.fail("--rpc: expected an http or https URL")
+        const chainId = yield* chainIdOf(given.rpc)
+        const local = /^https?:\/\/(127\.0\.0\.1|localhost|\[::1\])[:/]?/i.test(given.rpc)
+        const provider = yield* Provider.connect(given.rpc, chainId, local ? 50 : 1_000)
+        const payer = given.payer === undefined ? null : yield* payerOf(given.payer, operator.env, provider)
+        const plan = yield* attempt("the chain can not be looked at", () =>
+          Plan.make(provider, { keys, accounts: given.account })
+        )
+        const holder =
+          payer === null
+            ? null
+            : yield* attempt("--payer", async () => {
+                const address = await payer.getAddress()
+                return { address, balance: await provider.getBalance(address) }
+              })
+        const text = shown(plan, chainId, holder)
+        const about = { chainId, plan: jsonOf(plan) }
+        if (given["dry-run"]) return { text, json: { ...about, verified: null, profile: null } }
+        yield* operator.tell(text)
+        const obstacles = Plan.obstacles(plan)
+        if (obstacles.length > 0) return yield* Effect.fail(obstacles.join("\n"))
+        yield* send(payer, provider, plan, operator, given.yes)
+        const found = yield* verified(provider, plan, keys)
+        const beacon = plan.steps.find(({ name }) => name === "beacon")?.address ?? ""
+        const codeHash = yield* attempt("the beacon does not answer", () =>
+          Deployment.implementationCodeHash(provider, beacon)
+        )
+        const profile = NetworkEntry.make(chainId, plan, given.account, codeHash)
+        const written = `${JSON.stringify(profile, null, 2)}\n`
+        const file = resolve(given.out ?? `castellan.network.${chainId}.json`)
+        yield* attempt(`${file} can not be written`, async () => writeFileSync(file, written))
+        yield* operator.tell(
+          `${file} holds the network for the service's configuration; ${NetworkEntry.rpcVariable(chainId)} is to hold the URL of its node`
+        )
+        return { text: written.trimEnd(), json: { ...about, verified: found, profile, file } }
+      })
+  })
+] as const
+
+export const notes = [
+  "EntryPoints are on every public chain. For a chain without them their authors' npm packages have to be installed in the folder where the command runs; what comes out of them is deployed only when it gives the canonical address.",
+  "A run that was interrupted is gone on with by the same command: what stands on the chain is not deployed again.",
+  "The keys of --owner and --beacon-owner sign nothing here: keep them offline."
+]

@@ -1,0 +1,148 @@
+import {
+  getBytes,
+  Interface,
+  type JsonRpcProvider,
+  keccak256,
+  NonceManager,
+  type Signer,
+  type TransactionRequest
+} from "ethers"
+import { deploy } from "./DeterministicDeployer.js"
+import * as Keyless from "./Keyless.js"
+import type * as Plan from "./Plan.js"
+import * as Suite from "./Suite.js"
+
+const setCode = async (provider: JsonRpcProvider, address: string, code: string): Promise<void> => {
+  await provider
+    .send("hardhat_setCode", [address, code])
+    .catch(() => provider.send("anvil_setCode", [address, code]))
+}
+
+/**
+ * Prices as the plan saw them. The transaction of the deterministic deployer pays 100 gwei, which on a quiet chain is
+ * what the node would suggest to all that follow it.
+ */
+const feesOf =
+  (provider: JsonRpcProvider, { tip }: Plan.Plan) =>
+  async (): Promise<TransactionRequest> => {
+    const base = (await provider.getBlock("latest"))?.baseFeePerGas ?? null
+    return base === null || tip === null
+      ? {}
+      : { maxPriorityFeePerGas: tip, maxFeePerGas: 2n * base + tip, type: 2 }
+  }
+
+const perform = async (
+  payer: Signer,
+  provider: JsonRpcProvider,
+  { address, how }: Plan.Step,
+  fees: () => Promise<TransactionRequest>
+) => {
+  if (how.kind === "keyless") return Keyless.deploy(payer, provider, Keyless.deterministicDeployer, fees)
+  if (how.kind === "setCode") return setCode(provider, address, how.code)
+  if (how.kind === "create2") await deploy(payer, how.initCode, how.salt, fees)
+}
+
+/** A transaction of the payer that waits from an earlier run would be followed by another one for the same code. */
+const refuseWaiting = async (provider: JsonRpcProvider, payer: string): Promise<void> => {
+  const [mined, waiting] = await Promise.all([
+    provider.getTransactionCount(payer, "latest"),
+    provider.getTransactionCount(payer, "pending")
+  ])
+  if (waiting > mined)
+    throw new Error(
+      `${waiting - mined} transactions of ${payer} are waiting, perhaps those of an earlier run: go on when they are mined`
+    )
+}
+
+/**
+ * Carries out what the chain lacks of the plan, one contract after the other, each looked up again before it is paid
+ * for: a run that was interrupted is gone on with by another one.
+ */
+export const run = async (
+  payer: Signer,
+  provider: JsonRpcProvider,
+  plan: Plan.Plan,
+  done: (step: Plan.Step) => void
+): Promise<void> => {
+  await refuseWaiting(provider, await payer.getAddress())
+  const numbered = new NonceManager(payer)
+  const fees = feesOf(provider, plan)
+  for (const step of plan.steps) {
+    if (step.present || step.how.kind === "left") continue
+    await perform(numbered, provider, step, fees)
+    done(step)
+  }
+}
+
+/** Equal but for the zeros of the artifact, in whose place a constructor writes what it is given. */
+const isCode = (code: string, runtime: string): boolean => {
+  const [found, expected] = [getBytes(code), getBytes(runtime)]
+  return found.length === expected.length && expected.every((byte, at) => byte === 0 || byte === found[at])
+}
+
+const reads = new Interface([
+  "function implementation() view returns (address)",
+  "function beacon() view returns (address)",
+  "function deployer() view returns (address)",
+  "function sponsor() view returns (address)",
+  "function owner() view returns (address)"
+])
+
+/** What the contracts of a suite answer as long as nobody has been replaced. */
+const answers = (step: Plan.Step, keys: Plan.Wanted["keys"]): Readonly<Record<string, string>> => {
+  const { beacon, implementation } = Suite.suiteOf({ ...keys, sponsor: keys.sponsor ?? keys.owner })
+  if (step.name === "beacon") return { implementation, owner: keys.beaconOwner }
+  if (step.name.startsWith("factory")) return { beacon, deployer: keys.deployer, owner: keys.owner }
+  if (step.name === "paymaster") return { sponsor: keys.sponsor ?? "", owner: keys.owner }
+  return {}
+}
+
+/** The code hash of what the beacon names now; null: nothing with code. */
+export const implementationCodeHash = async (
+  provider: JsonRpcProvider,
+  beacon: string
+): Promise<string | null> => {
+  const data = reads.encodeFunctionData("implementation")
+  const said = await provider.call({ to: beacon, data })
+  const code = await provider.getCode(String(reads.decodeFunctionResult("implementation", said)[0]))
+  return code === "0x" ? null : keccak256(code)
+}
+
+export interface Verified {
+  readonly name: string
+  readonly address: string
+  /** keccak256 of the code; null: there is none. */
+  readonly codeHash: string | null
+  /** What it can not be used with. */
+  readonly problems: ReadonlyArray<string>
+  /** Who or what has been replaced by its owner since. */
+  readonly notes: ReadonlyArray<string>
+}
+
+/** Reads everything of the plan back from the chain. */
+export const verify = (
+  provider: JsonRpcProvider,
+  { steps }: Plan.Plan,
+  keys: Plan.Wanted["keys"]
+): Promise<ReadonlyArray<Verified>> =>
+  Promise.all(
+    steps.map(async (step): Promise<Verified> => {
+      const { address, how, name, runtime } = step
+      const code = await provider.getCode(address)
+      if (code === "0x") {
+        const problems = how.kind === "left" && !how.needed ? [] : ["there is no code"]
+        return { name, address, codeHash: null, problems, notes: [] }
+      }
+      const notes: Array<string> = []
+      const problems =
+        runtime === null || isCode(code, runtime) ? [] : ["the code is another one than this version's"]
+      for (const [read, expected] of Object.entries(answers(step, keys))) {
+        const data = reads.encodeFunctionData(read)
+        const said = await provider.call({ to: address, data }).catch(() => "0x")
+        const found = said === "0x" ? "nothing" : String(reads.decodeFunctionResult(read, said)[0])
+        if (found.toLowerCase() !== expected.toLowerCase())
+          notes.push(`${read}() is ${found}, not ${expected}`)
+      }
+      return { name, address, codeHash: keccak256(code), problems, notes }
+    })
+  )

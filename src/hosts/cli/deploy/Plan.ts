@@ -1,0 +1,145 @@
+import { getBytes, type JsonRpcProvider } from "ethers"
+import * as Multicall from "../../../domain/evm/Multicall.js"
+import { artifact } from "./Artifacts.js"
+import { addressOf } from "./DeterministicDeployer.js"
+import * as EntryPoints from "./EntryPoints.js"
+import * as Keyless from "./Keyless.js"
+import * as Suite from "./Suite.js"
+
+/** A contract that a chain is to have, and how it gets there. */
+export interface Step {
+  readonly name: string
+  readonly address: string
+  /** Gas at most about; 0 when the code is there. */
+  readonly gas: bigint
+  /** Wei beside the gas: what a keyless account needs. */
+  readonly value: bigint
+  readonly present: boolean
+  readonly how:
+    | { readonly kind: "create2"; readonly initCode: string; readonly salt: string }
+    | { readonly kind: "keyless" }
+    /** By a method that only development nodes have. */
+    | { readonly kind: "setCode"; readonly code: string }
+    /** Can not be put there; the text says what that means, and what helps. */
+    | { readonly kind: "left"; readonly why: string; readonly needed: boolean }
+  /** What the code has to be, zeros standing for what its constructor writes into it; null: not known here. */
+  readonly runtime: string | null
+}
+
+export interface Wanted {
+  readonly keys: Omit<Suite.SuiteKeys, "sponsor"> & { readonly sponsor: string | null }
+  /** Each gets a factory of its own; none: the one factory of the suite. */
+  readonly accounts: ReadonlyArray<string>
+}
+
+/** What the deployments of a suite cost and where they go, looked up on the chain. */
+export interface Plan {
+  readonly steps: ReadonlyArray<Step>
+  readonly gas: bigint
+  /** Wei of gas and of keyless accounts, at the price. */
+  readonly cost: bigint
+  readonly gasPrice: bigint
+  /** Wei for a block's producer; null: the chain knows no such thing. */
+  readonly tip: bigint | null
+}
+
+/** Calldata, creation, 200 for every byte that stays, and something for the constructor. */
+const gasOf = (initCode: string, runtimeBytes: number): bigint => {
+  const code = getBytes(initCode)
+  const calldata = code.reduce((sum, byte) => sum + (byte === 0 ? 4 : 16), 0)
+  return BigInt(21_000 + 32_000 + calldata + 200 * runtimeBytes + 2 * Math.ceil(code.length / 32) + 150_000)
+}
+
+type Draft = Omit<Step, "present">
+
+const entryPoint = (version: EntryPoints.EntryPointVersion): Draft => {
+  const code = EntryPoints.compiled(version)
+  const name = `EntryPoint ${version}`
+  const address = EntryPoints.entryPoints[version]
+  if (code === null) {
+    const why = `its authors' package is not installed here: ${EntryPoints.advice([version])}`
+    return { name, address, gas: 0n, value: 0n, how: { kind: "left", why, needed: true }, runtime: null }
+  }
+  const salt = EntryPoints.saltOf(version)
+  // The address says that the package has exactly the code that stands on every other chain.
+  if (addressOf(code.bytecode, salt) !== address)
+    throw new Error(`${EntryPoints.packageOf(version)} does not have the canonical EntryPoint ${version}`)
+  // What its constructor creates stays as well.
+  const gas = gasOf(code.bytecode, code.deployedBytecode.length / 2 + 1_500)
+  const how = { kind: "create2", initCode: code.bytecode, salt } as const
+  return { name, address, gas, value: 0n, how, runtime: code.deployedBytecode }
+}
+
+const deployer = (): Draft => ({
+  name: "deterministic deployer",
+  address: Keyless.deterministicDeployer.address,
+  gas: 21_000n,
+  value: Keyless.deterministicDeployer.cost,
+  how: { kind: "keyless" },
+  runtime: `0x${Keyless.deterministicDeployer.raw.split("f350fe")[1]?.slice(0, 138)}`
+})
+
+const multicall = (development: boolean): Draft => ({
+  name: "Multicall3",
+  address: Multicall.address,
+  gas: 0n,
+  value: 0n,
+  how: development
+    ? { kind: "setCode", code: artifact("Multicall").deployedBytecode }
+    : {
+        kind: "left",
+        why: "its authors' signed transaction puts it there (github.com/mds1/multicall, new deployments); without it reads go in batches",
+        needed: false
+      },
+  runtime: null
+})
+
+const ofPart = (name: string, { address, contract, initCode, salt }: Suite.Part): Draft => {
+  const runtime = artifact(contract).deployedBytecode
+  const gas = gasOf(initCode, runtime.length / 2 - 1)
+  return { name, address, gas, value: 0n, how: { kind: "create2", initCode, salt }, runtime }
+}
+
+const suite = ({ accounts, keys }: Wanted): ReadonlyArray<Draft> => {
+  const all = { ...keys, sponsor: keys.sponsor ?? keys.owner }
+  const { factory, paymaster, ...shared } = Suite.partsOf(all)
+  return [
+    ...Object.entries(shared).map(([name, part]) => ofPart(name, part)),
+    ...(accounts.length === 0 ? [ofPart("factory", factory)] : []),
+    ...accounts.map((account) => ofPart(`factory of ${account}`, Suite.factoryOf(all, account))),
+    ...(keys.sponsor === null ? [] : [ofPart("paymaster", paymaster)])
+  ]
+}
+
+/** Whether it is a chain of a developer's own, whose nodes set code on demand. */
+export const isDevelopmentNode = async (provider: JsonRpcProvider): Promise<boolean> => {
+  const version: unknown = await provider.send("web3_clientVersion", []).catch(() => "")
+  return /anvil|hardhat|edr/i.test(String(version))
+}
+
+/** Looks at the chain; sends nothing. */
+export const make = async (provider: JsonRpcProvider, wanted: Wanted): Promise<Plan> => {
+  const drafts = [
+    deployer(),
+    ...EntryPoints.entryPointVersions.map(entryPoint),
+    multicall(await isDevelopmentNode(provider)),
+    ...suite(wanted)
+  ]
+  const steps = await Promise.all(
+    drafts.map(async (draft): Promise<Step> => {
+      const present = (await provider.getCode(draft.address)) !== "0x"
+      return present ? { ...draft, present, gas: 0n, value: 0n } : { ...draft, present }
+    })
+  )
+  const gasPrice = BigInt(await provider.send("eth_gasPrice", []))
+  const gas = steps.reduce((sum, step) => sum + step.gas, 0n)
+  const value = steps.reduce((sum, step) => sum + step.value, 0n)
+  const { maxPriorityFeePerGas: tip } = await provider.getFeeData()
+  return { steps, gas, gasPrice, tip, cost: gas * gasPrice + value }
+}
+
+/** What keeps the plan from being carried out. */
+export const obstacles = ({ steps }: Plan): ReadonlyArray<string> =>
+  steps.flatMap(({ how, name, present }) =>
+    !present && how.kind === "left" && how.needed ? [`${name} is missing: ${how.why}`] : []
+  )

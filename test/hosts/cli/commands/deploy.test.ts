@@ -1,0 +1,215 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { createServer } from "node:http"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { Contract, JsonRpcProvider } from "ethers"
+import * as Multicall from "../../../../src/domain/evm/Multicall.js"
+import { deterministicDeployer } from "../../../../src/hosts/cli/deploy/DeterministicDeployer.js"
+import { entryPoints } from "../../../../src/hosts/cli/deploy/EntryPoints.js"
+import * as Config from "../../../../src/hosts/config/Config.js"
+import { type Anvil, startAnvil } from "../../../../tools/Anvil.js"
+import { devKeys } from "../../../../tools/DevKeys.js"
+import * as CommandLine from "../../../support/process/CommandLine.js"
+
+const folder = mkdtempSync(join(tmpdir(), "castellan-deploy-"))
+let anvil: Anvil
+let provider: JsonRpcProvider
+beforeAll(async () => {
+  anvil = await startAnvil({ args: ["--disable-default-create2-deployer"] })
+  provider = new JsonRpcProvider(anvil.url, 31337, { staticNetwork: true, cacheTimeout: -1 })
+})
+afterAll(async () => {
+  provider.destroy()
+  await anvil.stop()
+  rmSync(folder, { recursive: true })
+})
+
+const keys = [
+  ["--deployer", devKeys.deployer.address],
+  ["--owner", devKeys.factoryOwner.address],
+  ["--beacon-owner", devKeys.beaconOwner.address],
+  ["--sponsor", devKeys.sponsor.address]
+].flat()
+
+const out = join(folder, "network.json")
+const deploy = (args: ReadonlyArray<string>, answer?: boolean) =>
+  Effect.either(
+    CommandLine.heard(
+      ["deploy", "--rpc", anvil.url, ...keys, "--out", out, ...args],
+      { PAYER: devKeys.faucet.privateKey, POOR: `0x${"77".repeat(32)}` },
+      answer
+    )
+  )
+
+const payer = ["--payer", "env:PAYER"]
+interface Report {
+  readonly plan: {
+    readonly cost: string
+    readonly steps: ReadonlyArray<{ name: string; state: string; address: string }>
+  }
+  readonly verified: ReadonlyArray<{ name: string; codeHash: string | null }>
+  readonly profile: {
+    networks: ReadonlyArray<Record<string, unknown>>
+    accounts: ReadonlyArray<{ id: string }>
+  }
+}
+const reportOf = (said: Effect.Effect.Success<ReturnType<typeof deploy>>): Report => {
+  if (said._tag === "Left") throw new Error(said.left)
+  return JSON.parse(said.right.stdout)
+}
+/** A way to the node that is cut when so many transactions have gone through. */
+const cutAfter = async (transactions: number) => {
+  let left = transactions
+  const server = createServer((incoming, outgoing) => {
+    const chunks: Array<Buffer> = []
+    incoming.on("data", (chunk) => chunks.push(chunk))
+    incoming.on("end", async () => {
+      const body = Buffer.concat(chunks).toString()
+      if (body.includes("eth_sendRawTransaction") && left-- <= 0) return outgoing.writeHead(503).end()
+      const answer = await fetch(anvil.url, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body
+      })
+      outgoing.writeHead(200, { "content-type": "application/json" }).end(await answer.text())
+    })
+  })
+  await new Promise<void>((listening) => void server.listen(0, "127.0.0.1", listening))
+  const address = server.address()
+  return {
+    url: `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`,
+    close: () => server.closeAllConnections()
+  }
+}
+
+const balance = () => provider.getBalance(devKeys.faucet.address)
+
+describe("castellan deploy on a chain with nothing on it", () => {
+  it.effect("shows the plan with its cost, and sends nothing in a dry run", () =>
+    Effect.gen(function* () {
+      const before = yield* Effect.promise(() => provider.getBlockNumber())
+      const said = yield* deploy([...payer, "--dry-run"])
+      expect(said._tag).toBe("Right")
+      const text = JSON.stringify(said)
+      for (const name of ["deterministic deployer", "EntryPoint v0.6", "Multicall3", "factory", "paymaster"])
+        expect(text).toMatch(new RegExp(`${name} +0x[0-9a-fA-F]{40} +to deploy`))
+      expect(text).toContain(devKeys.faucet.address)
+      expect(yield* Effect.promise(() => provider.getBlockNumber())).toBe(before)
+    })
+  )
+
+  it.effect("sends nothing without a yes, for a payer without money, or without a payer", () =>
+    Effect.gen(function* () {
+      expect(yield* deploy(payer)).toMatchObject({ left: expect.stringContaining("nothing was sent") })
+      expect(yield* deploy(["--payer", "env:POOR", "--yes"])).toMatchObject({
+        left: expect.stringContaining("has 0.0, and the plan costs")
+      })
+      expect(yield* deploy(["--yes"])).toMatchObject({ left: expect.stringContaining("--payer") })
+      expect(yield* Effect.promise(() => provider.getBlockNumber())).toBe(0)
+    })
+  )
+
+  it.effect("never repeats a payer's key, and says what it expects in its place", () =>
+    Effect.gen(function* () {
+      const said = yield* deploy(["--payer", devKeys.faucet.privateKey, "--yes"])
+      expect(said).toMatchObject({ left: expect.stringContaining("env:NAME") })
+      expect(JSON.stringify(said)).not.toContain(devKeys.faucet.privateKey.slice(2))
+    })
+  )
+
+  it.effect("goes on where an earlier run stopped, at no more than the plan's cost", () =>
+    Effect.gen(function* () {
+      const half = yield* Effect.promise(balance)
+      // The node takes nothing any more after some blocks, as one that went away would.
+      const cost = BigInt(reportOf(yield* deploy([...payer, "--dry-run", "--json"])).plan.cost)
+      const stopped = yield* Effect.promise(async () => {
+        const cut = await cutAfter(4)
+        const result = await Effect.runPromise(
+          Effect.either(
+            CommandLine.heard(["deploy", "--rpc", cut.url, ...keys, "--out", out, ...payer, "--yes"], {
+              PAYER: devKeys.faucet.privateKey
+            })
+          )
+        )
+        cut.close()
+        return result
+      })
+      expect(stopped).toMatchObject({
+        left: expect.stringContaining("goes on when the command is given again")
+      })
+      const before = yield* deploy([...payer, "--dry-run", "--json"])
+      const states = reportOf(before).plan.steps.map(({ state }) => state)
+      expect(states).toContain("there")
+      expect(states).toContain("to deploy")
+      const report = reportOf(yield* deploy([...payer, "--json"], true))
+      expect(half - (yield* Effect.promise(balance))).toBeLessThan(cost)
+      expect(report.verified.every(({ codeHash }) => codeHash !== null)).toBe(true)
+    })
+  )
+
+  it.effect("has put everything where it belongs, and writes a network that the service reads", () =>
+    Effect.gen(function* () {
+      for (const address of [deterministicDeployer, ...Object.values(entryPoints), Multicall.address])
+        expect(yield* Effect.promise(() => provider.getCode(address))).not.toBe("0x")
+      const written = JSON.parse(readFileSync(out, "utf8"))
+      const [network] = written.networks
+      const config = yield* Config.fromText(
+        JSON.stringify({
+          profile: "production",
+          listen: { host: "127.0.0.1", port: 0 },
+          database: { path: join(folder, "castellan.sqlite") },
+          keyPepper: { env: "PEPPER" },
+          allowPrivateKeys: true,
+          accounts: [],
+          systemKeys: { sponsor: { env: "SPONSOR" } },
+          networks: written.networks
+        }),
+        "of the test",
+        {
+          PEPPER: "a pepper that nobody else knows of",
+          CASTELLAN_RPC_31337: anvil.url,
+          SPONSOR: devKeys.sponsor.privateKey
+        },
+        folder
+      )
+      const profile = config.networks.find(({ chainId }) => chainId === 31337n)
+      expect(profile).toMatchObject({ factory: network.factory, ledger: network.ledger })
+      const factory = new Contract(network.factory, ["function beacon() view returns (address)"], provider)
+      expect(yield* Effect.promise(() => factory.getFunction("beacon")())).toBe(profile?.beacon)
+    })
+  )
+
+  it.effect("costs nothing when all is there, and needs no payer then", () =>
+    Effect.gen(function* () {
+      const before = yield* Effect.promise(balance)
+      const report = reportOf(yield* deploy(["--json"]))
+      expect(report.plan.cost).toBe("0")
+      expect(yield* Effect.promise(balance)).toBe(before)
+    })
+  )
+
+  it.effect("gives each account a factory of its own on the same beacon", () =>
+    Effect.gen(function* () {
+      const report = reportOf(
+        yield* deploy([...payer, "--account", "a", "--account", "b", "--yes", "--json"])
+      )
+      const factories = report.plan.steps.filter(({ name }) => name.startsWith("factory of "))
+      expect(new Set(factories.map(({ address }) => address)).size).toBe(2)
+      expect(factories.map(({ state }) => state)).toEqual(["to deploy", "to deploy"])
+      expect(report.profile.accounts.map(({ id }) => id)).toEqual(["a", "b"])
+      expect(report.profile.networks[0]).not.toHaveProperty("factory")
+    })
+  )
+
+  it.effect("refuses code at its addresses that is another one", () =>
+    Effect.gen(function* () {
+      const ledger = reportOf(yield* deploy(["--json"])).plan.steps.find(({ name }) => name === "ledger")
+      const code = yield* Effect.promise(() => provider.getCode(ledger?.address ?? ""))
+      yield* Effect.promise(() => provider.send("anvil_setCode", [ledger?.address, `${code.slice(0, -2)}ff`]))
+      expect(yield* deploy([])).toMatchObject({ left: expect.stringContaining("the code is another one") })
+      yield* Effect.promise(() => provider.send("anvil_setCode", [ledger?.address, code]))
+    })
+  )
+})

