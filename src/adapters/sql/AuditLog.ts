@@ -12,6 +12,7 @@ import type { AccountId } from "../../application/ports/Tenants.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import * as ErrorCode from "./ErrorCode.js"
+import * as GroupCommit from "./GroupCommit.js"
 import * as Migrations from "./Migrations.js"
 import * as Store from "./Store.js"
 
@@ -78,6 +79,11 @@ export const make: Effect.Effect<
 
   const write = (jobs: ReadonlyArray<Job>) =>
     Store.transaction(sql)(sql`insert into audit ${sql.insert(jobs.map(rowOf))}`).pipe(
+      // The bytes of a transaction leave after the journal has them, which is in the same database.
+      Effect.locally(
+        GroupCommit.untilNext,
+        jobs.every(({ act }) => act.kind === "transaction")
+      ),
       Effect.mapError(failed),
       Effect.matchEffect({
         onFailure: (error) =>

@@ -6,20 +6,30 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as FiberId from "effect/FiberId"
+import * as FiberRef from "effect/FiberRef"
 import * as Scheduler from "effect/Scheduler"
+import type { Durability } from "./WriteAheadLog.js"
 
 /**
  * Transactions of many fibers on one connection of SQLite, committed together: those that are ready in one turn of the
  * event loop share a transaction of the database, each in a savepoint of its own, and one write to the disk. None of
- * them is answered before the commit, nor sees what another one wrote and did not commit.
+ * them is answered before what it wrote, and what it has seen, is on the disk, nor sees what another one wrote and did
+ * not commit.
  */
 export interface GroupCommit {
-  /** Runs one statement that is in no transaction, nor falls into one of somebody else's. */
-  readonly alone: <A>(statement: Effect.Effect<A, SqlError>) => Effect.Effect<A, SqlError>
+  /** For statements that are in no transaction: none of them falls into one of somebody else's. */
+  readonly outside: Connection
   readonly withTransaction: SqlClient.SqlClient["withTransaction"]
 }
 
+/**
+ * Transactions of the fiber are answered as soon as they are committed: they are on the disk with the next one that is
+ * answered later. What they write may be lost with the machine, together with all that came after it.
+ */
+export const untilNext: FiberRef.FiberRef<boolean> = FiberRef.unsafeMake(false)
+
 export interface Options {
+  readonly durability: Durability
   /** How long a group may grow while the event loop has other work to do, milliseconds; null: it does not wait at all. */
   readonly gatherMillis: number | null
   /** How long a group waits for another process that writes, milliseconds. */
@@ -31,6 +41,8 @@ interface Member {
   readonly turn: Deferred.Deferred<Group, SqlError>
   /** Whether the transaction is sound after it. */
   readonly left: Deferred.Deferred<void, SqlError>
+  /** Whether it has changed something. */
+  changes: boolean
 }
 
 interface Group {
@@ -68,13 +80,48 @@ const patiently =
       return again
     })
 
+/** Statements that change nothing. Where that cannot be told by the first word, a write too many does no harm. */
+const reading = /^\s*(?:select|pragma|explain)\b/i
+
 /** One function, though a long one: all of it takes turns on the same connection and the same queue. */
 export const make = (connection: Connection, options: Options): GroupCommit => {
+  const { committed, durable, told } = options.durability
   const turns = Effect.unsafeMakeSemaphore(1)
   const wait = patiently(options.busyMillis)
+  /** Whose turn it is. */
+  let present: Member | null = null
   const waiting: Array<Member> = []
   let running = false
   const run = (statement: string) => Effect.asVoid(connection.execute(statement, [], undefined))
+
+  /** The connection, each of whose statements is run in that way. */
+  const each = (
+    way: <A>(text: string, statement: Effect.Effect<A, SqlError>) => Effect.Effect<A, SqlError>
+  ): Connection => ({
+    execute: (text, ...rest) => way(text, connection.execute(text, ...rest)),
+    executeRaw: (text, ...rest) => way(text, connection.executeRaw(text, ...rest)),
+    executeValues: (text, ...rest) => way(text, connection.executeValues(text, ...rest)),
+    executeUnprepared: (text, ...rest) =>
+      way(
+        text,
+        Effect.suspend(() => connection.executeUnprepared(text, ...rest))
+      ),
+    executeStream: (...args) => connection.executeStream(...args)
+  })
+
+  const onDisk = (changes: boolean) =>
+    changes ? Effect.flatMap(FiberRef.get(untilNext), (early) => (early ? Effect.void : durable)) : told
+
+  const outside = each((text, statement) => {
+    const changes = !reading.test(text)
+    const done = changes ? Effect.tap(wait(statement), () => Effect.sync(committed)) : wait(statement)
+    return Effect.zipLeft(turns.withPermits(1)(done), onDisk(changes))
+  })
+
+  const inside = each((text, statement) => {
+    if (present !== null && !reading.test(text)) present.changes = true
+    return statement
+  })
 
   /** A group is complete when the event loop has nothing else to do, or after its time. A single one waits for no timer. */
   const gather = Effect.gen(function* () {
@@ -108,12 +155,14 @@ export const make = (connection: Connection, options: Options): GroupCommit => {
       while (rest.length > 0 && Exit.isSuccess(exit)) {
         const member = rest.shift()
         if (member === undefined) break
+        present = member
         yield* Deferred.succeed(member.turn, group)
         exit = yield* Effect.exit(Deferred.await(member.left))
       }
       // Where the database itself undid the transaction, those that had no turn yet are of the next one.
       waiting.unshift(...rest)
       if (Exit.isSuccess(exit)) exit = yield* Effect.exit(run("commit"))
+      if (Exit.isSuccess(exit) && members.some(({ changes }) => changes)) committed()
       // The connection must not be left inside of a transaction.
       if (Exit.isFailure(exit)) yield* rollback
       yield* Deferred.done(group.committed, exit)
@@ -176,7 +225,8 @@ export const make = (connection: Connection, options: Options): GroupCommit => {
       Effect.gen(function* () {
         const member: Member = {
           turn: Deferred.unsafeMake(FiberId.none),
-          left: Deferred.unsafeMake(FiberId.none)
+          left: Deferred.unsafeMake(FiberId.none),
+          changes: false
         }
         yield* enter(member)
         const group = yield* Effect.onExit(restore(Deferred.await(member.turn)), (exit) =>
@@ -185,16 +235,17 @@ export const make = (connection: Connection, options: Options): GroupCommit => {
         const context = yield* Effect.context<R>()
         const own = Effect.provide(
           restore(effect),
-          Context.add(context, SqlClient.TransactionConnection, [connection, 0])
+          Context.add(context, SqlClient.TransactionConnection, [inside, 0])
         )
         const exit = yield* Effect.exit(inSavepoint(member)(own, Exit.isFailure))
         yield* Deferred.await(group.committed)
+        yield* onDisk(member.changes)
         return yield* exit
       })
     )
 
   return {
-    alone: (statement) => turns.withPermits(1)(wait(statement)),
+    outside,
     withTransaction: (effect) =>
       // Statements are synchronous: another connection of this process that waits for the lock would hold the very thread
       // that has to end the transaction, if the event loop turned in between.

@@ -11,6 +11,7 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as ErrorCode from "./ErrorCode.js"
 import * as GroupCommit from "./GroupCommit.js"
+import * as WriteAheadLog from "./WriteAheadLog.js"
 
 /** The database file cannot be used. */
 export class SqliteError extends Data.TaggedError("SqliteError")<{ readonly message: string }> {}
@@ -38,33 +39,46 @@ const createFile = (filename: string) =>
 /** How long transactions of a busy process are gathered before they are committed together. */
 const gatherMillis = 20
 
-/** The connection of statements that are in no transaction. */
-const outside = (connection: Connection, { alone }: GroupCommit.GroupCommit): Connection => ({
-  execute: (...args) => alone(connection.execute(...args)),
-  executeRaw: (...args) => alone(connection.executeRaw(...args)),
-  executeValues: (...args) => alone(connection.executeValues(...args)),
-  executeUnprepared: (...args) => alone(Effect.suspend(() => connection.executeUnprepared(...args))),
-  executeStream: (...args) => connection.executeStream(...args)
-})
-
-const clientOf = (connection: Connection, { busyTimeoutMillis = 5_000, filename }: Options) =>
+const clientOf = (
+  connection: Connection,
+  { busyTimeoutMillis = 5_000, filename }: Options,
+  durability: WriteAheadLog.Durability
+) =>
   Effect.gen(function* () {
     const group = GroupCommit.make(connection, {
+      durability,
       // Without a disk there is no write to share.
       gatherMillis: filename === inMemory ? null : gatherMillis,
       busyMillis: busyTimeoutMillis
     })
     const client = yield* SqlClient.make({
-      acquirer: Effect.succeed(outside(connection, group)),
+      acquirer: Effect.succeed(group.outside),
       compiler: Statement.makeCompilerSqlite(),
       spanAttributes: [["db.system.name", "sqlite"]]
     })
     return Object.assign(client, { withTransaction: group.withTransaction })
   })
 
+/** Settings of the connection; what it has to be like to be durable is looked at, not assumed. */
+const prepare = (connection: Connection, { busyTimeoutMillis = heldMillis, filename }: Options) =>
+  Effect.gen(function* () {
+    const pragma = (text: string) => connection.execute(`pragma ${text}`, [], undefined)
+    yield* pragma(`busy_timeout = ${Math.min(heldMillis, busyTimeoutMillis)}`)
+    yield* pragma("synchronous = normal")
+    yield* pragma("foreign_keys = on")
+    if (filename === inMemory) return WriteAheadLog.inMemory
+    const [mode] = yield* pragma("journal_mode")
+    const [level] = yield* pragma("synchronous")
+    if (mode?.journal_mode !== "wal" || level?.synchronous !== 1)
+      return yield* new SqliteError({ message: `${filename} cannot be used with a write-ahead log` })
+    // The first look at the database makes the log.
+    yield* pragma("user_version")
+    return yield* WriteAheadLog.open(filename)
+  })
+
 /**
- * A client of one SQLite file: write-ahead log, and every commit is on the disk when it returns
- * (`synchronous = FULL`: the default of a write-ahead log is not durable).
+ * A client of one SQLite file with a write-ahead log. Every commit is on the disk when it returns, except for those that
+ * say otherwise (`GroupCommit.untilNext`); the event loop does not wait for the disk.
  */
 export const make = (
   options: Options
@@ -72,15 +86,8 @@ export const make = (
   Effect.gen(function* () {
     if (options.filename !== inMemory) yield* createFile(options.filename)
     const { reserve } = yield* SqliteClient.make({ filename: options.filename })
-    const sql = yield* clientOf(yield* reserve, options)
-    yield* sql`pragma busy_timeout = ${sql.literal(String(Math.min(heldMillis, options.busyTimeoutMillis ?? heldMillis)))}`
-    yield* sql`pragma synchronous = full`
-    yield* sql`pragma foreign_keys = on`
-    const [mode] = yield* sql<{ readonly journal_mode: string }>`pragma journal_mode`
-    const [level] = yield* sql<{ readonly synchronous: number }>`pragma synchronous`
-    if (options.filename !== inMemory && (mode?.journal_mode !== "wal" || level?.synchronous !== 2))
-      return yield* new SqliteError({ message: `${options.filename} cannot be used with a write-ahead log` })
-    return sql
+    const connection = yield* reserve
+    return yield* clientOf(connection, options, yield* prepare(connection, options))
   }).pipe(
     Effect.catchAllDefect((defect) => Effect.fail(defect)),
     Effect.mapError((cause) =>

@@ -52,7 +52,10 @@ export interface Question {
 export class AuditLog extends Context.Tag("castellan/AuditLog")<
   AuditLog,
   {
-    /** Durable when it returns: the act waits for it. */
+    /**
+     * Durable when it returns: the act waits for it. Of a transaction it may be as late as the moment when the journal has its
+     * bytes: they leave after that.
+     */
     readonly record: (act: Act) => Effect.Effect<void, AuditLogError>
     /** The newest first. */
     readonly find: (question: Question) => Effect.Effect<ReadonlyArray<Entry>, AuditLogError>

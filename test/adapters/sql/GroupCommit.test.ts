@@ -1,16 +1,22 @@
 import { join } from "node:path"
 import * as Reactivity from "@effect/experimental/Reactivity"
+import * as SqlClient from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
 import * as GroupCommit from "../../../src/adapters/sql/GroupCommit.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
+import * as WriteAheadLog from "../../../src/adapters/sql/WriteAheadLog.js"
 import { temporaryFolder } from "../../support/journal/Layers.js"
 
 const many = Array.from({ length: 20 }, (_, n) => n)
+
+/** Everything that can go on without the disk has gone on. */
+const settled = Effect.promise(() => new Promise((resolve) => setImmediate(resolve))).pipe(Effect.repeatN(20))
 
 /** A connection of SQLite, the group commit over it, and what is done in its order: commits, and what the tests add. */
 const setup = Effect.gen(function* () {
@@ -29,15 +35,35 @@ const setup = Effect.gen(function* () {
     executeUnprepared: connection.executeUnprepared,
     executeStream: connection.executeStream
   }
+  /** Writes of the log that were asked for and have not ended. */
+  const writes: Array<(error: Error | null) => void> = []
+  const disk = { isHeld: false }
+  const durability = WriteAheadLog.durability((end) => {
+    done.push("disk")
+    if (disk.isHeld) writes.push(end)
+    else setImmediate(end, null)
+  })
   // A group that waited for a timer would keep the test waiting for longer than it has.
-  const group = GroupCommit.make(counted, { gatherMillis: 600_000, busyMillis: 1_000 })
+  const group = GroupCommit.make(counted, {
+    durability,
+    gatherMillis: 600_000,
+    busyMillis: 1_000
+  })
   const run = (sql: string) => connection.execute(sql, [], undefined)
   yield* run("create table t (n integer primary key)")
   yield* run("create table parent (id integer primary key)")
   yield* run("create table child (id integer references parent (id) deferrable initially deferred)")
-  const insert = (n: number) => run(`insert into t (n) values (${n})`)
+  /** By the connection of its transaction. */
+  const insert = (n: number) =>
+    Effect.flatMap(Effect.serviceOption(SqlClient.TransactionConnection), (own) =>
+      Option.match(own, { onNone: () => connection, onSome: ([it]) => it }).execute(
+        `insert into t (n) values (${n})`,
+        [],
+        undefined
+      )
+    )
   const rows = Effect.map(run("select n from t order by n"), (found) => found.map(({ n }) => Number(n)))
-  return { done, group, insert, rows, run, ...group }
+  return { disk, done, group, insert, rows, run, writes, ...group }
 }).pipe(Effect.provide(Reactivity.layer))
 
 describe("transactions of one turn of the event loop", { timeout: 60_000 }, () => {
@@ -49,10 +75,10 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
         (n) => Effect.tap(withTransaction(insert(n)), () => Effect.sync(() => done.push("answered"))),
         { concurrency: "unbounded" }
       )
-      expect(done).toEqual(["begin immediate", "commit", ...many.map(() => "answered")])
+      expect(done).toEqual(["begin immediate", "commit", "disk", ...many.map(() => "answered")])
       expect(yield* rows).toEqual(many)
       yield* withTransaction(insert(100))
-      expect(done.slice(-2)).toEqual(["begin immediate", "commit"])
+      expect(done.slice(-3)).toEqual(["begin immediate", "commit", "disk"])
     })
   )
 
@@ -66,7 +92,7 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
       )
       expect(exits.map(Exit.isSuccess)).toEqual(many.map((n) => n % 3 !== 0))
       expect((yield* rows).filter((n) => n < 1_000)).toEqual(many.filter((n) => n % 3 !== 0))
-      expect(done).toEqual(["begin immediate", "commit"])
+      expect(done).toEqual(["begin immediate", "commit", "disk"])
     })
   )
 
@@ -129,9 +155,9 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
 
   it.scopedLive("keep statements out that are in no transaction", () =>
     Effect.gen(function* () {
-      const { alone, insert, rows, withTransaction } = yield* setup
-      const told: Array<ReadonlyArray<number>> = []
-      const look = Effect.map(alone(rows), (found) => told.push(found))
+      const { insert, outside, withTransaction } = yield* setup
+      const told: Array<ReadonlyArray<unknown>> = []
+      const look = Effect.map(outside.execute("select n from t", [], undefined), (found) => told.push(found))
       yield* Effect.all(
         [
           withTransaction(
@@ -148,6 +174,73 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
       )
       yield* look
       expect(told.every((found) => found.length === 1)).toBe(true)
+    })
+  )
+
+  it.scopedLive("are answered when the disk has them, and so is who has seen them", () =>
+    Effect.gen(function* () {
+      const { disk, insert, outside, withTransaction, writes } = yield* setup
+      const answered: Array<string> = []
+      const tell = (name: string) => Effect.sync(() => answered.push(name))
+      disk.isHeld = true
+      const writer = yield* Effect.fork(Effect.zipRight(withTransaction(insert(1)), tell("writer")))
+      yield* settled
+      const look = outside.execute("select n from t", [], undefined)
+      const reader = yield* Effect.fork(Effect.tap(look, () => tell("reader")))
+      const early = yield* Effect.fork(
+        Effect.zipRight(
+          Effect.locally(withTransaction(insert(2)), GroupCommit.untilNext, true),
+          tell("early")
+        )
+      )
+      yield* settled
+      expect(answered).toEqual(["early"])
+      expect(writes).toHaveLength(1)
+      const late = yield* Effect.fork(Effect.zipRight(withTransaction(insert(3)), tell("late")))
+      yield* settled
+      writes.shift()?.(null)
+      yield* Fiber.join(writer)
+      yield* settled
+      // What was committed during a write is on the disk with the next one.
+      expect(answered).not.toContain("late")
+      expect(writes).toHaveLength(1)
+      writes.shift()?.(null)
+      yield* Fiber.joinAll([Fiber.map(reader, () => 0), Fiber.map(early, () => 0), Fiber.map(late, () => 0)])
+      disk.isHeld = false
+      yield* look
+      expect(writes).toEqual([])
+    })
+  )
+
+  it.scopedLive("all fail from a write on that the disk refused", () =>
+    Effect.gen(function* () {
+      const { disk, insert, outside, withTransaction, writes } = yield* setup
+      disk.isHeld = true
+      const writers = yield* Effect.fork(
+        Effect.forEach([1, 2], (n) => Effect.exit(withTransaction(insert(n))), { concurrency: "unbounded" })
+      )
+      yield* settled
+      const late = yield* Effect.fork(Effect.exit(withTransaction(insert(3))))
+      yield* settled
+      writes.shift()?.(new Error("EIO"))
+      const exits = [...(yield* Fiber.join(writers)), yield* Fiber.join(late)]
+      disk.isHeld = false
+      exits.push(yield* Effect.exit(withTransaction(insert(4))))
+      exits.push(yield* Effect.exit(outside.execute("select n from t", [], undefined)))
+      expect(exits.map(Exit.isFailure)).toEqual([true, true, true, true, true])
+    })
+  )
+
+  it.scopedLive("that only read do not write", () =>
+    Effect.gen(function* () {
+      const { done, outside, withTransaction } = yield* setup
+      yield* withTransaction(
+        Effect.flatMap(Effect.serviceOption(SqlClient.TransactionConnection), (own) =>
+          Option.getOrThrow(own)[0].execute("select n from t", [], undefined)
+        )
+      )
+      yield* outside.execute("select n from t", [], undefined)
+      expect(done).toEqual(["begin immediate", "commit"])
     })
   )
 

@@ -9,6 +9,7 @@ import { RemoteOpJournal } from "../../../application/ports/journal/RemoteOpJour
 import { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../../../application/ports/journal/TransactionJournal.js"
 import * as Events from "../events/Events.js"
+import * as GroupCommit from "../GroupCommit.js"
 import * as Migrations from "../Migrations.js"
 import * as Store from "../Store.js"
 import * as Acceptances from "./Acceptances.js"
@@ -25,6 +26,16 @@ import * as Settlements from "./Settlements.js"
 import * as Transactions from "./Transactions.js"
 import * as Work from "./Work.js"
 
+/**
+ * A method whose effect survives the process when it returns, and the machine once a later method has returned: nothing that
+ * follows from it leaves the process before that. A nonce that was leased or allocated and is lost was never in anything
+ * that was sent; what the chain said of a transaction it says again.
+ */
+const early =
+  <Args extends ReadonlyArray<unknown>, A, E>(method: (...args: Args) => Effect.Effect<A, E>) =>
+  (...args: Args): Effect.Effect<A, E> =>
+    Effect.locally(method(...args), GroupCommit.untilNext, true)
+
 /** The journal in the database of the client; brings its schema up to date first. */
 export const make = (
   options: Store.Options
@@ -36,8 +47,8 @@ export const make = (
       Context.add(RequestJournal, {
         accept: Acceptances.accept(store),
         decline: Requests.decline(store),
-        note: Requests.note(store),
-        refuse: Requests.refuse(store),
+        note: early(Requests.note(store)),
+        refuse: early(Requests.refuse(store)),
         finish: Requests.finish(store),
         cancel: Cancellations.cancel(store),
         request: Requests.request(store),
@@ -49,20 +60,20 @@ export const make = (
         forget: Retention.forget(store)
       }),
       Context.add(OpJournal, {
-        lease: Leases.lease(store),
-        release: Leases.release(store),
-        identify: Ops.identify(store),
-        abandon: Ops.abandon(store),
-        abandonUnsigned: Ops.abandonUnsigned(store),
+        lease: early(Leases.lease(store)),
+        release: early(Leases.release(store)),
+        identify: early(Ops.identify(store)),
+        abandon: early(Ops.abandon(store)),
+        abandonUnsigned: early(Ops.abandonUnsigned(store)),
         findOp: Ops.findOp(store)
       }),
-      Context.add(LaneJournal, { work: Work.work(store), claim: Claims.claim(store) }),
+      Context.add(LaneJournal, { work: Work.work(store), claim: early(Claims.claim(store)) }),
       Context.add(TransactionJournal, {
-        allocate: Transactions.allocate(store),
-        unallocate: Transactions.unallocate(store),
+        allocate: early(Transactions.allocate(store)),
+        unallocate: early(Transactions.unallocate(store)),
         recordSigned: Transactions.recordSigned(store),
-        settle: Settlements.settle(store),
-        finalise: Settlements.finalise(store),
+        settle: early(Settlements.settle(store)),
+        finalise: early(Settlements.finalise(store)),
         unsettle: Settlements.unsettle(store),
         recordExternalUse: Settlements.recordExternalUse(store),
         open: Records.open(store),
