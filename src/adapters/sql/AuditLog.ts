@@ -12,9 +12,9 @@ import type { AccountId } from "../../application/ports/Tenants.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import * as ErrorCode from "./ErrorCode.js"
-import * as GroupCommit from "./GroupCommit.js"
 import * as Migrations from "./Migrations.js"
 import * as Store from "./Store.js"
+import * as GroupCommit from "./sqlite/GroupCommit.js"
 
 interface Row {
   readonly entry_no: number | string

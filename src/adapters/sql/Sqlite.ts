@@ -10,8 +10,8 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as ErrorCode from "./ErrorCode.js"
-import * as GroupCommit from "./GroupCommit.js"
-import * as WriteAheadLog from "./WriteAheadLog.js"
+import * as GroupCommit from "./sqlite/GroupCommit.js"
+import * as WriteAheadLog from "./sqlite/WriteAheadLog.js"
 
 /** The database file cannot be used. */
 export class SqliteError extends Data.TaggedError("SqliteError")<{ readonly message: string }> {}

@@ -8,10 +8,10 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
-import * as GroupCommit from "../../../src/adapters/sql/GroupCommit.js"
-import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
-import * as WriteAheadLog from "../../../src/adapters/sql/WriteAheadLog.js"
-import { temporaryFolder } from "../../support/journal/Layers.js"
+import * as Sqlite from "../../../../src/adapters/sql/Sqlite.js"
+import * as GroupCommit from "../../../../src/adapters/sql/sqlite/GroupCommit.js"
+import * as WriteAheadLog from "../../../../src/adapters/sql/sqlite/WriteAheadLog.js"
+import { temporaryFolder } from "../../../support/journal/Layers.js"
 
 const many = Array.from({ length: 20 }, (_, n) => n)
 
