@@ -70,12 +70,7 @@ export const formula = (
       factory,
       beacon,
       initCode: WalletAddress.initCode(usable, beacon),
-      predict: (salt, custody, legacy) =>
-        WalletAddress.predict({
-          factory,
-          initCodeHash,
-          create2Salt: WalletAddress.create2Salt(Salt.hash(salt), custody, legacy)
-        })
+      predict: WalletAddress.predictor({ factory, initCodeHash })
     }
   })
 

@@ -45,26 +45,26 @@ export const slice = (hex: Hex, from: number, to?: number): Hex =>
 export const concat = (...parts: ReadonlyArray<Hex>): Hex =>
   `0x${parts.map((part) => part.slice(2)).join("")}` as Hex
 
-const digitsOf = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"))
-
-/** Bytes in hex. */
-export const fromBytes = (bytes: Uint8Array): Hex => {
-  if (bytes.length > 256) return manyFromBytes(bytes)
-  let text = "0x"
-  for (let at = 0; at < bytes.length; at++) text += digitsOf[bytes[at] as number]
-  return text as Hex
-}
-
 const ascii = new TextDecoder("latin1")
 
-/** By way of a buffer: a text that is put together of a million parts takes long to be read. */
-const manyFromBytes = (bytes: Uint8Array): Hex => {
-  const units = new Uint8Array(2 + 2 * bytes.length)
+/** Of short texts: one array for all, filled and read in one step. */
+const scratch = new Uint8Array(2 + 2 * 1_024)
+scratch.set([0x30, 0x78])
+
+const unitsOf = (length: number): Uint8Array => {
+  if (length <= scratch.length) return scratch.subarray(0, length)
+  const units = new Uint8Array(length)
   units.set([0x30, 0x78])
-  for (let at = 0; at < bytes.length; at++) {
+  return units
+}
+
+/** Bytes in hex. By way of an array: a text that is put together of many parts takes long to be read. */
+export const fromBytes = (bytes: Uint8Array): Hex => {
+  const units = unitsOf(2 + 2 * bytes.length)
+  for (let at = 0, to = 2; at < bytes.length; at++, to += 2) {
     const byte = bytes[at] as number
-    units[2 + 2 * at] = digitUnits[byte >> 4] as number
-    units[3 + 2 * at] = digitUnits[byte & 15] as number
+    units[to] = digitUnits[byte >> 4] as number
+    units[to + 1] = digitUnits[byte & 15] as number
   }
   return ascii.decode(units) as Hex
 }

@@ -88,23 +88,52 @@ export const hash = (bytes: Hex.Hex): Hex.Bytes32 =>
   Hex.fromBytes(digestOf(Hex.toBytes(bytes))) as Hex.Bytes32
 
 /** keccak256 of the UTF-8 bytes of well-formed text. */
-export const hashText = (text: string): Hex.Bytes32 =>
-  Hex.fromBytes(digestOf(utf8.encode(text))) as Hex.Bytes32
+export const hashText = (text: string): Hex.Bytes32 => Hex.fromBytes(digestOfText(text)) as Hex.Bytes32
+
+/** Most UTF-8 bytes of a UTF-16 unit. */
+const unitBytes = 3
+const shortText = new Uint8Array(1_024)
+
+/** keccak256 of the UTF-8 bytes of well-formed text. The array is the caller's only until the next hash. */
+export const digestOfText = (text: string): Uint8Array =>
+  digestOf(
+    unitBytes * text.length <= shortText.length
+      ? shortText.subarray(0, utf8.encodeInto(text, shortText).written)
+      : utf8.encode(text)
+  )
 
 /** The first 4 bytes of the hash of a canonical function or error signature. */
 export const selector = (signature: string): Hex.Hex => Hex.unsafe(hashText(signature).slice(0, 10))
 
+const ascii = new TextDecoder("latin1")
+const lower = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0))
 const addressDigits = new Uint8Array(40)
+const addressText = new Uint8Array(42)
+addressText.set([0x30, 0x78])
 
 /** EIP-55: a letter is upper case where the digit at its place in the hash of the lower-case digits is above 7. */
-export const checksum = (lowerDigits: string): string => {
-  for (let i = 0; i < 40; i++) addressDigits[i] = lowerDigits.charCodeAt(i)
+const checksumOfDigits = (): string => {
   const hashed = digestOf(addressDigits)
-  let text = "0x"
   for (let i = 0; i < 40; i++) {
     const unit = addressDigits[i] as number
     const nibble = (hashed[i >> 1] as number) >> (i % 2 === 0 ? 7 : 3)
-    text += String.fromCharCode(unit > 0x60 && (nibble & 1) === 1 ? unit - 0x20 : unit)
+    addressText[2 + i] = unit > 0x60 && (nibble & 1) === 1 ? unit - 0x20 : unit
   }
-  return text
+  return ascii.decode(addressText)
+}
+
+/** The EIP-55 form of an address in lower-case digits. */
+export const checksum = (lowerDigits: string): string => {
+  for (let i = 0; i < 40; i++) addressDigits[i] = lowerDigits.charCodeAt(i)
+  return checksumOfDigits()
+}
+
+/** The EIP-55 form of 20 bytes. */
+export const checksumOfBytes = (bytes: Uint8Array): string => {
+  for (let i = 0; i < 20; i++) {
+    const byte = bytes[i] as number
+    addressDigits[2 * i] = lower[byte >> 4] as number
+    addressDigits[2 * i + 1] = lower[byte & 15] as number
+  }
+  return checksumOfDigits()
 }

@@ -44,6 +44,9 @@ describe("keccak256", () => {
     ([bytes]) => {
       const lower = Hex.fromBytes(bytes)
       expect(Address.unsafe(lower)).toBe(getAddress(lower))
+      expect(Address.fromWordBytes(Uint8Array.from([...new Uint8Array(12).fill(7), ...bytes]))).toBe(
+        getAddress(lower)
+      )
       expect(Hex.toBytes(lower)).toEqual(bytes)
     }
   )

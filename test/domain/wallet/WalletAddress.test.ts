@@ -1,9 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
-import { AbiCoder, concat, getCreate2Address, keccak256 } from "ethers"
+import { AbiCoder, concat, getCreate2Address, keccak256, toUtf8Bytes } from "ethers"
 import * as fc from "fast-check"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Salt from "../../../src/domain/wallet/Salt.js"
 import * as WalletAddress from "../../../src/domain/wallet/WalletAddress.js"
 import { walletProxyCreationCode } from "../../../src/domain/wallet/WalletProxy.generated.js"
 import { address, bytes32, custody, hex } from "../generators.js"
@@ -77,6 +78,23 @@ describe("WalletAddress", () => {
             )
         }
       )
+    )
+  })
+
+  it("of many salts is the CREATE2 address that ethers derives from each", () => {
+    const salts = fc
+      .string({ unit: "grapheme", minLength: 1, maxLength: 256 })
+      .filter((text) => Either.isRight(Salt.from(text))) as fc.Arbitrary<Salt.Salt>
+    const wanted = fc.array(fc.tuple(salts, custody, fc.boolean()), { minLength: 1, maxLength: 5 })
+    fc.assert(
+      fc.property(address, bytes32, wanted, (factory, initCodeHash, all) => {
+        const predict = WalletAddress.predictor({ factory, initCodeHash })
+        for (const [salt, kind, legacy] of all) {
+          const hash = keccak256(toUtf8Bytes(salt))
+          const create2 = legacy ? hash : keccak256(coder.encode(["bytes32", "uint256"], [hash, kind]))
+          expect(predict(salt, kind, legacy)).toBe(getCreate2Address(factory, create2, initCodeHash))
+        }
+      })
     )
   })
 

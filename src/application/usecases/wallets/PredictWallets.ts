@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
-import type { Stored } from "../../../domain/wallet/Custody.js"
 import * as Salt from "../../../domain/wallet/Salt.js"
 import * as WalletAddress from "../../../domain/wallet/WalletAddress.js"
 import * as Wallets from "../../intake/Wallets.js"
@@ -40,15 +39,10 @@ export const run = (_caller: Caller, request: Request): Effect.Effect<Response, 
     if (malformed.length > 0) return yield* Effect.fail(invalid("invalid_salt_format", malformed))
     const code = yield* Wallets.creationCode(beaconAdminCreationCode)
     const initCodeHash = WalletAddress.initCodeHash(code, beaconAdminAddress)
-    const addressOf = (salt: Salt.Salt, custody: Stored) =>
-      WalletAddress.predict({
-        factory,
-        initCodeHash,
-        create2Salt: WalletAddress.create2Salt(Salt.hash(salt), custody, false)
-      })
+    const addressOf = WalletAddress.predictor({ factory, initCodeHash })
     return yield* EventLoop.map(salts.filter(Either.isRight), (salt, index) => ({
       salt: salt.right,
-      wallet: addressOf(salt.right, request.accounts[index]?.walletCustody ?? 1),
+      wallet: addressOf(salt.right, request.accounts[index]?.walletCustody ?? 1, false),
       error: null
     }))
   }).pipe(Span.named("PredictWallets"))
