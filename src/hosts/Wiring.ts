@@ -18,6 +18,7 @@ import * as AbiStore from "../adapters/sql/AbiStore.js"
 import * as AuditLog from "../adapters/sql/AuditLog.js"
 import * as Budgets from "../adapters/sql/Budgets.js"
 import * as Journal from "../adapters/sql/journal/Journal.js"
+import * as Migrations from "../adapters/sql/Migrations.js"
 import * as Postgres from "../adapters/sql/Postgres.js"
 import * as SqlRateLimit from "../adapters/sql/RateLimit.js"
 import * as RequestHistory from "../adapters/sql/RequestHistory.js"
@@ -67,8 +68,22 @@ export interface Seams {
   readonly journal?: (ports: Context.Context<Journals>) => Context.Context<Journals>
 }
 
-const client = ({ database }: Config): Layer.Layer<SqlClient, Postgres.PostgresError | Sqlite.SqliteError> =>
-  "url" in database ? Postgres.layer(database) : Sqlite.layer({ filename: database.path })
+/** A statement that changes a large table takes its time; nothing else may take more than seconds. */
+const migrated = (address: Postgres.Address) =>
+  Layer.provide(
+    Layer.effectDiscard(Migrations.run),
+    Postgres.layer({ ...address, answerTimeoutMillis: null })
+  )
+
+const client = ({
+  database
+}: Config): Layer.Layer<
+  SqlClient,
+  Migrations.MigrationsError | Postgres.PostgresError | Sqlite.SqliteError
+> =>
+  "url" in database
+    ? Layer.unwrapEffect(Effect.as(Effect.scoped(Layer.build(migrated(database))), Postgres.layer(database)))
+    : Sqlite.layer({ filename: database.path })
 
 type Client = ReturnType<typeof client>
 

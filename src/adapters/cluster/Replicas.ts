@@ -70,6 +70,8 @@ export const layer = ({
     Effect.gen(function* () {
       const cluster = yield* Sharding.Sharding
       const runners = yield* RunnerStorage.RunnerStorage
+      // Under this name it claims lanes in the journal.
+      yield* Effect.annotateLogs(Effect.logInfo("shares the lanes of its database"), { process })
       return {
         ...(yield* Signals.make(url)),
         process,

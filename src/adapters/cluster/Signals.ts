@@ -49,7 +49,9 @@ const connect = (url: Redacted.Redacted<string>, hear: (payload: string) => void
             connectionString: Redacted.value(url),
             application_name: "castellan",
             connectionTimeoutMillis: patienceMillis,
-            query_timeout: patienceMillis
+            query_timeout: patienceMillis,
+            keepAlive: true,
+            keepAliveInitialDelayMillis: 10_000
           })
       ),
       // Its end is not waited for: a server that hangs never answers.

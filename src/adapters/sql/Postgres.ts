@@ -9,6 +9,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import * as ErrorCode from "./ErrorCode.js"
+import * as Pool from "./postgres/Pool.js"
 
 /** The server cannot be used. Of its address only the host is named. */
 export class PostgresError extends Data.TaggedError("PostgresError")<{ readonly message: string }> {}
@@ -33,6 +34,11 @@ export type Options = Address & {
   readonly maxConnections?: number
   /** How long a connection may take, and how long one waits for a free one, milliseconds. Default 5,000. */
   readonly connectTimeoutMillis?: number
+  /**
+   * How long the server may take to answer a statement, at least 2,000 milliseconds; then its connection is cut, and
+   * what it had under way has failed. Null: as long as it likes. Default 15,000.
+   */
+  readonly answerTimeoutMillis?: number | null
 }
 
 /** The names of PostgreSQL's types are numbers on the wire; text stands for every other type. */
@@ -55,11 +61,14 @@ const types = {
 /**
  * What a server, a database or a role may be set to does not count. Statements of a transaction see what others
  * committed before them (a lock that was waited for is worth nothing otherwise), and a commit is on the disk.
- * Nobody waits for ever for a lock, nor keeps one when its process is stuck or cut off.
+ * Nobody waits for ever for a lock, nor keeps one when its process is stuck or cut off. The server gives a statement up
+ * before the client does: what is cut is only what the network has lost.
  */
-const begin = `begin isolation level read committed read write;
+const begin = (
+  answerTimeoutMillis: number | null
+): string => `begin isolation level read committed read write;
 set local lock_timeout = '10s';
-set local statement_timeout = '60s';
+set local statement_timeout = ${answerTimeoutMillis === null ? 0 : answerTimeoutMillis - 1_000};
 set local idle_in_transaction_session_timeout = '30s';
 select set_config('synchronous_commit', 'on', true)
 where current_setting('synchronous_commit') not in ('on', 'remote_apply')`
@@ -68,7 +77,10 @@ where current_setting('synchronous_commit') not in ('on', 'remote_apply')`
 const isCommit = (answer: unknown): boolean =>
   typeof answer === "object" && answer !== null && "command" in answer && answer.command === "COMMIT"
 
-const withTransaction = (reserve: SqlClient.SqlClient["reserve"]): SqlClient.SqlClient["withTransaction"] => {
+const withTransaction = (
+  reserve: SqlClient.SqlClient["reserve"],
+  answerTimeoutMillis: number | null
+): SqlClient.SqlClient["withTransaction"] => {
   const run = (sql: string) => (connection: Connection) =>
     Effect.asVoid(connection.executeUnprepared(sql, [], undefined))
   // A connection that may still be inside of a transaction must not be used for another one: it is ended.
@@ -83,7 +95,7 @@ const withTransaction = (reserve: SqlClient.SqlClient["reserve"]): SqlClient.Sql
     acquireConnection: Effect.flatMap(Scope.make(), (scope) =>
       Effect.map(Scope.extend(reserve, scope), (connection) => [scope, connection] as const)
     ),
-    begin: run(begin),
+    begin: run(begin(answerTimeoutMillis)),
     savepoint: (connection, id) => run(`savepoint s${id}`)(connection),
     commit: (connection) =>
       connection.executeRaw("commit", []).pipe(
@@ -107,21 +119,24 @@ const shownHost = (options: Options): string | null => {
   return new URL(text).hostname || "the local socket"
 }
 
-const config = (options: Options): PgClient.PgClientConfig => ({
-  ...("url" in options
-    ? { url: options.url }
-    : {
-        host: options.host,
-        port: options.port ?? 5432,
-        username: options.user,
-        password: options.password,
-        database: options.database
-      }),
-  applicationName: "castellan",
-  maxConnections: Math.max(2, options.maxConnections ?? 10),
-  connectTimeout: options.connectTimeoutMillis ?? 5_000,
-  types
-})
+const defaultAnswerTimeoutMillis = 15_000
+
+const poolOf = (options: Options, answerTimeoutMillis: number | null) =>
+  Pool.make({
+    ...("url" in options
+      ? { url: options.url }
+      : {
+          host: options.host,
+          port: options.port ?? 5432,
+          user: options.user,
+          password: options.password,
+          database: options.database
+        }),
+    max: Math.max(2, options.maxConnections ?? 10),
+    connectTimeoutMillis: options.connectTimeoutMillis ?? 5_000,
+    answerTimeoutMillis,
+    types
+  })
 
 /**
  * A client of one PostgreSQL database, with a pool of connections. Every commit is on the server's disk when it
@@ -141,9 +156,10 @@ export const make = (
             message: `cannot use the PostgreSQL server at ${host}${ErrorCode.suffix(cause)}`
           })
     return yield* Effect.gen(function* () {
-      const client = yield* PgClient.make(config(options))
+      const { answerTimeoutMillis = defaultAnswerTimeoutMillis } = options
+      const client = yield* PgClient.fromPool({ acquire: poolOf(options, answerTimeoutMillis), types })
       const sql: SqlClient.SqlClient = Object.assign(client, {
-        withTransaction: withTransaction(client.reserve)
+        withTransaction: withTransaction(client.reserve, answerTimeoutMillis)
       })
       const [disk] = yield* sql<{ readonly fsync: string }>`select current_setting('fsync') as fsync`
       if (disk?.fsync !== "on")

@@ -60,10 +60,8 @@ export const layer = (
       return Context.make(Signers, {
         resolve: (account, ref) =>
           Effect.gen(function* () {
-            const content = yield* Effect.mapError(
-              directory.content,
-              ({ message }) => new SignerError({ reason: "unavailable", message })
-            )
+            // A store that does not answer is nothing that a key could mend: what needs the store says so by itself.
+            const content = yield* directory.latest
             if (content !== seen) yield* follow(content)
             return yield* ring.signers.resolve(account, ref)
           })

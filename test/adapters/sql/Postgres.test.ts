@@ -21,6 +21,7 @@ import * as Journals from "../../support/journal/Journals.js"
 import { options } from "../../support/journal/Layers.js"
 import { accountId } from "../../support/journal/Make.js"
 import * as PostgresServer from "../../support/postgres/Postgres.js"
+import * as TcpProxy from "../../support/process/TcpProxy.js"
 
 const databases = PostgresServer.perFile()
 const open = (options: Postgres.Options) => Effect.provide(Postgres.make(options), Reactivity.layer)
@@ -180,10 +181,42 @@ describe("the PostgreSQL client", () => {
       )
       expect(yield* limits).toEqual([
         [{ lock_timeout: "10s" }],
-        [{ statement_timeout: "1min" }],
+        [{ statement_timeout: "14s" }],
         [{ idle_in_transaction_session_timeout: "30s" }]
       ])
     })
+  )
+
+  it.scopedLive(
+    "a statement that the network has lost fails, and the next one finds a connection of its own",
+    () =>
+      Effect.gen(function* () {
+        const options = yield* databases.fresh
+        const { port } = yield* databases.server
+        const wire = yield* Effect.acquireRelease(
+          Effect.promise(() => TcpProxy.start({ host: "127.0.0.1", port })),
+          ({ stop }) => Effect.promise(stop)
+        )
+        const url = new URL(Redacted.value(options.url))
+        url.port = String(wire.port)
+        const sql = yield* open({
+          url: Redacted.make(url.href),
+          maxConnections: 2,
+          connectTimeoutMillis: 1_000,
+          answerTimeoutMillis: 2_000
+        })
+        const pid = sql<{ readonly pid: number }>`select pg_backend_pid() as pid`
+        yield* sql`create table t (n integer)`
+        const inside = Effect.zipRight(Effect.sync(wire.cut), sql`insert into t (n) values (1)`)
+        const lost = yield* Effect.exit(sql.withTransaction(inside))
+        expect(Exit.isFailure(lost)).toBe(true)
+        expect(Exit.isFailure(yield* Effect.exit(pid))).toBe(true)
+        expect(Exit.isFailure(yield* Effect.exit(pid))).toBe(true)
+        wire.mend()
+        expect(yield* sql`select n from t`).toEqual([])
+        yield* sql.withTransaction(sql`insert into t (n) values (2)`)
+        expect(yield* sql`select n from t`).toEqual([{ n: 2 }])
+      })
   )
 
   it.scoped("integers are numbers as on SQLite; those beyond 2^53 are text, exactly", () =>

@@ -12,9 +12,12 @@ import { dirname, join, relative } from "node:path"
 import ts from "typescript"
 import { root } from "../process/Program.js"
 
-/** The service and its test host as plain JavaScript: a process of it starts three times as fast as from the sources. */
+/** The service and its test hosts as plain JavaScript: a process of it starts three times as fast as from the sources. */
 export interface Build {
+  /** The service, which ends where its environment says. */
   readonly main: string
+  /** The service as one of several replicas. */
+  readonly replica: string
   readonly folder: string
   readonly remove: () => void
 }
@@ -29,8 +32,7 @@ export const make = (): Build => {
   const folder = mkdtempSync(join(tmpdir(), "castellan-faults-"))
   for (const file of [
     ...sources("src"),
-    ...sources("test/support/faults"),
-    ...sources("test/support/journal")
+    ...["faults", "journal", "replicas"].flatMap((part) => sources(join("test/support", part)))
   ]) {
     const { outputText } = ts.transpileModule(readFileSync(file, "utf8"), {
       fileName: file,
@@ -48,6 +50,7 @@ export const make = (): Build => {
   writeFileSync(join(folder, "package.json"), '{"type":"module"}')
   return {
     main: join(folder, "test/support/faults/Host.js"),
+    replica: join(folder, "test/support/replicas/Host.js"),
     folder,
     remove: () => rmSync(folder, { recursive: true, force: true })
   }

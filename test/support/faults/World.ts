@@ -83,6 +83,8 @@ export interface Profile {
   readonly concurrentRequests?: number
   /** Default: a file beside the configuration. */
   readonly database?: { readonly path: string } | { readonly url: string }
+  /** The URL of a Redis that counts requests. Default: the database does, or the process. */
+  readonly redis?: string
   /** Somebody else's bundler takes the ops. Default: the service bundles by itself. */
   readonly remoteBundler?: string
 }
@@ -104,6 +106,7 @@ export const configFile = ({ chain }: World, profile: Profile): string =>
       privateKey,
       shared: tenants.length > 1
     })),
+    ...(profile.redis !== undefined && { rateLimit: { redis: profile.redis } }),
     limits: { concurrentRequests: profile.concurrentRequests ?? 512 },
     systemKeys: { deployer: devKeys.deployer.privateKey, serviceEoa: devKeys.serviceEoa.privateKey },
     networks: [

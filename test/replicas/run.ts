@@ -1,0 +1,40 @@
+import { parseArgs } from "node:util"
+import * as Proof from "../support/replicas/Proof.js"
+
+/**
+ * `npm run test:replicas`: ops at three replicas of the service while replicas are killed, stopped and cut off, the
+ * database restarts and Redis is away. docs/testing.md says what it counts.
+ *
+ * - `--ops N` (2,000), `--wallets N` (200), `--seed TEXT` (1)
+ * - `--short` shorter faults, as in `npm test`
+ * - `CASTELLAN_TEST_LOGS=FILE` keeps the logs of the replicas
+ */
+const { values } = parseArgs({
+  options: {
+    ops: { type: "string", default: "2000" },
+    wallets: { type: "string", default: "200" },
+    seed: { type: "string", default: "1" },
+    short: { type: "boolean", default: false }
+  }
+})
+
+const number = (name: "ops" | "wallets"): number => {
+  const value = Number(values[name])
+  if (Number.isSafeInteger(value) && value > 0) return value
+  console.error(`--${name} is no number: ${values[name]}`)
+  process.exit(2)
+}
+
+// What it has started ends with it.
+process.once("SIGINT", () => process.exit(130))
+process.once("SIGTERM", () => process.exit(143))
+
+const { takeOvers, verdict } = await Proof.run({
+  ops: number("ops"),
+  wallets: number("wallets"),
+  seed: values.seed,
+  durations: values.short ? Proof.short : Proof.full,
+  print: (line) => console.log(line)
+})
+const isLate = takeOvers.some(({ millis }) => millis === null || millis > 15_000)
+process.exitCode = Proof.kinds.every((kind) => verdict[kind].length === 0) && !isLate ? 0 : 1

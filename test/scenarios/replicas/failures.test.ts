@@ -1,0 +1,20 @@
+import { expect, it } from "vitest"
+import * as Proof from "../../support/replicas/Proof.js"
+
+/** A short form of `npm run test:replicas`, which has more ops and longer faults. */
+it("three replicas execute every op once and say so, whichever of them dies, hangs or is cut off", async () => {
+  const { met, rolling, takeOvers, verdict } = await Proof.run({
+    ops: 120,
+    wallets: 24,
+    seed: "1",
+    durations: Proof.short,
+    print: (line) => console.log(line)
+  })
+  for (const kind of Proof.kinds) expect({ kind, found: verdict[kind] }).toEqual({ kind, found: [] })
+  // Whoever had the lanes that a client's op went through, another one has gone on with them.
+  expect(takeOvers.map(({ millis }) => millis === null)).toEqual([false, false, false])
+  // A replica that is replaced answers what it has, and refuses the rest for the moment.
+  expect([...rolling.keys()]).not.toContain("connection lost")
+  // A run in which nothing happened would prove nothing.
+  expect(met.get("503 unavailable") ?? 0).toBeGreaterThan(0)
+}, 900_000)

@@ -1,0 +1,64 @@
+import { once } from "node:events"
+import { connect, createServer, type Socket } from "node:net"
+
+/** A wire to a server that can be cut. */
+export interface TcpProxy {
+  readonly port: number
+  /** From now on nothing gets through in either direction, and nobody is told: as a network that is divided. */
+  readonly cut: () => void
+  /** What is still under way arrives. */
+  readonly mend: () => void
+  readonly stop: () => Promise<void>
+}
+
+/** Listens on `host`, on a port of its choice unless one is named. */
+export const start = async (
+  target: { readonly host: string; readonly port: number },
+  { host = "127.0.0.1", port = 0 }: { readonly host?: string; readonly port?: number } = {}
+): Promise<TcpProxy> => {
+  let isCut = false
+  const sockets = new Set<Socket>()
+  const lay = (from: Socket, to: Socket) => {
+    sockets.add(from)
+    if (isCut) from.pause()
+    from.on("data", (bytes) => {
+      if (to.destroyed) return
+      if (!to.write(bytes)) {
+        from.pause()
+        to.once("drain", () => {
+          if (!isCut) from.resume()
+        })
+      }
+    })
+    from.on("end", () => to.end())
+    from.on("error", () => to.destroy())
+    from.on("close", () => {
+      sockets.delete(from)
+      // A wire that is cut tells nobody.
+      if (!isCut) to.destroy()
+    })
+  }
+  const server = createServer({ allowHalfOpen: true }, (near) => {
+    const far = connect({ ...target, allowHalfOpen: true })
+    lay(near, far)
+    lay(far, near)
+  })
+  server.listen(port, host)
+  await once(server, "listening")
+  const address = server.address()
+  return {
+    port: typeof address === "object" && address !== null ? address.port : 0,
+    cut: () => {
+      isCut = true
+      for (const socket of sockets) socket.pause()
+    },
+    mend: () => {
+      isCut = false
+      for (const socket of sockets) socket.resume()
+    },
+    stop: async () => {
+      server.close()
+      for (const socket of sockets) socket.destroy()
+    }
+  }
+}

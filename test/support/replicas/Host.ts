@@ -1,0 +1,23 @@
+import { promises as dns } from "node:dns"
+import * as Effect from "effect/Effect"
+import * as Config from "../../../src/hosts/config/Config.js"
+import * as Process from "../../../src/hosts/node/Process.js"
+import * as Service from "../../../src/hosts/node/Service.js"
+import * as JsonLog from "../../../src/hosts/telemetry/JsonLog.js"
+
+/**
+ * The service as a process, as `src/hosts/node/main.ts` has it, on a machine whose name server tells an address of its
+ * own for every name: replicas reach one node, of one URL, by wires of their own.
+ */
+const address = process.env.CASTELLAN_TEST_ADDRESS ?? "127.0.0.1"
+dns.Resolver.prototype.resolve4 = (async () => [address]) as unknown as typeof dns.Resolver.prototype.resolve4
+dns.Resolver.prototype.resolve6 = async () => []
+
+Process.run(
+  Effect.gen(function* () {
+    const config = yield* Config.load(process.env)
+    const { url } = yield* Service.start(config)
+    yield* Effect.annotateLogs(Effect.logInfo("listening"), { url, profile: config.profile })
+    return yield* Effect.never
+  }).pipe(Effect.provide(JsonLog.layer))
+)

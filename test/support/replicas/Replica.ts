@@ -1,0 +1,98 @@
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import type { Build } from "../faults/Build.js"
+import { type Program, run } from "../process/Program.js"
+import * as TcpProxy from "../process/TcpProxy.js"
+
+/** One of several processes that share a database, with wires of its own to the database and to the node. */
+export interface Replica {
+  readonly name: string
+  /** Where it listens, while it is to be asked. */
+  readonly url: () => string | null
+  /** As whom it claims lanes in the journal: a name per life. */
+  readonly processes: () => ReadonlyArray<string>
+  readonly begin: () => Promise<void>
+  /** Without a word, as a crash. */
+  readonly kill: () => Promise<void>
+  /** As an operator who replaces it: nobody sends it anything new, and it answers what it has. */
+  readonly drain: () => Promise<number | string>
+  /** Holds the process where it is, or lets it go on. */
+  readonly hold: (held: boolean) => void
+  readonly database: TcpProxy.TcpProxy
+  readonly node: TcpProxy.TcpProxy
+  readonly log: () => string
+  readonly stop: () => Promise<void>
+}
+
+export interface Options {
+  readonly build: Build
+  readonly name: string
+  /** The address of the node, as this replica's name server tells it. */
+  readonly address: string
+  readonly chain: { readonly port: number }
+  readonly database: { readonly port: number }
+  /** The node's port, the same at the address of every replica; 0 picks one. */
+  readonly nodePort: number
+  /** The configuration file, given where this replica reaches node and database. */
+  readonly config: (wires: { readonly nodeUrl: string; readonly databasePort: number }) => string
+}
+
+/** Until whoever distributes the requests sends nothing more to a replica that is being replaced. */
+const balancerMillis = 500
+
+const said = (program: Program, pattern: RegExp): string | null => pattern.exec(program.stdout())?.[1] ?? null
+
+export const make = async (options: Options): Promise<Replica> => {
+  const { address, build, name } = options
+  const folder = join(build.folder, name)
+  mkdirSync(folder)
+  const database = await TcpProxy.start({ host: "127.0.0.1", port: options.database.port })
+  const node = await TcpProxy.start(
+    { host: "127.0.0.1", port: options.chain.port },
+    { host: address, port: options.nodePort }
+  )
+  const file = join(folder, "castellan.json")
+  writeFileSync(
+    file,
+    options.config({ nodeUrl: `http://${address}:${node.port}`, databasePort: database.port })
+  )
+  const lives: Array<Program> = []
+  let url: string | null = null
+  const end = (signal: NodeJS.Signals, afterMillis: number) => async () => {
+    url = null
+    await new Promise((resolve) => setTimeout(resolve, afterMillis))
+    const life = lives.at(-1)
+    life?.child.kill(signal)
+    return (await life?.ended) ?? 0
+  }
+  const kill = async () => void (await end("SIGKILL", 0)())
+  const atExit = () => void lives.at(-1)?.child.kill("SIGKILL")
+  process.once("exit", atExit)
+  return {
+    name,
+    database,
+    node,
+    url: () => url,
+    processes: () =>
+      lives.flatMap((life) => said(life, /"message":"shares the lanes[^\n]*"process":"([^"]+)"/) ?? []),
+    begin: async () => {
+      const life = run([build.replica], {
+        cwd: folder,
+        env: { CASTELLAN_CONFIG: file, CASTELLAN_TEST_ADDRESS: address }
+      })
+      lives.push(life)
+      await life.says('"message":"listening"')
+      url = said(life, /"message":"listening"[^\n]*"url":"([^"]+)"/)
+    },
+    kill,
+    drain: end("SIGTERM", balancerMillis),
+    hold: (held) => void lives.at(-1)?.child.kill(held ? "SIGSTOP" : "SIGCONT"),
+    log: () => lives.map((life) => life.stdout() + life.stderr()).join("--- another life ---\n"),
+    stop: async () => {
+      lives.at(-1)?.child.kill("SIGCONT")
+      await kill()
+      process.off("exit", atExit)
+      await Promise.all([database.stop(), node.stop()])
+    }
+  }
+}
