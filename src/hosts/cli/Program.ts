@@ -17,14 +17,14 @@ import * as Help from "./support/Help.js"
 /** Loaded when one of its commands is named: most of them bring the adapters of the service with them. */
 const groups: Readonly<Record<string, { readonly about: string; readonly load: () => Promise<Commands> }>> = {
   accounts: {
-    about: "make, show, change and pause accounts",
+    about: "create, show, change and pause accounts",
     load: () => import("./commands/accounts.js")
   },
   keys: { about: "issue, list, rotate and revoke API keys", load: () => import("./commands/keys.js") },
   chains: { about: "pause and resume writes on a chain", load: () => import("./commands/chains.js") },
   audit: { about: "who signed what, when, and for whom", load: () => import("./commands/audit.js") },
   lanes: {
-    about: "list and show transactions under way, price them anew",
+    about: "list and show pending transactions, replace them at higher prices",
     load: () => import("./commands/lanes.js")
   },
   requests: { about: "list and show accepted requests", load: () => import("./commands/requests.js") },

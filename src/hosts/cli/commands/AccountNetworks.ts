@@ -62,7 +62,7 @@ const keep = (
 const setNetwork = Command.make({
   name: "set-network",
   about:
-    "Gives an account its own values on a chain, above all its factory=0x... Fields are those of accounts[].networks[] of the file; FIELD= takes one away.",
+    "Sets an account's own values on a chain, such as factory=0x... Fields are those of accounts[].networks[] of the file; FIELD= removes one.",
   examples: [
     "acme 137 factory=0x35a7E9496DfDaC5D3dc40D76AAa677d6a76ac106",
     `acme 137 rpc='{"env":"ACME_RPC"}' confirmations=`
@@ -70,7 +70,7 @@ const setNetwork = Command.make({
   operands: {
     id,
     chain,
-    fields: Command.operand("FIELD=VALUE", "what is set; FIELD= takes it away").pipe(Args.atLeast(1))
+    fields: Command.operand("FIELD=VALUE", "what is set; FIELD= removes it").pipe(Args.atLeast(1))
   },
   run: ({ chain, fields, id }) =>
     Effect.gen(function* () {
@@ -94,7 +94,7 @@ const setNetwork = Command.make({
 const removeNetwork = Command.make({
   name: "remove-network",
   about:
-    "Takes an account's own values on a chain away. It goes on with those of the chain, without a factory.",
+    "Removes an account's own values on a chain. The values of the chain apply instead, without a factory.",
   examples: ["acme 137"],
   operands: { id, chain },
   run: ({ chain, id }) =>
@@ -121,7 +121,7 @@ const paymasterOf = (sponsor: unknown): string | null =>
 const setBudget = Command.make({
   name: "set-budget",
   about:
-    "Says what an account's wallets may cost the operator's sponsor on a chain in one UTC day; 0 for nothing.",
+    "Sets how much an account's wallets may cost the operator's sponsor on a chain in one UTC day; 0 for nothing.",
   examples: ["acme 137 5000000000000000000"],
   operands: { id, chain, wei: Command.operand("WEI", "a decimal number") },
   run: ({ chain, id, wei }) =>

@@ -62,7 +62,7 @@ const table = (accounts: ReadonlyArray<OperatorContext.Account>): string =>
 
 const create = Command.make({
   name: "create",
-  about: "Makes an account in the database. Its id is in the journal for good: no other may have it later.",
+  about: "Creates an account in the database. Ids are never used again, since the journal refers to them.",
   examples: ['acme --name "Acme Ltd" --tier pro'],
   operands: { id },
   flags: { name, tier },
@@ -90,7 +90,7 @@ const create = Command.make({
 
 const list = Command.make({
   name: "list",
-  about: "All accounts, of the configuration file and of the database.",
+  about: "Lists all accounts, of the configuration file and of the database.",
   examples: ["", "--json"],
   run: () =>
     Effect.map(OperatorContext.open, ({ accounts }) => ({
@@ -120,7 +120,7 @@ const ownOf = (
 
 const show = Command.make({
   name: "show",
-  about: "One account: its keys, and of the database its networks and signers.",
+  about: "Shows one account: its keys, and its networks and signers in the database.",
   examples: ["acme"],
   operands: { id },
   run: ({ id }) =>
@@ -147,8 +147,7 @@ const show = Command.make({
 
 const set = Command.make({
   name: "set",
-  about:
-    "Changes name or tier of an account of the database. What it has used up of its limits stays counted.",
+  about: "Changes name or tier of an account of the database. Requests counted so far remain counted.",
   examples: ["acme --tier enterprise"],
   operands: { id },
   flags: { name, tier },
@@ -174,7 +173,7 @@ const set = Command.make({
 const pause = Command.make({
   name: "pause",
   about:
-    "Answers all requests of an account with 401 account_paused, until it is resumed. What it sent settles.",
+    "Answers all requests of an account with 401 account_paused, until it is resumed. Transactions already sent are still settled.",
   examples: ["acme"],
   operands: { id },
   run: ({ id }) =>

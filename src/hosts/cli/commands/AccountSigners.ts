@@ -48,7 +48,7 @@ const checked = (
 const add = Command.make({
   name: "add-signer",
   about:
-    "Lets an account's requests name a key of a provider of the configuration. Asks the providers first: no two accounts may reach one EOA.",
+    "Lets an account's requests name a key of a configured provider. The providers are asked for addresses first: no EOA may belong to two accounts.",
   examples: ["acme --client-id acme --version-id 1 --provider hsm --key acme-1"],
   operands: { id },
   flags: {
@@ -58,7 +58,7 @@ const add = Command.make({
     pinned: Command.optional(
       "address",
       "ADDRESS",
-      "the address that it must have; so the service also starts while its provider is down"
+      "the address that it must have; with it, the service also starts while the provider is down"
     )
   },
   run: ({ id, key, pinned, provider, ...named }) =>
@@ -85,7 +85,7 @@ const add = Command.make({
 const remove = Command.make({
   name: "remove-signer",
   about:
-    "Takes a signer of the database away from an account. What it sent before settles, at the price it has.",
+    "Removes a signer of the database from an account. Transactions that it sent before are settled at their present price.",
   examples: ["acme --client-id acme --version-id 1"],
   operands: { id },
   flags: reference,

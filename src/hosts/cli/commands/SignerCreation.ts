@@ -20,9 +20,9 @@ export const create = Command.make({
   examples: ["--provider hsm --key acme-1 --account acme"],
   flags: {
     name: Command.required("provider", "NAME", 'of "providers" in the configuration'),
-    key: Command.required("key", "LABEL", "what the key is called on the token"),
-    owner: Command.optional("account", "ID", "whose key it will be; the only one unless told"),
-    client: Command.optional("client-id", "ID", "clientId in requests; the account unless told")
+    key: Command.required("key", "LABEL", "label of the key on the token"),
+    owner: Command.optional("account", "ID", "the account that gets the key; default: the only account"),
+    client: Command.optional("client-id", "ID", "clientId in requests; default: the account's id")
   },
   run: ({ client, key, name, owner }) =>
     Effect.gen(function* () {

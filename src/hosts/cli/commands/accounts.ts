@@ -10,6 +10,6 @@ export const commands = [
 
 export const notes = [
   "All changes take effect within a second, on all replicas, without a restart.",
-  "Accounts are of the database or of the configuration file. What the file says only the file changes; keys can be issued for its accounts here, and they can be paused and resumed.",
-  "An account of the database has no factory but its own: the one of the chain belongs to accounts of the file."
+  "An account is defined in the database or in the configuration file. An account of the file can only be changed in the file, but it can be paused and resumed here, and keys can be issued for it.",
+  "An account of the database can only have a factory of its own: the factory of the chain is for accounts of the file."
 ]

@@ -9,7 +9,7 @@ import * as Table from "../support/Table.js"
 export const commands = [
   Command.make({
     name: "list",
-    about: "Signatures and transactions, the newest first.",
+    about: "Lists signatures and transactions, the newest first.",
     examples: ["--account acme --from 2026-01-01T00:00:00Z", "--hash 0x… --json"],
     flags: {
       account: Command.optional("account", "ID", "acts on behalf of this account"),
@@ -19,7 +19,7 @@ export const commands = [
       from: Command.optional("from", "TIME", "not before this time (ISO 8601, or Unix milliseconds)"),
       to: Command.optional("to", "TIME", "not after this time"),
       before: Command.optional("before", "NUMBER", "entries below this number: the next page"),
-      limit: Command.optional("limit", "COUNT", "at most so many, 100 unless told, 1000 at most")
+      limit: Command.optional("limit", "COUNT", "number of entries: default 100, at most 1000")
     },
     run: (asked) =>
       Effect.gen(function* () {
@@ -59,6 +59,6 @@ export const commands = [
 ] as const
 
 export const notes = [
-  "A signature is in the log before it is made: one that the key's provider then refused is there as well.",
+  "A signature is logged before it is made, so the log also has signatures that the key's provider then refused.",
   "The database refuses to change or remove an entry."
 ]

@@ -21,4 +21,6 @@ export const commands = Switch.commands({
   }
 })
 
-export const notes = ["Takes effect within a second, on all replicas, without a restart. Reading goes on."]
+export const notes = [
+  "Takes effect within a second, on all replicas, without a restart. Reading is still possible."
+]

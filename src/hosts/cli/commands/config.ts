@@ -34,10 +34,10 @@ export const commands = [
   Command.make({
     name: "check",
     about:
-      "Reads it as the service would, secrets and overrides of the environment included, and lists every problem.",
+      "Reads the file as the service would, including secrets and overrides of the environment, and lists every problem.",
     examples: ["", "/etc/castellan/castellan.json"],
     operands: {
-      file: Command.operand("FILE", "instead of the one that CASTELLAN_CONFIG names").pipe(Args.optional)
+      file: Command.operand("FILE", "default: the file that CASTELLAN_CONFIG names").pipe(Args.optional)
     },
     run: ({ file }) =>
       Effect.gen(function* () {
@@ -67,6 +67,6 @@ export const commands = [
 ] as const
 
 export const notes = [
-  "CASTELLAN__limits__bodyBytes=65536 in the environment overrides that field; values are JSON, or texts.",
-  "No secret is printed. Nothing is connected to: not the database, no node, no HSM."
+  "CASTELLAN__limits__bodyBytes=65536 in the environment overrides that field; values are JSON or plain text.",
+  "No secret is printed. The command connects to nothing: no database, node or HSM."
 ]

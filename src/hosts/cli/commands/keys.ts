@@ -98,7 +98,8 @@ const keyOperand = Command.operand("KEY", "the id of a key, never the key itself
 
 const create = Command.make({
   name: "create",
-  about: "Issues a key for an account of the database or of the file. Prints it once; it is kept nowhere.",
+  about:
+    "Issues a key for an account of the database or of the file. Prints it once; only its hash is stored.",
   examples: ["acme --scopes read,write"],
   operands: { id: Command.operand("ACCOUNT", "of the database or of the file") },
   flags: {
@@ -116,7 +117,7 @@ const create = Command.make({
 
 const list = Command.make({
   name: "list",
-  about: "All keys, or those of one account: scopes, state, last use. A last use is noted within a minute.",
+  about: "Lists all keys, or those of one account: scopes, state, last use. Uses are recorded once a minute.",
   examples: ["", "acme"],
   operands: { id: Command.operand("ACCOUNT", "whose keys; all unless told").pipe(Args.optional) },
   run: ({ id }) =>
@@ -131,7 +132,7 @@ const list = Command.make({
 
 const show = Command.make({
   name: "show",
-  about: "One key.",
+  about: "Shows one key.",
   examples: ["21ca2b88d8bd"],
   operands: { id: keyOperand },
   run: ({ id }) =>
@@ -145,7 +146,7 @@ const show = Command.make({
 
 const identify = Command.make({
   name: "identify",
-  about: "Tells which key stands on standard input, for example one that was found where it should not be.",
+  about: "Tells which key is on standard input, for example one that was leaked.",
   examples: ["< found.txt"],
   run: () =>
     Effect.gen(function* () {
@@ -157,8 +158,7 @@ const identify = Command.make({
       })
       const hash = Wiring.hashOfKey(context.config.keyPepper, Redacted.make(text))
       const key = context.keys.find((each) => each.hash === hash)
-      if (key === undefined)
-        return yield* Effect.fail("what stands on standard input is no key of this service")
+      if (key === undefined) return yield* Effect.fail("standard input has no key of this service")
       return { text: table([key], now), json: shown(key, now) }
     })
 })
@@ -173,11 +173,11 @@ const living = (context: OperatorContext.OperatorContext, id: string, now: numbe
 const rotate = Command.make({
   name: "rotate",
   about:
-    "Issues a key in place of another one, with its scopes. The old one is dead once the overlap is over.",
+    "Issues a key that replaces another one, with the same scopes. The old one is invalid once the overlap is over.",
   examples: ["21ca2b88d8bd --overlap 24h"],
   operands: { id: keyOperand },
   flags: {
-    overlap: Command.required("overlap", "TIME", "how long both are good, for example 90s, 30m, 24h, 7d")
+    overlap: Command.required("overlap", "TIME", "how long both are valid, for example 90s, 30m, 24h, 7d")
   },
   run: ({ id, overlap }) =>
     Effect.gen(function* () {
@@ -196,7 +196,8 @@ const rotate = Command.make({
 
 const revoke = Command.make({
   name: "revoke",
-  about: "Ends a key for good, within a second on all replicas. Also one of the configuration file.",
+  about:
+    "Revokes a key permanently, within a second on all replicas. Keys of the configuration file can be revoked too.",
   examples: ["21ca2b88d8bd"],
   operands: { id: keyOperand },
   run: ({ id }) =>
@@ -214,7 +215,7 @@ const revoke = Command.make({
 
 const scopes = Command.make({
   name: "scopes",
-  about: "Sets what a key may do.",
+  about: "Sets the scopes of a key.",
   examples: ["21ca2b88d8bd --scopes read"],
   operands: { id: keyOperand },
   flags: { named: Command.required("scopes", "LIST", "some of read,write,sign, separated by commas") },
@@ -237,7 +238,7 @@ const scopes = Command.make({
 
 const hash = Command.make({
   name: "hash",
-  about: 'Makes a key for the configuration file: prints it once, and the hash for "accounts[].keys[]".',
+  about: 'Generates a key for the configuration file: prints it once, and the hash for "accounts[].keys[]".',
   examples: ["--pepper-env CASTELLAN_PEPPER", "--pepper-file /run/secrets/castellan-pepper"],
   flags: {
     variable: Command.optional("pepper-env", "NAME", 'the variable that "keyPepper" names'),
@@ -272,7 +273,7 @@ const hash = Command.make({
 export const commands = [create, list, show, identify, rotate, revoke, scopes, hash] as const
 
 export const notes = [
-  "A key is named by its id: the first 12 digits of its keyed hash (8 do when no other key has them).",
+  "A key's id is the first 12 digits of its keyed hash (8 are enough if they are unique).",
   "All changes take effect within a second, on all replicas, without a restart.",
-  "What the configuration file says of its keys only the file changes; but any key can be rotated and revoked here."
+  "Scopes of keys of the configuration file can only be changed in the file; any key can be rotated and revoked here."
 ]

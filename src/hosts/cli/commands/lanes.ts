@@ -36,7 +36,7 @@ const summary = ([first, ...rest]: Array.NonEmptyReadonlyArray<TransactionRecord
 
 const list = Command.make({
   name: "list",
-  about: "The lanes that have transactions under way: signed and not mined, or mined and not settled.",
+  about: "Lists the lanes that have pending transactions: signed and not mined, or mined and not settled.",
   examples: ["", "--json"],
   run: () =>
     Effect.gen(function* () {
@@ -116,7 +116,7 @@ const transaction = (record: TransactionRecord) => {
 
 const show = Command.make({
   name: "show",
-  about: "The transactions of a lane that are under way, in the order of their nonces.",
+  about: "Lists the pending transactions of a lane, in the order of their nonces.",
   examples: ["137 serviceEoa", "137 0x7842e753F6A682A7907939a0855E0c72eD0c6cB9 --json"],
   operands,
   run: ({ chain, signer }) =>
@@ -163,10 +163,10 @@ const Unstuck = Schema.Struct({
 const unstick = Command.make({
   name: "unstick",
   about:
-    "Prices the waiting transactions of a lane anew, each under its own nonce, up to the operator's caps. The running service does it: the lane is its own.",
+    "Replaces the waiting transactions of a lane at higher prices, each with its own nonce, up to the operator's caps. The running service does it, since it owns the lane.",
   examples: ["137 serviceEoa --dry-run", "137 serviceEoa"],
   operands,
-  flags: { dryRun: Command.flag("dry-run", "only tell what would be replaced, at which price") },
+  flags: { dryRun: Command.flag("dry-run", "only show what would be replaced, and at which price") },
   run: ({ chain, dryRun, signer }) =>
     Effect.gen(function* () {
       const { config, journal } = yield* JournalContext.open
@@ -180,7 +180,7 @@ const unstick = Command.make({
       const answer = yield* OperatorPort.post(config, `/lanes/unstick?${query}`)
       const said = yield* Either.mapLeft(
         Schema.decodeUnknownEither(Unstuck)(answer),
-        () => "the service gave an answer that can not be read"
+        () => "the service gave an answer that cannot be read"
       )
       if (said.replaced.length + said.left.length === 0)
         return yield* Effect.fail(
@@ -202,7 +202,7 @@ const unstick = Command.make({
 export const commands = [list, show, unstick] as const
 
 export const notes = [
-  "A lane is the ordered stream of transactions of one EOA on one chain: of an account's signer, or of the service's own EOA. The keys deployer and sponsor sign and send nothing; their lanes are empty.",
-  "list and show read the journal, whether the service runs or not.",
-  "unstick asks the running service through its operator's port (admin in the configuration). Where no service runs nothing is done: the process that works on a lane signs for it. A service that starts takes up its lanes by itself."
+  "A lane is the ordered stream of transactions of one EOA on one chain: of an account's signer, or of the service's own EOA. The keys deployer and sponsor send no transactions; their lanes are empty.",
+  "list and show read the journal; the service need not run.",
+  "unstick asks the running service through its operator's port (admin in the configuration). Without a running service it does nothing, since only the process that owns a lane signs for it. A service that starts takes over its lanes by itself."
 ]

@@ -28,15 +28,15 @@ const shown = (entry: Entry) => ({
 
 const list = Command.make({
   name: "list",
-  about: "Accepted requests, the newest first.",
+  about: "Lists accepted requests, the newest first.",
   examples: ["--state pending", "--account acme --limit 20 --json"],
   flags: {
     account: Command.optional("account", "ID", "of this account"),
     chain: Command.optional("chain", "CHAIN", "on this chain"),
-    endpoint: Command.optional("endpoint", "PATH", "of this endpoint, for example /execute"),
+    endpoint: Command.optional("endpoint", "PATH", "only requests of this endpoint, for example /execute"),
     state: Command.choice("state", ["pending", "final", "forgotten"], "in this state"),
     before: Command.optional("before", "NUMBER", "with numbers below this one: the next page"),
-    limit: Command.optional("limit", "COUNT", "at most so many, 100 unless told, 1000 at most")
+    limit: Command.optional("limit", "COUNT", "number of requests: default 100, at most 1000")
   },
   run: ({ account, before, chain, endpoint, limit, state }) =>
     Effect.gen(function* () {
@@ -108,7 +108,7 @@ const unknown = (requestId: string): string =>
 
 const show = Command.make({
   name: "show",
-  about: "One request: its transactions, its ops and its final answer.",
+  about: "Shows one request: its transactions, its ops and its final answer.",
   examples: ["5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77"],
   operands: { requestId: Command.operand("REQUEST", "the requestId of an answer, or of requests list") },
   run: ({ requestId }) =>
@@ -145,7 +145,7 @@ const show = Command.make({
 
 const cancel = Command.make({
   name: "cancel",
-  about: "Cancels what of a request was not signed yet: it never will be.",
+  about: "Cancels the elements of a request that were not signed yet, for good.",
   examples: ["5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77"],
   operands: { requestId: Command.operand("REQUEST", "the requestId of an answer, or of requests list") },
   run: ({ requestId }) =>
@@ -172,6 +172,6 @@ const cancel = Command.make({
 export const commands = [list, show, cancel] as const
 
 export const notes = [
-  "Read from the journal, whether the service runs or not. Only cancel changes something: a running service honours it at once when it is about to sign, and tells waiting callers within a few seconds.",
-  "What a request asked for is not shown: it is sealed, and may name a node by a URL with a key in it."
+  "The commands read the journal; the service need not run. Only cancel changes something: a running service checks for it before it signs, and answers waiting callers within a few seconds.",
+  "The content of a request is not shown: it is encrypted, and may have a node's URL with a key in it."
 ]

@@ -16,7 +16,7 @@ const stateOf = ({ address, problem, source: { address: pinned } }: KnownSigners
 const list = Command.make({
   name: "list",
   about:
-    "Asks every provider for the keys of configuration file and database: address, type, and whether it can be reached.",
+    "Asks every provider for the keys of the configuration file and the database: address, type, and whether it can be reached.",
   examples: ["", "--json"],
   run: () =>
     Effect.gen(function* () {
@@ -90,7 +90,7 @@ export const commands = [
 ] as const
 
 export const notes = [
-  "PINs and other secrets come from where the configuration says, never from the command line.",
+  "PINs and other secrets are read as the configuration says, never from the command line.",
   "A key is paused by its address: one of an account, or one of the operator's own (systemKeys).",
-  "Pauses take effect within a second, on all replicas, without a restart. /sign is refused as well; reading goes on."
+  "Pauses take effect within a second, on all replicas, without a restart. /sign is refused as well; reading is still possible."
 ]

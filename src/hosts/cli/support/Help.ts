@@ -39,7 +39,7 @@ const page = (sections: ReadonlyArray<string>): string => sections.join("\n\n")
 
 const ends = [
   section("ENVIRONMENT", [
-    "CASTELLAN_CONFIG names the configuration file of the service; its database is worked on."
+    "CASTELLAN_CONFIG names the configuration file of the service, whose database the commands use."
   ]),
   section("EXIT STATUS", ["0, or 1 with the reason on standard error."])
 ]

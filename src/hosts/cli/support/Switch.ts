@@ -37,7 +37,7 @@ export const commands = ({ example, exists, kind, operand, subjectOf, what }: Ki
   return [
     Command.make({
       name: "pause",
-      about: `Refuses new writes ${what} with 422 writes_paused. What was accepted before settles.`,
+      about: `Refuses new writes ${what} with 422 writes_paused. What was accepted before is still settled.`,
       examples: [example],
       operands: { text: operand },
       run: ({ text }) =>
@@ -62,7 +62,7 @@ export const commands = ({ example, exists, kind, operand, subjectOf, what }: Ki
     }),
     Command.make({
       name: "paused",
-      about: "What is paused, and since when.",
+      about: "Lists what is paused, and since when.",
       examples: [""],
       run: () =>
         Effect.map(OperatorContext.open, ({ content }) => {
