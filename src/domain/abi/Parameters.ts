@@ -74,16 +74,28 @@ const signed = (text: string, bits: number): Encoded => {
     : Either.left(`the integer does not fit in int${bits}`)
 }
 
+/** Decimal digits of which a number keeps all, whatever they are, and the bits that they need at most. */
+const short = { pattern: /^(?:0|[1-9][0-9]{0,14})$/, bits: 50 }
+
 const integer = (type: Parameter.IntegerType, text: string): Encoded =>
+  type.bits > short.bits && short.pattern.test(text)
+    ? Either.right(Number(text).toString(16).padStart(64, "0"))
+    : bigInteger(type, text)
+
+const bigInteger = (type: Parameter.IntegerType, text: string): Encoded =>
   type.kind === "int"
     ? signed(text, type.bits)
     : Either.map(InvalidValue.toText(Uint.from(text, type.bits)), Uint.toWord)
 
+/** The high 12 bytes of an address's word. */
+const leftOfAddress = "0".repeat(24)
+
 const address = (text: string): Encoded => {
-  if (lowerAddress.test(text)) return Either.right(text.slice(2).padStart(64, "0"))
-  return Either.map(InvalidValue.toText(Address.from(text)), (checked) =>
-    checked.slice(2).toLowerCase().padStart(64, "0")
-  )
+  if (lowerAddress.test(text)) return Either.right(leftOfAddress + text.slice(2))
+  const checked = Address.from(text)
+  return Either.isRight(checked)
+    ? Either.right(leftOfAddress + checked.right.slice(2).toLowerCase())
+    : InvalidValue.toText(checked)
 }
 
 const bytes = (text: string): Encoded =>
@@ -196,20 +208,20 @@ const sequence = (
 ): Either.Either<string, { readonly index: number; readonly why: string }> => {
   let offset = 0
   for (let index = 0; index < values.length; index++) offset += 32 * (typeAt(index)?.words ?? 0)
-  const heads: Array<string> = []
-  const tails: Array<string> = []
+  let heads = ""
+  let tails = ""
   for (let index = 0; index < values.length; index++) {
     const type = typeAt(index)
     if (type === undefined) return Either.left({ index, why: "there is no such value" })
     const encoded = encodeOne(type, values[index], room)
     if (Either.isLeft(encoded)) return Either.left({ index, why: encoded.left })
     if (type.dynamic) {
-      heads.push(Uint.toWord(BigInt(offset)))
-      tails.push(encoded.right)
+      heads += Uint.toWord(BigInt(offset))
+      tails += encoded.right
       offset += encoded.right.length / 2
-    } else heads.push(encoded.right)
+    } else heads += encoded.right
   }
-  return Either.right(heads.concat(tails).join(""))
+  return Either.right(heads + tails)
 }
 
 // Escapes go first, so that the quotes that are left delimit strings; both patterns run in linear time.
@@ -255,12 +267,12 @@ const encodeParameter = (type: Parameter.Type, value: unknown, room: Room): Enco
     : Either.left(`expected a string, got ${describe(value)}`)
 }
 
-/** ABI-encodes one value per input, at most `most` values in all. The result has no selector. */
-export const encode = (
+/** The hex digits of the encoding, in lower case. */
+const digitsOf = (
   inputs: ReadonlyArray<Parameter.Parameter>,
   values: ReadonlyArray<unknown>,
-  most = Number.POSITIVE_INFINITY
-): Either.Either<Hex.Hex, InvalidParameters> => {
+  most: number
+): Either.Either<string, InvalidParameters> => {
   if (values.length !== inputs.length)
     return Either.left(
       new InvalidParameters({
@@ -268,18 +280,23 @@ export const encode = (
         message: `invalid function parameters: expected ${inputs.length} ${Parameter.canonicalList(inputs)}, got ${values.length}`
       })
     )
-  return Either.mapBoth(
+  return Either.mapLeft(
     sequence((index) => inputs[index]?.base, values, encodeParameter, { left: most, most }),
-    {
-      onLeft: ({ index, why }) =>
-        new InvalidParameters({
-          index,
-          message: `invalid function parameter ${index} (${inputs[index]?.type ?? ""}): ${why}`
-        }),
-      onRight: (digits) => Hex.unsafe(`0x${digits}`)
-    }
+    ({ index, why }) =>
+      new InvalidParameters({
+        index,
+        message: `invalid function parameter ${index} (${inputs[index]?.type ?? ""}): ${why}`
+      })
   )
 }
+
+/** ABI-encodes one value per input, at most `most` values in all. The result has no selector. */
+export const encode = (
+  inputs: ReadonlyArray<Parameter.Parameter>,
+  values: ReadonlyArray<unknown>,
+  most = Number.POSITIVE_INFINITY
+): Either.Either<Hex.Hex, InvalidParameters> =>
+  Either.map(digitsOf(inputs, values, most), (digits) => `0x${digits}` as Hex.Hex)
 
 /** Calldata: the selector and the encoded values; empty for `receive()`. */
 export const encodeCall = (
@@ -287,8 +304,8 @@ export const encodeCall = (
   values: ReadonlyArray<unknown>,
   most = Number.POSITIVE_INFINITY
 ): Either.Either<Hex.Hex, InvalidParameters> =>
-  Either.map(encode(signature.inputs, values, most), (data) =>
-    signature.selector === null ? Hex.empty : Hex.concat(signature.selector, data)
+  Either.map(digitsOf(signature.inputs, values, most), (digits) =>
+    signature.selector === null ? Hex.empty : ((signature.selector + digits) as Hex.Hex)
   )
 
 /** Values that do not fit. `index` is the parameter's position, null when their number is wrong. */

@@ -3,8 +3,10 @@ import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import { InvalidValue } from "./InvalidValue.js"
 
+const largest = Array.from({ length: 257 }, (_, bits) => (1n << BigInt(bits)) - 1n)
+
 /** Largest value of an unsigned integer of `bits` bits. */
-export const max = (bits: number): bigint => (1n << BigInt(bits)) - 1n
+export const max = (bits: number): bigint => largest[bits] ?? (1n << BigInt(bits)) - 1n
 
 const decimal = /^(?:0|[1-9][0-9]*)$/
 const hexadecimal = /^0x[0-9a-fA-F]{1,64}$/

@@ -19,6 +19,20 @@ const checksummed = [
 ]
 
 describe("Address", () => {
+  it("is what it was when it was first seen, also after thousands of others, and a wrong checksum stays wrong", () => {
+    const lower = Array.from({ length: 9_000 }, (_, n) => `0x${(n + 1).toString(16).padStart(40, "abcdef")}`)
+    for (const round of [0, 1])
+      for (const text of [...lower, ...lower.slice(0, 50)]) {
+        const expected = getAddress(text)
+        const wrong = `0x${[...expected.slice(2)].map((c) => (c < "a" ? c.toLowerCase() : c.toUpperCase())).join("")}`
+        const given = round === 0 ? text : `0x${text.slice(2).toUpperCase()}`
+        expect(Either.getOrThrow(Address.from(given))).toBe(expected)
+        expect(Address.unsafe(given)).toBe(expected)
+        expect(Either.getOrThrow(Address.from(expected))).toBe(expected)
+        expect(Either.isLeft(Address.from(wrong))).toBe(wrong.toLowerCase() !== wrong)
+      }
+  })
+
   it.each(checksummed)("gives the checksum of EIP-55 to %s", (text) => {
     expect(Either.getOrNull(Address.from(text))).toBe(text)
     expect(Either.getOrNull(Address.from(text.toLowerCase()))).toBe(text)
