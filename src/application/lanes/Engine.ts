@@ -77,7 +77,7 @@ export const layer: Layer.Layer<
     const services = yield* PaymasterRpc
     const system = yield* SystemSigners
     const signerOf = LaneSigners.resolver(yield* Signers, system)
-    const wakeUps = yield* WakeUps.make(requestJournal.finalAmong)
+    const wakeUps = yield* WakeUps.make(requestJournal)
     const lanes = NonceManager.make(transactionJournal)
     const inFlight = InFlight.make()
     const turns = LaneSlot.make(lanes, inFlight)

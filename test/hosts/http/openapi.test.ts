@@ -109,9 +109,11 @@ describe("the OpenAPI document", () => {
         expect(operation.requestBody.content["application/json"]).toHaveProperty("schema")
         expect(operation.requestBody.content["application/json"]).toHaveProperty("example")
       }
-      const refusals = ["400", "401", ...(path === "/requests/{requestId}" ? ["404"] : []), "422", "429"]
+      const isOfOne = path.startsWith("/requests/{requestId}")
+      const refusals = ["400", "401", ...(isOfOne ? ["404"] : []), "422", "429"]
       const open = path.startsWith("/health/") ? ["400"] : ["400", "429"]
-      const success = endpoint?.idempotent ? ["200", "202"] : ["200"]
+      const more = path.endsWith("/events") ? ["204"] : []
+      const success = ["200", ...(endpoint?.idempotent ? ["202"] : more)]
       const statuses = [...success, ...(endpoint?.withKey ? refusals : open), "500", "503"]
       expect(Object.keys(operation.responses)).toEqual(statuses)
       for (const response of Object.values(operation.responses)) {
@@ -139,7 +141,11 @@ describe("the OpenAPI document", () => {
       expect(path).not.toContain(":")
       expect(parameters.filter((one) => one.in === "path").map(({ name }) => name)).toEqual(names)
       expect(parameters.filter((one) => one.in === "header").map(({ name }) => name)).toEqual(
-        endpoint?.idempotent ? ["Idempotency-Key", "Prefer"] : []
+        endpoint?.idempotent
+          ? ["Idempotency-Key", "Prefer"]
+          : path.endsWith("/events")
+            ? ["Last-Event-ID"]
+            : []
       )
       for (const parameter of parameters) {
         expect(parameter.required).toBe(parameter.in === "path")

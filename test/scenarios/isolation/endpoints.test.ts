@@ -237,6 +237,14 @@ const cases = {
     expect([one.status, one.body.code]).toEqual([404, "request_not_found"])
     expect(lesson(one, requestId, none)).toEqual(lesson(other, requestId, none))
   },
+  streamEvents: async () => {
+    const requestId = executed.answer.headers.get("x-request-id") ?? ""
+    const none = "00000000-0000-4000-8000-000000000000"
+    const one = await bob.get<Envelope>(`/requests/${requestId}/events`)
+    const other = await bob.get<Envelope>(`/requests/${none}/events`)
+    expect([one.status, one.body.code]).toEqual([404, "request_not_found"])
+    expect(lesson(one, requestId, none)).toEqual(lesson(other, requestId, none))
+  },
   listRequests: async () => {
     const requestId = executed.answer.headers.get("x-request-id") ?? ""
     const ids = async ({ get }: Tenant) => {

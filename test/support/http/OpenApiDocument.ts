@@ -93,6 +93,7 @@ const answerViolations = (
   if ("Retry-After" in (response.headers ?? {}) && headers.get("retry-after") === null)
     return ["no Retry-After"]
   const type = headers.get("content-type") ?? ""
+  if (text === "" && Object.keys(response.content).length === 0) return []
   const media = response.content[type]
   if (media === undefined) return [`content type ${type} is not in the document`]
   const value = type === "application/json" ? parsed(text) : { value: text }

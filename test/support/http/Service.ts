@@ -8,6 +8,7 @@ import type * as Scope from "effect/Scope"
 import { type Allowance, RateLimit } from "../../../src/application/ports/RateLimit.js"
 import { type AccountId, type Principal, Tenants } from "../../../src/application/ports/Tenants.js"
 import { type Code, catalogue } from "../../../src/application/request/Catalogue.js"
+import { EventStream } from "../../../src/application/request/EventStream.js"
 import type { Handlers } from "../../../src/hosts/http/handlers/Handlers.js"
 import * as Statuses from "../../../src/hosts/http/message/Statuses.js"
 import * as HttpService from "../../../src/hosts/http/service/HttpService.js"
@@ -80,6 +81,7 @@ export const handlers = {
       httpStatus: null,
       answer: null
     }),
+  streamEvents: () => Effect.succeed(new EventStream(null)),
   listRequests: () => Effect.succeed({ requests: [], next: null }),
   cancelRequest: (_, { requestId }) =>
     Effect.succeed({ requestId, state: "final" as const, cancelled: [0], kept: [] }),

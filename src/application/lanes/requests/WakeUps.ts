@@ -4,6 +4,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as FiberId from "effect/FiberId"
 import type * as Scope from "effect/Scope"
+import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
 
 /**
@@ -15,7 +16,7 @@ export interface WakeUps {
   readonly signal: (lane: Lane) => Effect.Effect<void>
   /** Waits for a `signal` of the lane, at most until `deadlineMillis`; false when that has passed. */
   readonly wait: (lane: Lane, deadlineMillis: number) => Effect.Effect<boolean>
-  /** Something became of these requests, or of these transactions (see `transaction`). */
+  /** Something became of these requests (see `events` also), or of these transactions (see `transaction`). */
   readonly notify: (requestIds: Iterable<string>) => Effect.Effect<void>
   /** Looks until there is something to see (not null): at once, and again whenever something became of it. */
   readonly until: <A, E, R>(name: string, look: Effect.Effect<A | null, E, R>) => Effect.Effect<A, E, R>
@@ -32,6 +33,8 @@ const wokenAtOnce = 32
 
 interface Gate {
   opened: Deferred.Deferred<void>
+  /** Of events: the newest that a look at the journal found. */
+  newest: number | null
   waiters: number
 }
 
@@ -39,13 +42,18 @@ interface Gate {
 export const transaction = ({ chainId, nonce, signer }: Lane & { readonly nonce: bigint }): string =>
   `transaction ${chainId} ${signer} ${nonce}`
 
+const eventsPrefix = "events "
+
+/** The name of a request's events, for those who want to see each of them and not the final answer alone. */
+export const events = (requestId: string): string => eventsPrefix + requestId
+
 const closed = () => Deferred.unsafeMake<void>(FiberId.none)
 const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
 
-/** `finalAmong` tells which of the requests have a final answer. */
-export const make = <E>(
-  finalAmong: (requestIds: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string>, E>
-): Effect.Effect<WakeUps, never, Scope.Scope> =>
+export const make = ({
+  finalAmong,
+  newestEvents
+}: Pick<RequestJournal["Type"], "finalAmong" | "newestEvents">): Effect.Effect<WakeUps, never, Scope.Scope> =>
   Effect.gen(function* () {
     const gates = new Map<string, Gate>()
     /** In order of arrival. */
@@ -53,7 +61,7 @@ export const make = <E>(
 
     const enter = (requestId: string) =>
       Effect.sync(() => {
-        const gate = gates.get(requestId) ?? { opened: closed(), waiters: 0 }
+        const gate = gates.get(requestId) ?? { opened: closed(), newest: null, waiters: 0 }
         gate.waiters += 1
         gates.set(requestId, gate)
         return gate
@@ -73,20 +81,39 @@ export const make = <E>(
       if (queue.size === 0) queues.delete(name)
     }
 
+    const open = (name: string): void => {
+      const gate = gates.get(name)
+      if (gate === undefined) return
+      const { opened } = gate
+      gate.opened = closed()
+      Deferred.unsafeDone(opened, Effect.void)
+    }
+
     const notify: WakeUps["notify"] = (requestIds) =>
       Effect.sync(() => {
         for (const requestId of requestIds) {
-          const gate = gates.get(requestId)
-          if (gate === undefined) continue
-          const { opened } = gate
-          gate.opened = closed()
-          Deferred.unsafeDone(opened, Effect.void)
+          open(requestId)
+          open(events(requestId))
         }
       })
 
+    const pollEvents = Effect.gen(function* () {
+      const names = [...gates.keys()].filter((name) => name.startsWith(eventsPrefix))
+      if (names.length === 0) return
+      const newest = yield* newestEvents(names.map((name) => name.slice(eventsPrefix.length)))
+      for (const [requestId, sequence] of newest) {
+        const gate = gates.get(events(requestId))
+        if (gate === undefined || gate.newest === sequence) continue
+        gate.newest = sequence
+        open(events(requestId))
+      }
+    })
+
     const poll = Effect.gen(function* () {
       for (const name of [...queues.keys()]) wakeSome(name)
-      if (gates.size > 0) yield* notify(yield* finalAmong([...gates.keys()]))
+      const waitedFor = [...gates.keys()].filter((name) => !name.startsWith(eventsPrefix))
+      if (waitedFor.length > 0) yield* notify(yield* finalAmong(waitedFor))
+      yield* pollEvents
     })
     yield* Effect.forkScoped(
       Effect.forever(

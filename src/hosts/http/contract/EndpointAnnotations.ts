@@ -26,6 +26,12 @@ export class Idempotent extends Context.Tag("castellan/Idempotent")<Idempotent, 
 /** Header that makes repeats of a writing request one request. */
 export const idempotencyHeader = "Idempotency-Key"
 
+/** The answer is a stream of events, which can be resumed after one of them. */
+export class Streamed extends Context.Tag("castellan/Streamed")<Streamed, true>() {}
+
+/** Header by which a client says after which event a stream goes on (the HTML standard). */
+export const lastEventHeader = "Last-Event-ID"
+
 /** Header by which a caller asks for an answer as soon as a write is accepted (RFC 7240). */
 export const preferHeader = "Prefer"
 

@@ -1,6 +1,8 @@
 import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
 import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
+import * as HttpApiSchema from "@effect/platform/HttpApiSchema"
 import * as OpenApi from "@effect/platform/OpenApi"
+import * as EventStream from "../../../application/request/EventStream.js"
 import * as CancelRequest from "../../../application/usecases/operations/CancelRequest.js"
 import * as EstimateGas from "../../../application/usecases/operations/EstimateGas.js"
 import * as ExecuteEncoded from "../../../application/usecases/operations/ExecuteEncoded.js"
@@ -9,10 +11,11 @@ import * as ExecutePasskey from "../../../application/usecases/operations/Execut
 import * as GetRequest from "../../../application/usecases/operations/GetRequest.js"
 import * as ListRequests from "../../../application/usecases/operations/ListRequests.js"
 import * as PasskeyHash from "../../../application/usecases/operations/PasskeyHash.js"
+import * as StreamEvents from "../../../application/usecases/operations/StreamEvents.js"
 import * as TransactSigner from "../../../application/usecases/operations/TransactSigner.js"
 import * as Unstuck from "../../../application/usecases/operations/Unstuck.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
-import { Authentication, Example, Idempotent, RequiredScope } from "./EndpointAnnotations.js"
+import { Authentication, Example, Idempotent, RequiredScope, Streamed } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 
 const operation = {
@@ -183,6 +186,25 @@ export const group = HttpApiGroup.make("operations")
         "Ends what of an accepted write was not signed yet: it never will be, by any process, and the write's own answer says so (request_cancelled). What was signed goes on to its end. Repeats change nothing. /unstuck is not cancelled. A write that is not of this account is not found."
       )
       .annotate(Example, { requestId: Sample.requestId })
+  )
+  .add(
+    HttpApiEndpoint.get("streamEvents", "/requests/:requestId/events")
+      .setPath(GetRequest.Request)
+      .setUrlParams(StreamEvents.Query)
+      .addSuccess(
+        EventStream.schema.pipe(
+          HttpApiSchema.withEncoding({ kind: "Text", contentType: "text/event-stream" })
+        )
+      )
+      .addError(ErrorEnvelope.schemas[404], { status: 404 })
+      .annotate(RequiredScope, "read")
+      .annotate(Streamed, true)
+      .annotate(OpenApi.Summary, "Follow what becomes of a write")
+      .annotate(
+        OpenApi.Description,
+        "Server-Sent Events of an accepted write, from its acceptance to its final answer: accepted, submitted, replaced, included, reopened, settled, final, cancelled, expired. id is the event's number, from 1 without a gap; Last-Event-ID goes on after it. The stream ends with the final answer; one that is resumed after it is answered 204, unless more has happened."
+      )
+      .annotate(Example, { requestId: Sample.requestId, after: "2" })
   )
   .middleware(Authentication)
   .annotate(OpenApi.Description, "Execute calls from wallets, or prepare them for a signature of your own.")

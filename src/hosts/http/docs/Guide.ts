@@ -43,6 +43,7 @@ export const chapters: ReadonlyArray<Chapter> = [
     points: [
       "With `Prefer: respond-async` a write is answered with 202, its `requestId` and a `Location` as soon as it is accepted; closing the connection does not stop it. A request that is refused before is answered as without the header, and a repeat of a final request gets the final answer.",
       "`GET /requests/{requestId}?wait=30` is answered as soon as the request is final, at the latest after that many seconds (at most 60). A final outcome changes only if a reorganisation of the chain reverts its transaction.",
+      "`GET /requests/{requestId}/events` is a stream of Server-Sent Events, one for each step of the request. It ends with the final answer. A later event `settled` says that no reorganisation can revert the transaction any more, `reopened` that one has: a stream that is opened again receives them, and so does a webhook.",
       "`GET /requests` lists accepted requests, the newest first; `next` of a page is the `cursor` of the one after it.",
       "`DELETE /requests/{requestId}` cancels the elements of an accepted request that were not signed yet.",
       "A key belongs to one account and one endpoint. The body is compared byte by byte, white space included; another body is 400 `idempotency_key_reused`.",

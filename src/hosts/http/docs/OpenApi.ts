@@ -13,8 +13,10 @@ import {
   Example,
   Idempotent,
   idempotencyHeader,
+  lastEventHeader,
   preferHeader,
   RequiredScope,
+  Streamed,
   Unlimited
 } from "../contract/EndpointAnnotations.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
@@ -147,6 +149,22 @@ const accepted: Response = {
   }
 }
 
+const lastEvent: Parameter = {
+  name: lastEventHeader,
+  in: "header",
+  required: false,
+  description: "The id of the last event that is known: the stream goes on after it.",
+  schema: { type: "string", pattern: "^(?:0|[1-9][0-9]{0,8})$" },
+  example: "2"
+}
+
+/** The answer to a stream that is resumed behind its end. */
+const nothingMore: Response = {
+  description: "No more events will come.",
+  headers: counted,
+  content: {}
+}
+
 /** A path as OpenAPI writes it. */
 export const templateOf = (path: string): string => path.replace(/:([A-Za-z]+)/g, "{$1}")
 
@@ -162,13 +180,15 @@ const operationOf = (
   const scope = Option.getOrNull(Context.getOption(mergedAnnotations, RequiredScope))
   const payload = Option.getOrNull(endpoint.payloadSchema)
   const example = Option.getOrUndefined(Context.getOption(endpoint.annotations, Example))
+  const streams = Option.isSome(Context.getOption(mergedAnnotations, Streamed))
   const isWrite = Option.isSome(Context.getOption(mergedAnnotations, Idempotent))
   const parameters = [
     ...parametersOf(schemas, "path", Option.getOrNull(endpoint.pathSchema)?.ast, example),
     ...parametersOf(schemas, "query", Option.getOrNull(endpoint.urlParamsSchema)?.ast, example),
     ...(isWrite
       ? [idempotencyHeader, preferHeader].map((name) => ({ $ref: `#/components/parameters/${name}` }))
-      : [])
+      : []),
+    ...(streams ? [{ $ref: `#/components/parameters/${lastEventHeader}` }] : [])
   ]
   return {
     operationId: endpoint.name,
@@ -202,6 +222,7 @@ const operationOf = (
           }
         }
       },
+      ...(streams ? { "204": nothingMore } : {}),
       ...(isWrite ? { "202": { $ref: "#/components/responses/Accepted" } } : {}),
       ...Object.fromEntries(
         statuses
@@ -260,7 +281,11 @@ export const fromApi = <Id extends string, Groups extends HttpApiGroup.HttpApiGr
     components: {
       schemas: schemas.definitions,
       responses: { Accepted: accepted, ...failures },
-      parameters: { [idempotencyHeader]: idempotencyKey, [preferHeader]: prefer },
+      parameters: {
+        [idempotencyHeader]: idempotencyKey,
+        [preferHeader]: prefer,
+        [lastEventHeader]: lastEvent
+      },
       headers,
       securitySchemes: {
         apiKey: {

@@ -6,6 +6,7 @@ import * as ExecutePasskey from "../../../application/usecases/operations/Execut
 import * as GetRequest from "../../../application/usecases/operations/GetRequest.js"
 import * as ListRequests from "../../../application/usecases/operations/ListRequests.js"
 import * as PasskeyHash from "../../../application/usecases/operations/PasskeyHash.js"
+import * as StreamEvents from "../../../application/usecases/operations/StreamEvents.js"
 import * as TransactSigner from "../../../application/usecases/operations/TransactSigner.js"
 import * as Unstuck from "../../../application/usecases/operations/Unstuck.js"
 import type { group } from "../contract/Operations.js"
@@ -20,6 +21,7 @@ export const handlers = {
   transactSigner: (caller, request) => TransactSigner.run(caller, request),
   unstuck: (caller, request) => Unstuck.run(caller, request),
   getRequest: (caller, request) => GetRequest.run(caller, request),
+  streamEvents: (caller, request) => StreamEvents.run(caller, request),
   listRequests: (caller, request) => ListRequests.run(caller, request),
   cancelRequest: (caller, request) => CancelRequest.run(caller, request)
 } satisfies HandlersOf<typeof group, unknown>

@@ -55,7 +55,7 @@ const more = (extra: Problem["extra"]): string => {
 export const answer = (
   { code, details, extra, headers, message }: Problem,
   requestId: string
-): Answer & { readonly status: Statuses.Status } => {
+): Answer & { readonly body: string; readonly status: Statuses.Status } => {
   const status = Statuses.of(code)
   // Of a repeat: the request that was accepted is the one to ask for.
   const accepted = code === "outcome_unknown" ? extra.requestId : undefined

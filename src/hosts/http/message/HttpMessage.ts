@@ -1,4 +1,5 @@
 import type * as Effect from "effect/Effect"
+import type * as Stream from "effect/Stream"
 import type * as Body from "./Body.js"
 
 /**
@@ -28,6 +29,9 @@ export const header = (incoming: Incoming, name: string): string => {
 export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  /** Text, or bytes that answers share. */
-  readonly body: string | Uint8Array
+  /** Text, bytes that answers share, or text that comes bit by bit; who does not want the last must not run it. */
+  readonly body: string | Uint8Array | Stream.Stream<string>
 }
+
+export const isWhole = (body: Answer["body"]): body is string | Uint8Array =>
+  typeof body === "string" || body instanceof Uint8Array

@@ -53,6 +53,13 @@ export const tooMany = (seconds: number): Problem =>
     }
   )
 
+export const tooManyStreams = (most: number): Problem =>
+  problem(
+    "rate_limited",
+    [{ path: "", message: `too many streams of events are open; an account may have ${most}` }],
+    { headers: ErrorEnvelope.retryAfter(10) }
+  )
+
 export const notAllowed = ({ methods }: Routes.Place): Problem => {
   const allow = [...methods.keys(), ...(methods.has("GET") ? ["HEAD"] : [])].join(", ")
   return problem("method_not_allowed", [{ path: "", message: `expected ${allow}` }], { headers: { allow } })

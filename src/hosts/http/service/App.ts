@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import * as Body from "../message/Body.js"
-import type { Incoming } from "../message/HttpMessage.js"
+import { type Incoming, isWhole } from "../message/HttpMessage.js"
 import * as FetchRequest from "./FetchRequest.js"
 import type { HttpService } from "./HttpService.js"
 
@@ -15,6 +15,7 @@ export const fromFront = (front: HttpService): HttpApp.Default =>
     const request = yield* HttpServerRequest.HttpServerRequest
     const answer = yield* front.handle(incoming(request))
     const { body, headers, status } = answer
+    if (!isWhole(body)) return HttpServerResponse.stream(Stream.encodeText(body), { status, headers })
     return typeof body === "string"
       ? HttpServerResponse.text(body, { status, headers })
       : HttpServerResponse.uint8Array(body, { status, headers })

@@ -9,7 +9,7 @@ import type { RateLimit } from "../../../application/ports/RateLimit.js"
 import type { Principal, Scope, Tenants } from "../../../application/ports/Tenants.js"
 import type { Caller } from "../../../application/request/Caller.js"
 import type * as Failure from "../../../application/request/Failure.js"
-import { idempotencyHeader, preferHeader } from "../contract/EndpointAnnotations.js"
+import { idempotencyHeader, lastEventHeader, preferHeader } from "../contract/EndpointAnnotations.js"
 import type { Handlers } from "../handlers/Handlers.js"
 import type { AnonymousRateLimit } from "../limits/AnonymousRateLimit.js"
 import type { InFlightLimit, Ticket } from "../limits/InFlightLimit.js"
@@ -82,7 +82,7 @@ export const make = <H extends Handlers, R>(
     const useCase = useCases[route.name]
     if (useCase === undefined) return Effect.dieMessage(`no use case for ${route.name}`)
     const key = idempotencyKey(incoming)
-    const query = route.query?.(queryOf(incoming)) ?? Either.right({})
+    const query = route.query?.(route.streams ? resumed(incoming) : queryOf(incoming)) ?? Either.right({})
     if (Either.isLeft(query)) return Effect.fail(query.left)
     const early =
       route.idempotent && prefersAsync(incoming)
@@ -176,6 +176,14 @@ const idempotencyKey = (incoming: Incoming): string | null => {
 /** What stands behind the question mark of the target. */
 const queryOf = ({ target }: Incoming): string =>
   target.includes("?") ? target.replace(/^[^?]*\?/s, "") : ""
+
+/** The same with the event after which a stream goes on, when a header says it. */
+const resumed = (incoming: Incoming): string => {
+  const after = header(incoming, lastEventHeader.toLowerCase())
+  const params = new URLSearchParams(queryOf(incoming))
+  if (after !== "") params.set("after", after)
+  return params.toString()
+}
 
 /** RFC 7240: a list of preferences, each with a value and parameters perhaps; what is not known is not looked at. */
 const prefersAsync = (incoming: Incoming): boolean =>

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import * as Body from "../message/Body.js"
-import type { Answer, Incoming } from "../message/HttpMessage.js"
+import { type Answer, type Incoming, isWhole } from "../message/HttpMessage.js"
 
 /** How a request of the fetch API is seen by the service. */
 export interface Options {
@@ -50,8 +51,14 @@ export const incoming = (request: Request, { remoteAddress, target }: Options): 
 })
 
 /** The service's answer, for the fetch API. */
-export const response = (request: Request, { body, headers, status }: Answer): Response =>
-  request.method === "HEAD"
+export const response = (request: Request, { body, headers, status }: Answer): Response => {
+  if (!isWhole(body))
+    return new Response(request.method === "HEAD" ? null : Stream.toReadableStream(Stream.encodeText(body)), {
+      status,
+      headers
+    })
+  if (status === 204) return new Response(null, { status, headers })
+  return request.method === "HEAD"
     ? new Response(null, {
         status,
         headers: {
@@ -62,3 +69,4 @@ export const response = (request: Request, { body, headers, status }: Answer): R
         }
       })
     : new Response(body, { status, headers })
+}

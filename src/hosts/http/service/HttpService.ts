@@ -9,6 +9,7 @@ import * as FiberRef from "effect/FiberRef"
 import * as Option from "effect/Option"
 import { RateLimit } from "../../../application/ports/RateLimit.js"
 import { Tenants } from "../../../application/ports/Tenants.js"
+import { EventStream } from "../../../application/request/EventStream.js"
 import * as Settings from "../../../application/request/Settings.js"
 import * as StoreFailure from "../../../application/request/StoreFailure.js"
 import * as EventLoop from "../../../application/runtime/EventLoop.js"
@@ -20,11 +21,13 @@ import * as Service from "../handlers/Service.js"
 import { AnonymousRateLimit } from "../limits/AnonymousRateLimit.js"
 import * as ClientAddress from "../limits/ClientAddress.js"
 import { InFlightLimit } from "../limits/InFlightLimit.js"
+import { StreamLimit } from "../limits/StreamLimit.js"
 import type * as Body from "../message/Body.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { type Problem, problem } from "../message/ErrorEnvelope.js"
 import { type Answer, header, type Incoming } from "../message/HttpMessage.js"
 import * as Pages from "../message/Pages.js"
+import * as ServerSentEvents from "../message/ServerSentEvents.js"
 import * as Answers from "./Answers.js"
 import * as Cors from "./Cors.js"
 import * as EndpointCall from "./EndpointCall.js"
@@ -39,6 +42,10 @@ export interface Options {
   readonly maxElements?: number
   /** Most requests under way; more are answered 503. Default 512. */
   readonly maxConcurrent?: number
+  /** Most streams of events at once. Default 1,024. */
+  readonly maxStreams?: number
+  /** Most streams of events of one account at once. Default 64. */
+  readonly maxStreamsPerAccount?: number
   /** Most requests without a valid key of one address in a minute; more are answered 429. Default 300. */
   readonly strangersPerMinute?: number
   /** Proxies whose X-Forwarded-For is believed. Default none. */
@@ -93,6 +100,7 @@ export const make = <H extends Handlers>(
       gate,
       ready: options.ready ?? Effect.succeed(true),
       strangers,
+      streams: new StreamLimit(options.maxStreams ?? 1_024, options.maxStreamsPerAccount ?? 64),
       call: EndpointCall.make(handlers, context, {
         gate,
         strangers,
@@ -120,6 +128,7 @@ interface Parts {
   readonly ready: Effect.Effect<boolean>
   readonly call: EndpointCall.Call
   readonly strangers: AnonymousRateLimit
+  readonly streams: StreamLimit
   readonly trustedProxies: ReadonlyArray<IpAddress.Range>
   readonly origins: Cors.Origins
   readonly pages: Pages.Pages
@@ -158,6 +167,7 @@ const driver = ({
   pages,
   ready,
   strangers,
+  streams,
   trustedProxies
 }: Parts): HttpService => {
   const table = Routes.make(api)
@@ -189,11 +199,18 @@ const driver = ({
       route.scope === null
         ? (service[route.name] ?? Effect.fail(problem("not_found")))
         : call(incoming, route, route.scope, known, fiber)
-    return Effect.flatMap(success, (value) =>
-      value instanceof EndpointCall.Accepted
-        ? Effect.succeed(Answers.accepted(value, basePath))
-        : Answers.encoded(route, value)
-    )
+    return Effect.flatMap(success, (value) => {
+      if (value instanceof EndpointCall.Accepted) return Effect.succeed(Answers.accepted(value, basePath))
+      return value instanceof EventStream ? streamed(value, known) : Answers.encoded(route, value)
+    })
+  }
+
+  const streamed = ({ events }: EventStream, known: Known): Effect.Effect<Answer, Problem> => {
+    const accountId = known.accountId ?? ""
+    if (events === null) return Effect.succeed(ServerSentEvents.over)
+    if (!streams.admits(accountId)) return Effect.fail(Answers.tooManyStreams(streams.mostOfAccount))
+    const text = ServerSentEvents.text(known.params.requestId ?? "", events)
+    return Effect.succeed(ServerSentEvents.answer(streams.bounded(accountId, text)))
   }
 
   /** The answer to whatever stopped the request, a failure apart. Null: nobody is left to answer. */
@@ -281,7 +298,7 @@ const driver = ({
         : Effect.withScheduler(whole, EventLoop.scheduler)
     })
 
-  return { handle, stop: (drain) => gate.stop(drain) }
+  return { handle, stop: (drain) => Effect.zipRight(streams.stop, gate.stop(drain)) }
 }
 
 /**

@@ -13,6 +13,7 @@ import {
   BodyOptional,
   Idempotent,
   RequiredScope,
+  Streamed,
   Unlimited
 } from "../contract/EndpointAnnotations.js"
 import { type Problem, problem } from "../message/ErrorEnvelope.js"
@@ -35,6 +36,8 @@ export interface Route {
   readonly bodyOptional: boolean
   /** Whether it takes an idempotency key. */
   readonly idempotent: boolean
+  /** Whether it is answered with events as they come. */
+  readonly streams: boolean
   /** Success as text. `Left`: it does not fit the contract, which is a defect; the text names the places only. */
   readonly encode: (success: unknown) => Steps<Either.Either<string, string>>
   readonly contentType: string
@@ -80,8 +83,8 @@ const textOf = (schema: Schema.Schema.All): Route["encode"] => {
   }
 }
 
-/** A parameter of a path is its last segment (`/requests/:requestId`). */
-const parameter = /^(.*\/):([A-Za-z]+)$/
+/** A path has one parameter, a whole segment of it (`/requests/:requestId/events`). */
+const parameter = /^(.*\/):([A-Za-z]+)((?:\/[A-Za-z]+)*)$/
 
 /** A segment of a path, percent-decoded once; null: it is empty or malformed, and leads nowhere. */
 const segment = (text: string): string | null =>
@@ -115,21 +118,25 @@ export const make = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup
         query: Option.getOrNull(Option.map(endpoint.urlParamsSchema, queryOf)),
         bodyOptional: Option.isSome(Context.getOption(mergedAnnotations, BodyOptional)),
         idempotent: Option.isSome(Context.getOption(mergedAnnotations, Idempotent)),
+        streams: Option.isSome(Context.getOption(mergedAnnotations, Streamed)),
         encode,
         contentType
       })
     }
   })
   const prefixes = [...table].flatMap(([path, methods]) => {
-    const [, prefix, name] = parameter.exec(path) ?? []
-    return prefix === undefined || name === undefined ? [] : [{ prefix, name, methods }]
+    const [, prefix, name, suffix] = parameter.exec(path) ?? []
+    return prefix === undefined || name === undefined || suffix === undefined
+      ? []
+      : [{ prefix, name, suffix, methods }]
   })
   return {
     find: (path) => {
       const methods = table.get(path)
       if (methods !== undefined && !parameter.test(path)) return { methods, params: {} }
-      for (const { methods, name, prefix } of prefixes) {
-        const value = path.startsWith(prefix) ? segment(path.slice(prefix.length)) : null
+      for (const { methods, name, prefix, suffix } of prefixes) {
+        const isHere = path.startsWith(prefix) && path.endsWith(suffix)
+        const value = isHere ? segment(path.slice(prefix.length, path.length - suffix.length)) : null
         if (value !== null) return { methods, params: { [name]: value } }
       }
       return undefined

@@ -7,7 +7,8 @@ import type * as Scope from "effect/Scope"
 import type * as IpAddress from "../../../domain/net/IpAddress.js"
 import * as Body from "../../http/message/Body.js"
 import * as ErrorEnvelope from "../../http/message/ErrorEnvelope.js"
-import type { Answer } from "../../http/message/HttpMessage.js"
+import { type Answer, isWhole } from "../../http/message/HttpMessage.js"
+import * as ServerSentEvents from "../../http/message/ServerSentEvents.js"
 import type { HttpService } from "../../http/service/HttpService.js"
 import * as Connections from "./Connections.js"
 import * as RawAnswer from "./RawAnswer.js"
@@ -70,7 +71,7 @@ export const serve = (
     const onRequest = (request: http.IncomingMessage, response: http.ServerResponse): void => {
       answers.begin(response)
       // Uninterruptible around the front, which decides what an interruption ends: an answer is always written.
-      const answered = Effect.map(handle(front, request), (answer) =>
+      const answered = Effect.flatMap(handle(front, request), (answer) =>
         write(server, request, response, answer, options.lingerMillis ?? 5_000)
       )
       const fiber = fork(Effect.uninterruptible(answered))
@@ -200,17 +201,40 @@ const write = (
   server: http.Server,
   request: http.IncomingMessage,
   response: http.ServerResponse,
-  answer: Answer,
+  { body, headers, status }: Answer,
   lingerMillis: number
-): void => {
-  if (response.destroyed || response.headersSent) return
-  const length = { "content-length": Buffer.byteLength(answer.body) }
+): Effect.Effect<void> => {
+  if (response.destroyed || response.headersSent) return Effect.void
   const closing = server.listening && !abandoned.has(request) ? {} : { connection: "close" }
-  response.writeHead(answer.status, { ...answer.headers, ...length, ...closing })
-  response.end(request.method === "HEAD" ? undefined : answer.body)
+  if (!isWhole(body)) {
+    response.writeHead(status, { ...headers, ...closing })
+    const whole = request.method === "HEAD" ? Effect.void : writeBits(response, body)
+    return Effect.ensuring(
+      whole,
+      Effect.sync(() => response.end())
+    )
+  }
+  const length = status === 204 ? {} : { "content-length": Buffer.byteLength(body) }
+  response.writeHead(status, { ...headers, ...length, ...closing })
+  response.end(request.method === "HEAD" ? undefined : body)
   // node goes on reading a request that was answered before its end, without any bound.
-  if (request.complete) return
+  if (request.complete) return Effect.void
   const timer = setTimeout(() => request.complete || request.destroy(), lingerMillis)
   timer.unref()
   request.once("close", () => clearTimeout(timer))
+  return Effect.void
 }
+
+/** One bit after the other: what the client has not taken waits, and holds up what would come after it. */
+const writeBits = (
+  response: http.ServerResponse,
+  body: Parameters<typeof ServerSentEvents.drive>[0]
+): Effect.Effect<void> =>
+  ServerSentEvents.drive(body, (bit) =>
+    Effect.async((resume) => {
+      const goOn = () => resume(Effect.void)
+      if (response.write(bit)) return goOn()
+      response.once("drain", goOn)
+      return Effect.sync(() => response.off("drain", goOn))
+    })
+  )

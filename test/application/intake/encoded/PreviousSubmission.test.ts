@@ -49,7 +49,10 @@ const outcome = (first: OpRecord | null) => {
   })
   const wakeUps = Layer.scoped(
     WakeUps.WakeUps,
-    WakeUps.make(() => Effect.succeed([]))
+    WakeUps.make({
+      finalAmong: () => Effect.succeed([]),
+      newestEvents: () => Effect.succeed(new Map())
+    })
   )
   return PreviousSubmission.outcome(caller, Make.chainId, Make.word(1), 1_000).pipe(
     Effect.provide(Layer.merge(opJournal, wakeUps))

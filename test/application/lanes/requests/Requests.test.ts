@@ -92,7 +92,7 @@ const accept = (caller: Caller) =>
 
 const setup = Effect.gen(function* () {
   const journal = yield* Journals.all
-  const wakeUps = yield* WakeUps.make(journal.finalAmong)
+  const wakeUps = yield* WakeUps.make(journal)
   const stopping = yield* Deferred.make<void>()
   const networks: Networks["Type"] = {
     profile: () => Effect.succeed(null),

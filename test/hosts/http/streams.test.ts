@@ -1,0 +1,218 @@
+import * as http from "node:http"
+import { describe, expect, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Queue from "effect/Queue"
+import * as Stream from "effect/Stream"
+import type { RequestEvent } from "../../../src/application/ports/journal/Events.js"
+import { EventStream } from "../../../src/application/request/EventStream.js"
+import * as FetchRequest from "../../../src/hosts/http/service/FetchRequest.js"
+import * as Service from "../../support/http/Service.js"
+
+const event = (sequence: number): RequestEvent => ({
+  sequence,
+  kind: "included",
+  data: { n: sequence },
+  at: 7_000
+})
+const block = (n: number, requestId: string) =>
+  `id: ${n}\nevent: included\ndata: {"requestId":"${requestId}","sequence":${n},"type":"included","at":7,"data":{"n":${n}}}\n\n`
+
+/** What comes over the connection, bit by bit; ends with it. */
+const open = (url: string, headers: Readonly<Record<string, string>> = {}) =>
+  Effect.gen(function* () {
+    const bits = yield* Queue.unbounded<string>()
+    const ended = yield* Deferred.make<void>()
+    const answer = yield* Effect.async<http.IncomingMessage>((resume) => {
+      http.get(
+        `${url}/requests/r1/events`,
+        { headers: { "x-api-key": Service.key, ...headers } },
+        (response) => resume(Effect.succeed(response))
+      )
+    })
+    answer.setEncoding("utf8")
+    answer.on("data", (bit: string) => bits.unsafeOffer(bit))
+    answer.on("error", () => undefined)
+    answer.on("close", () => Deferred.unsafeDone(ended, Effect.void))
+    let said = ""
+    /** Until it was said. */
+    const until = (text: string): Effect.Effect<void> =>
+      Effect.suspend(() =>
+        said.includes(text)
+          ? Effect.void
+          : Effect.flatMap(Queue.take(bits), (bit) => {
+              said += bit
+              return until(text)
+            })
+      )
+    return { answer, until, ended: Deferred.await(ended), said: () => said }
+  })
+
+describe("streams of events", () => {
+  it.live("are told as they come, and the answer ends with them", () =>
+    Effect.gen(function* () {
+      const events = yield* Queue.unbounded<RequestEvent>()
+      const { url } = yield* Service.start({
+        handlers: { streamEvents: () => Effect.succeed(new EventStream(Stream.fromQueue(events))) }
+      })
+      const { answer, ended, said, until } = yield* open(url)
+      expect([answer.statusCode, answer.headers["content-type"]]).toEqual([200, "text/event-stream"])
+      expect(answer.headers["content-length"]).toBeUndefined()
+      yield* Queue.offer(events, event(1))
+      yield* until(block(1, "r1"))
+      yield* Queue.offer(events, event(2))
+      yield* until(block(2, "r1"))
+      yield* Queue.shutdown(events)
+      yield* ended
+      expect(said().match(/^id: /gm)).toHaveLength(2)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("go on after the event that Last-Event-ID names, and 204 says that there will be no more", () =>
+    Effect.gen(function* () {
+      const seen: Array<unknown> = []
+      const { url } = yield* Service.start({
+        handlers: {
+          streamEvents: (_, request) =>
+            Effect.sync(() => {
+              seen.push(request)
+              return new EventStream(null)
+            })
+        }
+      })
+      for (const [query, header] of [
+        ["", "7"],
+        ["?after=3", ""],
+        ["?after=3", "7"]
+      ] as const) {
+        const headers = header === "" ? {} : { "last-event-id": header }
+        const { status, text } = yield* Service.send(url, `/requests/r1/events${query}`, {
+          method: "GET",
+          headers
+        })
+        expect([status, text]).toEqual([204, ""])
+      }
+      expect(seen).toEqual(["7", "3", "7"].map((after) => ({ requestId: "r1", after })))
+      const refused = yield* Service.send(url, "/requests/r1/events", {
+        method: "GET",
+        headers: { "last-event-id": "the last" }
+      })
+      expect([refused.status, Service.envelope(refused).details[0]?.path]).toEqual([400, "after"])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("of one account are bounded, and count as no requests under way", () =>
+    Effect.gen(function* () {
+      const { url } = yield* Service.start({
+        handlers: { streamEvents: () => Effect.succeed(new EventStream(Stream.never)) },
+        front: { maxStreamsPerAccount: 2, maxConcurrent: 1 }
+      })
+      const first = yield* open(url)
+      const second = yield* open(url)
+      yield* first.until(": events")
+      yield* second.until(": events")
+      const refused = yield* Service.send(url, "/requests/r1/events", { method: "GET" })
+      expect([refused.status, Service.envelope(refused).code]).toEqual([429, "rate_limited"])
+      expect((yield* Service.send(url, "/requests", { method: "GET" })).status).toBe(200)
+      // Another account has its own.
+      const other = yield* open(url, { "x-api-key": Service.readOnlyKey })
+      yield* other.until(": events")
+      // Who leaves makes room.
+      first.answer.destroy()
+      const again: Effect.Effect<void> = Effect.suspend(() =>
+        Effect.flatMap(open(url), (it) =>
+          it.answer.statusCode === 200 ? Effect.void : Effect.zipRight(Effect.yieldNow(), again)
+        )
+      )
+      yield* again
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("end when the service stops", () =>
+    Effect.gen(function* () {
+      const { front, url } = yield* Service.start({
+        handlers: { streamEvents: () => Effect.succeed(new EventStream(Stream.never)) }
+      })
+      const { ended, until } = yield* open(url)
+      yield* until(": events")
+      yield* front.stop("1 hour")
+      yield* ended
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("are held up by a client that does not read: nothing is made for it meanwhile", () =>
+    Effect.gen(function* () {
+      let made = 0
+      const text = "x".repeat(100_000)
+      const endless = Stream.repeatEffect(
+        Effect.sync((): RequestEvent => ({ ...event(++made), data: { text } }))
+      )
+      const { front, url } = yield* Service.start({
+        handlers: { streamEvents: () => Effect.succeed(new EventStream(endless)) }
+      })
+      const { answer } = yield* Effect.map(
+        Effect.async<http.IncomingMessage>((resume) => {
+          http.get(`${url}/requests/r1/events`, { headers: { "x-api-key": Service.key } }, (response) =>
+            resume(Effect.succeed(response.pause()))
+          )
+        }),
+        (answer) => ({ answer })
+      )
+      let before = -1
+      // It comes to rest: the buffers of the connection are full.
+      while (made !== before) {
+        before = made
+        yield* Effect.sleep(200)
+      }
+      expect(made).toBeLessThan(2_000)
+      answer.destroy()
+      yield* front.stop(0)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("reach clients of the fetch handler the same way", () =>
+    Effect.gen(function* () {
+      const front = yield* Service.makeFront({
+        handlers: { streamEvents: () => Effect.succeed(new EventStream(Stream.make(event(1), event(2)))) }
+      })
+      const ask = (method: string) => {
+        const request = new Request("http://service/requests/r1/events", {
+          method,
+          headers: { "x-api-key": Service.key }
+        })
+        const incoming = FetchRequest.incoming(request, {
+          target: "/requests/r1/events",
+          remoteAddress: null
+        })
+        return Effect.map(front.handle(incoming), (answer) => FetchRequest.response(request, answer))
+      }
+      const response = yield* ask("GET")
+      expect(response.headers.get("content-type")).toBe("text/event-stream")
+      expect(yield* Effect.promise(() => response.text())).toBe(
+        `: events\n\n${block(1, "r1")}${block(2, "r1")}`
+      )
+      const head = yield* ask("HEAD")
+      expect([head.status, yield* Effect.promise(() => head.text())]).toEqual([200, ""])
+    })
+  )
+
+  it.effect("have a comment now and then, while nothing happens", () =>
+    Effect.gen(function* () {
+      const front = yield* Service.makeFront({
+        handlers: { streamEvents: () => Effect.succeed(new EventStream(Stream.never)) }
+      })
+      const request = new Request("http://service/requests/r1/events", {
+        headers: { "x-api-key": Service.key }
+      })
+      const { body } = yield* front.handle(
+        FetchRequest.incoming(request, { target: "/requests/r1/events", remoteAddress: null })
+      )
+      if (typeof body === "string" || body instanceof Uint8Array) throw new Error("it is no stream")
+      const bits = yield* Effect.fork(Stream.runCollect(Stream.take(body, 3)))
+      const { adjust } = yield* Effect.promise(() => import("effect/TestClock"))
+      yield* adjust("31 seconds")
+      expect([...(yield* Fiber.join(bits))]).toEqual([": events\n\n", ": still here\n\n", ": still here\n\n"])
+    })
+  )
+})

@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type DevService, type Envelope, start } from "../../support/http/DevService.js"
+
+interface Event {
+  readonly requestId: string
+  readonly sequence: number
+  readonly type: string
+  readonly at: number
+  readonly data: Readonly<Record<string, unknown>>
+}
+
+let service: DevService
+beforeAll(async () => {
+  service = await start({ network: { bumpAfterMillis: 3_600_000 } })
+})
+afterAll(() => service.stop())
+
+const pay = async (value: number): Promise<string> => {
+  const { body } = await service.ask<{ readonly requestId: string }>(
+    "/transactSigner",
+    {
+      to: "0x000000000000000000000000000000000000dEaD",
+      value: String(value),
+      settings: { rpc: service.info.rpc, signer: service.info.settings.signer }
+    },
+    { headers: { prefer: "respond-async" } }
+  )
+  return body.requestId
+}
+
+const follow = (requestId: string, after = "0", key = service.info.apiKeys.enterprise) =>
+  fetch(`${service.info.baseUrl}/requests/${requestId}/events`, {
+    headers: { "x-api-key": key, "last-event-id": after }
+  })
+
+const eventsOf = async (answer: Promise<Response>): Promise<ReadonlyArray<Event>> =>
+  [...(await (await answer).text()).matchAll(/^data: (.*)$/gm)].map(([, data = ""]) => JSON.parse(data))
+
+describe("GET /requests/{requestId}/events", () => {
+  it("tells the way of a request to its end, which comes while it is followed", async () => {
+    await service.automine(false)
+    const requestId = await pay(1)
+    const events = eventsOf(follow(requestId))
+    await service.automine(true)
+    const told = await events
+    expect(told.map(({ sequence }) => sequence)).toEqual(told.map((_, at) => at + 1))
+    const kinds = told.map(({ type }) => type)
+    expect(kinds.slice(0, 3)).toEqual(["accepted", "submitted", "included"])
+    expect(kinds.filter((kind) => kind !== "settled").at(-1)).toBe("final")
+    const { txHashes } = (await service.request(requestId)).body
+    expect(told[1]?.data.txHash).toBe(txHashes[0])
+    expect(told[2]?.data).toMatchObject({ txHash: txHashes[0], success: true })
+    expect(told.find(({ type }) => type === "final")?.data).toMatchObject({ httpStatus: 200, status: 1 })
+  })
+
+  it("goes on after an event that is known, and says when there is nothing more", async () => {
+    const requestId = await pay(2)
+    const all = await eventsOf(follow(requestId))
+    const rest = await eventsOf(follow(requestId, "2"))
+    expect(rest.slice(0, all.length - 2)).toEqual(all.slice(2))
+    const known = (await eventsOf(follow(requestId, "1"))).at(-1)?.sequence ?? 0
+    expect([200, 204]).toContain((await follow(requestId, String(known))).status)
+    const answer = await follow(requestId, "999")
+    expect([answer.status, await answer.text()]).toEqual([204, ""])
+  })
+
+  it("is not found of another account", async () => {
+    const requestId = await pay(3)
+    const answer = await follow(requestId, "0", service.info.apiKeys.pro)
+    const { code } = (await answer.json()) as Envelope
+    expect([answer.status, code]).toEqual([404, "request_not_found"])
+  })
+})
