@@ -22,9 +22,15 @@ export const run = <A>(steps: () => Steps<A>): Effect.Effect<A> =>
     let wanted = true
     waiting.push(() => {
       if (!wanted) return true
-      const next = running.next()
-      if (next.done === true) resume(Effect.succeed(next.value))
-      return next.done === true
+      try {
+        const next = running.next()
+        if (next.done === true) resume(Effect.succeed(next.value))
+        return next.done === true
+      } catch (error) {
+        // All work of the process goes through one queue: it goes on without what throws.
+        resume(Effect.die(error))
+        return true
+      }
     })
     if (!turning) {
       turning = true

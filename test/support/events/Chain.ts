@@ -30,19 +30,50 @@ export interface EventChain {
 export const blocks = 5_000
 export const events = 10_000
 
-type Rpc = <Result>(method: string, params: ReadonlyArray<unknown>) => Promise<Result>
+type Params = ReadonlyArray<unknown>
+
+interface Rpc {
+  readonly one: <Result>(method: string, params: Params) => Promise<Result>
+  /** The same method with each of these, in few requests; results in their order. */
+  readonly many: <Result>(method: string, list: ReadonlyArray<Params>) => Promise<ReadonlyArray<Result>>
+}
+
+const callsPerRequest = 500
+
+interface Answered {
+  readonly id: number
+  readonly error?: unknown
+  readonly result?: unknown
+}
 
 const rpcOf = (url: string): Rpc => {
-  let id = 0
-  return async (method, params) => {
+  const post = async (body: unknown) => {
     const response = await fetch(url, {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({ jsonrpc: "2.0", id: ++id, method, params })
+      body: JSON.stringify(body)
     })
-    const { error, result } = JSON.parse(await response.text())
+    return JSON.parse(await response.text())
+  }
+  const resultOf = <Result>(method: string, { error, result }: Answered) => {
     if (error !== undefined) throw new Error(`${method}: ${JSON.stringify(error)}`)
-    return result
+    return result as Result
+  }
+  return {
+    one: async (method, params) => resultOf(method, await post({ jsonrpc: "2.0", id: 1, method, params })),
+    many: async <Result>(method: string, list: ReadonlyArray<Params>) => {
+      const results: Array<Result> = []
+      for (let from = 0; from < list.length; from += callsPerRequest) {
+        const calls = list.slice(from, from + callsPerRequest)
+        const answers: ReadonlyArray<Answered> = await post(
+          calls.map((params, id) => ({ jsonrpc: "2.0", id, method, params }))
+        )
+        if (answers.length !== calls.length) throw new Error(`${method}: calls without an answer`)
+        const inOrder = [...answers].sort((a, b) => a.id - b.id)
+        for (const answer of inOrder) results.push(resultOf<Result>(method, answer))
+      }
+      return results
+    }
   }
 }
 
@@ -68,7 +99,7 @@ const plan = (): ReadonlyArray<{ readonly to: 0 | 1 | 2; readonly count: number 
 
 /** 10,000 events in 408 of 5,000 blocks of the anvil chain behind the URL. */
 export const build = async (url: string): Promise<EventChain> => {
-  const rpc = rpcOf(url)
+  const { many, one: rpc } = rpcOf(url)
   const compiled = compileBeside("../events/Emitter.sol")
   const [from = ""] = await rpc<ReadonlyArray<string>>("eth_accounts", [])
   /** Anvil answers with a hash before it has mined the transaction. */
@@ -118,10 +149,9 @@ export const build = async (url: string): Promise<EventChain> => {
     ])
   )
   const shaped = emitterAbi.getEvent("Shaped")
-  const receipts = await Promise.all(
-    Array.from({ length: blocks }, (_, i) =>
-      rpc<ReadonlyArray<RawReceipt>>("eth_getBlockReceipts", [`0x${(first + i).toString(16)}`])
-    )
+  const receipts = await many<ReadonlyArray<RawReceipt>>(
+    "eth_getBlockReceipts",
+    Array.from({ length: blocks }, (_, i) => [`0x${(first + i).toString(16)}`])
   )
   let nextId = 0
   const truth = receipts.flat().flatMap(({ logs, transactionHash }) =>

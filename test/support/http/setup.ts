@@ -7,7 +7,8 @@ const conformance = Conformance.install(globalThis)
 
 afterAll(() => {
   conformance.remove()
+  const counts = conformance.counts()
   const file = process.env.CASTELLAN_TEST_EXCHANGES
-  if (file !== undefined) appendFileSync(file, `${JSON.stringify(conformance.counts())}\n`)
+  if (file !== undefined) appendFileSync(file, `${JSON.stringify(counts)}\n`)
   expect(conformance.take()).toEqual([])
 })
