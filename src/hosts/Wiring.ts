@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto"
-import type { SqlClient } from "@effect/sql/SqlClient"
+import { existsSync } from "node:fs"
+import { SqlClient } from "@effect/sql/SqlClient"
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
-import type * as Redacted from "effect/Redacted"
+import * as Redacted from "effect/Redacted"
 import * as ChainRpc from "../adapters/json-rpc/node/ChainRpc.js"
 import * as BundlerRpc from "../adapters/json-rpc/services/BundlerRpc.js"
 import * as PaymasterRpc from "../adapters/json-rpc/services/PaymasterRpc.js"
@@ -17,6 +18,7 @@ import * as NativeCrypto from "../adapters/native/Crypto.js"
 import * as AbiStore from "../adapters/sql/AbiStore.js"
 import * as AuditLog from "../adapters/sql/AuditLog.js"
 import * as Budgets from "../adapters/sql/Budgets.js"
+import * as StoreCopy from "../adapters/sql/copy/StoreCopy.js"
 import * as Journal from "../adapters/sql/journal/Journal.js"
 import * as Migrations from "../adapters/sql/Migrations.js"
 import * as Postgres from "../adapters/sql/Postgres.js"
@@ -103,6 +105,40 @@ export const journal = (config: Config): Layer.Layer<Journals | RequestHistoryPo
 /** What the command line reads of the audit log, in the configuration's database. */
 export const auditLog = (config: Config): Layer.Layer<AuditLogPort, StartError> =>
   Layer.mapError(Layer.provide(AuditLog.layer, client(config)), failed)
+
+/**
+ * Copies what a service has in a file of SQLite to the PostgreSQL of another configuration, which a service with the same
+ * secrets goes on with. Nobody may use the file meanwhile.
+ */
+export const copyStore = (
+  from: Config,
+  to: Config
+): Effect.Effect<ReadonlyArray<StoreCopy.Copied>, StartError> =>
+  Effect.gen(function* () {
+    if ("url" in from.database)
+      return yield* new StartError({ message: "what is copied is a database file of SQLite" })
+    if (!("url" in to.database))
+      return yield* new StartError({ message: "the database that it is copied to is one of PostgreSQL" })
+    if (Redacted.value(from.keyPepper) !== Redacted.value(to.keyPepper))
+      return yield* new StartError({
+        message: "keyPepper is another one there: no key would be known, and no request could be read"
+      })
+    const filename = from.database.path
+    if (!existsSync(filename)) return yield* new StartError({ message: `there is no file ${filename}` })
+    yield* Sqlite.exclusive({ filename })
+    const open = (layer: Layer.Layer<SqlClient, Postgres.PostgresError | Sqlite.SqliteError>) =>
+      Effect.gen(function* () {
+        const context = yield* Layer.build(layer)
+        yield* Effect.provide(Migrations.run, context)
+        return Context.get(context, SqlClient)
+      })
+    const source = yield* open(Sqlite.layer({ filename }))
+    const target = yield* open(Postgres.layer({ ...to.database, answerTimeoutMillis: null }))
+    return yield* StoreCopy.copy(source, target)
+  }).pipe(
+    Effect.scoped,
+    Effect.mapError((error) => (error instanceof StartError ? error : failed(error)))
+  )
 
 /** Who holds which key, what is paused, and what each account has of its own: of the file and of the database. */
 const tenants = (config: Config, sql: Client) => {

@@ -32,6 +32,10 @@ const groups: Readonly<Record<string, { readonly about: string; readonly load: (
     about: "put EntryPoints and the contract suite on a chain",
     load: () => import("./commands/deploy.js")
   },
+  store: {
+    about: "copy the database of a service from SQLite to PostgreSQL",
+    load: () => import("./commands/store.js")
+  },
   config: {
     about: "check a configuration, print its JSON Schema",
     load: () => import("./commands/config.js")

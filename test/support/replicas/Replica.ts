@@ -40,6 +40,9 @@ export interface Options {
 /** Until whoever distributes the requests sends nothing more to a replica that is being replaced. */
 const balancerMillis = 500
 
+const mostStarts = 10
+const unanswered = /cannot use the PostgreSQL server|schema of the database|registry of processes/
+
 const said = (program: Program, pattern: RegExp): string | null => pattern.exec(program.stdout())?.[1] ?? null
 
 export const make = async (options: Options): Promise<Replica> => {
@@ -76,13 +79,22 @@ export const make = async (options: Options): Promise<Replica> => {
     processes: () =>
       lives.flatMap((life) => said(life, /"message":"shares the lanes[^\n]*"process":"([^"]+)"/) ?? []),
     begin: async () => {
-      const life = run([build.replica], {
-        cwd: folder,
-        env: { CASTELLAN_CONFIG: file, CASTELLAN_TEST_ADDRESS: address }
-      })
-      lives.push(life)
-      await life.says('"message":"listening"')
-      url = said(life, /"message":"listening"[^\n]*"url":"([^"]+)"/)
+      for (let starts = 1; ; starts += 1) {
+        const life = run([build.replica], {
+          cwd: folder,
+          env: { CASTELLAN_CONFIG: file, CASTELLAN_TEST_ADDRESS: address }
+        })
+        lives.push(life)
+        const isUp = await life.says('"message":"listening"').then(
+          () => true,
+          () => false
+        )
+        url = said(life, /"message":"listening"[^\n]*"url":"([^"]+)"/)
+        if (isUp) return
+        // Whoever runs a service starts it again when its database did not answer in time.
+        if (starts === mostStarts || !unanswered.test(life.stderr()))
+          throw new Error(`${name} does not start: ${life.stderr()}`)
+      }
     },
     kill,
     drain: end("SIGTERM", balancerMillis),

@@ -57,8 +57,10 @@ const isPassing = ({ body, status }: Answer): boolean => status === 503 || body.
 
 /** A tenant with one signer and funded wallets, and the services that serve it. */
 export interface Rig {
-  /** `node`: the operator's, in the place of the chain itself. */
-  readonly begin: (seams?: Wiring.Seams, node?: string) => Promise<Running>
+  /** `node`: the operator's, in the place of the chain itself. `at`: another database than the rig's. */
+  readonly begin: (seams?: Wiring.Seams, node?: string, at?: Database) => Promise<Running>
+  /** The configuration file of a service of this rig. */
+  readonly file: (at?: Database) => string
   readonly end: (service: Running) => Promise<void>
   readonly endAll: () => Promise<void>
   readonly exchange: (service: Running, path: string, key: string | null, body: unknown) => Promise<Answer>
@@ -97,8 +99,8 @@ export const make = async (
   const signer = new Wallet(hashOf(`services ${own}`), world.provider)
   const tenant = await World.tenant(`tenant-${own}`)
   await world.send("anvil_setBalance", signer.address, "0x3635c9adc5dea00000")
-  const configOf = (nodeUrl: string): Config.Config => {
-    const file = World.configFile(world, {
+  const file = (nodeUrl: string, at: Database): string =>
+    World.configFile(world, {
       nodeUrl,
       confirmations: 1,
       settledDepth: 1,
@@ -106,11 +108,11 @@ export const make = async (
       receiptTimeoutMillis: 20_000,
       tenants: [tenant],
       signers: [{ tenants: [tenant], privateKey: signer.privateKey }],
-      database,
+      database: at,
       ...network
     })
-    return Either.getOrThrow(Config.fromText(file, "of the test", {}, folder))
-  }
+  const configOf = (nodeUrl: string, at = database): Config.Config =>
+    Either.getOrThrow(Config.fromText(file(nodeUrl, at), "of the test", {}, folder))
   const config = configOf(world.chain.url)
   const to = await world.counter.getAddress()
   const settings = { rpc: world.chain.url, entryPoint: World.entryPoint, signer: World.signerRef(0) }
@@ -143,8 +145,9 @@ export const make = async (
   const lane = { chainId: BigInt(world.chain.chainId), signer: Address.unsafe(signer.address) }
 
   return {
-    begin: async (seams = {}, node = world.chain.url) => {
-      const service = await startService(configOf(node), seams)
+    file: (at = database) => file(world.chain.url, at),
+    begin: async (seams = {}, node = world.chain.url, at = database) => {
+      const service = await startService(configOf(node, at), seams)
       running.add(service)
       return service
     },

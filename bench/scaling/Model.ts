@@ -1,0 +1,210 @@
+/**
+ * Ops on their way through the service, as a simulation: processes with a share of a processor, lanes with so many
+ * transactions in flight, blocks with so much gas. What takes no time in the service (waiting for nodes and disks apart
+ * from `waitMillis`) takes none here.
+ */
+export interface Setup {
+  /** Processor time of the service for an op, milliseconds, from its request to its answer. */
+  readonly cpuMillisPerOp: number
+  /** Processors that the replicas have together. */
+  readonly processors: number
+  /** What an op waits for node, disk and signer on its way, processors idle, milliseconds. */
+  readonly waitMillis: number
+  /** EOAs that submit. */
+  readonly signers: number
+  /** Transactions of one EOA in flight at most. */
+  readonly inFlight: number
+  /** Seconds between blocks; 0: a block for each transaction, at once. */
+  readonly blockSeconds: number
+  readonly blockGas: number
+  /** Share of each block's gas that others leave. */
+  readonly blockShare: number
+  /** Most gas that a transaction may name as its limit. */
+  readonly transactionGas: number
+  /** What a transaction uses beside its ops, and for each of them. */
+  readonly gas: { readonly base: number; readonly perOp: number }
+  /** How much larger a transaction's limit is than what it uses. */
+  readonly limitRatio: number
+  /** Most ops of one transaction. */
+  readonly opsPerTransaction: number
+  /** Ops a second, spread evenly; or so many callers, each with one op at a time. */
+  readonly demand: { readonly perSecond: number } | { readonly callers: number }
+  readonly seconds: number
+}
+
+export interface Outcome {
+  readonly perSecond: number
+  readonly p50: number
+  readonly p95: number
+  readonly p99: number
+  /** Share of the processors' time that was used. */
+  readonly processorUse: number
+  /** Share of the gas of the blocks, of what others leave. */
+  readonly gasUse: number
+  readonly opsPerTransaction: number
+  /** Ops that had no answer in the end: more than a moment's worth says that demand is beyond the bound. */
+  readonly waiting: number
+}
+
+interface Op {
+  readonly began: number
+  readonly signer: number
+}
+
+interface Transaction {
+  readonly ops: ReadonlyArray<Op>
+  readonly gas: number
+  readonly limit: number
+}
+
+/** A queue of things by the time at which they are due: a heap. */
+class Agenda<A> {
+  private readonly items: Array<{ readonly at: number; readonly order: number; readonly what: A }> = []
+  private order = 0
+
+  private isBefore(one: number, other: number): boolean {
+    const [a, b] = [this.items[one], this.items[other]]
+    if (a === undefined || b === undefined) return false
+    return a.at < b.at || (a.at === b.at && a.order < b.order)
+  }
+
+  private swap(one: number, other: number): void {
+    const [a, b] = [this.items[one], this.items[other]]
+    if (a === undefined || b === undefined) return
+    this.items[one] = b
+    this.items[other] = a
+  }
+
+  add(at: number, what: A): void {
+    this.items.push({ at, order: this.order++, what })
+    let place = this.items.length - 1
+    while (place > 0 && this.isBefore(place, (place - 1) >> 1)) {
+      this.swap(place, (place - 1) >> 1)
+      place = (place - 1) >> 1
+    }
+  }
+
+  take(): { readonly at: number; readonly what: A } | undefined {
+    const [first] = this.items
+    const last = this.items.pop()
+    if (first === undefined || last === undefined || this.items.length === 0) return first
+    this.items[0] = last
+    let place = 0
+    for (;;) {
+      const [left, right] = [2 * place + 1, 2 * place + 2]
+      let least = place
+      if (left < this.items.length && this.isBefore(left, least)) least = left
+      if (right < this.items.length && this.isBefore(right, least)) least = right
+      if (least === place) return first
+      this.swap(place, least)
+      place = least
+    }
+  }
+}
+
+type Event =
+  | { readonly kind: "asked"; readonly op: Op }
+  | { readonly kind: "prepared"; readonly op: Op }
+  | { readonly kind: "block" }
+
+/** Ops that fit into one transaction: its limit binds, not what it uses. */
+export const opsOf = ({ gas, limitRatio, opsPerTransaction, transactionGas }: Setup): number =>
+  Math.max(1, Math.min(opsPerTransaction, Math.floor((transactionGas / limitRatio - gas.base) / gas.perOp)))
+
+const quantile = (sorted: ReadonlyArray<number>, part: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0
+
+export const simulate = (setup: Setup): Outcome => {
+  const { blockGas, blockSeconds, blockShare, demand, gas, limitRatio, signers } = setup
+  const agenda = new Agenda<Event>()
+  const end = setup.seconds * 1_000
+  const free = Array.from({ length: setup.processors }, () => 0)
+  const waiting = Array.from({ length: signers }, (): Array<Op> => [])
+  const flying = Array.from({ length: signers }, (): Array<Transaction> => [])
+  const most = opsOf(setup)
+  const latencies: Array<number> = []
+  const totals = { processor: 0, gas: 0, transactions: 0, carried: 0, asked: 0, blocks: 0 }
+  let next = 0
+  const ask = (at: number) => {
+    totals.asked += 1
+    agenda.add(at, { kind: "asked", op: { began: at, signer: next++ % signers } })
+  }
+  if ("callers" in demand) for (let n = 0; n < demand.callers; n += 1) ask(0)
+  else for (let at = 0; at < end; at += 1_000 / demand.perSecond) ask(at)
+  if (blockSeconds > 0) agenda.add(blockSeconds * 1_000, { kind: "block" })
+
+  /** Half of the work of an op is before its transaction, half is behind it. */
+  const work = (at: number): number => {
+    const processor = free.indexOf(Math.min(...free))
+    const begins = Math.max(at, free[processor] ?? 0)
+    const ends = begins + setup.cpuMillisPerOp / 2
+    free[processor] = ends
+    totals.processor += setup.cpuMillisPerOp / 2
+    return ends
+  }
+  const land = (at: number, { gas: used, ops }: Transaction) => {
+    totals.gas += used
+    for (const op of ops) {
+      const done = work(at)
+      if (done > end) continue
+      latencies.push(done - op.began)
+      if ("callers" in demand) ask(done)
+    }
+  }
+  const send = (at: number, signer: number) => {
+    const [queue, sent] = [waiting[signer] ?? [], flying[signer] ?? []]
+    while (queue.length > 0 && sent.length < setup.inFlight) {
+      const ops = queue.splice(0, most)
+      const used = gas.base + gas.perOp * ops.length
+      totals.transactions += 1
+      totals.carried += ops.length
+      const transaction = { ops, gas: used, limit: used * limitRatio }
+      if (blockSeconds === 0) land(at, transaction)
+      else sent.push(transaction)
+    }
+  }
+  /** In turn, the oldest of each signer, as long as what is left has room for the limit that it names. */
+  const mine = (at: number) => {
+    totals.blocks += 1
+    let left = blockGas * blockShare
+    for (let isMoving = true; isMoving; ) {
+      isMoving = false
+      for (const sent of flying) {
+        const [first] = sent
+        if (first === undefined || first.limit > left) continue
+        sent.shift()
+        left -= first.gas
+        isMoving = true
+        land(at, first)
+      }
+    }
+    for (let signer = 0; signer < signers; signer += 1) send(at, signer)
+    agenda.add(at + blockSeconds * 1_000, { kind: "block" })
+  }
+  for (;;) {
+    const due = agenda.take()
+    if (due === undefined || due.at > end) break
+    switch (due.what.kind) {
+      case "asked":
+        agenda.add(work(due.at) + setup.waitMillis, { kind: "prepared", op: due.what.op })
+        break
+      case "prepared":
+        ;(waiting[due.what.op.signer] ?? []).push(due.what.op)
+        send(due.at, due.what.op.signer)
+        break
+      case "block":
+        mine(due.at)
+    }
+  }
+  const sorted = latencies.sort((one, other) => one - other)
+  return {
+    perSecond: sorted.length / setup.seconds,
+    p50: quantile(sorted, 0.5),
+    p95: quantile(sorted, 0.95),
+    p99: quantile(sorted, 0.99),
+    processorUse: Math.min(1, totals.processor / end / setup.processors),
+    gasUse: totals.blocks === 0 ? 0 : totals.gas / (totals.blocks * blockGas * blockShare),
+    opsPerTransaction: totals.transactions === 0 ? 0 : totals.carried / totals.transactions,
+    waiting: totals.asked - sorted.length
+  }
+}

@@ -1,0 +1,177 @@
+import * as SqlClient from "@effect/sql/SqlClient"
+import type { SqlError } from "@effect/sql/SqlError"
+import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as ErrorCode from "../ErrorCode.js"
+import * as Store from "../Store.js"
+
+/** The databases cannot be copied, and nothing was. */
+export class StoreCopyError extends Data.TaggedError("StoreCopyError")<{ readonly message: string }> {}
+
+export interface Copied {
+  readonly table: string
+  readonly rows: number
+}
+
+/** Both say themselves which migrations they have had. */
+const migrations = "castellan_migrations"
+
+/** The migration that makes this table gives it its one row. */
+const seeded = "account_changes"
+
+const refuse = (message: string) => Effect.fail(new StoreCopyError({ message }))
+
+/** PostgreSQL takes 65,535 parameters in one statement; columns of the widest table times this are far below. */
+const step = 500
+
+/** A statement of the source would run in the target's transaction otherwise: there is one of a fiber at a time. */
+const ofSource = <A, E>(statement: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  Effect.mapInputContext(statement, (context: Context.Context<never>) =>
+    Context.omit(SqlClient.TransactionConnection)(context as Context.Context<SqlClient.TransactionConnection>)
+  )
+
+interface Table {
+  readonly name: string
+  readonly columns: ReadonlyArray<string>
+  /** What tells its rows apart, in the order in which they are read. */
+  readonly key: ReadonlyArray<string>
+  readonly refersTo: ReadonlySet<string>
+}
+
+const tablesOf = (source: SqlClient.SqlClient) =>
+  Effect.gen(function* () {
+    const names = yield* source<{ readonly name: string }>`
+      select name from sqlite_master where type = 'table' and name not like 'sqlite\\_%' escape '\\'
+      order by name`
+    return yield* Effect.forEach(
+      names.filter(({ name }) => name !== migrations),
+      ({ name }) =>
+        Effect.gen(function* () {
+          const columns = yield* source<{ readonly name: string; readonly pk: number }>`
+            select name, pk from pragma_table_info(${name})`
+          const key = columns.filter(({ pk }) => pk > 0).sort((one, other) => one.pk - other.pk)
+          const references = yield* source<{ readonly table: string }>`
+            select "table" from pragma_foreign_key_list(${name})`
+          return {
+            name,
+            columns: columns.map((column) => column.name),
+            key: key.map((column) => column.name),
+            refersTo: new Set(references.map(({ table }) => table).filter((table) => table !== name))
+          }
+        })
+    )
+  })
+
+/** What a table refers to comes before it. */
+const inOrder = (tables: ReadonlyArray<Table>): ReadonlyArray<Table> => {
+  const placed: Array<Table> = []
+  const left = new Set(tables)
+  while (left.size > 0) {
+    const ready = [...left].filter(({ refersTo }) =>
+      [...refersTo].every((name) => placed.some((table) => table.name === name))
+    )
+    // Tables that refer to each other in a circle: the database will say so.
+    for (const table of ready.length > 0 ? ready : [...left]) {
+      placed.push(table)
+      left.delete(table)
+    }
+  }
+  return placed
+}
+
+const countOf = (sql: SqlClient.SqlClient, name: string) =>
+  Effect.map(sql<{ readonly n: number | string }>`select count(*) as n from ${sql(name)}`, ([row]) =>
+    Number(row?.n ?? 0)
+  )
+
+const versionOf = (sql: SqlClient.SqlClient) =>
+  Effect.map(
+    sql<{ readonly id: number | string | null }>`select max(migration_id) as id from ${sql(migrations)}`,
+    ([row]) => Number(row?.id ?? 0)
+  )
+
+interface Column {
+  readonly column_name: string
+  readonly is_identity: string
+}
+
+const columnsOf = (target: SqlClient.SqlClient, { name }: Table) =>
+  target<Column>`
+    select column_name, is_identity from information_schema.columns
+    where table_schema = current_schema() and table_name = ${name}`
+
+type Row = Readonly<Record<string, unknown>>
+
+/** Rows go over in the order of their keys; numbers that the database gives go on behind them. */
+const copyTable = (source: SqlClient.SqlClient, target: SqlClient.SqlClient, table: Table) =>
+  Effect.gen(function* () {
+    const there = yield* columnsOf(target, table)
+    const known = new Set(there.map(({ column_name }) => column_name))
+    if (table.columns.length !== known.size || table.columns.some((column) => !known.has(column)))
+      return yield* refuse(`the table ${table.name} has other columns there`)
+    const names = target.csv(table.columns.map((column) => target`${target(column)}`))
+    const key = source.csv(table.key.map((column) => source`${source(column)}`))
+    let last: Row | undefined
+    let rows = 0
+    for (;;) {
+      const after: Row | undefined = last
+      const beyond =
+        after === undefined
+          ? source``
+          : source`where (${key}) > (${source.csv(table.key.map((column) => source`${after[column]}`))})`
+      const some = yield* ofSource(
+        source<Row>`select * from ${source(table.name)} ${beyond} order by ${key} limit ${step}`
+      )
+      last = some.at(-1)
+      if (last === undefined) break
+      const values = target.csv(
+        some.map((row) => target`(${target.csv(table.columns.map((column) => target`${row[column]}`))})`)
+      )
+      yield* target`
+        insert into ${target(table.name)} (${names}) overriding system value values ${values}`
+      rows += some.length
+    }
+    for (const { column_name, is_identity } of there)
+      if (is_identity === "YES")
+        yield* target`
+          select setval(
+            pg_get_serial_sequence(${table.name}, ${column_name}),
+            (select coalesce(max(${target(column_name)}), 0) + 1 from ${target(table.name)}), false)`
+    if (
+      (yield* countOf(target, table.name)) !== rows ||
+      (yield* ofSource(countOf(source, table.name))) !== rows
+    )
+      return yield* refuse(`the table ${table.name} has other rows there than it had`)
+    return { table: table.name, rows }
+  })
+
+/**
+ * Copies a database of SQLite, which nobody else may use meanwhile, into an empty one of PostgreSQL: all of it, or
+ * nothing. Both have the newest schema.
+ */
+export const copy = (
+  source: SqlClient.SqlClient,
+  target: SqlClient.SqlClient
+): Effect.Effect<ReadonlyArray<Copied>, StoreCopyError> =>
+  Store.transaction(target)(
+    Effect.gen(function* () {
+      if ((yield* ofSource(versionOf(source))) !== (yield* versionOf(target)))
+        return yield* refuse("the two databases are of different versions of the program")
+      const tables = yield* ofSource(tablesOf(source))
+      for (const { name } of tables) {
+        // Whoever starts on it now waits until it is over.
+        yield* target`lock table ${target(name)} in access exclusive mode`
+        const rows = yield* countOf(target, name)
+        if (rows > (name === seeded ? 1 : 0))
+          return yield* refuse(`the other database is not empty: its table ${name} has ${rows} rows`)
+      }
+      yield* target`delete from ${target(seeded)}`
+      return yield* Effect.forEach(inOrder(tables), (table) => copyTable(source, target, table))
+    })
+  ).pipe(
+    Effect.catchTag("SqlError", (error: SqlError) =>
+      refuse(`a database failed while it was copied${ErrorCode.suffix(error)}`)
+    ),
+    Effect.withTracerEnabled(false)
+  )

@@ -1,0 +1,56 @@
+import { readFileSync } from "node:fs"
+import { dirname, resolve } from "node:path"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Config from "../../config/Config.js"
+import * as Wiring from "../../Wiring.js"
+import * as Command from "../support/Command.js"
+import * as Table from "../support/Table.js"
+
+const messageOf = ({ message }: { readonly message: string }): string => message
+
+const read = (file: string, env: Command.Operator["Type"]["env"]) => {
+  const path = resolve(file)
+  return Either.flatMap(
+    Either.try({
+      try: () => readFileSync(path, "utf8"),
+      catch: () => ({ message: `${path} can not be read` })
+    }),
+    (text) => Config.fromText(text, path, env, dirname(path))
+  )
+}
+
+export const commands = [
+  Command.make({
+    name: "copy",
+    about:
+      "Copies everything from the SQLite file of a service that is stopped to an empty PostgreSQL database.",
+    examples: ["/etc/castellan/replicas.json"],
+    operands: {
+      file: Command.operand(
+        "FILE",
+        "the configuration of the service to be: with database.url, and with the same keyPepper"
+      )
+    },
+    run: ({ file }) =>
+      Effect.gen(function* () {
+        const { env } = yield* Command.Operator
+        const from = yield* Either.mapLeft(Config.load(env), messageOf)
+        const to = yield* Either.mapLeft(read(file, env), messageOf)
+        const copied = yield* Effect.mapError(Wiring.copyStore(from, to), messageOf)
+        const rows = copied.reduce((sum, table) => sum + table.rows, 0)
+        return {
+          json: copied,
+          text: [
+            `${rows} rows of ${copied.length} tables are copied, and counted in both`,
+            Table.aligned(copied.map((each) => [`  ${each.table}`, String(each.rows)]))
+          ].join("\n")
+        }
+      })
+  })
+] as const
+
+export const notes = [
+  "CASTELLAN_CONFIG names the configuration of the present service, whose database is the SQLite file. A service that runs on the file, and a database that is not empty, are refused. All is copied in one transaction, or nothing.",
+  "From then on never start a service on the file again: two services would use the same nonces."
+]
