@@ -13,6 +13,8 @@ export default defineConfig({
   },
   test: {
     include: ["test/**/*.test.ts"],
+    // One after the other: each undoes and wraps what those before it have left as it was.
+    sequence: { setupFiles: "list" },
     setupFiles: ["test/support/run/setup.ts", "test/support/secrets/setup.ts", "test/support/http/setup.ts"],
     testTimeout: 60_000,
     hookTimeout: 120_000,

@@ -31,6 +31,15 @@ const vitest = (...args: ReadonlyArray<string>) => [
   ...args
 ]
 
+/**
+ * A process for many files loads the libraries once, and runs compiled what the file before has run often. As few as many
+ * processes: Vitest 3.2 stumbles over ending one of its own accord, and the run with it.
+ */
+const shared = (processes: number): ReadonlyArray<string> =>
+  ["isolate=false", `minForks=${processes}`, `maxForks=${processes}`].map(
+    (option) => `--poolOptions.forks.${option}`
+  )
+
 interface Step {
   readonly name: string
   readonly command: ReadonlyArray<string>
@@ -52,12 +61,7 @@ const groups: ReadonlyArray<ReadonlyArray<Step>> = [
   [
     {
       name: "units",
-      // Pure code and ports in memory: a process for many files loads the libraries once. As few as many processes:
-      // Vitest 3.2 stumbles over ending one of its own accord, and the run with it.
-      command: vitest(
-        ...["isolate=false", "minForks=2", "maxForks=2"].map((option) => `--poolOptions.forks.${option}`),
-        ...unitFolders
-      ),
+      command: vitest(...shared(2), ...unitFolders),
       limitMinutes: 10,
       again: "files"
     }
@@ -65,7 +69,7 @@ const groups: ReadonlyArray<ReadonlyArray<Step>> = [
   [
     {
       name: "integration",
-      command: vitest(...unitFolders.flatMap((path) => ["--exclude", `${path}/**`])),
+      command: vitest(...shared(3), ...unitFolders.flatMap((path) => ["--exclude", `${path}/**`])),
       limitMinutes: 40,
       again: "files"
     }

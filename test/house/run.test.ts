@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Command from "../support/run/Command.js"
 import * as Counts from "../support/run/Counts.js"
+import * as LeftBehind from "../support/run/LeftBehind.js"
 import * as Machine from "../support/run/Machine.js"
 import * as Report from "../support/run/Report.js"
 
@@ -140,5 +141,22 @@ describe("a machine without what tests start", () => {
       if (CHROMIUM === undefined) delete process.env.CHROMIUM
       else process.env.CHROMIUM = CHROMIUM
     }
+  })
+})
+
+describe("what a test file changes in its process", () => {
+  it("is undone once: by the file, or for the next one, the last change first", () => {
+    const undone: Array<string> = []
+    const [first, second, third] = ["first", "second", "third"].map((name) =>
+      LeftBehind.remember(() => void undone.push(name))
+    )
+    second?.()
+    expect(undone).toEqual(["second"])
+    LeftBehind.undoAll()
+    expect(undone.slice(0, 3)).toEqual(["second", "third", "first"])
+    first?.()
+    third?.()
+    LeftBehind.undoAll()
+    expect(undone).toHaveLength(3)
   })
 })

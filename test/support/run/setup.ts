@@ -1,4 +1,7 @@
 import { afterEach } from "vitest"
+import * as LeftBehind from "./LeftBehind.js"
+
+LeftBehind.undoAll()
 
 const most = 2_000
 
