@@ -79,7 +79,8 @@ export const kind = { endpoint: "/unstuck", Request, Response }
 
 /**
  * Prices the waiting transactions of a signer anew, each under its own nonce and with its own payload, and answers with
- * what became of the oldest.
+ * what became of the oldest. `work` is long, since what is looked at, what is planned and what is replaced has to be of
+ * one moment of the lane.
  */
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
   Effect.flatMap(Requests, (requests) => requests.run(kind, caller, request, work(caller, request)))

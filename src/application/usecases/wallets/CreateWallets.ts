@@ -86,7 +86,8 @@ export const kind = { endpoint: "/create", Request, Response }
 /**
  * Deploys wallets, several in one transaction. The deployer's authorisation and signature come from the operator's
  * own key, so that everything is read from the operator's own node; the request's signer submits and pays for the
- * transaction, and each wallet pays for its op out of what stands at its predicted address.
+ * transaction, and each wallet pays for its op out of what stands at its predicted address. `prepare` is long: of one
+ * look at the chain it makes the authorisation, the op, its estimate and its signatures, which all name each other.
  */
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
   Effect.flatMap(Requests, (requests) => requests.run(kind, caller, request, work(caller, request)))
