@@ -30,6 +30,7 @@ import type { Registry } from "../application/keys/KeyRingRegistry.js"
 import * as Engine from "../application/lanes/Engine.js"
 import { type AbiStore as AbiStorePort, OperatorAbi } from "../application/ports/AbiStore.js"
 import type { AuditLog as AuditLogPort } from "../application/ports/AuditLog.js"
+import type { Budgets as BudgetsPort } from "../application/ports/Budgets.js"
 import type { Bundler } from "../application/ports/chain/Bundler.js"
 import type { ChainRpc as ChainRpcPort } from "../application/ports/chain/ChainRpc.js"
 import type { Journals } from "../application/ports/journal/Journals.js"
@@ -52,13 +53,16 @@ import * as KeyProviders from "./keys/KeyProviders.js"
 export type Ports =
   | AbiStorePort
   | AccountsPort
+  | AccountStorePort
   | AuditLogPort
+  | BudgetsPort
   | Bundler
   | ChainRpcPort
   | Engine.Engine
   | Journals
   | NetworksPort
   | RateLimitPort
+  | RequestHistoryPort
   | SignersPort
   | SystemSigners
 
@@ -216,6 +220,8 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
     BundlerRpc.layer(),
     PaymasterRpc.layer(),
     Layer.provide(AuditLog.layer, sql),
+    Layer.provide(RequestHistory.layer, sql),
+    Layer.provide(TenantStore.layer, sql),
     tenants(config, sql),
     ChainRpc.layer({
       egress: { allowLoopback: config.profile === "development", allow: config.edge.egress }

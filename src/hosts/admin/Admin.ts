@@ -10,16 +10,18 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
-import type { AuditLog, Entry, Question } from "../../application/ports/AuditLog.js"
+import type { Entry, Question } from "../../application/ports/AuditLog.js"
 import type { Lane } from "../../application/ports/journal/Transactions.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
 import type * as UnstickLane from "../../application/usecases/operator/UnstickLane.js"
 import * as Address from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import { ListenError, type Listening } from "../node/server/Server.js"
+import * as Console from "./console/Console.js"
+import type { Data } from "./console/Data.js"
 import * as Prometheus from "./Prometheus.js"
 
-/** The operator's own port: figures, the audit log, and new prices for the lanes of this process. */
+/** The operator's own port: figures, the audit log, new prices for the lanes of this process, and pages for a browser. */
 export interface Options {
   readonly host: string
   /** 0 picks a free one. */
@@ -28,13 +30,7 @@ export interface Options {
   readonly token: Redacted.Redacted<string>
   /** Names under which it may be asked for, beside loopback's: a page that has another name resolve to it gets nothing. */
   readonly hosts: ReadonlyArray<string>
-  /** Brings gauges up to date, before they are read. */
-  readonly refresh: Effect.Effect<void>
-  readonly audit: Pick<AuditLog["Type"], "find">
-  readonly unstick: (
-    lane: Lane,
-    dryRun: boolean
-  ) => Effect.Effect<UnstickLane.Unstuck, { readonly message: string }>
+  readonly data: Data
 }
 
 type Response = HttpServerResponse.HttpServerResponse
@@ -50,21 +46,25 @@ const loopback = ["localhost", "127.0.0.1", "[::1]"]
 /** Of equal length whatever was sent, so that the comparison takes one time. */
 const digest = (text: string): Buffer => createHash("sha256").update(text, "utf8").digest()
 
-/** Why the request is not listened to; null: it is. */
-const stranger = (
-  { headers }: HttpServerRequest.HttpServerRequest,
-  { hosts, token }: Options
-): Response | null => {
-  const { authorization = "", host = "", origin } = headers
-  const name = host.replace(/:[0-9]+$/, "").toLowerCase()
-  if (![...loopback, ...hosts.map((own) => own.toLowerCase())].includes(name))
-    return refuse(421, "this port is not served under that name")
+const isOperator =
+  ({ token }: Pick<Options, "token">) =>
+  (sent: string): boolean =>
+    timingSafeEqual(digest(sent), digest(Redacted.value(token)))
+
+const isNamed = ({ headers }: HttpServerRequest.HttpServerRequest, { hosts }: Options): boolean => {
+  const name = (headers.host ?? "").replace(/:[0-9]+$/, "").toLowerCase()
+  return [...loopback, ...hosts.map((own) => own.toLowerCase())].includes(name)
+}
+
+/** Why a request that is no browser's is not listened to; null: it is. */
+const stranger = ({ headers }: HttpServerRequest.HttpServerRequest, options: Options): Response | null => {
+  const { authorization = "", origin } = headers
   // Browsers say where a page's request comes from; tools say nothing.
   const site = headers["sec-fetch-site"]
   if (origin !== undefined || (site !== undefined && site !== "none" && site !== "same-origin"))
     return refuse(403, "not for pages of other sites")
   const [, sent = ""] = /^Bearer (.+)$/.exec(authorization) ?? []
-  if (!timingSafeEqual(digest(sent), digest(Redacted.value(token))))
+  if (!isOperator(options)(sent))
     return refuse(401, "the operator's token is missing or wrong", { "www-authenticate": "Bearer" })
   return null
 }
@@ -161,7 +161,7 @@ const query = Effect.map(
   ({ url }) => new URL(url, "http://admin.invalid").searchParams
 )
 
-const routes = ({ audit, refresh, unstick }: Options) =>
+const routes = ({ data: { audit, refresh, unstick } }: Options) =>
   HttpRouter.empty.pipe(
     HttpRouter.get(
       "/metrics",
@@ -206,7 +206,7 @@ const noRoute = (
   const methods = known.filter((route) => route.path === path).map((route) => route.method)
   const [expected = "GET"] = methods
   if (expected === "GET" ? ["GET", "HEAD"].includes(method) : expected === method)
-    return refuse(404, "expected /metrics, /audit or /lanes/unstick")
+    return refuse(404, "expected /metrics, /audit, /lanes/unstick or /console")
   return refuse(405, `expected ${expected}`, { allow: expected === "GET" ? "GET, HEAD" : expected })
 }
 
@@ -216,9 +216,16 @@ const commonHeaders = {
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'"
 }
 
+/** The console, and where a browser comes to when nothing more is typed. */
+const isPage = (url: string): boolean => /^\/(?:console(?:[/?]|$)|(?:\?|$))/.test(url)
+
 const app = (options: Options): HttpApp.Default => {
   const router = routes(options)
+  const pages = Console.app(options.data, isOperator(options))
   return Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
+    if (!isNamed(request, options))
+      return Effect.succeed(refuse(421, "this port is not served under that name"))
+    if (isPage(request.url)) return pages
     const refused = stranger(request, options)
     return refused === null ? router : Effect.succeed(refused)
   }).pipe(
@@ -231,7 +238,9 @@ const app = (options: Options): HttpApp.Default => {
     Effect.catchAllCause((cause) =>
       Effect.as(Effect.logError("a request of the operator failed", cause), refuse(500, "internal error"))
     ),
-    Effect.map(HttpServerResponse.setHeaders(commonHeaders))
+    Effect.map((response) =>
+      HttpServerResponse.setHeaders(response, { ...commonHeaders, ...response.headers })
+    )
   )
 }
 
@@ -247,7 +256,8 @@ export const serve = (options: Options): Effect.Effect<Listening, ListenError, S
     const server = http.createServer(
       { maxHeaderSize: 16_384, requestTimeout: 10_000, headersTimeout: 10_000 },
       (request, response) => {
-        request.resume()
+        // Only the console's forms have bodies that are read.
+        if (!isPage(request.url ?? "")) request.resume()
         handler(request, response)
       }
     )

@@ -6,8 +6,12 @@ import type * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
 import * as Observed from "../../application/observe/Observed.js"
 import { AuditLog } from "../../application/ports/AuditLog.js"
+import { Budgets } from "../../application/ports/Budgets.js"
 import { OpJournal } from "../../application/ports/journal/OpJournal.js"
+import { RequestJournal } from "../../application/ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../../application/ports/journal/TransactionJournal.js"
+import { RequestHistory } from "../../application/ports/RequestHistory.js"
+import { TenantStore } from "../../application/ports/TenantStore.js"
 import * as EventLoop from "../../application/runtime/EventLoop.js"
 import { Lifetime } from "../../application/runtime/Lifetime.js"
 import * as UnstickLane from "../../application/usecases/operator/UnstickLane.js"
@@ -45,9 +49,18 @@ const build = <A, E, R>(
     if (admin !== null) {
       const { url } = yield* Admin.serve({
         ...admin,
-        refresh: yield* Observed.lanes(Context.get(ports, TransactionJournal)),
-        audit: Context.get(ports, AuditLog),
-        unstick: (lane, dryRun) => Effect.provide(UnstickLane.run(lane, dryRun), ports)
+        data: {
+          refresh: yield* Observed.lanes(Context.get(ports, TransactionJournal)),
+          profiles: config.networks,
+          accounts: config.accounts,
+          transactions: Context.get(ports, TransactionJournal),
+          history: Context.get(ports, RequestHistory),
+          requests: Context.get(ports, RequestJournal),
+          tenants: Context.get(ports, TenantStore),
+          budgets: Context.get(ports, Budgets),
+          audit: Context.get(ports, AuditLog),
+          unstick: (lane, dryRun) => Effect.provide(UnstickLane.run(lane, dryRun), ports)
+        }
       })
       yield* Effect.annotateLogs(Effect.logInfo("the operator's port is open"), { url })
     }

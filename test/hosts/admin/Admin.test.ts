@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
 import * as Admin from "../../../src/hosts/admin/Admin.js"
+import * as Data from "../../support/admin/Data.js"
 
 const token = "an operator's token of the tests"
 
@@ -11,9 +12,11 @@ const options: Admin.Options = {
   port: 0,
   token: Redacted.make(token),
   hosts: [],
-  refresh: Effect.void,
-  audit: { find: () => Effect.dieMessage("a secret of the audit log") },
-  unstick: () => Effect.succeed({ replaced: [], left: [{ nonce: 7n, reason: "it is mined" }] })
+  data: {
+    ...Data.empty,
+    audit: { find: () => Effect.dieMessage("a secret of the audit log") },
+    unstick: () => Effect.succeed({ replaced: [], left: [{ nonce: 7n, reason: "it is mined" }] })
+  }
 }
 
 const silent = Logger.remove(Logger.defaultLogger)

@@ -22,7 +22,7 @@ const check = `(() => {
     if (own > level + 1) say(heading, "heading skips a level")
     level = own
   }
-  for (const field of all("input, textarea, select"))
+  for (const field of all("input:not([type=hidden]), textarea, select"))
     if (field.labels.length === 0 || name(field.labels[0]) === "") say(field, "no label")
   for (const control of all("button, a, summary")) if (name(control) === "") say(control, "no name")
   for (const element of all("[tabindex]")) if (element.tabIndex > 0) say(element, "jumps the focus order")

@@ -1,0 +1,50 @@
+import type * as Effect from "effect/Effect"
+import type { AuditLog } from "../../../application/ports/AuditLog.js"
+import type { Budgets } from "../../../application/ports/Budgets.js"
+import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
+import type { TransactionJournal } from "../../../application/ports/journal/TransactionJournal.js"
+import type { Lane } from "../../../application/ports/journal/Transactions.js"
+import type { NetworkProfile } from "../../../application/ports/NetworkProfile.js"
+import type { RequestHistory } from "../../../application/ports/RequestHistory.js"
+import type { TenantStore } from "../../../application/ports/TenantStore.js"
+import type { AccountId, Tier } from "../../../application/ports/Tenants.js"
+import type * as UnstickLane from "../../../application/usecases/operator/UnstickLane.js"
+
+/** An account of the configuration file. */
+export interface FileAccount {
+  readonly accountId: AccountId
+  readonly name: string
+  readonly tier: Tier
+  readonly paused: boolean
+}
+
+/** What the console shows, and the few things that it does. */
+export interface Data {
+  /** Brings gauges up to date, before they are read. */
+  readonly refresh: Effect.Effect<void>
+  readonly profiles: ReadonlyArray<NetworkProfile>
+  readonly accounts: ReadonlyArray<FileAccount>
+  readonly transactions: Pick<TransactionJournal["Type"], "open" | "openOf">
+  readonly history: RequestHistory["Type"]
+  readonly requests: Pick<RequestJournal["Type"], "request">
+  readonly tenants: Pick<TenantStore["Type"], "content" | "pause" | "resume">
+  readonly budgets: Pick<Budgets["Type"], "open">
+  readonly audit: Pick<AuditLog["Type"], "find">
+  readonly unstick: (
+    lane: Lane,
+    dryRun: boolean
+  ) => Effect.Effect<UnstickLane.Unstuck, { readonly message: string }>
+}
+
+/** What a page is made for: the signed-in operator's form token, the query, and the time. */
+export interface View {
+  readonly formToken: string
+  readonly query: URLSearchParams
+  /** Unix milliseconds. */
+  readonly now: number
+}
+
+/** Why there is no such page. */
+export interface Missing {
+  readonly message: string
+}

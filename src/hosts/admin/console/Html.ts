@@ -1,0 +1,31 @@
+/** Text that is HTML already. Everything else that a template takes is escaped. */
+export class Html {
+  readonly text: string
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+export type Part = Html | string | number | bigint | null | ReadonlyArray<Part>
+
+const entities: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;"
+}
+
+const isList = (part: Part): part is ReadonlyArray<Part> => Array.isArray(part)
+
+const rendered = (part: Part): string => {
+  if (part === null) return ""
+  if (part instanceof Html) return part.text
+  return isList(part)
+    ? part.map(rendered).join("")
+    : String(part).replace(/[&<>"']/g, (character) => entities[character] ?? "")
+}
+
+/** A template whose parts are escaped, for text and for attributes in quotes. */
+export const html = (strings: TemplateStringsArray, ...parts: ReadonlyArray<Part>): Html =>
+  new Html(strings.map((text, at) => text + (at < parts.length ? rendered(parts[at] ?? null) : "")).join(""))

@@ -1,0 +1,58 @@
+import { createHash, randomBytes } from "node:crypto"
+
+/** Whoever has brought the operator's token in a browser. Kept in the process: a restart signs everybody out. */
+export interface Session {
+  /** Sent with every form: a page of another site does not know it. */
+  readonly formToken: string
+  readonly until: number
+}
+
+export interface Sessions {
+  /** What the cookie carries. */
+  readonly begin: (now: number) => string
+  readonly find: (secret: string, now: number) => Session | null
+  readonly end: (secret: string) => void
+  /** Whether another token may be tried; counts the try. */
+  readonly mayTry: (now: number) => boolean
+}
+
+export const cookieName = "castellan-operator"
+/** Seconds. */
+export const life = 8 * 3_600
+/** Of the same time; the oldest ends when another one begins. */
+const most = 32
+/** Wrong and right tokens together, from all browsers. */
+const triesPerMinute = 20
+
+const nameOf = (secret: string): string => createHash("sha256").update(secret).digest("hex")
+
+export const make = (): Sessions => {
+  const sessions = new Map<string, Session>()
+  let tries: ReadonlyArray<number> = []
+  return {
+    begin: (now) => {
+      const secret = randomBytes(32).toString("base64url")
+      const [oldest] = sessions.keys()
+      if (sessions.size >= most && oldest !== undefined) sessions.delete(oldest)
+      sessions.set(nameOf(secret), {
+        formToken: randomBytes(24).toString("base64url"),
+        until: now + life * 1_000
+      })
+      return secret
+    },
+    find: (secret, now) => {
+      const name = nameOf(secret)
+      const session = sessions.get(name) ?? null
+      if (session === null || session.until > now) return session
+      sessions.delete(name)
+      return null
+    },
+    end: (secret) => {
+      sessions.delete(nameOf(secret))
+    },
+    mayTry: (now) => {
+      tries = [...tries.filter((at) => at > now - 60_000), now].slice(-triesPerMinute - 1)
+      return tries.length <= triesPerMinute
+    }
+  }
+}
