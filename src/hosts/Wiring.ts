@@ -1,12 +1,14 @@
 import { createHash } from "node:crypto"
 import { existsSync } from "node:fs"
 import { SqlClient } from "@effect/sql/SqlClient"
+import * as Brand from "effect/Brand"
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
 import * as ChainRpc from "../adapters/json-rpc/node/ChainRpc.js"
 import * as BundlerRpc from "../adapters/json-rpc/services/BundlerRpc.js"
 import * as PaymasterRpc from "../adapters/json-rpc/services/PaymasterRpc.js"
@@ -26,6 +28,7 @@ import * as SqlRateLimit from "../adapters/sql/RateLimit.js"
 import * as RequestHistory from "../adapters/sql/RequestHistory.js"
 import * as Sqlite from "../adapters/sql/Sqlite.js"
 import * as TenantStore from "../adapters/sql/TenantStore.js"
+import * as KeyRing from "../application/keys/KeyRing.js"
 import type { Registry } from "../application/keys/KeyRingRegistry.js"
 import * as Engine from "../application/lanes/Engine.js"
 import { type AbiStore as AbiStorePort, OperatorAbi } from "../application/ports/AbiStore.js"
@@ -39,7 +42,7 @@ import { RateLimitError, RateLimit as RateLimitPort } from "../application/ports
 import type { RequestHistory as RequestHistoryPort } from "../application/ports/RequestHistory.js"
 import type { Signers as SignersPort, SystemSigners } from "../application/ports/Signers.js"
 import type { TenantStore as AccountStorePort } from "../application/ports/TenantStore.js"
-import { type Tenants as AccountsPort, TenantsError } from "../application/ports/Tenants.js"
+import { type AccountId, type Tenants as AccountsPort, TenantsError } from "../application/ports/Tenants.js"
 import * as Sweep from "../application/Sweep.js"
 import * as Counting from "../application/tenants/Counting.js"
 import * as Directory from "../application/tenants/Directory.js"
@@ -159,6 +162,15 @@ const tenants = (config: Config, sql: Client) => {
   ).pipe(Layer.provideMerge(directory))
 }
 
+const redis = (url: Redacted.Redacted<string>) =>
+  Effect.flatMap(
+    Effect.tryPromise({
+      try: () => import("../adapters/redis/RateLimit.js"),
+      catch: () => new RateLimitError({ message: "the package for Redis is not installed" })
+    }),
+    ({ make }) => make({ url })
+  )
+
 /** What counts requests: Redis, else the database of all replicas, else this process. */
 const rateLimit = (config: Config, sql: Client) => {
   const { rateLimit } = config
@@ -169,19 +181,14 @@ const rateLimit = (config: Config, sql: Client) => {
         )
       : null
   if (rateLimit === null) return shared ?? ProcessRateLimit.layer
-  const redis = Effect.flatMap(
-    Effect.tryPromise({
-      try: () => import("../adapters/redis/RateLimit.js"),
-      catch: () => new RateLimitError({ message: "the package for Redis is not installed" })
-    }),
-    ({ make }) => make({ url: rateLimit.redis })
-  )
-  const alone = Effect.map(redis, (first) => Counting.withFailover(first, null))
+  const alone = Effect.map(redis(rateLimit.redis), (first) => Counting.withFailover(first, null))
   return shared === null
     ? Layer.scoped(RateLimitPort, alone)
     : Layer.scoped(
         RateLimitPort,
-        Effect.zipWith(redis, RateLimitPort, (first, second) => Counting.withFailover(first, second))
+        Effect.zipWith(redis(rateLimit.redis), RateLimitPort, (first, second) =>
+          Counting.withFailover(first, second)
+        )
       ).pipe(Layer.provide(shared))
 }
 
@@ -236,6 +243,38 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
     Layer.provide(Layer.effectDiscard(NativeCrypto.install)),
     Layer.mapError(failed)
   )
+}
+
+/** Nodes and keys alone, without engine and stores. */
+export const nodesAndKeys = (
+  config: Config
+): Layer.Layer<ChainRpcPort | SignersPort | SystemSigners, StartError> =>
+  Layer.merge(ChainRpc.layer(), Layer.mapError(KeyRing.layer(registry(config.keys)), failed))
+
+/** Whom no key belongs to. */
+const nobody = Brand.nominal<AccountId>()("")
+
+/** The servers that the configuration names beside nodes; each opens, or fails with what is wrong. */
+export const connections = (
+  config: Config
+): ReadonlyArray<{
+  readonly name: string
+  readonly open: Effect.Effect<unknown, { readonly message: string }, Scope.Scope>
+}> => {
+  const { database, rateLimit } = config
+  return [
+    ...("url" in database ? [{ name: "database", open: Layer.build(client(config)) }] : []),
+    ...(rateLimit === null
+      ? []
+      : [
+          {
+            name: "rateLimit.redis",
+            open: Effect.flatMap(redis(rateLimit.redis), (counts) =>
+              Effect.mapError(counts.take(nobody, "free"), () => ({ message: "Redis does not answer" }))
+            )
+          }
+        ])
+  ]
 }
 
 export const registry = ({ providers, signers, systemKeys }: Config["keys"]): Registry => ({

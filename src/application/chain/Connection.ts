@@ -34,6 +34,13 @@ const whyOf = ({ message, origin }: ChainRpcError): string =>
 
 const noConnection = "network connection failed: RPC endpoint unreachable"
 
+const forbidden =
+  "forbidden: the service connects to public addresses alone, and to those that its operator allows"
+
+/** Whether an origin names an address, which says to everybody that it is not public. */
+const isSpelledOut = (origin: string): boolean =>
+  /^https?:\/\/(?:\[[0-9a-f:.]+\]|[0-9.]+|(?:[^/:]+\.)?localhost)\.?(?::\d+)?$/.test(origin)
+
 /** What a failing node means for the request, as long as nothing was sent. */
 export const refusal = (
   trust: "caller" | "operator",
@@ -58,8 +65,11 @@ export const refusal = (
       case "invalidUrl":
         return invalid("invalid_rpc", [{ path, message: "expected an http or https URL" }])
       case "forbidden":
-        // In the words for a node that does not answer: nobody learns what is inside of the operator's network.
-        return invalid("invalid_rpc", [{ path, message: noConnection }])
+        // A name is refused in the words for a node that does not answer: nobody learns which names lead inside of the
+        // operator's network.
+        return invalid("invalid_rpc", [
+          { path, message: isSpelledOut(error.origin) ? forbidden : noConnection }
+        ])
       case "rateLimited":
         return invalid("invalid_rpc", [{ path, message: `${error.origin} limits the rate of requests` }])
       case "notAnRpc":

@@ -11,6 +11,7 @@ import * as PaymasterData from "../../domain/erc4337/paymaster/PaymasterData.js"
 import type { UserOperation } from "../../domain/erc4337/UserOperation.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import * as Connection from "../chain/Connection.js"
+import * as Capabilities from "../inspect/Capabilities.js"
 import * as Keys from "../keys/Keys.js"
 import { pot } from "../pay/Losses.js"
 import { Budgets, type Reservation } from "../ports/Budgets.js"
@@ -39,6 +40,39 @@ const foreign = (settings: ForOps, profile: NetworkProfile): string | null => {
   return null
 }
 
+/** The node has shown that it can say what an op pays; without that the EOA would refuse what somebody has signed. */
+export const canSimulate = ({ chain, profile }: Connection.Connection): Effect.Effect<void, Failure> =>
+  profile.remoteBundler !== null
+    ? Effect.void
+    : Effect.flatMap(Capabilities.simulates(chain), (simulates) =>
+        // One that did not say is asked again when the ops come.
+        simulates === false
+          ? Effect.fail(
+              unprocessable("node_refused", [
+                { path: "settings.rpc", message: Reasons.text("nodeWithoutSimulation") }
+              ])
+            )
+          : Effect.void
+      )
+
+/** Why the EOA submits no op of such a request, whatever is signed; null: nothing against it. */
+const objectionTo = (settings: ForOps, profile: NetworkProfile): Failure | null => {
+  const name = foreign(settings, profile)
+  if (name !== null) return unpaid(Reasons.text("foreignSetting", { setting: name }), `settings.${name}`)
+  return profile.implementationCodeHash === null
+    ? unpaid(Reasons.text("nothingPinned"), "settings.rpc")
+    : null
+}
+
+/** Fails before anybody has signed what the EOA would not submit. */
+export const assertSubmits = (
+  connection: Connection.Connection,
+  settings: ForOps
+): Effect.Effect<void, Failure> => {
+  const objection = objectionTo(settings, connection.profile)
+  return objection === null ? Effect.void : Effect.fail(objection)
+}
+
 /**
  * The service's own EOA as the submitter, and the operator's node, from which everything is read that it relies on. It
  * works for wallets of the account's own profile alone, whose implementation the operator has pinned, and buys no gas
@@ -59,12 +93,7 @@ export const open = (
       onSuccess: Keys.bounded
     })
     const connection = yield* Connection.openOperator(caller, settings.rpc)
-    const { profile } = connection
-    const name = foreign(settings, profile)
-    if (name !== null)
-      return yield* Effect.fail(unpaid(Reasons.text("foreignSetting", { setting: name }), `settings.${name}`))
-    if (profile.implementationCodeHash === null)
-      return yield* Effect.fail(unpaid(Reasons.text("nothingPinned"), "settings.rpc"))
+    yield* assertSubmits(connection, settings)
     const { percentTxGasOvershoot: _, percentTxGasPriceOvershoot: __, ...own } = settings
     return { connection, submitter, settings: own }
   })

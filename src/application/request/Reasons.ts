@@ -120,6 +120,9 @@ export const reasons = {
   nodeWithoutBlock: node("the node has no latest block"),
   nodeWithoutDeposit: node("the node did not tell the deposit of the paymaster"),
   nodeWithoutOverrides: node("the node cannot simulate with state overrides: {problem}"),
+  nodeWithoutSimulation: node(
+    "the operator's node has no eth_simulateV1, without which the service's own EOA submits nothing: name a signer of the account, where the custody has one"
+  ),
   nodeOfOtherChain: node("the node serves chain {chain} now, and served {expected} before"),
   noL1Oracle: node("the chain has no GasPriceOracle at {oracle}"),
   senselessL1Fee: node("the node asks {fee} wei for layer 1 at {price} wei per gas"),

@@ -180,7 +180,7 @@ const leftOver = (first: string, words: ReadonlyArray<string>, usage: string): s
 
 /** Flags without a value go last: the library takes a "1" or a "no" behind one for its value. */
 const flagsLast = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const isFlag = (word: string) => ["--json", "--dry-run", "--yes"].includes(word)
+  const isFlag = (word: string) => ["--json", "--dry-run", "--yes", "--connect"].includes(word)
   const end = args.includes("--") ? args.indexOf("--") : args.length
   const words = args.slice(0, end)
   return [...words.filter((word) => !isFlag(word)), ...words.filter(isFlag), ...args.slice(end)]

@@ -11,10 +11,10 @@ import * as Server from "./server/Server.js"
  */
 export const start = (
   config: Config,
-  seams: Wiring.Seams = {}
+  options: Service.Options = {}
 ): Effect.Effect<Server.Listening, Server.ListenError | Wiring.StartError, Scope.Scope> => {
   const { edge, limits, listen } = config
-  return Service.make(config, seams, (service) =>
+  return Service.make(config, options, (service) =>
     Server.serve(service, {
       ...listen,
       drainMillis: limits.drainMillis,

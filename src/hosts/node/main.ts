@@ -8,7 +8,7 @@ import * as Service from "./Service.js"
 Process.run(
   Effect.gen(function* () {
     const config = yield* Config.load(process.env)
-    const { url } = yield* Service.start(config)
+    const { url } = yield* Service.start(config, { inspect: true })
     yield* Effect.annotateLogs(Effect.logInfo("listening"), { url, profile: config.profile })
     return yield* Effect.never
   }).pipe(Effect.provide(JsonLog.layer))

@@ -20,6 +20,7 @@ import type { Config } from "../config/Config.js"
 import * as Groups from "../http/handlers/Groups.js"
 import * as Playground from "../http/playground/Playground.js"
 import * as HttpService from "../http/service/HttpService.js"
+import * as Inspections from "../Inspections.js"
 import type { ListenError } from "../node/server/Server.js"
 import * as Otlp from "../telemetry/Otlp.js"
 import * as Wiring from "../Wiring.js"
@@ -28,6 +29,8 @@ import * as Readiness from "./Readiness.js"
 export interface Options extends Wiring.Seams {
   /** The path under which another server has the service. Default: none. */
   readonly basePath?: string
+  /** Looks at nodes, contracts and keys beside the first requests, and logs what is wrong with them. */
+  readonly inspect?: boolean
 }
 
 /** Whether somebody listens to spans. Each costs a stack trace, also when nobody does. */
@@ -39,7 +42,7 @@ const isTraced: Effect.Effect<boolean> = Effect.map(
 /** The service over its ports, and the transport that `serve` makes of it. */
 const build = <A, E, R>(
   config: Config,
-  { basePath, ...seams }: Options,
+  { basePath, inspect, ...seams }: Options,
   serve: (service: HttpService.HttpService) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | ListenError | Wiring.StartError, R | Scope.Scope> =>
   Effect.gen(function* () {
@@ -64,6 +67,7 @@ const build = <A, E, R>(
       })
       yield* Effect.annotateLogs(Effect.logInfo("the operator's port is open"), { url })
     }
+    if (inspect === true) yield* Effect.provide(Inspections.start(config), ports)
     const service = HttpService.make(Groups.handlers, {
       maxBodyBytes: limits.bodyBytes,
       maxElements: limits.arrayElements,

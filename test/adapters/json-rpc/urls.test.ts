@@ -397,29 +397,36 @@ describe("a URL that a caller names", () => {
     })
   )
 
-  it.live("is refused in the same words whatever is there: nobody, somebody inside, or no such name", () =>
+  const refusedAs = (message: string, urls: ReadonlyArray<string>) =>
     Effect.gen(function* () {
-      const answers = yield* Effect.forEach(
-        [
-          "http://unknown.example/key",
-          "http://private.example/key",
-          "http://metadata.example:80/key",
-          "http://last.example/key",
-          "http://10.0.0.1/key",
-          "http://127.0.0.1:1/key",
-          "http://localhost:1/key",
-          "http://[::1]:1/key",
-          "http://0xa9fea9fe/key"
-        ],
-        told,
-        { concurrency: "unbounded" }
-      )
-      for (const answer of answers)
+      for (const answer of yield* Effect.forEach(urls, told, { concurrency: "unbounded" }))
         expect(answer).toEqual({
           code: "invalid_rpc",
           message: "invalid rpc",
-          details: [{ path: "settings.rpc", message: "network connection failed: RPC endpoint unreachable" }]
+          details: [{ path: "settings.rpc", message }]
         })
     })
+
+  it.live("is refused in the same words whatever is there: nobody, somebody inside, or no such name", () =>
+    refusedAs("network connection failed: RPC endpoint unreachable", [
+      "http://unknown.example/key",
+      "http://private.example/key",
+      "http://metadata.example:80/key",
+      "http://last.example/key"
+    ])
+  )
+
+  it.live("that spells out an address says that it is forbidden, which anybody can see from it", () =>
+    refusedAs(
+      "forbidden: the service connects to public addresses alone, and to those that its operator allows",
+      [
+        "http://10.0.0.1/key",
+        "http://127.0.0.1:1/key",
+        "http://localhost:1/key",
+        "http://inside.localhost/key",
+        "http://[::1]:1/key",
+        "http://0xa9fea9fe/key"
+      ]
+    )
   )
 })

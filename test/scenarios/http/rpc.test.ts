@@ -183,10 +183,12 @@ describe("a node", () => {
     "http://167772161/",
     "http://012.0.0.1/",
     "http://10.1/",
-    "https://192.168.0.1/",
-    "http://castellan.localhost:1/"
-  ])("at %s is refused like one that is not there", async (url) => {
-    await invalid(`${url}${secret}`, "network connection failed: RPC endpoint unreachable")
+    "https://192.168.0.1/"
+  ])("at %s is refused as forbidden", async (url) => {
+    await invalid(
+      `${url}${secret}`,
+      "forbidden: the service connects to public addresses alone, and to those that its operator allows"
+    )
   })
 
   it("at every address of this machine is refused like any other private one, loopback apart", async () => {

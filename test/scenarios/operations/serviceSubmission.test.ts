@@ -4,6 +4,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
 import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import { KillSwitches, type Switched } from "../../../src/application/ports/KillSwitches.js"
+import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
+import * as PasskeyHash from "../../../src/application/usecases/operations/PasskeyHash.js"
 import * as PaymasterData from "../../../src/domain/erc4337/paymaster/PaymasterData.js"
 import type * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -279,18 +281,46 @@ describe("the service's own EOA loses nothing by", () => {
     }
   })
 
+  const wrapChain: LifeOptions["wrapChain"] = (nodes) => ({
+    connect: (url, by) =>
+      Effect.map(nodes.connect(url, by), (chain) => ({
+        ...chain,
+        simulate: () =>
+          Effect.fail(
+            new ChainRpcError({ reason: "unsupported", origin: chain.origin, message: "no such method" })
+          )
+      }))
+  })
+
+  it("before anybody signs, requests for a node that cannot tell what ops would pay", async () => {
+    const { signer: _, ...settings } = stack.settings
+    const operations = [handed().transfer("payer", recipient())]
+    await during({ wrapChain }, async (other) => {
+      const hashed = await other.ask(PasskeyHash.run(stack.caller(), { operations, settings }))
+      expect(hashed).toMatchObject({ status: 1, results: [{ signingHash: null }] })
+      expect(hashed.results[0]?.error).toContain("has no eth_simulateV1")
+      const estimated = await other.ask(EstimateGas.run(stack.caller(), { operations, settings }))
+      expect(estimated).toMatchObject({ status: 0, userOps: [] })
+      expect(estimated.error).toContain("has no eth_simulateV1")
+      const own = await other.ask(EstimateGas.run(stack.caller(), { operations, settings: stack.settings }))
+      expect(own).toMatchObject({ status: 1, error: null })
+    })
+  })
+
+  it("before anybody signs, passkeys' requests where no implementation is pinned", async () => {
+    const { signer: _, ...settings } = stack.settings
+    const operations = [handed().transfer("payer", recipient())]
+    await during({ profile: { implementationCodeHash: null } }, async (other) => {
+      const hashed = await other.ask(PasskeyHash.run(stack.caller(), { operations, settings }))
+      expect(hashed.results[0]).toMatchObject({
+        signingHash: null,
+        error: expect.stringContaining("the operator has pinned no wallet implementation")
+      })
+    })
+  })
+
   it("a node that cannot tell what ops would pay", async () => {
     const op = await fresh()
-    const wrapChain: LifeOptions["wrapChain"] = (nodes) => ({
-      connect: (url, by) =>
-        Effect.map(nodes.connect(url, by), (chain) => ({
-          ...chain,
-          simulate: () =>
-            Effect.fail(
-              new ChainRpcError({ reason: "unsupported", origin: chain.origin, message: "no such method" })
-            )
-        }))
-    })
     await during({ wrapChain }, async (other) => {
       const failure = await other.refused(handed().post(op))
       expect(failure).toMatchObject({ code: "submission_unpaid", message: unpaid })

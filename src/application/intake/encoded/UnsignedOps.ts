@@ -35,6 +35,7 @@ import type { Operation } from "../ops/Operation.js"
 import * as OwnedWallets from "../ops/OwnedWallets.js"
 import * as Windows from "../ops/Windows.js"
 import * as Preparation from "../Preparation.js"
+import * as ServiceSubmission from "../ServiceSubmission.js"
 import * as Submission from "../Submission.js"
 import * as Wallets from "../Wallets.js"
 
@@ -59,6 +60,7 @@ export const serviceCourse = (
     const connection = yield* Connection.openOperator(caller, settings.rpc)
     const { serviceEoa } = yield* SystemSigners
     const { address } = yield* Effect.mapError(serviceEoa, Keys.refusal("settings.signer"))
+    yield* ServiceSubmission.canSimulate(connection)
     return { settings, connection, submitter: address, byService: true }
   })
 

@@ -4,6 +4,7 @@ import * as Schema from "effect/Schema"
 import * as UnsignedOps from "../../intake/encoded/UnsignedOps.js"
 import * as Calls from "../../intake/ops/Calls.js"
 import { Operation } from "../../intake/ops/Operation.js"
+import * as ServiceSubmission from "../../intake/ServiceSubmission.js"
 import * as Span from "../../observe/Span.js"
 import type { Caller } from "../../request/Caller.js"
 import * as Decoding from "../../request/Decoding.js"
@@ -68,6 +69,7 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
     const calls = yield* Calls.encodeAll(operations)
     const decoding = yield* Decoding.load(caller, settings.useABI)
     const course = yield* UnsignedOps.serviceCourse(caller, settings)
+    yield* ServiceSubmission.assertSubmits(course.connection, settings)
     const { bundler, failed, ops } = yield* UnsignedOps.make(caller, {
       ...course,
       operations,

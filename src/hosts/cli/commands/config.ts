@@ -6,6 +6,7 @@ import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as Config from "../../config/Config.js"
 import * as ConfigSchema from "../../config/ConfigSchema.js"
+import * as Inspections from "../../Inspections.js"
 import * as Command from "../support/Command.js"
 
 const summary = (config: Config.Config) => ({
@@ -30,20 +31,46 @@ const load = (operand: Option.Option<string>, env: Command.Operator["Type"]["env
   )
 }
 
+/** Why the service would not do what the configuration promises; what is merely limited is no failure. */
+const connected = (config: Config.Config) =>
+  Effect.gen(function* () {
+    const { tell } = yield* Command.Operator
+    yield* tell("connecting to databases, nodes and key providers")
+    const found = yield* Inspections.run(config)
+    const lines = (severity: Inspections.Told["severity"]) =>
+      found.filter((told) => told.severity === severity).map(({ message, place }) => `  ${place}: ${message}`)
+    const [broken, limited] = [lines("broken"), lines("limited")]
+    if (broken.length === 0) return found
+    return yield* Effect.fail(
+      [
+        "what the configuration names can not be used:",
+        ...broken,
+        ...(limited.length === 0 ? [] : ["beside that:", ...limited])
+      ].join("\n")
+    )
+  })
+
 export const commands = [
   Command.make({
     name: "check",
     about:
-      "Reads the file as the service would, including secrets and overrides of the environment, and lists every problem.",
-    examples: ["", "/etc/castellan/castellan.json"],
+      "Reads the file as the service would, including secrets and overrides of the environment, and lists every problem. With --connect also what is wrong with databases, nodes, contracts and keys.",
+    examples: ["", "/etc/castellan/castellan.json", "--connect"],
+    flags: {
+      connect: Command.flag(
+        "connect",
+        "connect to all that it names, as the service would; nothing is written"
+      )
+    },
     operands: {
       file: Command.operand("FILE", "default: the file that CASTELLAN_CONFIG names").pipe(Args.optional)
     },
-    run: ({ file }) =>
+    run: ({ connect, file }) =>
       Effect.gen(function* () {
         const { env } = yield* Command.Operator
         const config = yield* Either.mapLeft(load(file, env), ({ message }) => message)
         const found = summary(config)
+        const told = connect ? yield* connected(config) : []
         return {
           text: [
             "the configuration can be used",
@@ -52,9 +79,10 @@ export const commands = [
             `  database  ${found.database}`,
             `  accounts  ${found.accounts}`,
             `  signers   ${found.signers}`,
-            `  networks  ${found.networks.join(", ")}`
+            `  networks  ${found.networks.join(", ")}`,
+            ...told.map(({ message, place }) => `  note      ${place}: ${message}`)
           ].join("\n"),
-          json: found
+          json: connect ? { ...found, notes: told } : found
         }
       })
   }),
@@ -68,5 +96,5 @@ export const commands = [
 
 export const notes = [
   "CASTELLAN__limits__bodyBytes=65536 in the environment overrides that field; values are JSON or plain text.",
-  "No secret is printed. The command connects to nothing: no database, node or HSM."
+  "No secret is printed. Without --connect the command connects to nothing: no database, node or HSM."
 ]

@@ -1,0 +1,237 @@
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as EntryPoint from "../../domain/erc4337/EntryPoint.js"
+import type * as Address from "../../domain/primitives/Address.js"
+import * as Hex from "../../domain/primitives/Hex.js"
+import * as Keccak from "../../domain/primitives/Keccak.js"
+import * as Words from "../../domain/primitives/Words.js"
+import { type ChainClient, ChainRpc, type ChainRpcError } from "../ports/chain/ChainRpc.js"
+import type { NetworkProfile } from "../ports/NetworkProfile.js"
+import { type SignerError, SystemSigners } from "../ports/Signers.js"
+import * as Capabilities from "./Capabilities.js"
+
+/** Something about a network that operations will fail of, or that is not what it was meant to be. */
+export interface Finding {
+  readonly chainId: bigint
+  /** Whose profile it is about; null: every account's. */
+  readonly account: string | null
+  /** `broken`: what is configured can not work. `limited`: something will not work, or costs more. */
+  readonly severity: "broken" | "limited"
+  readonly message: string
+}
+
+/** A profile that is looked at, and the wei below which the service's EOA there runs low. */
+export interface Inspected {
+  readonly account: string | null
+  readonly profile: NetworkProfile
+  readonly lowBalance: bigint
+}
+
+type Say = (severity: Finding["severity"], message: string) => void
+
+const selector = {
+  balanceOf: Keccak.selector("balanceOf(address)"),
+  beacon: Keccak.selector("beacon()"),
+  deployer: Keccak.selector("deployer()"),
+  implementation: Keccak.selector("implementation()"),
+  sponsor: Keccak.selector("sponsor()"),
+  validator: Keccak.selector("validator()")
+}
+
+/** The address that a function without parameters answers; null when it answers none. */
+const addressAt = (
+  chain: ChainClient,
+  to: Address.Address,
+  name: Exclude<keyof typeof selector, "balanceOf">
+) =>
+  Effect.map(chain.call({ to, data: selector[name] }), ({ data, success }) =>
+    success && Hex.size(data) === 32 ? Words.readAddress(Words.read(data), 0) : null
+  )
+
+const hasCode = (chain: ChainClient, address: Address.Address) =>
+  Effect.map(chain.code(address), (code) => code !== Hex.empty)
+
+const entryPoints = (chain: ChainClient, profile: NetworkProfile, say: Say) =>
+  Effect.forEach(
+    profile.entryPoints,
+    (address) =>
+      Effect.map(hasCode(chain, address), (there) => {
+        if (!there)
+          say(
+            "broken",
+            `EntryPoint ${EntryPoint.versionOf(address) ?? ""} at ${address} has no code: "castellan deploy" puts it there, or take it out of entryPoints`
+          )
+      }),
+    { concurrency: "unbounded", discard: true }
+  )
+
+const beacon = (
+  chain: ChainClient,
+  { beacon, implementationCodeHash, validator }: NetworkProfile,
+  say: Say
+) =>
+  Effect.gen(function* () {
+    if (beacon === null) return
+    const implementation = yield* addressAt(chain, beacon, "implementation")
+    if (implementation === null)
+      return say("broken", `beaconAdminAddress ${beacon} is no beacon: it names no implementation`)
+    const code = yield* chain.code(implementation)
+    if (code === Hex.empty)
+      return say("broken", `the beacon ${beacon} names ${implementation}, which has no code`)
+    const hash = Keccak.hash(code)
+    if (implementationCodeHash === null)
+      say(
+        "limited",
+        `implementationCodeHash pins nothing, so that the service's own EOA submits for nobody; the code at ${implementation} has the hash ${hash}`
+      )
+    else if (implementationCodeHash !== hash)
+      say(
+        "broken",
+        `the implementation ${implementation} has the code hash ${hash}, not ${implementationCodeHash}`
+      )
+    const named = yield* addressAt(chain, implementation, "validator")
+    if (validator !== null && named !== validator)
+      say("broken", `the implementation names the validator ${named ?? "nowhere"}, not ${validator}`)
+    if (named !== null && !(yield* hasCode(chain, named))) say("broken", `the validator ${named} has no code`)
+  })
+
+type Keys = SystemSigners["Type"]
+
+/** The address of a key; null when there is none, or when its provider does not answer now. */
+const addressOf = (signer: Effect.Effect<{ readonly address: Address.Address }, SignerError>) =>
+  signer.pipe(
+    Effect.map(({ address }) => address),
+    Effect.catchAll(() => Effect.succeed(null))
+  )
+
+const factory = (chain: ChainClient, profile: NetworkProfile, keys: Keys, say: Say) =>
+  Effect.gen(function* () {
+    const { beacon, factory } = profile
+    if (factory === null) return
+    const [named, authority] = yield* Effect.all(
+      [addressAt(chain, factory, "beacon"), addressAt(chain, factory, "deployer")],
+      { concurrency: "unbounded" }
+    )
+    if (named === null || authority === null) return say("broken", `${factory} is no factory of this suite`)
+    if (beacon !== null && named !== beacon)
+      say("broken", `the factory ${factory} is of the beacon ${named}, not ${beacon}`)
+    const deployer = yield* addressOf(keys.deployer)
+    if (deployer === null)
+      say("limited", "systemKeys.deployer is missing or does not answer: no wallet can be created")
+    else if (deployer !== authority)
+      say("broken", `systemKeys.deployer is ${deployer}, and the factory ${factory} heeds ${authority} alone`)
+  })
+
+const paymaster = (chain: ChainClient, { entryPoints, sponsor }: NetworkProfile, keys: Keys, say: Say) =>
+  Effect.gen(function* () {
+    if (sponsor === null) return
+    const authority = yield* addressAt(chain, sponsor.paymaster, "sponsor")
+    if (authority === null) return say("broken", `${sponsor.paymaster} is no SponsorPaymaster`)
+    const key = yield* addressOf(keys.sponsor)
+    if (key !== null && key !== authority)
+      say(
+        "broken",
+        `systemKeys.sponsor is ${key}, and the paymaster ${sponsor.paymaster} heeds ${authority} alone`
+      )
+    const data = Words.call(selector.balanceOf, [Words.address(sponsor.paymaster)])
+    const deposits = yield* Effect.forEach(entryPoints, (to) => chain.call({ to, data }), {
+      concurrency: "unbounded"
+    })
+    if (
+      deposits.every(
+        (answer) => !answer.success || BigInt(answer.data === Hex.empty ? 0 : answer.data) === 0n
+      )
+    )
+      say(
+        "limited",
+        `the paymaster ${sponsor.paymaster} has no deposit at any EntryPoint: nothing is sponsored`
+      )
+  })
+
+const serviceEoa = (chain: ChainClient, lowBalance: bigint, keys: Keys, say: Say) =>
+  Effect.gen(function* () {
+    const address = yield* addressOf(keys.serviceEoa)
+    if (address === null) return
+    const balance = yield* chain.balance(address)
+    if (balance === 0n) say("broken", `the service's EOA ${address} has nothing to pay gas with`)
+    else if (balance < lowBalance)
+      say("limited", `the service's EOA ${address} has ${balance} wei, below the bound of ${lowBalance}`)
+  })
+
+const capabilities = (chain: ChainClient, { remoteBundler }: NetworkProfile, say: Say) =>
+  Effect.map(Capabilities.ask(chain), ({ overrides, p256, simulation }) => {
+    if (simulation === false && remoteBundler === null)
+      say(
+        "limited",
+        `${chain.origin} has no eth_simulateV1: signers of accounts submit, with reverts seen beforehand but no outcomes of calls; the service's own EOA does not (passkeys, requests without settings.signer). Another node or a bundler helps`
+      )
+    if (overrides === false)
+      say(
+        "limited",
+        `${chain.origin} takes no state overrides: gas is found by eth_estimateGas, in more calls and less exactly`
+      )
+    if (p256 === false)
+      say(
+        "limited",
+        "the chain has no P-256 precompile: wallets verify passkeys in Solidity, for about 300,000 gas more each"
+      )
+  })
+
+const silent = ({ message, origin }: ChainRpcError): string =>
+  `the node at ${origin} does not answer: ${message.replace(`${origin}: `, "")}`
+
+/** Looks at one network through the operator's own node. */
+const inspect = ({
+  account,
+  lowBalance,
+  profile
+}: Inspected): Effect.Effect<ReadonlyArray<Finding>, never, ChainRpc | SystemSigners> =>
+  Effect.gen(function* () {
+    const found: Array<Finding> = []
+    const { chainId, rpc } = profile
+    const say: Say = (severity, message) => void found.push({ chainId, account, severity, message })
+    if (rpc === null) return found
+    const rpcs = yield* ChainRpc
+    const keys = yield* SystemSigners
+    yield* Effect.gen(function* () {
+      const chain = yield* rpcs.connect(Redacted.value(rpc), "operator")
+      const served = yield* chain.chainId
+      if (served !== chainId) return say("broken", `the node at ${chain.origin} serves chain ${served}`)
+      yield* Effect.all(
+        [
+          entryPoints(chain, profile, say),
+          beacon(chain, profile, say),
+          factory(chain, profile, keys, say),
+          paymaster(chain, profile, keys, say),
+          Effect.gen(function* () {
+            const { ledger } = profile
+            if (ledger !== null && !(yield* hasCode(chain, ledger)))
+              say("broken", `the ledger ${ledger} has no code: no operation can depend on another`)
+          }),
+          serviceEoa(chain, lowBalance, keys, say),
+          capabilities(chain, profile, say)
+        ],
+        { concurrency: "unbounded", discard: true }
+      )
+    }).pipe(
+      Effect.timeoutFail({ duration: Duration.seconds(30), onTimeout: () => null }),
+      Effect.catchAll((error) =>
+        Effect.sync(() => say("broken", error === null ? "the node does not answer in time" : silent(error)))
+      )
+    )
+    return found
+  })
+
+/** All that is wrong with the networks that have a node of the operator's, at once. Sends no transaction. */
+export const run = (
+  networks: ReadonlyArray<Inspected>
+): Effect.Effect<ReadonlyArray<Finding>, never, ChainRpc | SystemSigners> =>
+  Effect.map(Effect.forEach(networks, inspect, { concurrency: 16 }), (found) => {
+    const told = new Set<string>()
+    // What an account has of the chain's own is said once.
+    return found.flat().filter(({ chainId, message }) => {
+      const key = `${chainId} ${message}`
+      return told.has(key) ? false : told.add(key)
+    })
+  })

@@ -1,0 +1,90 @@
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Inspection from "../application/inspect/Inspection.js"
+import type { ChainRpc } from "../application/ports/chain/ChainRpc.js"
+import type { SystemSigners } from "../application/ports/Signers.js"
+import type { Config } from "./config/Config.js"
+import * as Wiring from "./Wiring.js"
+
+/** The networks of a configuration that can be looked at, and what accounts of its file have of their own. */
+const networksOf = ({
+  accountNetworks,
+  lowBalances,
+  networks
+}: Config): ReadonlyArray<Inspection.Inspected> => {
+  const inspected = (account: string | null, profile: Inspection.Inspected["profile"]) => ({
+    account,
+    profile,
+    lowBalance: lowBalances.get(profile.chainId) ?? 0n
+  })
+  return [
+    ...networks.map((profile) => inspected(null, profile)),
+    ...accountNetworks.map(({ accountId, profile }) => inspected(accountId, profile))
+  ]
+}
+
+const placeOf = ({ account, chainId }: Inspection.Finding): string =>
+  `chain ${chainId}${account === null ? "" : `, account ${account}`}`
+
+/** A line of `castellan config check --connect`. */
+export interface Told {
+  readonly severity: Inspection.Finding["severity"]
+  readonly place: string
+  readonly message: string
+}
+
+const tell = (finding: Inspection.Finding): Told => ({
+  severity: finding.severity,
+  place: placeOf(finding),
+  message: finding.message
+})
+
+const broken =
+  (place: string) =>
+  ({ message }: { readonly message: string }): ReadonlyArray<Told> => [{ severity: "broken", place, message }]
+
+const patience = Duration.seconds(30)
+
+/** Connects to all that the configuration names, and says everything that is wrong at once. Nothing is written. */
+export const run = (config: Config): Effect.Effect<ReadonlyArray<Told>> =>
+  Effect.map(
+    Effect.all(
+      [
+        ...Wiring.connections(config).map(({ name, open }) =>
+          Effect.scoped(open).pipe(
+            Effect.as<ReadonlyArray<Told>>([]),
+            Effect.timeoutFail({ duration: patience, onTimeout: () => ({ message: "no answer in time" }) }),
+            Effect.catchAll((error) => Effect.succeed(broken(name)(error)))
+          )
+        ),
+        Inspection.run(networksOf(config)).pipe(
+          Effect.map((findings) => findings.map(tell)),
+          Effect.provide(Wiring.nodesAndKeys(config)),
+          Effect.catchAll((error) => Effect.succeed(broken("keys")(error)))
+        )
+      ],
+      { concurrency: "unbounded" }
+    ),
+    (found) => found.flat()
+  )
+
+/** At the start of a service, beside its work: a node that is away holds nothing up. */
+export const start = (config: Config): Effect.Effect<void, never, ChainRpc | SystemSigners | Scope.Scope> =>
+  Inspection.run(networksOf(config)).pipe(
+    Effect.flatMap((findings) =>
+      Effect.forEach(
+        findings,
+        (finding) =>
+          (finding.severity === "broken" ? Effect.logError : Effect.logWarning)(finding.message).pipe(
+            Effect.annotateLogs({
+              chainId: finding.chainId.toString(),
+              ...(finding.account !== null && { accountId: finding.account })
+            })
+          ),
+        { discard: true }
+      )
+    ),
+    Effect.forkScoped,
+    Effect.asVoid
+  )

@@ -1,0 +1,237 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { createServer } from "node:http"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
+import { JsonRpcProvider } from "ethers"
+import * as Config from "../../../src/hosts/config/Config.js"
+import * as Inspections from "../../../src/hosts/Inspections.js"
+import * as DevChain from "../../../tools/DevChain.js"
+import { devKeys } from "../../../tools/DevKeys.js"
+import * as CommandLine from "../../support/process/CommandLine.js"
+
+const folder = mkdtempSync(join(tmpdir(), "castellan-inspection-"))
+const scope = Effect.runSync(Scope.make())
+let dev: DevChain.DevChain
+let provider: JsonRpcProvider
+let poor: { readonly url: string; readonly close: () => void }
+
+/** A node without what some nodes lack. */
+const poorNode = async (target: string) => {
+  const answerOf = (body: string): string | null => {
+    const call: { id: unknown; method: string; params: ReadonlyArray<{ to?: string }> } = JSON.parse(body)
+    const error = (code: number, message: string) =>
+      JSON.stringify({ jsonrpc: "2.0", id: call.id, error: { code, message } })
+    if (call.method === "eth_simulateV1") return error(-32601, "the method eth_simulateV1 does not exist")
+    if (call.method === "eth_call" && call.params.length > 2)
+      return error(-32602, "too many arguments, want at most 2")
+    if (call.method === "eth_call" && Number(call.params[0]?.to) === 256)
+      return JSON.stringify({ jsonrpc: "2.0", id: call.id, result: "0x" })
+    return null
+  }
+  const server = createServer((incoming, outgoing) => {
+    const chunks: Array<Buffer> = []
+    incoming.on("data", (chunk) => chunks.push(chunk))
+    incoming.on("end", async () => {
+      const said: unknown = JSON.parse(Buffer.concat(chunks).toString())
+      const calls = (Array.isArray(said) ? said : [said]).map((call) => JSON.stringify(call))
+      const answers = await Promise.all(
+        calls.map(async (body) => {
+          const own = answerOf(body)
+          if (own !== null) return own
+          const headers = { "content-type": "application/json" }
+          return (await fetch(target, { method: "POST", headers, body })).text()
+        })
+      )
+      outgoing
+        .writeHead(200, { "content-type": "application/json" })
+        .end(Array.isArray(said) ? `[${answers.join()}]` : answers[0])
+    })
+  })
+  await new Promise<void>((listening) => void server.listen(0, "127.0.0.1", listening))
+  const address = server.address()
+  return {
+    url: `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`,
+    close: () => {
+      server.close()
+      server.closeAllConnections()
+    }
+  }
+}
+
+beforeAll(async () => {
+  const starting = DevChain.start({ port: 0, chainId: 31337, blockTime: null })
+  dev = await Effect.runPromise(Scope.extend(starting, scope))
+  provider = new JsonRpcProvider(dev.url, 31337, { staticNetwork: true })
+  poor = await poorNode(dev.url)
+})
+afterAll(async () => {
+  poor.close()
+  provider.destroy()
+  await Effect.runPromise(Scope.close(scope, Exit.void))
+  rmSync(folder, { recursive: true })
+})
+
+const network = () => ({
+  chainId: 31337,
+  rpc: dev.url,
+  factory: dev.suite.factory,
+  validator: dev.suite.validator,
+  beaconAdminAddress: dev.suite.beacon,
+  ledger: dev.suite.ledger,
+  sponsor: { paymaster: dev.suite.paymaster, dailyBudget: "1" },
+  implementationCodeHash: dev.implementationCodeHash
+})
+
+const file = (networks: ReadonlyArray<object>, more: object = {}) => ({
+  profile: "development",
+  listen: { host: "127.0.0.1", port: 0 },
+  database: { path: join(folder, "never.sqlite") },
+  keyPepper: "a pepper that nobody else knows of",
+  accounts: [],
+  systemKeys: {
+    deployer: devKeys.deployer.privateKey,
+    serviceEoa: devKeys.serviceEoa.privateKey,
+    sponsor: devKeys.sponsor.privateKey
+  },
+  networks,
+  ...more
+})
+
+const inspect = (networks: ReadonlyArray<object>, more?: object) =>
+  Effect.flatMap(
+    Config.fromText(JSON.stringify(file(networks, more)), "of the test", {}, folder),
+    Inspections.run
+  )
+
+const messages = (found: ReadonlyArray<Inspections.Told>) =>
+  found.map(({ message, severity }) => `${severity}: ${message}`).join("\n")
+
+const nobody = "0x1000000000000000000000000000000000000001"
+
+describe("what is wrong with a network", () => {
+  it.live("is nothing on a chain of the suite, but for what its node lacks", () =>
+    Effect.gen(function* () {
+      const found = yield* inspect([network()])
+      expect(messages(found.filter(({ severity }) => severity === "broken"))).toBe("")
+      expect(messages(found)).not.toContain("eth_simulateV1")
+      expect(messages(found)).not.toContain("overrides")
+    })
+  )
+
+  it.live("is all told at once: code, beacon, factory, paymaster, ledger, keys and money", () =>
+    Effect.gen(function* () {
+      const told = messages(
+        yield* inspect(
+          [
+            {
+              ...network(),
+              validator: nobody,
+              ledger: nobody,
+              implementationCodeHash: `0x${"12".repeat(32)}`
+            }
+          ],
+          {
+            systemKeys: {
+              deployer: devKeys.factoryOwner.privateKey,
+              serviceEoa: `0x${"77".repeat(32)}`,
+              sponsor: devKeys.beaconOwner.privateKey
+            }
+          }
+        )
+      )
+      expect(told).toContain(`has the code hash ${dev.implementationCodeHash}, not 0x1212`)
+      expect(told).toContain(`names the validator ${dev.suite.validator}, not ${nobody}`)
+      expect(told).toContain(`the ledger ${nobody} has no code`)
+      expect(told).toContain(`systemKeys.deployer is ${devKeys.factoryOwner.address}`)
+      expect(told).toContain(`systemKeys.sponsor is ${devKeys.beaconOwner.address}`)
+      expect(told).toContain("has nothing to pay gas with")
+      expect(told).not.toContain("77".repeat(32))
+    })
+  )
+
+  it.live("is a contract of another kind or none at all", () =>
+    Effect.gen(function* () {
+      const told = messages(
+        yield* inspect([
+          {
+            ...network(),
+            factory: dev.suite.ledger,
+            beaconAdminAddress: nobody,
+            sponsor: { paymaster: dev.token, dailyBudget: "1" }
+          }
+        ])
+      )
+      expect(told).toContain(`${dev.suite.ledger} is no factory of this suite`)
+      expect(told).toContain(`beaconAdminAddress ${nobody} is no beacon`)
+      expect(told).toContain(`${dev.token} is no SponsorPaymaster`)
+    })
+  )
+
+  it.live("is an EntryPoint without code", () =>
+    Effect.gen(function* () {
+      const [entryPoint] = Object.values(dev.entryPoints)
+      const code = yield* Effect.promise(() => provider.getCode(entryPoint ?? ""))
+      yield* Effect.promise(() => provider.send("anvil_setCode", [entryPoint, "0x"]))
+      const told = messages(yield* inspect([network()]))
+      yield* Effect.promise(() => provider.send("anvil_setCode", [entryPoint, code]))
+      expect(told).toContain(`broken: EntryPoint v0.6 at ${entryPoint} has no code`)
+    })
+  )
+
+  it.live("is a node of another chain, and one that is away, each in words of its own", () =>
+    Effect.gen(function* () {
+      const told = yield* inspect([
+        { chainId: 137, rpc: dev.url },
+        { chainId: 80_002, rpc: "http://127.0.0.1:9/secret-of-the-path" }
+      ])
+      expect(told.map(({ place }) => place).sort()).toEqual(["chain 137", "chain 80002"])
+      expect(messages(told)).toContain("serves chain 31337")
+      expect(messages(told)).toContain("the node at http://127.0.0.1:9 does not answer")
+      expect(messages(told)).not.toContain("secret-of-the-path")
+    })
+  )
+
+  it.live("is what its node can not do, with what will not work for it", () =>
+    Effect.gen(function* () {
+      const told = messages(yield* inspect([{ ...network(), rpc: poor.url }]))
+      expect(told).toMatch(/limited: .* has no eth_simulateV1: .*the service's own EOA does not/)
+      expect(told).toMatch(/limited: .* takes no state overrides/)
+      expect(told).toMatch(/limited: .*no P-256 precompile/)
+      expect(told).not.toContain("broken")
+    })
+  )
+})
+
+describe("castellan config check --connect", () => {
+  const check = (content: object, ...args: ReadonlyArray<string>) => {
+    const path = join(folder, "castellan.json")
+    writeFileSync(path, JSON.stringify(content))
+    return Effect.either(CommandLine.run(["config", "check", path, "--connect", ...args], {}))
+  }
+
+  it.live("succeeds with notes where things are merely limited", () =>
+    Effect.gen(function* () {
+      const said = yield* check(file([{ ...network(), rpc: poor.url }]))
+      expect(said).toMatchObject({ right: expect.stringMatching(/note +chain 31337: .*eth_simulateV1/) })
+    })
+  )
+
+  it.live("fails with every problem: databases, Redis, nodes", () =>
+    Effect.gen(function* () {
+      const said = yield* check(
+        file([{ chainId: 137, rpc: "http://127.0.0.1:9" }], {
+          database: { url: "postgres://nobody:secret-word@127.0.0.1:9/none" },
+          rateLimit: { redis: "redis://127.0.0.1:9" }
+        })
+      )
+      if (said._tag === "Right") throw new Error("it can not be used")
+      for (const place of ["database: ", "rateLimit.redis: ", "chain 137: "])
+        expect(said.left).toContain(place)
+      expect(said.left).not.toContain("secret-word")
+    })
+  )
+})
