@@ -19,7 +19,7 @@ import * as MemoryService from "../../support/http/MemoryService.js"
 import { key } from "../../support/http/Service.js"
 
 /** `FUZZ_REQUESTS` makes a longer run. */
-const total = Number(process.env.FUZZ_REQUESTS ?? 20_000)
+const total = Number(process.env.FUZZ_REQUESTS ?? 8_000)
 const overSocket = Math.ceil(total / 20)
 
 const bodies = Bodies.at(MemoryService.place)
