@@ -76,6 +76,7 @@ export const breaches: ReadonlyArray<Breach> = [
   breach("adapter-aws-kms-own-sdk", "src/adapters/aws-kms/Calls.ts", importing("@google-cloud/kms")),
   breach("adapter-gcp-kms-own-sdk", "src/adapters/gcp-kms/Calls.ts", importing("@azure/keyvault-keys")),
   breach("adapter-azure-kv-own-sdk", "src/adapters/azure-kv/Calls.ts", importing("@aws-sdk/client-kms")),
+  breach("adapter-native-own-sdk", "src/adapters/native/Calls.ts", importing("pkcs11js")),
   breach("adapter-cluster-own-sdk", "src/adapters/cluster/Keys.ts", importing("pkcs11js")),
   breach("adapter-fireblocks-own-sdk", "src/adapters/fireblocks/Calls.ts", importing("pkcs11js")),
   breach("adapter-private-key-own-sdk", "src/adapters/private-key/Dials.ts", importing("ethers/providers")),
