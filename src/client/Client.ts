@@ -1,0 +1,141 @@
+import type * as CancelRequest from "../application/usecases/operations/CancelRequest.js"
+import type * as GetRequest from "../application/usecases/operations/GetRequest.js"
+import type * as ListRequests from "../application/usecases/operations/ListRequests.js"
+import { CastellanError } from "./CastellanError.js"
+import { type Reads, reads, type Signing, type Writes, writes } from "./Endpoints.js"
+import * as Transport from "./Transport.js"
+
+/**
+ * `castellan/client`: the service's client for browsers and Node, by fetch alone. Its types are those of the service's
+ * contract; nothing of the service is loaded.
+ */
+
+export { CastellanError, type Problem } from "./CastellanError.js"
+export type { Reads, Signing, Writes } from "./Endpoints.js"
+export type { Options } from "./Transport.js"
+
+export interface CallOptions {
+  readonly signal?: AbortSignal
+}
+
+export interface WriteOptions extends CallOptions {
+  /** Default: a random one for each call. Give one that you have stored to have a write once over restarts of yours. */
+  readonly idempotencyKey?: string
+}
+
+/** A write that the service has taken on; `waitFor` tells what became of it. */
+export interface Accepted {
+  readonly requestId: string
+}
+
+export type RequestState = typeof GetRequest.Response.Encoded
+
+type Read<E extends { request: unknown; response: unknown }> = (
+  request: E["request"],
+  options?: CallOptions
+) => Promise<E["response"]>
+
+interface Write<E extends { request: unknown; response: unknown }> {
+  (request: E["request"], options: WriteOptions & { readonly async: true }): Promise<E["response"] | Accepted>
+  (request: E["request"], options?: WriteOptions): Promise<E["response"]>
+}
+
+export type Client = { readonly [K in keyof Reads]: Read<Reads[K]> } & {
+  readonly [K in keyof Signing]: Read<Signing[K]>
+} & { readonly [K in keyof Writes]: Write<Writes[K]> } & {
+  /** What is known of a write. `wait`: seconds, 0 to 60, for which the answer waits for it to be final. */
+  readonly request: (
+    requestId: string,
+    options?: CallOptions & { readonly wait?: number }
+  ) => Promise<RequestState>
+  readonly requests: (
+    query?: typeof ListRequests.Query.Encoded,
+    options?: CallOptions
+  ) => Promise<typeof ListRequests.Response.Encoded>
+  readonly cancel: (
+    requestId: string,
+    options?: CallOptions
+  ) => Promise<typeof CancelRequest.Response.Encoded>
+  /**
+   * The final answer of a write that was accepted, after `outcome_unknown` or in asynchronous mode; waits until there is
+   * one or the signal aborts. Rejects as the call itself would have.
+   */
+  readonly waitFor: <K extends keyof Writes>(
+    requestId: string,
+    options?: CallOptions
+  ) => Promise<Writes[K]["response"]>
+}
+
+/** How long one question of `waitFor` waits at the service, seconds. */
+const waitSeconds = 30
+
+/**
+ * Makes a client.
+ *
+ * @example
+ * const client = Client.make({ baseUrl: "https://castellan.example", apiKey })
+ * const [{ wallet }] = await client.predict({ accounts: [{ salt: "bob", walletCustody: 1 }], settings })
+ */
+export const make = (options: Transport.Options): Client => {
+  const send = Transport.make(options)
+
+  const read =
+    (name: string, repeatable: boolean) =>
+    async (body: unknown, { signal }: CallOptions = {}) =>
+      (await send({ method: "POST", path: `/${name}`, body, idempotencyKey: null, repeatable, signal })).body
+
+  const write =
+    (name: string) =>
+    async (
+      body: unknown,
+      { async = false, idempotencyKey = crypto.randomUUID(), signal }: WriteOptions & { async?: boolean } = {}
+    ) => {
+      const headers: Record<string, string> = async ? { prefer: "respond-async" } : {}
+      const exchange = { method: "POST", path: `/${name}`, body, headers, idempotencyKey, signal } as const
+      return (await send({ ...exchange, repeatable: true })).body
+    }
+
+  const plain = async (
+    method: "GET" | "DELETE",
+    path: string,
+    query: Readonly<Record<string, string | undefined>>,
+    { signal }: CallOptions
+  ) => {
+    const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined)
+    const text = new URLSearchParams(given).toString()
+    const target = text === "" ? path : `${path}?${text}`
+    return (await send({ method, path: target, idempotencyKey: null, repeatable: true, signal })).body
+  }
+
+  const request = async (
+    requestId: string,
+    { wait, ...more }: CallOptions & { readonly wait?: number } = {}
+  ): Promise<RequestState> =>
+    (await plain(
+      "GET",
+      `/requests/${encodeURIComponent(requestId)}`,
+      { wait: wait === undefined ? undefined : String(wait) },
+      more
+    )) as RequestState
+
+  const waitFor = async (requestId: string, more: CallOptions = {}): Promise<unknown> => {
+    for (;;) {
+      more.signal?.throwIfAborted()
+      const { answer, httpStatus, state } = await request(requestId, { ...more, wait: waitSeconds })
+      if (state !== "final") continue
+      if (httpStatus === 200) return answer
+      throw CastellanError.of(httpStatus ?? 0, answer, null)
+    }
+  }
+
+  return {
+    ...Object.fromEntries(reads.map((name) => [name, read(name, true)])),
+    ...Object.fromEntries(writes.map((name) => [name, write(name)])),
+    sign: read("sign", false),
+    request,
+    requests: (query = {}, more = {}) => plain("GET", "/requests", { ...query }, more),
+    cancel: (requestId: string, more: CallOptions = {}) =>
+      plain("DELETE", `/requests/${encodeURIComponent(requestId)}`, {}, more),
+    waitFor
+  } as Client
+}

@@ -1,0 +1,85 @@
+import type * as GetReceipts from "../application/usecases/chain/GetReceipts.js"
+import type * as ReadContracts from "../application/usecases/chain/ReadContracts.js"
+import type * as FilterEvents from "../application/usecases/events/FilterEvents.js"
+import type * as GetEvents from "../application/usecases/events/GetEvents.js"
+import type * as EstimateGas from "../application/usecases/operations/EstimateGas.js"
+import type * as ExecuteEncoded from "../application/usecases/operations/ExecuteEncoded.js"
+import type * as ExecuteOperations from "../application/usecases/operations/ExecuteOperations.js"
+import type * as ExecutePasskey from "../application/usecases/operations/ExecutePasskey.js"
+import type * as PasskeyHash from "../application/usecases/operations/PasskeyHash.js"
+import type * as TransactSigner from "../application/usecases/operations/TransactSigner.js"
+import type * as Unstuck from "../application/usecases/operations/Unstuck.js"
+import type * as AddError from "../application/usecases/registry/AddError.js"
+import type * as AddEvent from "../application/usecases/registry/AddEvent.js"
+import type * as GetBundlerAddress from "../application/usecases/signing/GetBundlerAddress.js"
+import type * as GetSigner from "../application/usecases/signing/GetSigner.js"
+import type * as SignMessages from "../application/usecases/signing/SignMessages.js"
+import type * as CheckWallets from "../application/usecases/wallets/CheckWallets.js"
+import type * as CreateWallets from "../application/usecases/wallets/CreateWallets.js"
+import type * as PredictWallets from "../application/usecases/wallets/PredictWallets.js"
+
+/** Schemas of an endpoint, as far as types go: what travels as JSON. */
+interface Module {
+  readonly Request: { readonly Encoded: unknown }
+  readonly Response: { readonly Encoded: unknown }
+}
+
+interface Of<M extends Module> {
+  readonly request: M["Request"]["Encoded"]
+  readonly response: M["Response"]["Encoded"]
+}
+
+/** Endpoints that write: each call has an idempotency key. */
+export interface Writes {
+  readonly create: Of<typeof CreateWallets>
+  readonly execute: Of<typeof ExecuteOperations>
+  readonly executeEncoded: Of<typeof ExecuteEncoded>
+  readonly executePasskey: Of<typeof ExecutePasskey>
+  readonly transactSigner: Of<typeof TransactSigner>
+  readonly unstuck: Of<typeof Unstuck>
+}
+
+/** Endpoints whose repetition does nothing twice. */
+export interface Reads {
+  readonly predict: Of<typeof PredictWallets>
+  readonly check: Of<typeof CheckWallets>
+  readonly estimateGas: Of<typeof EstimateGas>
+  readonly passkeyHash: Of<typeof PasskeyHash>
+  readonly read: Of<typeof ReadContracts>
+  readonly receipt: Of<typeof GetReceipts>
+  readonly filterEvent: Of<typeof FilterEvents>
+  readonly getEvents: Of<typeof GetEvents>
+  readonly addEvent: Of<typeof AddEvent>
+  readonly addError: Of<typeof AddError>
+  readonly getSigner: Of<typeof GetSigner>
+  readonly getbundleraddress: Of<typeof GetBundlerAddress>
+}
+
+/** Every signature is an entry of the audit log: asked for again only when the service has refused at its door. */
+export interface Signing {
+  readonly sign: Of<typeof SignMessages>
+}
+
+export const writes: ReadonlyArray<keyof Writes> = [
+  "create",
+  "execute",
+  "executeEncoded",
+  "executePasskey",
+  "transactSigner",
+  "unstuck"
+]
+
+export const reads: ReadonlyArray<keyof Reads> = [
+  "predict",
+  "check",
+  "estimateGas",
+  "passkeyHash",
+  "read",
+  "receipt",
+  "filterEvent",
+  "getEvents",
+  "addEvent",
+  "addError",
+  "getSigner",
+  "getbundleraddress"
+]

@@ -1,0 +1,109 @@
+import { CastellanError } from "./CastellanError.js"
+
+export interface Options {
+  /** Where the service is, with the path under which it is mounted. */
+  readonly baseUrl: string
+  readonly apiKey: string
+  /** Default: the global one. */
+  readonly fetch?: typeof globalThis.fetch
+  /** How often a request is sent again, at most. Default 4. */
+  readonly retries?: number
+  /** Longest wait before one of them, milliseconds; a service that asks for more is not asked again. Default 10,000. */
+  readonly longestWaitMillis?: number
+}
+
+export interface Exchange {
+  readonly method: "GET" | "POST" | "DELETE"
+  readonly path: string
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+  readonly idempotencyKey: string | null
+  /** Whether it may be sent again when nobody knows what became of it. */
+  readonly repeatable: boolean
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface Answer {
+  readonly status: number
+  readonly body: unknown
+}
+
+const parsed = async (response: Response): Promise<unknown> => {
+  const text = await response.text()
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const pause = (millis: number, signal: AbortSignal | undefined): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const onAbort = () => {
+      clearTimeout(timer)
+      reject(signal?.reason)
+    }
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", onAbort)
+      resolve()
+    }, millis)
+    if (signal?.aborted === true) onAbort()
+    else signal?.addEventListener("abort", onAbort, { once: true })
+  })
+
+/** Half of it for certain, so that many clients do not come back at one moment. */
+const backoff = (attempt: number): number => 250 * 2 ** attempt * (0.5 + Math.random() / 2)
+
+const asked = (response: Response, attempt: number): number => {
+  const seconds = Number(response.headers.get("retry-after"))
+  return Number.isFinite(seconds) && seconds > 0 ? seconds * 1_000 : backoff(attempt)
+}
+
+const noAnswer = ({ idempotencyKey }: Exchange, cause: unknown): CastellanError =>
+  new CastellanError(
+    "the service did not answer",
+    { code: "no_answer", status: 0, requestId: null, details: [], body: null, idempotencyKey },
+    cause
+  )
+
+/**
+ * Sends a request until it is answered. A 429 and a 503 are sent again whatever they are of: nothing has happened. A
+ * lost answer is sent again when that does nothing twice: reads, and writes under the same idempotency key.
+ */
+export const make = ({ apiKey, baseUrl, fetch: own, longestWaitMillis = 10_000, retries = 4 }: Options) => {
+  const root = baseUrl.replace(/\/+$/, "")
+  const send = own ?? globalThis.fetch.bind(globalThis)
+  return async (exchange: Exchange): Promise<Answer> => {
+    const { body, headers, idempotencyKey, method, path, repeatable, signal } = exchange
+    const init: RequestInit = {
+      method,
+      redirect: "error",
+      headers: {
+        "x-api-key": apiKey,
+        ...(body !== undefined && { "content-type": "application/json" }),
+        ...(idempotencyKey !== null && { "idempotency-key": idempotencyKey }),
+        ...headers
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(signal !== undefined && { signal })
+    }
+    for (let attempt = 0; ; attempt += 1) {
+      let wait: number
+      try {
+        const response = await send(`${root}${path}`, init)
+        const answer = await parsed(response)
+        if (response.ok && answer !== undefined) return { status: response.status, body: answer }
+        const closed = response.status === 429 || response.status === 503
+        const lost = response.ok || response.status === 502 || response.status === 504
+        wait = asked(response, attempt)
+        if (!(closed || (lost && repeatable)) || attempt >= retries || wait > longestWaitMillis)
+          throw CastellanError.of(response.status, answer, idempotencyKey)
+      } catch (cause) {
+        if (cause instanceof CastellanError || signal?.aborted === true) throw cause
+        if (!repeatable || attempt >= retries) throw noAnswer(exchange, cause)
+        wait = backoff(attempt)
+      }
+      await pause(wait, signal)
+    }
+  }
+}
