@@ -20,6 +20,8 @@ export interface Fleet {
   readonly exchange: (replica: Replica.Replica, question: Question) => Promise<Answer | Unanswered>
   /** The execution that has wallet `n` count the id. */
   readonly hit: (n: number, id: string) => unknown
+  /** Bodies of what only reads, by endpoint; of wallet `n`. */
+  readonly reads: Readonly<Record<string, (n: number) => unknown>>
   /** What the journal counts as open. */
   readonly open: () => Promise<ReadonlyArray<string>>
   readonly stop: () => Promise<void>
@@ -40,6 +42,8 @@ export interface Question {
 export interface Answer {
   readonly status: number
   readonly retryAfter: number | null
+  /** As the header names it. */
+  readonly requestId: string
   readonly body: {
     readonly status?: number
     readonly code?: string
@@ -137,6 +141,7 @@ export const start = async ({ build, name, ...counts }: Options): Promise<Fleet>
       return {
         status: response.status,
         retryAfter: retryAfter === null ? null : Number(retryAfter),
+        requestId: response.headers.get("x-request-id") ?? "",
         body: JSON.parse(await response.text())
       }
     } catch (error) {
@@ -197,6 +202,23 @@ export const start = async ({ build, name, ...counts }: Options): Promise<Fleet>
       operations: [{ ...salts[n], to, funcSignature: "hit(bytes32)", funcParams: [id] }],
       settings: settings(n % counts.signers)
     }),
+    reads: {
+      "/predict": (n) => ({
+        accounts: [salts[n]],
+        settings: { factory, beaconAdminAddress: beacon, beaconAdminCreationCode: World.creationCode }
+      }),
+      "/estimateGas": (n) => ({
+        operations: [{ ...salts[n], to, funcSignature: "hit(bytes32)", funcParams: [hashOf("estimate")] }],
+        settings: settings(n % counts.signers)
+      }),
+      "/read": (n) => ({
+        reads: [
+          { to, funcSignature: "count(bytes32)", funcParams: [hashOf(`${n}`)], returnSignature: "uint256" }
+        ],
+        rpc: settings(0).rpc
+      }),
+      "/getSigner": (n) => ({ signer: World.signerRef(n % counts.signers) })
+    },
     open: holders.open,
     stop: async () => {
       await Promise.all(replicas.map(({ stop }) => stop()))

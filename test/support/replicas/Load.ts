@@ -79,7 +79,7 @@ export const start = (
       const found = await asked(dice, { method: "GET", path: `/requests/${requestId}`, account })
       if (found !== null && found.status < 500 && found.status !== 200 && found.status !== 429) return found
       if (found?.status === 200 && found.body.answer != null)
-        return { status: found.body.httpStatus ?? 0, retryAfter: null, body: found.body.answer }
+        return { ...found, status: found.body.httpStatus ?? 0, retryAfter: null, body: found.body.answer }
       await pause(500)
     }
     return null

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Build } from "../faults/Build.js"
 import { type Program, run } from "../process/Program.js"
@@ -19,6 +19,8 @@ export interface Replica {
   /** Holds the process where it is, or lets it go on. */
   readonly hold: (held: boolean) => void
   readonly database: TcpProxy.TcpProxy
+  /** Resident memory of the process, bytes. */
+  readonly memory: () => number
   readonly node: TcpProxy.TcpProxy
   readonly log: () => string
   readonly stop: () => Promise<void>
@@ -98,6 +100,10 @@ export const make = async (options: Options): Promise<Replica> => {
     },
     kill,
     drain: end("SIGTERM", balancerMillis),
+    memory: () => {
+      const status = readFileSync(`/proc/${lives.at(-1)?.pid}/status`, "utf8")
+      return 1_024 * Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0)
+    },
     hold: (held) => void lives.at(-1)?.child.kill(held ? "SIGSTOP" : "SIGCONT"),
     log: () => lives.map((life) => life.stdout() + life.stderr()).join("--- another life ---\n"),
     stop: async () => {
