@@ -1,4 +1,7 @@
+import { spawnSync } from "node:child_process"
+import { join } from "node:path"
 import * as Build from "../../test/support/faults/Build.js"
+import { root } from "../../test/support/process/Program.js"
 
 /** What a claim runs in. */
 export interface Context {
@@ -30,9 +33,22 @@ export interface Session {
   readonly close: () => void
 }
 
+/** The service's process as it ships. */
+const bundle = ({ folder }: Build.Build): void => {
+  const args = [
+    join(root, "node_modules/tsx/dist/cli.mjs"),
+    join(root, "tools/bundle.ts"),
+    join(folder, "src")
+  ]
+  const { status } = spawnSync(process.execPath, args, { cwd: root, stdio: ["ignore", "ignore", "inherit"] })
+  if (status !== 0) throw new Error("the service was not bundled")
+}
+
 /** The build is made once for all claims. */
 export const open = (options: Options): Session => {
   const build = Build.make()
+  // A profile tells packages and files apart, which are one in the bundle.
+  if (options.profiles === null) bundle(build)
   return {
     close: build.remove,
     context: (claim) => {

@@ -23,10 +23,10 @@ import * as Budgets from "../adapters/sql/Budgets.js"
 import * as StoreCopy from "../adapters/sql/copy/StoreCopy.js"
 import * as Journal from "../adapters/sql/journal/Journal.js"
 import * as Migrations from "../adapters/sql/Migrations.js"
-import * as Postgres from "../adapters/sql/Postgres.js"
+import type * as Postgres from "../adapters/sql/Postgres.js"
 import * as SqlRateLimit from "../adapters/sql/RateLimit.js"
 import * as RequestHistory from "../adapters/sql/RequestHistory.js"
-import * as Sqlite from "../adapters/sql/Sqlite.js"
+import type * as Sqlite from "../adapters/sql/Sqlite.js"
 import * as TenantStore from "../adapters/sql/TenantStore.js"
 import * as KeyRing from "../application/keys/KeyRing.js"
 import type { Registry } from "../application/keys/KeyRingRegistry.js"
@@ -77,12 +77,18 @@ export interface Seams {
   readonly journal?: (ports: Context.Context<Journals>) => Context.Context<Journals>
 }
 
-/** A statement that changes a large table takes its time; nothing else may take more than seconds. */
-const migrated = (address: Postgres.Address) =>
-  Layer.provide(
-    Layer.effectDiscard(Migrations.run),
-    Postgres.layer({ ...address, answerTimeoutMillis: null })
-  )
+/** The one of the two databases that is configured: the other's packages are not loaded. */
+const postgres = Effect.promise(() => import("../adapters/sql/Postgres.js"))
+const sqlite = Effect.promise(() => import("../adapters/sql/Sqlite.js"))
+
+const onPostgres = (address: Postgres.Address) =>
+  Effect.gen(function* () {
+    const { layer } = yield* postgres
+    // A statement that changes a large table takes its time; nothing else may take more than seconds.
+    const patient = layer({ ...address, answerTimeoutMillis: null })
+    yield* Effect.scoped(Layer.build(Layer.provide(Layer.effectDiscard(Migrations.run), patient)))
+    return layer(address)
+  })
 
 const client = ({
   database
@@ -91,8 +97,8 @@ const client = ({
   Migrations.MigrationsError | Postgres.PostgresError | Sqlite.SqliteError
 > =>
   "url" in database
-    ? Layer.unwrapEffect(Effect.as(Effect.scoped(Layer.build(migrated(database))), Postgres.layer(database)))
-    : Sqlite.layer({ filename: database.path })
+    ? Layer.unwrapEffect(onPostgres(database))
+    : Layer.unwrapEffect(Effect.map(sqlite, ({ layer }) => layer({ filename: database.path })))
 
 type Client = ReturnType<typeof client>
 
@@ -132,15 +138,17 @@ export const copyStore = (
       })
     const filename = from.database.path
     if (!existsSync(filename)) return yield* new StartError({ message: `there is no file ${filename}` })
-    yield* Sqlite.exclusive({ filename })
+    const { exclusive, layer: file } = yield* sqlite
+    const { layer: server } = yield* postgres
+    yield* exclusive({ filename })
     const open = (layer: Layer.Layer<SqlClient, Postgres.PostgresError | Sqlite.SqliteError>) =>
       Effect.gen(function* () {
         const context = yield* Layer.build(layer)
         yield* Effect.provide(Migrations.run, context)
         return Context.get(context, SqlClient)
       })
-    const source = yield* open(Sqlite.layer({ filename }))
-    const target = yield* open(Postgres.layer({ ...to.database, answerTimeoutMillis: null }))
+    const source = yield* open(file({ filename }))
+    const target = yield* open(server({ ...to.database, answerTimeoutMillis: null }))
     return yield* StoreCopy.copy(source, target)
   }).pipe(
     Effect.scoped,
@@ -212,7 +220,10 @@ const replicas = (config: Config, sql: Client) => {
         ),
         sql
       )
-    : Layer.merge(SoleProcess.layer, Layer.scopedDiscard(Sqlite.exclusive({ filename: database.path })))
+    : Layer.merge(
+        SoleProcess.layer,
+        Layer.scopedDiscard(Effect.flatMap(sqlite, ({ exclusive }) => exclusive({ filename: database.path })))
+      )
 }
 
 /** The one place where technologies are put behind the ports. */

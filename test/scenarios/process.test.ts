@@ -51,9 +51,15 @@ beforeAll(async () => {
   )
   expect(build).toEqual({ status: 0, stdout: "", stderr: "" })
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
+  const bundle = await finished(
+    process.execPath,
+    ["node_modules/tsx/dist/cli.mjs", "tools/bundle.ts", join(folder, "dist")],
+    root
+  )
+  expect(bundle).toEqual({ status: 0, stdout: "", stderr: "" })
   writeFileSync(join(folder, "package.json"), '{"type":"module"}')
   writeFileSync(join(folder, "pepper"), "a pepper of many bytes\n", { mode: 0o600 })
-})
+}, 300_000)
 
 afterAll(async () => {
   for (const { child } of running) child.kill("SIGKILL")

@@ -15,14 +15,12 @@ import { TenantStore } from "../../application/ports/TenantStore.js"
 import * as EventLoop from "../../application/runtime/EventLoop.js"
 import { Lifetime } from "../../application/runtime/Lifetime.js"
 import * as UnstickLane from "../../application/usecases/operator/UnstickLane.js"
-import * as Admin from "../admin/Admin.js"
 import type { Config } from "../config/Config.js"
 import * as Groups from "../http/handlers/Groups.js"
 import * as Playground from "../http/playground/Playground.js"
 import * as HttpService from "../http/service/HttpService.js"
 import * as Inspections from "../Inspections.js"
 import type { ListenError } from "../node/server/Server.js"
-import * as Otlp from "../telemetry/Otlp.js"
 import * as Wiring from "../Wiring.js"
 import * as Readiness from "./Readiness.js"
 
@@ -50,6 +48,7 @@ const build = <A, E, R>(
     const { admin } = operations
     const ports = yield* Layer.build(Wiring.layer(config, seams))
     if (admin !== null) {
+      const Admin = yield* Effect.promise(() => import("../admin/Admin.js"))
       const { url } = yield* Admin.serve({
         ...admin,
         data: {
@@ -96,6 +95,9 @@ export const make = <A, E, R>(
   Effect.gen(function* () {
     const { telemetry } = config.operations
     // First: what is begun before has no tracer.
-    if (telemetry !== null) yield* Layer.build(Otlp.layer(telemetry))
+    if (telemetry !== null) {
+      const Otlp = yield* Effect.promise(() => import("../telemetry/Otlp.js"))
+      yield* Layer.build(Otlp.layer(telemetry))
+    }
     return yield* Effect.withTracerEnabled(build(config, options, serve), yield* isTraced)
   }).pipe(Effect.withScheduler(EventLoop.scheduler))
