@@ -12,6 +12,7 @@ import type * as Scope from "effect/Scope"
 import * as ChainRpc from "../adapters/json-rpc/node/ChainRpc.js"
 import * as BundlerRpc from "../adapters/json-rpc/services/BundlerRpc.js"
 import * as PaymasterRpc from "../adapters/json-rpc/services/PaymasterRpc.js"
+import * as WebhookSender from "../adapters/json-rpc/services/WebhookSender.js"
 import * as ApiKey from "../adapters/memory/ApiKey.js"
 import * as Networks from "../adapters/memory/Networks.js"
 import * as ProcessRateLimit from "../adapters/memory/RateLimit.js"
@@ -28,6 +29,7 @@ import * as SqlRateLimit from "../adapters/sql/RateLimit.js"
 import * as RequestHistory from "../adapters/sql/RequestHistory.js"
 import type * as Sqlite from "../adapters/sql/Sqlite.js"
 import * as TenantStore from "../adapters/sql/TenantStore.js"
+import * as SqlWebhooks from "../adapters/sql/webhooks/Webhooks.js"
 import * as KeyRing from "../application/keys/KeyRing.js"
 import type { Registry } from "../application/keys/KeyRingRegistry.js"
 import * as Engine from "../application/lanes/Engine.js"
@@ -43,9 +45,14 @@ import type { RequestHistory as RequestHistoryPort } from "../application/ports/
 import type { Signers as SignersPort, SystemSigners } from "../application/ports/Signers.js"
 import type { TenantStore as AccountStorePort } from "../application/ports/TenantStore.js"
 import { type AccountId, type Tenants as AccountsPort, TenantsError } from "../application/ports/Tenants.js"
+import type {
+  WebhookSender as WebhookSenderPort,
+  Webhooks as WebhooksPort
+} from "../application/ports/Webhooks.js"
 import * as Sweep from "../application/Sweep.js"
 import * as Counting from "../application/tenants/Counting.js"
 import * as Directory from "../application/tenants/Directory.js"
+import * as Deliver from "../application/webhooks/Deliver.js"
 import * as ConfigWatch from "./ConfigWatch.js"
 import * as AccountNetworks from "./config/AccountNetworks.js"
 import * as AccountSigners from "./config/AccountSigners.js"
@@ -114,6 +121,21 @@ export const journal = (config: Config): Layer.Layer<Journals | RequestHistoryPo
     Layer.provide(client(config)),
     Layer.mapError(failed)
   )
+
+const egressOf = (config: Config) => ({
+  allowLoopback: config.profile === "development",
+  allow: config.edge.egress
+})
+
+const webhooksOn = (config: Config, sql: Client) =>
+  Layer.merge(
+    Layer.provide(SqlWebhooks.layer({ sealingKey: config.keyPepper }), sql),
+    WebhookSender.layer({ egress: egressOf(config) })
+  )
+
+/** What the command line says of webhooks, in the configuration's database. */
+export const webhooks = (config: Config): Layer.Layer<WebhooksPort | WebhookSenderPort, StartError> =>
+  Layer.mapError(webhooksOn(config, client(config)), failed)
 
 /** What the command line reads of the audit log, in the configuration's database. */
 export const auditLog = (config: Config): Layer.Layer<AuditLogPort, StartError> =>
@@ -241,13 +263,12 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
     Layer.provide(RequestHistory.layer, sql),
     Layer.provide(TenantStore.layer, sql),
     tenants(config, sql),
-    ChainRpc.layer({
-      egress: { allowLoopback: config.profile === "development", allow: config.edge.egress }
-    }),
+    ChainRpc.layer({ egress: egressOf(config) }),
     between === undefined ? journal : Layer.map(journal, between),
     rateLimit(config, sql)
   )
-  return Layer.effectDiscard(Sweep.start).pipe(
+  const delivering = Layer.provide(Layer.scopedDiscard(Deliver.start), webhooksOn(config, sql))
+  return Layer.merge(Layer.effectDiscard(Sweep.start), delivering).pipe(
     Layer.provideMerge(Engine.layer),
     Layer.provideMerge(ConfigWatch.layer(config)),
     Layer.provideMerge(adapters),

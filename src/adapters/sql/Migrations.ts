@@ -19,6 +19,7 @@ import { rateCounts } from "./schema/RateCounts.js"
 import { requestLanes } from "./schema/RequestLanes.js"
 import { requestNotes } from "./schema/RequestNotes.js"
 import { retention } from "./schema/Retention.js"
+import { webhooks } from "./webhooks/Schema.js"
 
 /** The schema cannot be brought to what this version of the program expects. */
 export class MigrationsError extends Data.TaggedError("MigrationsError")<{ readonly message: string }> {}
@@ -42,7 +43,8 @@ const migrations = {
   "0013_budget_holders": budgetHolders,
   "0014_request_notes": requestNotes,
   "0015_listing": listing,
-  "0016_request_events": requestEvents
+  "0016_request_events": requestEvents,
+  "0017_webhooks": webhooks
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

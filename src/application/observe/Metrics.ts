@@ -75,5 +75,15 @@ export const workStranded = gauge(
   "work_stranded",
   "Requests, transactions and ops in the journal that cannot be taken up at the moment; the log names each."
 )
+/** Labels: outcome (`delivered`, `failed`, `dead`: given up). */
+export const webhookDeliveries = counter(
+  "webhook_deliveries_total",
+  "Attempts to tell a webhook of an event."
+)
+/** Labels: none. */
+export const webhookOldestSeconds = gauge(
+  "webhook_oldest_seconds",
+  "Age of the oldest event that is owed to an enabled webhook."
+)
 /** Labels: none. */
 export const journalErrors = counter("journal_errors_total", "Calls of the journal that failed.")

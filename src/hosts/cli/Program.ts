@@ -27,6 +27,10 @@ const groups: Readonly<Record<string, { readonly about: string; readonly load: (
     about: "list and show pending transactions, replace them at higher prices",
     load: () => import("./commands/lanes.js")
   },
+  webhooks: {
+    about: "tell accounts of their requests' events: add, pause, rotate, send again",
+    load: () => import("./commands/webhooks.js")
+  },
   requests: { about: "list and show accepted requests", load: () => import("./commands/requests.js") },
   deploy: {
     about: "put EntryPoints and the contract suite on a chain",

@@ -45,6 +45,8 @@ const tables = [
   "deployments",
   "leases",
   "ops",
+  "webhook_deliveries",
+  "webhooks",
   "request_events",
   "requests",
   "lanes"

@@ -59,7 +59,12 @@ interface Received extends Answer {
 
 /** Sends one POST with a JSON body. `patient`: the answer may take all of the total time to begin. */
 export interface Http {
-  readonly post: (target: Egress.Target, body: string, patient: boolean) => Effect.Effect<Answer, HttpFailure>
+  readonly post: (
+    target: Egress.Target,
+    body: string,
+    patient: boolean,
+    more?: Readonly<Record<string, string>>
+  ) => Effect.Effect<Answer, HttpFailure>
 }
 
 const failure = (reason: HttpFailure["reason"], message: string, passing = false) =>
@@ -234,7 +239,12 @@ export const make = (rules: Egress.Rules, limits: Limits): Effect.Effect<Http, n
       responseBytes: Math.min(limits.responseBytes, limits.callerResponseBytes)
     }
 
-    const exchange = (target: Egress.Target, body: string, patient: boolean) =>
+    const exchange = (
+      target: Egress.Target,
+      body: string,
+      patient: boolean,
+      more: Readonly<Record<string, string>>
+    ) =>
       Effect.async<Received, HttpFailure>((resume) => {
         const receiver = new Receiver(target.trust === "operator" ? limits : callerLimits, resume)
         agentOf(target).dispatch(
@@ -242,7 +252,7 @@ export const make = (rules: Egress.Rules, limits: Limits): Effect.Effect<Http, n
             origin: target.connection,
             path: target.path,
             method: "POST",
-            headers,
+            headers: { ...headers, ...more },
             body,
             headersTimeout: patient ? 0 : limits.firstByteMillis
           },
@@ -252,8 +262,8 @@ export const make = (rules: Egress.Rules, limits: Limits): Effect.Effect<Http, n
       })
 
     return {
-      post: (target, body, patient) =>
-        Effect.timeoutFail(exchange(target, body, patient), {
+      post: (target, body, patient, more = {}) =>
+        Effect.timeoutFail(exchange(target, body, patient, more), {
           duration: limits.totalMillis,
           onTimeout: () => failure("unreachable", `no complete answer within ${limits.totalMillis} ms`)
         }).pipe(

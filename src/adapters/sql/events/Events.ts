@@ -31,9 +31,16 @@ const rounds = (told: ReadonlyArray<Told>): ReadonlyArray<ReadonlyArray<Told>> =
 const columnOf = (data: EventData | null): string | null =>
   data === null ? null : Compact.write(JSON.stringify(data))
 
+interface Written {
+  readonly request_no: number | string
+  readonly sequence: number
+  /** Whether the account has webhooks. */
+  readonly heard: number | boolean
+}
+
 const write = ({ sql }: Store.Store, round: ReadonlyArray<Told>, now: number) => {
   const rows = round.map(({ data, kind, requestId }) => sql`(${requestId}, ${kind}, ${columnOf(data)})`)
-  return sql<{ readonly request_no: number | string }>`
+  return sql<Written>`
     insert into request_events (request_no, sequence, kind, data, told_at)
     select requests.request_no, coalesce((
         select max(earlier.sequence) from request_events as earlier
@@ -43,15 +50,35 @@ const write = ({ sql }: Store.Store, round: ReadonlyArray<Told>, now: number) =>
     where requests.state <> 'forgotten'
     order by requests.request_no
     on conflict do nothing
-    returning request_no`
+    returning request_no, sequence, exists (
+      select 1 from webhooks
+      where webhooks.account_id = (
+        select requests.account_id from requests where requests.request_no = request_events.request_no)
+    ) as heard`
+}
+
+/** Owes the events to the webhooks of their requests' accounts that want them. */
+const owe = ({ sql }: Store.Store, written: ReadonlyArray<Written>, now: number) => {
+  const heard = written.filter((row) => Boolean(row.heard))
+  return Effect.forEach(
+    Store.chunks(heard, perStatement),
+    (chunk) => sql`
+      insert into webhook_deliveries (request_no, sequence, webhook_no, state, attempts, owed_at, due_at)
+      select told.request_no, told.sequence, webhooks.webhook_no, 'waiting', 0,
+        cast(${now} as bigint), cast(${now} as bigint)
+      from request_events as told
+      join requests on requests.request_no = told.request_no
+      join webhooks on webhooks.account_id = requests.account_id
+        and (webhooks.kinds = '' or webhooks.kinds like '% ' || told.kind || ' %')
+      where (told.request_no, told.sequence) in (values ${sql.csv(
+        chunk.map((row) => sql`(cast(${row.request_no} as bigint), cast(${row.sequence} as integer))`)
+      )})`,
+    { discard: true }
+  )
 }
 
 /** Those of the events that another transaction was quicker with: it told of the same requests, and has ended since. */
-const overtaken = (
-  { sql }: Store.Store,
-  round: ReadonlyArray<Told>,
-  written: ReadonlyArray<{ readonly request_no: number | string }>
-) =>
+const overtaken = ({ sql }: Store.Store, round: ReadonlyArray<Told>, written: ReadonlyArray<Written>) =>
   Effect.map(
     sql<{ readonly request_no: number | string; readonly request_id: string }>`
       select request_no, request_id from requests
@@ -77,6 +104,7 @@ export const tell = (store: Store.Store, told: ReadonlyArray<Told>) =>
       let left = round
       while (left.length > 0) {
         const written = yield* write(store, left, now)
+        yield* owe(store, written, now)
         left = written.length === left.length ? [] : yield* overtaken(store, left, written)
       }
     }

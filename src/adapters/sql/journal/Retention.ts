@@ -88,6 +88,9 @@ const forgetSome = (store: Store.Store, before: number) =>
     yield* Effect.forEach(nonces.values(), (nonce) => leave(store, nonce), { discard: true })
     yield* sql`delete from leases where ${sql.in("holder", requests)}`
     yield* sql`
+      delete from webhook_deliveries
+      where request_no in (select request_no from requests where ${sql.in("request_id", requests)})`
+    yield* sql`
       delete from request_events
       where request_no in (select request_no from requests where ${sql.in("request_id", requests)})`
     yield* sql`

@@ -1,0 +1,53 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import { DeliveryFailure, WebhookSender } from "../../../application/ports/Webhooks.js"
+import { defaults } from "../node/ChainRpc.js"
+import * as Egress from "../transport/Egress.js"
+import * as Http from "../transport/Http.js"
+
+export interface Options {
+  readonly egress?: Partial<Egress.Rules>
+  readonly http?: Partial<Http.Limits>
+}
+
+/** Whoever wants to say more than that has no use for it. */
+const limits: Partial<Http.Limits> = {
+  connectMillis: 5_000,
+  firstByteMillis: 10_000,
+  totalMillis: 10_000,
+  responseBytes: 65_536,
+  callerResponseBytes: 65_536
+}
+
+const reasons = {
+  invalidUrl: "expected an http or https URL without user name and password",
+  forbidden: "the address is not allowed"
+}
+
+/** Over connections of their own: nothing is shared between accounts, nor with their nodes. */
+export const layer = (options: Options = {}): Layer.Layer<WebhookSender> =>
+  Layer.scoped(
+    WebhookSender,
+    Effect.gen(function* () {
+      const rules = { ...defaults.egress, ...options.egress }
+      const http = yield* Http.make(rules, { ...defaults.http, ...limits, ...options.http })
+      return {
+        refusal: (url) =>
+          Either.match(Egress.target(url, "caller", rules), {
+            onLeft: (reason) => reasons[reason],
+            onRight: () => null
+          }),
+        send: (accountId, url, headers, body) =>
+          Either.match(Egress.target(Redacted.value(url), "caller", rules, accountId), {
+            onLeft: (reason) => Effect.fail(new DeliveryFailure({ message: reasons[reason] })),
+            onRight: (target) =>
+              Effect.mapBoth(http.post(target, body, false, headers), {
+                onFailure: ({ message }) => new DeliveryFailure({ message }),
+                onSuccess: ({ status }) => status
+              })
+          })
+      }
+    })
+  )

@@ -1,0 +1,208 @@
+import type { SqlError } from "@effect/sql/SqlError"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import type { EventKind } from "../../../application/ports/journal/Events.js"
+import type { AccountId } from "../../../application/ports/Tenants.js"
+import type { Delivery, DeliveryRef, Webhooks, WebhooksError } from "../../../application/ports/Webhooks.js"
+import * as Compact from "../Compact.js"
+import type * as Store from "../Store.js"
+
+export const urlName = (webhookId: string): string => `webhook url ${webhookId}`
+export const secretName = (webhookId: string): string => `webhook secret ${webhookId}`
+
+type Asked = <A>(effect: Effect.Effect<A, WebhooksError | SqlError>) => Effect.Effect<A, WebhooksError>
+
+interface Row {
+  readonly request_id: string
+  readonly endpoint: string
+  readonly chain_id: string
+  readonly sequence: number
+  readonly kind: EventKind
+  readonly data: string | null
+  readonly told_at: number | string
+  readonly attempts: number
+  readonly failing_since: number | string | null
+  readonly last_error: string | null
+}
+
+const toDelivery = (row: Row): Delivery => ({
+  requestId: row.request_id,
+  endpoint: row.endpoint,
+  chainId: BigInt(row.chain_id),
+  event: {
+    sequence: row.sequence,
+    kind: row.kind,
+    data: row.data === null ? {} : JSON.parse(Compact.read(row.data)),
+    at: Number(row.told_at)
+  },
+  attempts: row.attempts,
+  failingSince: row.failing_since === null ? null : Number(row.failing_since),
+  lastError: row.last_error
+})
+
+interface Endpoint {
+  readonly webhook_no: number | string
+  readonly account_id: AccountId
+  readonly url: string
+  readonly secret: string
+  readonly old_secret: string | null
+  readonly old_until: number | string
+  readonly created_at: number | string
+}
+
+/** The methods that deliver what is owed. */
+export const make = (
+  { seal, sql }: Store.Store,
+  asked: Asked
+): Pick<
+  Webhooks["Type"],
+  "claim" | "dead" | "delivered" | "due" | "failed" | "next" | "oldest" | "redeliver" | "release" | "rest"
+> => {
+  const columns = sql.literal(
+    `requests.request_id, requests.endpoint, requests.chain_id, request_events.sequence, request_events.kind,
+      request_events.data, request_events.told_at, webhook_deliveries.attempts, webhook_deliveries.failing_since,
+      webhook_deliveries.last_error`
+  )
+  const joined = sql.literal(
+    `webhook_deliveries
+      join request_events on request_events.request_no = webhook_deliveries.request_no
+        and request_events.sequence = webhook_deliveries.sequence
+      join requests on requests.request_no = webhook_deliveries.request_no`
+  )
+  const numberOf = (webhookId: string) =>
+    sql`(select webhooks.webhook_no from webhooks where webhooks.webhook_id = ${webhookId})`
+  const ofRequest = ({ requestId, webhookId }: Pick<DeliveryRef, "requestId" | "webhookId">) =>
+    sql`request_no = (select requests.request_no from requests where requests.request_id = ${requestId})
+      and webhook_no = ${numberOf(webhookId)}`
+  const unsealed = ({ old_secret, old_until, secret, url }: Endpoint, webhookId: string, now: number) =>
+    Effect.option(
+      Effect.all({
+        url: seal.open(urlName(webhookId), url),
+        secrets: Effect.forEach(
+          [secret, ...(old_secret !== null && Number(old_until) > now ? [old_secret] : [])],
+          (sealed) => Effect.map(seal.open(secretName(webhookId), sealed), Redacted.make<string>)
+        )
+      })
+    )
+
+  return {
+    due: (process) =>
+      asked(
+        Effect.gen(function* () {
+          const now = yield* Clock.currentTimeMillis
+          const rows = yield* sql<{ readonly webhook_id: string }>`
+            select webhook_id from webhooks
+            where webhook_no > 0 and state = 'enabled' and rests_until <= ${now}
+              and (claimed_until <= ${now} or claimed_by = ${process})
+              and exists (
+                select 1 from webhook_deliveries
+                where webhook_deliveries.webhook_no = webhooks.webhook_no
+                  and webhook_deliveries.state = 'waiting' and webhook_deliveries.due_at <= ${now})`
+          return rows.map((row) => row.webhook_id)
+        })
+      ),
+    claim: (webhookId, process, until) =>
+      asked(
+        Effect.gen(function* () {
+          const now = yield* Clock.currentTimeMillis
+          const rows = yield* sql`
+            update webhooks set claimed_by = ${process}, claimed_until = ${until}
+            where webhook_id = ${webhookId} and state = 'enabled'
+              and (claimed_until <= ${now} or claimed_by = ${process})
+            returning webhook_no`
+          return rows.length > 0
+        })
+      ),
+    release: (webhookId, process) =>
+      asked(
+        Effect.asVoid(sql`
+          update webhooks set claimed_until = 0 where webhook_id = ${webhookId} and claimed_by = ${process}`)
+      ),
+    next: (webhookId, limit) =>
+      asked(
+        Effect.gen(function* () {
+          const now = yield* Clock.currentTimeMillis
+          const [row] = yield* sql<Endpoint>`
+            select webhook_no, account_id, url, secret, old_secret, old_until, created_at from webhooks
+            where webhook_id = ${webhookId} and state = 'enabled' and rests_until <= ${now}`
+          if (row === undefined) return null
+          const opened = yield* unsealed(row, webhookId, now)
+          if (opened._tag === "None") return null
+          const rows = yield* sql<Row>`
+            select ${columns} from ${joined}
+            where webhook_deliveries.webhook_no = ${row.webhook_no} and webhook_deliveries.state = 'waiting'
+              and webhook_deliveries.due_at <= ${now}
+              and not exists (
+                select 1 from webhook_deliveries as earlier
+                where earlier.request_no = webhook_deliveries.request_no
+                  and earlier.sequence < webhook_deliveries.sequence
+                  and earlier.webhook_no = webhook_deliveries.webhook_no and earlier.state = 'waiting')
+            order by webhook_deliveries.due_at limit ${limit}`
+          const { secrets, url } = opened.value
+          const target = { webhookId, accountId: row.account_id, url: Redacted.make(url), secrets }
+          return { target, deliveries: rows.map(toDelivery) }
+        })
+      ),
+    delivered: (delivery) =>
+      asked(
+        Effect.asVoid(sql`
+          delete from webhook_deliveries
+          where ${ofRequest(delivery)} and sequence = ${delivery.sequence}`)
+      ),
+    failed: (delivery, error, retryAt) =>
+      asked(
+        Effect.gen(function* () {
+          const now = yield* Clock.currentTimeMillis
+          yield* sql`
+            update webhook_deliveries set attempts = attempts + 1, last_error = ${error},
+              failing_since = coalesce(failing_since, cast(${now} as bigint)),
+              state = ${retryAt === null ? "dead" : "waiting"}
+            where ${ofRequest(delivery)} and sequence = ${delivery.sequence}`
+          if (retryAt !== null)
+            yield* sql`
+              update webhook_deliveries set due_at = ${retryAt}
+              where ${ofRequest(delivery)} and sequence >= ${delivery.sequence} and state = 'waiting'`
+        })
+      ),
+    rest: (webhookId, until) =>
+      asked(Effect.asVoid(sql`update webhooks set rests_until = ${until} where webhook_id = ${webhookId}`)),
+    dead: (webhookId, limit) =>
+      asked(
+        Effect.map(
+          sql<Row>`
+            select ${columns} from ${joined}
+            where webhook_deliveries.webhook_no = ${numberOf(webhookId)} and webhook_deliveries.state = 'dead'
+            order by webhook_deliveries.owed_at, webhook_deliveries.request_no, webhook_deliveries.sequence
+            limit ${limit}`,
+          (rows) => rows.map(toDelivery)
+        )
+      ),
+    redeliver: (webhookId, requestId) =>
+      asked(
+        Effect.gen(function* () {
+          const now = yield* Clock.currentTimeMillis
+          const which =
+            requestId === null
+              ? sql`webhook_no = ${numberOf(webhookId)}`
+              : ofRequest({ requestId, webhookId })
+          const rows = yield* sql`
+            update webhook_deliveries
+            set state = 'waiting', attempts = 0, failing_since = null, last_error = null, due_at = ${now}
+            where ${which} and state = 'dead'
+            returning sequence`
+          return rows.length
+        })
+      ),
+    oldest: asked(
+      Effect.map(
+        sql<{ readonly owed_at: number | string }>`
+          select webhook_deliveries.owed_at from webhook_deliveries
+          join webhooks on webhooks.webhook_no = webhook_deliveries.webhook_no
+          where webhook_deliveries.state = 'waiting' and webhooks.state = 'enabled'
+          order by webhook_deliveries.owed_at limit 1`,
+        ([row]) => (row === undefined ? null : Number(row.owed_at))
+      )
+    )
+  }
+}

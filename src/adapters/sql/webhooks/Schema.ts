@@ -1,0 +1,50 @@
+import * as SqlClient from "@effect/sql/SqlClient"
+import * as Effect from "effect/Effect"
+
+/**
+ * Endpoints, and one row for each event that is owed to one of them. `url` and the secrets are sealed. `kinds` is empty,
+ * or the kinds with a space around each.
+ */
+export const webhooks = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const identity = sql.onDialectOrElse({
+    pg: () => sql.literal("bigint generated always as identity primary key"),
+    orElse: () => sql.literal("integer primary key autoincrement")
+  })
+  yield* sql`
+    create table webhooks (
+      webhook_no ${identity},
+      webhook_id text not null unique,
+      account_id text not null,
+      url text not null,
+      kinds text not null,
+      state text not null check (state in ('enabled', 'paused', 'failing')),
+      secret text not null,
+      old_secret text,
+      old_until bigint not null default 0,
+      created_at bigint not null,
+      rests_until bigint not null default 0,
+      claimed_by text not null default '',
+      claimed_until bigint not null default 0
+    )`
+  yield* sql`create index webhooks_account on webhooks (account_id, webhook_no)`
+  yield* sql`
+    create table webhook_deliveries (
+      request_no bigint not null,
+      sequence integer not null,
+      webhook_no bigint not null references webhooks (webhook_no),
+      state text not null check (state in ('waiting', 'dead')),
+      attempts integer not null,
+      owed_at bigint not null,
+      due_at bigint not null,
+      failing_since bigint,
+      last_error text,
+      primary key (request_no, sequence, webhook_no)
+    )`
+  yield* sql`
+    create index webhook_deliveries_due on webhook_deliveries (webhook_no, due_at) where state = 'waiting'`
+  yield* sql`
+    create index webhook_deliveries_dead on webhook_deliveries (webhook_no, owed_at) where state = 'dead'`
+  yield* sql`
+    create index webhook_deliveries_oldest on webhook_deliveries (owed_at) where state = 'waiting'`
+})

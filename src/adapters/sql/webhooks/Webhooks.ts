@@ -1,0 +1,154 @@
+import { randomBytes, randomUUID } from "node:crypto"
+import * as SqlClient from "@effect/sql/SqlClient"
+import type { SqlError } from "@effect/sql/SqlError"
+import * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import type { EventKind } from "../../../application/ports/journal/Events.js"
+import type { AccountId } from "../../../application/ports/Tenants.js"
+import { type Webhook, Webhooks, WebhooksError } from "../../../application/ports/Webhooks.js"
+import * as Migrations from "../Migrations.js"
+import * as Store from "../Store.js"
+import * as Deliveries from "./Deliveries.js"
+
+/** Of one account. Each costs a row for each of its events. */
+const mostOfAccount = 10
+
+interface Row {
+  readonly webhook_id: string
+  readonly account_id: AccountId
+  readonly url: string
+  readonly kinds: string
+  readonly state: Webhook["state"]
+  readonly created_at: number | string
+  readonly waiting: number | string
+  readonly dead: number | string
+}
+
+const kindsOf = (column: string): ReadonlyArray<EventKind> =>
+  column.split(" ").filter((kind) => kind !== "") as ReadonlyArray<EventKind>
+
+const columnOf = (kinds: ReadonlyArray<EventKind>): string =>
+  kinds.length === 0 ? "" : ` ${[...new Set(kinds)].join(" ")} `
+
+/** 256 bits, as Standard Webhooks writes them. */
+const freshSecret = (): string => `whsec_${randomBytes(32).toString("base64")}`
+
+const toWebhook =
+  ({ seal }: Store.Store) =>
+  (row: Row): Effect.Effect<Webhook> =>
+    Effect.map(Effect.option(seal.open(Deliveries.urlName(row.webhook_id), row.url)), (url) => ({
+      webhookId: row.webhook_id,
+      accountId: row.account_id,
+      url: Option.getOrNull(Option.map(url, Redacted.make<string>)),
+      kinds: kindsOf(row.kinds),
+      state: row.state,
+      createdAt: Number(row.created_at),
+      waiting: Number(row.waiting),
+      dead: Number(row.dead)
+    }))
+
+/** Endpoints and what is owed to them in the database of the client; brings its schema up to date first. */
+export const make = (
+  options: Store.Options
+): Effect.Effect<Context.Tag.Service<typeof Webhooks>, Migrations.MigrationsError, SqlClient.SqlClient> =>
+  Effect.gen(function* () {
+    yield* Migrations.run
+    const store = Store.make(yield* SqlClient.SqlClient, options)
+    const { seal, sql } = store
+    const asked = <A>(effect: Effect.Effect<A, WebhooksError | SqlError>) =>
+      Effect.mapError(store.transaction(effect), (error) =>
+        error instanceof WebhooksError
+          ? error
+          : new WebhooksError({ reason: "unavailable", message: error.message })
+      )
+    const counts = sql.literal(
+      ["waiting", "dead"]
+        .map(
+          (state) => `(select count(*) from webhook_deliveries
+            where webhook_deliveries.webhook_no = webhooks.webhook_no
+              and webhook_deliveries.state = '${state}') as ${state}`
+        )
+        .join(", ")
+    )
+
+    return {
+      ...Deliveries.make(store, asked),
+      add: (accountId, url, kinds) =>
+        asked(
+          Effect.gen(function* () {
+            yield* store.lock(`webhooks:${accountId}`)
+            const known = yield* sql`select webhook_no from webhooks where account_id = ${accountId}`
+            if (known.length >= mostOfAccount)
+              return yield* new WebhooksError({
+                reason: "tooMany",
+                message: `an account has at most ${mostOfAccount} webhooks; remove one first`
+              })
+            const webhookId = randomUUID()
+            const secret = freshSecret()
+            yield* sql`
+              insert into webhooks ${sql.insert({
+                webhook_id: webhookId,
+                account_id: accountId,
+                url: seal.close(Deliveries.urlName(webhookId), Redacted.value(url)),
+                kinds: columnOf(kinds),
+                state: "enabled",
+                secret: seal.close(Deliveries.secretName(webhookId), secret),
+                created_at: yield* Clock.currentTimeMillis
+              })}`
+            return { webhookId, secret: Redacted.make(secret) }
+          })
+        ),
+      list: (accountId) =>
+        asked(
+          Effect.flatMap(
+            sql<Row>`
+              select webhook_id, account_id, url, kinds, state, created_at, ${counts} from webhooks
+              where ${accountId === null ? sql.literal("webhook_no > 0") : sql`account_id = ${accountId}`}
+              order by webhook_no`,
+            (rows) => Effect.forEach(rows, toWebhook(store))
+          )
+        ),
+      setState: (webhookId, state) =>
+        asked(
+          Effect.map(
+            sql`
+              update webhooks set state = ${state}, rests_until = 0 where webhook_id = ${webhookId}
+              returning webhook_no`,
+            (rows) => rows.length > 0
+          )
+        ),
+      rotate: (webhookId, until) =>
+        asked(
+          Effect.suspend(() => {
+            const secret = freshSecret()
+            const sealed = seal.close(Deliveries.secretName(webhookId), secret)
+            return Effect.map(
+              sql`
+                update webhooks set old_secret = secret, old_until = ${until}, secret = ${sealed}
+                where webhook_id = ${webhookId}
+                returning webhook_no`,
+              (rows) => (rows.length === 0 ? null : Redacted.make(secret))
+            )
+          })
+        ),
+      remove: (webhookId) =>
+        asked(
+          Effect.gen(function* () {
+            yield* sql`
+              delete from webhook_deliveries
+              where webhook_no = (select webhook_no from webhooks where webhook_id = ${webhookId})`
+            const gone = yield* sql`delete from webhooks where webhook_id = ${webhookId} returning webhook_no`
+            return gone.length > 0
+          })
+        )
+    }
+  })
+
+export const layer = (
+  options: Store.Options
+): Layer.Layer<Webhooks, Migrations.MigrationsError, SqlClient.SqlClient> =>
+  Layer.effect(Webhooks, make(options))

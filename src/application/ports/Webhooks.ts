@@ -1,0 +1,128 @@
+import * as Context from "effect/Context"
+import * as Data from "effect/Data"
+import type * as Effect from "effect/Effect"
+import type * as Redacted from "effect/Redacted"
+import type { EventKind, RequestEvent } from "./journal/Events.js"
+import type { AccountId } from "./Tenants.js"
+
+/** An endpoint of an account that is told of its requests' events. */
+export interface Webhook {
+  readonly webhookId: string
+  readonly accountId: AccountId
+  /** Sealed at rest: keys sit in paths. Null: it was sealed under another key. */
+  readonly url: Redacted.Redacted<string> | null
+  /** Empty: all. */
+  readonly kinds: ReadonlyArray<EventKind>
+  /** `failing`: paused by the service, since nothing was taken for days, or the endpoint has said that it is gone. */
+  readonly state: "enabled" | "paused" | "failing"
+  /** Unix milliseconds. */
+  readonly createdAt: number
+  /** Events that are not delivered yet, and those that are given up. */
+  readonly waiting: number
+  readonly dead: number
+}
+
+/** One event on its way to one endpoint. */
+export interface Delivery {
+  readonly requestId: string
+  readonly endpoint: string
+  readonly chainId: bigint
+  readonly event: RequestEvent
+  /** Attempts that failed. */
+  readonly attempts: number
+  /** When the first of them did, Unix milliseconds. */
+  readonly failingSince: number | null
+  /** What the last one has come to. */
+  readonly lastError: string | null
+}
+
+/** All that a delivery needs; two secrets while one takes the place of the other, the newer one first. */
+export interface Target {
+  readonly webhookId: string
+  readonly accountId: AccountId
+  readonly url: Redacted.Redacted<string>
+  readonly secrets: ReadonlyArray<Redacted.Redacted<string>>
+}
+
+/** Names one event of one request. */
+export interface DeliveryRef {
+  readonly webhookId: string
+  readonly requestId: string
+  readonly sequence: number
+}
+
+/**
+ * - `tooMany`: the account has as many as it may
+ * - `unavailable`: the store failed
+ */
+export class WebhooksError extends Data.TaggedError("WebhooksError")<{
+  readonly reason: "tooMany" | "unavailable"
+  readonly message: string
+}> {}
+
+type Asked<A> = Effect.Effect<A, WebhooksError>
+
+/**
+ * Endpoints, and the events that are owed to them: an event is owed from the moment that the journal has it to every
+ * endpoint that is there then, and wants its kind.
+ */
+export class Webhooks extends Context.Tag("castellan/Webhooks")<
+  Webhooks,
+  {
+    /** A fresh endpoint with a secret of its own, which is told here and nowhere else. */
+    readonly add: (
+      accountId: AccountId,
+      url: Redacted.Redacted<string>,
+      kinds: ReadonlyArray<EventKind>
+    ) => Asked<{ readonly webhookId: string; readonly secret: Redacted.Redacted<string> }>
+    /** In the order of their making; of one account, or of all. */
+    readonly list: (accountId: AccountId | null) => Asked<ReadonlyArray<Webhook>>
+    /** What is owed meanwhile waits. False: there is no such endpoint. */
+    readonly setState: (webhookId: string, state: Webhook["state"]) => Asked<boolean>
+    /** A new secret; the one before it counts until that time, an older one no more. Null: there is no such endpoint. */
+    readonly rotate: (webhookId: string, until: number) => Asked<Redacted.Redacted<string> | null>
+    /** With all that is owed to it. */
+    readonly remove: (webhookId: string) => Asked<boolean>
+    /** What was given up, oldest first. */
+    readonly dead: (webhookId: string, limit: number) => Asked<ReadonlyArray<Delivery>>
+    /** Owes it once more, of one request or of all; tells how many events that are. */
+    readonly redeliver: (webhookId: string, requestId: string | null) => Asked<number>
+
+    /** Enabled endpoints to which something is due now, and which no other process has claimed. */
+    readonly due: (process: string) => Asked<ReadonlyArray<string>>
+    /** This process delivers to the endpoint until that time; false: another one does, or it is not enabled. */
+    readonly claim: (webhookId: string, process: string, until: number) => Asked<boolean>
+    readonly release: (webhookId: string, process: string) => Asked<void>
+    /** What is due to it: of each request the first event that is owed alone. Null: it is gone, or can not be read. */
+    readonly next: (
+      webhookId: string,
+      limit: number
+    ) => Asked<{ readonly target: Target; readonly deliveries: ReadonlyArray<Delivery> } | null>
+    readonly delivered: (delivery: DeliveryRef) => Asked<void>
+    /** It, and what is owed of the request after it, is due again at that time; null: it is given up. */
+    readonly failed: (delivery: DeliveryRef, error: string, retryAt: number | null) => Asked<void>
+    /** Nothing is due to the endpoint until then. */
+    readonly rest: (webhookId: string, until: number) => Asked<void>
+    /** When the oldest event came to be that is owed to an enabled endpoint; null: none is. Unix milliseconds. */
+    readonly oldest: Asked<number | null>
+  }
+>() {}
+
+/** Why an endpoint has not taken an event. Its words may hold nothing of the URL but its origin. */
+export class DeliveryFailure extends Data.TaggedError("DeliveryFailure")<{ readonly message: string }> {}
+
+/** Sends events, under the rules for URLs that callers name. */
+export class WebhookSender extends Context.Tag("castellan/WebhookSender")<
+  WebhookSender,
+  {
+    /** Why nothing may be sent to the URL; null: it may. A name is judged when it is connected to. */
+    readonly refusal: (url: string) => string | null
+    /** The status of the answer; whatever else is in it is not looked at, and redirects are not followed. */
+    readonly send: (
+      accountId: AccountId,
+      url: Redacted.Redacted<string>,
+      headers: Readonly<Record<string, string>>,
+      body: string
+    ) => Effect.Effect<number, DeliveryFailure>
+  }
+>() {}

@@ -1,0 +1,134 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Fiber from "effect/Fiber"
+import * as Metric from "effect/Metric"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import * as StandardWebhook from "../../domain/crypto/StandardWebhook.js"
+import * as Metrics from "../observe/Metrics.js"
+import { Replicas } from "../ports/Replicas.js"
+import { type Delivery, type Target, WebhookSender, Webhooks, type WebhooksError } from "../ports/Webhooks.js"
+import * as Backoff from "./Backoff.js"
+import * as Message from "./Message.js"
+
+/** How often it is looked at what is due. */
+const pollMillis = 1_000
+/** Events of one round of one endpoint, of different requests, and how many of them are sent at once. */
+const round = 16
+const atOnce = 8
+/** A round takes at most twice the sender's time-out: the claim of an endpoint outlasts it. */
+const claimMillis = 60_000
+/** An endpoint that has taken nothing of a round is left alone for so long, whatever else is due to it. */
+const restMillis = 30_000
+
+/** An endpoint that answers so wants nothing any more. */
+const gone = 410
+
+interface Parts {
+  readonly store: Webhooks["Type"]
+  readonly sender: WebhookSender["Type"]
+  readonly process: string
+}
+
+/**
+ * The answer to what is sent. In a fiber of its own, which a time-out can end: one that starts where nothing can be
+ * interrupted would wait for an answer that never ends.
+ */
+const send = (
+  { sender }: Parts,
+  { accountId, url }: Target,
+  headers: Readonly<Record<string, string>>,
+  body: string
+) =>
+  Effect.flatMap(
+    Effect.forkDaemon(Effect.interruptible(Effect.either(sender.send(accountId, url, headers, body)))),
+    Fiber.join
+  )
+
+/** Sends one event and notes what came of it; whether it was taken. Not to be interrupted between the two. */
+const deliver = (parts: Parts, target: Target, delivery: Delivery) =>
+  Effect.gen(function* () {
+    const { store } = parts
+    const began = yield* Clock.currentTimeMillis
+    const { event, requestId } = delivery
+    const message = Message.make(delivery, began)
+    const headers = StandardWebhook.headers(target.secrets.map(Redacted.value), message)
+    const sent = yield* send(parts, target, headers, message.body)
+    const status = Either.getOrElse(sent, () => 0)
+    const ref = { webhookId: target.webhookId, requestId, sequence: event.sequence }
+    const isTaken = status >= 200 && status < 300
+    if (isTaken) {
+      yield* store.delivered(ref)
+      yield* Metrics.count(Metrics.webhookDeliveries, { outcome: "delivered" })
+      return true
+    }
+    const now = yield* Clock.currentTimeMillis
+    const retryAt = Backoff.next(delivery, now)
+    const reason = Either.match(sent, {
+      onLeft: ({ message }) => message,
+      onRight: (answered) => `it answered ${answered}`
+    })
+    yield* store.failed(ref, reason, retryAt)
+    yield* Metrics.count(Metrics.webhookDeliveries, { outcome: retryAt === null ? "dead" : "failed" })
+    if (status !== gone && retryAt !== null) return false
+    yield* store.setState(target.webhookId, "failing")
+    yield* Effect.annotateLogs(
+      Effect.logWarning("a webhook takes nothing and is paused until it is resumed"),
+      { webhookId: target.webhookId, accountId: target.accountId, reason }
+    )
+    return false
+  }).pipe(Effect.uninterruptible)
+
+/** Delivers to one endpoint what is due to it, as long as it takes some of it. */
+const serve = (parts: Parts, webhookId: string): Effect.Effect<void, WebhooksError> =>
+  Effect.gen(function* () {
+    const { process, store } = parts
+    const now = yield* Clock.currentTimeMillis
+    if (!(yield* store.claim(webhookId, process, now + claimMillis))) return
+    const next = yield* store.next(webhookId, round)
+    if (next === null || next.deliveries.length === 0) return yield* store.release(webhookId, process)
+    const taken = yield* Effect.forEach(
+      next.deliveries,
+      (delivery) => deliver(parts, next.target, delivery),
+      { concurrency: atOnce }
+    )
+    if (taken.includes(true)) return yield* serve(parts, webhookId)
+    yield* store.rest(webhookId, (yield* Clock.currentTimeMillis) + restMillis)
+    yield* store.release(webhookId, process)
+  })
+
+const measure = ({ store }: Parts) =>
+  Effect.gen(function* () {
+    const oldest = yield* store.oldest
+    const now = yield* Clock.currentTimeMillis
+    yield* Metric.set(Metrics.webhookOldestSeconds, oldest === null ? 0 : Math.max(0, now - oldest) / 1_000)
+  })
+
+/**
+ * Delivers what is owed to webhooks until the scope closes, each endpoint in a fiber of its own: a slow one holds nobody
+ * up. What is being sent then is sent, and noted, before the scope is closed.
+ */
+export const start: Effect.Effect<void, never, Webhooks | WebhookSender | Replicas | Scope.Scope> =
+  Effect.gen(function* () {
+    const { process } = yield* Replicas
+    const parts: Parts = { store: yield* Webhooks, sender: yield* WebhookSender, process }
+    const served = new Set<string>()
+    const scope = yield* Effect.scope
+    const failed = (cause: unknown) => Effect.logDebug("what is owed to webhooks is not known", cause)
+    const look = Effect.gen(function* () {
+      for (const webhookId of yield* parts.store.due(process)) {
+        if (served.has(webhookId)) continue
+        served.add(webhookId)
+        const own = serve(parts, webhookId).pipe(
+          Effect.catchAllCause(failed),
+          Effect.ensuring(Effect.sync(() => served.delete(webhookId)))
+        )
+        yield* Effect.forkIn(Effect.interruptible(own), scope)
+      }
+      yield* measure(parts)
+    })
+    yield* Effect.forkScoped(
+      Effect.forever(Effect.zipRight(Effect.catchAllCause(look, failed), Effect.sleep(pollMillis)))
+    )
+  })

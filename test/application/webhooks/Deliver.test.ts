@@ -1,0 +1,457 @@
+import { execFile } from "node:child_process"
+import { readFileSync, rmSync, writeFileSync } from "node:fs"
+import * as http from "node:http"
+import type { AddressInfo } from "node:net"
+import { describe, expect, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Queue from "effect/Queue"
+import * as Redacted from "effect/Redacted"
+import * as Stream from "effect/Stream"
+import * as TestClock from "effect/TestClock"
+import { Webhook } from "standardwebhooks"
+import * as WebhookSender from "../../../src/adapters/json-rpc/services/WebhookSender.js"
+import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
+import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
+import * as SqlWebhooks from "../../../src/adapters/sql/webhooks/Webhooks.js"
+import { Replicas } from "../../../src/application/ports/Replicas.js"
+import { Webhooks, WebhooksError } from "../../../src/application/ports/Webhooks.js"
+import * as Deliver from "../../../src/application/webhooks/Deliver.js"
+import { acceptOp, signOps } from "../../support/journal/Facts.js"
+import * as Journals from "../../support/journal/Journals.js"
+import { options } from "../../support/journal/Layers.js"
+import * as Make from "../../support/journal/Make.js"
+import * as Postgres from "../../support/postgres/Postgres.js"
+
+interface Hit {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  readonly type: string
+  readonly data: { readonly requestId: string; readonly sequence: number }
+}
+
+/** A server that notes what it is sent, and answers as it is told. */
+const receiver = (answer: (hit: Hit, response: http.ServerResponse) => void) =>
+  Effect.gen(function* () {
+    const hits: Array<Hit> = []
+    const told = yield* Queue.unbounded<Hit>()
+    const server = yield* Effect.acquireRelease(
+      Effect.async<http.Server>((resume) => {
+        const made = http.createServer((request, response) => {
+          let body = ""
+          request.setEncoding("utf8")
+          request.on("data", (text: string) => {
+            body += text
+          })
+          request.on("end", () => {
+            const headers = request.headers as Readonly<Record<string, string>>
+            const hit = { headers, body, ...JSON.parse(body) }
+            hits.push(hit)
+            answer(hit, response)
+            told.unsafeOffer(hit)
+          })
+        })
+        made.listen(0, "127.0.0.1", () => resume(Effect.succeed(made)))
+      }),
+      (made) =>
+        Effect.sync(() => {
+          made.closeAllConnections()
+          made.close()
+        })
+    )
+    const { port } = server.address() as AddressInfo
+    return { hits, url: `http://127.0.0.1:${port}/hook`, next: Queue.take(told) }
+  })
+
+const ok = (_: Hit, response: http.ServerResponse) => void response.writeHead(204).end()
+const status = (code: number) => (_: Hit, response: http.ServerResponse) =>
+  void response.writeHead(code, { location: "http://127.0.0.1:1/" }).end()
+
+const sender = WebhookSender.layer({ egress: { allowLoopback: true } })
+
+const replica = (process: string) =>
+  Layer.succeed(Replicas, {
+    process,
+    owns: () => true,
+    independent: Effect.succeed([]),
+    tell: () => Effect.void,
+    heard: Stream.empty
+  })
+
+/** A process that delivers, until the scope ends. */
+const begin = (process = "this one") => Effect.provide(Deliver.start, replica(process))
+
+/** Turns of the event loop, until it is so. */
+const until = <R>(look: Effect.Effect<boolean, unknown, R>): Effect.Effect<void, never, R> =>
+  Effect.flatMap(Effect.orDie(look), (isSo) =>
+    isSo
+      ? Effect.void
+      : Effect.zipRight(
+          Effect.promise(() => new Promise((turned) => setImmediate(turned))),
+          until(look)
+        )
+  )
+
+/** Time passes in steps in which the store can answer: longer ones would be over before it does. */
+const pass = (seconds: number): Effect.Effect<void, WebhooksError, Webhooks> =>
+  Effect.forEach(
+    Array.from({ length: seconds / 5 }, (_, n) => n),
+    () =>
+      Effect.zipRight(
+        TestClock.adjust("5 seconds"),
+        Effect.flatMap(Webhooks, (store) => store.oldest)
+      ),
+    { discard: true }
+  )
+
+const webhookOf = (webhookId: string) =>
+  Effect.flatMap(Webhooks, (store) =>
+    Effect.map(store.list(null), (all) => all.find((it) => it.webhookId === webhookId))
+  )
+const owed = (webhookId: string, waiting: number) =>
+  until(Effect.map(webhookOf(webhookId), (it) => it?.waiting === waiting))
+
+const add = (url: string, account = Make.alice) =>
+  Effect.flatMap(Webhooks, (store) => store.add(account, Redacted.make(url), []))
+
+/** The whole way of a request: accepted, submitted, included, settled, final. */
+const life = (requestId: string, n: number) =>
+  Effect.gen(function* () {
+    const journal = yield* Journals.all
+    const nonce = BigInt(n)
+    yield* signOps(requestId, [n], nonce)
+    yield* journal.settle(Make.mined(nonce), [Make.landed(Make.word(n), nonce)], true)
+    yield* journal.finish(requestId, "{}", { httpStatus: 200 })
+  })
+
+const sequences = (hits: ReadonlyArray<Hit>, requestId: string) =>
+  hits.filter((hit) => hit.data.requestId === requestId).map((hit) => hit.data.sequence)
+
+const databases = Postgres.perFile()
+const on = (client: typeof databases.layer) =>
+  Layer.provideMerge(Layer.mergeAll(SqlJournal.layer(options), SqlWebhooks.layer(options), sender), client)
+
+for (const [name, layer] of [
+  ["SQLite", Layer.fresh(on(Layer.orDie(Sqlite.layer({ filename: ":memory:" }))))],
+  ["PostgreSQL", Layer.fresh(on(databases.layer))]
+] as const) {
+  const fact = (
+    text: string,
+    body: Effect.Effect<
+      void,
+      unknown,
+      Journals.Ports | Webhooks | Layer.Layer.Success<typeof sender> | import("effect/Scope").Scope
+    >
+  ) => it.scoped(text, () => Effect.provide(body, Layer.fresh(layer)))
+
+  describe(`webhooks in ${name}`, { timeout: 30_000 }, () => {
+    fact(
+      "are told of every event that was there before the process, in order for each request, signed",
+      Effect.gen(function* () {
+        const { hits, url } = yield* receiver(ok)
+        const { secret, webhookId } = yield* add(url)
+        yield* life("r1", 0)
+        yield* life("r2", 1)
+        yield* begin()
+        yield* owed(webhookId, 0)
+        expect(sequences(hits, "r1")).toEqual([1, 2, 3, 4, 5])
+        expect(sequences(hits, "r2")).toEqual([1, 2, 3, 4, 5])
+        for (const { body, headers } of hits) {
+          // The library looks at the clock of the machine: the message is of the test's.
+          const now = Date.now
+          Date.now = () => Number(headers["webhook-timestamp"]) * 1_000
+          try {
+            expect(new Webhook(Redacted.value(secret)).verify(body, headers)).toEqual(JSON.parse(body))
+            expect(() => new Webhook(Redacted.value(secret)).verify(`${body} `, headers)).toThrow()
+          } finally {
+            Date.now = now
+          }
+        }
+        expect(new Set(hits.map(({ headers }) => headers["webhook-id"])).size).toBe(10)
+        expect(hits.find(({ type }) => type === "request.final")?.data).toMatchObject({
+          endpoint: "execute",
+          chainId: 31_337,
+          httpStatus: 200
+        })
+      })
+    )
+
+    fact(
+      "are told of their own account's requests alone, and of the kinds that they want",
+      Effect.gen(function* () {
+        const { hits, url } = yield* receiver(ok)
+        const store = yield* Webhooks
+        yield* add(url, Make.bob)
+        const { webhookId } = yield* store.add(Make.alice, Redacted.make(url), ["submitted", "final"])
+        yield* life("r1", 0)
+        yield* begin()
+        yield* owed(webhookId, 0)
+        expect(sequences(hits, "r1")).toEqual([2, 5])
+        expect((yield* store.list(Make.bob)).map(({ waiting }) => waiting)).toEqual([0])
+      })
+    )
+
+    fact(
+      "that fail are tried again later, with the same id, and nothing of the request overtakes",
+      Effect.gen(function* () {
+        let answer = status(500)
+        const { hits, next, url } = yield* receiver((hit, response) => answer(hit, response))
+        const { webhookId } = yield* add(url)
+        yield* life("r1", 0)
+        yield* begin()
+        yield* next
+        yield* until(
+          Effect.map(Webhooks.pipe(Effect.flatMap((it) => it.due("this one"))), (due) => due.length === 0)
+        )
+        yield* pass(20)
+        expect(sequences(hits, "r1")).toEqual([1])
+        answer = ok
+        yield* pass(15)
+        yield* owed(webhookId, 0)
+        expect(sequences(hits, "r1")).toEqual([1, 1, 2, 3, 4, 5])
+        expect(hits[1]?.headers["webhook-id"]).toBe(hits[0]?.headers["webhook-id"])
+      })
+    )
+
+    fact(
+      "whose process dies after an event was taken and before that was noted are told of it again",
+      Effect.gen(function* () {
+        const { hits, next, url } = yield* receiver(ok)
+        const { webhookId } = yield* add(url)
+        yield* acceptOp("r1", 1)
+        const store = yield* Webhooks
+        const away = new WebhooksError({ reason: "unavailable", message: "the store is away" })
+        const dying = { ...store, delivered: () => Effect.fail(away), release: () => Effect.fail(away) }
+        yield* Effect.scoped(Effect.zipRight(Effect.provideService(begin("dying"), Webhooks, dying), next))
+        yield* begin("the next one")
+        // Its claim outlives it.
+        yield* pass(65)
+        yield* owed(webhookId, 0)
+        expect(sequences(hits, "r1")).toEqual([1, 1])
+        expect(hits[1]?.headers["webhook-id"]).toBe(hits[0]?.headers["webhook-id"])
+      })
+    )
+
+    fact(
+      "hold no other one up when they are slow",
+      Effect.gen(function* () {
+        const slow = yield* receiver(() => undefined)
+        const quick = yield* receiver(ok)
+        yield* add(slow.url)
+        const { webhookId } = yield* add(quick.url)
+        yield* life("r1", 0)
+        yield* begin()
+        yield* owed(webhookId, 0)
+        expect(sequences(quick.hits, "r1")).toEqual([1, 2, 3, 4, 5])
+        expect(sequences(slow.hits, "r1")).toEqual([1])
+        yield* TestClock.adjust("11 seconds")
+      })
+    )
+
+    fact(
+      "have not taken what they begin to answer and do not end in time",
+      Effect.gen(function* () {
+        const { next, url } = yield* receiver((_, response) => {
+          response.writeHead(200)
+          response.write("a bit")
+        })
+        const store = yield* Webhooks
+        const { webhookId } = yield* add(url)
+        yield* acceptOp("r1", 1)
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* begin()
+            yield* next
+            yield* pass(10)
+            yield* until(Effect.map(store.due("this one"), (due) => due.length === 0))
+          })
+        )
+        yield* pass(35)
+        const { deliveries } = (yield* store.next(webhookId, 1)) ?? { deliveries: [] }
+        expect(deliveries[0]?.lastError).toBe("no complete answer within 10000 ms")
+      })
+    )
+
+    fact(
+      "have not taken what they redirect, or answer with too much, and what was so is kept",
+      Effect.gen(function* () {
+        const redirecting = yield* receiver(status(302))
+        const huge = yield* receiver((_, response) => void response.writeHead(200).end("x".repeat(100_000)))
+        const store = yield* Webhooks
+        const ids = [(yield* add(redirecting.url)).webhookId, (yield* add(huge.url)).webhookId]
+        // Nobody listens there any more.
+        const closed = yield* Effect.scoped(receiver(ok))
+        ids.push((yield* add(closed.url)).webhookId)
+        yield* acceptOp("r1", 1)
+        yield* Effect.scoped(
+          Effect.zipRight(begin(), until(Effect.map(store.due("this one"), (due) => due.length === 0)))
+        )
+        expect(redirecting.hits).toHaveLength(1)
+        // Due again, and nobody delivers.
+        yield* TestClock.adjust("31 seconds")
+        const errors = yield* Effect.forEach(ids, (id) =>
+          Effect.map(store.next(id, 1), (it) => it?.deliveries[0]?.lastError)
+        )
+        expect(errors).toEqual([
+          "it answered 302",
+          "the answer is larger than 65536 bytes",
+          "the connection failed (ECONNREFUSED)"
+        ])
+      })
+    )
+
+    fact(
+      "are paused when they take nothing for three days; what was given up is sent again by hand",
+      Effect.gen(function* () {
+        let answer = status(500)
+        const { hits, url } = yield* receiver((hit, response) => answer(hit, response))
+        const store = yield* Webhooks
+        const { webhookId } = yield* add(url)
+        yield* acceptOp("r1", 1)
+        yield* store.failed({ webhookId, requestId: "r1", sequence: 1 }, "it answered 500", 0)
+        yield* TestClock.adjust("3 days")
+        yield* begin()
+        yield* until(Effect.map(webhookOf(webhookId), (it) => it?.state === "failing"))
+        expect(yield* webhookOf(webhookId)).toMatchObject({ waiting: 0, dead: 1 })
+        const [given] = yield* store.dead(webhookId, 10)
+        expect(given).toMatchObject({ requestId: "r1", lastError: "it answered 500", event: { sequence: 1 } })
+        answer = ok
+        const before = hits.length
+        expect(yield* store.redeliver(webhookId, "another")).toBe(0)
+        expect(yield* store.redeliver(webhookId, "r1")).toBe(1)
+        yield* store.setState(webhookId, "enabled")
+        yield* pass(35)
+        yield* owed(webhookId, 0)
+        expect(hits.length).toBe(before + 1)
+      })
+    )
+
+    fact(
+      "that say that they are gone are paused at once",
+      Effect.gen(function* () {
+        const { next, url } = yield* receiver(status(410))
+        const { webhookId } = yield* add(url)
+        yield* acceptOp("r1", 1)
+        yield* begin()
+        yield* next
+        yield* until(Effect.map(webhookOf(webhookId), (it) => it?.state === "failing"))
+        expect((yield* webhookOf(webhookId))?.waiting).toBe(1)
+      })
+    )
+
+    fact(
+      "are told nothing while they are paused, and everything afterwards",
+      Effect.gen(function* () {
+        const { hits, url } = yield* receiver(ok)
+        const store = yield* Webhooks
+        const { webhookId } = yield* add(url)
+        expect(yield* store.setState(webhookId, "paused")).toBe(true)
+        expect(yield* store.setState("another", "paused")).toBe(false)
+        yield* life("r1", 0)
+        yield* Effect.scoped(Effect.zipRight(begin(), pass(10)))
+        expect(hits).toEqual([])
+        yield* store.setState(webhookId, "enabled")
+        yield* begin("the next one")
+        yield* owed(webhookId, 0)
+        expect(sequences(hits, "r1")).toEqual([1, 2, 3, 4, 5])
+      })
+    )
+
+    fact(
+      "get two signatures while their secret is rotated",
+      Effect.gen(function* () {
+        const { hits, url } = yield* receiver(ok)
+        const store = yield* Webhooks
+        const { secret, webhookId } = yield* add(url)
+        const fresh = yield* store.rotate(webhookId, 3_600_000)
+        expect(yield* store.rotate("another", 3_600_000)).toBe(null)
+        yield* acceptOp("r1", 1)
+        yield* Effect.scoped(Effect.zipRight(begin(), owed(webhookId, 0)))
+        yield* TestClock.adjust("1 hour")
+        yield* acceptOp("r2", 2)
+        yield* Effect.scoped(Effect.zipRight(begin("the next one"), owed(webhookId, 0)))
+        const verified = (hit: Hit | undefined, by: Redacted.Redacted<string> | null) => {
+          const now = Date.now
+          Date.now = () => Number(hit?.headers["webhook-timestamp"]) * 1_000
+          try {
+            new Webhook(by === null ? "" : Redacted.value(by)).verify(hit?.body ?? "", hit?.headers ?? {})
+            return true
+          } catch {
+            return false
+          } finally {
+            Date.now = now
+          }
+        }
+        expect([verified(hits[0], secret), verified(hits[0], fresh)]).toEqual([true, true])
+        expect([verified(hits[1], secret), verified(hits[1], fresh)]).toEqual([false, true])
+      })
+    )
+
+    fact(
+      "are served by one process at a time, and go with what is owed to them",
+      Effect.gen(function* () {
+        const { hits, url } = yield* receiver(ok)
+        const store = yield* Webhooks
+        const { webhookId } = yield* add(url)
+        for (const n of [0, 1, 2, 3]) yield* life(`r${n}`, n)
+        yield* Effect.forEach(["one", "two", "three"], begin, { concurrency: "unbounded" })
+        yield* owed(webhookId, 0)
+        expect(hits).toHaveLength(20)
+        yield* store.setState(webhookId, "paused")
+        yield* life("r9", 9)
+        const journal = yield* Journals.all
+        yield* journal.forget(Number.MAX_SAFE_INTEGER)
+        expect((yield* webhookOf(webhookId))?.waiting).toBe(0)
+        yield* acceptOp("r10", 10)
+        expect([yield* store.remove(webhookId), yield* store.remove(webhookId)]).toEqual([true, false])
+        expect(yield* store.oldest).toBe(null)
+      })
+    )
+  })
+}
+
+describe("docs/webhooks.md", () => {
+  it.scopedLive("has a receiver that runs as it stands there", () =>
+    Effect.gen(function* () {
+      const [, code = ""] = /```js\n([\s\S]*?)```/.exec(readFileSync("docs/webhooks.md", "utf8")) ?? []
+      expect(code.trim().split("\n").length).toBeLessThanOrEqual(20)
+      const file = `test/application/webhooks/.receiver-${process.pid}.mjs`
+      const secret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`
+      const port = yield* Effect.scoped(Effect.map(receiver(ok), ({ url }) => Number(new URL(url).port)))
+      const said = yield* Queue.unbounded<string>()
+      yield* Effect.acquireRelease(
+        Effect.sync(() => {
+          writeFileSync(file, `${code}\nconsole.log("ready")`)
+          const child = execFile(process.execPath, [file], {
+            env: { WEBHOOK_SECRET: secret, PORT: String(port), PATH: process.env.PATH }
+          })
+          child.stdout?.on("data", (text: string) => said.unsafeOffer(text))
+          return child
+        }),
+        (child) =>
+          Effect.sync(() => {
+            child.kill()
+            rmSync(file)
+          })
+      )
+      yield* Queue.take(said)
+      const { send } = Context.get(
+        yield* Layer.build(sender),
+        (yield* Effect.promise(() => import("../../../src/application/ports/Webhooks.js"))).WebhookSender
+      )
+      const { headers } = yield* Effect.promise(() => import("../../../src/domain/crypto/StandardWebhook.js"))
+      const message = {
+        id: "r1_1",
+        timestamp: Math.floor(Date.now() / 1_000),
+        body: JSON.stringify({ type: "request.final", data: { requestId: "r1", sequence: 1 } })
+      }
+      const url = Redacted.make(`http://127.0.0.1:${port}/`)
+      const statuses = yield* Effect.forEach([secret, secret, "whsec_AAAA"], (by) =>
+        Effect.retry(send(Make.alice, url, headers([by], message), message.body), { times: 50 })
+      )
+      expect(statuses).toEqual([204, 204, 400])
+      expect(yield* Queue.take(said)).toBe("request.final r1 1\n")
+    })
+  )
+})
