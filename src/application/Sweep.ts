@@ -40,6 +40,7 @@ import { Networks } from "./ports/Networks.js"
 import type { AccountId } from "./ports/Tenants.js"
 import type { Caller } from "./request/Caller.js"
 import type { Failure } from "./request/Failure.js"
+import * as Backoff from "./runtime/Backoff.js"
 import { Lifetime } from "./runtime/Lifetime.js"
 import * as CancelRequest from "./usecases/operations/CancelRequest.js"
 import * as ExecuteEncoded from "./usecases/operations/ExecuteEncoded.js"
@@ -88,9 +89,8 @@ const callerOf = ({ accountId, requestId }: RequestRecord): Caller => ({
   resumed: true
 })
 
-/** Pause before something that could not be taken up is tried again, at first and at most, milliseconds. */
-const firstPauseMillis = 2_000
-const longestPauseMillis = 60_000
+/** Pauses before something that could not be taken up is tried again. */
+const backoff: Backoff.Backoff = { firstMillis: 2_000, longestMillis: 60_000 }
 
 /** What could not be taken up: each is tried again later, and later each time. */
 interface Obstacles {
@@ -99,7 +99,7 @@ interface Obstacles {
 }
 
 const obstacles = (): Obstacles => {
-  const known = new Map<string, { readonly pauseMillis: number; readonly until: number }>()
+  const known = new Map<string, { readonly failures: number; readonly until: number }>()
   const tell = Effect.suspend(() => Metric.set(Metrics.workStranded, known.size))
   return {
     past: (name, effect) =>
@@ -110,8 +110,8 @@ const obstacles = (): Obstacles => {
         const outcome = yield* Effect.exit(effect)
         if (Exit.isSuccess(outcome) || Cause.isInterruptedOnly(outcome.cause)) known.delete(name)
         else {
-          const pauseMillis = Math.min((before?.pauseMillis ?? firstPauseMillis / 2) * 2, longestPauseMillis)
-          known.set(name, { pauseMillis, until: now + pauseMillis })
+          const failures = (before?.failures ?? 0) + 1
+          known.set(name, { failures, until: now + Backoff.pauseMillis(backoff, failures) })
           yield* Effect.annotateLogs(
             Effect.logError("work in the journal cannot be taken up and is tried again later"),
             {

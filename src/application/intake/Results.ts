@@ -9,7 +9,8 @@ import { refuseAll } from "../request/Elements.js"
 import type { Failure } from "../request/Failure.js"
 import type { Executed, OperationResult } from "../request/TransactionResult.js"
 import * as EventLoop from "../runtime/EventLoop.js"
-import { dependencyFailed, type Outcomes } from "./Submission.js"
+import type { Outcomes } from "./Submission.js"
+import { dependencyFailed } from "./SubmissionElements.js"
 
 /** The fields that every transaction result shares. All empty when nothing was sent. */
 export const transactionFields = (receipts: ReadonlyArray<Receipt>, decoding: Decoding) => {

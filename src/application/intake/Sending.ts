@@ -59,7 +59,9 @@ export interface SendResult {
   /** What stands in the way of every other bundle of the request as well. */
   readonly forAll: ElementFailure | null
   /** The node failed before anything was sent: all of it is worth another try. */
-  readonly trouble: NodeFault | null
+  readonly fault: NodeFault | null
+  /** All of them are on their way: what becomes of them will be told. */
+  readonly isSent: boolean
 }
 
 /** A run of ops that stays together, and whether it is of one component only. */
@@ -235,7 +237,7 @@ export const send = (
           Effect.zipRight(wakeUps.signal({ chainId: connection.profile.chainId, signer: submitter.address }))
         )
 
-    const none = { failed, outdated, forAll: null, trouble: null }
+    const none = { failed, outdated, forAll: null, fault: null, isSent: false }
     const signing = yield* Effect.either(Signing.sign(requestId, ground, bundle, revert))
     if (Either.isLeft(signing)) {
       yield* giveUp(bundle)
@@ -247,7 +249,7 @@ export const send = (
           for (const { index } of bundle) failed.set(index, obstacle.failure)
           return { ...none, forAll: obstacle.failure }
         case "node":
-          return { ...none, trouble: obstacle.trouble }
+          return { ...none, fault: obstacle.trouble }
       }
     }
     const { aggregate, ops, release } = signing.right
@@ -277,14 +279,14 @@ export const send = (
         const kind = refusal?.passing === true ? outdated : failed
         kind.set(index, bundlerRefused(refusal?.message ?? ""))
       }
-      return none
+      return { ...none, isSent: refused.length === 0 }
     }
     yield* giveUp(bundle)
     yield* release(ops)
     const error = outcome.left
     if (error.reason === "nodeUnreachable" || error.reason === "nodeFailed") {
       const failure = bundlerFailure(error, submitter.address)
-      return { ...none, trouble: { failure, unreachable: error.reason === "nodeUnreachable" } }
+      return { ...none, fault: { failure, unreachable: error.reason === "nodeUnreachable" } }
     }
     if (error.reason !== "rejected") {
       const failure = bundlerFailure(error, submitter.address)

@@ -4,24 +4,42 @@ import * as Outcome from "../../domain/erc4337/Outcome.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import * as Uint from "../../domain/primitives/Uint.js"
+import { ChainFacts } from "../chain/ChainFacts.js"
 import * as Inclusions from "../chain/Inclusions.js"
+import type { Watch } from "../lanes/requests/WakeUps.js"
 import type { Receipt } from "../ports/chain/ChainRpc.js"
-import type { OpJournal } from "../ports/journal/OpJournal.js"
-import type { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
-import type { RequestJournal } from "../ports/journal/RequestJournal.js"
+import { OpJournal } from "../ports/journal/OpJournal.js"
+import { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
+import { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type {
   Acceptance,
   DeploymentIntent,
   FailedElement,
   OpRecord,
-  RequestRecord
+  RequestOps
 } from "../ports/journal/Requests.js"
-import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
+import { TransactionJournal } from "../ports/journal/TransactionJournal.js"
+import type { RefusalCode } from "../request/Catalogue.js"
 import type { CurrentRequest } from "../request/CurrentRequest.js"
+import { elementFailure } from "../request/Elements.js"
+import * as Reasons from "../request/Reasons.js"
+import * as HeldNonces from "./HeldNonces.js"
+import * as NodeFault from "./NodeFault.js"
 import type * as Sending from "./Sending.js"
+import type { Landed } from "./SubmissionElements.js"
+import type { Carrier, Event } from "./SubmissionPhases.js"
 
 /** The ports of the journal that a submission uses. */
 export type SubmissionJournals = OpJournal | RemoteOpJournal | RequestJournal | TransactionJournal
+
+/** A submission, as far as the journal and the chain are asked what became of it. */
+export interface Reader {
+  readonly plan: Sending.SubmissionRoute & { readonly elements: ReadonlyArray<number> }
+  readonly componentOf: (index: number) => number
+  readonly watch: Watch
+  /** What the journal said at last of the request's ops; null: something may have changed since. */
+  ops: RequestOps | null
+}
 
 /** Longer return values are not kept. */
 const maxReturned = 16_384
@@ -41,15 +59,15 @@ export const landedOf = (op: OpRecord) =>
     : null
 
 /** The request's mined transactions, newest first. */
-export const carriers =
-  (transactionJournal: TransactionJournal["Type"], chainId: bigint) =>
-  ({ accountId, txHashes }: RequestRecord) =>
+const carriersOf = ({ plan: { caller, ground } }: Reader, { txHashes }: RequestOps) =>
+  Effect.flatMap(TransactionJournal, (transactionJournal) =>
     Effect.map(
       Effect.forEach([...txHashes].reverse(), (txHash) =>
-        Effect.orDie(transactionJournal.findTransaction(accountId, chainId, txHash))
+        Effect.orDie(transactionJournal.findTransaction(caller.principal.accountId, ground.chainId, txHash))
       ),
       (found) => found.filter((each) => each !== null)
     )
+  )
 
 /** Those of the ops that are on the chain all the same: a backup of the journal may be older than their transaction. */
 export const landings = (
@@ -67,6 +85,161 @@ export const landings = (
     yield* remoteOpJournal.recordInclusions(submitter.address, profile.chainId, outcomes)
     return outcomes.flatMap(({ userOpHash }) => indexes.get(userOpHash) ?? [])
   })
+
+const readOps = (run: Reader) =>
+  Effect.flatMap(OpJournal, (opJournal) =>
+    Effect.tap(Effect.orDie(opJournal.ofRequest(run.plan.caller.requestId)), (ops) =>
+      Effect.sync(() => {
+        run.ops = ops
+      })
+    )
+  )
+
+export const opsOf = (run: Reader) => (run.ops === null ? readOps(run) : Effect.succeed(run.ops))
+
+export const abandonUnsigned = (run: Reader, elements: ReadonlyArray<number>) =>
+  elements.length === 0
+    ? Effect.void
+    : Effect.flatMap(OpJournal, (opJournal) => {
+        run.ops = null
+        return Effect.orDie(opJournal.abandonUnsigned(run.plan.caller.requestId, elements))
+      })
+
+/** Of these elements, whose ops are on no way any more, what landed, and what came back. */
+export const follow = (run: Reader, elements: ReadonlyArray<number>, isSent: boolean) =>
+  Effect.gen(function* () {
+    const { caller } = run.plan
+    const own = new Set(elements)
+    const ops = yield* run.watch.until(
+      Effect.map(readOps(run), (found) => {
+        const ours = found.ops.filter(({ index }) => own.has(index))
+        return ours.some(({ state }) => state === "sent") ? null : ours
+      }),
+      { atOnce: !isSent }
+    )
+    const landed = new Map<number, Landed>()
+    const back = ops.filter(({ state }) => state === "accepted")
+    for (const op of ops) {
+      const outcome = landedOf(op)
+      if (outcome !== null) landed.set(op.index, outcome)
+    }
+    const returned = new Map<number, Carrier>()
+    if (back.length === 0) return { landed, returned }
+    const carriers = yield* carriersOf(run, yield* opsOf(run))
+    yield* abandonUnsigned(
+      run,
+      back.map(({ index }) => index)
+    )
+    for (const op of back) {
+      const carrier = carriers.find((each) => each.ops.some(({ userOpHash }) => userOpHash === op.userOpHash))
+      const isShared = carrier?.ops.some(
+        (other) =>
+          other.requestId !== caller.requestId || run.componentOf(other.index) !== run.componentOf(op.index)
+      )
+      returned.set(op.index, carrier === undefined ? "foreign" : isShared === true ? "shared" : "own")
+    }
+    return { landed, returned }
+  })
+
+/** Elements of which some version is on the chain, in whatever transaction, are done. */
+export const takeLanded = (run: Reader, elements: ReadonlyArray<number>) =>
+  Effect.gen(function* () {
+    const { ground, submitter } = run.plan
+    const found = yield* opsOf(run)
+    const landed = yield* HeldNonces.landings(ground, found, elements)
+    if (landed.size === 0) return landed
+    const remoteOpJournal = yield* RemoteOpJournal
+    run.ops = null
+    yield* Effect.orDie(
+      remoteOpJournal.recordInclusions(
+        submitter.address,
+        ground.chainId,
+        [...landed].map(([index, outcome]) => ({
+          ...outcome,
+          // Its nonce is used: whatever version the journal holds is through.
+          userOpHash: found.ops.find((op) => op.index === index)?.userOpHash ?? outcome.userOpHash
+        }))
+      )
+    )
+    return landed
+  })
+
+/** What an earlier life of the request has left. */
+export const resume = (run: Reader): Effect.Effect<Event, never, ChainFacts | SubmissionJournals> =>
+  Effect.gen(function* () {
+    const { caller, elements } = run.plan
+    const requestJournal = yield* RequestJournal
+    const remoteOpJournal = yield* RemoteOpJournal
+    const before = yield* Effect.orDie(
+      Effect.filterOrDieMessage(
+        requestJournal.request(caller.requestId),
+        (found) => found !== null,
+        "the journal has lost an accepted request"
+      )
+    )
+    // What failed with another one is judged again: that one may have vanished from the chain, and done better since.
+    const failed = new Map(
+      before.failed
+        .filter(({ code }) => code !== "dependency_failed")
+        .map(({ code, figures, index, message }) => [
+          index,
+          { code: code as RefusalCode, message: Reasons.known(message), figures }
+        ])
+    )
+    const unsent = before.ops.filter(({ state }) => state === "accepted")
+    const left = new Set(unsent.map(({ index }) => index))
+    for (const index of yield* Effect.orDie(landings(remoteOpJournal, run.plan, unsent))) left.delete(index)
+    yield* abandonUnsigned(run, [...left])
+    const sent = before.ops.filter(({ index, state }) => state !== "abandoned" && !left.has(index))
+    const { landed, returned } = yield* follow(
+      run,
+      sent.map(({ index }) => index),
+      false
+    )
+    const versions = before.signed.map(({ index }) => index)
+    const unknown = versions.filter((each, at) => !landed.has(each) || versions.indexOf(each) < at)
+    const found = yield* Effect.orDie(takeLanded(run, unknown))
+    const all = new Map<number, Landed>([...landed, ...found])
+    const rest = elements.filter((index) => !all.has(index) && !failed.has(index))
+    return {
+      _tag: "resumed",
+      failed,
+      landed: all,
+      returned,
+      held: before.cancelled === null ? new Map() : HeldNonces.of(yield* opsOf(run), rest),
+      cancelled: before.cancelled === null ? null : elementFailure(before.cancelled)
+    }
+  })
+
+/** What became of the nonces that these elements are held to. */
+export const ask = (
+  run: Reader,
+  elements: ReadonlyArray<number>
+): Effect.Effect<Event, never, ChainFacts | SubmissionJournals> =>
+  Effect.gen(function* () {
+    const { caller, ground } = run.plan
+    const held = HeldNonces.of(yield* readOps(run), elements)
+    if (held.size === 0) return { _tag: "asked", landed: new Map(), held, isUndecided: false } as const
+    const facts = yield* ChainFacts
+    const opJournal = yield* OpJournal
+    const fate = yield* HeldNonces.fateOf(ground, { facts }, held)
+    const landed = yield* takeLanded(run, [...held.keys()])
+    const dead = fate.dead.filter((index) => !landed.has(index))
+    if (dead.length > 0) {
+      run.ops = null
+      yield* Effect.orDie(opJournal.abandon(caller.requestId, dead))
+    }
+    return {
+      _tag: "asked",
+      landed,
+      held: new Map([...held].filter(([index]) => !landed.has(index) && !dead.includes(index))),
+      isUndecided: fate.undecided.some((index) => !landed.has(index))
+    } as const
+  }).pipe(
+    Effect.catchAll((error) =>
+      Effect.succeed({ _tag: "nodeFailed" as const, fault: NodeFault.ofNode(error) })
+    )
+  )
 
 /** What the journal is told of ops that are ready. */
 export const acceptance = (

@@ -86,7 +86,7 @@ const earlier = (one: bigint, other: bigint): bigint => (one < other ? one : oth
  */
 export const make = (options: {
   readonly remoteOpJournal: RemoteOpJournal["Type"]
-  readonly wakeUps: WakeUps
+  readonly wakeUps: Pick<WakeUps, "notify" | "signal">
   /** The final answer of some request was undone by a reorganisation. */
   readonly reopened: Effect.Effect<void>
 }): Effect.Effect<RemoteOps, never, Scope.Scope> =>

@@ -78,7 +78,7 @@ export interface Settlement {
 export interface Dependencies {
   readonly transactionJournal: TransactionJournal["Type"]
   readonly remoteOpJournal: RemoteOpJournal["Type"]
-  readonly wakeUps: WakeUps.WakeUps
+  readonly wakeUps: Pick<WakeUps.WakeUps, "notify" | "signal">
   readonly losses: Losses.Losses
   /** The final answer of some request was undone by a reorganisation. */
   readonly reopened: Effect.Effect<void>

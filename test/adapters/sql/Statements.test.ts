@@ -56,6 +56,7 @@ const life = Effect.gen(function* () {
   yield* journal.cancel("r1", cancellation)
   yield* journal.finish("r1", "{}", {})
   yield* journal.request("r1")
+  yield* journal.ofRequest("r1")
   const after = { acceptedAt: 1, number: 1n }
   yield* journal.list(Make.alice, { limit: 2 })
   yield* journal.list(Make.alice, { state: "pending", since: 1, until: 2, after, limit: 2 })
@@ -172,6 +173,7 @@ describe("the statements of the journal", () => {
       expect(yield* countOf(journal.recordSigned(Make.signed(0n)))).toBe(9)
       expect(yield* countOf(journal.settle(Make.mined(0n), [], false))).toBe(7)
       expect(yield* countOf(journal.request("r1"))).toBe(2)
+      expect(yield* countOf(journal.ofRequest("r1"))).toBe(1)
       expect(yield* countOf(journal.open)).toBe(3)
       expect(yield* countOf(Make.unfinished(journal))).toBe(3)
       expect(yield* countOf(journal.finalise(Make.lane, 0n))).toBe(7)

@@ -39,9 +39,7 @@ const world = (options: { readonly validUntil?: number; readonly confirmations?:
       remoteOpJournal,
       wakeUps: {
         signal: () => Effect.void,
-        wait: () => Effect.succeed(true),
-        notify: () => Effect.void,
-        until: () => Effect.never
+        notify: () => Effect.void
       },
       reopened: Effect.asVoid(tell("reopened"))
     })

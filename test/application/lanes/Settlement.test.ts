@@ -61,9 +61,7 @@ const world = (booksFail = false) =>
       ...journals,
       wakeUps: {
         signal: () => Effect.void,
-        wait: () => Effect.succeed(true),
-        notify: (names) => Effect.asVoid(tell(`woken: ${[...names].join(", ")}`, undefined)),
-        until: () => Effect.never
+        notify: (names) => Effect.asVoid(tell(`woken: ${[...names].join(", ")}`, undefined))
       },
       losses: {
         mined: (_, __, bearer) => booked(`loss of ${bearer}`),

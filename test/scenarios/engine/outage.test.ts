@@ -17,17 +17,7 @@ beforeAll(async () => {
 afterAll(() => stack.stop())
 
 /** Every method of the journal that one `/execute` calls. */
-const steps = [
-  "lease",
-  "accept",
-  "claim",
-  "allocate",
-  "recordSigned",
-  "settle",
-  "request",
-  "finish",
-  "release"
-]
+const steps = ["lease", "accept", "claim", "allocate", "recordSigned", "settle", "ofRequest", "finish"]
 
 const spots: ReadonlyArray<Spot> = steps.flatMap((step) =>
   (["before", "after"] as const).map((moment) => ({ step, moment }))

@@ -65,6 +65,7 @@ export const make = (
         identify: early(Ops.identify(store)),
         abandon: early(Ops.abandon(store)),
         abandonUnsigned: early(Ops.abandonUnsigned(store)),
+        ofRequest: Ops.ofRequest(store),
         findOp: Ops.findOp(store)
       }),
       Context.add(LaneJournal, { work: Work.work(store), claim: early(Claims.claim(store)) }),

@@ -1,7 +1,12 @@
 import type { Fragment } from "@effect/sql/Statement"
 import * as Effect from "effect/Effect"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
-import type { NonceSpace, OpRecord, OpSettlement } from "../../../application/ports/journal/Requests.js"
+import type {
+  NonceSpace,
+  OpRecord,
+  OpSettlement,
+  RequestOps
+} from "../../../application/ports/journal/Requests.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
@@ -188,8 +193,8 @@ export const spaceOf = (row: Pick<Row, "authority" | "chain_id" | "entry_point" 
   wallet: Address.unsafe(row.wallet)
 })
 
-const toRecord = (accountId: AccountId, row: Row): OpRecord => ({
-  accountId,
+const toRecord = (row: Row & { readonly account_id: AccountId }): OpRecord => ({
+  accountId: row.account_id,
   requestId: row.request_id,
   index: row.op_index,
   userOpHash: row.user_op_hash === null ? null : Hex.unsafe32(row.user_op_hash),
@@ -233,29 +238,55 @@ const wasSigned = ({ tx_state }: Carrier): boolean =>
  * The latest op of each element of the request, by index; every op of it that was ever in a signed transaction, in the
  * order of acceptance; and the nonces of all of them.
  */
-export const ofRequest = ({ sql }: Store.Store, requestId: string, accountId: AccountId) =>
+export const read = ({ sql }: Store.Store, requestId: string) =>
   Effect.map(
-    sql<Row & Carrier>`
-      select ops.*, transactions.chain_id as tx_chain, transactions.signer, transactions.nonce,
+    sql<Row & Carrier & { readonly account_id: AccountId }>`
+      select ops.*, requests.account_id, transactions.chain_id as tx_chain, transactions.signer, transactions.nonce,
         transactions.state as tx_state, ${versionsOf(sql)}
       from ops
+      join requests on requests.request_id = ops.request_id
       left join transaction_ops on transaction_ops.op_id = ops.op_id
       left join transactions on transactions.chain_id = transaction_ops.chain_id
         and transactions.signer = transaction_ops.signer and transactions.nonce = transaction_ops.nonce
       where ops.request_id = ${requestId} order by ops.op_index, ops.op_id`,
     (rows) => {
       // `tx_hash` of the transaction stands under another name: that of the op is its own.
-      const latest = new Map(rows.map((row) => [row.op_index, toRecord(accountId, row)]))
+      const latest = new Map(rows.map((row) => [row.op_index, toRecord(row)]))
       const signed = new Map(rows.filter(wasSigned).map((row) => [String(row.op_id), row]))
       return {
         ops: [...latest.values()],
         signed: [...signed.values()]
           .sort((one, other) => Number(one.op_id) - Number(other.op_id))
-          .map((row) => toRecord(accountId, row)),
+          .map((row) => toRecord(row)),
         nonces: rows
       }
     }
   )
+
+/** One hash for each nonce that may be or is mined, in the order of the first signatures. */
+export const hashes = (carriers: ReadonlyArray<Carrier>): ReadonlyArray<Hex.Bytes32> => {
+  const live = carriers.filter(
+    ({ tx_state }) => tx_state === "signed" || tx_state === "mined" || tx_state === "settled"
+  )
+  const byNonce = new Map(live.map((it) => [`${it.tx_chain} ${it.signer} ${it.nonce}`, it]))
+  return [...byNonce.values()]
+    .sort((one, other) => Number(one.first_version) - Number(other.first_version))
+    .flatMap(({ mined, newest }) => {
+      const hash = mined ?? newest
+      return hash === null ? [] : Hex.unsafe32(hash)
+    })
+}
+
+export const ofRequest =
+  (store: Store.Store) =>
+  (requestId: string): Effect.Effect<RequestOps, JournalError> =>
+    store.transaction(
+      Effect.map(read(store, requestId), ({ nonces, ops, signed }) => ({
+        ops,
+        signed,
+        txHashes: hashes(nonces)
+      }))
+    )
 
 export const findOp =
   ({ sql, transaction }: Store.Store) =>
@@ -268,13 +299,13 @@ export const findOp =
       Effect.gen(function* () {
         // The latest that is not abandoned, else the latest.
         for (const stage of [sql.literal("state <> 'abandoned'"), sql.literal("state = 'abandoned'")]) {
-          const [row] = yield* sql<Row>`
-            select ops.* from ops
+          const [row] = yield* sql<Row & { readonly account_id: AccountId }>`
+            select ops.*, requests.account_id from ops
             join requests on requests.request_id = ops.request_id
             where ops.chain_id = ${chainId.toString()} and ops.user_op_hash = ${userOpHash} and ops.${stage}
               and requests.account_id = ${accountId}
             order by ops.op_id desc limit 1`
-          if (row !== undefined) return toRecord(accountId, row)
+          if (row !== undefined) return toRecord(row)
         }
         return null
       })

@@ -228,20 +228,6 @@ const direct = ({ sql }: Store.Store, requestId: string) => sql<Ops.Carrier>`
   select chain_id as tx_chain, signer, nonce, state as tx_state, ${Ops.versionsOf(sql)}
   from transactions where direct = ${requestId} and direct is not null`
 
-/** One hash for each nonce that may be or is mined, in the order of the first signatures. */
-const hashes = (carriers: ReadonlyArray<Ops.Carrier>): ReadonlyArray<Hex.Bytes32> => {
-  const live = carriers.filter(
-    ({ tx_state }) => tx_state === "signed" || tx_state === "mined" || tx_state === "settled"
-  )
-  const byNonce = new Map(live.map((it) => [`${it.tx_chain} ${it.signer} ${it.nonce}`, it]))
-  return [...byNonce.values()]
-    .sort((one, other) => Number(one.first_version) - Number(other.first_version))
-    .flatMap(({ mined, newest }) => {
-      const hash = mined ?? newest
-      return hash === null ? [] : Hex.unsafe32(hash)
-    })
-}
-
 export const request =
   (store: Store.Store) =>
   (requestId: string): Effect.Effect<RequestRecord | null, JournalError> =>
@@ -252,7 +238,7 @@ export const request =
             select 1 from transactions where direct = requests.request_id and direct is not null) as direct
           from requests where request_id = ${requestId}`
         if (row === undefined || row.state === "forgotten") return null
-        const { nonces, ops, signed } = yield* Ops.ofRequest(store, requestId, row.account_id)
+        const { nonces, ops, signed } = yield* Ops.read(store, requestId)
         // A transaction of the request's own beside its ops is rare: another look at all of them is for it.
         const own = row.direct ? yield* direct(store, requestId) : []
         const record: RequestRecord = {
@@ -266,7 +252,7 @@ export const request =
           ops,
           signed,
           failed: parsed(row),
-          txHashes: hashes([...nonces, ...own]),
+          txHashes: Ops.hashes([...nonces, ...own]),
           cancelled: row.cancelled,
           note: row.note === null ? null : Compact.read(row.note),
           outcome: row.outcome === null ? null : Compact.read(row.outcome)

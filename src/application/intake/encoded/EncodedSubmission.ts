@@ -46,6 +46,7 @@ import type * as Sending from "../Sending.js"
 import * as ServiceSubmission from "../ServiceSubmission.js"
 import * as SignerAuthorization from "../SignerAuthorization.js"
 import * as Submission from "../Submission.js"
+import { dependencyFailed, type Landed } from "../SubmissionElements.js"
 import type { SubmissionJournals } from "../SubmissionRecords.js"
 import * as EncodedLinks from "./EncodedLinks.js"
 import type * as EncodedOps from "./EncodedOps.js"
@@ -158,7 +159,7 @@ const submit = (
     /** The EOA is the service's own, and nobody else's bundler pays. */
     const guarded = key === "serviceEoa" && profile.remoteBundler === null
     const current = yield* CurrentRequest
-    const earlier = new Map<number, Submission.Landed>()
+    const earlier = new Map<number, Landed>()
     const done = new Set<number>()
 
     const note = (index: number, userOpHash: Hex.Bytes32, outcome: OpOutcome) => {
@@ -274,7 +275,7 @@ const submit = (
         for (const [index, failure] of estimate.failed) failed.set(index, failure)
         for (const index of Dependencies.order(dependencies, failed.keys())) {
           const on = dependencies[index] ?? null
-          if (on !== null && failed.has(on)) failed.set(index, Submission.dependencyFailed(on))
+          if (on !== null && failed.has(on)) failed.set(index, dependencyFailed(on))
         }
 
         // Ops of one key follow each other; one that the EntryPoint has consumed may have landed elsewhere.
@@ -308,7 +309,7 @@ const submit = (
               estimate.estimated.map(({ op }) => op)
             )
           : look.prices
-        const nothing = { ready: [], funds: [], deployments: [], prices, gasBound }
+        const nothing = { ready: [], done, funds: [], deployments: [], leased: 0, prices, gasBound }
         // The others were measured behind ops that will not run: they are looked at again without those.
         if (consumed.length > 0 || misplaced.size > 0) return { ...nothing, failed: misplaced }
         if (guarded)
@@ -361,7 +362,6 @@ const submit = (
         submitter,
         access: Connection.access(caller, connection, key),
         elements: fresh.map(({ index }) => index),
-        done,
         dependencies,
         prepare
       },

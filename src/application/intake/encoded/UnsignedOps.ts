@@ -36,7 +36,7 @@ import * as OwnedWallets from "../ops/OwnedWallets.js"
 import * as Windows from "../ops/Windows.js"
 import * as Preparation from "../Preparation.js"
 import * as ServiceSubmission from "../ServiceSubmission.js"
-import * as Submission from "../Submission.js"
+import { dependencyFailed } from "../SubmissionElements.js"
 import * as Wallets from "../Wallets.js"
 
 /** How long a nonce key is kept for an op that was handed out, milliseconds. */
@@ -142,7 +142,7 @@ const lease = (
 const failDependants = (on: Dependencies.Dependencies, failed: Map<number, ElementFailure>): void => {
   for (const index of Dependencies.order(on)) {
     const before = on[index] ?? null
-    if (before !== null && failed.has(before)) failed.set(index, Submission.dependencyFailed(before))
+    if (before !== null && failed.has(before)) failed.set(index, dependencyFailed(before))
   }
 }
 

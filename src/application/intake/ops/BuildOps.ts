@@ -16,7 +16,7 @@ import * as Estimation from "../estimate/Estimation.js"
 import * as Preparation from "../Preparation.js"
 import * as Sending from "../Sending.js"
 import type { SignerAuthorization } from "../SignerAuthorization.js"
-import * as Submission from "../Submission.js"
+import { dependencyFailed } from "../SubmissionElements.js"
 import type { EncodedCall } from "./Calls.js"
 import * as Drafts from "./Drafts.js"
 import * as Links from "./Links.js"
@@ -164,7 +164,7 @@ export const assemble = (input: Input): Effect.Effect<Assembled, Failure, Bundle
         const failed = new Map<number, ElementFailure>(estimate.failed)
         for (const index of order) {
           const on = dependencies[index] ?? null
-          if (on !== null && failed.has(on)) failed.set(index, Submission.dependencyFailed(on))
+          if (on !== null && failed.has(on)) failed.set(index, dependencyFailed(on))
         }
         const of = (lost: ReadonlyMap<number, ElementFailure>) =>
           finish(

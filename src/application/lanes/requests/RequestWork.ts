@@ -21,6 +21,7 @@ import { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.
 import { type Failure, Unavailable, unprocessable } from "../../request/Failure.js"
 import * as StoreFailure from "../../request/StoreFailure.js"
 import type { LaneClaims } from "./LaneClaims.js"
+import * as RequestState from "./RequestState.js"
 import type { WakeUps } from "./WakeUps.js"
 
 /** A request that is worked on in this process. */
@@ -61,9 +62,8 @@ export interface Task<B, J, R> {
   readonly onEnd: Effect.Effect<void>
 }
 
-/** Pause before an accepted request that could not go on is tried again, at first and at most. */
-const firstPauseMillis = 250
-const longestPauseMillis = 30_000
+/** A journal that does not say whether it has accepted the request is asked again this often, milliseconds. */
+const doubtPauseMillis = 250
 /** How long a caller waits to hear whether a journal that failed has accepted the request, milliseconds. */
 const doubtMillis = 20_000
 
@@ -87,211 +87,275 @@ export const outcomeUnknown = (requestId: string, txHashes: ReadonlyArray<Bytes3
     extra: { txHash: txHashes.at(-1) ?? "", txHashes, requestId }
   })
 
+/** One request's work, as far as its parts share it. */
+interface Live<B, J, R> {
+  readonly dependencies: Dependencies
+  readonly task: Task<B, J, R>
+  readonly accepted: Deferred.Deferred<void>
+  readonly result: Deferred.Deferred<B, Failure | AnsweredElsewhere>
+  readonly sent: Array<Bytes32>
+  state: RequestState.State<Outcome<B>>
+  until: number
+  lane: Lane | null
+  attempt: Fiber.RuntimeFiber<B, Failure | AnsweredElsewhere> | null
+  exit: Exit.Exit<B, Failure | AnsweredElsewhere> | null
+}
+
+/** What the answer of an accepted request is. */
+type Outcome<B> = Either.Either<B, ReturnType<typeof Answer.asUnprocessable>>
+type Event<B> = RequestState.Event<Outcome<B>>
+
+const tell = <B, J, R>(live: Live<B, J, R>, event: Event<B>): void => {
+  live.state = RequestState.step(live.state, event)
+}
+
+const isAccepted = <B, J, R>({ state }: Live<B, J, R>): boolean => state.acceptance === "accepted"
+
+const load = <B, J, R>({ dependencies, task }: Live<B, J, R>) =>
+  Effect.orDie(dependencies.requestJournal.request(task.caller.requestId))
+
+const becameDurable = <B, J, R>(live: Live<B, J, R>, lane: Lane, patienceMillis: number) =>
+  Effect.flatMap(Clock.currentTimeMillis, (now) => {
+    const { caller } = live.task
+    tell(live, { _tag: "accepted" })
+    live.lane = lane
+    live.until = now + patienceMillis
+    caller.onAccepted?.(caller.requestId)
+    return Effect.asVoid(Deferred.succeed(live.accepted, undefined))
+  })
+
+/** Whether this process is to go on with the accepted request. */
+const isOurs = <B, J, R>(live: Live<B, J, R>) =>
+  Effect.gen(function* () {
+    if (live.state.isElsewhere) return false
+    live.lane ??= (yield* load(live))?.lane ?? null
+    if (live.lane === null || (yield* Effect.orDie(live.dependencies.claims.take(live.lane)))) return true
+    tell(live, { _tag: "left" })
+    return false
+  })
+
+const currentOf = <B, J, R>(live: Live<B, J, R>, resumed: boolean): CurrentRequest["Type"] => {
+  const { body, caller } = live.task
+  return {
+    body,
+    idempotency: caller.idempotency ?? null,
+    resumed,
+    accepted: () => isAccepted(live),
+    relies: [],
+    accept: (acceptance, patienceMillis) =>
+      Effect.gen(function* () {
+        const answer = yield* Effect.uninterruptible(
+          Effect.suspend(() => {
+            tell(live, { _tag: "offered" })
+            return Effect.tap(
+              Effect.orDie(live.dependencies.requestJournal.accept(acceptance)),
+              ({ _tag }): Effect.Effect<void> =>
+                _tag === "accepted"
+                  ? becameDurable(live, acceptance.lane, patienceMillis)
+                  : Effect.sync(() => tell(live, { _tag: "notAccepted" }))
+            )
+          })
+        )
+        if (answer._tag === "known") return yield* new AnsweredElsewhere({ requestId: answer.requestId })
+        if (answer._tag === "accepted" && !(yield* isOurs(live)))
+          return yield* new AnsweredElsewhere({ requestId: caller.requestId })
+        return answer
+      }),
+    extend: (patienceMillis) =>
+      Effect.map(Clock.currentTimeMillis, (now) => {
+        live.until = now + patienceMillis
+      }),
+    sent: (txHashes) => Effect.sync(() => void live.sent.push(...txHashes)),
+    conclude: Effect.sync(() => tell(live, { _tag: "concluded" }))
+  }
+}
+
+/** What the attempt's exit says. */
+const attemptedOf = <B>(
+  exit: Exit.Exit<B, Failure | AnsweredElsewhere>
+): RequestState.Attempted<Outcome<B>> => {
+  if (Exit.isSuccess(exit)) return { _tag: "done", answer: Either.right(exit.value) }
+  if (isFenced(exit.cause)) return { _tag: "fenced" }
+  const failure = Option.getOrNull(Cause.failureOption(exit.cause))
+  return failure === null || failure._tag === "AnsweredElsewhere"
+    ? { _tag: "broken" }
+    : { _tag: "failed", answer: Either.left(Answer.asUnprocessable(failure)) }
+}
+
+const attempt = <B, J, R>(
+  live: Live<B, J, R>,
+  resumed: boolean
+): Effect.Effect<Event<B>, never, Exclude<R, CurrentRequest>> =>
+  Effect.gen(function* () {
+    // A fiber of its own: an interruption that is meant for it shall not end what is around it.
+    const fiber = yield* Effect.fork(
+      Effect.interruptible(Effect.provideService(live.task.run, CurrentRequest, currentOf(live, resumed)))
+    )
+    live.attempt = fiber
+    if (RequestState.isStopped(live.state)) yield* Fiber.interruptFork(fiber)
+    live.exit = yield* Fiber.await(fiber)
+    return { _tag: "attempted", attempted: attemptedOf(live.exit) }
+  })
+
+/** A journal that failed while it accepted may have accepted, or may do so yet: it decides now. */
+const resolveDoubt = <B, J, R>(live: Live<B, J, R>): Effect.Effect<Event<B>> =>
+  live.dependencies.requestJournal.decline(live.task.caller.requestId).pipe(
+    Effect.retry(Schedule.spaced(doubtPauseMillis)),
+    Effect.orDie,
+    Effect.timeoutOption(doubtMillis),
+    Effect.flatMap(
+      Option.match({
+        onNone: () => Effect.succeed<Event<B>>({ _tag: "doubtLasts" }),
+        onSome: (lane) =>
+          lane === null
+            ? Effect.succeed<Event<B>>({ _tag: "declined" })
+            : Effect.as(becameDurable(live, lane, doubtMillis), { _tag: "accepted" } as const)
+      })
+    )
+  )
+
+/** Whether the journal has a final answer of a request whose attempt has none. */
+const judge = <B, J, R>(live: Live<B, J, R>): Effect.Effect<Event<B>> =>
+  Effect.gen(function* () {
+    const record = yield* load(live)
+    if (record !== null && record.outcome !== null) return { _tag: "final" }
+    if (live.exit !== null && Exit.isFailure(live.exit) && !Cause.isInterruptedOnly(live.exit.cause))
+      yield* Effect.logWarning("an accepted request could not go on and is tried again", live.exit.cause)
+    return { _tag: "open" }
+  })
+
+/** Stores the answer and tells it. */
+const finish = <B, J, R>(live: Live<B, J, R>, answer: Outcome<B>): Effect.Effect<Event<B>> =>
+  Effect.gen(function* () {
+    const { replicas, requestJournal, wakeUps } = live.dependencies
+    const { caller, Response } = live.task
+    const { requestId } = caller
+    const stored = yield* Answer.encode(Response, answer)
+    if (!(yield* Effect.orDie(requestJournal.finish(requestId, stored, Answer.summary(answer)))))
+      return { _tag: "notStored" }
+    yield* wakeUps.notify([requestId])
+    yield* replicas.tell({ _tag: "final", requestId })
+    yield* Either.match(answer, {
+      onLeft: (error) => Deferred.fail(live.result, error),
+      onRight: (value) => Deferred.succeed(live.result, value)
+    })
+    return { _tag: "stored" }
+  })
+
+type Going<B> = Exclude<RequestState.Phase<Outcome<B>>, { readonly _tag: "ended" }>
+
+/** Does what the phase says, and gives what came of it. */
+const perform = <B, J, R>(
+  live: Live<B, J, R>,
+  phase: Going<B>
+): Effect.Effect<Event<B>, never, Exclude<R, CurrentRequest>> => {
+  switch (phase._tag) {
+    case "attempting":
+      return attempt(live, phase.isResumed)
+    case "doubting":
+      return resolveDoubt(live)
+    case "claiming":
+      return Effect.map(isOurs(live), (ours) => ({ _tag: ours ? "ours" : "notOurs" }))
+    case "judging":
+      return judge(live)
+    case "finishing":
+      return finish(live, phase.answer)
+    case "pausing":
+      return Effect.as(Effect.sleep(phase.millis), { _tag: "paused" })
+  }
+}
+
+/** Tells the end of the work in this process to those who wait for it here. */
+const conclude = <B, J, R>(live: Live<B, J, R>, end: RequestState.End): Effect.Effect<void> => {
+  const { dependencies, exit, lane, result, task } = live
+  const { requestId } = task.caller
+  const elsewhere = Effect.suspend(() =>
+    lane === null ? Effect.void : dependencies.replicas.tell({ _tag: "accepted", lane })
+  ).pipe(Effect.zipRight(Deferred.fail(result, new AnsweredElsewhere({ requestId }))), Effect.asVoid)
+  switch (end) {
+    case "unaccepted":
+      return exit === null ? Effect.void : Effect.asVoid(Deferred.done(result, refused(exit)))
+    case "unknown":
+      return Effect.asVoid(Deferred.fail(result, outcomeUnknown(requestId, [])))
+    case "elsewhere":
+      return elsewhere
+    // What the journal has refused for the sake of another process ends here. The sweep takes it up should it come back.
+    case "fenced":
+      return Effect.zipRight(lane === null ? Effect.void : dependencies.claims.lose(lane), elsewhere)
+    case "answered":
+      return Effect.void
+  }
+}
+
+const lead = <B, J, R>(live: Live<B, J, R>): Effect.Effect<void, never, Exclude<R, CurrentRequest>> =>
+  Effect.gen(function* () {
+    for (;;) {
+      const { phase } = live.state
+      if (phase._tag === "ended") return yield* conclude(live, phase.as)
+      const event = yield* Effect.catchAllDefect(
+        perform(live, phase),
+        (defect): Effect.Effect<Event<B>> =>
+          isFenced(Cause.die(defect))
+            ? Effect.succeed({ _tag: "fenced" })
+            : Effect.as(Effect.logError("the journal of an accepted request fails", defect), {
+                _tag: "journalFailed"
+              })
+      )
+      tell(live, event)
+    }
+  })
+
 /**
  * Begins the work in a fiber of the engine. Before acceptance it ends with its caller. From then on it goes on to a
- * stored answer, whatever fails on the way, as long as the request's lane is this process's.
+ * stored answer, whatever fails on the way, as long as the request's lane is this process's. What is done for it is said
+ * by `RequestState`.
  */
 export const begin = <B, J, R>(
-  { claims, replicas, requestJournal, scope, wakeUps }: Dependencies,
+  dependencies: Dependencies,
   task: Task<B, J, R>
 ): Effect.Effect<RequestWork<B>, never, Exclude<R, CurrentRequest>> =>
   Effect.gen(function* () {
-    const { body, caller, endpoint, Response } = task
-    const { requestId } = caller
-    const accepted = yield* Deferred.make<void>()
-    const result = yield* Deferred.make<B, Failure | AnsweredElsewhere>()
-    const sent: Array<Bytes32> = []
-    const state = {
+    const { caller, endpoint } = task
+    const live: Live<B, J, R> = {
+      dependencies,
+      task,
+      accepted: yield* Deferred.make<void>(),
+      result: yield* Deferred.make<B, Failure | AnsweredElsewhere>(),
+      sent: [],
+      state: RequestState.begin(caller.resumed === true),
       until: 0,
-      lane: null as Lane | null,
-      durable: caller.resumed === true,
-      /** Something was offered to the journal: whether it is durable is not known until `durable` says so. */
-      offered: false,
-      concluded: false,
-      unwanted: false,
-      /** Another process works on the lane. */
-      elsewhere: false,
-      attempt: null as Fiber.RuntimeFiber<B, Failure | AnsweredElsewhere> | null
+      lane: null,
+      attempt: null,
+      exit: null
     }
-
-    const load = Effect.orDie(requestJournal.request(requestId))
-
-    const becameDurable = (lane: Lane, patienceMillis: number) =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) => {
-        state.durable = true
-        state.lane = lane
-        state.until = now + patienceMillis
-        caller.onAccepted?.(requestId)
-        return Effect.asVoid(Deferred.succeed(accepted, undefined))
-      })
-
-    /** Whether this process is to go on with the accepted request. */
-    const isOurs = Effect.gen(function* () {
-      if (state.elsewhere) return false
-      state.lane ??= (yield* load)?.lane ?? null
-      if (state.lane === null || (yield* Effect.orDie(claims.take(state.lane)))) return true
-      state.elsewhere = true
-      return false
-    })
-
-    const toElsewhere = Effect.suspend(() =>
-      state.lane === null ? Effect.void : replicas.tell({ _tag: "accepted", lane: state.lane })
-    ).pipe(Effect.zipRight(Deferred.fail(result, new AnsweredElsewhere({ requestId }))), Effect.asVoid)
-
-    /** What the journal has refused for the sake of another process ends here. The sweep takes it up should it come back. */
-    const toNewOwner = Effect.suspend(() => {
-      state.elsewhere = true
-      const told = state.lane === null ? Effect.void : claims.lose(state.lane)
-      return Effect.zipRight(told, toElsewhere)
-    })
-
-    const current = (resumed: boolean): CurrentRequest["Type"] => ({
-      body,
-      idempotency: caller.idempotency ?? null,
-      resumed,
-      accepted: () => state.durable,
-      relies: [],
-      accept: (acceptance, patienceMillis) =>
-        Effect.gen(function* () {
-          const answer = yield* Effect.uninterruptible(
-            Effect.suspend(() => {
-              state.offered = true
-              return Effect.tap(Effect.orDie(requestJournal.accept(acceptance)), ({ _tag }) => {
-                if (_tag === "accepted") return becameDurable(acceptance.lane, patienceMillis)
-                state.offered = false
-                return Effect.void
-              })
-            })
-          )
-          if (answer._tag === "known") return yield* new AnsweredElsewhere({ requestId: answer.requestId })
-          if (answer._tag === "accepted" && !(yield* isOurs))
-            return yield* new AnsweredElsewhere({ requestId })
-          return answer
-        }),
-      extend: (patienceMillis) =>
-        Effect.map(Clock.currentTimeMillis, (now) => {
-          state.until = now + patienceMillis
-        }),
-      sent: (txHashes) => Effect.sync(() => void sent.push(...txHashes)),
-      conclude: Effect.sync(() => {
-        state.concluded = true
-      })
-    })
-
-    /** A journal that failed while it accepted may have accepted, or may do so yet: it decides now. */
-    const resolveDoubt = Effect.gen(function* () {
-      const lane = yield* requestJournal
-        .decline(requestId)
-        .pipe(
-          Effect.retry(Schedule.spaced(firstPauseMillis)),
-          Effect.orDie,
-          Effect.timeoutFail({ duration: doubtMillis, onTimeout: () => outcomeUnknown(requestId, []) })
-        )
-      if (lane !== null) yield* becameDurable(lane, doubtMillis)
-    })
-
-    const attempt = (resumed: boolean) =>
-      Effect.gen(function* () {
-        state.concluded = false
-        // A fiber of its own: an interruption that is meant for it shall not end what is around it.
-        const fiber = yield* Effect.fork(
-          Effect.interruptible(Effect.provideService(task.run, CurrentRequest, current(resumed)))
-        )
-        state.attempt = fiber
-        if ((state.unwanted && !state.durable) || state.elsewhere) yield* Fiber.interruptFork(fiber)
-        return yield* Fiber.await(fiber)
-      })
-
-    /** Stores the answer and tells it; false: the chain has undone something of it in the meantime. */
-    const finish = (answer: Either.Either<B, ReturnType<typeof Answer.asUnprocessable>>) =>
-      Effect.gen(function* () {
-        const outcome = yield* Answer.encode(Response, answer)
-        if (!(yield* Effect.orDie(requestJournal.finish(requestId, outcome, Answer.summary(answer)))))
-          return false
-        yield* wakeUps.notify([requestId])
-        yield* replicas.tell({ _tag: "final", requestId })
-        yield* Either.match(answer, {
-          onLeft: (error) => Deferred.fail(result, error),
-          onRight: (value) => Deferred.succeed(result, value)
-        })
-        return true
-      })
-
-    /**
-     * Of a request that is durable now, what its attempt has come to: `again`, it is to be tried again; `elsewhere`, it
-     * has a final answer that is not this attempt's.
-     */
-    const judge = (exit: Exit.Exit<B, Failure | AnsweredElsewhere>) =>
-      Effect.gen(function* () {
-        if (Exit.isSuccess(exit)) return Either.right(exit.value)
-        const failure = Option.getOrNull(Cause.failureOption(exit.cause))
-        if (failure !== null && failure._tag !== "AnsweredElsewhere" && state.concluded)
-          return Either.left(Answer.asUnprocessable(failure))
-        const record = yield* load
-        if (record !== null && record.outcome !== null) return "elsewhere" as const
-        if (!Cause.isInterruptedOnly(exit.cause))
-          yield* Effect.logWarning("an accepted request could not go on and is tried again", exit.cause)
-        return "again" as const
-      })
-
-    const lead = (
-      resumed: boolean,
-      pauseMillis: number
-    ): Effect.Effect<void, never, Exclude<R, CurrentRequest>> => {
-      const again = Effect.suspend(() => lead(true, Math.min(pauseMillis * 2, longestPauseMillis)))
-      return Effect.gen(function* () {
-        if (state.durable && !(yield* isOurs)) return yield* toElsewhere
-        const exit = yield* attempt(resumed)
-        if (!state.durable && state.offered) {
-          const doubt = yield* Effect.either(resolveDoubt)
-          if (Either.isLeft(doubt)) return yield* Effect.asVoid(Deferred.fail(result, doubt.left))
-        }
-        if (!state.durable) return yield* Effect.asVoid(Deferred.done(result, refused(exit)))
-        if (Exit.isFailure(exit) && isFenced(exit.cause)) return yield* toNewOwner
-        if (!Exit.isSuccess(exit) && !(yield* isOurs)) return yield* toElsewhere
-        const answer = yield* judge(exit)
-        if (answer === "elsewhere") return yield* toElsewhere
-        if (answer === "again") return yield* Effect.zipRight(Effect.sleep(pauseMillis), again)
-        if (!(yield* finish(answer))) return yield* lead(true, pauseMillis)
-      }).pipe(
-        // The journal can not be written: the same again, a bit later.
-        Effect.catchAllDefect((defect) =>
-          isFenced(Cause.die(defect))
-            ? toNewOwner
-            : Effect.logError("the journal of an accepted request fails", defect).pipe(
-                Effect.zipRight(Effect.sleep(pauseMillis)),
-                Effect.zipRight(again)
-              )
-        )
-      )
-    }
+    const { accepted, result, sent } = live
 
     const end = (unless: () => boolean) =>
       Effect.suspend(() =>
-        unless() || state.attempt === null ? Effect.void : Effect.asVoid(Fiber.interruptFork(state.attempt))
+        unless() || live.attempt === null ? Effect.void : Effect.asVoid(Fiber.interruptFork(live.attempt))
       )
 
     yield* Effect.forkIn(
-      Effect.interruptible(lead(state.durable, firstPauseMillis)).pipe(
+      Effect.interruptible(lead(live)).pipe(
         Effect.onInterrupt(() => Deferred.interrupt(result)),
         Effect.ensuring(task.onEnd),
-        Effect.annotateLogs({ requestId, endpoint })
+        Effect.annotateLogs({ requestId: caller.requestId, endpoint })
       ),
-      scope
+      dependencies.scope
     )
     return {
       accepted,
       result,
       sent,
-      until: () => state.until,
-      lane: () => state.lane,
+      until: () => live.until,
+      lane: () => live.lane,
       abort: Effect.suspend(() => {
-        state.unwanted = true
-        return end(() => state.durable)
+        tell(live, { _tag: "unwanted" })
+        return end(() => isAccepted(live))
       }),
-      review: end(() => !state.durable),
+      review: end(() => !isAccepted(live)),
       leave: Effect.suspend(() => {
-        state.elsewhere = true
+        tell(live, { _tag: "left" })
         return end(() => false)
       })
     }

@@ -20,6 +20,22 @@ export interface WakeUps {
   readonly notify: (requestIds: Iterable<string>) => Effect.Effect<void>
   /** Looks until there is something to see (not null): at once, and again whenever something became of it. */
   readonly until: <A, E, R>(name: string, look: Effect.Effect<A | null, E, R>) => Effect.Effect<A, E, R>
+  /** Notices what becomes of it from the beginning of the effect on, also while nobody looks. */
+  readonly watching: <A, E, R>(
+    name: string,
+    use: (watch: Watch) => Effect.Effect<A, E, R>
+  ) => Effect.Effect<A, E, R>
+}
+
+export interface Watch {
+  /**
+   * Looks until there is something to see (not null): at once, or when something has become of it since the last look; and
+   * again whenever something does.
+   */
+  readonly until: <A, E, R>(
+    look: Effect.Effect<A | null, E, R>,
+    options: { readonly atOnce: boolean }
+  ) => Effect.Effect<A, E, R>
 }
 
 export const WakeUps: Context.Tag<WakeUps, WakeUps> = Context.GenericTag("castellan/WakeUps")
@@ -109,6 +125,32 @@ export const make = ({
       }
     })
 
+    const watching: WakeUps["watching"] = (name, use) =>
+      Effect.acquireUseRelease(
+        enter(name),
+        (gate) => {
+          // Taken before each look: what happens during it opens this one.
+          let { opened } = gate
+          const event = Effect.suspend(() =>
+            Effect.raceFirst(Deferred.await(opened), Effect.sleep(recheckMillis))
+          )
+          const until: Watch["until"] = <A, E, R>(
+            look: Effect.Effect<A | null, E, R>,
+            { atOnce }: { readonly atOnce: boolean }
+          ) => {
+            const again: Effect.Effect<A, E, R> = Effect.suspend(() => {
+              opened = gate.opened
+              return Effect.flatMap(look, (seen) =>
+                seen === null ? Effect.zipRight(event, again) : Effect.succeed(seen)
+              )
+            })
+            return atOnce ? again : Effect.zipRight(event, again)
+          }
+          return use({ until })
+        },
+        leave(name)
+      )
+
     const poll = Effect.gen(function* () {
       for (const name of [...queues.keys()]) wakeSome(name)
       const waitedFor = [...gates.keys()].filter((name) => !name.startsWith(eventsPrefix))
@@ -144,25 +186,7 @@ export const make = ({
           return true
         }),
       notify,
-      until: <A, E, R>(requestId: string, look: Effect.Effect<A | null, E, R>) =>
-        Effect.acquireUseRelease(
-          enter(requestId),
-          (gate) => {
-            const again: Effect.Effect<A, E, R> = Effect.suspend(() => {
-              // Taken before the look: what happens during it opens this one.
-              const { opened } = gate
-              return Effect.flatMap(look, (seen) =>
-                seen === null
-                  ? Effect.zipRight(
-                      Effect.raceFirst(Deferred.await(opened), Effect.sleep(recheckMillis)),
-                      again
-                    )
-                  : Effect.succeed(seen)
-              )
-            })
-            return again
-          },
-          leave(requestId)
-        )
+      until: (name, look) => watching(name, (watch) => watch.until(look, { atOnce: true })),
+      watching
     }
   })

@@ -3,7 +3,7 @@ import type * as Effect from "effect/Effect"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import type { AccountId } from "../Tenants.js"
 import type { JournalError } from "./JournalError.js"
-import type { LeaseRequest, OpRecord } from "./Requests.js"
+import type { LeaseRequest, OpRecord, RequestOps } from "./Requests.js"
 
 /** Ops before they are in a transaction: the nonce keys they are leased, their hashes, and the ones given up. See `Journals`. */
 export class OpJournal extends Context.Tag("castellan/OpJournal")<
@@ -35,6 +35,8 @@ export class OpJournal extends Context.Tag("castellan/OpJournal")<
       requestId: string,
       indexes: ReadonlyArray<number>
     ) => Effect.Effect<void, JournalError>
+    /** The ops of an accepted request; empty where it is unknown, or forgotten. */
+    readonly ofRequest: (requestId: string) => Effect.Effect<RequestOps, JournalError>
     /** An op by its hash, when it belongs to this account; the latest one, and one given up only when no other is left. */
     readonly findOp: (
       accountId: AccountId,

@@ -171,6 +171,9 @@ export interface RequestRecord {
   readonly outcome: string | null
 }
 
+/** What became of a request's ops, and of the transactions that carry them: of a record what changes while it is worked on. */
+export type RequestOps = Pick<RequestRecord, "ops" | "signed" | "txHashes">
+
 /**
  * The requests that an event of the chain concerns, sorted: their state has changed, by this call or by an earlier one
  * that told the same (another process's perhaps).

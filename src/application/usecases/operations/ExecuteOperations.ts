@@ -18,6 +18,7 @@ import * as Preparation from "../../intake/Preparation.js"
 import * as Results from "../../intake/Results.js"
 import * as SignerAuthorization from "../../intake/SignerAuthorization.js"
 import * as Submission from "../../intake/Submission.js"
+import { dependencyFailed } from "../../intake/SubmissionElements.js"
 import type { SubmissionJournals } from "../../intake/SubmissionRecords.js"
 import * as Wallets from "../../intake/Wallets.js"
 import type { Engine } from "../../lanes/Engine.js"
@@ -100,6 +101,7 @@ const work = (
     const lease = (distinct: ReadonlyArray<Address>, held: HeldNonces.HeldNonces) =>
       Effect.gen(function* () {
         const keys = new Map([...held.values()].map(({ nonceKey, space }) => [space.wallet, nonceKey]))
+        const known = keys.size
         for (const wallet of [...distinct].sort()) {
           if (keys.has(wallet)) continue
           const leased = yield* Effect.orDie(
@@ -112,10 +114,10 @@ const work = (
             })
           )
           const [key] = leased ?? []
-          if (key === undefined) return { keys, busy: wallet }
+          if (key === undefined) return { keys, leased: keys.size - known, busy: wallet }
           keys.set(wallet, key)
         }
-        return { keys, busy: null }
+        return { keys, leased: keys.size - known, busy: null }
       })
 
     /** Others of a wallet wait for those of it that have a nonce already, unless one of those depends on them. */
@@ -186,7 +188,7 @@ const work = (
         const unseen = distinct.some((wallet) => !epochs.has(wallet))
         const first = unseen ? yield* read : null
         if (first !== null) remember(first, distinct)
-        const { busy, keys } = yield* lease(distinct, held)
+        const { busy, keys, leased } = yield* lease(distinct, held)
         if (busy !== null) return busyWith(busy)
         const look = first ?? (yield* read)
         const again = yield* lease(remember(look, distinct), held)
@@ -197,7 +199,7 @@ const work = (
           const on = dependencies[index] ?? null
           if (on === null || !failed.has(on)) continue
           able.delete(index)
-          if (!failed.has(index)) failed.set(index, Submission.dependencyFailed(on))
+          if (!failed.has(index)) failed.set(index, dependencyFailed(on))
         }
         const assembled = yield* BuildOps.assemble({
           ground,
@@ -220,6 +222,8 @@ const work = (
         return {
           ready: assembled.ready,
           failed: new Map([...failed, ...assembled.failed]),
+          done: [],
+          leased: leased + again.leased,
           funds: Estimation.fundsOf(ground, assembled.estimate),
           deployments: [],
           prices: look.prices,
@@ -236,7 +240,6 @@ const work = (
         submitter: signer,
         access: Connection.access(caller, connection, settings.signer),
         elements,
-        done: new Set(),
         dependencies,
         prepare
       },

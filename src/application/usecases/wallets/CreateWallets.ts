@@ -124,6 +124,7 @@ const work = (
       Effect.gen(function* () {
         const todo = wanted.filter(({ index }) => elements.includes(index) && !existing.has(index))
         const makeable = todo.filter(({ making }) => making !== null)
+        let leases = 0
         // In one order, so that of two requests for the same wallets one gets all it needs.
         // Its nonce here, and at no EntryPoint: the wallet is deployed once, through whichever of them.
         for (const { index, wallet } of makeable.sort((a, b) => (a.wallet < b.wallet ? -1 : 1)))
@@ -139,6 +140,7 @@ const work = (
               })
             )
             if (leased === null) return { busy: [index] }
+            leases += 1
           }
         const look = yield* Preparation.look(
           ground,
@@ -256,6 +258,8 @@ const work = (
         return {
           ready,
           failed,
+          done: existing,
+          leased: leases,
           funds: Estimation.fundsOf(ground, estimate),
           deployments: ready.flatMap(({ index }) => {
             const account = accounts.get(index)
@@ -288,7 +292,6 @@ const work = (
         submitter: signer,
         access: Connection.access(caller, connection, settings.signer),
         elements: wanted.map(({ index }) => index),
-        done: existing,
         prepare
       },
       decoding.revert

@@ -1,0 +1,594 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as fc from "fast-check"
+import type { HeldNonce } from "../../../src/application/intake/HeldNonces.js"
+import type { Landed } from "../../../src/application/intake/SubmissionElements.js"
+import type {
+  Action,
+  Carrier,
+  Event,
+  Phase,
+  State,
+  Step,
+  Terms
+} from "../../../src/application/intake/SubmissionPhases.js"
+import * as SubmissionState from "../../../src/application/intake/SubmissionState.js"
+import { elementFailure } from "../../../src/application/request/Elements.js"
+import * as Make from "../../support/journal/Make.js"
+
+const now = 1_000_000
+const patienceMillis = 60_000
+const terms: Terms = { dependencies: [], isApart: false, patienceMillis }
+
+const wrong = elementFailure("execution_failed")
+const cancelled = elementFailure("request_cancelled")
+const refusing = { failure: elementFailure("node_refused"), unreachable: false }
+const away = { failure: elementFailure("signer_unavailable"), unreachable: true }
+
+const landing = (index: number, success = true): Landed => ({
+  success,
+  txHash: Make.word(100 + index),
+  revertData: null,
+  userOpHash: Make.word(index),
+  returned: null
+})
+const landed = (...indexes: ReadonlyArray<number>) => new Map(indexes.map((index) => [index, landing(index)]))
+const nonceOf = (index: number, sequence = 0n): HeldNonce => ({
+  space: Make.space(1),
+  nonceKey: BigInt(index),
+  sequence
+})
+const ready = (index: number, sequence = 0n) => ({ index, nonceKey: BigInt(index), sequence })
+const none = new Map<number, never>()
+
+const follow = (seen: Partial<Extract<Event, { _tag: "followed" }>>): Event => ({
+  _tag: "followed",
+  landed: none,
+  returned: none,
+  ...seen
+})
+const sent = (result: Partial<Extract<Event, { _tag: "sent" }>>): Event => ({
+  _tag: "sent",
+  failed: none,
+  outdated: none,
+  forAll: null,
+  fault: null,
+  isSent: true,
+  ...result
+})
+const prepared = (
+  ...transfers: ReadonlyArray<ReadonlyArray<number>>
+): Extract<Event, { _tag: "prepared" }> => ({
+  _tag: "prepared",
+  failed: none,
+  done: [],
+  transfers: transfers.map((ops) => ops.map((index) => ready(index)))
+})
+const asked = (held: ReadonlyArray<number> = []): Extract<Event, { _tag: "asked" }> => ({
+  _tag: "asked",
+  landed: none,
+  held: new Map(held.map((index) => [index, nonceOf(index)])),
+  isUndecided: false
+})
+const accepted: Event = { _tag: "accepted" }
+
+const through = (begun: Step, ...events: ReadonlyArray<Event>): Step =>
+  events.reduce(({ state }, event) => SubmissionState.step(state, event, now), begun)
+
+const fresh = (elements: ReadonlyArray<number> = [0, 1], of: Partial<Terms> = {}) =>
+  SubmissionState.begin({ ...terms, ...of }, elements, { isAccepted: false, now })
+
+const tagsOf = ({ elements }: State) => [...elements.values()].map(({ _tag }) => _tag)
+const codesOf = (state: State) =>
+  Object.fromEntries([...SubmissionState.failuresOf(state)].map(([index, { code }]) => [index, code]))
+
+/** A request of two elements, each in a transaction of its own, in every phase. */
+const steps = {
+  resuming: SubmissionState.begin(terms, [0, 1], { isAccepted: true, now }),
+  preparing: fresh(),
+  offering: through(fresh(), prepared([0], [1])),
+  sending: through(fresh(), prepared([0], [1]), accepted),
+  following: through(fresh(), prepared([0], [1]), accepted, sent({})),
+  yielding: through(
+    fresh(),
+    prepared([0], [1]),
+    accepted,
+    sent({}),
+    follow({ returned: new Map([[0, "own"]]) })
+  ),
+  asking: through(
+    fresh(),
+    prepared([0], [1]),
+    accepted,
+    sent({}),
+    follow({ returned: new Map([[0, "own"]]) }),
+    { _tag: "yielded" },
+    { _tag: "paused" }
+  ),
+  waiting: through(fresh(), { _tag: "busy", elements: [0] }),
+  pausing: through(fresh(), { _tag: "nodeFailed", fault: away }),
+  over: through(
+    fresh(),
+    prepared([0], [1]),
+    accepted,
+    sent({}),
+    follow({ landed: landed(0) }),
+    sent({}),
+    follow({ landed: landed(1) })
+  )
+} as const satisfies Readonly<Record<Phase["_tag"], Step>>
+
+const events = {
+  resumed: {
+    _tag: "resumed",
+    failed: none,
+    held: none,
+    cancelled: null,
+    landed: landed(0),
+    returned: none
+  },
+  asked: asked(),
+  askedInDoubt: { _tag: "asked", landed: none, held: none, isUndecided: true },
+  prepared: prepared([0, 1]),
+  nothingReady: { _tag: "prepared", failed: new Map([[0, wrong]]), done: [], transfers: [] },
+  busy: { _tag: "busy", elements: [0] },
+  refused: { _tag: "refused", failure: wrong },
+  nodeFailed: { _tag: "nodeFailed", fault: away },
+  accepted,
+  occupied: { _tag: "occupied", index: 0 },
+  deploymentPending: { _tag: "deploymentPending", index: 0 },
+  cancelled: { _tag: "cancelled", failure: cancelled },
+  sent: sent({}),
+  followed: follow({ landed: landed(0) }),
+  yielded: { _tag: "yielded" },
+  woken: { _tag: "woken" },
+  waitedInVain: { _tag: "waitedInVain" },
+  paused: { _tag: "paused" },
+  noted: { _tag: "noted" },
+  foundLanded: { _tag: "foundLanded", landed: landed(0) }
+} as const satisfies Readonly<Record<string, Event>>
+
+/** The action that follows; an event that is left out changes nothing. */
+const table: Readonly<Record<Phase["_tag"], Readonly<Partial<Record<keyof typeof events, Action["_tag"]>>>>> =
+  {
+    resuming: { resumed: "ask" },
+    asking: { asked: "prepare", askedInDoubt: "pause", nodeFailed: "pause" },
+    preparing: {
+      prepared: "accept",
+      nothingReady: "prepare",
+      busy: "wait",
+      refused: "end",
+      nodeFailed: "pause"
+    },
+    offering: { accepted: "send", occupied: "wait", deploymentPending: "pause", cancelled: "end" },
+    sending: { sent: "follow" },
+    following: { followed: "send" },
+    yielding: { yielded: "pause" },
+    waiting: { woken: "prepare", waitedInVain: "prepare" },
+    pausing: { paused: "prepare" },
+    over: { foundLanded: "end" }
+  }
+
+const names = <K extends string>(record: Readonly<Partial<Record<K, unknown>>>) =>
+  Object.keys(record) as Array<K>
+
+describe("a request that is", () => {
+  for (const phase of names(steps))
+    for (const event of names(events)) {
+      const expected = table[phase][event]
+      it(`${phase} ${expected === undefined ? "stays as it is" : `goes on with ${expected}`} after ${event}`, () => {
+        const { action, state } = steps[phase]
+        expect(state.phase._tag).toBe(phase)
+        const step = SubmissionState.step(state, events[event], now)
+        if (expected === undefined) expect(step).toEqual({ state, action })
+        else expect(step.action._tag).toBe(expected)
+      })
+    }
+})
+
+describe("the elements of a request", () => {
+  it("are prepared, accepted, sent and followed, one transaction after the other", () => {
+    expect(steps.preparing.action).toEqual({ _tag: "prepare", elements: [0, 1], held: none })
+    expect(steps.offering.action).toEqual({ _tag: "accept", failed: none })
+    expect(tagsOf(steps.sending.state)).toEqual(["underWay", "underWay"])
+    expect(steps.sending.action).toEqual({ _tag: "send", place: 0 })
+    expect(steps.following.action).toEqual({ _tag: "follow", elements: [0] })
+    const second = through(steps.following, follow({ landed: landed(0) }))
+    expect(second.action).toEqual({ _tag: "send", place: 1 })
+    expect(tagsOf(steps.over.state)).toEqual(["landed", "landed"])
+    expect(steps.over.action).toEqual({ _tag: "end" })
+  })
+
+  it("of which nothing is to be done end at once", () => {
+    expect(fresh([]).action).toEqual({ _tag: "end" })
+    const done = through(fresh(), { ...events.nothingReady, failed: none, done: [0, 1] })
+    expect([done.action._tag, tagsOf(done.state)]).toEqual(["end", ["done", "done"]])
+  })
+
+  it("that came back are asked for in the journal, and prepared under the nonces that they are held to", () => {
+    const { action, state } = through(steps.asking, asked([0]))
+    expect(steps.asking.action).toEqual({ _tag: "ask", elements: [0, 1] })
+    expect(action).toEqual({ _tag: "prepare", elements: [0, 1], held: new Map([[0, nonceOf(0)]]) })
+    expect(tagsOf(state)).toEqual(["held", "open"])
+  })
+
+  it("are not offered under another nonce than the one that they are held to; behind an earlier one they fail", () => {
+    const held = through(steps.asking, asked([0]))
+    const moved = (sequence: bigint): Event => ({
+      ...prepared(),
+      transfers: [[ready(0, sequence)], [ready(1)]]
+    })
+    const ahead = through(held, moved(1n))
+    expect([ahead.action, tagsOf(ahead.state)]).toEqual([
+      { _tag: "pause", millis: SubmissionState.backoff.firstMillis, releases: true },
+      ["held", "open"]
+    ])
+    const holding: Step = through(steps.asking, {
+      ...asked(),
+      held: new Map([[0, nonceOf(0, 1n)]])
+    })
+    const behind = through(holding, moved(0n), { _tag: "noted" })
+    expect(behind.action).toEqual({ _tag: "pause", millis: 0, releases: true })
+    expect(codesOf(behind.state)).toEqual({ 0: "execution_failed" })
+  })
+
+  it("that were accepted with another one which went otherwise are given up before anything else", () => {
+    expect(steps.yielding.action).toEqual({ _tag: "yield", elements: [1] })
+    expect(tagsOf(steps.yielding.state)).toEqual(["open", "open"])
+    const forAll = through(steps.sending, sent({ failed: new Map([[0, wrong]]), forAll: wrong }), {
+      _tag: "noted"
+    })
+    const given = through(forAll, follow({}), { _tag: "noted" })
+    expect(given.action).toEqual({ _tag: "yield", elements: [1] })
+    expect(codesOf(given.state)).toEqual({ 0: "execution_failed", 1: "execution_failed" })
+    expect(through(given, { _tag: "yielded" }).action).toEqual({ _tag: "end" })
+  })
+
+  it("are given up after three transactions of their own without them, and in shared ones never", () => {
+    const once = (step: Step, carrier: Carrier) =>
+      through(
+        step,
+        asked([0]),
+        prepared([0]),
+        accepted,
+        sent({}),
+        follow({ returned: new Map([[0, carrier]]) }),
+        { _tag: "noted" },
+        { _tag: "paused" }
+      )
+    let step = steps.resuming
+    step = through(step, { ...events.resumed, landed: landed(1) })
+    for (let n = 0; n < 5; n++) step = once(once(step, "shared"), "foreign")
+    expect(step.state.shared.get(0)).toBe(5)
+    expect(tagsOf(step.state)).toEqual(["open", "landed"])
+    step = once(once(step, "own"), "own")
+    expect(tagsOf(step.state)).toEqual(["open", "landed"])
+    step = once(step, "own")
+    expect(codesOf(step.state)).toEqual({ 0: "execution_failed" })
+    expect(step.action).toEqual({ _tag: "end" })
+  })
+
+  it("have their time anew when a transaction was mined without them", () => {
+    const { state } = SubmissionState.step(
+      steps.following.state,
+      follow({ returned: new Map([[0, "shared"]]) }),
+      now + 5_000
+    )
+    expect(state.deadline).toBe(now + 5_000 + patienceMillis)
+    const foreign = SubmissionState.step(
+      steps.following.state,
+      follow({ returned: new Map([[0, "foreign"]]) }),
+      now + 5_000
+    )
+    expect(foreign.state.deadline).toBe(now + patienceMillis)
+  })
+
+  it("fail when their time is over, for what the node did or for the time; before acceptance the time does not end them", () => {
+    const late = now + patienceMillis
+    expect(SubmissionState.step(steps.waiting.state, { _tag: "woken" }, late).action._tag).toBe("prepare")
+    const yielded = through(steps.yielding, { _tag: "yielded" })
+    const overdue = SubmissionState.step(yielded.state, { _tag: "paused" }, late + 60_000)
+    expect(codesOf(overdue.state)).toEqual({ 0: "execution_failed", 1: "execution_failed" })
+    const troubled = through(steps.asking, { _tag: "nodeFailed", fault: away })
+    const given = SubmissionState.step(troubled.state, { _tag: "paused" }, late + 60_000)
+    expect(codesOf(given.state)).toEqual({ 0: "signer_unavailable", 1: "signer_unavailable" })
+    expect(given.action._tag).toBe("note")
+    expect(through(given, { _tag: "noted" }).action).toEqual({ _tag: "end" })
+  })
+
+  it("end with a node that refuses three times in a row; one that is away is asked with twice the pause each time", () => {
+    let step = steps.asking
+    const pauses: Array<unknown> = []
+    for (let n = 0; n < 7; n++) {
+      step = through(step, { _tag: "nodeFailed", fault: away })
+      pauses.push(step.action._tag === "pause" && step.action.millis)
+      step = through(step, { _tag: "paused" })
+    }
+    expect(pauses).toEqual([100, 200, 400, 800, 1_600, 2_000, 2_000])
+    const refused: Event = { _tag: "nodeFailed", fault: refusing }
+    const twice = through(step, refused, { _tag: "paused" }, refused, { _tag: "paused" })
+    expect(codesOf(twice.state)).toEqual({})
+    const between = through(twice, { _tag: "nodeFailed", fault: away }, { _tag: "paused" }, refused)
+    expect(codesOf(between.state)).toEqual({})
+    expect(codesOf(through(twice, refused).state)).toEqual({ 0: "node_refused", 1: "node_refused" })
+  })
+
+  it("wait at a failing node no longer than their time", () => {
+    const { action } = SubmissionState.step(
+      steps.asking.state,
+      events.nodeFailed,
+      steps.asking.state.deadline - 30
+    )
+    expect(action).toEqual({ _tag: "pause", millis: 30, releases: true })
+  })
+
+  it("forget what a node did once a whole transaction has landed", () => {
+    const troubled = through(
+      fresh(),
+      events.nodeFailed,
+      { _tag: "paused" },
+      prepared([0, 1]),
+      accepted,
+      sent({})
+    )
+    expect(troubled.state.node).toEqual({ fault: away, faults: 1, refusals: 0 })
+    const { state } = through(troubled, follow({ landed: landed(0, 1) }))
+    expect(state.node).toEqual({ fault: null, faults: 0, refusals: 0 })
+  })
+
+  it("of which the node sent nothing wait, not those that are outdated first", () => {
+    const outdated = new Map([[0, wrong]])
+    const passing = through(steps.sending, sent({ outdated }), follow({}), { _tag: "yielded" })
+    expect(passing.action._tag).toBe("wait")
+    const failing = through(steps.sending, sent({ outdated, fault: away }), follow({}), { _tag: "yielded" })
+    expect(failing.action).toEqual({
+      _tag: "pause",
+      millis: SubmissionState.backoff.firstMillis,
+      releases: true
+    })
+    const vain = through(passing, { _tag: "waitedInVain" })
+    expect(codesOf(vain.state)).toEqual({ 0: "execution_failed" })
+  })
+
+  it("fail with what they depend on: with one that fails, and with one that landed and reverted", () => {
+    const dependencies = [null, 0, 1]
+    const failing = through(fresh([0, 1, 2], { dependencies }), { _tag: "refused", failure: wrong })
+    expect(codesOf(failing.state)).toEqual({
+      0: "execution_failed",
+      1: "execution_failed",
+      2: "execution_failed"
+    })
+    const alone = through(fresh([0, 1, 2], { dependencies }), { ...events.nothingReady })
+    expect(codesOf(alone.state)).toEqual({
+      0: "execution_failed",
+      1: "dependency_failed",
+      2: "dependency_failed"
+    })
+    const reverted = through(
+      fresh([0, 1, 2], { dependencies, isApart: true }),
+      prepared([0]),
+      accepted,
+      sent({}),
+      follow({ landed: new Map([[0, landing(0, false)]]) })
+    )
+    expect(codesOf(reverted.state)).toEqual({ 1: "dependency_failed", 2: "dependency_failed" })
+    const together = through(
+      fresh([0, 1, 2], { dependencies }),
+      prepared([0, 1, 2]),
+      accepted,
+      sent({ failed: new Map([0, 1].map((index) => [index, wrong])) })
+    )
+    expect(codesOf(together.state)).toEqual({ 0: "execution_failed", 1: "dependency_failed" })
+  })
+
+  it("go to another bundler once what they depend on has landed, and have its time", () => {
+    const begun = fresh([0, 1, 2], { dependencies: [null, 0, null], isApart: true })
+    expect(begun.action).toMatchObject({ elements: [0, 2] })
+    const under = through(begun, prepared([0, 2]), accepted, sent({}))
+    const { state } = SubmissionState.step(under.state, follow({ landed: landed(0, 2) }), now + 7)
+    expect(state.deadline).toBe(now + 7 + patienceMillis)
+    expect(SubmissionState.step(state, { _tag: "paused" }, now + 7).action).toMatchObject({ elements: [1] })
+  })
+
+  it("are cancelled, but for those that are held to a nonce", () => {
+    const { state } = through(steps.asking, asked([0]), prepared([0, 1]), {
+      _tag: "cancelled",
+      failure: cancelled
+    })
+    expect([tagsOf(state), codesOf(state)]).toEqual([["held", "failed"], { 1: "request_cancelled" }])
+    const resumed = through(steps.resuming, {
+      ...events.resumed,
+      landed: none,
+      held: new Map([[1, nonceOf(1)]]),
+      cancelled
+    })
+    expect(codesOf(resumed.state)).toEqual({ 0: "request_cancelled" })
+    expect(resumed.action._tag).toBe("note")
+  })
+
+  it("have their failures noted before anything that follows from them, once, and with the acceptance", () => {
+    const partly: Event = { ...prepared([1]), failed: new Map([[0, wrong]]) }
+    const offered = through(fresh(), partly)
+    expect(offered.action).toEqual({ _tag: "accept", failed: new Map([[0, wrong]]) })
+    expect(through(offered, accepted).action).toEqual({ _tag: "send", place: 0 })
+    const failed = through(steps.sending, sent({ failed: new Map([[0, wrong]]) }))
+    expect(failed.action).toEqual({ _tag: "note", failed: new Map([[0, wrong]]) })
+    expect(through(failed, { _tag: "noted" }).action).toEqual({ _tag: "follow", elements: [0] })
+  })
+
+  it("that an earlier life noted as failed have landed when the chain says so", () => {
+    const { action, state } = through(steps.resuming, {
+      ...events.resumed,
+      failed: new Map([0, 1].map((index) => [index, wrong]))
+    })
+    expect([action._tag, tagsOf(state)]).toEqual(["end", ["landed", "failed"]])
+    expect(tagsOf(through(steps.over, events.foundLanded).state)).toEqual(["landed", "landed"])
+    const found = through({ action, state }, { _tag: "foundLanded", landed: landed(1) })
+    expect(tagsOf(found.state)).toEqual(["landed", "landed"])
+  })
+})
+
+/** What the executor, the journal and the chain may answer to an action. */
+const answers = (action: Action, state: State, pick: (most: number) => number, time: number): Event => {
+  const some = <A>(all: ReadonlyArray<A>) => all.filter(() => pick(2) === 0)
+  const failures = (all: ReadonlyArray<number>) => new Map(all.map((index) => [index, wrong]))
+  const faults = [null, null, away, refusing]
+  switch (action._tag) {
+    case "resume":
+      return { ...events.resumed, landed: landed(...some([...state.elements.keys()])) }
+    case "ask": {
+      const held = new Map(some(action.elements).map((index) => [index, nonceOf(index)]))
+      const answer = { ...asked(), held, isUndecided: pick(6) === 0 }
+      return pick(6) === 0 ? { _tag: "nodeFailed", fault: away } : answer
+    }
+    case "prepare": {
+      const failed = pick(4) === 0 ? some(action.elements) : []
+      const done = pick(8) === 0 ? some(action.elements) : []
+      const rest = action.elements.filter((index) => !failed.includes(index) && !done.includes(index))
+      // Now and then under a nonce that is not the held one.
+      const ops = rest.map((index) => ready(index, pick(12) === 0 ? 1n : 0n))
+      const at = pick(ops.length + 1)
+      const transfers = [ops.slice(0, at), ops.slice(at)].filter(({ length }) => length > 0)
+      const all: ReadonlyArray<Event> = [
+        { _tag: "prepared", failed: failures(failed), done, transfers },
+        { _tag: "busy", elements: some(action.elements) },
+        { _tag: "nodeFailed", fault: away },
+        { _tag: "nodeFailed", fault: refusing }
+      ]
+      return all[Math.max(pick(10) - 6, 0)] ?? events.refused
+    }
+    case "accept":
+      return (
+        [events.accepted, events.accepted, events.accepted, events.occupied, events.cancelled][pick(5)] ??
+        accepted
+      )
+    case "send": {
+      const ops = state.phase._tag === "sending" ? (state.phase.transfers[action.place] ?? []) : []
+      return sent({
+        failed: failures(some(some(ops))),
+        outdated: failures(some(some(ops))),
+        forAll: pick(6) === 0 ? wrong : null,
+        fault: faults[pick(4)] ?? null
+      })
+    }
+    case "follow": {
+      const gone = some(action.elements)
+      const rest = some(action.elements.filter((index) => !gone.includes(index)))
+
+      return follow({
+        landed: new Map(gone.map((index) => [index, landing(index, pick(4) > 0)])),
+        returned: new Map(
+          rest.map((index): [number, Carrier] => {
+            // What came to nothing in two shared transactions goes by itself.
+            const carriers: ReadonlyArray<Carrier> =
+              (state.shared.get(index) ?? 0) < 2 ? ["own", "foreign", "shared"] : ["own", "foreign"]
+            return [index, carriers[pick(carriers.length)] ?? "own"]
+          })
+        )
+      })
+    }
+    case "yield":
+      return { _tag: "yielded" }
+    case "wait":
+      return pick(2) === 0 && time < action.deadline ? { _tag: "woken" } : { _tag: "waitedInVain" }
+    case "pause":
+      return { _tag: "paused" }
+    case "note":
+      return { _tag: "noted" }
+    case "end":
+      return events.foundLanded
+  }
+}
+
+describe("whatever the nodes, the journal and time do to a request", () => {
+  const dependencies = fc.constantFrom([], [null, 0, 1, null], [null, null, 0, 2])
+  const run = (
+    of: Terms["dependencies"],
+    isApart: boolean,
+    isAccepted: boolean,
+    choices: ReadonlyArray<number>,
+    check: (before: Step, event: Event, next: Step) => void
+  ) => {
+    let time = now
+    let at = 0
+    const pick = (most: number) => (choices[at++ % choices.length] ?? 0) % Math.max(most, 1)
+    let step = SubmissionState.begin({ dependencies: of, isApart, patienceMillis }, [0, 1, 2, 3], {
+      isAccepted,
+      now
+    })
+    for (let n = 0; n < 100_000 && step.action._tag !== "end"; n++) {
+      const { action, state } = step
+      if (action._tag === "pause") time += action.millis
+      const event = answers(action, state, pick, time)
+      time += event._tag === "waitedInVain" ? Math.max(state.deadline - time, 0) : 1 + pick(3) * 4_000
+      const next = SubmissionState.step(state, event, time)
+      check(step, event, next)
+      step = next
+    }
+    return step
+  }
+  const property = (
+    check: (before: Step, event: Event, next: Step) => void,
+    end: (step: Step) => void = () => {}
+  ) =>
+    fc.assert(
+      fc.property(
+        dependencies,
+        fc.boolean(),
+        fc.boolean(),
+        fc.array(fc.nat(1_000), { minLength: 40, maxLength: 400 }),
+        (of, isApart, isAccepted, choices) => end(run(of, isApart, isAccepted, choices, check))
+      ),
+      { numRuns: 200 }
+    )
+
+  it("what has landed stays landed, and is in no later preparation, acceptance or transaction", () => {
+    property(({ action, state }, _, next) => {
+      const gone = new Set(SubmissionState.landedOf(state).keys())
+      for (const index of gone) expect(next.state.elements.get(index)?._tag).toBe("landed")
+      const concerned =
+        action._tag === "prepare"
+          ? action.elements
+          : state.phase._tag === "offering"
+            ? state.phase.transfers.flat()
+            : action._tag === "send" && state.phase._tag === "sending"
+              ? (state.phase.transfers[action.place] ?? [])
+              : []
+      expect(concerned.filter((index) => gone.has(index))).toEqual([])
+    })
+  })
+
+  it("what is held to a nonce is offered under that nonce alone, and not cancelled", () => {
+    property(({ action, state }, event, next) => {
+      const of = state.terms.dependencies
+      for (const [index, element] of state.elements) {
+        if (element._tag !== "held") continue
+        // What depends on a cancelled one comes to nothing with it.
+        if (event._tag === "cancelled" && (of[index] ?? null) === null)
+          expect(next.state.elements.get(index)?._tag).toBe("held")
+        if (event._tag !== "prepared" || next.state.phase._tag !== "offering") continue
+        const op = event.transfers.flat().find((each) => each.index === index)
+        if (op !== undefined && next.state.phase.transfers.flat().includes(index))
+          expect(op.sequence).toBe(element.nonce.sequence)
+      }
+      if (action._tag === "prepare")
+        for (const [index] of action.held) expect(state.elements.get(index)?._tag).toBe("held")
+    })
+  })
+
+  it("failures are noted before the next step of an accepted request", () => {
+    property((_, __, { action, state }) => {
+      const unnoted = [...state.elements.values()].some((each) => each._tag === "failed" && !each.isNoted)
+      if (state.isAccepted && unnoted) expect(["note", "accept"]).toContain(action._tag)
+    })
+  })
+
+  it("it ends, and every element has come to one end", () => {
+    property(
+      () => {},
+      ({ action, state }) => {
+        expect(action._tag).toBe("end")
+        for (const tag of tagsOf(state)) expect(["landed", "failed", "done"]).toContain(tag)
+      }
+    )
+  })
+})
