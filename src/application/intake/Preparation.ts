@@ -76,7 +76,7 @@ export const connect = (
   )
 
 /** `authority` is the submitting EOA. */
-export const ground = (
+export const contextOf = (
   connection: Connection,
   settings: ForOps,
   authority: Address.Address,
@@ -105,7 +105,7 @@ export const ground = (
   })
 
 /** What one look at the chain tells before anything is measured. */
-export interface Look {
+export interface ChainSnapshot {
   readonly block: Block
   readonly prices: Fees.FeePrices
   readonly entryPointCode: Hex
@@ -115,10 +115,10 @@ export interface Look {
 }
 
 /** Everything that is read before the measurement, in one batch. */
-export const look = (
+export const snapshot = (
   { buffers, connection, entryPoint, formula }: OpContext,
   addresses: ReadonlyArray<Address.Address>
-): Effect.Effect<Look, Failure, ChainFacts> =>
+): Effect.Effect<ChainSnapshot, Failure, ChainFacts> =>
   Effect.gen(function* () {
     const { chain, profile, trust } = connection
     const facts = yield* ChainFacts

@@ -39,7 +39,7 @@ export interface Ready extends Signing.Unsigned {
 /** Whose ops these are, and who brings them where. */
 export interface SubmissionRoute {
   readonly caller: Caller
-  readonly ground: OpContext
+  readonly context: OpContext
   readonly submitter: Signer
   /** How the submitter's lane goes on without the request. */
   readonly access: LaneAccess
@@ -101,7 +101,7 @@ export interface Split {
  * is left out.
  */
 export const split = (
-  { ground: { buffers, connection, version } }: Pick<SubmissionRoute, "ground">,
+  { context: { buffers, connection, version } }: Pick<SubmissionRoute, "context">,
   { gasBound }: Pick<Bounds, "gasBound">,
   ops: ReadonlyArray<Ready>,
   dependencies: Dependencies.Dependencies = []
@@ -154,7 +154,7 @@ export interface Transfer {
  * no other one with it for long. `shared` says how often that has happened to an element.
  */
 export const transfers = (
-  course: Pick<SubmissionRoute, "ground">,
+  route: Pick<SubmissionRoute, "context">,
   bounds: Pick<Bounds, "gasBound">,
   ops: ReadonlyArray<Ready>,
   dependencies: Dependencies.Dependencies,
@@ -174,7 +174,7 @@ export const transfers = (
   }
   const parts = [...groups.values()].map(({ alone, ops: own }) => ({
     alone,
-    ...split(course, bounds, own, dependencies)
+    ...split(route, bounds, own, dependencies)
   }))
   return {
     transfers: parts.flatMap(({ alone, bundles }) => bundles.map((bundle) => ({ alone, ops: bundle }))),
@@ -213,7 +213,7 @@ const bundlerFailure = (error: BundlerError, submitter: string): ElementFailure 
  * between.
  */
 export const send = (
-  { access, caller: { requestId }, ground, submitter }: SubmissionRoute,
+  { access, caller: { requestId }, context, submitter }: SubmissionRoute,
   { gasBound, prices }: Bounds,
   { alone, ops: bundle }: Transfer,
   revert: (data: Hex.Hex) => string
@@ -223,7 +223,7 @@ export const send = (
     const opJournal = yield* OpJournal
     const facts = yield* ChainFacts
     const wakeUps = yield* WakeUps
-    const { buffers, connection, entryPoint, version } = ground
+    const { buffers, connection, entryPoint, version } = context
     const failed = new Map<number, ElementFailure>()
     const outdated = new Map<number, ElementFailure>()
     const giveUp = (some: ReadonlyArray<Pick<Ready, "index">>) =>
@@ -238,7 +238,7 @@ export const send = (
         )
 
     const none = { failed, outdated, forAll: null, fault: null, isSent: false }
-    const signing = yield* Effect.either(Signing.sign(requestId, ground, bundle, revert))
+    const signing = yield* Effect.either(Signing.sign(requestId, context, bundle, revert))
     if (Either.isLeft(signing)) {
       yield* giveUp(bundle)
       const obstacle = signing.left
@@ -298,7 +298,7 @@ export const send = (
     )
     // What was signed for the configuration before the last rotation is prepared again, for the one in force.
     const rotated = yield* Epochs.failuresOf(
-      ground,
+      context,
       { facts },
       unsigned.map(({ op }) => op)
     ).pipe(Effect.orElseSucceed(() => new Map<Address, ElementFailure>()))

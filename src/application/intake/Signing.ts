@@ -173,13 +173,13 @@ const aggregated = (
  */
 export const sign = (
   requestId: string,
-  ground: OpContext,
+  context: OpContext,
   bundle: ReadonlyArray<Unsigned>,
   revert: (data: Hex.Hex) => string
 ): Effect.Effect<Signed, Obstacle, OpJournal> =>
   Effect.gen(function* () {
     const opJournal = yield* OpJournal
-    const { payer } = ground
+    const { payer } = context
     const completed = yield* forEach(bundle, ({ complete, index, sign }) =>
       Effect.map(complete, (made) => ({ ...made, index, sign }))
     )
@@ -200,7 +200,7 @@ export const sign = (
       const own = yield* forEach(completed, ({ index, op, sign, userOpHash }) =>
         Effect.map(sign(userOpHash), (signature) => ({ index, op: { ...op, signature }, userOpHash }))
       )
-      const { aggregate, ops } = yield* aggregated(ground, own, revert)
+      const { aggregate, ops } = yield* aggregated(context, own, revert)
       const sealed = yield* forEach(ops, ({ index, op, userOpHash }) =>
         Effect.map(payer.seal(op, userOpHash), (seal) => ({
           index,

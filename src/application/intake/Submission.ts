@@ -168,7 +168,7 @@ const accept = <R>(
     run.ops = null
     const acceptance = yield* current.accept(
       Records.acceptance(plan, current, ready, prepared.funds, deployments, elementsOf(failed)),
-      plan.ground.connection.profile.receiptTimeoutMillis
+      plan.context.connection.profile.receiptTimeoutMillis
     )
     switch (acceptance._tag) {
       case "accepted":
@@ -194,7 +194,7 @@ const send = <R>(run: Run<R>, place: number): Effect.Effect<Event, never, Servic
     run.ops = null
     const result = yield* Sending.send(plan, batch.prepared, transfer, revert)
     run.isSent = result.isSent
-    yield* current.extend(plan.ground.connection.profile.receiptTimeoutMillis)
+    yield* current.extend(plan.context.connection.profile.receiptTimeoutMillis)
     return { _tag: "sent", ...result }
   })
 
@@ -263,7 +263,7 @@ const execute = <R>(
 const conclude = <R>(run: Run<R>, state: State): Effect.Effect<Outcomes, never, Services> =>
   Effect.gen(function* () {
     const { current, lane, plan } = run
-    const { caller, ground } = plan
+    const { caller, context } = plan
     const given = [...SubmissionState.failuresOf(state).keys()]
     const found =
       given.length === 0
@@ -286,7 +286,7 @@ const conclude = <R>(run: Run<R>, state: State): Effect.Effect<Outcomes, never, 
     const hashes = new Set([...txHashes, ...[...landed.values()].map(({ txHash }) => txHash)])
     const receipts = yield* Effect.forEach(
       hashes,
-      (txHash) => monitor.receiptOf(ground.connection.chain, txHash),
+      (txHash) => monitor.receiptOf(context.connection.chain, txHash),
       { concurrency: "unbounded" }
     )
     const own = new Set([...landed.values()].map(({ userOpHash }) => userOpHash))
@@ -294,7 +294,7 @@ const conclude = <R>(run: Run<R>, state: State): Effect.Effect<Outcomes, never, 
     return {
       landed,
       failed: SubmissionState.failuresOf(end),
-      receipts: Records.receiptsOf(ground.entryPoint, receipts, own)
+      receipts: Records.receiptsOf(context.entryPoint, receipts, own)
     }
   })
 
@@ -313,7 +313,7 @@ export const run = <R>(
   Effect.gen(function* () {
     const current = yield* CurrentRequest
     const wakeUps = yield* WakeUps
-    const { profile } = plan.ground.connection
+    const { profile } = plan.context.connection
     const dependencies = plan.dependencies ?? []
     const components = Dependencies.components(dependencies)
     const terms = {
@@ -349,7 +349,7 @@ export const run = <R>(
           : { landed: new Map(), failed: SubmissionState.failuresOf(state), receipts: [] }
       }).pipe(
         Effect.ensuring(
-          plan.ground.payer.end.pipe(
+          plan.context.payer.end.pipe(
             Effect.zipRight(
               Effect.suspend(() =>
                 run.holdsLeases ? Effect.ignoreLogged(Effect.sandbox(giveBack(run))) : Effect.void

@@ -59,11 +59,11 @@ export const landedOf = (op: OpRecord) =>
     : null
 
 /** The request's mined transactions, newest first. */
-const carriersOf = ({ plan: { caller, ground } }: Reader, { txHashes }: RequestOps) =>
+const carriersOf = ({ plan: { caller, context } }: Reader, { txHashes }: RequestOps) =>
   Effect.flatMap(TransactionJournal, (transactionJournal) =>
     Effect.map(
       Effect.forEach([...txHashes].reverse(), (txHash) =>
-        Effect.orDie(transactionJournal.findTransaction(caller.principal.accountId, ground.chainId, txHash))
+        Effect.orDie(transactionJournal.findTransaction(caller.principal.accountId, context.chainId, txHash))
       ),
       (found) => found.filter((each) => each !== null)
     )
@@ -72,15 +72,15 @@ const carriersOf = ({ plan: { caller, ground } }: Reader, { txHashes }: RequestO
 /** Those of the ops that are on the chain all the same: a backup of the journal may be older than their transaction. */
 export const landings = (
   remoteOpJournal: RemoteOpJournal["Type"],
-  { ground, submitter }: Pick<Sending.SubmissionRoute, "ground" | "submitter">,
+  { context, submitter }: Pick<Sending.SubmissionRoute, "context" | "submitter">,
   ops: ReadonlyArray<OpRecord>
 ) =>
   Effect.gen(function* () {
     const indexes = new Map(ops.flatMap((op) => (op.userOpHash === null ? [] : [[op.userOpHash, op.index]])))
     if (indexes.size === 0) return []
-    const { chain, profile } = ground.connection
+    const { chain, profile } = context.connection
     const head = yield* chain.block("latest")
-    const found = yield* Inclusions.find(chain, ground.entryPoint, [...indexes.keys()], head?.number ?? 0n)
+    const found = yield* Inclusions.find(chain, context.entryPoint, [...indexes.keys()], head?.number ?? 0n)
     const outcomes = [...found].map(([userOpHash, outcome]) => ({ userOpHash, ...outcome }))
     yield* remoteOpJournal.recordInclusions(submitter.address, profile.chainId, outcomes)
     return outcomes.flatMap(({ userOpHash }) => indexes.get(userOpHash) ?? [])
@@ -144,16 +144,16 @@ export const follow = (run: Reader, elements: ReadonlyArray<number>, isSent: boo
 /** Elements of which some version is on the chain, in whatever transaction, are done. */
 export const takeLanded = (run: Reader, elements: ReadonlyArray<number>) =>
   Effect.gen(function* () {
-    const { ground, submitter } = run.plan
+    const { context, submitter } = run.plan
     const found = yield* opsOf(run)
-    const landed = yield* HeldNonces.landings(ground, found, elements)
+    const landed = yield* HeldNonces.landings(context, found, elements)
     if (landed.size === 0) return landed
     const remoteOpJournal = yield* RemoteOpJournal
     run.ops = null
     yield* Effect.orDie(
       remoteOpJournal.recordInclusions(
         submitter.address,
-        ground.chainId,
+        context.chainId,
         [...landed].map(([index, outcome]) => ({
           ...outcome,
           // Its nonce is used: whatever version the journal holds is through.
@@ -217,12 +217,12 @@ export const ask = (
   elements: ReadonlyArray<number>
 ): Effect.Effect<Event, never, ChainFacts | SubmissionJournals> =>
   Effect.gen(function* () {
-    const { caller, ground } = run.plan
+    const { caller, context } = run.plan
     const held = HeldNonces.of(yield* readOps(run), elements)
     if (held.size === 0) return { _tag: "asked", landed: new Map(), held, isUndecided: false } as const
     const facts = yield* ChainFacts
     const opJournal = yield* OpJournal
-    const fate = yield* HeldNonces.fateOf(ground, { facts }, held)
+    const fate = yield* HeldNonces.fateOf(context, { facts }, held)
     const landed = yield* takeLanded(run, [...held.keys()])
     const dead = fate.dead.filter((index) => !landed.has(index))
     if (dead.length > 0) {
@@ -243,7 +243,7 @@ export const ask = (
 
 /** What the journal is told of ops that are ready. */
 export const acceptance = (
-  { access, caller, endpoint, ground, submitter }: Sending.SubmissionRoute & { readonly endpoint: string },
+  { access, caller, endpoint, context, submitter }: Sending.SubmissionRoute & { readonly endpoint: string },
   { body, idempotency }: Pick<CurrentRequest["Type"], "body" | "idempotency">,
   ready: ReadonlyArray<Sending.Ready>,
   funds: Acceptance["funds"],
@@ -253,7 +253,7 @@ export const acceptance = (
   requestId: caller.requestId,
   accountId: caller.principal.accountId,
   endpoint,
-  lane: { chainId: ground.chainId, signer: submitter.address },
+  lane: { chainId: context.chainId, signer: submitter.address },
   key: access.key,
   body,
   idempotency,

@@ -50,7 +50,7 @@ const callOf = (simulation: Simulation, ops: Simulation["ops"]): Call => ({
 })
 
 /** What a simulation says of a bundle. */
-export interface Verdict {
+export interface SimulatedBundle {
   /** The ops that would not succeed, with their revert data; none: the bundle may go. */
   readonly refused: ReadonlyMap<Hex.Bytes32, Hex.Hex>
   /**
@@ -104,7 +104,7 @@ const gasOf = (
   { entryPoint }: Simulation,
   call: Call,
   simulated: SimulatedCall | CallResult
-): Verdict["gas"] => {
+): SimulatedBundle["gas"] => {
   if (!simulated.success || !("logs" in simulated)) return null
   const charged = [...Outcome.parse(entryPoint, simulated.logs).values()].map((one) => one.actualGasUsed)
   const used = BigInts.max(simulated.gasUsed, Gas.leastOf(call.data ?? Hex.empty))
@@ -115,7 +115,7 @@ const gasOf = (
  * Tries the bundle on top of the latest block. When a revert names no op, it is the last one of the shortest beginning
  * of the bundle that reverts.
  */
-export const run = (simulation: Simulation): Effect.Effect<Verdict, ChainRpcError> =>
+export const run = (simulation: Simulation): Effect.Effect<SimulatedBundle, ChainRpcError> =>
   Effect.gen(function* () {
     const { chain, ops } = simulation
     const call = callOf(simulation, ops)

@@ -67,7 +67,7 @@ export const run = <R>(
   | R
   | NonceManager
   | WakeUps
-  | LaneSlot.Turns
+  | LaneSlot.LaneSlots
   | TransactionMonitor
   | RequestJournal
   | TransactionJournal
@@ -84,7 +84,7 @@ export const run = <R>(
     const current = yield* CurrentRequest
     const lanes = yield* NonceManager
     const wakeUps = yield* WakeUps
-    const turns = yield* LaneSlot.Turns
+    const slots = yield* LaneSlot.LaneSlots
     const monitor = yield* TransactionMonitor
 
     const load: Effect.Effect<RequestRecord> = Effect.orDie(
@@ -104,12 +104,12 @@ export const run = <R>(
       const lane = { chainId, signer: signer.address }
       // What keeps the lane full may be stuck at nodes of others, or of the past.
       yield* monitor.useNode(lane, access, chain)
-      yield* turns.take(
+      yield* slots.take(
         {
           ...lane,
           route: "direct",
           below: profile.maxInFlight,
-          arrival: turns.arrive(),
+          arrival: slots.arrive(),
           confirmedNonce: LaneSlot.confirmedNonce(chain, signer.address, profile)
         },
         (drainedTo) =>

@@ -42,7 +42,7 @@ import * as TransactionMonitor from "./TransactionMonitor.js"
 export type Engine =
   | ChainFacts.ChainFacts
   | NonceManager.NonceManager
-  | LaneSlot.Turns
+  | LaneSlot.LaneSlots
   | TransactionMonitor.TransactionMonitor
   | RemoteOps.RemoteOps
   | Payers.Payers
@@ -80,7 +80,7 @@ export const layer: Layer.Layer<
     const wakeUps = yield* WakeUps.make(requestJournal)
     const lanes = NonceManager.make(transactionJournal)
     const inFlight = InFlight.make()
-    const turns = LaneSlot.make(lanes, inFlight)
+    const slots = LaneSlot.make(lanes, inFlight)
     const nudges = yield* Queue.sliding<void>(1)
     const nudge = Effect.asVoid(Queue.offer(nudges, undefined))
     yield* Effect.forkScoped(
@@ -106,11 +106,11 @@ export const layer: Layer.Layer<
     const stopping = yield* Deferred.make<void>()
     const stopWaiting = Effect.asVoid(Deferred.succeed(stopping, undefined))
     const requests = Requests.make({ requestJournal, networks, wakeUps, claims, replicas, stopping, scope })
-    const own = SelfBundler.make({ lanes, turns, monitor, scope })
+    const own = SelfBundler.make({ lanes, slots, monitor, scope })
     const remote = RemoteBundler.make({ remoteOpJournal, bundlers, remoteOps })
     return Context.make(ChainFacts.ChainFacts, facts).pipe(
       Context.add(NonceManager.NonceManager, lanes),
-      Context.add(LaneSlot.Turns, turns),
+      Context.add(LaneSlot.LaneSlots, slots),
       Context.add(TransactionMonitor.TransactionMonitor, monitor),
       Context.add(RemoteOps.RemoteOps, remoteOps),
       Context.add(Payers.Payers, payers),

@@ -25,7 +25,7 @@ export interface Work extends Lane {
  * route is in flight (see `Route`), and when no work of another route waits that arrived before it: work of one route
  * cannot keep out that of another one for ever.
  */
-export interface Turns {
+export interface LaneSlots {
   /** A later place than all that were given before. */
   readonly arrive: () => number
   /**
@@ -41,7 +41,7 @@ export interface Turns {
   readonly waiting: (lane: Lane) => number
 }
 
-export const Turns: Context.Tag<Turns, Turns> = Context.GenericTag("castellan/Turns")
+export const LaneSlots: Context.Tag<LaneSlots, LaneSlots> = Context.GenericTag("castellan/LaneSlots")
 
 export const confirmedNonce = (
   chain: ChainClient,
@@ -58,7 +58,7 @@ export const confirmedNonce = (
 /** What this process does not see (another process's transaction is mined) is looked at again this often. */
 const recheckMillis = 1_000
 
-export const make = (lanes: NonceManager, inFlight: InFlight): Turns => {
+export const make = (lanes: NonceManager, inFlight: InFlight): LaneSlots => {
   const waiting = new Map<string, Set<Work>>()
   let arrivals = 0
 

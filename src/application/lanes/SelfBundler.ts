@@ -18,13 +18,13 @@ import type { TransactionMonitor } from "./TransactionMonitor.js"
 
 interface Dependencies {
   readonly lanes: NonceManager
-  readonly turns: LaneSlot.Turns
+  readonly slots: LaneSlot.LaneSlots
   readonly monitor: TransactionMonitor
   readonly scope: Scope.Scope
 }
 
 /** A bundle that waits for its transaction. */
-interface Parcel {
+interface QueuedBundle {
   readonly bundle: Bundle
   /** Its place among the lane's work. */
   readonly arrival: number
@@ -43,8 +43,8 @@ const maxNonce = 2n ** 64n - 2n
 const maxAhead = 1_024n
 
 /** What one transaction carries. */
-interface Load {
-  readonly parcels: ReadonlyArray<Parcel>
+interface TransactionPlan {
+  readonly bundles: ReadonlyArray<QueuedBundle>
   readonly prices: FeePrices
   readonly l1Fee: bigint
   readonly gasLimit: bigint
@@ -54,19 +54,22 @@ interface Load {
 }
 
 /** Its ops have to give the submitter back what the transaction costs. */
-const isService = ({ bundle }: Parcel): boolean => bundle.access.key === "serviceEoa"
+const isService = ({ bundle }: QueuedBundle): boolean => bundle.access.key === "serviceEoa"
 
 /** What the ops declare, or what the transaction used when it was tried and the buffer; at most the bound. */
 const gasLimitOf = (
-  { gasBound, gasLimit, gasOvershoot }: Load,
+  { gasBound, gasLimit, gasOvershoot }: TransactionPlan,
   tried: SubmitterReimbursement.BundleGas | null
 ): bigint =>
   tried === null
     ? gasLimit
     : BigInts.max(gasLimit, BigInts.min(Gas.overshoot(tried.used, gasOvershoot), gasBound))
 
-/** The parcels together, as far as they go into one transaction: the first always does, the others in order while they fit. */
-const loadOf = ([first, ...others]: readonly [Parcel, ...ReadonlyArray<Parcel>]): Load => {
+/** The bundles together, as far as they go into one transaction: the first always does, the others in order while they fit. */
+const planOf = ([first, ...others]: readonly [
+  QueuedBundle,
+  ...ReadonlyArray<QueuedBundle>
+]): TransactionPlan => {
   const { chain, entryPoint, version } = first.bundle
   let {
     gasBound,
@@ -86,13 +89,13 @@ const loadOf = ([first, ...others]: readonly [Parcel, ...ReadonlyArray<Parcel>])
   // One signature is that of the ops of one bundle.
   if (aggregate !== null) {
     gasLimit = BigInts.min(gasLimit + Gas.overshoot(aggregate.gas, gasOvershoot), gasBound)
-    return { parcels: [first], prices, l1Fee: first.bundle.l1Fee, gasLimit, gasOvershoot, gasBound }
+    return { bundles: [first], prices, l1Fee: first.bundle.l1Fee, gasLimit, gasOvershoot, gasBound }
   }
-  const parcels = [first]
+  const bundles = [first]
   if (first.bundle.alone)
-    return { parcels, prices, l1Fee: first.bundle.l1Fee, gasLimit, gasOvershoot, gasBound }
-  for (const parcel of others) {
-    const { bundle } = parcel
+    return { bundles, prices, l1Fee: first.bundle.l1Fee, gasLimit, gasOvershoot, gasBound }
+  for (const queued of others) {
+    const { bundle } = queued
     if (bundle.chain !== chain || bundle.entryPoint !== entryPoint) continue
     if (bundle.aggregate !== null || bundle.alone) continue
     // Accounts that share the service's EOA share no transaction: each is to bear what its own ops do.
@@ -102,7 +105,7 @@ const loadOf = ([first, ...others]: readonly [Parcel, ...ReadonlyArray<Parcel>])
     const overshoot = bundle.gasOvershoot > gasOvershoot ? bundle.gasOvershoot : gasOvershoot
     const together = limitOf([...ops, ...bundle.ops], bound, overshoot)
     if (Either.isLeft(together)) break
-    parcels.push(parcel)
+    bundles.push(queued)
     ops = [...ops, ...bundle.ops]
     gasLimit = together.right
     gasBound = bound
@@ -116,52 +119,52 @@ const loadOf = ([first, ...others]: readonly [Parcel, ...ReadonlyArray<Parcel>])
           legacy: prices.legacy
         }
   }
-  const l1Fee = parcels.reduce((sum, { bundle }) => sum + bundle.l1Fee, 0n)
-  return { parcels, prices, l1Fee, gasLimit, gasOvershoot, gasBound }
+  const l1Fee = bundles.reduce((sum, { bundle }) => sum + bundle.l1Fee, 0n)
+  return { bundles, prices, l1Fee, gasLimit, gasOvershoot, gasBound }
 }
 
 /**
  * Submits bundles by the EOA that they name, through its lane. Bundles that arrive while a transaction is made leave
  * together in the next one; an idle lane sends at once.
  */
-export const make = ({ lanes, scope, turns, monitor }: Dependencies): Bundler["Type"] => {
-  const queues = new Map<string, Array<Parcel>>()
+export const make = ({ lanes, scope, slots, monitor }: Dependencies): Bundler["Type"] => {
+  const queues = new Map<string, Array<QueuedBundle>>()
 
-  /** The parcel may have left the queue before: who waited for it has given up. */
-  const withdraw = (queue: Array<Parcel>, parcel: Parcel): void => {
-    const at = queue.indexOf(parcel)
+  /** The bundle may have left the queue before: who waited for it has given up. */
+  const withdraw = (queue: Array<QueuedBundle>, queued: QueuedBundle): void => {
+    const at = queue.indexOf(queued)
     if (at >= 0) queue.splice(at, 1)
   }
 
-  const refuse = (parcel: Parcel, error: BundlerError) => Deferred.fail(parcel.sent, error)
+  const refuse = (queued: QueuedBundle, error: BundlerError) => Deferred.fail(queued.sent, error)
 
   /**
-   * Makes one transaction out of the first `most` of the queue; parcels that may not go are refused and leave the
+   * Makes one transaction out of the first `most` of the queue; bundles that may not go are refused and leave the
    * queue.
    */
   const transact = (
-    queue: Array<Parcel>,
+    queue: Array<QueuedBundle>,
     drainedTo: bigint,
     most = queue.length
   ): Effect.Effect<void, OtherRoute> =>
     Effect.gen(function* () {
       const [first, ...others] = queue.slice(0, most)
       if (first === undefined) return
-      const load = loadOf([first, ...others])
+      const plan = planOf([first, ...others])
       const { access, aggregate, chain, entryPoint, profile, submitter, version } = first.bundle
-      const leave = (parcels: ReadonlyArray<Parcel>) => {
-        for (const parcel of parcels) withdraw(queue, parcel)
+      const leave = (bundles: ReadonlyArray<QueuedBundle>) => {
+        for (const queued of bundles) withdraw(queue, queued)
       }
       const refuseAll = (error: BundlerError) => {
-        leave(load.parcels)
-        return Effect.forEach(load.parcels, (parcel) => refuse(parcel, error), { discard: true })
+        leave(plan.bundles)
+        return Effect.forEach(plan.bundles, (queued) => refuse(queued, error), { discard: true })
       }
-      const ops = load.parcels.flatMap(({ bundle }) => bundle.ops)
+      const ops = plan.bundles.flatMap(({ bundle }) => bundle.ops)
       const call = {
         from: submitter.address,
         to: entryPoint,
         data: BundleSimulation.dataOf({ aggregate, submitter: submitter.address, version }, ops),
-        gas: load.gasLimit
+        gas: plan.gasLimit
       }
       const seen = yield* Effect.either(
         Effect.all(
@@ -173,7 +176,7 @@ export const make = ({ lanes, scope, turns, monitor }: Dependencies): Bundler["T
               submitter: submitter.address,
               ops,
               aggregate,
-              gas: load.gasLimit
+              gas: plan.gasLimit
             }),
             chain.transactionCount(submitter.address, "latest"),
             chain.transactionCount(submitter.address, "pending"),
@@ -186,33 +189,33 @@ export const make = ({ lanes, scope, turns, monitor }: Dependencies): Bundler["T
       if (Either.isLeft(seen)) return yield* refuseAll(ofNode(seen.left))
       const [{ gas, refused }, latest, pending, balance, block] = seen.right
       if (refused.size > 0) {
-        const hit = load.parcels.filter(({ bundle }) => bundle.ops.some((op) => refused.has(op.userOpHash)))
+        const hit = plan.bundles.filter(({ bundle }) => bundle.ops.some((op) => refused.has(op.userOpHash)))
         leave(hit)
         return yield* Effect.forEach(
           hit,
-          (parcel) => {
+          (queued) => {
             const dropped = new Map<Bytes32, Hex>()
-            for (const { userOpHash } of parcel.bundle.ops) {
+            for (const { userOpHash } of queued.bundle.ops) {
               const data = refused.get(userOpHash)
               if (data !== undefined) dropped.set(userOpHash, data)
             }
-            return refuse(parcel, fail("rejected", "operations would fail in the bundle", { dropped }))
+            return refuse(queued, fail("rejected", "operations would fail in the bundle", { dropped }))
           },
           { discard: true }
         )
       }
       if (isService(first)) {
-        const { maxFeePerGas, maxPriorityFeePerGas } = load.prices
+        const { maxFeePerGas, maxPriorityFeePerGas } = plan.prices
         const gasPrice = BigInts.min(
           maxFeePerGas,
           (block?.baseFeePerGas ?? maxFeePerGas) + maxPriorityFeePerGas
         )
         if (
           gas === null ||
-          !SubmitterReimbursement.covers(gas, { gasPrice, l1Fee: L1Fee.unbound(load.l1Fee) })
+          !SubmitterReimbursement.covers(gas, { gasPrice, l1Fee: L1Fee.unbound(plan.l1Fee) })
         ) {
           // The others shall not suffer from one that is paid for by them.
-          if (load.parcels.length > 1) return yield* transact(queue, drainedTo, 1)
+          if (plan.bundles.length > 1) return yield* transact(queue, drainedTo, 1)
           return yield* refuseAll(
             fail("unpaid", "the ops do not pay for the transaction", {
               gas: gas === null ? null : { used: gas.used, charged: gas.charged }
@@ -221,14 +224,14 @@ export const make = ({ lanes, scope, turns, monitor }: Dependencies): Bundler["T
         }
       }
       // One was withdrawn while the node was asked: what is left makes another transaction.
-      if (load.parcels.some((parcel) => !queue.includes(parcel))) return
+      if (plan.bundles.some((queued) => !queue.includes(queued))) return
       const chainNonce = BigInts.max(latest, pending)
       if (chainNonce > maxNonce || chainNonce > latest + maxAhead)
         return yield* refuseAll(fail("nodeFailed", `${chain.origin} gives a nonce of the EOA that cannot be`))
       const signed = yield* Effect.either(
         lanes.sign({
           access,
-          ops: load.parcels.flatMap(({ bundle }) =>
+          ops: plan.bundles.flatMap(({ bundle }) =>
             bundle.ops.map(({ index, userOpHash }) => ({
               requestId: bundle.requestId,
               index,
@@ -243,9 +246,9 @@ export const make = ({ lanes, scope, turns, monitor }: Dependencies): Bundler["T
           to: call.to,
           data: call.data,
           value: 0n,
-          gasLimit: gasLimitOf(load, gas),
-          prices: load.prices,
-          l1Fee: load.l1Fee,
+          gasLimit: gasLimitOf(plan, gas),
+          prices: plan.prices,
+          l1Fee: plan.l1Fee,
           chainNonce,
           drainedTo,
           balance
@@ -258,7 +261,7 @@ export const make = ({ lanes, scope, turns, monitor }: Dependencies): Bundler["T
             return yield* error
           case "LaneFunds":
             // What is too dear together may be paid for one by one.
-            if (load.parcels.length > 1) return yield* transact(queue, drainedTo, 1)
+            if (plan.bundles.length > 1) return yield* transact(queue, drainedTo, 1)
             return yield* refuseAll(
               fail("insufficientFunds", `the submitting EOA lacks ${error.missing} wei`, {
                 missing: error.missing
@@ -270,18 +273,18 @@ export const make = ({ lanes, scope, turns, monitor }: Dependencies): Bundler["T
             )
           case "JournalError":
             // Whether the bytes were stored is not known: those who wait look into the journal again.
-            leave(load.parcels)
-            return yield* Effect.forEach(load.parcels, ({ sent }) => Deferred.die(sent, error), {
+            leave(plan.bundles)
+            return yield* Effect.forEach(plan.bundles, ({ sent }) => Deferred.die(sent, error), {
               discard: true
             })
         }
       }
       yield* monitor.watch({ chain, profile, record: signed.right })
-      leave(load.parcels)
-      yield* Effect.forEach(load.parcels, ({ sent }) => Deferred.succeed(sent, undefined), { discard: true })
+      leave(plan.bundles)
+      yield* Effect.forEach(plan.bundles, ({ sent }) => Deferred.succeed(sent, undefined), { discard: true })
     })
 
-  const work = (key: string, queue: Array<Parcel>): Effect.Effect<void> =>
+  const work = (key: string, queue: Array<QueuedBundle>): Effect.Effect<void> =>
     Effect.suspend(() => {
       const [first] = queue
       if (first === undefined) {
@@ -289,7 +292,7 @@ export const make = ({ lanes, scope, turns, monitor }: Dependencies): Bundler["T
         return Effect.void
       }
       const { chain, entryPoint, profile, submitter } = first.bundle
-      const turn = {
+      const wanted = {
         chainId: profile.chainId,
         signer: submitter.address,
         route: entryPoint,
@@ -297,8 +300,8 @@ export const make = ({ lanes, scope, turns, monitor }: Dependencies): Bundler["T
         arrival: first.arrival,
         confirmedNonce: LaneSlot.confirmedNonce(chain, submitter.address, profile)
       }
-      return turns
-        .take(turn, (drainedTo) => transact(queue, drainedTo))
+      return slots
+        .take(wanted, (drainedTo) => transact(queue, drainedTo))
         .pipe(
           Effect.catchAllCause((cause) => {
             // A defect must not leave anybody waiting, nor the lane without its worker.
@@ -322,13 +325,13 @@ export const make = ({ lanes, scope, turns, monitor }: Dependencies): Bundler["T
         const sent = yield* Deferred.make<void, BundlerError>()
         const known = queues.get(key)
         const queue = known ?? []
-        const parcel = { bundle, sent, arrival: turns.arrive() }
-        queue.push(parcel)
+        const queued = { bundle, sent, arrival: slots.arrive() }
+        queue.push(queued)
         if (known === undefined) {
           queues.set(key, queue)
           yield* Effect.forkIn(Effect.interruptible(work(key, queue)), scope)
         }
-        yield* Effect.onInterrupt(Deferred.await(sent), () => Effect.sync(() => withdraw(queue, parcel)))
+        yield* Effect.onInterrupt(Deferred.await(sent), () => Effect.sync(() => withdraw(queue, queued)))
         return new Map()
       })
   }

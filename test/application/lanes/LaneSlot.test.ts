@@ -36,12 +36,12 @@ const start = Effect.gen(function* () {
     ...NonceManager.make(Journals.methodsOf(yield* InMemoryJournal.make)),
     admits: (lane, route) => Effect.sync(() => elsewhere.settled || inFlight.admits(lane, route))
   }
-  const turns = LaneSlot.make(lanes, inFlight)
+  const slots = LaneSlot.make(lanes, inFlight)
   const sent: Array<TransactionRecord> = []
   const went: Array<string> = []
   return {
     went,
-    turns,
+    slots,
     /** From now on another process has settled all that this one watches. */
     settleElsewhere: () => {
       elsewhere.settled = true
@@ -49,7 +49,7 @@ const start = Effect.gen(function* () {
     /** Work of that name, of one route; it has arrived when this returns. */
     work: (name: string, route: Route) =>
       Effect.gen(function* () {
-        const arrival = turns.arrive()
+        const arrival = slots.arrive()
         const go = Effect.sync(() => {
           const record = recordOf(sent.length, route)
           sent.push(record)
@@ -57,7 +57,7 @@ const start = Effect.gen(function* () {
           inFlight.add(record)
         })
         const fiber = yield* Effect.fork(
-          turns.take({ ...Make.lane, route, below, arrival, confirmedNonce: Effect.succeed(0n) }, () => go)
+          slots.take({ ...Make.lane, route, below, arrival, confirmedNonce: Effect.succeed(0n) }, () => go)
         )
         yield* TestClock.adjust(1)
         return fiber
@@ -71,16 +71,16 @@ const start = Effect.gen(function* () {
   }
 })
 
-describe("the turns of a lane", () => {
+describe("the slots of a lane", () => {
   it.scoped("are at once for work of one route, as long as there is room", () =>
     Effect.gen(function* () {
-      const { mine, turns, went, work } = yield* start
+      const { mine, slots, went, work } = yield* start
       for (const name of ["a", "b", "c"]) yield* work(name, Make.entryPoint)
       expect(went).toEqual(["a", "b"])
-      expect(turns.waiting(Make.lane)).toBe(1)
+      expect(slots.waiting(Make.lane)).toBe(1)
       yield* mine(0)
       expect(went).toEqual(["a", "b", "c"])
-      expect(turns.waiting(Make.lane)).toBe(0)
+      expect(slots.waiting(Make.lane)).toBe(0)
     })
   )
 
@@ -153,18 +153,18 @@ describe("the turns of a lane", () => {
   it.scoped("are taken again when the journal knows of another route that this process does not watch", () =>
     Effect.gen(function* () {
       const journal = Journals.methodsOf(yield* InMemoryJournal.make)
-      const turns = LaneSlot.make(NonceManager.make(journal), InFlight.make())
+      const slots = LaneSlot.make(NonceManager.make(journal), InFlight.make())
       yield* journal.accept(Make.acceptance("d1", []))
       yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))
       yield* journal.recordSigned(Make.signed(0n))
       let tries = 0
       const fiber = yield* Effect.fork(
-        turns.take(
+        slots.take(
           {
             ...Make.lane,
             route: Make.entryPoint,
             below,
-            arrival: turns.arrive(),
+            arrival: slots.arrive(),
             confirmedNonce: Effect.succeed(0n)
           },
           () =>
@@ -186,19 +186,19 @@ describe("the turns of a lane", () => {
   it.scoped("come when the chain says that what the journal waits for has lost its nonce", () =>
     Effect.gen(function* () {
       const journal = Journals.methodsOf(yield* InMemoryJournal.make)
-      const turns = LaneSlot.make(NonceManager.make(journal), InFlight.make())
+      const slots = LaneSlot.make(NonceManager.make(journal), InFlight.make())
       yield* journal.accept(Make.acceptance("d1", []))
       yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))
       yield* journal.recordSigned(Make.signed(0n))
       const used = { count: 0n }
       const given: Array<bigint> = []
       const fiber = yield* Effect.fork(
-        turns.take(
+        slots.take(
           {
             ...Make.lane,
             route: Make.entryPoint,
             below,
-            arrival: turns.arrive(),
+            arrival: slots.arrive(),
             confirmedNonce: Effect.sync(() => used.count)
           },
           (drainedTo) =>

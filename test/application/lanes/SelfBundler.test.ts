@@ -64,7 +64,7 @@ const world = (tells: { readonly latest?: bigint; readonly pending?: bigint } = 
         firstFree: () => unasked,
         replace: () => unasked
       },
-      turns: {
+      slots: {
         arrive: () => signed.length,
         // Nothing here answers that another route is in flight.
         take: (_, effect) => Effect.zipRight(Deferred.await(mayGo), effect(0n)) as never,

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import { AbiCoder, Contract, hexlify, id as idOf, randomBytes } from "ethers"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import type { Operation } from "../../../src/application/intake/ops/Operation.js"
-import { Turns } from "../../../src/application/lanes/LaneSlot.js"
+import { LaneSlots } from "../../../src/application/lanes/LaneSlot.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
 import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
@@ -96,8 +96,8 @@ const pooled = async (eoa: string): Promise<ReadonlyArray<Pooled>> => {
 
 const waiting = (eoa: string): Promise<number> =>
   stack.ask(
-    Effect.map(Turns, (turns) =>
-      turns.waiting({ chainId: BigInt(stack.anvil.chainId), signer: Address.unsafe(eoa) })
+    Effect.map(LaneSlots, (slots) =>
+      slots.waiting({ chainId: BigInt(stack.anvil.chainId), signer: Address.unsafe(eoa) })
     )
   )
 

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import { AbiCoder, Contract, hexlify, id as idOf, keccak256, randomBytes } from "ethers"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import type { Operation } from "../../../src/application/intake/ops/Operation.js"
-import { Turns } from "../../../src/application/lanes/LaneSlot.js"
+import { LaneSlots } from "../../../src/application/lanes/LaneSlot.js"
 import type { ChainClient } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
 import * as TransactSigner from "../../../src/application/usecases/operations/TransactSigner.js"
@@ -89,8 +89,8 @@ const mine = () => stack.provider.send("evm_mine", [])
 
 const waiting = () =>
   stack.ask(
-    Effect.map(Turns, (turns) =>
-      turns.waiting({ chainId: BigInt(stack.anvil.chainId), signer: Address.unsafe(stack.signer.address) })
+    Effect.map(LaneSlots, (slots) =>
+      slots.waiting({ chainId: BigInt(stack.anvil.chainId), signer: Address.unsafe(stack.signer.address) })
     )
   )
 

@@ -68,11 +68,11 @@ export type Requirements =
 export interface Posted {
   readonly endpoint: string
   readonly settings: ForOps
-  readonly read: (ground: EncodedOps.Where) => Effect.Effect<ReadonlyArray<EncodedOps.Given>, Failure>
+  readonly read: (context: EncodedOps.Where) => Effect.Effect<ReadonlyArray<EncodedOps.Given>, Failure>
 }
 
 /** Who submits, through which node. */
-interface Course {
+interface SubmitterRoute {
   readonly connection: Connection.Connection
   readonly settings: ForOps
   readonly submitter: Signer
@@ -85,7 +85,7 @@ interface Course {
 const bySigner = (
   caller: Caller,
   { read, settings }: Posted
-): Effect.Effect<Course, Failure, ChainRpc | Networks | Signers> =>
+): Effect.Effect<SubmitterRoute, Failure, ChainRpc | Networks | Signers> =>
   Effect.gen(function* () {
     const signers = yield* SignerAuthorization.signersOf(caller, settings)
     const [submitter] = signers
@@ -107,7 +107,7 @@ const bySigner = (
 const byService = (
   caller: Caller,
   settings: ForOps
-): Effect.Effect<Course, Failure, ChainRpc | Networks | Signers | SystemSigners> =>
+): Effect.Effect<SubmitterRoute, Failure, ChainRpc | Networks | Signers | SystemSigners> =>
   Effect.gen(function* () {
     const opened = yield* ServiceSubmission.open(caller, settings)
     const signers = yield* SignerAuthorization.signersOf(caller, settings)
@@ -138,7 +138,7 @@ const agree = (
 const submit = (
   caller: Caller,
   { endpoint, read }: Posted,
-  { connection, key, settings, signers, submitter }: Course,
+  { connection, key, settings, signers, submitter }: SubmitterRoute,
   decoding: Decoding.Decoding
 ): Effect.Effect<Executed, Failure | AnsweredElsewhere, Requirements | CurrentRequest> =>
   Effect.gen(function* () {
@@ -146,15 +146,15 @@ const submit = (
     const payers = yield* Payers
     const budgets = yield* Budgets
     const { paymaster, ...others } = settings
-    const bare = yield* Preparation.ground(connection, others, submitter.address, caller)
+    const bare = yield* Preparation.contextOf(connection, others, submitter.address, caller)
     const { chainId, entryPoint, spaceOf, version } = bare
     const bundler = Submitter.boundTo(profile, submitter.address)
     const given = yield* read(bare)
     yield* agree(version, paymaster, given)
     const ops = given.map(({ op }) => op)
     const terms = { entryPoint, version, submitter: submitter.address }
-    const ground = { ...bare, payer: yield* payers.ofGiven(caller, connection, terms, ops) }
-    const dependencies = yield* EncodedLinks.dependencies(given, ground)
+    const context = { ...bare, payer: yield* payers.ofGiven(caller, connection, terms, ops) }
+    const dependencies = yield* EncodedLinks.dependencies(given, context)
     const deadline = (yield* Clock.currentTimeMillis) + profile.receiptTimeoutMillis
     /** The EOA is the service's own, and nobody else's bundler pays. */
     const guarded = key === "serviceEoa" && profile.remoteBundler === null
@@ -179,13 +179,13 @@ const submit = (
       )
 
     /** What the EntryPoint says of these ops, by hash; those that never landed are left out. */
-    const landedOf = (ops: ReadonlyArray<EncodedOps.Given>, look: Preparation.Look) =>
+    const landedOf = (ops: ReadonlyArray<EncodedOps.Given>, snapshot: Preparation.ChainSnapshot) =>
       Effect.mapError(
         Inclusions.find(
           chain,
           entryPoint,
           ops.map(({ userOpHash }) => userOpHash),
-          look.block.number
+          snapshot.block.number
         ),
         Connection.refusal(trust)
       )
@@ -193,18 +193,18 @@ const submit = (
     /** Ops of another configuration than their wallet's: one may have landed before that was replaced, the others fail. */
     const replaced = (
       todo: ReadonlyArray<EncodedOps.Given>,
-      look: Preparation.Look,
+      snapshot: Preparation.ChainSnapshot,
       { configs }: OwnedWallets.Found
     ) =>
       Effect.gen(function* () {
         const failures = new Map<number, ElementFailure>()
         const past = todo.filter(({ index, op }) => {
-          const failure = configs.has(index) ? Epochs.failureOf(op, look.wallets.get(op.sender)) : null
+          const failure = configs.has(index) ? Epochs.failureOf(op, snapshot.wallets.get(op.sender)) : null
           if (failure !== null) failures.set(index, failure)
           return failure !== null
         })
         if (past.length === 0) return failures
-        const landed = yield* landedOf(past, look)
+        const landed = yield* landedOf(past, snapshot)
         for (const { index, userOpHash } of past) {
           const outcome = landed.get(userOpHash)
           if (outcome === undefined) continue
@@ -218,25 +218,25 @@ const submit = (
       Effect.gen(function* () {
         // Also when it is tried again: another request may have posted the same op in the meantime.
         const todo = yield* unposted(Dependencies.order(dependencies, elements))
-        const [look, least] = yield* Effect.all(
+        const [snapshot, least] = yield* Effect.all(
           [
-            Preparation.look(ground, [...new Set(todo.map(({ op }) => op.sender))]),
+            Preparation.snapshot(context, [...new Set(todo.map(({ op }) => op.sender))]),
             guarded ? Prices.now(connection, Percent.zero) : Effect.succeed(null)
           ],
           { concurrency: "unbounded" }
         )
         const found = yield* OwnedWallets.find(
           todo.map(({ index, op, walletCustody }) => ({ index, wallet: op.sender, walletCustody })),
-          look.wallets
+          snapshot.wallets
         )
         const failed = new Map<number, ElementFailure>(found.failed)
         const consents = new Map<number, ExternalProofs.Consented>()
-        const lastSecond = Preparation.validUntil(look.block)
-        for (const [index, failure] of yield* replaced(todo, look, found)) failed.set(index, failure)
+        const lastSecond = Preparation.validUntil(snapshot.block)
+        for (const [index, failure] of yield* replaced(todo, snapshot, found)) failed.set(index, failure)
         for (const each of todo) {
           const config = found.configs.get(each.index)
           if (config === undefined || failed.has(each.index) || done.has(each.index)) continue
-          const bounds = Windows.check(each.window, each.windowPath, look.block)
+          const bounds = Windows.check(each.window, each.windowPath, snapshot.block)
           if (Either.isLeft(bounds)) {
             if (!("_tag" in bounds.left)) failed.set(each.index, bounds.left)
             // Its time was up only after the request was accepted.
@@ -263,8 +263,8 @@ const submit = (
           return []
         })
         const estimate = yield* Estimation.estimate({
-          ground,
-          entryPointCode: look.entryPointCode,
+          context,
+          entryPointCode: snapshot.entryPointCode,
           from: submitter.address,
           drafts,
           declared: true,
@@ -296,19 +296,19 @@ const submit = (
               elementFailure("invalid_nonce", Reasons.text("nonceOrder", { expected }))
             )
         }
-        const landed = yield* landedOf(consumed, look)
+        const landed = yield* landedOf(consumed, snapshot)
         for (const { index, userOpHash } of consumed) {
           const outcome = landed.get(userOpHash)
           if (outcome === undefined) misplaced.set(index, elementFailure("invalid_nonce"))
           else note(index, userOpHash, outcome)
         }
-        const { gasBound } = look
+        const { gasBound } = snapshot
         const prices = guarded
           ? SubmitterReimbursement.prices(
-              look.prices,
+              snapshot.prices,
               estimate.estimated.map(({ op }) => op)
             )
-          : look.prices
+          : snapshot.prices
         const nothing = { ready: [], done, funds: [], deployments: [], leased: 0, prices, gasBound }
         // The others were measured behind ops that will not run: they are looked at again without those.
         if (consumed.length > 0 || misplaced.size > 0) return { ...nothing, failed: misplaced }
@@ -349,7 +349,7 @@ const submit = (
             }
           ]
         })
-        return { ...nothing, ready, failed, funds: Estimation.fundsOf(ground, estimate) }
+        return { ...nothing, ready, failed, funds: Estimation.fundsOf(context, estimate) }
       })
 
     const elements = given.map(({ index }) => index)
@@ -358,7 +358,7 @@ const submit = (
       {
         caller,
         endpoint,
-        ground,
+        context,
         submitter,
         access: Connection.access(caller, connection, key),
         elements: fresh.map(({ index }) => index),
@@ -411,6 +411,6 @@ export const work = (
   Effect.gen(function* () {
     const { settings } = posted
     const decoding = yield* Decoding.load(caller, settings.useABI)
-    const course = yield* by === "signer" ? bySigner(caller, posted) : byService(caller, settings)
-    return yield* submit(caller, posted, course, decoding)
+    const route = yield* by === "signer" ? bySigner(caller, posted) : byService(caller, settings)
+    return yield* submit(caller, posted, route, decoding)
   })

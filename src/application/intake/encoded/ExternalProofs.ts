@@ -76,9 +76,9 @@ const byProof = (
   const tried = candidates(terms)
   const refusals: Array<Consents.Refusal> = []
   for (const conditions of tried) {
-    const verdict = Consents.verify(config, Conditions.signingHash(userOpHash, conditions), proof)
-    if (Either.isRight(verdict)) return Either.right(proven(conditions, proof))
-    refusals.push(verdict.left)
+    const verified = Consents.verify(config, Conditions.signingHash(userOpHash, conditions), proof)
+    if (Either.isRight(verified)) return Either.right(proven(conditions, proof))
+    refusals.push(verified.left)
   }
   // Good signatures over one of the hashes, and too few of them.
   const short = refusals.find(({ kind }) => kind === "threshold")

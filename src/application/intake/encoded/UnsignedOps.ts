@@ -43,7 +43,7 @@ import * as Wallets from "../Wallets.js"
 export const handedOutMillis = 15 * 60_000
 
 /** Who is to submit ops, and through which node the chain is read for that. */
-export interface Course {
+export interface SubmitterRoute {
   readonly settings: ForOps
   readonly connection: Connection.Connection
   readonly submitter: Address
@@ -52,10 +52,10 @@ export interface Course {
 }
 
 /** The service's own EOA is to submit: the operator's node tells everything. */
-export const serviceCourse = (
+export const serviceRoute = (
   caller: Caller,
   settings: ForOps
-): Effect.Effect<Course, Failure, ChainRpc | Networks | SystemSigners> =>
+): Effect.Effect<SubmitterRoute, Failure, ChainRpc | Networks | SystemSigners> =>
   Effect.gen(function* () {
     const connection = yield* Connection.openOperator(caller, settings.rpc)
     const { serviceEoa } = yield* SystemSigners
@@ -65,19 +65,19 @@ export const serviceCourse = (
   })
 
 /** The request's signer is to submit, or the service's own EOA where it names none. */
-export const courseOf = (
+export const routeOf = (
   caller: Caller,
   settings: ForOps
-): Effect.Effect<Course, Failure, ChainRpc | Networks | Signers | SystemSigners> =>
+): Effect.Effect<SubmitterRoute, Failure, ChainRpc | Networks | Signers | SystemSigners> =>
   Effect.gen(function* () {
-    if (settings.signer === undefined) return yield* serviceCourse(caller, settings)
+    if (settings.signer === undefined) return yield* serviceRoute(caller, settings)
     const { address } = yield* Keys.resolve(caller, settings.signer)
     const connection = yield* Preparation.connect(caller, settings)
     return { settings, connection, submitter: address, byService: false }
   })
 
 /** Operations whose ops are encoded for signatures that are made elsewhere. */
-export interface Handing extends Course {
+export interface Handing extends SubmitterRoute {
   readonly operations: ReadonlyArray<Operation>
   readonly calls: ReadonlyArray<EncodedCall>
   readonly decoding: Decoding
@@ -169,8 +169,8 @@ export const make = (
   Effect.gen(function* () {
     const { byService, calls, connection, decoding, operations, settings, submitter } = handing
     const { profile } = connection
-    const ground = yield* Preparation.ground(connection, settings, submitter, caller)
-    const { chainId, entryPoint, formula, payer, spaceOf, version } = ground
+    const context = yield* Preparation.contextOf(connection, settings, submitter, caller)
+    const { chainId, entryPoint, formula, payer, spaceOf, version } = context
     const on = yield* Links.dependencies(operations)
     yield* Links.held(on, connection)
     const ledger = yield* Links.ledger(on, connection)
@@ -179,20 +179,20 @@ export const make = (
       calls.map(({ index, selector }) => Wallets.select(selector, formula, profile, `operations[${index}]`))
     )
     const walletOf = (index: number): Address => wallets[index] ?? entryPoint
-    const look = yield* Preparation.look(ground, [...new Set(wallets)])
+    const snapshot = yield* Preparation.snapshot(context, [...new Set(wallets)])
     const found = yield* OwnedWallets.find(
       calls.map(({ index, selector }) => ({
         index,
         wallet: walletOf(index),
         walletCustody: selector.walletCustody
       })),
-      look.wallets
+      snapshot.wallets
     )
     const failed = new Map<number, ElementFailure>(found.failed)
     const bundler = Submitter.boundTo(profile, submitter)
     const signatures = new Map<number, { conditions: Conditions.Conditions; dummy: Hex.Hex }>()
     for (const { index, window } of calls) {
-      const bounds = yield* Windows.notOver(window, `operations[${index}]`, look.block)
+      const bounds = yield* Windows.notOver(window, `operations[${index}]`, snapshot.block)
       const config = found.configs.get(index)
       if (config === undefined) continue
       const dummy = handing.dummy(config)
@@ -207,7 +207,7 @@ export const make = (
       const indexes = calls
         .map(({ index }) => index)
         .filter((index) => walletOf(index) === wallet && !failed.has(index))
-      const epoch = Wallets.epochOf(look.wallets.get(wallet))
+      const epoch = Wallets.epochOf(snapshot.wallets.get(wallet))
       const kind = { anonymous: byService, epoch }
       const leased = yield* lease(opJournal, caller, spaceOf(wallet), kind, indexes.length)
       for (const [position, index] of indexes.entries()) {
@@ -236,15 +236,15 @@ export const make = (
           nonce: Nonce.make(keys.get(index) ?? 0n, 0n),
           callData: measured(call),
           value: call.call.value,
-          prices: look.prices,
+          prices: snapshot.prices,
           ...signature
         })
         return [{ ...draft, op: yield* payer.draft(draft.op) }]
       })
     )
     const estimate = yield* Estimation.estimate({
-      ground,
-      entryPointCode: look.entryPointCode,
+      context,
+      entryPointCode: snapshot.entryPointCode,
       from: submitter,
       drafts: drafts.flat(),
       declared: false,

@@ -56,8 +56,8 @@ export interface Estimate extends Funding.Funds {
 }
 
 /** What the wallets of an estimate had, as `RequestJournal.accept` wants it. */
-export const fundsOf = (ground: OpContext, estimate: Estimate): Acceptance["funds"] =>
-  Funding.forAcceptance(ground, estimate)
+export const fundsOf = (context: OpContext, estimate: Estimate): Acceptance["funds"] =>
+  Funding.forAcceptance(context, estimate)
 
 const grantOf = (verificationGas: bigint, callGas: bigint): LensEstimation.Grant => ({
   verificationGas,
@@ -91,7 +91,7 @@ const withLimits = (
   leastPreVerificationGas: bigint
 ): UserOperation.UserOperation => {
   if (input.declared) return draft.op
-  const { buffers, payer, version } = input.ground
+  const { buffers, payer, version } = input.context
   const op = { ...draft.op, ...Gas.meteredLimits(version, draft.op, measure, buffers.op) }
   const { callGas, creationGas, paymasterGas, postOpGas, validationGas } = measure
   const own = Gas.preVerificationGas(payer.priced(op), {
@@ -120,7 +120,7 @@ const stageFailure = (input: Input, { op }: Draft, measure: GasLens.Measure): El
         "execution_failed",
         Reasons.text("reverted", {
           reason: PaymasterFailure.message(
-            Funding.paymasterOf(input.ground.version, op),
+            Funding.paymasterOf(input.context.version, op),
             measure,
             input.revert
           )
@@ -135,7 +135,7 @@ const stageFailure = (input: Input, { op }: Draft, measure: GasLens.Measure): El
  */
 export const estimate = (input: Input): Effect.Effect<Estimate, Failure, BundlerRpc | ChainFacts> =>
   Effect.gen(function* () {
-    const { buffers, connection, payer, version } = input.ground
+    const { buffers, connection, payer, version } = input.context
     const drafts = yield* Effect.forEach(input.drafts, (draft) =>
       Effect.map(payer.draft(draft.op), (op) => ({ ...draft, op }))
     )
@@ -148,11 +148,11 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure, Bundler
     const first = drafts.map((draft) => ({
       ...draft,
       prefund: input.declared ? Gas.requiredPrefund(version, draft.op) : guessedGas * draft.op.maxFeePerGas,
-      ...(input.declared ? declaredIn(input.ground, draft.op) : grant)
+      ...(input.declared ? declaredIn(input.context, draft.op) : grant)
     }))
     const accounts = Funding.payers(version, ops)
     const [looked, l1Fees] = yield* Effect.all(
-      [LensEstimation.look(input, first, new Map(), accounts), L1Fees.ofOps(input.ground, input.from, ops)],
+      [LensEstimation.look(input, first, new Map(), accounts), L1Fees.ofOps(input.context, input.from, ops)],
       { concurrency: "unbounded" }
     )
     let report = looked
@@ -190,7 +190,7 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure, Bundler
     let current = applied(report.measures.map(judged(grant, cap)))
     if (!input.declared && connection.profile.remoteBundler !== null) {
       leastPreVerification = yield* RemoteGas.leastPreVerificationGas(
-        input.ground,
+        input.context,
         current.map(({ index, op }) => ({
           ...op,
           nonce: Nonce.make(Nonce.keyOf(op.nonce), sequences.get(index) ?? 0n)

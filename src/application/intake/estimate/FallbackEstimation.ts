@@ -149,7 +149,7 @@ export const measure = (
         if (creationGas > 0n) return { ...found, stage: "ok" as const, validationGas: creationValidation }
         const validate = PaymasterCalls.withMissing(probe.validateCall, owed <= balance ? owed : 0n)
         const inName = { from: entryPoint, to: sender }
-        const [validated, verdict, called, returned] = yield* Effect.all(
+        const [validated, validation, called, returned] = yield* Effect.all(
           [
             chain.estimateGas({ ...inName, data: validate }),
             chain.call({ ...inName, data: validate }),
@@ -163,7 +163,7 @@ export const measure = (
           { concurrency: "unbounded" }
         )
         const validationGas = frameOf(validated.gas, validate)
-        const measured = { ...found, validationGas, validationData: word(verdict.data) }
+        const measured = { ...found, validationGas, validationData: word(validation.data) }
         if (!validated.success) return { ...measured, stage: "validation" as const, data: validated.data }
         if (validationGas > verificationGas) return { ...measured, stage: "validation" as const }
         if (!called.success) return { ...measured, stage: "call" as const, data: called.data }

@@ -20,7 +20,7 @@ import * as FallbackEstimation from "./FallbackEstimation.js"
 
 /** Who looks, and at which state. */
 export interface View {
-  readonly ground: OpContext
+  readonly context: OpContext
   readonly entryPointCode: Hex.Hex
   /** The EOA that will submit (tx.origin). */
   readonly from: Address
@@ -102,7 +102,7 @@ export const look = (
 ): Effect.Effect<GasLens.Report, Failure, ChainFacts> =>
   Effect.gen(function* () {
     const facts = yield* ChainFacts
-    const { chainId, connection, entryPoint, formula, version } = view.ground
+    const { chainId, connection, entryPoint, formula, version } = view.context
     const unavailable = ({ reason }: GasLens.GasLensError) =>
       unprocessable("node_refused", [
         { path: "settings.rpc", message: Reasons.text("nodeWithoutOverrides", { problem: reason }) }
@@ -126,7 +126,7 @@ export const look = (
           requiredPrefund: prefund,
           verificationGas,
           callGas,
-          paymaster: paymasterOf(view.ground, trial)
+          paymaster: paymasterOf(view.context, trial)
         }
       })
     }

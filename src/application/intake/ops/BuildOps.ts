@@ -31,8 +31,8 @@ export interface AuthorizedCall {
 }
 
 export interface Input {
-  readonly ground: Preparation.OpContext
-  readonly look: Preparation.Look
+  readonly context: Preparation.OpContext
+  readonly snapshot: Preparation.ChainSnapshot
   /** Holds the ops to their dependencies; null: nothing does, and none of them depends on another one of them. */
   readonly ledger: Address | null
   readonly dependencies: Dependencies.Dependencies
@@ -48,7 +48,7 @@ export interface Input {
 /** The ops of the calls, measured in this order, each on the state after its predecessors. */
 const measure = (input: Input, order: ReadonlyArray<number>, links: (index: number) => Ledger.Links) =>
   Effect.gen(function* () {
-    const { ground, ledger, look, willing } = input
+    const { context, ledger, snapshot, willing } = input
     const drafts = order.flatMap((index) => {
       const own = willing.get(index)
       if (own === undefined) return []
@@ -60,32 +60,32 @@ const measure = (input: Input, order: ReadonlyArray<number>, links: (index: numb
           nonce: Nonce.make(nonceKey, 0n),
           callData: Links.callData(ledger, call.call, links(index)),
           value: call.call.value,
-          prices: look.prices,
+          prices: snapshot.prices,
           conditions,
           dummy: consent.dummy
         })
       ]
     })
     const estimate = yield* Estimation.estimate({
-      ground,
-      entryPointCode: look.entryPointCode,
+      context,
+      entryPointCode: snapshot.entryPointCode,
       from: input.from,
       drafts,
       declared: false,
       lowestPrefund: false,
       revert: input.revert
     })
-    yield* Preparation.checkImplementation(ground.connection, estimate.implementation, input.validator)
+    yield* Preparation.checkImplementation(context.connection, estimate.implementation, input.validator)
     return estimate
   })
 
 /** The measured ops, one after the other, with the nonces and the names that this order gives them. */
 const finish = (
-  { dependencies, ground, ledger, willing }: Input,
+  { dependencies, context, ledger, willing }: Input,
   { estimated, sequences }: Pick<Estimation.Estimate, "estimated" | "sequences">,
   measured: (index: number) => Ledger.Links
 ): ReadonlyArray<Sending.Ready> => {
-  const { chainId, entryPoint, payer, spaceOf, version } = ground
+  const { chainId, entryPoint, payer, spaceOf, version } = context
   const used = new Map<string, bigint>()
   const nonces = new Map<number, bigint>()
   for (const { index, op } of estimated) {
@@ -152,12 +152,12 @@ export interface Assembled {
  */
 export const assemble = (input: Input): Effect.Effect<Assembled, Failure, BundlerRpc | ChainFacts> =>
   Effect.gen(function* () {
-    const { dependencies, ground, look, willing } = input
+    const { dependencies, context, snapshot, willing } = input
     const attempt = (order: ReadonlyArray<number>) =>
       Effect.gen(function* () {
         // Under names that stand for those of their nonces, which are known once it is clear which of them go.
         const measured = Links.of(dependencies, order, (index) => ({
-          wallet: willing.get(index)?.wallet ?? ground.entryPoint,
+          wallet: willing.get(index)?.wallet ?? context.entryPoint,
           key: Ledger.placeholder(index)
         }))
         const estimate = yield* measure(input, order, measured)
@@ -179,7 +179,7 @@ export const assemble = (input: Input): Effect.Effect<Assembled, Failure, Bundle
     // What hangs on nothing is parted where it is sent.
     if (!Dependencies.any(dependencies)) return made
     const split = (ready: ReadonlyArray<Sending.Ready>) =>
-      Sending.split({ ground }, look, ready, dependencies)
+      Sending.split({ context }, snapshot, ready, dependencies)
     const parted = split(made.ready)
     if (parted.tooLarge.length === 0) return made
     const again = parted.scattered

@@ -9,7 +9,7 @@ import type * as Scope from "effect/Scope"
 import type { TransactionVersion } from "../../ports/journal/Transactions.js"
 import type { Entry, LaneNode } from "./Entry.js"
 import * as LaneNodes from "./LaneNodes.js"
-import * as Look from "./Look.js"
+import * as NodeAnswers from "./NodeAnswers.js"
 
 /** One round asks a node for at most this many receipts, in turn. */
 const maxReceiptsPerRound = 256
@@ -48,7 +48,7 @@ const begin = (node: LaneNode, entries: ReadonlyArray<Entry>, scope: Scope.Scope
   Effect.gen(function* () {
     node.isBusy = true
     const done = yield* Deferred.make<void>()
-    const look = Look.at(node, entries).pipe(
+    const look = NodeAnswers.at(node, entries).pipe(
       Effect.map((told) => LaneNodes.note(node, told)),
       Effect.catchAllDefect((defect) => Effect.logError("a look at watched transactions crashed", defect)),
       Effect.ensuring(

@@ -59,9 +59,9 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
     const { operations, settings } = request
     const calls = yield* Calls.encodeAll(operations)
     const decoding = yield* Decoding.load(caller, settings.useABI)
-    const course = yield* UnsignedOps.courseOf(caller, settings)
+    const route = yield* UnsignedOps.routeOf(caller, settings)
     const { bundler, failed, ops } = yield* UnsignedOps.make(caller, {
-      ...course,
+      ...route,
       operations,
       calls,
       decoding,

@@ -53,7 +53,7 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
     const posted = {
       endpoint: kind.endpoint,
       settings,
-      read: (ground: EncodedOps.Where) => EncodedOps.encoded(operations, ground)
+      read: (context: EncodedOps.Where) => EncodedOps.encoded(operations, context)
     }
     const by = settings.signer === undefined ? "service" : "signer"
     return yield* requests.run(

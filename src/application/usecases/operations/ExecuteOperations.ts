@@ -75,8 +75,8 @@ const work = (
     const connection = yield* Preparation.connect(caller, settings)
     const { profile } = connection
     const ledger = yield* Links.ledger(dependencies, connection)
-    const ground = yield* Preparation.ground(connection, settings, signer.address, caller)
-    const { entryPoint, formula, spaceOf } = ground
+    const context = yield* Preparation.contextOf(connection, settings, signer.address, caller)
+    const { entryPoint, formula, spaceOf } = context
     const wallets = yield* Either.all(
       calls.map(({ index, selector }) => Wallets.select(selector, formula, profile, `operations[${index}]`))
     )
@@ -86,11 +86,14 @@ const work = (
 
     /** The epochs of the wallets as they were last seen: keys are leased anew when one has changed. */
     const epochs = new Map<Address, bigint>()
-    const remember = (look: Preparation.Look, distinct: ReadonlyArray<Address>): ReadonlyArray<Address> => {
+    const remember = (
+      snapshot: Preparation.ChainSnapshot,
+      distinct: ReadonlyArray<Address>
+    ): ReadonlyArray<Address> => {
       const changed = distinct.filter(
-        (wallet) => epochs.get(wallet) !== Wallets.epochOf(look.wallets.get(wallet))
+        (wallet) => epochs.get(wallet) !== Wallets.epochOf(snapshot.wallets.get(wallet))
       )
-      for (const wallet of changed) epochs.set(wallet, Wallets.epochOf(look.wallets.get(wallet)))
+      for (const wallet of changed) epochs.set(wallet, Wallets.epochOf(snapshot.wallets.get(wallet)))
       return changed
     }
 
@@ -129,7 +132,7 @@ const work = (
     }
 
     /** Who of these can be executed now, as far as wallets, windows and signers go. */
-    const willing = (elements: ReadonlyArray<number>, look: Preparation.Look) =>
+    const willing = (elements: ReadonlyArray<number>, snapshot: Preparation.ChainSnapshot) =>
       Effect.gen(function* () {
         const todo = calls.filter(({ index }) => elements.includes(index))
         const found = yield* OwnedWallets.find(
@@ -138,13 +141,13 @@ const work = (
             wallet: walletOf(index),
             walletCustody
           })),
-          look.wallets
+          snapshot.wallets
         )
         const failed = new Map<number, ElementFailure>(found.failed)
         const ready = new Map<number, Omit<BuildOps.AuthorizedCall, "nonceKey">>()
         for (const call of todo) {
           const { index } = call
-          const bounds = Windows.check(call.window, `operations[${index}]`, look.block)
+          const bounds = Windows.check(call.window, `operations[${index}]`, snapshot.block)
           // Once the request is accepted, a window that has ended is the operation's own affair.
           if (Either.isLeft(bounds) && "_tag" in bounds.left && !current.accepted())
             return yield* Effect.fail(bounds.left)
@@ -161,7 +164,7 @@ const work = (
               wallet: walletOf(index),
               consent: consent.right,
               conditions: {
-                validUntil: validUntil === 0 ? Preparation.validUntil(look.block) : validUntil,
+                validUntil: validUntil === 0 ? Preparation.validUntil(snapshot.block) : validUntil,
                 validAfter,
                 bundler: Submitter.boundTo(profile, signer.address)
               }
@@ -176,9 +179,12 @@ const work = (
         const elements = afterHeld(all, held)
         const distinct = [...new Set(elements.map(walletOf))]
         const read = Effect.map(
-          Effect.all([Preparation.look(ground, distinct), Links.present(ledger, dependencies, connection)], {
-            concurrency: "unbounded"
-          }),
+          Effect.all(
+            [Preparation.snapshot(context, distinct), Links.present(ledger, dependencies, connection)],
+            {
+              concurrency: "unbounded"
+            }
+          ),
           ([seen]) => seen
         )
         const busyWith = (wallet: Address) => ({
@@ -190,11 +196,11 @@ const work = (
         if (first !== null) remember(first, distinct)
         const { busy, keys, leased } = yield* lease(distinct, held)
         if (busy !== null) return busyWith(busy)
-        const look = first ?? (yield* read)
-        const again = yield* lease(remember(look, distinct), held)
+        const snapshot = first ?? (yield* read)
+        const again = yield* lease(remember(snapshot, distinct), held)
         if (again.busy !== null) return busyWith(again.busy)
         for (const [wallet, key] of again.keys) keys.set(wallet, key)
-        const { failed, ready: able } = yield* willing(elements, look)
+        const { failed, ready: able } = yield* willing(elements, snapshot)
         for (const index of Dependencies.order(dependencies, elements)) {
           const on = dependencies[index] ?? null
           if (on === null || !failed.has(on)) continue
@@ -202,8 +208,8 @@ const work = (
           if (!failed.has(index)) failed.set(index, dependencyFailed(on))
         }
         const assembled = yield* BuildOps.assemble({
-          ground,
-          look,
+          context,
+          snapshot,
           ledger,
           dependencies,
           willing: new Map(
@@ -224,10 +230,10 @@ const work = (
           failed: new Map([...failed, ...assembled.failed]),
           done: [],
           leased: leased + again.leased,
-          funds: Estimation.fundsOf(ground, assembled.estimate),
+          funds: Estimation.fundsOf(context, assembled.estimate),
           deployments: [],
-          prices: look.prices,
-          gasBound: look.gasBound
+          prices: snapshot.prices,
+          gasBound: snapshot.gasBound
         }
       })
 
@@ -236,7 +242,7 @@ const work = (
       {
         caller,
         endpoint: kind.endpoint,
-        ground,
+        context,
         submitter: signer,
         access: Connection.access(caller, connection, settings.signer),
         elements,

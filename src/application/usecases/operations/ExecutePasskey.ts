@@ -33,7 +33,7 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
     const posted = {
       endpoint: kind.endpoint,
       settings,
-      read: (ground: EncodedOps.Where) => EncodedOps.asserted(operations, ground)
+      read: (context: EncodedOps.Where) => EncodedOps.asserted(operations, context)
     }
     return requests.run(
       kind,

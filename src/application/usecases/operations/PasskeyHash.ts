@@ -68,10 +68,10 @@ export const run = (caller: Caller, request: Request): Effect.Effect<Response, F
     const { operations, settings } = request
     const calls = yield* Calls.encodeAll(operations)
     const decoding = yield* Decoding.load(caller, settings.useABI)
-    const course = yield* UnsignedOps.serviceCourse(caller, settings)
-    yield* ServiceSubmission.assertSubmits(course.connection, settings)
+    const route = yield* UnsignedOps.serviceRoute(caller, settings)
+    yield* ServiceSubmission.assertSubmits(route.connection, settings)
     const { bundler, failed, ops } = yield* UnsignedOps.make(caller, {
-      ...course,
+      ...route,
       operations,
       calls,
       decoding,

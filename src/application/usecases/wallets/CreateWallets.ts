@@ -109,10 +109,10 @@ const work = (
     const resolved = yield* WantedWallets.resolve(caller, parsed)
     const connection = yield* Connection.openOperator(caller, settings.rpc)
     const { profile } = connection
-    const ground = yield* Preparation.ground(connection, settings, signer.address, caller)
-    const { chainId, entryPoint, formula, payer, spaceOf, version } = ground
+    const context = yield* Preparation.contextOf(connection, settings, signer.address, caller)
+    const { chainId, entryPoint, formula, payer, spaceOf, version } = context
     yield* WantedWallets.checkFactory(profile, settings)
-    const wanted = yield* WantedWallets.read(resolved, signer.address, ground)
+    const wanted = yield* WantedWallets.read(resolved, signer.address, context)
     const deployer = yield* Effect.flatMap(SystemSigners, ({ deployer }) =>
       Effect.mapBoth(deployer, { onFailure: Keys.refusal("settings.factory"), onSuccess: Keys.bounded })
     )
@@ -142,8 +142,8 @@ const work = (
             if (leased === null) return { busy: [index] }
             leases += 1
           }
-        const look = yield* Preparation.look(
-          ground,
+        const snapshot = yield* Preparation.snapshot(
+          context,
           todo.map(({ wallet }) => wallet)
         )
         const failed = new Map<number, ElementFailure>()
@@ -151,7 +151,7 @@ const work = (
         const missing: Array<Missing> = []
         for (const each of todo) {
           const { index, making, wallet } = each
-          const state = look.wallets.get(wallet)
+          const state = snapshot.wallets.get(wallet)
           if (state?._tag === "foreign")
             failed.set(index, elementFailure("wallet_not_supported", undefined, { wallet }))
           else if (state?._tag === "deployed") {
@@ -168,7 +168,7 @@ const work = (
         if (others.length > 0) return yield* Effect.fail(unprocessable("account_exists", others))
 
         const conditions = {
-          validUntil: Preparation.validUntil(look.block),
+          validUntil: Preparation.validUntil(snapshot.block),
           validAfter: 0,
           bundler: Submitter.boundTo(profile, signer.address)
         }
@@ -190,8 +190,8 @@ const work = (
           callGasLimit: 0n,
           verificationGasLimit: 0n,
           preVerificationGas: 0n,
-          maxFeePerGas: look.prices.maxFeePerGas,
-          maxPriorityFeePerGas: look.prices.maxPriorityFeePerGas,
+          maxFeePerGas: snapshot.prices.maxFeePerGas,
+          maxPriorityFeePerGas: snapshot.prices.maxPriorityFeePerGas,
           paymasterAndData: Hex.empty,
           signature: Hex.empty
         })
@@ -211,8 +211,8 @@ const work = (
             }
           )
         const estimate = yield* Estimation.estimate({
-          ground,
-          entryPointCode: look.entryPointCode,
+          context,
+          entryPointCode: snapshot.entryPointCode,
           from: signer.address,
           drafts: yield* Effect.forEach(missing, draftOf),
           declared: false,
@@ -260,7 +260,7 @@ const work = (
           failed,
           done: existing,
           leased: leases,
-          funds: Estimation.fundsOf(ground, estimate),
+          funds: Estimation.fundsOf(context, estimate),
           deployments: ready.flatMap(({ index }) => {
             const account = accounts.get(index)
             if (account === undefined) return []
@@ -274,13 +274,13 @@ const work = (
                   create2Salt,
                   configHash,
                   deadline: conditions.validUntil,
-                  chainTime: look.block.timestamp
+                  chainTime: snapshot.block.timestamp
                 }
               }
             ]
           }),
-          prices: look.prices,
-          gasBound: look.gasBound
+          prices: snapshot.prices,
+          gasBound: snapshot.gasBound
         }
       })
 
@@ -288,7 +288,7 @@ const work = (
       {
         caller,
         endpoint: kind.endpoint,
-        ground,
+        context,
         submitter: signer,
         access: Connection.access(caller, connection, settings.signer),
         elements: wanted.map(({ index }) => index),

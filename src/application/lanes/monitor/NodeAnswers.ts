@@ -6,7 +6,7 @@ import type { Entry, LaneNode } from "./Entry.js"
 import type { Answer } from "./TransactionState.js"
 
 /** What a node told of the entries that it was asked of; of those that are missing it told nothing. */
-export interface Look {
+export interface NodeAnswers {
   readonly head: Block | null
   readonly answers: Map<Entry, Answer>
 }
@@ -27,7 +27,7 @@ const receiptOf = ({ chain }: LaneNode, { record }: Entry) => {
 }
 
 /** Asks a node of all these entries, in one batch. */
-export const at = (node: LaneNode, entries: ReadonlyArray<Entry>): Effect.Effect<Look> => {
+export const at = (node: LaneNode, entries: ReadonlyArray<Entry>): Effect.Effect<NodeAnswers> => {
   const { chain } = node
   const isDeep = entries.some(({ profile }) => profile.settledDepth > 1)
   const blockOf = ({ missedSince, record: { mined } }: Entry) =>
