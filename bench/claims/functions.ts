@@ -278,7 +278,7 @@ const measure = async (
       return [name, () => call(each[turn++ % each.length])]
     })
   )
-  const options = { rounds: context.size(5, 1), seconds: context.size(0.2, 0.01) }
+  const options = { rounds: context.size(3, 1), seconds: context.size(0.2, 0.01) }
   const rates = await Rates.perCpuSecond(calls, options)
   const others = Object.entries(rates).filter(([name]) => name !== "castellan")
   const best = Math.max(...others.filter(([name]) => name !== "wasm").map(([, rate]) => rate))
@@ -297,7 +297,7 @@ const measure = async (
 export const claim: Claim = {
   name: "functions",
   title: "Functions of the domain",
-  boundSeconds: 180,
+  boundSeconds: 400,
   run: async (context) => {
     const peers = context.peers ? await Peers.load<Functions>("functions.mjs") : null
     const native = await Built.load<typeof NativeCrypto>(context, "src/adapters/native/Crypto.js")
