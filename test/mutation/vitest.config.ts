@@ -8,7 +8,8 @@ export default defineConfig({
       "test/application/chain/*.test.ts",
       "test/application/intake/**/*.test.ts",
       "test/application/lanes/LaneSlot.test.ts",
-      "test/application/lanes/monitor/*.test.ts"
+      "test/application/lanes/monitor/*.test.ts",
+      "test/application/lanes/requests/RequestState.test.ts"
     ],
     testTimeout: 60_000
   }
