@@ -74,11 +74,34 @@ const perCreation = 25
 const funds = "0x3635c9adc5dea00000"
 
 /** Wallets `n`, `n + signers`, … are those of signer `n`. */
-export const start = async ({ build, name, ...counts }: Options): Promise<Fleet> => {
+export const start = async (options: Options): Promise<Fleet> => {
+  const begun: Array<() => Promise<void>> = []
+  const stop = async () => {
+    for (const end of begun.splice(0).reverse()) await end()
+  }
+  try {
+    return await assemble(options, begun, stop)
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+/** What has begun is told as it begins: a start that fails leaves nothing behind. */
+const assemble = async (
+  { build, name, ...counts }: Options,
+  begun: Array<() => Promise<void>>,
+  stop: () => Promise<void>
+): Promise<Fleet> => {
   const world = await World.start()
-  const [postgres, redis] = await Promise.all([Server.start(), Redis.start()])
+  begun.push(world.stop)
+  const postgres = await Server.start()
+  begun.push(postgres.stop)
+  const redis = await Redis.start()
+  begun.push(redis.stop)
   const url = new URL(await Effect.runPromise(Server.createDatabase(postgres, "replicas")))
   const holders = await LaneHolders.start(url.href)
+  begun.push(holders.stop)
   const signers = Array.from(
     { length: counts.signers },
     (_, n) => new Wallet(hashOf(`${name} signer ${n}`), world.provider)
@@ -101,7 +124,7 @@ export const start = async ({ build, name, ...counts }: Options): Promise<Fleet>
     })
   }
   const replicas: Array<Replica.Replica> = []
-  for (let n = 0; n < counts.replicas; n += 1)
+  for (let n = 0; n < counts.replicas; n += 1) {
     replicas.push(
       await Replica.make({
         build,
@@ -113,6 +136,8 @@ export const start = async ({ build, name, ...counts }: Options): Promise<Fleet>
         config
       })
     )
+    begun.push(replicas[n]?.stop ?? (async () => undefined))
+  }
   // At once: the first one makes the schema, whichever it is.
   await Promise.all(replicas.map(({ begin }) => begin()))
   const to = await world.counter.getAddress()
@@ -220,10 +245,6 @@ export const start = async ({ build, name, ...counts }: Options): Promise<Fleet>
       "/getSigner": (n) => ({ signer: World.signerRef(n % counts.signers) })
     },
     open: holders.open,
-    stop: async () => {
-      await Promise.all(replicas.map(({ stop }) => stop()))
-      await holders.stop()
-      await Promise.all([postgres.stop(), redis.stop(), world.stop()])
-    }
+    stop
   }
 }

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Build } from "../faults/Build.js"
 import { type Program, run } from "../process/Program.js"
@@ -49,8 +49,7 @@ const said = (program: Program, pattern: RegExp): string | null => pattern.exec(
 
 export const make = async (options: Options): Promise<Replica> => {
   const { address, build, name } = options
-  const folder = join(build.folder, name)
-  mkdirSync(folder)
+  const folder = mkdtempSync(join(build.folder, "replica-"))
   const database = await TcpProxy.start({ host: "127.0.0.1", port: options.database.port })
   const node = await TcpProxy.start(
     { host: "127.0.0.1", port: options.chain.port },
