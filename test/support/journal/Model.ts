@@ -293,8 +293,9 @@ export class Model {
       const ops = this.ops.filter((op) => op.request === it.id)
       const own = this.nonces.filter((tx) => tx.direct === it.id || tx.ops.some((op) => ops.includes(op)))
       const isOver = ops.every((op) => !this.live().includes(op) && !op.handed) && !own.some(this.isOpen)
-      if (it.outcome === null || it.acceptedAt >= before || !isOver) continue
+      if (it.forgotten || it.outcome === null || it.acceptedAt >= before || !isOver) continue
       it.forgotten = true
+      this.leases = this.leases.filter(({ holder }) => holder !== it.id)
       it.events = []
       it.key = null
       this.ops = this.ops.filter((op) => !ops.includes(op))

@@ -106,7 +106,7 @@ export class RequestJournal extends Context.Tag("castellan/RequestJournal")<
     ) => Effect.Effect<ReadonlyMap<string, number>, JournalError>
     /**
      * Deletes final requests that were accepted before that time (Unix milliseconds), none of whose ops is under way or at a
-     * remote bundler, and none of whose transactions is signed or mined; with them their events, their ops, the transactions that carry
+     * remote bundler, and none of whose transactions is signed or mined; with them their events, leases, ops, the transactions that carry
      * nothing else, and authorisations whose deadline is before that time. Their ids stay: nothing is accepted under them.
      * Requests that were declined before that time leave nothing.
      * Of a nonce with several versions the hashes stay. It takes many small transactions, and may be called again.
