@@ -1,3 +1,4 @@
+import * as DateTime from "effect/DateTime"
 import type { Message } from "../../domain/crypto/StandardWebhook.js"
 import type { Delivery } from "../ports/Webhooks.js"
 
@@ -8,7 +9,7 @@ export const make = ({ chainId, endpoint, event, requestId }: Delivery, now: num
   timestamp: Math.floor(now / 1_000),
   body: JSON.stringify({
     type: `request.${event.kind}`,
-    timestamp: new Date(event.at).toISOString(),
+    timestamp: DateTime.formatIso(DateTime.unsafeMake(event.at)),
     data: {
       requestId,
       sequence: event.sequence,
