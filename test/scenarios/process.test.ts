@@ -107,6 +107,22 @@ describe("the built service process", () => {
     expect(wrong.stderr()).not.toContain("    at ")
   })
 
+  it("is started by the command line as well, with the configuration that it names", async () => {
+    const cli = join(folder, "dist/hosts/cli/castellan.js")
+    const program = started(run([cli, "serve", "--config", configFile()], { cwd: folder }))
+    await program.says('"message":"listening"')
+    const url = /"url":"([^"]+)"/.exec(program.stdout())?.[1] ?? "no url"
+    expect((await fetch(`${url}/health/ready`)).status).toBe(200)
+    program.child.kill("SIGTERM")
+    expect(await program.ended).toBe(0)
+    const none = started(run([cli, "serve"], { cwd: folder }))
+    expect(await none.ended).toBe(1)
+    expect(none.stderr()).toContain("CASTELLAN_CONFIG is not set")
+    const missing = started(run([cli, "serve", "--config", "nowhere.json"], { cwd: folder }))
+    expect(await missing.ended).toBe(1)
+    expect(missing.stderr()).toContain("nowhere.json")
+  })
+
   it("says that its port is taken, and ends with code 1", async () => {
     const { url } = await service()
     const taken = join(folder, "taken.json")

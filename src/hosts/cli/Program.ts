@@ -16,6 +16,7 @@ import * as Help from "./support/Help.js"
 
 /** Loaded when one of its commands is named: most of them bring the adapters of the service with them. */
 const groups: Readonly<Record<string, { readonly about: string; readonly load: () => Promise<Commands> }>> = {
+  serve: { about: "run the service", load: () => import("./commands/serve.js") },
   accounts: {
     about: "create, show, change and pause accounts",
     load: () => import("./commands/accounts.js")

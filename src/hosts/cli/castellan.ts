@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { resolve } from "node:path"
 import { createInterface } from "node:readline/promises"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
@@ -20,6 +21,16 @@ const ask = (question: string) =>
     }
   })
 
+/** The entry of the service's process takes over signals and exit codes; it reads the environment. */
+const serve = (configFile: string | undefined) =>
+  Effect.zipRight(
+    Effect.promise(() => {
+      if (configFile !== undefined) process.env.CASTELLAN_CONFIG = resolve(configFile)
+      return import("../node/main.js")
+    }),
+    Effect.never
+  )
+
 // Whoever read the output has gone: a pipe into head, for example.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {})
 
@@ -30,7 +41,8 @@ Effect.runPromise(
       env: process.env,
       print: to(process.stdout),
       tell: to(process.stderr),
-      ask
+      ask,
+      serve
     }),
     Effect.provide(
       Logger.replace(

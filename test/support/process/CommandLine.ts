@@ -24,7 +24,8 @@ export const heard = (
         env,
         print: to(lines),
         tell: to(told),
-        ask: () => Effect.succeed(answer)
+        ask: () => Effect.succeed(answer),
+        serve: () => Effect.dieMessage("a test runs no process of the service in its own")
       }),
       Effect.map(() => ({ stdout: lines.join("\n"), stderr: told.join("\n") }))
     )

@@ -20,6 +20,8 @@ export class Operator extends Context.Tag("castellan/cli/Operator")<
     readonly tell: (line: string) => Effect.Effect<void>
     /** Asks a person; false as well where there is none to ask. */
     readonly ask: (question: string) => Effect.Effect<boolean>
+    /** Becomes the service's process, of the configuration file or of the one that the environment names. */
+    readonly serve: (configFile: string | undefined) => Effect.Effect<never>
   }
 >() {}
 

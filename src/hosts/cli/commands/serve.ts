@@ -1,0 +1,24 @@
+import * as Effect from "effect/Effect"
+import * as Command from "../support/Command.js"
+
+export const commands = [
+  Command.make({
+    name: "serve",
+    about:
+      "Runs the service in this process until a signal stops it. Logs are JSON lines on standard output.",
+    examples: ["", "--config castellan.json"],
+    flags: {
+      config: Command.optional(
+        "config",
+        "FILE",
+        "the configuration; default: the file that CASTELLAN_CONFIG names"
+      )
+    },
+    run: ({ config }) => Effect.flatMap(Command.Operator, ({ serve }) => serve(config))
+  })
+] as const
+
+export const notes = [
+  "Exit codes: 0 after a signal, 1 when the service refuses to start or crashes (the reason is on standard error), 130 after a second signal.",
+  "SIGTERM stops it gracefully: requests under way are answered within limits.drainMillis."
+]
