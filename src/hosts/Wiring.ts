@@ -49,7 +49,7 @@ import type {
   WebhookSender as WebhookSenderPort,
   Webhooks as WebhooksPort
 } from "../application/ports/Webhooks.js"
-import * as Sweep from "../application/Sweep.js"
+import * as Sweep from "../application/sweep/Sweep.js"
 import * as Counting from "../application/tenants/Counting.js"
 import * as Directory from "../application/tenants/Directory.js"
 import * as Deliver from "../application/webhooks/Deliver.js"

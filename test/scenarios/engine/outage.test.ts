@@ -1,7 +1,7 @@
 import * as Exit from "effect/Exit"
 import { id as hashOf } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import * as Sweep from "../../../src/application/Sweep.js"
+import * as Sweep from "../../../src/application/sweep/Sweep.js"
 import * as Hits from "../../support/stack/Hits.js"
 import * as Outage from "../../support/stack/Outage.js"
 import type { Spot } from "../../support/stack/Power.js"

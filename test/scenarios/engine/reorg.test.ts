@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import { id as hashOf } from "ethers"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
-import * as Sweep from "../../../src/application/Sweep.js"
+import * as Sweep from "../../../src/application/sweep/Sweep.js"
 import * as Hits from "../../support/stack/Hits.js"
 import { Address, type Stack, startStack } from "../../support/stack/Stack.js"
 

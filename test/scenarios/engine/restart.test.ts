@@ -11,7 +11,7 @@ import type { RequestRecord } from "../../../src/application/ports/journal/Reque
 import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import type { Failure } from "../../../src/application/request/Failure.js"
-import * as Sweep from "../../../src/application/Sweep.js"
+import * as Sweep from "../../../src/application/sweep/Sweep.js"
 import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
 import * as ExecuteEncoded from "../../../src/application/usecases/operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"

@@ -159,7 +159,7 @@ describe("the operator's port", () => {
   it("knows its pages, their methods and their questions", async () => {
     const headers = { authorization: `Bearer ${token}` }
     expect((await fetch(`${admin}/metrics`, { method: "POST", headers })).status).toBe(405)
-    expect((await get("/")).status).toBe(404)
+    expect((await get("/other")).status).toBe(404)
     for (const query of ["limit=0", "limit=x", "hash=0x12", "signer=me", "from=yesterday", "user=me"]) {
       const answer = await get(`/audit?${query}`)
       expect([query, answer.status]).toEqual([query, 400])

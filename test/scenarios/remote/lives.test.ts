@@ -11,7 +11,7 @@ import { ChainRpc, type NamedBy } from "../../../src/application/ports/chain/Cha
 import { RemoteOpJournal } from "../../../src/application/ports/journal/RemoteOpJournal.js"
 import type { Fields } from "../../../src/application/ports/NetworkProfile.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
-import * as Sweep from "../../../src/application/Sweep.js"
+import * as Sweep from "../../../src/application/sweep/Sweep.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
 import * as GetRequest from "../../../src/application/usecases/operations/GetRequest.js"
 import { type StandIn, startStandIn } from "../../support/bundler/StandIn.js"

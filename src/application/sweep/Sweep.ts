@@ -1,0 +1,202 @@
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Queue from "effect/Queue"
+import * as LaneSigners from "../keys/LaneSigners.js"
+import type { Engine } from "../lanes/Engine.js"
+import * as Cancellations from "../lanes/requests/Cancellations.js"
+import { LaneClaims } from "../lanes/requests/LaneClaims.js"
+import { Requests } from "../lanes/requests/Requests.js"
+import { WakeUps } from "../lanes/requests/WakeUps.js"
+import { TransactionMonitor } from "../lanes/TransactionMonitor.js"
+import type { ChainRpc } from "../ports/chain/ChainRpc.js"
+import { LaneJournal } from "../ports/journal/LaneJournal.js"
+import { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
+import { RequestJournal } from "../ports/journal/RequestJournal.js"
+import { TransactionJournal } from "../ports/journal/TransactionJournal.js"
+import type { LaneWork } from "../ports/journal/Transactions.js"
+import * as NetworkProfile from "../ports/NetworkProfile.js"
+import { Networks } from "../ports/Networks.js"
+import { Lifetime } from "../runtime/Lifetime.js"
+import * as CancelRequest from "../usecases/operations/CancelRequest.js"
+import * as Obstacles from "./Obstacles.js"
+import * as TakeUp from "./TakeUp.js"
+
+/** Whether this process has the key of the lane: another service may keep its own lanes in the same database. */
+const hasKey = ({ accountId, key }: LaneWork): Effect.Effect<boolean, never, LaneSigners.SignerOf> =>
+  key === null
+    ? Effect.succeed(true)
+    : Effect.flatMap(LaneSigners.SignerOf, (signerOf) =>
+        Effect.match(signerOf({ accountId, key }), {
+          onFailure: ({ reason }) => reason === "unavailable" || reason === "refused",
+          onSuccess: () => true
+        })
+      )
+
+/** Takes up what nothing in this process works on, of a lane that is this process's. */
+const sweepLane = (work: LaneWork, taken: Obstacles.Obstacles) =>
+  Effect.gen(function* () {
+    const { lane } = work
+    const transactionJournal = yield* TransactionJournal
+    const claims = yield* LaneClaims
+    const requests = yield* Requests
+    const monitor = yield* TransactionMonitor
+    const { scope } = yield* Lifetime
+    const canSign = yield* hasKey(work)
+    // Another service has the key, perhaps, and works on its lane by itself, or comes back and will.
+    const withoutKey = Effect.if(claims.isAlone, {
+      onTrue: () => claims.takeWithoutKey(lane),
+      onFalse: () => Effect.as(claims.lose(lane), false)
+    })
+    const isOurs = yield* canSign ? claims.take(lane) : withoutKey
+    if (!isOurs) {
+      yield* monitor.leave(lane)
+      return yield* requests.leave(lane)
+    }
+    // In nonce order: many nodes refuse a nonce that is ahead of what they know.
+    for (const record of work.hasTransactions ? yield* transactionJournal.openOf(lane) : [])
+      yield* taken.past(`transaction ${lane.chainId}:${lane.signer}:${record.nonce}`, TakeUp.watch(record))
+    // Told also when it is well: what stood in the way before counts no more.
+    const key = canSign ? Effect.void : Obstacles.of("its key is not configured: its requests wait for it")
+    yield* taken.past(`lane ${lane.chainId}:${lane.signer}`, key)
+    if (!canSign) return
+    for (const { requestId } of work.requests)
+      if (!requests.isWorkedOn(requestId))
+        yield* Effect.forkIn(taken.past(`request ${requestId}`, TakeUp.resume(requestId)), scope)
+  })
+
+/**
+ * Gives up requests of the lane whose time was over before anything of them was signed, whoever works on the lane, and
+ * also when nobody can. What was signed once goes on to its end: `signed` remembers it.
+ */
+const expire = ({ accountId, lane, requests }: LaneWork, signed: Set<string>) =>
+  Effect.gen(function* () {
+    const requestJournal = yield* RequestJournal
+    const wakeUps = yield* WakeUps
+    const networks = yield* Networks
+    const { review } = yield* Requests
+    const profile = yield* networks.profile(accountId, lane.chainId)
+    const before = (yield* Clock.currentTimeMillis) - (profile ?? NetworkProfile.defaults).requestExpiryMillis
+    for (const { acceptedAt, endpoint, requestId } of requests) {
+      if (acceptedAt >= before || signed.has(requestId) || !CancelRequest.isCancellable(endpoint)) continue
+      const became = yield* Cancellations.cancel(requestJournal, requestId, "request_expired", {
+        onlyUnsigned: true
+      })
+      if (became !== "final") {
+        signed.add(requestId)
+        continue
+      }
+      yield* Effect.annotateLogs(
+        Effect.logWarning("an accepted request of which nothing was signed in time was given up"),
+        { requestId }
+      )
+      yield* review(requestId)
+      yield* wakeUps.signal(lane)
+    }
+  })
+
+/** Work on requests to which another process has given their final answer ends. */
+const endAnswered = Effect.gen(function* () {
+  const requestJournal = yield* RequestJournal
+  const { review, underWay } = yield* Requests
+  const working = underWay()
+  if (working.length > 0)
+    yield* Effect.forEach(yield* requestJournal.finalAmong(working), review, { discard: true })
+})
+
+/** Begins the sweep of every lane that has work; a lane whose node or key is silent holds up neither another nor the next. */
+const sweepLanes = (taken: Obstacles.Obstacles, busy: Set<string>, signed: Set<string>) =>
+  Effect.gen(function* () {
+    const laneJournal = yield* LaneJournal
+    const { scope } = yield* Lifetime
+    const lanes = yield* laneJournal.work
+    const open = new Set(lanes.flatMap(({ requests }) => requests.map(({ requestId }) => requestId)))
+    for (const requestId of signed) if (!open.has(requestId)) signed.delete(requestId)
+    yield* Effect.forEach(lanes, (work) => expire(work, signed), { discard: true })
+    yield* endAnswered
+    return yield* Effect.forEach(lanes, (work) => {
+      const { chainId, signer } = work.lane
+      const name = `${chainId}:${signer}`
+      if (busy.has(name)) return Effect.succeed(Fiber.void)
+      busy.add(name)
+      const sweep = sweepLane(work, taken).pipe(
+        Effect.catchAllCause((cause) => Effect.logWarning("a lane could not be looked after", cause)),
+        Effect.annotateLogs({ chainId: chainId.toString(), signer }),
+        Effect.ensuring(Effect.sync(() => busy.delete(name)))
+      )
+      return Effect.forkIn(sweep, scope)
+    })
+  })
+
+const sweepRemote = (taken: Obstacles.Obstacles) =>
+  Effect.gen(function* () {
+    const remoteOpJournal = yield* RemoteOpJournal
+    const claims = yield* LaneClaims
+    for (const submission of yield* remoteOpJournal.remoteSubmissions) {
+      const { authority, chainId } = submission.space
+      if (claims.holds({ chainId, signer: authority }))
+        yield* taken.past(`op ${submission.userOpHash}`, TakeUp.watchRemote(submission))
+    }
+  })
+
+const dayMillis = 86_400_000
+/** How long bodies, answers and idempotency keys are kept (decisions, 9). */
+const keepMillis = 30 * dayMillis
+
+const forget = Effect.gen(function* () {
+  const requestJournal = yield* RequestJournal
+  yield* requestJournal.forget((yield* Clock.currentTimeMillis) - keepMillis)
+})
+
+/** How often the journal is held against what this process works on. */
+const sweepInterval = "2 seconds"
+const remoteInterval = "5 seconds"
+
+type Surroundings =
+  | TakeUp.Requirements
+  | RequestJournal
+  | LaneJournal
+  | TransactionJournal
+  | RemoteOpJournal
+  | Engine
+  | ChainRpc
+  | Networks
+
+const tolerated = <E, R>(effect: Effect.Effect<unknown, E, R>): Effect.Effect<void, never, R> =>
+  Effect.catchAllCause(Effect.asVoid(effect), (cause) =>
+    Cause.isInterruptedOnly(cause)
+      ? Effect.void
+      : Effect.logWarning("a sweep of the journal failed and is repeated", cause)
+  )
+
+/** Takes up, once, everything in the journal that is this process's and that nothing works on. */
+export const run: Effect.Effect<void, never, Surroundings> = Effect.suspend(() => {
+  const taken = Obstacles.make()
+  const lanes = Effect.flatMap(sweepLanes(taken, new Set(), new Set()), Fiber.joinAll)
+  return Effect.all([tolerated(lanes), tolerated(sweepRemote(taken)), tolerated(TakeUp.followSponsored)], {
+    discard: true
+  })
+})
+
+/**
+ * Holds the journal against what this process works on, again and again: transactions that may be on their way are
+ * watched, ops at remote bundlers too, and accepted requests go on. What an earlier life of the process left, what
+ * another process gave up, and what a failing part left behind are the same to it. Returns at once: a start waits for
+ * nothing of it.
+ */
+export const start: Effect.Effect<void, never, Surroundings> = Effect.gen(function* () {
+  const { nudges, scope } = yield* Lifetime
+  const taken = Obstacles.make()
+  const repeat = <E, R>(effect: Effect.Effect<unknown, E, R>, pause: Effect.Effect<unknown>) =>
+    Effect.forkIn(Effect.forever(Effect.zipRight(tolerated(effect), pause)), scope)
+  const busy = new Set<string>()
+  const signed = new Set<string>()
+  yield* repeat(
+    sweepLanes(taken, busy, signed),
+    Effect.raceFirst(Queue.take(nudges), Effect.sleep(sweepInterval))
+  )
+  yield* repeat(sweepRemote(taken), Effect.sleep(remoteInterval))
+  yield* repeat(TakeUp.followSponsored, Effect.sleep("1 minute"))
+  yield* repeat(forget, Effect.sleep("1 hour"))
+})

@@ -1,0 +1,168 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as ParseResult from "effect/ParseResult"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import * as EntryPoint from "../../domain/erc4337/EntryPoint.js"
+import * as UserOperation from "../../domain/erc4337/UserOperation.js"
+import type { Engine } from "../lanes/Engine.js"
+import * as RemoteBundler from "../lanes/RemoteBundler.js"
+import { RemoteOps } from "../lanes/RemoteOps.js"
+import type { Kind } from "../lanes/requests/Requests.js"
+import { TransactionMonitor } from "../lanes/TransactionMonitor.js"
+import * as Sponsorships from "../pay/Sponsorships.js"
+import { Budgets, type BudgetsError } from "../ports/Budgets.js"
+import { BundlerRpc } from "../ports/chain/BundlerRpc.js"
+import { ChainRpc, type NamedBy } from "../ports/chain/ChainRpc.js"
+import type { JournalError } from "../ports/journal/JournalError.js"
+import type { RemoteSubmission } from "../ports/journal/RemoteSubmissions.js"
+import { RequestJournal } from "../ports/journal/RequestJournal.js"
+import type { RequestRecord } from "../ports/journal/Requests.js"
+import type { TransactionRecord } from "../ports/journal/Transactions.js"
+import { Networks } from "../ports/Networks.js"
+import type { AccountId } from "../ports/Tenants.js"
+import type { Caller } from "../request/Caller.js"
+import type { Failure } from "../request/Failure.js"
+import * as ExecuteEncoded from "../usecases/operations/ExecuteEncoded.js"
+import * as ExecuteOperations from "../usecases/operations/ExecuteOperations.js"
+import * as ExecutePasskey from "../usecases/operations/ExecutePasskey.js"
+import * as TransactSigner from "../usecases/operations/TransactSigner.js"
+import * as Unstuck from "../usecases/operations/Unstuck.js"
+import * as CreateWallets from "../usecases/wallets/CreateWallets.js"
+import * as Obstacles from "./Obstacles.js"
+
+interface UseCase<A, I, B, J, R> {
+  readonly kind: Kind<A, I, B, J>
+  readonly run: (caller: Caller, request: A) => Effect.Effect<B, Failure, R>
+}
+
+export type Requirements =
+  | CreateWallets.Requirements
+  | ExecuteEncoded.Requirements
+  | ExecuteOperations.Requirements
+  | ExecutePasskey.Requirements
+  | TransactSigner.Requirements
+  | Unstuck.Requirements
+
+type Resume = (caller: Caller, body: string) => Effect.Effect<void, unknown, Requirements>
+
+const resumable = <A, I, B, J>({
+  kind,
+  run
+}: UseCase<A, I, B, J, Requirements>): readonly [string, Resume] => {
+  const decode = Schema.decodeUnknown(Schema.parseJson(kind.Request))
+  return [kind.endpoint, (caller, body) => Effect.flatMap(decode(body), (request) => run(caller, request))]
+}
+
+/** The writing endpoints, whose accepted requests go on after a restart. */
+const endpoints: ReadonlyMap<string, Resume> = new Map([
+  resumable(CreateWallets),
+  resumable(ExecuteOperations),
+  resumable(ExecuteEncoded),
+  resumable(ExecutePasskey),
+  resumable(TransactSigner),
+  resumable(Unstuck)
+])
+
+const callerOf = ({ accountId, requestId }: RequestRecord): Caller => ({
+  principal: { accountId, name: accountId, tier: "free", scopes: new Set(["write"]), paused: false },
+  requestId,
+  resumed: true
+})
+
+const ofJournal = ({ message }: JournalError): Obstacles.Obstacle => Obstacles.of(message)
+
+/** An accepted request goes on where the journal says that it was. Its caller hears of it by the journal. */
+export const resume = (
+  requestId: string
+): Effect.Effect<void, Obstacles.Obstacle, Requirements | RequestJournal> =>
+  Effect.gen(function* () {
+    const requestJournal = yield* RequestJournal
+    const record = yield* Effect.mapError(requestJournal.request(requestId), ofJournal)
+    if (record === null || record.outcome !== null) return
+    const go = endpoints.get(record.endpoint)
+    if (go === undefined) return yield* Obstacles.of(`this version has no endpoint ${record.endpoint}`)
+    if (record.body === null)
+      return yield* Obstacles.of("the request was sealed under another key, or changed")
+    yield* Effect.catchAll(go(callerOf(record), record.body), (failure) =>
+      failure instanceof ParseResult.ParseError
+        ? Obstacles.of("the request is of another version of the program")
+        : Effect.logInfo("an accepted request has come to its end")
+    )
+  }).pipe(Effect.annotateLogs({ requestId }))
+
+const namedBy = (trust: "caller" | "operator", account: AccountId): NamedBy =>
+  trust === "operator" ? trust : { account }
+
+/** A transaction that may have left is given to the nodes of its lane again, and watched. */
+export const watch = (
+  record: TransactionRecord
+): Effect.Effect<void, Obstacles.Obstacle, Engine | Networks> =>
+  Effect.gen(function* () {
+    const monitor = yield* TransactionMonitor
+    if (monitor.isWatched(record)) return
+    const networks = yield* Networks
+    const profile = yield* networks.profile(record.access.accountId, record.chainId)
+    if (profile === null) return yield* Obstacles.of("its network is not configured any more")
+    yield* monitor.watch({ profile, record })
+  })
+
+/** An op that a bundler was given is watched, and offered again if need be. */
+export const watchRemote = (
+  handover: RemoteSubmission
+): Effect.Effect<void, Obstacles.Obstacle, ChainRpc | Engine | Networks> =>
+  Effect.gen(function* () {
+    const bundlers = yield* BundlerRpc
+    const remoteOps = yield* RemoteOps
+    if (remoteOps.isWatched(handover)) return
+    const rpcs = yield* ChainRpc
+    const networks = yield* Networks
+    const { accountId, node, signed, space } = handover
+    const profile = yield* networks.profile(accountId, space.chainId)
+    const version = EntryPoint.versionOf(space.entryPoint)
+    if (profile === null || version === undefined)
+      return yield* Obstacles.of("its network or EntryPoint is not configured any more")
+    if (node.rpc === null) return yield* Obstacles.of("its node was sealed under another key, or changed")
+    const chain = yield* Effect.mapError(
+      rpcs.connect(Redacted.value(node.rpc), namedBy(node.trust, accountId)),
+      ({ message }) => Obstacles.of(message)
+    )
+    const op = UserOperation.decode(version, signed)
+    if (Either.isLeft(op)) return yield* Obstacles.of(`a stored op cannot be read: ${op.left}`)
+    const { remoteBundler } = profile
+    const bundler =
+      remoteBundler === null
+        ? null
+        : yield* Effect.orElseSucceed(bundlers.connect(Redacted.value(remoteBundler)), () => null)
+    const entry = yield* remoteOps.watch({
+      chain,
+      profile,
+      bundler,
+      handover,
+      offer: { version, entryPoint: space.entryPoint, op: op.right },
+      validUntil: RemoteBundler.validUntilOf(version, op.right)
+    })
+    // Not at once: the process that gave it away may be waiting for the answer.
+    yield* remoteOps.offered(entry, true)
+  })
+
+/** Sponsored ops that an earlier life, or a dead process, has left are followed to their end. */
+export const followSponsored: Effect.Effect<void, BudgetsError, ChainRpc | Engine | Networks> = Effect.gen(
+  function* () {
+    const budgets = yield* Budgets
+    const sponsorships = yield* Sponsorships.Sponsorships
+    const rpcs = yield* ChainRpc
+    const networks = yield* Networks
+    for (const chainId of yield* networks.chainIds)
+      for (const accountId of yield* Sponsorships.accountsOf(budgets, chainId)) {
+        const profile = yield* networks.profile(accountId, chainId)
+        const chain =
+          profile === null || profile.rpc === null
+            ? null
+            : yield* Effect.orElseSucceed(rpcs.connect(Redacted.value(profile.rpc), "operator"), () => null)
+        if (profile === null || chain === null)
+          yield* Effect.logError("sponsored operations can not be followed: the operator has no node there")
+        else yield* sponsorships.watch({ accountId, chain, profile })
+      }
+  }
+)
