@@ -133,7 +133,9 @@ describe("the schema", () => {
         { migration_id: 12, name: "cancellations" },
         { migration_id: 13, name: "budget_holders" },
         { migration_id: 14, name: "request_notes" },
-        { migration_id: 15, name: "listing" }
+        { migration_id: 15, name: "listing" },
+        { migration_id: 16, name: "request_events" },
+        { migration_id: 17, name: "webhooks" }
       ])
     }).pipe(Effect.provide(inMemory))
   )
