@@ -1,6 +1,6 @@
-import * as AccountNetworks from "./AccountNetworks.js"
+import * as AccountNetworks from "../accounts/AccountNetworks.js"
+import * as AccountSigners from "../accounts/AccountSigners.js"
 import * as AccountProfiles from "./AccountProfiles.js"
-import * as AccountSigners from "./AccountSigners.js"
 
 export const commands = [
   ...AccountProfiles.commands,
