@@ -29,7 +29,8 @@ import * as Work from "./Work.js"
 /**
  * A method whose effect survives the process when it returns, and the machine once a later method has returned: nothing that
  * follows from it leaves the process before that. A nonce that was leased or allocated and is lost was never in anything
- * that was sent; what the chain said of a transaction it says again.
+ * that was sent. No method that tells an event is one of these: a webhook may have it at once, and a number that it was told
+ * under is never another fact's.
  */
 const early =
   <Args extends ReadonlyArray<unknown>, A, E>(method: (...args: Args) => Effect.Effect<A, E>) =>
@@ -73,8 +74,8 @@ export const make = (
         allocate: early(Transactions.allocate(store)),
         unallocate: early(Transactions.unallocate(store)),
         recordSigned: Transactions.recordSigned(store),
-        settle: early(Settlements.settle(store)),
-        finalise: early(Settlements.finalise(store)),
+        settle: Settlements.settle(store),
+        finalise: Settlements.finalise(store),
         unsettle: Settlements.unsettle(store),
         recordExternalUse: Settlements.recordExternalUse(store),
         open: Records.open(store),

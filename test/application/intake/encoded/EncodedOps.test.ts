@@ -6,19 +6,12 @@ import * as UserOperation from "../../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as WalletCalls from "../../../../src/domain/wallet/WalletCalls.js"
 import * as Make from "../../../support/journal/Make.js"
+import * as Ops from "../../../support/lanes/Ops.js"
 
 const bare: UserOperation.UserOperation = {
-  sender: Make.address(0xa1),
+  ...Ops.plain,
   nonce: 1n,
-  initCode: Hex.empty,
-  callData: WalletCalls.execute(Make.address(1), 0n, Hex.empty),
-  callGasLimit: 1n,
-  verificationGasLimit: 1n,
-  preVerificationGas: 1n,
-  maxFeePerGas: 1n,
-  maxPriorityFeePerGas: 1n,
-  paymasterAndData: Hex.empty,
-  signature: Hex.empty
+  callData: WalletCalls.execute(Make.address(1), 0n, Hex.empty)
 }
 
 describe.each(EntryPoint.versions)("an encoded op of EntryPoint %s", (version) => {
