@@ -166,14 +166,14 @@ const endLeases = ({ sql }: Store.Store, ops: ReadonlyArray<OpIntent>) =>
       Effect.forEach(Store.chunks(group), (chunk) => {
         const space = chunk[0]?.space
         if (space === undefined) return Effect.void
-        return sql`
+        return Effect.asVoid(sql`
           delete from leases
           where authority = ${space.authority} and chain_id = ${space.chainId.toString()}
             and entry_point = ${space.entryPoint} and wallet = ${space.wallet}
             and ${sql.in(
               "nonce_key",
               chunk.map((op) => Store.nonceKey(op.nonceKey))
-            )}`
+            )}`)
       }),
     { discard: true }
   )
