@@ -56,7 +56,8 @@ const groups: ReadonlyArray<ReadonlyArray<Step>> = [
     { name: "lint", command: npmRun("lint"), limitMinutes: 5 },
     { name: "types", command: npmRun("typecheck"), limitMinutes: 10 },
     { name: "imports", command: npmRun("depcruise"), limitMinutes: 5 },
-    { name: "contracts", command: npmRun("contracts", "--", "--check"), limitMinutes: 10 }
+    { name: "contracts", command: npmRun("contracts", "--", "--check"), limitMinutes: 10 },
+    { name: "site", command: npmRun("docs:site"), limitMinutes: 5 }
   ],
   [
     {

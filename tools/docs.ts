@@ -64,7 +64,7 @@ export const pages = (): Readonly<Record<string, string>> => {
     ),
     "docs/errors.md": Markdown.errors(source),
     "docs/public-api.md": publicApi,
-    "docs/reference.md": Markdown.reference(source)
+    ...Markdown.reference(source)
   }
 }
 

@@ -249,26 +249,32 @@ describe("the documentation page", () => {
 })
 
 describe("the generated pages", () => {
+  const written = pages()
+  /** The pages of all groups of endpoints, one after the other. */
+  const reference = Object.entries(written)
+    .flatMap(([path, text]) => (path.startsWith("docs/reference/") ? [text] : []))
+    .join("\n")
+
   it("are what the contract and the catalogue say now; npm run docs writes them", () => {
     expect(stale()).toEqual([])
   })
 
   it("name every endpoint, code and text", () => {
-    const { "docs/errors.md": errors = "", "docs/reference.md": reference = "" } = pages()
-    for (const { method, path } of endpoints)
-      expect(reference).toContain(`### ${method} ${OpenApi.templateOf(path)}\n`)
+    const { "docs/errors.md": errors = "", "docs/reference.md": first = "" } = written
+    for (const { method, path } of endpoints) {
+      expect(reference).toContain(`## ${method} ${OpenApi.templateOf(path)}\n`)
+      expect(first).toContain(`| [${method} ${OpenApi.templateOf(path)}](reference/`)
+    }
     for (const [code, { text }] of Object.entries(catalogue))
       expect(errors).toContain(`| \`${code}\` | ${text} |`)
   })
 
   it("show a command for every endpoint, its path filled in", () => {
-    const { "docs/reference.md": reference = "" } = pages()
     const commands = [...reference.matchAll(/^curl \S+/gm)].map(([command]) => command)
     expect(commands).toEqual(endpoints.map((one) => `curl http://127.0.0.1:8080${exampleOf(one)}`))
   })
 
   it("show exchanges whose requests and answers are of the contract", () => {
-    const { "docs/reference.md": reference = "" } = pages()
     expect(exchanges().size).toBeGreaterThan(0)
     for (const [path, { answer, request }] of exchanges()) {
       const endpoint = endpoints.find((one) => one.path === path && one.payload !== null)

@@ -24,7 +24,7 @@ const fields = (title: string, rows: ReadonlyArray<Field>, withRequired: boolean
 
 const endpoint = (one: Endpoint): string =>
   [
-    `### ${one.method} ${one.path}\n`,
+    `## ${one.method} ${one.path}\n`,
     `${one.summary}. ${one.description}\n`,
     one.parameters.length === 0
       ? ""
@@ -45,24 +45,49 @@ const endpoint = (one: Endpoint): string =>
     .filter((part) => part !== "")
     .join("\n")
 
-/** docs/reference.md */
-export const reference = (source: Reference): string =>
-  [
+/** What the first page of the reference says of a group. */
+const contents = (group: Reference["groups"][number]): string =>
+  table(
+    [`[${group.name}](reference/${group.name}.md)`, group.description],
+    group.endpoints.map(({ method, path, summary }) => [
+      `[${method} ${path}](reference/${group.name}.md#${anchor(method, path)})`,
+      `${summary}.`
+    ])
+  )
+
+const anchor = (method: string, path: string): string =>
+  `${method} ${path}`
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9 ]/g, "")
+    .replaceAll(" ", "-")
+
+/** docs/reference.md, and a page for each group of endpoints; by their path in the repository. */
+export const reference = (source: Reference): Readonly<Record<string, string>> => ({
+  "docs/reference.md": [
     `# HTTP reference\n`,
     generated,
     `${source.description} Version ${source.version}. Failures are listed in [errors.md](errors.md).\n`,
+    `## Endpoints\n`,
+    ...source.groups.map((group) => `${contents(group)}\n`),
     ...Guide.chapters.map(Guide.markdown),
     `## Types\n`,
     `${table(
       ["Type", "Rule"],
       scalars.map(([name, rule]) => [name, rule])
-    )}\n`,
-    ...source.groups.flatMap((group) => [
-      `## ${group.name}\n`,
-      `${group.description}\n`,
-      ...group.endpoints.map(endpoint)
+    )}\n`
+  ].join("\n"),
+  ...Object.fromEntries(
+    source.groups.map((group) => [
+      `docs/reference/${group.name}.md`,
+      [
+        `# ${group.name}\n`,
+        generated,
+        `${group.description} What holds of all endpoints is in [reference.md](../reference.md), failures are in [errors.md](../errors.md).\n`,
+        ...group.endpoints.map(endpoint)
+      ].join("\n")
     ])
-  ].join("\n")
+  )
+})
 
 /** What is said beside the texts of these codes. */
 const reasonsOf = (codes: Reference["failures"][number]["codes"]): ReadonlyArray<string> => {

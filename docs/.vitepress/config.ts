@@ -1,0 +1,35 @@
+import { copyFileSync, mkdirSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { defineConfig } from "vitepress"
+import * as Markdown from "./markdown.js"
+import * as Pages from "./pages.js"
+
+/** The documentation as a site: `npm run docs:site`. Nothing of it is loaded from another host. */
+export default defineConfig({
+  title: "castellan",
+  description: "ERC-4337 smart-contract wallets for backends",
+  lang: "en",
+  cleanUrls: false,
+  outDir: "../.site",
+  cacheDir: "../node_modules/.cache/vitepress",
+  head: [["link", { rel: "icon", type: "image/svg+xml", href: "/icon.svg" }]],
+  markdown: {
+    anchor: { slugify: Markdown.slug },
+    config: Markdown.extend
+  },
+  themeConfig: {
+    search: { provider: "local" },
+    outline: { level: [2, 3] },
+    nav: Pages.nav,
+    sidebar: Pages.sidebar,
+    externalLinkIcon: true,
+    footer: { message: "MIT licence" }
+  },
+  /** Files that pages link to and that are no pages. */
+  buildEnd: ({ outDir, srcDir }) => {
+    for (const file of Pages.files) {
+      mkdirSync(dirname(join(outDir, file)), { recursive: true })
+      copyFileSync(join(srcDir, file), join(outDir, file))
+    }
+  }
+})

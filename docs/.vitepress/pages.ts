@@ -1,0 +1,77 @@
+import type { DefaultTheme } from "vitepress"
+
+/** What the site shows, in this order. A test holds it against the pages that there are. */
+export const sidebar: Array<DefaultTheme.SidebarItem> = [
+  {
+    text: "Start",
+    items: []
+  },
+  {
+    text: "Concepts",
+    items: [
+      { text: "Custody", link: "/custody" },
+      { text: "Architecture", link: "/architecture" }
+    ]
+  },
+  {
+    text: "Guides",
+    items: [{ text: "Passkeys in a web app", link: "/passkeys" }]
+  },
+  {
+    text: "Using it",
+    items: [
+      { text: "Executing operations", link: "/executing" },
+      { text: "Gas", link: "/gas" },
+      { text: "Webhooks", link: "/webhooks" }
+    ]
+  },
+  {
+    text: "Operating it",
+    items: [
+      { text: "Operations", link: "/operations" },
+      { text: "Accounts, keys and limits", link: "/accounts" },
+      {
+        text: "Signers",
+        link: "/signers",
+        collapsed: true,
+        items: [
+          { text: "AWS KMS", link: "/signers/aws-kms" },
+          { text: "Azure Key Vault", link: "/signers/azure-kv" },
+          { text: "Fireblocks", link: "/signers/fireblocks" },
+          { text: "Google Cloud KMS", link: "/signers/gcp-kms" },
+          { text: "PKCS#11", link: "/signers/pkcs11" }
+        ]
+      },
+      { text: "Scaling", link: "/scaling" },
+      { text: "Security", link: "/security" },
+      { text: "Performance", link: "/performance" }
+    ]
+  },
+  {
+    text: "Reference",
+    items: [
+      {
+        text: "HTTP",
+        link: "/reference",
+        collapsed: true,
+        items: ["wallets", "operations", "chain", "events", "registry", "signing", "network", "service"].map(
+          (name) => ({ text: name, link: `/reference/${name}` })
+        )
+      },
+      { text: "Errors", link: "/errors" },
+      { text: "Command line", link: "/cli" },
+      { text: "Modules", link: "/public-api" },
+      { text: "Contracts", link: "/contracts" },
+      { text: "Contracts, function by function", link: "/contracts-reference" },
+      { text: "Tests", link: "/testing" },
+      { text: "Licences", link: "/licences" }
+    ]
+  }
+]
+
+export const nav: Array<DefaultTheme.NavItem> = [
+  { text: "Reference", link: "/reference", activeMatch: "/reference|/errors|/cli" }
+]
+
+/** Files of `docs/` that pages link to and that are no pages. */
+export const files: ReadonlyArray<string> = ["config.schema.json", "grafana/castellan.json"]
