@@ -52,7 +52,11 @@ export const refusal = (
         path: trust === "caller" ? path : "",
         message:
           error.reason === "rejected" || error.reason === "unsupported"
-            ? Reasons.text("nodeAnswered", { origin: error.origin, message: error.message })
+            ? Reasons.text("nodeAnswered", {
+                // Where the operator's node stands is nobody's business.
+                origin: trust === "caller" ? error.origin : "the operator's node",
+                message: whyOf(error)
+              })
             : Reasons.text("operatorNodeSilent")
       }
     ])
@@ -89,18 +93,41 @@ export const refusal = (
   }
 }
 
-/**
- * Connects to the caller's node: http(s), reachable, and of a chain that the operator supports. A new write on one that
- * is paused is refused.
- */
-export const open = (
+/** How a request names its node: by its URL, or as the operator's of a chain. */
+export interface NodeChoice {
+  readonly rpc?: string
+  readonly chainId?: number
+}
+
+/** Beside `rpc`, in the settings or at the top of a request. */
+const chainIdBeside = (path: string) => path.replace(/rpc$/, "chainId")
+
+const supported = (
+  caller: Caller,
+  chainId: bigint,
+  path: string,
+  message: string
+): Effect.Effect<NetworkProfile, Failure, Networks> =>
+  Effect.gen(function* () {
+    const networks = yield* Networks
+    const profile = yield* networks.profile(caller.principal.accountId, chainId)
+    if (profile === null)
+      return yield* Effect.fail(
+        invalid("unsupported_chain", [{ path, message }], `unsupported chain id ${chainId}`)
+      )
+    caller.onChain?.(chainId)
+    yield* KillSwitch.guard({ kind: "chain", chainId }, path)
+    return profile
+  })
+
+const openCallers = (
   caller: Caller,
   rpc: string,
-  path = "settings.rpc"
+  expected: number | undefined,
+  path: string
 ): Effect.Effect<Connection, Failure, ChainRpc | Networks> =>
   Effect.gen(function* () {
     const rpcs = yield* ChainRpc
-    const networks = yield* Networks
     const { chain, chainId } = yield* Effect.flatMap(
       rpcs.connect(rpc, { account: caller.principal.accountId }),
       (chain) => Effect.map(chain.chainId, (chainId) => ({ chain, chainId }))
@@ -112,34 +139,20 @@ export const open = (
           : refusal("caller", path)(error)
       )
     )
-    const profile = yield* networks.profile(caller.principal.accountId, chainId)
-    if (profile === null)
+    if (expected !== undefined && BigInt(expected) !== chainId)
       return yield* Effect.fail(
-        invalid(
-          "unsupported_chain",
-          [{ path, message: `the node serves chain ${chainId}` }],
-          `unsupported chain id ${chainId}`
-        )
+        invalid("invalid_rpc", [{ path: chainIdBeside(path), message: `the node serves chain ${chainId}` }])
       )
-    caller.onChain?.(chainId)
-    yield* KillSwitch.guard({ kind: "chain", chainId }, path)
+    const profile = yield* supported(caller, chainId, path, `the node serves chain ${chainId}`)
     return { chain, profile, trust: "caller" as const, rpc: Redacted.make(rpc) }
   })
 
-/**
- * The operator's own node of the chain that the caller's node names. Everything that a system key signs is read
- * from there; the caller's node is asked for its chain id only.
- */
-export const openOperator = (
-  caller: Caller,
-  rpc: string
-): Effect.Effect<Connection, Failure, ChainRpc | Networks> =>
+const openOperators = (profile: NetworkProfile, path: string): Effect.Effect<Connection, Failure, ChainRpc> =>
   Effect.gen(function* () {
-    const { profile } = yield* open(caller, rpc)
     const rpcs = yield* ChainRpc
     if (profile.rpc === null)
       return yield* Effect.fail(
-        invalid("operator_rpc_missing", [{ path: "settings.rpc", message: `chain ${profile.chainId}` }])
+        invalid("operator_rpc_missing", [{ path, message: `chain ${profile.chainId}` }])
       )
     const { chain, chainId } = yield* Effect.flatMap(
       rpcs.connect(Redacted.value(profile.rpc), "operator"),
@@ -151,6 +164,56 @@ export const openOperator = (
       )
     return { chain, profile, trust: "operator" as const, rpc: profile.rpc }
   })
+
+/** The one chain of which the operator has a node, for this account. */
+const onlyChain = (caller: Caller, path: string): Effect.Effect<bigint, Failure, Networks> =>
+  Effect.gen(function* () {
+    const networks = yield* Networks
+    const [only, ...others] = yield* Effect.filter(yield* networks.chainIds, (chainId) =>
+      Effect.map(
+        networks.profile(caller.principal.accountId, chainId),
+        (profile) => profile !== null && profile.rpc !== null
+      )
+    )
+    if (only !== undefined && others.length === 0) return only
+    const message =
+      only === undefined
+        ? `${path} is required`
+        : `${path} or ${chainIdBeside(path)} is required: the operator has nodes of several chains`
+    return yield* Effect.fail(invalid("invalid_request", [{ path, message }]))
+  })
+
+/**
+ * Connects to the node of a request, reachable and of a chain that the operator supports: the caller's where `rpc` names
+ * one, else the operator's own of `chainId`, or of the only chain of which the operator has one. A new write on a chain
+ * that is paused is refused.
+ */
+export const open = (
+  caller: Caller,
+  { chainId, rpc }: NodeChoice,
+  path = "settings.rpc"
+): Effect.Effect<Connection, Failure, ChainRpc | Networks> =>
+  Effect.gen(function* () {
+    if (rpc !== undefined) return yield* openCallers(caller, rpc, chainId, path)
+    const named = chainId === undefined ? caller.chainId : BigInt(chainId)
+    const chosen = named ?? (yield* onlyChain(caller, path))
+    const at = chainId === undefined ? path : chainIdBeside(path)
+    return yield* openOperators(yield* supported(caller, chosen, at, "the operator does not serve it"), at)
+  })
+
+/**
+ * The operator's own node of the chain that the request names. Everything that a system key signs is read from there; a
+ * caller's node is asked for its chain id only.
+ */
+export const openOperator = (
+  caller: Caller,
+  node: NodeChoice
+): Effect.Effect<Connection, Failure, ChainRpc | Networks> =>
+  Effect.flatMap(open(caller, node), (connection) =>
+    connection.trust === "operator"
+      ? Effect.succeed(connection)
+      : openOperators(connection.profile, "settings.rpc")
+  )
 
 /** The version of a requested EntryPoint that the profile accepts. */
 export const entryPointVersion = (

@@ -10,7 +10,7 @@ import * as Address from "../../domain/primitives/Address.js"
 import { AbiStore, OperatorAbi } from "../ports/AbiStore.js"
 import type { Caller } from "../request/Caller.js"
 import { type InvalidRequest, invalid } from "../request/Failure.js"
-import { optional, RpcUrl } from "../request/Fields.js"
+import { node, optional } from "../request/Fields.js"
 import * as EventLoop from "../runtime/EventLoop.js"
 
 /** Contracts that one request may name. */
@@ -56,7 +56,7 @@ export const Request = Schema.Struct({
   ),
   fromBlock: optional(BlockText, "latest"),
   toBlock: optional(BlockText, "latest"),
-  rpc: RpcUrl,
+  ...node,
   useABI: optional(Schema.Array(Schema.Unknown), [])
 }).annotations({ identifier: "EventQuery" })
 export type Request = typeof Request.Type

@@ -249,7 +249,7 @@ export const read = (
     const from = yield* reference("fromBlock", request.fromBlock)
     const to = yield* reference("toBlock", request.toBlock)
     const filters = yield* EventQuery.filters(caller, request)
-    const { chain, trust } = yield* Connection.open(caller, request.rpc, "rpc")
+    const { chain, trust } = yield* Connection.open(caller, request, "rpc")
     const refusal = Connection.refusal(trust, "rpc")
     const head = yield* Effect.mapError(tagged(chain, "latest"), refusal)
     const numberOf = (block: BlockReference.BlockReference): Effect.Effect<bigint, Failure> => {

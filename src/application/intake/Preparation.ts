@@ -67,11 +67,11 @@ export interface OpContext {
 /** The node that serves a request for ops: the operator's own when the operator pays for them, else the caller's. */
 export const connect = (
   caller: Caller,
-  { paymaster, rpc }: Pick<ForOps, "rpc" | "paymaster">
+  settings: Pick<ForOps, "rpc" | "chainId" | "paymaster">
 ): Effect.Effect<Connection, Failure, ChainRpc | Networks> =>
-  Effect.flatMap(open(caller, rpc), (connection) =>
-    paymaster !== undefined && paymaster === connection.profile.sponsor?.paymaster
-      ? openOperator(caller, rpc)
+  Effect.flatMap(open(caller, settings), (connection) =>
+    settings.paymaster !== undefined && settings.paymaster === connection.profile.sponsor?.paymaster
+      ? openOperator(caller, settings)
       : Effect.succeed(connection)
   )
 

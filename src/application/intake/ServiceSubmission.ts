@@ -92,7 +92,7 @@ export const open = (
       onFailure: Keys.refusal("settings.signer"),
       onSuccess: Keys.bounded
     })
-    const connection = yield* Connection.openOperator(caller, settings.rpc)
+    const connection = yield* Connection.openOperator(caller, settings)
     yield* assertSubmits(connection, settings)
     const { percentTxGasOvershoot: _, percentTxGasPriceOvershoot: __, ...own } = settings
     return { connection, submitter, settings: own }

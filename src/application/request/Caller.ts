@@ -10,6 +10,8 @@ export interface Caller {
   readonly idempotency?: Idempotency | null
   /** The request was accepted before, and goes on after a restart or a reorganisation of the chain. */
   readonly resumed?: boolean
+  /** The chain on which an accepted request goes on, however many the operator has nodes of by now. */
+  readonly chainId?: bigint
   /**
    * Told of the accepted request on which the service works: this one, or the one that has its idempotency key. Not of one
    * that has its final answer.

@@ -34,10 +34,19 @@ export const FunctionText = Schema.String.annotations({
 })
 
 /** URL of a node. The use case connects to it. */
-export const RpcUrl = Schema.String.annotations({
-  description: "URL of a JSON-RPC endpoint of the chain, http or https.",
+const RpcUrl = Schema.String.annotations({
+  description:
+    "URL of a JSON-RPC endpoint of the chain, http or https. Left out: the operator's node of chainId, or of the only chain of which the operator has one.",
   [codeAnnotation]: "invalid_rpc"
 })
+
+const ChainId = Schema.Int.pipe(Schema.positive()).annotations({
+  description: "The chain to work on; beside rpc, the one that its node must serve.",
+  message: () => "expected a chain id: a positive integer"
+})
+
+/** The node of a request: the caller's, or the operator's of a chain. */
+export const node = { rpc: optional(RpcUrl), chainId: optional(ChainId) }
 
 /** Unix seconds; 0 means no bound. */
 export const UnixSeconds = Schema.Int.pipe(Schema.between(0, 2 ** 48 - 1)).annotations({

@@ -1,7 +1,7 @@
 import * as Schema from "effect/Schema"
 import * as Percent from "../../domain/erc4337/Percent.js"
 import * as Address from "../../domain/primitives/Address.js"
-import { optional, RpcUrl } from "./Fields.js"
+import { node, optional } from "./Fields.js"
 
 /** Names a key of the account: `versionId` for HSM and KMS, `assetId` for MPC; exactly one of the two. */
 export const SignerRef = Schema.Struct({
@@ -29,7 +29,6 @@ export const decimals: ReadonlySet<string> = new Set([
 const address = (description: string) => Address.schema.annotations({ description })
 
 const known = {
-  rpc: RpcUrl,
   entryPoint: address("ERC-4337 EntryPoint; one that the network profile accepts."),
   signer: SignerRef,
   cosigners: Schema.Array(SignerRef).annotations({
@@ -52,7 +51,7 @@ const known = {
 }
 
 const fields = {
-  rpc: optional(known.rpc),
+  ...node,
   entryPoint: optional(known.entryPoint),
   signer: optional(known.signer),
   cosigners: optional(known.cosigners, []),
@@ -79,14 +78,11 @@ export const ForPrediction = Schema.Struct({
 }).annotations({ identifier: "PredictSettings" })
 
 /** Settings of `/check`. */
-export const ForReading = Schema.Struct({ ...fields, rpc: known.rpc }).annotations({
-  identifier: "CheckSettings"
-})
+export const ForReading = Schema.Struct(fields).annotations({ identifier: "CheckSettings" })
 
 /** Settings of the endpoints that build ops. `signer` may be absent where the endpoint says so. */
 export const ForOps = Schema.Struct({
   ...fields,
-  rpc: known.rpc,
   entryPoint: known.entryPoint
 }).annotations({ identifier: "Settings" })
 export type ForOps = typeof ForOps.Type
@@ -94,7 +90,6 @@ export type ForOps = typeof ForOps.Type
 /** Settings of the endpoints that send transactions of the signer itself. */
 export const ForSigner = Schema.Struct({
   ...fields,
-  rpc: known.rpc,
   signer: known.signer
 }).annotations({ identifier: "SignerSettings" })
 export type ForSigner = typeof ForSigner.Type
@@ -102,7 +97,6 @@ export type ForSigner = typeof ForSigner.Type
 /** Settings of the endpoints that submit with the request's signer. */
 export const ForSubmission = Schema.Struct({
   ...fields,
-  rpc: known.rpc,
   entryPoint: known.entryPoint,
   signer: known.signer
 }).annotations({ identifier: "SubmitSettings" })

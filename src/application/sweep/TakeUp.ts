@@ -64,10 +64,11 @@ const endpoints: ReadonlyMap<string, Resume> = new Map([
   resumable(Unstuck)
 ])
 
-const callerOf = ({ accountId, requestId }: RequestRecord): Caller => ({
+const callerOf = ({ accountId, lane, requestId }: RequestRecord): Caller => ({
   principal: { accountId, name: accountId, tier: "free", scopes: new Set(["write"]), paused: false },
   requestId,
-  resumed: true
+  resumed: true,
+  chainId: lane.chainId
 })
 
 const ofJournal = ({ message }: JournalError): Obstacles.Obstacle => Obstacles.of(message)

@@ -337,7 +337,7 @@ const caller: Caller = {
 
 /** What a caller is told who names the URL. */
 const told = (url: string) =>
-  Effect.flip(Connection.open(caller, url)).pipe(
+  Effect.flip(Connection.open(caller, { rpc: url })).pipe(
     Effect.provide(
       Layer.merge(ChainRpcs.layer({ egress: rules }), Networks.layer({ profiles: [], overrides: [] }))
     ),

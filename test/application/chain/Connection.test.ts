@@ -5,6 +5,7 @@ import * as Connection from "../../../src/application/chain/Connection.js"
 import { ChainRpc, ChainRpcError, type NamedBy } from "../../../src/application/ports/chain/ChainRpc.js"
 import { Networks } from "../../../src/application/ports/Networks.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
+import type { Failure } from "../../../src/application/request/Failure.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 
@@ -13,8 +14,17 @@ const caller: Caller = {
   requestId: "r"
 }
 
-/** A caller's node and the operator's, of these chains; null: that one refuses to tell its chain. */
-const world = (chains: { readonly caller?: bigint; readonly operator?: bigint | null }, rpc = true) =>
+const withoutNode = 77n
+
+/**
+ * A caller's node and the operator's, of these chains; null: that one refuses to tell its chain. The operator has nodes of
+ * the `others` too, and none of `withoutNode`.
+ */
+const world = (
+  chains: { readonly caller?: bigint; readonly operator?: bigint | null },
+  rpc = true,
+  others: ReadonlyArray<bigint> = []
+) =>
   Effect.gen(function* () {
     const connected: Array<readonly [string, NamedBy]> = []
     const { chain } = yield* Monitor.node("any")
@@ -38,9 +48,12 @@ const world = (chains: { readonly caller?: bigint; readonly operator?: bigint | 
             })
         }),
         Effect.provideService(Networks, {
-          chainIds: Effect.succeed([Make.chainId]),
-          profile: (account, chainId) =>
-            Effect.succeed(account === Make.alice && chainId === Make.chainId ? profile : null)
+          chainIds: Effect.succeed([Make.chainId, ...others, withoutNode]),
+          profile: (account, chainId) => {
+            const served = chainId === Make.chainId || others.includes(chainId)
+            const bare = chainId === withoutNode ? { ...profile, chainId, rpc: null } : null
+            return Effect.succeed(account === Make.alice ? (served ? { ...profile, chainId } : bare) : null)
+          }
         })
       )
     return { connected, given, nodes, profile }
@@ -50,7 +63,7 @@ describe("a connection to the node that a caller names", () => {
   it.effect("is trusted as the caller's, and of the chain that the node tells", () =>
     Effect.gen(function* () {
       const { connected, given, nodes, profile } = yield* world({})
-      const connection = yield* given(Connection.open(caller, "http://caller"))
+      const connection = yield* given(Connection.open(caller, { rpc: "http://caller" }))
       expect(connection).toMatchObject({ trust: "caller", profile })
       expect(connection.chain).toBe(nodes["http://caller"])
       expect(Redacted.value(connection.rpc)).toBe("http://caller")
@@ -61,8 +74,93 @@ describe("a connection to the node that a caller names", () => {
   it.effect("is refused on a chain that the account has not", () =>
     Effect.gen(function* () {
       const { given } = yield* world({ caller: 5n })
-      const failure = yield* Effect.flip(given(Connection.open(caller, "http://caller")))
+      const failure = yield* Effect.flip(given(Connection.open(caller, { rpc: "http://caller" })))
       expect(failure).toMatchObject({ code: "unsupported_chain", message: "unsupported chain id 5" })
+    })
+  )
+
+  it.effect("serves the chain that is named beside it, or is refused", () =>
+    Effect.gen(function* () {
+      const { given } = yield* world({})
+      const chainId = Number(Make.chainId)
+      const connection = yield* given(Connection.open(caller, { rpc: "http://caller", chainId }))
+      expect(connection.trust).toBe("caller")
+      const failure = yield* Effect.flip(
+        given(Connection.open(caller, { rpc: "http://caller", chainId: chainId + 1 }))
+      )
+      expect(failure).toMatchObject({
+        code: "invalid_rpc",
+        details: [{ path: "settings.chainId", message: `the node serves chain ${chainId}` }]
+      })
+    })
+  )
+})
+
+describe("a request that names no node", () => {
+  const refused = (effect: Effect.Effect<unknown, Failure>) =>
+    Effect.map(Effect.flip(effect), ({ code, details }) => ({ code, details }))
+
+  it.effect("goes to the operator's, where he has one of one chain only", () =>
+    Effect.gen(function* () {
+      const { connected, given, profile } = yield* world({})
+      for (const open of [Connection.open, Connection.openOperator]) {
+        const connection = yield* given(open(caller, {}))
+        expect(connection).toMatchObject({ trust: "operator", profile })
+        expect(Redacted.value(connection.rpc)).toBe("http://operator")
+      }
+      expect(connected).toEqual([
+        ["http://operator", "operator"],
+        ["http://operator", "operator"]
+      ])
+    })
+  )
+
+  it.effect("says its chain where the operator has nodes of several", () =>
+    Effect.gen(function* () {
+      const { given } = yield* world({}, true, [9n])
+      expect(yield* refused(given(Connection.open(caller, {}, "rpc")))).toEqual({
+        code: "invalid_request",
+        details: [
+          { path: "rpc", message: "rpc or chainId is required: the operator has nodes of several chains" }
+        ]
+      })
+      const connection = yield* given(Connection.open(caller, { chainId: Number(Make.chainId) }))
+      expect(connection.profile.chainId).toBe(Make.chainId)
+    })
+  )
+
+  it.effect("goes on where it was accepted, however many nodes the operator has by then", () =>
+    Effect.gen(function* () {
+      const { given } = yield* world({}, true, [9n])
+      const connection = yield* given(Connection.open({ ...caller, chainId: Make.chainId }, {}))
+      expect(connection.profile.chainId).toBe(Make.chainId)
+    })
+  )
+
+  it.effect("is refused where the operator has none", () =>
+    Effect.gen(function* () {
+      const { given } = yield* world({}, false)
+      expect(yield* refused(given(Connection.open(caller, {})))).toEqual({
+        code: "invalid_request",
+        details: [{ path: "settings.rpc", message: "settings.rpc is required" }]
+      })
+      expect(yield* refused(given(Connection.open(caller, { chainId: Number(withoutNode) })))).toEqual({
+        code: "operator_rpc_missing",
+        details: [{ path: "settings.chainId", message: `chain ${withoutNode}` }]
+      })
+      expect(yield* refused(given(Connection.open(caller, { chainId: 5 })))).toEqual({
+        code: "unsupported_chain",
+        details: [{ path: "settings.chainId", message: "the operator does not serve it" }]
+      })
+    })
+  )
+
+  it.effect("hears nothing that the operator's node says", () =>
+    Effect.gen(function* () {
+      const { given } = yield* world({ operator: null })
+      const failure = yield* Effect.flip(given(Connection.open(caller, {})))
+      expect(failure.code).toBe("node_refused")
+      expect(JSON.stringify(failure)).not.toContain("http://operator")
     })
   )
 })
@@ -71,7 +169,7 @@ describe("a connection to the operator's node", () => {
   it.effect("is trusted as the operator's, whatever node the caller names", () =>
     Effect.gen(function* () {
       const { connected, given, nodes } = yield* world({})
-      const connection = yield* given(Connection.openOperator(caller, "http://caller"))
+      const connection = yield* given(Connection.openOperator(caller, { rpc: "http://caller" }))
       expect(connection.trust).toBe("operator")
       expect(connection.chain).toBe(nodes["http://operator"])
       expect(Redacted.value(connection.rpc)).toBe("http://operator")
@@ -85,7 +183,7 @@ describe("a connection to the operator's node", () => {
   it.effect("is refused when that node serves another chain: a key would sign by what it tells", () =>
     Effect.gen(function* () {
       const { given } = yield* world({ operator: Make.chainId + 1n })
-      const failure = yield* Effect.flip(given(Connection.openOperator(caller, "http://caller")))
+      const failure = yield* Effect.flip(given(Connection.openOperator(caller, { rpc: "http://caller" })))
       expect(failure).toMatchObject({
         code: "node_refused",
         details: [{ path: "", message: "the operator's node serves another chain" }]
@@ -96,10 +194,14 @@ describe("a connection to the operator's node", () => {
   it.effect("is refused where there is none, and when it does not tell its chain", () =>
     Effect.gen(function* () {
       const without = yield* world({}, false)
-      const missing = yield* Effect.flip(without.given(Connection.openOperator(caller, "http://caller")))
+      const missing = yield* Effect.flip(
+        without.given(Connection.openOperator(caller, { rpc: "http://caller" }))
+      )
       expect(missing.code).toBe("operator_rpc_missing")
       const silent = yield* world({ operator: null })
-      const failure = yield* Effect.flip(silent.given(Connection.openOperator(caller, "http://caller")))
+      const failure = yield* Effect.flip(
+        silent.given(Connection.openOperator(caller, { rpc: "http://caller" }))
+      )
       expect(failure.code).toBe("node_refused")
     })
   )

@@ -157,6 +157,10 @@ const settingsFields: ReadonlyArray<Field> = [
     ]
   ],
   [
+    ["settings", "chainId"],
+    [...integer, 0, -1]
+  ],
+  [
     ["settings", "entryPoint"],
     [...address, ""]
   ],
@@ -255,8 +259,7 @@ const fields: Readonly<Record<string, ReadonlyArray<Field>>> = {
       ["accounts", 0, "walletCustody"],
       [null, "1", true, [1], {}]
     ],
-    ...unusedAbi,
-    [["settings", "rpc"], [undefined]]
+    ...unusedAbi
   ],
   "/create": [
     ...selectorFields("accounts"),
@@ -287,18 +290,14 @@ const fields: Readonly<Record<string, ReadonlyArray<Field>>> = {
       [null, 7, "true", [], {}]
     ],
     ...settingsFields,
-    ...["rpc", "entryPoint", "signer"].map((name): Field => [["settings", name], [undefined]])
+    ...["entryPoint", "signer"].map((name): Field => [["settings", name], [undefined]])
   ],
   "/execute": [
     ...operationFields,
     ...settingsFields,
-    ...["rpc", "entryPoint", "signer"].map((name): Field => [["settings", name], [undefined]])
+    ...["entryPoint", "signer"].map((name): Field => [["settings", name], [undefined]])
   ],
-  "/estimateGas": [
-    ...operationFields,
-    ...settingsFields,
-    ...["rpc", "entryPoint"].map((name): Field => [["settings", name], [undefined]])
-  ],
+  "/estimateGas": [...operationFields, ...settingsFields, [["settings", "entryPoint"], [undefined]]],
   "/executeEncoded": [
     [["operations"], [...list, undefined, []]],
     [
@@ -327,7 +326,7 @@ const fields: Readonly<Record<string, ReadonlyArray<Field>>> = {
     ],
     [["operations", 0, "signature"], hex],
     ...settingsFields,
-    ...["rpc", "entryPoint"].map((name): Field => [["settings", name], [undefined]])
+    [["settings", "entryPoint"], [undefined]]
   ],
   "/receipt": [
     [["txHashes"], [...list, undefined]],
@@ -335,7 +334,8 @@ const fields: Readonly<Record<string, ReadonlyArray<Field>>> = {
       ["txHashes", 0],
       [...hex, "0x", `${hash}00`]
     ],
-    [["rpc"], [...text, undefined, "", "x", "ftp://127.0.0.1/"]],
+    [["rpc"], [...text, "", "x", "ftp://127.0.0.1/"]],
+    [["chainId"], [...integer, 0, -1, 5]],
     [["useABI"], list]
   ],
   "/getSigner": [...signerFields(["signer"]), [["signer"], [undefined]]]
@@ -448,7 +448,6 @@ describe("every fault of a request", () => {
     const { details } = await service.refused(400, "/execute", { operations: [{}], settings: {} })
     expect(details.map(({ message }) => message)).toEqual(
       expect.arrayContaining([
-        expect.stringContaining("settings.rpc is required"),
         expect.stringContaining("settings.entryPoint is required"),
         expect.stringContaining("settings.signer is required"),
         expect.stringContaining("operations[0].to is required"),

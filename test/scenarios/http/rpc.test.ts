@@ -276,6 +276,32 @@ describe("whose node is believed", () => {
   })
 })
 
+describe("a request without a node of its own", () => {
+  it("is served by the operator's, whatever the endpoint", async () => {
+    const { entryPoint, signer } = service.info.settings
+    const settings = { entryPoint, signer }
+    const requests = [
+      [
+        "/create",
+        { accounts: [{ salt: "main", walletCustody: 1 }], settings: { ...settings, chainId: 31_337 } }
+      ],
+      ["/check", { accounts: [{ salt: "without", walletCustody: 1 }], settings: {} }],
+      ["/execute", { operations: [operation()], settings }],
+      ["/estimateGas", { operations: [operation()], settings }],
+      ["/transactSigner", { to: wallet, value: "1", settings: { signer } }],
+      ["/receipt", { txHashes: [hash] }],
+      ["/read", { reads: [read()], chainId: 31_337 }],
+      ["/filterEvent", { eventName: "Transfer", contracts: [service.info.token] }]
+    ] as const
+    for (const [path, body] of requests) {
+      const { status, text } = await service.ask(path, body)
+      expect(status, `${path}: ${text}`).toBe(200)
+    }
+    const other = await service.refused(400, "/check", { accounts: [account], settings: { chainId: 5 } })
+    expect(other.error).toBe("unsupported chain id 5")
+  })
+})
+
 describe("secrets", () => {
   it("in an rpc URL, an API key and a signer are in no answer and in no line of the log", async () => {
     const key = "cst_thisIsNoKeyOfAnybody0123456789abcdefghijkl"

@@ -91,7 +91,7 @@ const bySigner = (
     const [submitter] = signers
     if (submitter === undefined || settings.signer === undefined)
       return yield* Effect.dieMessage("the request names a signer")
-    const opened = yield* Connection.open(caller, settings.rpc)
+    const opened = yield* Connection.open(caller, settings)
     const { chainId, sponsor } = opened.profile
     const { entryPoint } = settings
     const version = yield* Connection.entryPointVersion(opened.profile, entryPoint)
@@ -99,7 +99,7 @@ const bySigner = (
     const sponsored = given.some(
       ({ op }) => sponsor !== null && Funding.paymasterOf(version, op) === sponsor.paymaster
     )
-    const connection = sponsored ? yield* Connection.openOperator(caller, settings.rpc) : opened
+    const connection = sponsored ? yield* Connection.openOperator(caller, settings) : opened
     return { connection, settings, submitter, key: settings.signer, signers }
   })
 

@@ -57,7 +57,7 @@ export const serviceRoute = (
   settings: ForOps
 ): Effect.Effect<SubmitterRoute, Failure, ChainRpc | Networks | SystemSigners> =>
   Effect.gen(function* () {
-    const connection = yield* Connection.openOperator(caller, settings.rpc)
+    const connection = yield* Connection.openOperator(caller, settings)
     const { serviceEoa } = yield* SystemSigners
     const { address } = yield* Effect.mapError(serviceEoa, Keys.refusal("settings.signer"))
     yield* ServiceSubmission.canSimulate(connection)

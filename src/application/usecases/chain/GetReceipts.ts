@@ -11,7 +11,7 @@ import type { Networks } from "../../ports/Networks.js"
 import type { Caller } from "../../request/Caller.js"
 import * as Decoding from "../../request/Decoding.js"
 import type { Failure } from "../../request/Failure.js"
-import { optional, RpcUrl } from "../../request/Fields.js"
+import { node, optional } from "../../request/Fields.js"
 import { DecodedLog } from "../../request/TransactionResult.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
 
@@ -19,7 +19,7 @@ export const Request = Schema.Struct({
   txHashes: Schema.Array(Hex.schema32).annotations({
     description: "Hashes of transactions; one that is named twice is answered once."
   }),
-  rpc: RpcUrl,
+  ...node,
   useABI: optional(
     Schema.Array(Schema.Unknown).annotations({
       description: "Events and errors for decoding, as JSON fragments or human-readable text."
@@ -124,7 +124,7 @@ export const run = (
 ): Effect.Effect<Response, Failure, AbiStore | Port.ChainRpc | TransactionJournal | Networks> =>
   Effect.gen(function* () {
     const decoding = yield* Decoding.load(caller, request.useABI, "useABI")
-    const connection = yield* Connection.open(caller, request.rpc, "rpc")
+    const connection = yield* Connection.open(caller, request, "rpc")
     const { chain, trust } = connection
     const hashes = Arr.dedupe(request.txHashes)
     const refused = Effect.mapError(Connection.refusal(trust, "rpc"))

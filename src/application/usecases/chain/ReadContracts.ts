@@ -19,7 +19,7 @@ import type { Networks } from "../../ports/Networks.js"
 import type { Caller } from "../../request/Caller.js"
 import * as Decoding from "../../request/Decoding.js"
 import type { Failure } from "../../request/Failure.js"
-import { optional, RpcUrl } from "../../request/Fields.js"
+import { node, optional } from "../../request/Fields.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
 
 const Read = Schema.Struct({
@@ -45,7 +45,7 @@ type Read = typeof Read.Type
 
 export const Request = Schema.Struct({
   reads: Schema.Array(Read),
-  rpc: RpcUrl,
+  ...node,
   useABI: optional(
     Schema.Array(Schema.Unknown).annotations({
       description: "Errors for decoding, as JSON fragments or human-readable text."
@@ -118,7 +118,7 @@ export const run = (
   Effect.gen(function* () {
     const decoding = yield* Decoding.load(caller, request.useABI, "useABI")
     const facts = yield* ChainFacts
-    const { chain, trust } = yield* Connection.open(caller, request.rpc, "rpc")
+    const { chain, trust } = yield* Connection.open(caller, request, "rpc")
     const prepared = yield* EventLoop.map(request.reads, prepare)
     const asked = Arr.getRights(prepared)
     const outcomes = yield* Effect.mapError(

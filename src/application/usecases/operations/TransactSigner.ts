@@ -109,7 +109,7 @@ const work = (
       )
     const decoding = yield* Decoding.load(caller, settings.useABI)
     const signer = yield* Keys.resolve(caller, settings.signer)
-    const connection = yield* Connection.open(caller, settings.rpc)
+    const connection = yield* Connection.open(caller, settings)
     const { chain, profile, trust } = connection
     const buffers = Preparation.buffers(settings)
     const transaction = { from: signer.address, to, data, value }

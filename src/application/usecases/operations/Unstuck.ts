@@ -139,7 +139,7 @@ const work = (
   Effect.gen(function* () {
     const decoding = yield* Decoding.load(caller, settings.useABI)
     const signer = yield* Keys.resolve(caller, settings.signer)
-    const connection = yield* Connection.open(caller, settings.rpc)
+    const connection = yield* Connection.open(caller, settings)
     const { chain, profile, trust } = connection
     const { chainId } = profile
     const lane = { chainId, signer: signer.address }

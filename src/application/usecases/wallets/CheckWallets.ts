@@ -85,7 +85,7 @@ export const run = (
           { path: `accounts[${unspecified}].walletCustody`, message: "expected an integer from 1 to 5" }
         ])
       )
-    const { chain, profile, trust } = yield* Connection.open(caller, settings.rpc)
+    const { chain, profile, trust } = yield* Connection.open(caller, settings)
     const formula = yield* Wallets.formula(profile, settings)
     const facts = yield* ChainFacts
     const addresses = accounts.map((account) => addressOf(account, formula, profile))

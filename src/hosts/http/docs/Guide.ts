@@ -31,7 +31,7 @@ export const chapters: ReadonlyArray<Chapter> = [
   "error": "invalid request",
   "code": "invalid_request",
   "requestId": "6f0c1d2e-...",
-  "details": [{ "path": "settings.rpc", "message": "settings.rpc is required" }]
+  "details": [{ "path": "settings.signer", "message": "settings.signer is required" }]
 }`
   },
   {

@@ -50,7 +50,6 @@ describe("decode failures", () => {
       "operations[0].walletCustody: operations[0].walletCustody is required",
       "operations[0].to: operations[0].to is required",
       "operations[0].funcSignature: operations[0].funcSignature is required",
-      "settings.rpc: settings.rpc is required",
       "settings.entryPoint: settings.entryPoint is required",
       "settings.signer: settings.signer is required"
     ])
