@@ -124,7 +124,7 @@ export const journal = (config: Config): Layer.Layer<Journals | RequestHistoryPo
 
 const egressOf = (config: Config) => ({
   allowLoopback: config.profile === "development",
-  allow: config.edge.egress
+  ...config.edge.egress
 })
 
 const webhooksOn = (config: Config, sql: Client) =>

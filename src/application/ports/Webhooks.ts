@@ -115,8 +115,8 @@ export class DeliveryFailure extends Data.TaggedError("DeliveryFailure")<{ reado
 export class WebhookSender extends Context.Tag("castellan/WebhookSender")<
   WebhookSender,
   {
-    /** Why nothing may be sent to the URL; null: it may. A name is judged when it is connected to. */
-    readonly refusal: (url: string) => string | null
+    /** Why nothing of the account may be sent to the URL; null: it may. A name is judged when it is connected to. */
+    readonly refusal: (accountId: AccountId, url: string) => string | null
     /** The status of the answer; whatever else is in it is not looked at, and redirects are not followed. */
     readonly send: (
       accountId: AccountId,

@@ -22,14 +22,20 @@ export const edgeFields = {
     Schema.Struct({ origins: Schema.Array(Origin) }).annotations(says('expected {"origins": [origin]}'))
   ),
   egress: optional(
-    Schema.Struct({ allow: Schema.Array(Range) }).annotations(says('expected {"allow": [range]}'))
+    Schema.Struct({
+      allow: optional(Schema.Array(Range)),
+      accounts: optional(Schema.Record({ key: Schema.String, value: Schema.Array(Range) }))
+    }).annotations(says('expected {"allow": [range], "accounts": {accountId: [range]}}'))
   )
 }
 
 export interface EdgeFile {
   readonly trustedProxies?: ReadonlyArray<string>
   readonly cors?: { readonly origins: ReadonlyArray<string> }
-  readonly egress?: { readonly allow: ReadonlyArray<string> }
+  readonly egress?: {
+    readonly allow?: ReadonlyArray<string>
+    readonly accounts?: Readonly<Record<string, ReadonlyArray<string>>>
+  }
 }
 
 /** Who may come in, and where callers may send the service. */
@@ -38,8 +44,11 @@ export interface Edge {
   readonly trustedProxies: ReadonlyArray<IpAddress.Range>
   /** Web origins whose pages may use the service. */
   readonly corsOrigins: ReadonlyArray<string>
-  /** Networks that are not public and that callers' RPC URLs may lead to. */
-  readonly egress: ReadonlyArray<IpAddress.Range>
+  /** Networks that are not public and that callers' URLs may lead to: all callers', and those of one account, by its id. */
+  readonly egress: {
+    readonly allow: ReadonlyArray<IpAddress.Range>
+    readonly accounts: ReadonlyMap<string, ReadonlyArray<IpAddress.Range>>
+  }
 }
 
 const ranges = (texts: ReadonlyArray<string> = []): ReadonlyArray<IpAddress.Range> =>
@@ -48,5 +57,8 @@ const ranges = (texts: ReadonlyArray<string> = []): ReadonlyArray<IpAddress.Rang
 export const read = ({ cors, egress, trustedProxies }: EdgeFile): Edge => ({
   trustedProxies: ranges(trustedProxies),
   corsOrigins: cors?.origins ?? [],
-  egress: ranges(egress?.allow)
+  egress: {
+    allow: ranges(egress?.allow),
+    accounts: new Map(Object.entries(egress?.accounts ?? {}).map(([id, allow]) => [id, ranges(allow)]))
+  }
 })

@@ -10,6 +10,7 @@ import { acme } from "../../support/NamedBy.js"
 const rules = (allowLoopback: boolean, answers: ReadonlyArray<string> = []): Egress.Rules => ({
   allowLoopback,
   allow: [],
+  accounts: new Map(),
   resolve: () => Promise.resolve(answers)
 })
 const target = (url: string, trust: Egress.Trust, allowLoopback = false) =>
@@ -94,7 +95,7 @@ const look = (
   allowLoopback = false
 ) =>
   new Promise((resolve) => {
-    Egress.lookup(rules(allowLoopback, answers))("node.example", options, (error, address, family) =>
+    Egress.lookup(rules(allowLoopback, answers), "acme")("node.example", options, (error, address, family) =>
       resolve(error === null ? [address, family] : error)
     )
   })

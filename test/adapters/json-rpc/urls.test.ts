@@ -46,6 +46,7 @@ const names: Readonly<Record<string, ReadonlyArray<string>>> = {
 const rules: Egress.Rules = {
   allowLoopback: false,
   allow: [],
+  accounts: new Map(),
   resolve: (hostname) => {
     const found = names[hostname]
     return found === undefined
@@ -376,7 +377,9 @@ describe("a URL that a caller names", () => {
     const { hostname } = new URL(target.connection)
     if (hostname.endsWith(".example"))
       await new Promise<void>((resolve, reject) =>
-        Egress.lookup(rules)(hostname, { all: true }, (error) => (error === null ? resolve() : reject(error)))
+        Egress.lookup(rules, "acme")(hostname, { all: true }, (error) =>
+          error === null ? resolve() : reject(error)
+        )
       )
   })
 
@@ -396,6 +399,20 @@ describe("a URL that a caller names", () => {
       ).toEqual([false, false, false, false, false])
     })
   )
+
+  it("may lead into a network that the operator allows to this account, and to no other one", async () => {
+    const range = Either.getOrThrow(IpAddress.range("10.20.0.0/16"))
+    const inside = "10.20.0.1"
+    const own = { ...rules, accounts: new Map([["acme", [range]]]), resolve: () => Promise.resolve([inside]) }
+    const reached = (account: string) =>
+      Either.isRight(Egress.target(`http://${inside}/`, "caller", own, account))
+    const resolved = (account: string) =>
+      new Promise((resolve) => {
+        Egress.lookup(own, account)("node.example", { all: true }, (error) => resolve(error === null))
+      })
+    expect([reached("acme"), reached("other"), reached("")]).toEqual([true, false, false])
+    expect([await resolved("acme"), await resolved("other")]).toEqual([true, false])
+  })
 
   const refusedAs = (message: string, urls: ReadonlyArray<string>) =>
     Effect.gen(function* () {

@@ -96,7 +96,11 @@ describe("a configuration", () => {
       connectionsPerAddress: 1_024,
       drainMillis: 25_000
     })
-    expect(config.edge).toEqual({ trustedProxies: [], corsOrigins: [], egress: [] })
+    expect(config.edge).toEqual({
+      trustedProxies: [],
+      corsOrigins: [],
+      egress: { allow: [], accounts: new Map() }
+    })
     expect(config.keys.systemKeys).toEqual({
       serviceEoa: { provider: "configuration", key: "systemKeys.serviceEoa" }
     })
@@ -163,16 +167,18 @@ describe("a configuration", () => {
       ...production,
       trustedProxies: ["10.0.0.0/8", "::1"],
       cors: { origins: ["https://app.example", "http://localhost:5173"] },
-      egress: { allow: ["10.20.0.0/16"] }
+      egress: { allow: ["10.20.0.0/16"], accounts: { acme: ["10.30.0.0/16", "fd00::/8"] } }
     })
     expect(edge.trustedProxies.map(({ bits }) => bits)).toEqual([32, 128])
     expect(edge.corsOrigins).toEqual(["https://app.example", "http://localhost:5173"])
-    expect(edge.egress).toHaveLength(1)
+    expect(edge.egress.allow).toHaveLength(1)
+    expect(edge.egress.accounts.get("acme")).toHaveLength(2)
     for (const range of ["10.0.0.1/8", "localhost", "*", "10.0.0.0/33"]) {
       expect(problems({ ...production, trustedProxies: [range] })).toEqual([
         "trustedProxies[0]: expected an IP address or a range of them, 10.0.0.0/8 for example"
       ])
       expect(problems({ ...production, egress: { allow: [range] } })).toHaveLength(1)
+      expect(problems({ ...production, egress: { accounts: { acme: [range] } } })).toHaveLength(1)
     }
     for (const origin of [
       "*",

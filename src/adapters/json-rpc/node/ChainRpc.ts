@@ -31,7 +31,7 @@ export interface Options {
 }
 
 export const defaults = {
-  egress: { allowLoopback: false, allow: [], resolve: Egress.resolve },
+  egress: { allowLoopback: false, allow: [], accounts: new Map(), resolve: Egress.resolve },
   http: {
     connectMillis: 5_000,
     firstByteMillis: 5_000,

@@ -34,8 +34,8 @@ export const layer = (options: Options = {}): Layer.Layer<WebhookSender> =>
       const rules = { ...defaults.egress, ...options.egress }
       const http = yield* Http.make(rules, { ...defaults.http, ...limits, ...options.http })
       return {
-        refusal: (url) =>
-          Either.match(Egress.target(url, "caller", rules), {
+        refusal: (accountId, url) =>
+          Either.match(Egress.target(url, "caller", rules, accountId), {
             onLeft: (reason) => reasons[reason],
             onRight: () => null
           }),

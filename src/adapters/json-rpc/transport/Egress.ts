@@ -14,6 +14,8 @@ export interface Rules {
   readonly allowLoopback: boolean
   /** Networks that are not public and that callers may reach all the same. */
   readonly allow: ReadonlyArray<IpAddress.Range>
+  /** Further ones that a single account may reach, by its id. */
+  readonly accounts: ReadonlyMap<string, ReadonlyArray<IpAddress.Range>>
   /** How the names that callers use are resolved. */
   readonly resolve: Resolve
 }
@@ -41,11 +43,13 @@ const maxUrlLength = 2_048
 
 const localhost = /(?:^|\.)localhost$/
 
-const admits = (rules: Rules, address: string): boolean => {
+const admits = (rules: Rules, account: string, address: string): boolean => {
   const reach = IpAddress.reach(address)
   if (reach === "public" || (reach === "loopback" && rules.allowLoopback)) return true
   const parsed = IpAddress.parse(address)
-  return parsed !== undefined && rules.allow.some((range) => IpAddress.contains(range, parsed))
+  if (parsed === undefined) return false
+  const within = (range: IpAddress.Range) => IpAddress.contains(range, parsed)
+  return rules.allow.some(within) || (rules.accounts.get(account) ?? []).some(within)
 }
 
 /**
@@ -68,7 +72,7 @@ export const target = (
   const hostname = host.replace(/^\[(.*)\]$/, "$1")
   if (hostname === "") return Either.left("invalidUrl")
   if (trust === "caller") {
-    if (isIP(hostname) !== 0 && !admits(rules, hostname)) return Either.left("forbidden")
+    if (isIP(hostname) !== 0 && !admits(rules, scope, hostname)) return Either.left("forbidden")
     if (localhost.test(hostname) && !rules.allowLoopback) return Either.left("forbidden")
   }
   url.hash = ""
@@ -104,12 +108,12 @@ const addressesOf = (rules: Rules, hostname: string): Promise<ReadonlyArray<stri
  * connection was checked when it was made.
  */
 export const lookup =
-  (rules: Rules): LookupFunction =>
+  (rules: Rules, account: string): LookupFunction =>
   (hostname, options, callback) => {
     addressesOf(rules, hostname).then(
       (found) => {
         const addresses = found.map((address) => ({ address, family: isIP(address) }))
-        if (!found.every((address) => admits(rules, address)))
+        if (!found.every((address) => admits(rules, account, address)))
           return callback(new Blocked("the address is not allowed"), "", 0)
         const usable = addresses.filter(
           ({ family }) => options.family === undefined || options.family === 0 || options.family === family

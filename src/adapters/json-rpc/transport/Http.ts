@@ -211,7 +211,7 @@ const headers = {
  */
 export const make = (rules: Egress.Rules, limits: Limits): Effect.Effect<Http, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const makeAgent = (trust: Egress.Trust) =>
+    const makeAgent = ({ scope, trust }: Egress.Target) =>
       new Agent({
         connections: limits.connectionsPerHost,
         keepAliveTimeout: idleMillis,
@@ -220,13 +220,13 @@ export const make = (rules: Egress.Rules, limits: Limits): Effect.Effect<Http, n
         bodyTimeout: 0,
         connect: {
           timeout: limits.connectMillis,
-          ...(trust === "caller" && { lookup: Egress.lookup(rules) })
+          ...(trust === "caller" && { lookup: Egress.lookup(rules, scope) })
         }
       })
     const agents = new Lru<string, Agent>(limits.accounts)
-    const agentOf = ({ scope, trust }: Egress.Target): Agent => {
-      const key = `${trust} ${scope}`
-      const agent = agents.get(key) ?? makeAgent(trust)
+    const agentOf = (target: Egress.Target): Agent => {
+      const key = `${target.trust} ${target.scope}`
+      const agent = agents.get(key) ?? makeAgent(target)
       agents.set(key, agent)
       return agent
     }

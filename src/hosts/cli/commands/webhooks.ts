@@ -67,7 +67,7 @@ const add = Command.make({
     Effect.gen(function* () {
       const { operator, sender, store } = yield* open
       const { accountId } = yield* OperatorContext.accountOf(operator, given.account)
-      const refusal = sender.refusal(given.url)
+      const refusal = sender.refusal(accountId, given.url)
       if (refusal !== null) return yield* Effect.fail(`URL: ${refusal}`)
       const made = yield* Effect.mapError(
         store.add(accountId, Redacted.make(given.url), yield* kindsOf(given.kinds)),
