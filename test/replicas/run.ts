@@ -1,11 +1,15 @@
 import { parseArgs } from "node:util"
+import * as Faults from "../support/replicas/Faults.js"
 import * as Proof from "../support/replicas/Proof.js"
+import * as Verdict from "../support/replicas/Verdict.js"
 
 /**
  * `npm run test:replicas`: ops at three replicas of the service while replicas are killed, stopped and cut off, the
  * database restarts and Redis is away. docs/testing.md says what it counts.
  *
  * - `--ops N` (2,000), `--wallets N` (200), `--seed TEXT` (1)
+ * - `--clients N` (32) ask at once
+ * - `--minutes N` (12): what has no answer then has none
  * - `--short` shorter faults, as in `npm test`
  * - `CASTELLAN_TEST_LOGS=FILE` keeps the logs of the replicas
  */
@@ -13,12 +17,14 @@ const { values } = parseArgs({
   options: {
     ops: { type: "string", default: "2000" },
     wallets: { type: "string", default: "200" },
+    clients: { type: "string", default: "32" },
+    minutes: { type: "string", default: "12" },
     seed: { type: "string", default: "1" },
     short: { type: "boolean", default: false }
   }
 })
 
-const number = (name: "ops" | "wallets"): number => {
+const number = (name: "ops" | "wallets" | "clients" | "minutes"): number => {
   const value = Number(values[name])
   if (Number.isSafeInteger(value) && value > 0) return value
   console.error(`--${name} is no number: ${values[name]}`)
@@ -32,9 +38,11 @@ process.once("SIGTERM", () => process.exit(143))
 const { takeOvers, verdict } = await Proof.run({
   ops: number("ops"),
   wallets: number("wallets"),
+  clients: number("clients"),
   seed: values.seed,
-  durations: values.short ? Proof.short : Proof.full,
+  durations: values.short ? Faults.short : Faults.full,
+  limitMillis: number("minutes") * 60_000,
   print: (line) => console.log(line)
 })
 const isLate = takeOvers.some(({ millis }) => millis === null || millis > 15_000)
-process.exitCode = Proof.kinds.every((kind) => verdict[kind].length === 0) && !isLate ? 0 : 1
+process.exitCode = Verdict.kinds.every((kind) => verdict[kind].length === 0) && !isLate ? 0 : 1

@@ -5,17 +5,18 @@ import * as RunnerAddress from "@effect/cluster/RunnerAddress"
 import * as RunnerHealth from "@effect/cluster/RunnerHealth"
 import * as RunnerStorage from "@effect/cluster/RunnerStorage"
 import * as Runners from "@effect/cluster/Runners"
+import * as ShardId from "@effect/cluster/ShardId"
 import * as Sharding from "@effect/cluster/Sharding"
 import * as ShardingConfig from "@effect/cluster/ShardingConfig"
 import * as SqlRunnerStorage from "@effect/cluster/SqlRunnerStorage"
 import type * as SqlClient from "@effect/sql/SqlClient"
 import * as Data from "effect/Data"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
+import * as Stream from "effect/Stream"
 import { Replicas } from "../../application/ports/Replicas.js"
 import * as Signals from "./Signals.js"
 
@@ -29,24 +30,42 @@ export interface Options {
   readonly group: string
   /** The same database, for signals: `postgres://user:password@host:port/database`. */
   readonly url: Redacted.Redacted<string>
-  /** How long after its last sign of life a process loses its lanes. Default 10 seconds. */
-  readonly expiration?: Duration.DurationInput
 }
 
 /** Lanes are spread over so many shards, of which each belongs to one process of the group at a time. */
 const shards = 64
 
 /**
+ * A sign of life every 2 seconds: a process that is held up for less than 5 keeps its lanes, and one that is gone loses
+ * them 5 to 7 seconds after its end.
+ */
+const expiration = "7 seconds"
+const signOfLife = "2 seconds"
+/** How often a process looks who is alive, and what it has been assigned, milliseconds. */
+const lookMillis = 500
+
+/** An element whenever this process has been given shards of the group, looked at again and again. */
+const gained = (cluster: Sharding.Sharding["Type"], group: string): Stream.Stream<void> => {
+  const ids = Array.from({ length: shards }, (_, n) => ShardId.make(group, n + 1))
+  let had = new Set<ShardId.ShardId>()
+  const look = Effect.sync(() => {
+    const has = new Set(ids.filter((id) => cluster.hasShardId(id)))
+    const isMore = [...has].some((id) => !had.has(id))
+    had = has
+    return isMore
+  })
+  return Stream.repeatEffectWithSchedule(look, Schedule.spaced(lookMillis / 2)).pipe(
+    Stream.filter((isMore) => isMore),
+    Stream.map(() => undefined)
+  )
+}
+
+/**
  * Spreads the lanes over the processes of a group that share a PostgreSQL database, by the shards of `@effect/cluster`.
  * Locks of shards are rows that expire, so that a process that hangs loses its lanes as one does that has died.
  */
-export const layer = ({
-  expiration = "10 seconds",
-  group,
-  url
-}: Options): Layer.Layer<Replicas, ReplicasError, SqlClient.SqlClient> => {
+export const layer = ({ group, url }: Options): Layer.Layer<Replicas, ReplicasError, SqlClient.SqlClient> => {
   const process = randomUUID()
-  const expirationMillis = Duration.toMillis(expiration)
   const config = ShardingConfig.layer({
     runnerAddress: Option.some(RunnerAddress.make(process, 1)),
     availableShardGroups: [group],
@@ -54,9 +73,9 @@ export const layer = ({
     shardsPerGroup: shards,
     shardLockDisableAdvisory: true,
     shardLockExpiration: expiration,
-    shardLockRefreshInterval: expirationMillis / 4,
-    refreshAssignmentsInterval: expirationMillis / 8,
-    entityMessagePollInterval: expirationMillis / 8
+    shardLockRefreshInterval: signOfLife,
+    refreshAssignmentsInterval: lookMillis,
+    entityMessagePollInterval: lookMillis
   })
   // Of two processes that make its tables at once the second one fails.
   const storage = Layer.retry(SqlRunnerStorage.layerWith({ prefix: "castellan_cluster" }), Schedule.recurs(3))
@@ -77,6 +96,7 @@ export const layer = ({
         process,
         owns: ({ chainId, signer }) =>
           cluster.hasShardId(cluster.getShardId(EntityId.make(`${chainId}:${signer}`), group)),
+        assigned: gained(cluster, group),
         independent: Effect.map(
           Effect.orElseSucceed(runners.getRunners, () => []),
           (found) => found.flatMap(([runner]) => (runner.groups.includes(group) ? [] : runner.address.host))

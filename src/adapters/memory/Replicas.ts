@@ -8,6 +8,7 @@ import { Replicas } from "../../application/ports/Replicas.js"
 export const layer: Layer.Layer<Replicas> = Layer.sync(Replicas, () => ({
   process: randomUUID(),
   owns: () => true,
+  assigned: Stream.never,
   independent: Effect.succeed([]),
   tell: () => Effect.void,
   heard: Stream.never

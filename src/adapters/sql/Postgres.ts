@@ -61,15 +61,16 @@ const types = {
 /**
  * What a server, a database or a role may be set to does not count. Statements of a transaction see what others
  * committed before them (a lock that was waited for is worth nothing otherwise), and a commit is on the disk.
- * Nobody waits for ever for a lock, nor keeps one when its process is stuck or cut off. The server gives a statement up
- * before the client does: what is cut is only what the network has lost.
+ * Nobody waits for ever for a lock, nor keeps one when its process is stuck or cut off: what it held is free before its
+ * lanes are another's (`adapters/cluster/Replicas.ts`). The server gives a statement up before the client does: what is
+ * cut is only what the network has lost.
  */
 const begin = (
   answerTimeoutMillis: number | null
 ): string => `begin isolation level read committed read write;
 set local lock_timeout = '10s';
 set local statement_timeout = ${answerTimeoutMillis === null ? 0 : answerTimeoutMillis - 1_000};
-set local idle_in_transaction_session_timeout = '30s';
+set local idle_in_transaction_session_timeout = '5s';
 select set_config('synchronous_commit', 'on', true)
 where current_setting('synchronous_commit') not in ('on', 'remote_apply')`
 

@@ -89,6 +89,7 @@ export const layer: Layer.Layer<
         return replicas.owns(signal.lane) ? nudge : Effect.void
       })
     )
+    yield* Effect.forkScoped(Stream.runForEach(replicas.assigned, () => nudge))
     const settlement = Settlement.make({
       transactionJournal,
       remoteOpJournal,

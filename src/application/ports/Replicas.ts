@@ -21,6 +21,8 @@ export class Replicas extends Context.Tag("castellan/Replicas")<
      * decide, see `LaneJournal.claim`.
      */
     readonly owns: (lane: Lane) => boolean
+    /** An element whenever this process has been assigned lanes that it did not have. */
+    readonly assigned: Stream.Stream<void>
     /** Processes of the same journal that are alive and assign lanes without regard to this one: other services. */
     readonly independent: Effect.Effect<ReadonlyArray<string>>
     /** Returns at once. A signal may be lost: what it tells is in the journal, which everybody looks at now and then. */

@@ -182,7 +182,7 @@ describe("the PostgreSQL client", () => {
       expect(yield* limits).toEqual([
         [{ lock_timeout: "10s" }],
         [{ statement_timeout: "14s" }],
-        [{ idle_in_transaction_session_timeout: "30s" }]
+        [{ idle_in_transaction_session_timeout: "5s" }]
       ])
     })
   )

@@ -20,30 +20,34 @@ import * as Address from "../../../src/domain/primitives/Address.js"
 const lane = (digit: string) => ({ chainId: 1n, signer: Address.unsafe(`0x${digit.repeat(40)}`) })
 
 /** An engine that owns one lane, and hears what it is told here. */
-const engine = Layer.unwrapEffect(
-  Effect.map(Queue.unbounded<Signal>(), (signals) =>
-    Layer.provideMerge(
-      Layer.fresh(Engine.layer),
-      Layer.mergeAll(
-        InMemoryJournal.layer,
-        Layer.mock(Budgets)({}),
-        Layer.mock(BundlerRpc)({}),
-        Layer.mock(ChainRpc)({}),
-        Layer.mock(Networks)({}),
-        Layer.mock(PaymasterRpc)({}),
-        Layer.mock(Signers)({}),
-        Layer.mock(SystemSigners)({}),
-        Layer.succeed(Replicas, {
-          process: "this one",
-          owns: ({ signer }) => signer === lane("1").signer,
-          independent: Effect.succeed([]),
-          tell: (signal) => Effect.asVoid(Queue.offer(signals, signal)),
-          heard: Stream.fromQueue(signals)
-        })
+const engineOf = (assigned: Stream.Stream<void>) =>
+  Layer.unwrapEffect(
+    Effect.map(Queue.unbounded<Signal>(), (signals) =>
+      Layer.provideMerge(
+        Layer.fresh(Engine.layer),
+        Layer.mergeAll(
+          InMemoryJournal.layer,
+          Layer.mock(Budgets)({}),
+          Layer.mock(BundlerRpc)({}),
+          Layer.mock(ChainRpc)({}),
+          Layer.mock(Networks)({}),
+          Layer.mock(PaymasterRpc)({}),
+          Layer.mock(Signers)({}),
+          Layer.mock(SystemSigners)({}),
+          Layer.succeed(Replicas, {
+            process: "this one",
+            owns: ({ signer }) => signer === lane("1").signer,
+            independent: Effect.succeed([]),
+            tell: (signal) => Effect.asVoid(Queue.offer(signals, signal)),
+            assigned,
+            heard: Stream.fromQueue(signals)
+          })
+        )
       )
     )
   )
-)
+
+const engine = engineOf(Stream.never)
 
 describe("the engine, told by another process", () => {
   it.scoped("of a final answer lets those look who wait for it, before any poll", () =>
@@ -75,5 +79,12 @@ describe("the engine, told by another process", () => {
       yield* tell({ _tag: "accepted", lane: lane("1") })
       yield* Queue.take(nudges)
     }).pipe(Effect.provide(engine))
+  )
+
+  it.scoped("that it has further lanes sweeps the journal", () =>
+    Effect.gen(function* () {
+      const { nudges } = yield* Lifetime
+      yield* Queue.take(nudges)
+    }).pipe(Effect.provide(engineOf(Stream.make(undefined))))
   )
 })

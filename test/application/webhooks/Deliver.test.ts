@@ -76,6 +76,7 @@ const replica = (process: string) =>
     owns: () => true,
     independent: Effect.succeed([]),
     tell: () => Effect.void,
+    assigned: Stream.never,
     heard: Stream.empty
   })
 

@@ -1,17 +1,21 @@
 import { expect, it } from "vitest"
+import * as Faults from "../../support/replicas/Faults.js"
 import * as Proof from "../../support/replicas/Proof.js"
+import * as Verdict from "../../support/replicas/Verdict.js"
 
 /** A short form of `npm run test:replicas`, which has more ops and longer faults. */
 it("three replicas execute every op once and say so, whichever of them dies, hangs or is cut off", async () => {
   const { met, rolling, takeOvers, verdict } = await Proof.run({
     ops: 120,
     wallets: 24,
+    clients: 16,
     seed: "1",
-    durations: Proof.short,
+    durations: Faults.short,
+    limitMillis: 480_000,
     print: (line) => console.log(line)
   })
   // A machine that is busy may take longer than a request waits: what is refused then is not executed either.
-  for (const kind of Proof.kinds)
+  for (const kind of Verdict.kinds)
     if (kind !== "refused") expect({ kind, found: verdict[kind] }).toEqual({ kind, found: [] })
   expect(verdict.refused.length).toBeLessThan(30)
   // Whoever had the lanes that a client's op went through, another one has gone on with them.

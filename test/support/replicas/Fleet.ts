@@ -5,6 +5,7 @@ import * as Random from "../faults/Random.js"
 import * as World from "../faults/World.js"
 import * as Server from "../postgres/Server.js"
 import * as Redis from "../redis/Redis.js"
+import * as Balancer from "./Balancer.js"
 import * as LaneHolders from "./LaneHolders.js"
 import * as Replica from "./Replica.js"
 
@@ -12,6 +13,7 @@ import * as Replica from "./Replica.js"
 export interface Fleet {
   readonly world: World.World
   readonly replicas: ReadonlyArray<Replica.Replica>
+  readonly balancer: Balancer.Balancer
   readonly postgres: Server.Server
   readonly redis: Redis.Server
   readonly holders: LaneHolders.LaneHolders
@@ -54,7 +56,7 @@ export interface Answer {
   }
 }
 
-/** The client hung up after a minute, or the connection was lost. */
+/** The client hung up, or the connection was lost. */
 export type Unanswered = "hung up" | "connection lost"
 
 export interface Options {
@@ -68,7 +70,7 @@ export interface Options {
 /** Accounts have limits of requests per minute. */
 const accounts = 8
 /** How long a client waits for an answer before it hangs up. */
-const patienceMillis = 60_000
+const patienceMillis = 40_000
 const perCreation = 25
 
 const funds = "0x3635c9adc5dea00000"
@@ -214,10 +216,13 @@ const assemble = async (
   await Promise.all(signers.map((_, signer) => prepare(signer)))
   await world.send("evm_setAutomine", false)
   await world.send("evm_setIntervalMining", 1)
+  const balancer = Balancer.start(replicas)
+  begun.push(balancer.stop)
 
   return {
     world,
     replicas,
+    balancer,
     postgres,
     redis,
     holders,

@@ -26,6 +26,8 @@ export interface Load {
   readonly met: ReadonlyArray<Met>
   /** How many have their final answer. */
   readonly done: () => number
+  /** How many are asked for and have none yet. */
+  readonly underWay: () => number
   readonly ops: Promise<ReadonlyArray<Op>>
   /** Who has no answer yet gives up. */
   readonly end: () => void
@@ -39,32 +41,44 @@ const isPassing = ({ body, status }: Answer): boolean =>
 
 const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis))
 
-const nameOf = (answer: Answer | Unanswered): string =>
-  typeof answer === "string" ? answer : `${answer.status} ${answer.body.code ?? ""}`.trim()
+const nameOf = (answer: Answer | Unanswered): string => {
+  if (typeof answer === "string") return answer
+  const { body, retryAfter, status } = answer
+  const what = status === 503 && retryAfter === null ? "503 without Retry-After" : `${status}`
+  return `${what} ${body.code ?? ""}`.trim()
+}
+
+export interface Options {
+  readonly name: string
+  /** The ops are spread over so long, milliseconds; they take longer when the clients do. */
+  readonly overMillis: number
+  readonly wallets: number
+  /** How many ask at once: the others wait for one of them to have its answer. */
+  readonly clients: number
+}
 
 /**
- * Clients as a balancer brings them: each asks a replica of those that are in service, by chance, and asks again with
- * the same key what was lost or refused for the moment. One in four does not wait and looks its request up instead.
+ * Clients behind a balancer: each asks the replica that it is given, and asks again with the same key what was lost or
+ * refused for the moment. One in four does not wait and looks its request up instead.
  */
 export const start = (
   fleet: Fleet,
   random: Random.Random,
   count: number,
-  {
-    name,
-    overMillis,
-    wallets
-  }: { readonly name: string; readonly overMillis: number; readonly wallets: number }
+  { clients, name, overMillis, wallets }: Options
 ): Load => {
   const met: Array<Met> = []
   let isOver = false
+  let begun = 0
+  let asking = 0
   let done = 0
+  const beganAll = performance.now()
 
   const asked = async (dice: Random.Random, question: Parameters<Fleet["exchange"]>[1]) => {
-    const serving = fleet.replicas.filter((replica) => replica.url() !== null)
-    if (serving.length === 0) return null
+    const replica = fleet.balancer.pick(dice)
+    if (replica === null) return null
     const at = performance.now()
-    const answer = await fleet.exchange(dice.pick(serving), question)
+    const answer = await fleet.exchange(replica, question)
     met.push({ at, millis: performance.now() - at, what: nameOf(answer) })
     return typeof answer === "string" ? null : answer
   }
@@ -91,7 +105,6 @@ export const start = (
     const wallet = dice.int(0, wallets - 1)
     const isAsync = dice.chance(0.25)
     const account = `op ${n}`
-    await pause((n * overMillis) / count)
     const began = performance.now()
     const outcome = async (): Promise<Answer | null> => {
       while (!isOver) {
@@ -114,10 +127,22 @@ export const start = (
       millis: performance.now() - began
     }
   }
+  const ops: Array<Op> = []
+  const client = async (): Promise<void> => {
+    while (begun < count) {
+      const n = begun
+      begun += 1
+      const early = beganAll + (n * overMillis) / count - performance.now()
+      if (early > 0 && !isOver) await pause(early)
+      asking += 1
+      ops.push(await one(n))
+    }
+  }
   return {
     met,
     done: () => done,
-    ops: Promise.all(Array.from({ length: count }, (_, n) => one(n))),
+    underWay: () => asking - done,
+    ops: Promise.all(Array.from({ length: clients }, client)).then(() => ops),
     end: () => {
       isOver = true
     }

@@ -135,6 +135,7 @@ const noLanes = Layer.sync(ReplicasTag, () => ({
   owns: () => false,
   independent: Effect.succeed([]),
   tell: () => Effect.void,
+  assigned: Stream.never,
   heard: Stream.never
 }))
 

@@ -30,6 +30,7 @@ const world = () => {
       owns: () => state.owns,
       independent: Effect.sync(() => state.independent),
       tell: () => Effect.void,
+      assigned: Stream.never,
       heard: Stream.empty
     }
   )

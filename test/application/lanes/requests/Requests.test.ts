@@ -105,6 +105,7 @@ const setup = Effect.gen(function* () {
     owns: () => owned.current,
     independent: Effect.succeed([]),
     tell: (signal) => Effect.sync(() => void told.push(signal)),
+    assigned: Stream.never,
     heard: Stream.never
   }
   const claims = LaneClaims.make(journal, replicas)
