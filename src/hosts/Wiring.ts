@@ -33,6 +33,7 @@ import * as SqlWebhooks from "../adapters/sql/webhooks/Webhooks.js"
 import * as KeyRing from "../application/keys/KeyRing.js"
 import type { Registry } from "../application/keys/KeyRingRegistry.js"
 import * as Engine from "../application/lanes/Engine.js"
+import { type Bounds, OpenRequestBounds } from "../application/lanes/requests/OpenRequests.js"
 import { type AbiStore as AbiStorePort, OperatorAbi } from "../application/ports/AbiStore.js"
 import type { AuditLog as AuditLogPort } from "../application/ports/AuditLog.js"
 import type { Budgets as BudgetsPort } from "../application/ports/Budgets.js"
@@ -248,6 +249,13 @@ const replicas = (config: Config, sql: Client) => {
       )
 }
 
+const openBounds = ({ limits }: Config): Bounds => ({
+  requests: limits.openRequests,
+  elements: limits.openElements,
+  requestsPerAccount: limits.openRequestsPerAccount,
+  elementsPerAccount: limits.openElementsPerAccount
+})
+
 /** The one place where technologies are put behind the ports. */
 export const layer = (config: Config, { journal: between }: Seams = {}): Layer.Layer<Ports, StartError> => {
   const sql = client(config)
@@ -255,6 +263,7 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
   const adapters = Layer.mergeAll(
     Layer.provide(AbiStore.layer, sql),
     Layer.succeed(OperatorAbi, config.abi),
+    Layer.succeed(OpenRequestBounds, openBounds(config)),
     Layer.provide(Budgets.layer, sql),
     replicas(config, sql),
     BundlerRpc.layer(),

@@ -17,7 +17,7 @@ import { lanes } from "./schema/LaneClaims.js"
 import { listing } from "./schema/Listing.js"
 import { rateCounts } from "./schema/RateCounts.js"
 import { requestLanes } from "./schema/RequestLanes.js"
-import { requestNotes } from "./schema/RequestNotes.js"
+import { requestElements, requestNotes } from "./schema/RequestNotes.js"
 import { retention } from "./schema/Retention.js"
 import { webhooks } from "./webhooks/Schema.js"
 
@@ -44,7 +44,8 @@ const migrations = {
   "0014_request_notes": requestNotes,
   "0015_listing": listing,
   "0016_request_events": requestEvents,
-  "0017_webhooks": webhooks
+  "0017_webhooks": webhooks,
+  "0018_request_elements": requestElements
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

@@ -249,7 +249,7 @@ export const acceptance = (
   funds: Acceptance["funds"],
   deployments: ReadonlyArray<{ readonly intent: DeploymentIntent }>,
   failed: ReadonlyArray<FailedElement>
-): Acceptance => ({
+): Omit<Acceptance, "elements"> => ({
   requestId: caller.requestId,
   accountId: caller.principal.accountId,
   endpoint,

@@ -31,6 +31,7 @@ import * as NonceManager from "./NonceManager.js"
 import * as RemoteBundler from "./RemoteBundler.js"
 import * as RemoteOps from "./RemoteOps.js"
 import * as LaneClaims from "./requests/LaneClaims.js"
+import * as OpenRequests from "./requests/OpenRequests.js"
 import * as Requests from "./requests/Requests.js"
 import * as WakeUps from "./requests/WakeUps.js"
 import * as SelfBundler from "./SelfBundler.js"
@@ -81,11 +82,15 @@ export const layer: Layer.Layer<
     const lanes = NonceManager.make(transactionJournal)
     const inFlight = InFlight.make()
     const slots = LaneSlot.make(lanes, inFlight)
+    const openRequests = OpenRequests.make(yield* OpenRequests.OpenRequestBounds)
     const nudges = yield* Queue.sliding<void>(1)
     const nudge = Effect.asVoid(Queue.offer(nudges, undefined))
     yield* Effect.forkScoped(
       Stream.runForEach(replicas.heard, (signal) => {
-        if (signal._tag === "final") return wakeUps.notify([signal.requestId])
+        if (signal._tag === "final") {
+          openRequests.close(signal.requestId)
+          return wakeUps.notify([signal.requestId])
+        }
         return replicas.owns(signal.lane) ? nudge : Effect.void
       })
     )
@@ -106,7 +111,16 @@ export const layer: Layer.Layer<
     const payers = Payers.make({ budgets, services, system, sponsorships })
     const stopping = yield* Deferred.make<void>()
     const stopWaiting = Effect.asVoid(Deferred.succeed(stopping, undefined))
-    const requests = Requests.make({ requestJournal, networks, wakeUps, claims, replicas, stopping, scope })
+    const requests = Requests.make({
+      requestJournal,
+      networks,
+      wakeUps,
+      claims,
+      openRequests,
+      replicas,
+      stopping,
+      scope
+    })
     const own = SelfBundler.make({ lanes, slots, monitor, scope })
     const remote = RemoteBundler.make({ remoteOpJournal, bundlers, remoteOps })
     return Context.make(ChainFacts.ChainFacts, facts).pipe(

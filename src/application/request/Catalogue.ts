@@ -350,7 +350,7 @@ export const catalogue = {
   ),
   rate_limited: limited(
     "rate limit exceeded",
-    "The account has used up its requests of this minute or hour, or the address those that it has without a valid key.",
+    "The account has used up its requests of this minute or hour, or has as much accepted work without a final answer as it may (details says so), or the address has used up those that it has without a valid key.",
     "Wait for the seconds in Retry-After."
   ),
   request_not_found: notFound(
@@ -374,7 +374,11 @@ export const catalogue = {
     "A store that the service needs does not answer, or what counts the account's requests.",
     "Try again after Retry-After."
   ),
-  overloaded: unavailable("overloaded", "Too many requests are under way.", "Try again after Retry-After."),
+  overloaded: unavailable(
+    "overloaded",
+    "Too many requests are under way, or too much accepted work waits for its outcome.",
+    "Try again after Retry-After."
+  ),
   shutting_down: unavailable("shutting down", "The process is about to stop.", "Try again after Retry-After.")
 } as const
 

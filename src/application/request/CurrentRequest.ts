@@ -32,7 +32,7 @@ export class CurrentRequest extends Context.Tag("castellan/CurrentRequest")<
      * and when another request has the idempotency key.
      */
     readonly accept: (
-      acceptance: Acceptance,
+      acceptance: Omit<Acceptance, "elements">,
       patienceMillis: number
     ) => Effect.Effect<Exclude<AcceptanceResult, { readonly _tag: "known" }>, AnsweredElsewhere>
     /** The caller waits so many milliseconds from now on. */

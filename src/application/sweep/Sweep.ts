@@ -111,7 +111,9 @@ const sweepLanes = (taken: Obstacles.Obstacles, busy: Set<string>, signed: Set<s
     const laneJournal = yield* LaneJournal
     const { scope } = yield* Lifetime
     const lanes = yield* laneJournal.work
-    const open = new Set(lanes.flatMap(({ requests }) => requests.map(({ requestId }) => requestId)))
+    const all = lanes.flatMap(({ requests }) => requests)
+    yield* (yield* Requests).counted(all)
+    const open = new Set(all.map(({ requestId }) => requestId))
     for (const requestId of signed) if (!open.has(requestId)) signed.delete(requestId)
     yield* Effect.forEach(lanes, (work) => expire(work, signed), { discard: true })
     yield* endAnswered

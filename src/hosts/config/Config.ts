@@ -5,6 +5,7 @@ import * as Data from "effect/Data"
 import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
+import * as OpenRequests from "../../application/lanes/requests/OpenRequests.js"
 import type { NetworkProfile } from "../../application/ports/NetworkProfile.js"
 import type { AccountId, Scope, Tier } from "../../application/ports/Tenants.js"
 import * as UseAbi from "../../domain/abi/UseAbi.js"
@@ -61,6 +62,10 @@ export interface Config {
     readonly bodyBytes: number
     readonly arrayElements: number
     readonly concurrentRequests: number
+    readonly openRequests: number
+    readonly openElements: number
+    readonly openRequestsPerAccount: number
+    readonly openElementsPerAccount: number
     readonly strangersPerMinute: number
     readonly connections: number
     readonly connectionsPerAddress: number
@@ -72,6 +77,10 @@ const defaultLimits: Config["limits"] = {
   bodyBytes: 1_048_576,
   arrayElements: 256,
   concurrentRequests: 512,
+  openRequests: OpenRequests.defaults.requests,
+  openElements: OpenRequests.defaults.elements,
+  openRequestsPerAccount: OpenRequests.defaults.requestsPerAccount,
+  openElementsPerAccount: OpenRequests.defaults.elementsPerAccount,
   strangersPerMinute: 300,
   connections: 4_096,
   connectionsPerAddress: 1_024,

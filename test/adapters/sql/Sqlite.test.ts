@@ -135,7 +135,8 @@ describe("the schema", () => {
         { migration_id: 14, name: "request_notes" },
         { migration_id: 15, name: "listing" },
         { migration_id: 16, name: "request_events" },
-        { migration_id: 17, name: "webhooks" }
+        { migration_id: 17, name: "webhooks" },
+        { migration_id: 18, name: "request_elements" }
       ])
     }).pipe(Effect.provide(inMemory))
   )

@@ -164,9 +164,11 @@ for (const [name, pair] of Object.entries(pairs)) {
     fact("work is told by lane, with the account and the key of the lane", (one, other) =>
       Effect.gen(function* () {
         yield* accepted(other)
-        yield* other.accept(Make.acceptance("r2", []))
+        yield* other.accept(Make.acceptance("r2", [], { elements: 3 }))
         const open = (requestId: string) => ({
           requestId,
+          accountId: Make.alice,
+          elements: requestId === "r2" ? 3 : 1,
           endpoint: Make.acceptance(requestId, []).endpoint,
           acceptedAt: expect.any(Number)
         })

@@ -83,6 +83,7 @@ describe("a bundle of the service's own EOA", () => {
           key: "serviceEoa",
           body: "{}",
           idempotency: null,
+          elements: 1,
           ops: [
             {
               index: 0,

@@ -81,6 +81,8 @@ export interface Profile {
   readonly signers: ReadonlyArray<{ readonly tenants: ReadonlyArray<Tenant>; readonly privateKey: string }>
   /** Requests under way at most. */
   readonly concurrentRequests?: number
+  /** Other `limits` of the configuration. */
+  readonly limits?: Readonly<Record<string, number>>
   /** Default: a file beside the configuration. */
   readonly database?: { readonly path: string } | { readonly url: string }
   /** The URL of a Redis that counts requests. Default: the database does, or the process. */
@@ -107,7 +109,7 @@ export const configFile = ({ chain }: World, profile: Profile): string =>
       shared: tenants.length > 1
     })),
     ...(profile.redis !== undefined && { rateLimit: { redis: profile.redis } }),
-    limits: { concurrentRequests: profile.concurrentRequests ?? 512 },
+    limits: { concurrentRequests: profile.concurrentRequests ?? 512, ...profile.limits },
     systemKeys: { deployer: devKeys.deployer.privateKey, serviceEoa: devKeys.serviceEoa.privateKey },
     networks: [
       {

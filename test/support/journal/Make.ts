@@ -73,6 +73,7 @@ export const acceptance = (
   endpoint: "execute",
   lane: ops[0] === undefined ? lane : laneOf(ops[0].space),
   key: { clientId: "key 1" },
+  elements: 1,
   body: "{}",
   idempotency: null,
   ops,

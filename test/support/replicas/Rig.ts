@@ -53,7 +53,8 @@ export interface Answer {
 export type Database = { readonly path: string } | { readonly url: string }
 
 /** Final or not: the same request with the same key is asked again after the others. */
-const isPassing = ({ body, status }: Answer): boolean => status === 503 || body.code === "outcome_unknown"
+const isPassing = ({ body, status }: Answer): boolean =>
+  status === 503 || status === 429 || body.code === "outcome_unknown"
 
 /** A tenant with one signer and funded wallets, and the services that serve it. */
 export interface Rig {
@@ -63,7 +64,13 @@ export interface Rig {
   readonly file: (at?: Database) => string
   readonly end: (service: Running) => Promise<void>
   readonly endAll: () => Promise<void>
-  readonly exchange: (service: Running, path: string, key: string | null, body: unknown) => Promise<Answer>
+  readonly exchange: (
+    service: Running,
+    path: string,
+    key: string | null,
+    body: unknown,
+    headers?: Readonly<Record<string, string>>
+  ) => Promise<Answer>
   /** Asks with the same key, whomever it finds, until the outcome is known; `met` hears every answer. */
   readonly insist: (
     services: () => Running,
@@ -118,13 +125,14 @@ export const make = async (
   const settings = { rpc: world.chain.url, entryPoint: World.entryPoint, signer: World.signerRef(0) }
   const accounts = Array.from({ length: 8 }, (_, n) => ({ salt: `services ${own} ${n}`, walletCustody: 1 }))
 
-  const exchange: Rig["exchange"] = async (service, path, key, body) => {
+  const exchange: Rig["exchange"] = async (service, path, key, body, headers = {}) => {
     const response = await fetch(`${service.url}${path}`, {
       method: body === null ? "GET" : "POST",
       headers: {
         "x-api-key": tenant.key,
         "content-type": "application/json",
-        ...(key !== null && { "idempotency-key": key })
+        ...(key !== null && { "idempotency-key": key }),
+        ...headers
       },
       body: body === null ? null : JSON.stringify(body)
     })

@@ -103,6 +103,7 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
         body: sealed,
         idempotency_key: idempotency?.key ?? null,
         body_hash: idempotency?.bodyHash ?? null,
+        elements: acceptance.elements,
         failed: "[]",
         note: acceptance.note === null ? null : Compact.write(acceptance.note),
         state: "open",

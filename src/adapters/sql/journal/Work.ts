@@ -15,6 +15,7 @@ interface LaneRow {
 interface RequestRow extends LaneRow {
   readonly request_id: string
   readonly endpoint: string
+  readonly elements: number
   readonly accepted_at: number | string
   readonly lane_key: string | null
 }
@@ -32,7 +33,7 @@ export const work = ({
   transaction(
     Effect.gen(function* () {
       const requests = yield* sql<RequestRow>`
-        select request_id, endpoint, account_id, chain_id, signer, lane_key, accepted_at from requests
+        select request_id, endpoint, account_id, elements, chain_id, signer, lane_key, accepted_at from requests
         where state = 'open' order by request_no`
       // Ops at somebody else's bundler are watched until they are at settled depth, whatever their requests are.
       const remote = yield* sql<LaneRow & Pick<RequestRow, "lane_key">>`
@@ -65,7 +66,9 @@ export const work = ({
       for (const row of requests)
         laneOf(row, keyOf(row)).known.requests.push({
           requestId: row.request_id,
+          accountId: row.account_id,
           endpoint: row.endpoint,
+          elements: row.elements,
           acceptedAt: Number(row.accepted_at)
         })
       for (const row of remote) laneOf(row, keyOf(row))

@@ -21,6 +21,7 @@ import { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.
 import { type Failure, Unavailable, unprocessable } from "../../request/Failure.js"
 import * as StoreFailure from "../../request/StoreFailure.js"
 import type { LaneClaims } from "./LaneClaims.js"
+import type { OpenRequests } from "./OpenRequests.js"
 import * as RequestState from "./RequestState.js"
 import type { WakeUps } from "./WakeUps.js"
 
@@ -46,6 +47,7 @@ export interface Dependencies {
   readonly requestJournal: RequestJournal["Type"]
   readonly wakeUps: WakeUps
   readonly claims: LaneClaims
+  readonly openRequests: OpenRequests
   readonly replicas: Replicas["Type"]
   readonly scope: Scope.Scope
 }
@@ -57,9 +59,11 @@ export interface Task<B, J, R> {
   readonly Response: Schema.Schema<B, J>
   /** JSON of the request. */
   readonly body: string
+  /** How many operations or accounts it has. */
+  readonly elements: number
   readonly run: Effect.Effect<B, Failure | AnsweredElsewhere, R>
-  /** Run when nothing works on it in this process any more. */
-  readonly onEnd: Effect.Effect<void>
+  /** Run when nothing works on it in this process any more, which may have accepted it. */
+  readonly onEnd: (isAccepted: boolean) => Effect.Effect<void>
 }
 
 /** A journal that does not say whether it has accepted the request is asked again this often, milliseconds. */
@@ -135,7 +139,7 @@ const isOurs = <B, J, R>(live: Live<B, J, R>) =>
   })
 
 const currentOf = <B, J, R>(live: Live<B, J, R>, resumed: boolean): CurrentRequest["Type"] => {
-  const { body, caller } = live.task
+  const { body, caller, elements } = live.task
   return {
     body,
     idempotency: caller.idempotency ?? null,
@@ -148,7 +152,7 @@ const currentOf = <B, J, R>(live: Live<B, J, R>, resumed: boolean): CurrentReque
           Effect.suspend(() => {
             tell(live, { _tag: "offered" })
             return Effect.tap(
-              Effect.orDie(live.dependencies.requestJournal.accept(acceptance)),
+              Effect.orDie(live.dependencies.requestJournal.accept({ ...acceptance, elements })),
               ({ _tag }): Effect.Effect<void> =>
                 _tag === "accepted"
                   ? becameDurable(live, acceptance.lane, patienceMillis)
@@ -227,12 +231,13 @@ const judge = <B, J, R>(live: Live<B, J, R>): Effect.Effect<Event<B>> =>
 /** Stores the answer and tells it. */
 const finish = <B, J, R>(live: Live<B, J, R>, answer: Outcome<B>): Effect.Effect<Event<B>> =>
   Effect.gen(function* () {
-    const { replicas, requestJournal, wakeUps } = live.dependencies
+    const { openRequests, replicas, requestJournal, wakeUps } = live.dependencies
     const { caller, Response } = live.task
     const { requestId } = caller
     const stored = yield* Answer.encode(Response, answer)
     if (!(yield* Effect.orDie(requestJournal.finish(requestId, stored, Answer.summary(answer)))))
       return { _tag: "notStored" }
+    openRequests.close(requestId)
     yield* wakeUps.notify([requestId])
     yield* replicas.tell({ _tag: "final", requestId })
     yield* Either.match(answer, {
@@ -338,7 +343,7 @@ export const begin = <B, J, R>(
     yield* Effect.forkIn(
       Effect.interruptible(lead(live)).pipe(
         Effect.onInterrupt(() => Deferred.interrupt(result)),
-        Effect.ensuring(task.onEnd),
+        Effect.ensuring(Effect.suspend(() => task.onEnd(isAccepted(live)))),
         Effect.annotateLogs({ requestId: caller.requestId, endpoint })
       ),
       dependencies.scope

@@ -17,6 +17,7 @@ import type { Caller } from "../../request/Caller.js"
 import type { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import { type Failure, invalid } from "../../request/Failure.js"
 import type { LaneClaims } from "./LaneClaims.js"
+import type { Entry, OpenRequests } from "./OpenRequests.js"
 import * as RequestWork from "./RequestWork.js"
 import type { WakeUps } from "./WakeUps.js"
 
@@ -25,6 +26,8 @@ export interface Kind<A, I, B, J> {
   readonly endpoint: string
   readonly Request: Schema.Schema<A, I>
   readonly Response: Schema.Schema<B, J>
+  /** How many operations or accounts the request has. Default: one. */
+  readonly elements?: (request: A) => number
 }
 
 export interface Requests {
@@ -47,6 +50,8 @@ export interface Requests {
   readonly review: (requestId: string) => Effect.Effect<void>
   /** Ends the work on the lane's accepted requests in this process: another one works on the lane. */
   readonly leave: (lane: Lane) => Effect.Effect<void>
+  /** What the journal has open, whoever works on it: it counts against the bounds of accepted work. */
+  readonly counted: (open: ReadonlyArray<Entry>) => Effect.Effect<void>
 }
 
 export const Requests: Context.Tag<Requests, Requests> = Context.GenericTag("castellan/Requests")
@@ -70,12 +75,13 @@ export const make = (options: {
   readonly networks: Networks["Type"]
   readonly wakeUps: WakeUps
   readonly claims: LaneClaims
+  readonly openRequests: OpenRequests
   readonly replicas: Replicas["Type"]
   /** Done once nobody shall wait for a sent transaction any more. */
   readonly stopping: Deferred.Deferred<void>
   readonly scope: Scope.Scope
 }): Requests => {
-  const { requestJournal, networks, stopping, wakeUps } = options
+  const { requestJournal, networks, openRequests, stopping, wakeUps } = options
   const live = new Map<string, Pick<RequestWork.RequestWork<unknown>, "lane" | "leave" | "review">>()
   /** Requests of one idempotency key go one after the other, until one of them is accepted. */
   const keys = new Map<string, { readonly lock: Effect.Semaphore; holders: number }>()
@@ -163,19 +169,24 @@ export const make = (options: {
   const begin = <A, I, B, J, R>(
     kind: Kind<A, I, B, J>,
     caller: Caller,
-    body: string,
+    { body, elements }: Pick<RequestWork.Task<B, J, R>, "body" | "elements">,
     run: Effect.Effect<B, Failure | AnsweredElsewhere, R>
-  ): Effect.Effect<RequestWork.RequestWork<B> | null, never, Exclude<R, CurrentRequest>> =>
+  ): Effect.Effect<RequestWork.RequestWork<B> | null, Failure, Exclude<R, CurrentRequest>> =>
     Effect.gen(function* () {
-      const { requestId } = caller
+      const { principal, requestId, resumed } = caller
       if (live.has(requestId)) return null
+      const refusal = resumed === true ? null : openRequests.refusal(principal.accountId)
+      if (refusal !== null) return yield* refusal
+      openRequests.begin({ requestId, accountId: principal.accountId, elements })
       const { endpoint, Response } = kind
       let over = false
-      const onEnd = Effect.sync(() => {
-        over = true
-        live.delete(requestId)
-      })
-      const task = { caller, endpoint, Response, body, run, onEnd }
+      const onEnd = (isAccepted: boolean) =>
+        Effect.sync(() => {
+          over = true
+          live.delete(requestId)
+          openRequests.end(requestId, isAccepted)
+        })
+      const task = { caller, endpoint, Response, body, elements, run, onEnd }
       const work = yield* RequestWork.begin(options, task)
       if (!over) live.set(requestId, work)
       return work
@@ -224,6 +235,7 @@ export const make = (options: {
   return {
     isWorkedOn: (requestId) => live.has(requestId),
     underWay: () => [...live].flatMap(([requestId, work]) => (work.lane() === null ? [] : requestId)),
+    counted: (open) => Effect.sync(() => openRequests.read(open)),
     review: (requestId) =>
       Effect.zipRight(
         Effect.suspend(() => live.get(requestId)?.review ?? Effect.void),
@@ -243,13 +255,14 @@ export const make = (options: {
         Effect.gen(function* () {
           const { idempotency, principal, requestId, resumed } = caller
           const body = JSON.stringify(yield* Effect.orDie(Schema.encode(kind.Request)(request)))
+          const content = { body, elements: kind.elements?.(request) ?? 1 }
           type Begun = RequestWork.RequestWork<(typeof kind)["Response"]["Type"]>
           const answer = (begun: Begun | null) =>
             begun === null
               ? restore(stored(kind, requestId, caller))
               : attended(begun, restore(answerOf(kind, caller, begun)))
           if (idempotency === undefined || idempotency === null || resumed === true)
-            return yield* answer(yield* begin(kind, caller, body, work))
+            return yield* answer(yield* begin(kind, caller, content, work))
           const begun = yield* restore(
             oneByOne(
               JSON.stringify([principal.accountId, kind.endpoint, idempotency.key]),
@@ -257,7 +270,7 @@ export const make = (options: {
                 const before = yield* known(kind.endpoint, caller)
                 if (before !== null) return before
                 return yield* Effect.uninterruptibleMask((allow) =>
-                  Effect.tap(begin(kind, caller, body, work), (fresh) =>
+                  Effect.tap(begin(kind, caller, content, work), (fresh) =>
                     fresh === null
                       ? Effect.void
                       : attended(

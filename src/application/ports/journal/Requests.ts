@@ -77,6 +77,8 @@ export interface Acceptance {
   /** JSON: all that the endpoint needs to go on with the request after a restart. Sealed at rest. */
   readonly body: string
   readonly idempotency: Idempotency | null
+  /** How many operations or accounts the request has. */
+  readonly elements: number
   readonly ops: ReadonlyArray<OpIntent>
   /** Deposit and balance of every wallet that appears in `ops`, wei, as read for this request. */
   readonly funds: ReadonlyArray<{ readonly space: NonceSpace; readonly available: bigint }>

@@ -30,7 +30,10 @@ export interface LaneWork {
   /** Its accepted requests that are not final, oldest first. */
   readonly requests: ReadonlyArray<{
     readonly requestId: string
+    readonly accountId: AccountId
     readonly endpoint: string
+    /** How many operations or accounts it has. */
+    readonly elements: number
     /** Unix milliseconds. */
     readonly acceptedAt: number
   }>

@@ -21,7 +21,12 @@ export type Response = Executed
 /** What its requests need beside the caller. */
 export type Requirements = EncodedSubmission.Requirements
 
-export const kind = { endpoint: "/executeEncoded", Request, Response }
+export const kind = {
+  endpoint: "/executeEncoded",
+  Request,
+  Response,
+  elements: ({ operations }: Request) => operations.length
+}
 
 /** The first op that nobody is there to sign. */
 const unsigned = ({ operations, settings }: Request): Failure | null => {

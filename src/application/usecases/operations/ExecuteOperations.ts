@@ -51,7 +51,12 @@ export type Response = Executed
 /** What its requests need beside the caller. */
 export type Requirements = AbiStore | Bundler | ChainRpc | Engine | SubmissionJournals | Networks | Signers
 
-export const kind = { endpoint: "/execute", Request, Response }
+export const kind = {
+  endpoint: "/execute",
+  Request,
+  Response,
+  elements: ({ operations }: Request) => operations.length
+}
 
 /**
  * Encodes the operations as ERC-4337 ops, estimates, signs and executes them with the request's signers, and answers

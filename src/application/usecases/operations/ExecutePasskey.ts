@@ -21,7 +21,12 @@ export type Response = Executed
 /** What its requests need beside the caller. */
 export type Requirements = EncodedSubmission.Requirements
 
-export const kind = { endpoint: "/executePasskey", Request, Response }
+export const kind = {
+  endpoint: "/executePasskey",
+  Request,
+  Response,
+  elements: ({ operations }: Request) => operations.length
+}
 
 /**
  * Submits ops of `/passkeyHash` with what the browser's authenticator made of them, by the service's own EOA. An op that

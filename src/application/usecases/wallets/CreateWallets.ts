@@ -81,7 +81,12 @@ const saltRequired = ({ index, wallet }: WantedWallets.Wanted): InvalidRequest =
     { path: `accounts[${index}].salt`, message: "salt is required: the wallet is not deployed", wallet }
   ])
 
-export const kind = { endpoint: "/create", Request, Response }
+export const kind = {
+  endpoint: "/create",
+  Request,
+  Response,
+  elements: ({ accounts }: Request) => accounts.length
+}
 
 /**
  * Deploys wallets, several in one transaction. The deployer's authorisation and signature come from the operator's

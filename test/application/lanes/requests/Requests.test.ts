@@ -15,6 +15,7 @@ import { expect } from "vitest"
 import * as InMemoryJournal from "../../../../src/adapters/sql/journal/InMemory.js"
 import * as Cancellations from "../../../../src/application/lanes/requests/Cancellations.js"
 import * as LaneClaims from "../../../../src/application/lanes/requests/LaneClaims.js"
+import * as OpenRequests from "../../../../src/application/lanes/requests/OpenRequests.js"
 import * as Requests from "../../../../src/application/lanes/requests/Requests.js"
 import * as WakeUps from "../../../../src/application/lanes/requests/WakeUps.js"
 import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"
@@ -68,6 +69,7 @@ const acceptanceOf = (caller: Caller): Acceptance => ({
   key: { clientId: "key" },
   body: "{}",
   idempotency: caller.idempotency ?? null,
+  elements: 1,
   ops: [],
   funds: [],
   deployments: [],
@@ -90,84 +92,88 @@ const accept = (caller: Caller) =>
     )
   })
 
-const setup = Effect.gen(function* () {
-  const journal = yield* Journals.all
-  const wakeUps = yield* WakeUps.make(journal)
-  const stopping = yield* Deferred.make<void>()
-  const networks: Networks["Type"] = {
-    profile: () => Effect.succeed(null),
-    chainIds: Effect.succeed([])
-  }
-  const owned = { current: true }
-  const told: Array<Signal> = []
-  const replicas: Replicas["Type"] = {
-    process: "this one",
-    owns: () => owned.current,
-    independent: Effect.succeed([]),
-    tell: (signal) => Effect.sync(() => void told.push(signal)),
-    assigned: Stream.never,
-    heard: Stream.never
-  }
-  const claims = LaneClaims.make(journal, replicas)
-  const scope = yield* Effect.scope
-  /** While it is set the journal fails at the very end of an acceptance. */
-  const broken = { current: false }
-  /** While it is set an acceptance is lost on its way, and reaches the database when it is let go. */
-  const lost = { current: null as Deferred.Deferred<void> | null }
-  /** How the late acceptance ended. */
-  const arrived = yield* Deferred.make<Exit.Exit<unknown, JournalError>>()
-  /** While it is set the journal does not answer. */
-  const away = { current: false }
-  const answering = <A>(effect: Effect.Effect<A, JournalError>) =>
-    Effect.suspend(() => (away.current ? Effect.fail(new JournalError({ message: "away" })) : effect))
-  const breaking: Journals.Methods = {
-    ...journal,
-    request: (id) => answering(journal.request(id)),
-    requestOf: (account, endpoint, key) => answering(journal.requestOf(account, endpoint, key)),
-    decline: (id) => answering(journal.decline(id)),
-    accept: (acceptance) => {
-      const late = lost.current
-      if (late !== null)
-        return Deferred.await(late).pipe(
-          Effect.zipRight(journal.accept(acceptance)),
-          Effect.exit,
-          Effect.flatMap((exit) => Deferred.succeed(arrived, exit)),
-          Effect.forkIn(scope),
-          Effect.zipRight(new JournalError({ message: "the connection broke" }))
-        )
-      return Effect.tap(answering(journal.accept(acceptance)), () => {
-        if (!broken.current) return Effect.void
-        broken.current = false
-        return new JournalError({ message: "the connection broke at the commit" })
-      })
+const setupWith = (bounds: OpenRequests.Bounds) =>
+  Effect.gen(function* () {
+    const journal = yield* Journals.all
+    const wakeUps = yield* WakeUps.make(journal)
+    const stopping = yield* Deferred.make<void>()
+    const networks: Networks["Type"] = {
+      profile: () => Effect.succeed(null),
+      chainIds: Effect.succeed([])
     }
-  }
-  const requests = Requests.make({
-    requestJournal: breaking,
-    networks,
-    claims,
-    replicas,
-    stopping,
-    wakeUps,
-    scope
+    const owned = { current: true }
+    const told: Array<Signal> = []
+    const replicas: Replicas["Type"] = {
+      process: "this one",
+      owns: () => owned.current,
+      independent: Effect.succeed([]),
+      tell: (signal) => Effect.sync(() => void told.push(signal)),
+      assigned: Stream.never,
+      heard: Stream.never
+    }
+    const claims = LaneClaims.make(journal, replicas)
+    const scope = yield* Effect.scope
+    /** While it is set the journal fails at the very end of an acceptance. */
+    const broken = { current: false }
+    /** While it is set an acceptance is lost on its way, and reaches the database when it is let go. */
+    const lost = { current: null as Deferred.Deferred<void> | null }
+    /** How the late acceptance ended. */
+    const arrived = yield* Deferred.make<Exit.Exit<unknown, JournalError>>()
+    /** While it is set the journal does not answer. */
+    const away = { current: false }
+    const answering = <A>(effect: Effect.Effect<A, JournalError>) =>
+      Effect.suspend(() => (away.current ? Effect.fail(new JournalError({ message: "away" })) : effect))
+    const breaking: Journals.Methods = {
+      ...journal,
+      request: (id) => answering(journal.request(id)),
+      requestOf: (account, endpoint, key) => answering(journal.requestOf(account, endpoint, key)),
+      decline: (id) => answering(journal.decline(id)),
+      accept: (acceptance) => {
+        const late = lost.current
+        if (late !== null)
+          return Deferred.await(late).pipe(
+            Effect.zipRight(journal.accept(acceptance)),
+            Effect.exit,
+            Effect.flatMap((exit) => Deferred.succeed(arrived, exit)),
+            Effect.forkIn(scope),
+            Effect.zipRight(new JournalError({ message: "the connection broke" }))
+          )
+        return Effect.tap(answering(journal.accept(acceptance)), () => {
+          if (!broken.current) return Effect.void
+          broken.current = false
+          return new JournalError({ message: "the connection broke at the commit" })
+        })
+      }
+    }
+    const requests = Requests.make({
+      requestJournal: breaking,
+      networks,
+      claims,
+      openRequests: OpenRequests.make(bounds),
+      replicas,
+      stopping,
+      wakeUps,
+      scope
+    })
+    const idle = (requestId: string): Effect.Effect<void> =>
+      Effect.suspend(() =>
+        requests.isWorkedOn(requestId) ? Effect.zipRight(Effect.yieldNow(), idle(requestId)) : Effect.void
+      )
+    return {
+      arrived,
+      away,
+      broken,
+      idle,
+      owned,
+      journal,
+      lost,
+      requests,
+      stopWaiting: Deferred.succeed(stopping, undefined),
+      told
+    }
   })
-  const idle = (requestId: string): Effect.Effect<void> =>
-    Effect.suspend(() =>
-      requests.isWorkedOn(requestId) ? Effect.zipRight(Effect.yieldNow(), idle(requestId)) : Effect.void
-    )
-  return {
-    arrived,
-    away,
-    broken,
-    idle,
-    owned,
-    journal,
-    lost,
-    requests,
-    stopWaiting: Deferred.succeed(stopping, undefined),
-    told
-  }
-})
+
+const setup = setupWith(OpenRequests.defaults)
 
 const test = (
   name: string,
@@ -697,4 +703,44 @@ describe("writing requests", () => {
       yield* TestClock.adjust("30 seconds")
       expect(codeOf(yield* Fiber.join(fiber))).toBe("outcome_unknown")
     }))
+})
+
+describe("the bounds of accepted work", () => {
+  it.scoped("count requests that have no answer, and let a repeat of one of them know of it", () =>
+    Effect.gen(function* () {
+      const { journal, requests, stopWaiting } = yield* setupWith({
+        ...OpenRequests.defaults,
+        requestsPerAccount: 2
+      })
+      const goOn = yield* Deferred.make<void>()
+      const run = (caller: Caller) =>
+        Effect.exit(
+          requests.run(
+            kind,
+            caller,
+            request,
+            accept(caller).pipe(Effect.zipRight(Deferred.await(goOn)), Effect.as({ done: 1 }))
+          )
+        )
+      const [first, second] = [callerOf("first"), callerOf(null)]
+      for (const caller of [first, second]) {
+        yield* Effect.fork(run(caller))
+        while ((yield* journal.request(caller.requestId)) === null) yield* Effect.yieldNow()
+      }
+      expect(codeOf(yield* run(callerOf(null)))).toBe("rate_limited")
+      expect(codeOf(yield* run(callerOf("another")))).toBe("rate_limited")
+      yield* stopWaiting
+      expect(codeOf(yield* run(callerOf("first")))).toBe("outcome_unknown")
+      // A refused one was never begun, and an unaccepted one counts no more.
+      yield* Deferred.succeed(goOn, undefined)
+      while ((yield* journal.request(first.requestId))?.outcome === null) yield* Effect.yieldNow()
+      while ((yield* journal.request(second.requestId))?.outcome === null) yield* Effect.yieldNow()
+      const refused = unprocessable("insufficient_funds")
+      for (const caller of [callerOf(null), callerOf(null), callerOf(null)])
+        expect(codeOf(yield* Effect.exit(requests.run(kind, caller, request, Effect.fail(refused))))).toBe(
+          "insufficient_funds"
+        )
+      expect(yield* run(callerOf(null))).toEqual(Exit.succeed({ done: 1 }))
+    }).pipe(Effect.provide(InMemoryJournal.layer))
+  )
 })

@@ -1,0 +1,85 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import { id as hashOf } from "ethers"
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import * as World from "../../support/faults/World.js"
+import * as Postgres from "../../support/postgres/Postgres.js"
+import * as Rig from "../../support/replicas/Rig.js"
+
+const databases = Postgres.perFile()
+const folder = mkdtempSync(join(tmpdir(), "castellan-accepted-"))
+const rigs: Array<Rig.Rig> = []
+let world: World.World
+
+beforeAll(async () => {
+  world = await World.start()
+})
+afterEach(async () => {
+  await world.send("evm_setAutomine", true)
+  await Promise.all(rigs.splice(0).map(({ endAll }) => endAll()))
+})
+afterAll(async () => {
+  await world.stop()
+  rmSync(folder, { recursive: true })
+})
+
+const rigWith = async (limits: Readonly<Record<string, number>>) => {
+  const address = await Effect.runPromise(databases.fresh)
+  const database = { url: "url" in address ? Redacted.value(address.url) : "" }
+  const rig = await Rig.make(world, folder, database, { limits })
+  rigs.push(rig)
+  return rig
+}
+
+const post = (rig: Rig.Rig, service: Rig.Running, name: string) =>
+  rig.exchange(service, "/execute", name, rig.hit(0, hashOf(name)), { prefer: "respond-async" })
+
+describe("work that was accepted with 202", { timeout: 120_000 }, () => {
+  it("is bounded by account: more is 429, also at another replica and after a restart, until some has its answer", async () => {
+    const rig = await rigWith({ openRequestsPerAccount: 3 })
+    const first = await rig.begin()
+    await rig.prepare(first)
+    await world.send("evm_setAutomine", false)
+    const names = ["one", "two", "three"]
+    for (const name of names) expect((await post(rig, first, name)).status).toBe(202)
+    const refused = {
+      status: 429,
+      retryAfter: "5",
+      body: {
+        code: "rate_limited",
+        details: [{ message: expect.stringContaining("the account has 3 accepted requests") }]
+      }
+    }
+    expect(await post(rig, first, "four")).toMatchObject(refused)
+    // What was accepted is still known by its key.
+    expect((await post(rig, first, "two")).status).toBe(202)
+    const second = await rig.begin()
+    expect(await post(rig, second, "four")).toMatchObject(refused)
+    await rig.end(first)
+    await rig.end(second)
+    const third = await rig.begin()
+    expect(await post(rig, third, "four")).toMatchObject(refused)
+    await world.send("evm_setAutomine", true)
+    await world.send("evm_mine")
+    expect(await rig.insist(() => third, "/execute", "four", rig.hit(0, hashOf("four")))).toMatchObject({
+      status: 200
+    })
+    expect(await Promise.all([...names, "four"].map((name) => rig.count(hashOf(name))))).toEqual([1, 1, 1, 1])
+  })
+
+  it("is bounded as a whole: more is 503 with Retry-After, from whichever account", async () => {
+    const rig = await rigWith({ openRequests: 2 })
+    const service = await rig.begin()
+    await rig.prepare(service)
+    await world.send("evm_setAutomine", false)
+    for (const name of ["whole-one", "whole-two"]) expect((await post(rig, service, name)).status).toBe(202)
+    expect(await post(rig, service, "whole-three")).toMatchObject({
+      status: 503,
+      retryAfter: "5",
+      body: { code: "overloaded" }
+    })
+  })
+})
