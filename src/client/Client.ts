@@ -21,6 +21,8 @@ export interface CallOptions {
 export interface WriteOptions extends CallOptions {
   /** Default: a random one for each call. Give one that you have stored to have a write once over restarts of yours. */
   readonly idempotencyKey?: string
+  /** What to find the write by: at most 16 texts by key, 2 KiB together. See `requests`. */
+  readonly metadata?: Readonly<Record<string, string>>
 }
 
 /** A write that the service has taken on; `waitFor` tells what became of it. */
@@ -66,6 +68,10 @@ export type Client = { readonly [K in keyof Reads]: Read<Reads[K]> } & {
   ) => Promise<Writes[K]["response"]>
 }
 
+/** Headers take no more. */
+const inAscii = (json: string): string =>
+  json.replace(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
+
 /** How long one question of `waitFor` waits at the service, seconds. */
 const waitSeconds = 30
 
@@ -88,9 +94,17 @@ export const make = (options: Transport.Options): Client => {
     (name: string) =>
     async (
       body: unknown,
-      { async = false, idempotencyKey = crypto.randomUUID(), signal }: WriteOptions & { async?: boolean } = {}
+      {
+        async = false,
+        idempotencyKey = crypto.randomUUID(),
+        metadata,
+        signal
+      }: WriteOptions & { async?: boolean } = {}
     ) => {
-      const headers: Record<string, string> = async ? { prefer: "respond-async" } : {}
+      const headers = {
+        ...(async && { prefer: "respond-async" }),
+        ...(metadata !== undefined && { "request-metadata": inAscii(JSON.stringify(metadata)) })
+      }
       const exchange = { method: "POST", path: `/${name}`, body, headers, idempotencyKey, signal } as const
       return (await send({ ...exchange, repeatable: true })).body
     }

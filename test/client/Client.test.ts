@@ -88,6 +88,14 @@ describe("a write", () => {
     expect(other.sent[0]?.headers.get("idempotency-key")).not.toBe(keys[0])
   })
 
+  it("says its metadata in ASCII", async () => {
+    const { client, sent } = scripted(json(200, result))
+    await client.transactSigner(writing, { metadata: { order: "№ 4711 🏰" } })
+    const header = sent[0]?.headers.get("request-metadata") ?? ""
+    expect(header).toMatch(/^[ -~]+$/)
+    expect(JSON.parse(header)).toEqual({ order: "№ 4711 🏰" })
+  })
+
   it("takes the caller's key, and names it when nobody knows what became of it", async () => {
     const { client } = scripted(
       ...Array.from({ length: 5 }, () => new Response("", { status: 502, headers: soon }))

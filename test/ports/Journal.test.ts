@@ -6,6 +6,7 @@ import * as Cancellations from "./journal/Cancellations.suite.js"
 import * as Events from "./journal/Events.suite.js"
 import * as Handovers from "./journal/Handovers.suite.js"
 import * as Leases from "./journal/Leases.suite.js"
+import * as Listing from "./journal/Listing.suite.js"
 import * as Ops from "./journal/Ops.suite.js"
 import * as Records from "./journal/Records.suite.js"
 import * as Reorganisations from "./journal/Reorganisations.suite.js"
@@ -28,4 +29,5 @@ for (const { layer, name } of adaptersOn(Postgres.perFile())) {
   Ops.suite(name, layer)
   Cancellations.suite(name, layer)
   Events.suite(name, layer)
+  Listing.suite(name, layer)
 }

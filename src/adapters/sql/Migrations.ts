@@ -4,6 +4,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as ErrorCode from "./ErrorCode.js"
 import { requestEvents } from "./events/Schema.js"
+import { requestMetadata } from "./listing/Schema.js"
 import { abi } from "./schema/Abi.js"
 import { accounts } from "./schema/Accounts.js"
 import { audit } from "./schema/Audit.js"
@@ -45,7 +46,8 @@ const migrations = {
   "0015_listing": listing,
   "0016_request_events": requestEvents,
   "0017_webhooks": webhooks,
-  "0018_request_elements": requestElements
+  "0018_request_elements": requestElements,
+  "0019_request_metadata": requestMetadata
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

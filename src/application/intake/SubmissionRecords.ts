@@ -11,16 +11,10 @@ import type { Receipt } from "../ports/chain/ChainRpc.js"
 import { OpJournal } from "../ports/journal/OpJournal.js"
 import { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../ports/journal/RequestJournal.js"
-import type {
-  Acceptance,
-  DeploymentIntent,
-  FailedElement,
-  OpRecord,
-  RequestOps
-} from "../ports/journal/Requests.js"
+import type { DeploymentIntent, FailedElement, OpRecord, RequestOps } from "../ports/journal/Requests.js"
 import { TransactionJournal } from "../ports/journal/TransactionJournal.js"
 import type { RefusalCode } from "../request/Catalogue.js"
-import type { CurrentRequest } from "../request/CurrentRequest.js"
+import type { AcceptedWork, CurrentRequest } from "../request/CurrentRequest.js"
 import { elementFailure } from "../request/Elements.js"
 import * as Reasons from "../request/Reasons.js"
 import * as HeldNonces from "./HeldNonces.js"
@@ -246,10 +240,10 @@ export const acceptance = (
   { access, caller, endpoint, context, submitter }: Sending.SubmissionRoute & { readonly endpoint: string },
   { body, idempotency }: Pick<CurrentRequest["Type"], "body" | "idempotency">,
   ready: ReadonlyArray<Sending.Ready>,
-  funds: Acceptance["funds"],
+  funds: AcceptedWork["funds"],
   deployments: ReadonlyArray<{ readonly intent: DeploymentIntent }>,
   failed: ReadonlyArray<FailedElement>
-): Omit<Acceptance, "elements"> => ({
+): AcceptedWork => ({
   requestId: caller.requestId,
   accountId: caller.principal.accountId,
   endpoint,

@@ -3,6 +3,7 @@ import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
 import type { EventKind, RequestEvent } from "./journal/Events.js"
+import type { Metadata } from "./journal/Requests.js"
 import type { AccountId } from "./Tenants.js"
 
 /** An endpoint of an account that is told of its requests' events. */
@@ -27,6 +28,8 @@ export interface Delivery {
   readonly requestId: string
   readonly endpoint: string
   readonly chainId: bigint
+  /** What its caller says of the request. */
+  readonly metadata: Metadata
   readonly event: RequestEvent
   /** Attempts that failed. */
   readonly attempts: number

@@ -1,4 +1,4 @@
-import type { Idempotency } from "../ports/journal/Requests.js"
+import type { Idempotency, Metadata } from "../ports/journal/Requests.js"
 import type { Principal } from "../ports/Tenants.js"
 
 /** On whose behalf a use case runs, and under which id its work is journalled. */
@@ -8,6 +8,8 @@ export interface Caller {
   readonly requestId: string
   /** What makes a repeat of a writing request the same request. */
   readonly idempotency?: Idempotency | null
+  /** What the caller says of a writing request for itself. */
+  readonly metadata?: Metadata
   /** The request was accepted before, and goes on after a restart or a reorganisation of the chain. */
   readonly resumed?: boolean
   /** The chain on which an accepted request goes on, however many the operator has nodes of by now. */

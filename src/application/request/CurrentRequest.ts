@@ -13,6 +13,9 @@ export class AnsweredElsewhere extends Data.TaggedError("AnsweredElsewhere")<{
   readonly requestId: string
 }> {}
 
+/** What does the work has nothing to do with how it is counted, and what its caller says of it. */
+export type AcceptedWork = Omit<Acceptance, "elements" | "metadata">
+
 /** The writing request that a fiber works for, as the engine's parts share it. */
 export class CurrentRequest extends Context.Tag("castellan/CurrentRequest")<
   CurrentRequest,
@@ -27,12 +30,12 @@ export class CurrentRequest extends Context.Tag("castellan/CurrentRequest")<
     /** What it works with that the operator may pause, before it is accepted; and where the request names that. */
     readonly relies: Array<{ readonly what: Switched; readonly path: string }>
     /**
-     * Accepts work of the request in the journal, see `RequestJournal.accept`. Once it is durable the caller waits so many
+     * Accepts work of the request in the journal, with its metadata, see `RequestJournal.accept`. Once it is durable the caller waits so many
      * milliseconds for the outcome. Fails when it was accepted and its lane is another process's, which goes on with it,
      * and when another request has the idempotency key.
      */
     readonly accept: (
-      acceptance: Omit<Acceptance, "elements">,
+      acceptance: AcceptedWork,
       patienceMillis: number
     ) => Effect.Effect<Exclude<AcceptanceResult, { readonly _tag: "known" }>, AnsweredElsewhere>
     /** The caller waits so many milliseconds from now on. */

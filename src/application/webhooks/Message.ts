@@ -3,7 +3,7 @@ import type { Message } from "../../domain/crypto/StandardWebhook.js"
 import type { Delivery } from "../ports/Webhooks.js"
 
 /** What an endpoint is sent, the same bytes with every attempt but for the time of it. */
-export const make = ({ chainId, endpoint, event, requestId }: Delivery, now: number): Message => ({
+export const make = ({ chainId, endpoint, event, metadata, requestId }: Delivery, now: number): Message => ({
   // The same in every attempt: receivers tell repeats by it.
   id: `${requestId}_${event.sequence}`,
   timestamp: Math.floor(now / 1_000),
@@ -15,6 +15,7 @@ export const make = ({ chainId, endpoint, event, requestId }: Delivery, now: num
       sequence: event.sequence,
       endpoint,
       chainId: Number(chainId),
+      metadata,
       ...event.data
     }
   })

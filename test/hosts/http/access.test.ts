@@ -207,6 +207,73 @@ describe("access", () => {
     })
   )
 
+  it.scopedLive("metadata is taken by every endpoint that writes, and refused by the others", () =>
+    Effect.gen(function* () {
+      const seen: Array<unknown> = []
+      const { url } = yield* start({
+        handlers: {
+          execute: (caller) => {
+            seen.push(caller.metadata)
+            return handlers.execute()
+          }
+        }
+      })
+      for (const endpoint of endpoints.filter(({ withKey }) => withKey)) {
+        const answer = yield* send(url, exampleOf(endpoint), {
+          method: endpoint.method,
+          headers: { "request-metadata": '{"order":"\\u2116 4711","by":"a:b"}' },
+          ...(endpoint.method === "POST" && { body: JSON.stringify(endpoint.example) })
+        })
+        expect([endpoint.path, answer.status]).toEqual([endpoint.path, endpoint.idempotent ? 200 : 400])
+        if (!endpoint.idempotent)
+          expect(envelope(answer).details).toEqual([
+            { path: "Request-Metadata", message: "the endpoint takes no metadata; leave the header out" }
+          ])
+      }
+      expect(seen).toEqual([{ order: "\u2116 4711", by: "a:b" }])
+    })
+  )
+
+  const badMetadata: ReadonlyArray<readonly [string, string, string]> = [
+    ["empty", "", "JSON object"],
+    ["no JSON", "order=4711", "JSON object"],
+    ["a list", '["order"]', "JSON object"],
+    ["of two members of one name", '{"a":"1","a":"2"}', "JSON object"],
+    ["sent twice", '{"a":"1"}, {"b":"2"}', "JSON object"],
+    ["of a number", '{"order":4711}', "values of 1 to 500"],
+    ["of an object", '{"order":{}}', "values of 1 to 500"],
+    ["of an empty value", '{"order":""}', "values of 1 to 500"],
+    ["of NUL", '{"order":"\\u0000"}', "values of 1 to 500"],
+    ["of half a character", '{"order":"\\ud83c"}', "values of 1 to 500"],
+    ["of a long value", `{"order":"${"x".repeat(501)}"}`, "values of 1 to 500"],
+    ["of an empty key", '{"":"x"}', "keys of 1 to 40"],
+    ["of a key with a colon", '{"a:b":"x"}', "keys of 1 to 40"],
+    ["of a long key", `{"${"x".repeat(41)}":"x"}`, "keys of 1 to 40"],
+    [
+      "of 17 members",
+      JSON.stringify(Object.fromEntries(Array.from({ length: 17 }, (_, n) => [`k${n}`, "x"]))),
+      "16 members"
+    ],
+    ["of 2,049 bytes", `{"a":"x"${" ".repeat(2_040)}}`, "2048 bytes"],
+    ["of Latin-1", '{"order":"\u00e9"}', "\\uXXXX"]
+  ]
+
+  it.scopedLive.each(badMetadata)(
+    "metadata that is %s is refused with what to write",
+    ([, value, expected]) =>
+      Effect.gen(function* () {
+        const { url } = yield* start({ handlers: { execute: () => Effect.dieMessage("called") } })
+        const answer = yield* send(url, "/execute", {
+          headers: { "request-metadata": value },
+          body: JSON.stringify(example("execute"))
+        })
+        expect([answer.status, envelope(answer).code]).toEqual([400, "invalid_request"])
+        expect(envelope(answer).details).toEqual([
+          { path: "Request-Metadata", message: expect.stringContaining(expected) }
+        ])
+      })
+  )
+
   it.scopedLive("at most so many requests are under way at once; health is not among them", () =>
     Effect.gen(function* () {
       const latch = yield* Effect.makeLatch(false)

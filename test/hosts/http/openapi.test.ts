@@ -142,7 +142,7 @@ describe("the OpenAPI document", () => {
       expect(parameters.filter((one) => one.in === "path").map(({ name }) => name)).toEqual(names)
       expect(parameters.filter((one) => one.in === "header").map(({ name }) => name)).toEqual(
         endpoint?.idempotent
-          ? ["Idempotency-Key", "Prefer"]
+          ? ["Idempotency-Key", "Request-Metadata", "Prefer"]
           : path.endsWith("/events")
             ? ["Last-Event-ID"]
             : []

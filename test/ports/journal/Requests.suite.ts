@@ -29,7 +29,8 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const acceptance = Make.acceptance("r2", ops, {
           body,
           idempotency: idempotency("key"),
-          failed: [Make.failed(5, { figures }), Make.failed(3)]
+          failed: [Make.failed(5, { figures }), Make.failed(3)],
+          metadata: { order: "№ 4711 🏰", by: "a:b" }
         })
         expect(yield* journal.accept(acceptance)).toEqual(accepted)
         const request = yield* journal.request("r2")
@@ -41,6 +42,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           body,
           idempotency: idempotency("key"),
           acceptedAt: 1_900_000_000_123,
+          metadata: { order: "№ 4711 🏰", by: "a:b" },
           ops: [0, 2].map((index) => expect.objectContaining({ index, state: "accepted" })),
           signed: [],
           failed: [Make.failed(3), Make.failed(5, { figures })],

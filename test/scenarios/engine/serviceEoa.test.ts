@@ -98,7 +98,8 @@ describe("a bundle of the service's own EOA", () => {
           funds: [{ space, available: ether }],
           deployments: [],
           failed: [],
-          note: null
+          note: null,
+          metadata: {}
         })
         yield* bundler.submit({
           requestId,

@@ -8,6 +8,7 @@ interface List {
     readonly chainId: number
     readonly state: "pending" | "final"
     readonly acceptedAt: number
+    readonly metadata: Readonly<Record<string, string>>
   }>
   readonly next: string | null
 }
@@ -26,7 +27,12 @@ const pay = async (value: number): Promise<string> => {
       value: String(value),
       settings: { rpc: service.info.rpc, signer: service.info.settings.signer }
     },
-    { headers: { prefer: "respond-async" } }
+    {
+      headers: {
+        prefer: "respond-async",
+        "request-metadata": JSON.stringify({ value: String(value), "is.even": String(value % 2 === 0) })
+      }
+    }
   )
   expect(status).toBe(202)
   return body.requestId
@@ -54,8 +60,9 @@ describe("GET /requests", () => {
     const { body, status } = await get("")
     expect([status, body.next]).toEqual([200, null])
     expect(body.requests.map(({ requestId }) => requestId)).toEqual(newestFirst())
-    const { acceptedAt, endpoint, requestId, state } = (await service.request(String(ids[0]))).body
-    expect(body.requests.at(-1)).toEqual({ requestId, endpoint, state, acceptedAt, chainId: 31337 })
+    const { acceptedAt, endpoint, metadata, requestId, state } = (await service.request(String(ids[0]))).body
+    expect(body.requests.at(-1)).toEqual({ requestId, endpoint, state, acceptedAt, metadata, chainId: 31337 })
+    expect(metadata).toEqual({ value: "1", "is.even": "false" })
     expect((await get("", service.info.apiKeys.pro)).body).toEqual({ requests: [], next: null })
   })
 
@@ -82,7 +89,27 @@ describe("GET /requests", () => {
     expect(await listed(`?since=0&until=${at + 60}&state=pending&limit=1`)).toEqual([newest?.requestId])
   })
 
+  it("has those with a member of their metadata alone, a page at a time", async () => {
+    expect(await listed("?metadata=value:2")).toEqual([ids[1]])
+    expect(await listed("?metadata=value:9")).toEqual([])
+    const { next, requests } = (await get("?metadata=is.even:false&limit=2")).body
+    expect(requests.map(({ requestId }) => requestId)).toEqual([ids[4], ids[2]])
+    expect(await listed(`?metadata=is.even:false&cursor=${next}`)).toEqual([ids[0]])
+    expect(await listed("?metadata=is.even:false&state=pending")).toEqual([ids[4]])
+    expect(await listed("?metadata=is.even:false&state=final")).toEqual([ids[2], ids[0]])
+    expect((await get("?metadata=value:2", service.info.apiKeys.pro)).body.requests).toEqual([])
+  })
+
+  it("is found by wallet or by metadata, not by both at once", async () => {
+    expect(await listed(`?wallet=${recipient}`)).toEqual([])
+    const { body, status } = await get<Envelope>(`?wallet=${recipient}&metadata=value:2`)
+    expect([status, body.details[0]?.path]).toEqual([400, "metadata"])
+  })
+
   it.each([
+    ["metadata", "value"],
+    ["metadata", ":2"],
+    ["wallet", "0x1"],
     ["state", "open"],
     ["since", "-1"],
     ["until", "1.5"],

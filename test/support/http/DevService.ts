@@ -62,6 +62,7 @@ export interface RequestState {
   readonly endpoint: string
   readonly state: "pending" | "final"
   readonly acceptedAt: number
+  readonly metadata: Readonly<Record<string, string>>
   readonly txHashes: ReadonlyArray<string>
   readonly httpStatus: number | null
   readonly answer: unknown

@@ -77,6 +77,7 @@ export const handlers = {
       endpoint: "/execute",
       state: "pending" as const,
       acceptedAt: 1,
+      metadata: {},
       txHashes: [],
       httpStatus: null,
       answer: null

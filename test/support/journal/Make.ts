@@ -81,6 +81,7 @@ export const acceptance = (
   deployments: [],
   failed: [],
   note: null,
+  metadata: {},
   ...over
 })
 

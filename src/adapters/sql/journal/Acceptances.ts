@@ -11,6 +11,7 @@ import type {
   OpIntent
 } from "../../../application/ports/journal/Requests.js"
 import * as Events from "../events/Events.js"
+import * as Terms from "../listing/Terms.js"
 import * as Store from "../Store.js"
 import * as Ops from "./Ops.js"
 import * as Requests from "./Requests.js"
@@ -215,8 +216,9 @@ export const accept =
             ...deployments.map((it) => `deployment:${it.chainId}:${it.factory}:${it.create2Salt}`)
           ]
           yield* Effect.forEach(Store.distinct(locks), store.lock, { discard: true })
-          const { cancelled, isNew, owner } = yield* Requests.write(store, acceptance)
-          if (owner !== requestId) return yield* conflict({ _tag: "known", requestId: owner })
+          const { cancelled, isNew, owner, place } = yield* Requests.write(store, acceptance)
+          if (owner !== requestId || place === null)
+            return yield* conflict({ _tag: "known", requestId: owner })
           const replaced = yield* replace(store, acceptance)
           const begun = ops.find(({ index }) => !replaced.has(index))
           if (cancelled !== null && begun !== undefined)
@@ -230,6 +232,7 @@ export const accept =
             { discard: true }
           )
           yield* endLeases(store, ops)
+          yield* Terms.add(store, acceptance, place, isNew)
           if (isNew) yield* Events.tell(store, [{ requestId, kind: "accepted", data: null }])
           const accepted: AcceptanceResult = { _tag: "accepted" }
           return accepted

@@ -14,12 +14,12 @@ import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Compact from "../Compact.js"
 import * as Events from "../events/Events.js"
+import * as Terms from "../listing/Terms.js"
 import * as Store from "../Store.js"
 import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
 
-interface Row {
-  readonly account_id: AccountId
+interface Row extends Terms.Place {
   readonly endpoint: string
   readonly chain_id: string
   readonly signer: string | null
@@ -31,7 +31,7 @@ interface Row {
   readonly note: string | null
   readonly outcome: string | null
   readonly cancelled: CancellationCode | null
-  readonly accepted_at: number
+  readonly metadata: string | null
 }
 
 const sealName = (requestId: string): string => `request ${requestId}`
@@ -82,7 +82,7 @@ const writeFailed = ({ sql }: Store.Store, requestId: string, failed: ReadonlyAr
 
 /**
  * Writes the request of an acceptance, or adds to it. Gives the id of the request that has its idempotency key, which may
- * be another one, whether it is new, and whether it was cancelled.
+ * be another one; of this one where it stands, whether it is new, and whether it was cancelled.
  */
 export const write = (store: Store.Store, acceptance: Acceptance) =>
   Effect.gen(function* () {
@@ -106,6 +106,7 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
         elements: acceptance.elements,
         failed: "[]",
         note: acceptance.note === null ? null : Compact.write(acceptance.note),
+        metadata: Terms.write(acceptance.metadata),
         state: "open",
         accepted_at: yield* Clock.currentTimeMillis
       })}
@@ -115,7 +116,7 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
       const [owner] = idempotency === null ? [] : yield* byKey(store, accountId, endpoint, idempotency.key)
       return owner === undefined
         ? yield* Store.refuse("the request cannot be written")
-        : { owner: owner.request_id, isNew: false, cancelled: null }
+        : { owner: owner.request_id, place: null, isNew: false, cancelled: null }
     }
     if (row.account_id !== accountId || row.endpoint !== endpoint || row.chain_id !== chainId)
       return yield* Store.refuse("the request was accepted as another one")
@@ -130,7 +131,7 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
     const kept = before.filter((element) => !anew.has(element.index))
     if (failed.length > 0 || kept.length < before.length)
       yield* writeFailed(store, requestId, merged(kept, failed))
-    return { owner: requestId, isNew, cancelled: row.cancelled }
+    return { owner: requestId, place: row, isNew, cancelled: row.cancelled }
   })
 
 export const decline =
@@ -250,6 +251,7 @@ export const request =
           body: yield* Effect.orElseSucceed(store.seal.open(sealName(requestId), row.body), () => null),
           idempotency: idempotencyOf(row),
           acceptedAt: Number(row.accepted_at),
+          metadata: Terms.read(row.metadata),
           ops,
           signed,
           failed: parsed(row),

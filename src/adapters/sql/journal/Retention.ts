@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
+import * as Terms from "../listing/Terms.js"
 import * as Store from "../Store.js"
 import type * as Ops from "./Ops.js"
 
@@ -66,6 +67,7 @@ const forgetSome = (store: Store.Store, before: number) =>
     const { sql } = store
     const requests = yield* over(store, before)
     if (requests.length === 0) return false
+    yield* Terms.remove(store, requests)
     const ops = yield* sql<{ readonly op_id: Ops.Id }>`
       select op_id from ops where ${sql.in("request_id", requests)}`
     const nonces = new Map<string, Nonce>()
@@ -96,7 +98,7 @@ const forgetSome = (store: Store.Store, before: number) =>
     yield* sql`
       update requests set state = 'forgotten', account_id = '', endpoint = '', chain_id = '', signer = null, lane_key = null,
         body = '', failed = '', note = null, outcome = null, idempotency_key = null, body_hash = null,
-        cancelled = null
+        cancelled = null, metadata = null
       where ${sql.in("request_id", requests)}`
     return requests.length === step
   })

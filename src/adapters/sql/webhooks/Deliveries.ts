@@ -6,6 +6,7 @@ import type { EventKind } from "../../../application/ports/journal/Events.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import type { Delivery, DeliveryRef, Webhooks, WebhooksError } from "../../../application/ports/Webhooks.js"
 import * as Compact from "../Compact.js"
+import * as Terms from "../listing/Terms.js"
 import type * as Store from "../Store.js"
 
 export const urlName = (webhookId: string): string => `webhook url ${webhookId}`
@@ -17,6 +18,7 @@ interface Row {
   readonly request_id: string
   readonly endpoint: string
   readonly chain_id: string
+  readonly metadata: string | null
   readonly sequence: number
   readonly kind: EventKind
   readonly data: string | null
@@ -30,6 +32,7 @@ const toDelivery = (row: Row): Delivery => ({
   requestId: row.request_id,
   endpoint: row.endpoint,
   chainId: BigInt(row.chain_id),
+  metadata: Terms.read(row.metadata),
   event: {
     sequence: row.sequence,
     kind: row.kind,
@@ -60,8 +63,8 @@ export const make = (
   "claim" | "dead" | "delivered" | "due" | "failed" | "next" | "oldest" | "redeliver" | "release" | "rest"
 > => {
   const columns = sql.literal(
-    `requests.request_id, requests.endpoint, requests.chain_id, request_events.sequence, request_events.kind,
-      request_events.data, request_events.told_at, webhook_deliveries.attempts, webhook_deliveries.failing_since,
+    `requests.request_id, requests.endpoint, requests.chain_id, requests.metadata, request_events.sequence,
+      request_events.kind, request_events.data, request_events.told_at, webhook_deliveries.attempts, webhook_deliveries.failing_since,
       webhook_deliveries.last_error`
   )
   const joined = sql.literal(

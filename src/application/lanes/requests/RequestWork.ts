@@ -152,7 +152,13 @@ const currentOf = <B, J, R>(live: Live<B, J, R>, resumed: boolean): CurrentReque
           Effect.suspend(() => {
             tell(live, { _tag: "offered" })
             return Effect.tap(
-              Effect.orDie(live.dependencies.requestJournal.accept({ ...acceptance, elements })),
+              Effect.orDie(
+                live.dependencies.requestJournal.accept({
+                  ...acceptance,
+                  elements,
+                  metadata: caller.metadata ?? {}
+                })
+              ),
               ({ _tag }): Effect.Effect<void> =>
                 _tag === "accepted"
                   ? becameDurable(live, acceptance.lane, patienceMillis)

@@ -23,7 +23,7 @@ export class RequestJournal extends Context.Tag("castellan/RequestJournal")<
      * Accepts the work of a request: the request, its ops with the nonces they own, the money they may cost and
      * the deployments it will authorise. The leases of their keys then last until the ops are settled or abandoned.
      * The same request may be accepted again with more ops. An op replaces one of the same element that is `accepted` when
-     * something was signed under its nonce, and has that nonce too; the old one is `abandoned` from then on. `body`, `idempotency` and `note` are those of the first time. An
+     * something was signed under its nonce, and has that nonce too; the old one is `abandoned` from then on. `body`, `idempotency`, `note` and `metadata` are those of the first time. An
      * element that is accepted anew counts as failed no more.
      *
      * Judged in the order of the results: idempotency, nonces, money, deployments; the first obstacle in the order of the

@@ -67,6 +67,9 @@ export interface Idempotency {
   readonly bodyHash: Bytes32
 }
 
+/** What a caller says of its request for itself: texts by keys that have no colon in them. */
+export type Metadata = Readonly<Record<string, string>>
+
 export interface Acceptance {
   readonly requestId: string
   readonly accountId: AccountId
@@ -87,6 +90,8 @@ export interface Acceptance {
   readonly failed: ReadonlyArray<FailedElement>
   /** What the endpoint keeps for itself; see `RequestJournal.note`. */
   readonly note: string | null
+  /** Kept with the request, and what it is found by; not sealed at rest. */
+  readonly metadata: Metadata
 }
 
 /**
@@ -158,6 +163,7 @@ export interface RequestRecord {
   readonly idempotency: Idempotency | null
   /** Unix milliseconds. */
   readonly acceptedAt: number
+  readonly metadata: Metadata
   /** The latest op of each element that has one, by index. */
   readonly ops: ReadonlyArray<OpRecord>
   /** Every op of it that was ever in a signed transaction, in the order of acceptance: its bytes are public. */
@@ -188,6 +194,11 @@ export interface ListQuestion {
   /** Accepted at this time or later, and before that one; Unix milliseconds. */
   readonly since?: number | undefined
   readonly until?: number | undefined
+  /** With an op of this wallet, or with this member of their metadata. */
+  readonly by?:
+    | { readonly _tag: "wallet"; readonly wallet: Address }
+    | { readonly _tag: "metadata"; readonly key: string; readonly value: string }
+    | undefined
   /** Older than this entry: the next page. */
   readonly after?: Pick<ListedRequest, "acceptedAt" | "number"> | undefined
   readonly limit: number
@@ -203,4 +214,5 @@ export interface ListedRequest {
   readonly state: "pending" | "final"
   /** Unix milliseconds. */
   readonly acceptedAt: number
+  readonly metadata: Metadata
 }

@@ -8,6 +8,7 @@ import * as Answer from "../../request/Answer.js"
 import type { Caller } from "../../request/Caller.js"
 import { catalogue } from "../../request/Catalogue.js"
 import { type Failure, NotFound } from "../../request/Failure.js"
+import * as Metadata from "../../request/Metadata.js"
 
 export const Request = Schema.Struct({
   requestId: Schema.String.annotations({
@@ -36,6 +37,7 @@ export const Response = Schema.Struct({
   endpoint: Schema.String.annotations({ description: "For example /execute." }),
   state: Schema.Literal("pending", "final"),
   acceptedAt: Schema.Int.annotations({ description: "Unix seconds." }),
+  metadata: Metadata.schema,
   txHashes: Schema.Array(Schema.String).annotations({
     description: "Its transactions, as far as they are signed; the newest version of each."
   }),
@@ -88,6 +90,7 @@ export const run = (
       endpoint: record.endpoint,
       state: final === null ? ("pending" as const) : ("final" as const),
       acceptedAt: Math.floor(record.acceptedAt / 1_000),
+      metadata: record.metadata,
       txHashes: record.txHashes,
       httpStatus: final?.httpStatus ?? null,
       answer: final?.answer ?? null

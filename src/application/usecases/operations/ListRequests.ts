@@ -2,11 +2,13 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Encoding from "effect/Encoding"
 import * as Schema from "effect/Schema"
+import * as Address from "../../../domain/primitives/Address.js"
 import * as Span from "../../observe/Span.js"
 import { RequestJournal } from "../../ports/journal/RequestJournal.js"
-import type { ListedRequest } from "../../ports/journal/Requests.js"
+import type { ListedRequest, ListQuestion } from "../../ports/journal/Requests.js"
 import type { Caller } from "../../request/Caller.js"
 import { type Failure, invalid } from "../../request/Failure.js"
+import * as Metadata from "../../request/Metadata.js"
 
 const optional = { exact: true } as const
 
@@ -27,6 +29,22 @@ export const Query = Schema.Struct({
     Seconds.annotations({ description: "Accepted before this time, Unix seconds." }),
     optional
   ),
+  wallet: Schema.optionalWith(
+    Address.schema.annotations({
+      description: "With an operation of this wallet. Not together with metadata."
+    }),
+    optional
+  ),
+  metadata: Schema.optionalWith(
+    Schema.String.pipe(
+      Schema.pattern(Metadata.memberShape, {
+        message: () => "expected key:value, as in the header Request-Metadata"
+      })
+    ).annotations({
+      description: "With this member of Request-Metadata, as key:value. Not together with wallet."
+    }),
+    optional
+  ),
   cursor: Schema.optionalWith(
     Schema.String.annotations({ description: "The next of the page before, with the same filters." }),
     optional
@@ -45,7 +63,8 @@ const Listed = Schema.Struct({
   endpoint: Schema.String.annotations({ description: "For example /execute." }),
   chainId: Schema.Int,
   state: Schema.Literal("pending", "final"),
-  acceptedAt: Schema.Int.annotations({ description: "Unix seconds." })
+  acceptedAt: Schema.Int.annotations({ description: "Unix seconds." }),
+  metadata: Metadata.schema
 }).annotations({ identifier: "ListedRequest" })
 
 export const Response = Schema.Struct({
@@ -72,13 +91,26 @@ const placeOf = (cursor: string): Place | null => {
 const millisOf = (seconds: string | undefined): number | undefined =>
   seconds === undefined ? undefined : Number(seconds) * 1_000
 
+/** What is searched by; null: two things at once, of which both may be of most requests. */
+const byOf = ({ metadata, wallet }: Query): ListQuestion["by"] | null => {
+  if (wallet !== undefined) return metadata === undefined ? { _tag: "wallet", wallet } : null
+  if (metadata === undefined) return undefined
+  const at = metadata.indexOf(":")
+  return { _tag: "metadata", key: metadata.slice(0, at), value: metadata.slice(at + 1) }
+}
+
 /** The account's accepted requests, the newest first, a page at a time. */
-export const run = (
-  { principal }: Caller,
-  { cursor, limit = "20", since, state, until }: Query
-): Effect.Effect<Response, Failure, RequestJournal> =>
+export const run = ({ principal }: Caller, query: Query): Effect.Effect<Response, Failure, RequestJournal> =>
   Effect.gen(function* () {
+    const { cursor, limit = "20", since, state, until } = query
     const requestJournal = yield* RequestJournal
+    const by = byOf(query)
+    if (by === null)
+      return yield* Effect.fail(
+        invalid("invalid_request", [
+          { path: "metadata", message: "expected wallet or metadata, not both; leave one of them out" }
+        ])
+      )
     const after = cursor === undefined ? undefined : placeOf(cursor)
     if (after === null)
       return yield* Effect.fail(
@@ -90,6 +122,7 @@ export const run = (
         state,
         since: millisOf(since),
         until: millisOf(until),
+        by,
         after,
         limit: most + 1
       })
@@ -97,12 +130,13 @@ export const run = (
     const page = found.slice(0, most)
     const last = page.at(-1)
     return {
-      requests: page.map(({ acceptedAt, chainId, endpoint, requestId, state }) => ({
+      requests: page.map(({ acceptedAt, chainId, endpoint, metadata, requestId, state }) => ({
         requestId,
         endpoint,
         chainId: Number(chainId),
         state,
-        acceptedAt: Math.floor(acceptedAt / 1_000)
+        acceptedAt: Math.floor(acceptedAt / 1_000),
+        metadata
       })),
       next: found.length > most && last !== undefined ? cursorOf(last) : null
     }

@@ -20,11 +20,14 @@ export class RequiredScope extends Context.Tag("castellan/RequiredScope")<Requir
 /** The endpoint takes a request without any body as `{}`. */
 export class BodyOptional extends Context.Tag("castellan/BodyOptional")<BodyOptional, true>() {}
 
-/** The endpoint writes: it takes the header Idempotency-Key. */
+/** The endpoint writes: it takes the headers Idempotency-Key and Request-Metadata. */
 export class Idempotent extends Context.Tag("castellan/Idempotent")<Idempotent, true>() {}
 
 /** Header that makes repeats of a writing request one request. */
 export const idempotencyHeader = "Idempotency-Key"
+
+/** Header in which a caller says of a write what it wants to find it by. */
+export const metadataHeader = "Request-Metadata"
 
 /** The answer is a stream of events, which can be resumed after one of them. */
 export class Streamed extends Context.Tag("castellan/Streamed")<Streamed, true>() {}

@@ -156,6 +156,8 @@ export const group = HttpApiGroup.make("operations")
         state: "pending",
         since: "1767225600",
         until: "1767312000",
+        wallet: Sample.recipient,
+        metadata: "order:4711",
         cursor: "MTc2NzIyNTYwMDAwMC40Mg",
         limit: "20"
       })

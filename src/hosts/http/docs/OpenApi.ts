@@ -6,6 +6,7 @@ import * as Context from "effect/Context"
 import * as Option from "effect/Option"
 import * as AST from "effect/SchemaAST"
 import { catalogue } from "../../../application/request/Catalogue.js"
+import * as Metadata from "../../../application/request/Metadata.js"
 import {
   Authentication,
   apiKeyHeader,
@@ -14,6 +15,7 @@ import {
   Idempotent,
   idempotencyHeader,
   lastEventHeader,
+  metadataHeader,
   preferHeader,
   RequiredScope,
   Streamed,
@@ -123,6 +125,15 @@ const idempotencyKey: Parameter = {
   example: "order-4711"
 }
 
+const metadata: Parameter = {
+  name: metadataHeader,
+  in: "header",
+  required: false,
+  description: `What you want to find the request by: a JSON object of strings in ASCII (other characters as \\uXXXX), of at most ${Metadata.most.members} members and ${Metadata.most.bytes.toLocaleString("en")} bytes. Keys have 1 to ${Metadata.most.key} of A-Z a-z 0-9 _ . -, values 1 to ${Metadata.most.value} characters. It is not encrypted at rest: no secrets. A repeat with the same Idempotency-Key does not change it.`,
+  schema: { type: "string", pattern: `^[ -~]{2,${Metadata.most.bytes}}$` },
+  example: '{"order":"4711","customer":"c-17"}'
+}
+
 const prefer: Parameter = {
   name: preferHeader,
   in: "header",
@@ -186,7 +197,9 @@ const operationOf = (
     ...parametersOf(schemas, "path", Option.getOrNull(endpoint.pathSchema)?.ast, example),
     ...parametersOf(schemas, "query", Option.getOrNull(endpoint.urlParamsSchema)?.ast, example),
     ...(isWrite
-      ? [idempotencyHeader, preferHeader].map((name) => ({ $ref: `#/components/parameters/${name}` }))
+      ? [idempotencyHeader, metadataHeader, preferHeader].map((name) => ({
+          $ref: `#/components/parameters/${name}`
+        }))
       : []),
     ...(streams ? [{ $ref: `#/components/parameters/${lastEventHeader}` }] : [])
   ]
@@ -283,6 +296,7 @@ export const fromApi = <Id extends string, Groups extends HttpApiGroup.HttpApiGr
       responses: { Accepted: accepted, ...failures },
       parameters: {
         [idempotencyHeader]: idempotencyKey,
+        [metadataHeader]: metadata,
         [preferHeader]: prefer,
         [lastEventHeader]: lastEvent
       },

@@ -1,4 +1,9 @@
-import { apiKeyHeader, idempotencyHeader, preferHeader } from "../contract/EndpointAnnotations.js"
+import {
+  apiKeyHeader,
+  idempotencyHeader,
+  metadataHeader,
+  preferHeader
+} from "../contract/EndpointAnnotations.js"
 import { type Answer, header, type Incoming } from "../message/HttpMessage.js"
 
 /** Web origins whose pages may use the service, exactly as browsers send them; none: no browser page may. */
@@ -15,7 +20,7 @@ const exposed = [
   "Preference-Applied"
 ]
 
-const permitted = ["Content-Type", apiKeyHeader, idempotencyHeader, preferHeader]
+const permitted = ["Content-Type", apiKeyHeader, idempotencyHeader, metadataHeader, preferHeader]
 
 /** How long a browser need not ask again, seconds: two hours, the most that Chromium keeps. */
 const maxAge = 7_200

@@ -9,7 +9,13 @@ import type { RateLimit } from "../../../application/ports/RateLimit.js"
 import type { Principal, Scope, Tenants } from "../../../application/ports/Tenants.js"
 import type { Caller } from "../../../application/request/Caller.js"
 import type * as Failure from "../../../application/request/Failure.js"
-import { idempotencyHeader, lastEventHeader, preferHeader } from "../contract/EndpointAnnotations.js"
+import * as Metadata from "../../../application/request/Metadata.js"
+import {
+  idempotencyHeader,
+  lastEventHeader,
+  metadataHeader,
+  preferHeader
+} from "../contract/EndpointAnnotations.js"
 import type { Handlers } from "../handlers/Handlers.js"
 import type { AnonymousRateLimit } from "../limits/AnonymousRateLimit.js"
 import type { InFlightLimit, Ticket } from "../limits/InFlightLimit.js"
@@ -84,6 +90,8 @@ export const make = <H extends Handlers, R>(
     const key = idempotencyKey(incoming)
     const query = route.query?.(route.streams ? resumed(incoming) : queryOf(incoming)) ?? Either.right({})
     if (Either.isLeft(query)) return Effect.fail(query.left)
+    const metadata = metadataOf(incoming)
+    if (Either.isLeft(metadata)) return Effect.fail(metadata.left)
     const early =
       route.idempotent && prefersAsync(incoming)
         ? Deferred.unsafeMake<unknown, Failure.Failure>(FiberId.none)
@@ -93,6 +101,7 @@ export const make = <H extends Handlers, R>(
         principal,
         requestId: known.requestId,
         idempotency: key === null || bodyHash === null ? null : { key, bodyHash },
+        metadata: metadata.right,
         onChain: (chainId) => {
           known.chainId = chainId
         },
@@ -173,6 +182,17 @@ const idempotencyKey = (incoming: Incoming): string | null => {
   return key === "" ? null : key
 }
 
+const metadataHeaderName = metadataHeader.toLowerCase()
+
+const noMetadata = Either.right({})
+
+const metadataOf = (incoming: Incoming) =>
+  incoming.headers[metadataHeaderName] === undefined
+    ? noMetadata
+    : Either.mapLeft(Metadata.parse(header(incoming, metadataHeaderName)), (message) =>
+        problem("invalid_request", [{ path: metadataHeader, message }])
+      )
+
 /** What stands behind the question mark of the target. */
 const queryOf = ({ target }: Incoming): string =>
   target.includes("?") ? target.replace(/^[^?]*\?/s, "") : ""
@@ -202,6 +222,10 @@ const unsupported = (incoming: Incoming, route: Route): Problem | null => {
     if (!keyShape.test(header(incoming, idempotencyHeaderName)))
       return refused("expected 1 to 255 visible ASCII characters")
   }
+  if (incoming.headers[metadataHeaderName] !== undefined && !route.idempotent)
+    return problem("invalid_request", [
+      { path: metadataHeader, message: "the endpoint takes no metadata; leave the header out" }
+    ])
   if (route.query === null && incoming.target.includes("?"))
     return problem("unknown_field", [{ path: "", message: "the endpoint takes no query; send a JSON body" }])
   if (route.decode === null && Payload.announced(incoming))

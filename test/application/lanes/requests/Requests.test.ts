@@ -74,7 +74,8 @@ const acceptanceOf = (caller: Caller): Acceptance => ({
   funds: [],
   deployments: [],
   failed: [],
-  note: null
+  note: null,
+  metadata: {}
 })
 
 /** Accepts the request of a caller, as every work does before it does anything. */

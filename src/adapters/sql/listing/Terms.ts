@@ -1,0 +1,65 @@
+import * as Effect from "effect/Effect"
+import type { Acceptance, Metadata } from "../../../application/ports/journal/Requests.js"
+import type { AccountId } from "../../../application/ports/Tenants.js"
+import type { Address } from "../../../domain/primitives/Address.js"
+import * as Store from "../Store.js"
+
+/** What a request is found by, beside its account and time. Columns of wallets and members never look alike. */
+export const ofWallet = (wallet: Address): string => `wallet ${wallet}`
+/** No key has a colon in it. */
+export const ofMember = (key: string, value: string): string => `metadata ${key}:${value}`
+
+/** The column of a request's metadata. */
+export const write = (metadata: Metadata): string | null =>
+  Object.keys(metadata).length === 0 ? null : JSON.stringify(metadata)
+
+export const read = (column: string | null): Metadata => (column === null ? {} : JSON.parse(column))
+
+const ofMetadata = (metadata: Metadata): ReadonlyArray<string> =>
+  Object.entries(metadata).map(([key, value]) => ofMember(key, value))
+
+/** Where a request stands in the list of its account. */
+export interface Place {
+  readonly account_id: AccountId
+  readonly accepted_at: number | string
+  readonly request_no: number | string
+}
+
+/** Lets the request be found by the wallets of the acceptance's ops and, a new one, by its metadata. */
+export const add = (
+  { sql }: Store.Store,
+  { metadata, ops }: Acceptance,
+  { accepted_at, account_id, request_no }: Place,
+  isNew: boolean
+) => {
+  const terms = [
+    ...Store.distinct(ops.map(({ space }) => ofWallet(space.wallet))),
+    ...(isNew ? ofMetadata(metadata) : [])
+  ]
+  return Effect.forEach(
+    Store.chunks(terms),
+    (chunk) =>
+      sql`insert into request_terms ${sql.insert(
+        chunk.map((term) => ({ account_id, term, accepted_at, request_no }))
+      )} on conflict do nothing`,
+    { discard: true }
+  )
+}
+
+/** Of requests that are about to be forgotten, whose ops are there yet. */
+export const remove = ({ sql }: Store.Store, requestIds: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const rows = yield* sql<Place & { readonly request_id: string; readonly metadata: string | null }>`
+      select account_id, accepted_at, request_no, request_id, metadata from requests
+      where ${sql.in("request_id", requestIds)}`
+    for (const { accepted_at, account_id, metadata, request_id, request_no } of rows) {
+      const wallets = yield* sql<{ readonly wallet: Address }>`
+        select distinct wallet from ops where request_id = ${request_id}`
+      const terms = [...wallets.map(({ wallet }) => ofWallet(wallet)), ...ofMetadata(read(metadata))]
+      for (const chunk of Store.chunks(terms))
+        yield* sql`
+          delete from request_terms
+          where account_id = ${account_id} and ${sql.in("term", chunk)}
+            and accepted_at = ${accepted_at} and request_no = ${request_no}`
+    }
+  })

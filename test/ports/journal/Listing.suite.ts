@@ -1,0 +1,147 @@
+import { describe, expect } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as fc from "effect/FastCheck"
+import type * as Layer from "effect/Layer"
+import * as TestClock from "effect/TestClock"
+import type { ListQuestion } from "../../../src/application/ports/journal/Requests.js"
+import { factOf } from "../../support/journal/Facts.js"
+import * as Journals from "../../support/journal/Journals.js"
+import * as Make from "../../support/journal/Make.js"
+
+interface Given {
+  readonly requestId: string
+  readonly at: number
+  readonly wallets: ReadonlyArray<number>
+  readonly metadata: Readonly<Record<string, string>>
+  readonly isFinal: boolean
+  readonly account: "alice" | "bob"
+}
+
+const few = fc.constantFrom("1", "2", "3:4")
+const given = fc
+  .array(
+    fc.record({
+      at: fc.integer({ min: 1_000, max: 1_003 }),
+      wallets: fc.uniqueArray(fc.integer({ min: 1, max: 3 }), { maxLength: 3 }),
+      metadata: fc.dictionary(fc.constantFrom("order", "customer"), few),
+      isFinal: fc.boolean(),
+      account: fc.constantFrom("alice" as const, "bob" as const)
+    }),
+    { minLength: 1, maxLength: 12 }
+  )
+  .map((all) =>
+    all.sort((one, other) => one.at - other.at).map((it, n): Given => ({ ...it, requestId: `l${n}` }))
+  )
+
+const questions: ReadonlyArray<Omit<ListQuestion, "limit">> = [
+  undefined,
+  { _tag: "wallet" as const, wallet: Make.space(1).wallet },
+  { _tag: "wallet" as const, wallet: Make.space(9).wallet },
+  { _tag: "metadata" as const, key: "order", value: "1" },
+  { _tag: "metadata" as const, key: "order", value: "3:4" }
+].flatMap((by) =>
+  [undefined, "pending" as const, "final" as const].flatMap((state) => [
+    { by, state },
+    { by, state, since: 1_001, until: 1_003 }
+  ])
+)
+
+const isAsked = (it: Given, { by, since = 0, state, until = 9_999 }: Omit<ListQuestion, "limit">): boolean =>
+  it.account === "alice" &&
+  it.at >= since &&
+  it.at < until &&
+  (state === undefined || (state === "final") === it.isFinal) &&
+  (by === undefined ||
+    (by._tag === "wallet"
+      ? it.wallets.some((n) => Make.space(n).wallet === by.wallet)
+      : it.metadata[by.key] === by.value))
+
+const accept = (all: ReadonlyArray<Given>) =>
+  Effect.gen(function* () {
+    const journal = yield* Journals.all
+    for (const [n, { account, at, isFinal, metadata, requestId, wallets }] of all.entries()) {
+      yield* TestClock.setTime(at)
+      const accountId = Make.accountId(account)
+      const ops = wallets.map((wallet, index) =>
+        Make.op({ index, space: Make.space(wallet), nonceKey: BigInt(at * 100 + n), userOpHash: null })
+      )
+      yield* journal.accept(Make.acceptance(requestId, ops, { accountId, metadata }))
+      if (!isFinal) continue
+      yield* journal.abandon(
+        requestId,
+        ops.map(({ index }) => index)
+      )
+      yield* journal.finish(requestId, "{}", {})
+    }
+  })
+
+/** All pages, of two requests each. */
+const pages = (question: Omit<ListQuestion, "limit">) =>
+  Effect.gen(function* () {
+    const journal = yield* Journals.all
+    const found: Array<string> = []
+    let after: ListQuestion["after"]
+    for (;;) {
+      const page = yield* journal.list(Make.alice, { ...question, after, limit: 2 })
+      found.push(...page.map(({ requestId }) => requestId))
+      after = page.at(-1)
+      if (page.length < 2) return found
+    }
+  })
+
+export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
+  const fact = factOf(layer)
+
+  describe(`the list of requests in ${name}`, () => {
+    fact(
+      "has each request once that is asked for, the newest first, whatever the page ends at",
+      Effect.gen(function* () {
+        const samples = fc.sample(given, { numRuns: 3, seed: 4711 })
+        for (const [run, some] of samples.entries()) {
+          const all = some.map((it) => ({ ...it, requestId: `${run} ${it.requestId}`, at: it.at + run * 10 }))
+          const begin = 1_000 + run * 10
+          yield* accept(all)
+          for (const asked of questions) {
+            const since = asked.since === undefined ? begin : asked.since + run * 10
+            const until = asked.until === undefined ? begin + 10 : asked.until + run * 10
+            const question = { ...asked, since, until }
+            const expected = all.filter((it) => isAsked(it, question)).map(({ requestId }) => requestId)
+            expect(yield* pages(question), JSON.stringify(question)).toEqual(expected.toReversed())
+          }
+        }
+      })
+    )
+
+    fact(
+      "has a request by the wallets of all its acceptances, and by the metadata of the first",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        const op = (n: number) => Make.op({ index: n, space: Make.space(n), userOpHash: Make.word(n) })
+        yield* journal.accept(Make.acceptance("r2", [op(1)], { metadata: { order: "1" } }))
+        yield* journal.accept(Make.acceptance("r2", [op(2)], { metadata: { order: "2" } }))
+        const wallets = [1, 2].map((n) => ({ _tag: "wallet" as const, wallet: Make.space(n).wallet }))
+        for (const by of wallets) expect(yield* pages({ by })).toEqual(["r2"])
+        const members = ["1", "2"].map((value) => ({ _tag: "metadata" as const, key: "order", value }))
+        expect(yield* Effect.forEach(members, (by) => pages({ by }))).toEqual([["r2"], []])
+        expect((yield* journal.request("r2"))?.metadata).toEqual({ order: "1" })
+      })
+    )
+
+    fact(
+      "has nothing of a request that is forgotten",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        const by = { _tag: "metadata", key: "order", value: "1" } as const
+        yield* journal.accept(
+          Make.acceptance("r2", [Make.op()], { metadata: { order: "1" }, accountId: Make.alice })
+        )
+        yield* journal.abandon("r2", [0])
+        yield* journal.finish("r2", "{}", {})
+        expect(yield* pages({ by })).toEqual(["r2"])
+        yield* journal.forget(Number.MAX_SAFE_INTEGER)
+        expect(yield* pages({ by })).toEqual([])
+        expect(yield* pages({ by: { _tag: "wallet", wallet: Make.space(1).wallet } })).toEqual([])
+      })
+    )
+  })
+}
