@@ -8,6 +8,9 @@ const npm = (pattern) => `node_modules/${pattern}`
 
 const anyNpm = npm("")
 
+/** Packages that nobody installs with castellan: what is used of them is in its own files. */
+const bundled = npm(`(${require("./tools/bundled.json").join("|")})/`)
+
 /** Modules of `effect` without fibers, clock, randomness or other effects. */
 const pureEffectModules = [
   "Array",
@@ -208,7 +211,13 @@ module.exports = {
       "no-development-packages",
       "Only the development commands may lean on what production does not install.",
       { path: "^src/", pathNot: "^src/hosts/cli/" },
-      { dependencyTypes: ["npm-dev"] }
+      { dependencyTypes: ["npm-dev"], pathNot: bundled }
+    ),
+    forbid(
+      "bundled-in-bundles-only",
+      "What is not installed is in the bundles alone.",
+      { path: "^src/", pathNot: "^src/(hosts/(cli|node|admin|telemetry)|adapters/cluster)/" },
+      { path: bundled }
     ),
     forbid(
       "declared-packages-only",

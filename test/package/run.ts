@@ -98,6 +98,13 @@ expect(
   module(`for (const path of ${JSON.stringify(paths)}) await import(path)`)
 )
 expect(
+  "what is loaded late can be loaded",
+  module(
+    `for (const part of ["adapters/cluster/Replicas", "hosts/admin/Admin", "hosts/telemetry/Otlp"])
+      await import(new URL("dist/" + part + ".js", import.meta.resolve("castellan/package.json")))`
+  )
+)
+expect(
   "nothing else can be imported",
   module(`for (const path of ["castellan/dist/index.js", "castellan/adapters/sql/Seal", "castellan/hosts/Wiring"])
     await import(path).then(
