@@ -27,8 +27,8 @@ describe("the reasons of refusals", () => {
     // Texts of failures that were made here before, or are kept in the journal.
     expect(using(/Reasons\.known\(/)).toEqual([
       "application/intake/NodeFault.ts",
-      "application/intake/SubmissionRecords.ts",
       "application/intake/encoded/ExternalProofs.ts",
+      "application/intake/submission/SubmissionRecords.ts",
       "application/pay/Sponsor.ts",
       "application/request/Answer.ts"
     ])

@@ -36,7 +36,7 @@ import * as OwnedWallets from "../ops/OwnedWallets.js"
 import * as Windows from "../ops/Windows.js"
 import * as Preparation from "../Preparation.js"
 import * as ServiceSubmission from "../ServiceSubmission.js"
-import { dependencyFailed } from "../SubmissionElements.js"
+import { dependencyFailed } from "../submission/SubmissionElements.js"
 import * as Wallets from "../Wallets.js"
 
 /** How long a nonce key is kept for an op that was handed out, milliseconds. */

@@ -14,9 +14,9 @@ import type { Failure } from "../../request/Failure.js"
 import * as Reasons from "../../request/Reasons.js"
 import * as Estimation from "../estimate/Estimation.js"
 import * as Preparation from "../Preparation.js"
-import * as Sending from "../Sending.js"
 import type { SignerAuthorization } from "../SignerAuthorization.js"
-import { dependencyFailed } from "../SubmissionElements.js"
+import { dependencyFailed } from "../submission/SubmissionElements.js"
+import * as Transfers from "../submission/Transfers.js"
 import type { EncodedCall } from "./Calls.js"
 import * as Drafts from "./Drafts.js"
 import * as Links from "./Links.js"
@@ -84,7 +84,7 @@ const finish = (
   { dependencies, context, ledger, willing }: Input,
   { estimated, sequences }: Pick<Estimation.Estimate, "estimated" | "sequences">,
   measured: (index: number) => Ledger.Links
-): ReadonlyArray<Sending.Ready> => {
+): ReadonlyArray<Transfers.Ready> => {
   const { chainId, entryPoint, payer, spaceOf, version } = context
   const used = new Map<string, bigint>()
   const nonces = new Map<number, bigint>()
@@ -102,7 +102,7 @@ const finish = (
       return { wallet, key: Ledger.key(entryPoint, wallet, nonces.get(index) ?? 0n) }
     }
   )
-  return estimated.flatMap((each): ReadonlyArray<Sending.Ready> => {
+  return estimated.flatMap((each): ReadonlyArray<Transfers.Ready> => {
     const { index } = each
     const own = willing.get(index)
     if (own === undefined) return []
@@ -141,7 +141,7 @@ const finish = (
 
 /** What the ops of the calls are, as far as they can be executed, and why the others can not. */
 export interface Assembled {
-  readonly ready: ReadonlyArray<Sending.Ready>
+  readonly ready: ReadonlyArray<Transfers.Ready>
   readonly failed: ReadonlyMap<number, ElementFailure>
   readonly estimate: Estimation.Estimate
 }
@@ -178,8 +178,8 @@ export const assemble = (input: Input): Effect.Effect<Assembled, Failure, Bundle
     const made = yield* attempt(Dependencies.order(dependencies, willing.keys()))
     // What hangs on nothing is parted where it is sent.
     if (!Dependencies.any(dependencies)) return made
-    const split = (ready: ReadonlyArray<Sending.Ready>) =>
-      Sending.split({ context }, snapshot, ready, dependencies)
+    const split = (ready: ReadonlyArray<Transfers.Ready>) =>
+      Transfers.split({ context }, snapshot, ready, dependencies)
     const parted = split(made.ready)
     if (parted.tooLarge.length === 0) return made
     const again = parted.scattered

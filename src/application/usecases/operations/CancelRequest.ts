@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
-import * as HeldNonces from "../../intake/HeldNonces.js"
+import * as HeldNonces from "../../intake/submission/HeldNonces.js"
 import * as Cancellations from "../../lanes/requests/Cancellations.js"
 import { Requests } from "../../lanes/requests/Requests.js"
 import { WakeUps } from "../../lanes/requests/WakeUps.js"

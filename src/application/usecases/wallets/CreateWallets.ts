@@ -10,12 +10,12 @@ import * as Deployment from "../../../domain/wallet/Deployment.js"
 import * as EstimationDeployer from "../../../domain/wallet/EstimationDeployer.js"
 import * as Connection from "../../chain/Connection.js"
 import * as Estimation from "../../intake/estimate/Estimation.js"
-import type * as HeldNonces from "../../intake/HeldNonces.js"
 import * as Preparation from "../../intake/Preparation.js"
-import * as Results from "../../intake/Results.js"
-import type * as Sending from "../../intake/Sending.js"
-import * as Submission from "../../intake/Submission.js"
-import type { SubmissionJournals } from "../../intake/SubmissionRecords.js"
+import type * as HeldNonces from "../../intake/submission/HeldNonces.js"
+import * as Results from "../../intake/submission/Results.js"
+import * as Submission from "../../intake/submission/Submission.js"
+import type { SubmissionJournals } from "../../intake/submission/SubmissionRecords.js"
+import type * as Transfers from "../../intake/submission/Transfers.js"
 import * as Account from "../../intake/wallets/Account.js"
 import * as WantedWallets from "../../intake/wallets/WantedWallets.js"
 import * as Keys from "../../keys/Keys.js"
@@ -229,7 +229,7 @@ const work = (
         for (const [index, failure] of estimate.failed) failed.set(index, failure)
 
         const accounts = new Map(missing.map((each) => [each.index, each]))
-        const ready = estimate.estimated.flatMap((each): ReadonlyArray<Sending.Ready> => {
+        const ready = estimate.estimated.flatMap((each): ReadonlyArray<Transfers.Ready> => {
           const account = accounts.get(each.index)
           if (account === undefined) return []
           return [

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as Elements from "../../../src/application/intake/SubmissionElements.js"
-import { elementFailure } from "../../../src/application/request/Elements.js"
-import * as Make from "../../support/journal/Make.js"
+import * as Elements from "../../../../src/application/intake/submission/SubmissionElements.js"
+import { elementFailure } from "../../../../src/application/request/Elements.js"
+import * as Make from "../../../support/journal/Make.js"
 
 const failure = elementFailure("wallet_busy")
 const later = elementFailure("node_refused")

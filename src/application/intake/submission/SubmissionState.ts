@@ -1,11 +1,27 @@
-import * as Dependencies from "../../domain/erc4337/Dependencies.js"
-import { type ElementFailure, elementFailure } from "../request/Elements.js"
-import * as Reasons from "../request/Reasons.js"
-import * as Backoff from "../runtime/Backoff.js"
+import { elementFailure } from "../../request/Elements.js"
+import * as Reasons from "../../request/Reasons.js"
+import * as Backoff from "../../runtime/Backoff.js"
+import type { NodeFault } from "../NodeFault.js"
 import * as HeldNonces from "./HeldNonces.js"
-import type { NodeFault } from "./NodeFault.js"
-import * as Elements from "./SubmissionElements.js"
 import type { Action, Event, Failures, Outcomes, Phase, State, Step, Terms } from "./SubmissionPhases.js"
+import {
+  alike,
+  type Changes,
+  cancelled,
+  changed,
+  failDependants,
+  failed,
+  failuresOf,
+  held,
+  heldOf,
+  included,
+  named,
+  noted,
+  settled,
+  unnotedOf,
+  untouched,
+  waitingOf
+} from "./SubmissionProgress.js"
 
 /**
  * The state machine of a request's elements, from the first look at the chain to the last outcome: what is done next, and
@@ -18,9 +34,6 @@ export const maxRefusals = 3
 /** What a request waits before it asks a failing node again. */
 export const backoff: Backoff.Backoff = { firstMillis: 100, longestMillis: 2_000 }
 
-/** An element whose transactions, in which it was alone, were mined without it this often is given up. */
-export const maxTries = 3
-const notIncluded = elementFailure("execution_failed", Reasons.text("notIncluded", { tries: maxTries }))
 const nonceBlocked = elementFailure("execution_failed", Reasons.text("nonceBlocked"))
 const overdue = elementFailure("execution_failed", Reasons.text("timeLimit"))
 const walletBusy = elementFailure("wallet_busy")
@@ -30,125 +43,11 @@ const asking: Phase = { _tag: "asking" }
 const over: Phase = { _tag: "over" }
 const releasing: Phase = { _tag: "pausing", millis: 0, releases: true }
 
-type Changes = Iterable<readonly [number, Elements.Change]>
-
-const changed = (state: State, changes: Changes): State => {
-  const elements = new Map(state.elements)
-  for (const [index, change] of changes) {
-    const element = elements.get(index)
-    if (element !== undefined) elements.set(index, Elements.step(element, change))
-  }
-  return { ...state, elements }
-}
-
-const failed = (state: State, failures: Failures): State =>
-  failures.size === 0
-    ? state
-    : changed(
-        state,
-        [...failures].map(([index, failure]) => [index, { _tag: "fail", failure }])
-      )
-
-const alike = (elements: ReadonlyArray<number>, failure: ElementFailure): Failures =>
-  new Map(elements.map((index) => [index, failure]))
-
-const indexesOf = ({ elements }: State, is: (element: Elements.Element) => boolean): ReadonlyArray<number> =>
-  [...elements].flatMap(([index, element]) => (is(element) ? [index] : []))
-
-const waitingOf = (state: State) => indexesOf(state, Elements.isWaiting)
-
-/** Why elements come to nothing, in the order of the request. */
-export const failuresOf = ({ elements }: State): Failures =>
-  new Map(
-    [...elements].flatMap(([index, element]) =>
-      element._tag === "failed" ? [[index, element.failure] as const] : []
-    )
-  )
-
-export const landedOf = ({ elements }: State): Outcomes["landed"] =>
-  new Map(
-    [...elements].flatMap(([index, element]) =>
-      element._tag === "landed" ? [[index, element.outcome] as const] : []
-    )
-  )
-
-const heldOf = ({ elements }: State): HeldNonces.HeldNonces =>
-  new Map(
-    [...elements].flatMap(([index, element]) =>
-      element._tag === "held" ? [[index, element.nonce] as const] : []
-    )
-  )
-
-const unnotedOf = ({ elements }: State): Failures =>
-  new Map(
-    [...elements].flatMap(([index, element]) =>
-      element._tag === "failed" && !element.isNoted ? [[index, element.failure] as const] : []
-    )
-  )
-
-/** What depends on elements that have come to nothing comes to nothing too. */
-const failDependants = (state: State): State => {
-  const { dependencies } = state.terms
-  if (!Dependencies.any(dependencies)) return state
-  const failures = new Map<number, ElementFailure>()
-  for (const index of Dependencies.order(dependencies, waitingOf(state))) {
-    const on = dependencies[index] ?? null
-    const before = on === null ? undefined : state.elements.get(on)
-    if (on === null || before === undefined) continue
-    const isLost =
-      failures.has(on) || before._tag === "failed" || (before._tag === "landed" && !before.outcome.success)
-    if (isLost) failures.set(index, Elements.dependencyFailed(on))
-  }
-  return failed(state, failures)
-}
-
-/** Of elements that failed together, those that depend on another one of the failed name that one. */
-const named = ({ elements, terms: { dependencies } }: State, failures: Failures): Failures => {
-  const all = new Map(failures)
-  for (const index of Dependencies.order(dependencies, failures.keys())) {
-    const on = dependencies[index] ?? null
-    if (on !== null && (all.has(on) || elements.get(on)?._tag === "failed"))
-      all.set(index, Elements.dependencyFailed(on))
-  }
-  return all
-}
-
-const included = (state: State, landed: Outcomes["landed"], now: number): State => {
-  if (landed.size === 0) return state
-  const after = changed(
-    state,
-    [...landed].map(([index, outcome]) => [index, { _tag: "include", outcome }])
-  )
-  // What waited for the others has the time that they had.
-  return state.terms.isApart ? { ...after, deadline: now + state.terms.patienceMillis } : after
-}
-
-const bumped = (counts: ReadonlyMap<number, number>, index: number) =>
-  new Map(counts).set(index, (counts.get(index) ?? 0) + 1)
-
-/** What is known once none of them may be on its way any more. */
-const settled = (state: State, { landed, returned }: Outcomes, now: number): State => {
-  let after = included(state, landed, now)
-  for (const [index, carrier] of returned) {
-    after = changed({ ...after, mayHold: true }, [[index, { _tag: "return" }]])
-    // Its nonce was used elsewhere: nobody's op has to do with that.
-    if (carrier === "foreign") continue
-    after =
-      carrier === "shared"
-        ? { ...after, shared: bumped(after.shared, index) }
-        : { ...after, tries: bumped(after.tries, index) }
-    // The time until a revert is at settled depth is not the request's.
-    after = { ...after, deadline: now + state.terms.patienceMillis }
-    if ((after.tries.get(index) ?? 0) >= maxTries) after = failed(after, new Map([[index, notIncluded]]))
-  }
-  return after
-}
-
 /**
  * The node failed, and nothing is on its way: the same again after a pause, until the request's time is over. It ends
  * with all open elements given up at the latest.
  */
-const endured = (state: State, fault: NodeFault, now: number): State => {
+const retried = (state: State, fault: NodeFault, now: number): State => {
   const left = state.deadline - now
   const refusals = fault.unreachable ? 0 : state.node.refusals + 1
   const faults = state.node.faults + 1
@@ -164,15 +63,6 @@ const endured = (state: State, fault: NodeFault, now: number): State => {
         }
       }
 }
-
-const held = (state: State, nonces: HeldNonces.HeldNonces): State =>
-  changed(
-    state,
-    waitingOf(state).map((index) => {
-      const nonce = nonces.get(index)
-      return [index, nonce === undefined ? { _tag: "free" } : { _tag: "hold", nonce }]
-    })
-  )
 
 /** What is to be prepared now: elements that wait for one at another bundler are not. */
 const preparing = (state: State): State => {
@@ -233,40 +123,24 @@ const ofFollowed = (
     rest.map((index) => [index, { _tag: "return" }])
   )
   const refused = result.forAll === null ? left : failed(left, alike(rest, result.forAll))
-  return yielded(result.fault === null ? { ...refused, phase: end } : endured(refused, result.fault, now))
+  return yielded(result.fault === null ? { ...refused, phase: end } : retried(refused, result.fault, now))
 }
 
 const ofResumed = (state: State, event: Extract<Event, { readonly _tag: "resumed" }>, now: number): State => {
-  const noted = changed(
-    failed(state, event.failed),
-    [...event.failed.keys()].map((index) => [index, { _tag: "note" }])
-  )
-  const after = held(settled(noted, event, now), event.held)
-  const { cancelled } = event
-  return {
-    ...(cancelled === null
-      ? after
-      : changed(
-          after,
-          waitingOf(after).map((index) => [index, { _tag: "cancel", failure: cancelled }])
-        )),
-    phase: asking
-  }
+  const known = noted(failed(state, event.failed), event.failed)
+  const after = held(settled(known, event, now), event.held)
+  return { ...(event.cancelled === null ? after : cancelled(after, event.cancelled)), phase: asking }
 }
 
 /** The state after an event; one that does not fit the phase changes nothing. */
 const apply = (state: State, event: Event, now: number): State => {
   const { phase } = state
-  if (event._tag === "noted")
-    return changed(
-      state,
-      [...unnotedOf(state).keys()].map((index) => [index, { _tag: "note" }])
-    )
+  if (event._tag === "noted") return noted(state, unnotedOf(state))
   switch (phase._tag) {
     case "resuming":
       return event._tag === "resumed" ? ofResumed(state, event, now) : state
     case "asking": {
-      if (event._tag === "nodeFailed") return endured(state, event.fault, now)
+      if (event._tag === "nodeFailed") return retried(state, event.fault, now)
       if (event._tag !== "asked") return state
       const after = held(included(state, event.landed, now), event.held)
       return event.isUndecided
@@ -282,7 +156,7 @@ const apply = (state: State, event: Event, now: number): State => {
         case "refused":
           return { ...failed(state, alike(phase.elements, event.failure)), phase: releasing }
         case "nodeFailed":
-          return endured(state, event.fault, now)
+          return retried(state, event.fault, now)
         default:
           return state
       }
@@ -317,10 +191,9 @@ const ofOffered = (
 ): State => {
   switch (event._tag) {
     case "accepted": {
-      const noted: Changes = [...unnotedOf(state).keys()].map((index) => [index, { _tag: "note" }])
       const accepted: Changes = transfers.flat().map((index) => [index, { _tag: "accept" }])
       return {
-        ...changed(state, [...noted, ...accepted]),
+        ...changed(noted(state, unnotedOf(state)), accepted),
         isAccepted: true,
         phase: { _tag: "sending", transfers, place: 0, outdated: none }
       }
@@ -331,17 +204,8 @@ const ofOffered = (
       const pending = event.index === null ? [] : [event.index]
       return { ...failed(state, alike(pending, elementFailure("deployment_pending"))), phase: releasing }
     }
-    case "cancelled": {
-      const { failure } = event
-      const waiting = waitingOf(state)
-      return {
-        ...changed(
-          state,
-          waiting.map((index) => [index, { _tag: "cancel", failure }])
-        ),
-        phase: releasing
-      }
-    }
+    case "cancelled":
+      return { ...cancelled(state, event.failure), phase: releasing }
     default:
       return state
   }
@@ -407,7 +271,7 @@ export const begin = (
   at(
     {
       terms,
-      elements: new Map(elements.map((index) => [index, Elements.open])),
+      elements: untouched(elements),
       phase: isAccepted ? { _tag: "resuming" } : asking,
       isAccepted,
       deadline: now + terms.patienceMillis,

@@ -1,7 +1,7 @@
-import type * as Hex from "../../domain/primitives/Hex.js"
-import type { OpOutcome } from "../ports/chain/Bundler.js"
-import { type ElementFailure, elementFailure } from "../request/Elements.js"
-import * as Reasons from "../request/Reasons.js"
+import type * as Hex from "../../../domain/primitives/Hex.js"
+import type { OpOutcome } from "../../ports/chain/Bundler.js"
+import { type ElementFailure, elementFailure } from "../../request/Elements.js"
+import * as Reasons from "../../request/Reasons.js"
 import type { HeldNonce } from "./HeldNonces.js"
 
 /** An element whose op is on the chain. */

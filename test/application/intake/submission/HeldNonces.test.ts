@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
-import * as HeldNonces from "../../../src/application/intake/HeldNonces.js"
-import type { OpRecord } from "../../../src/application/ports/journal/Requests.js"
-import * as Make from "../../support/journal/Make.js"
+import * as HeldNonces from "../../../../src/application/intake/submission/HeldNonces.js"
+import type { OpRecord } from "../../../../src/application/ports/journal/Requests.js"
+import * as Make from "../../../support/journal/Make.js"
 
 const record = (index: number, over: Partial<OpRecord> = {}): OpRecord => ({
   ...Make.op({ index, nonceKey: 3n, sequence: 7n, userOpHash: Make.word(index) }),

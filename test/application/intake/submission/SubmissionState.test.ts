@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import type { HeldNonce } from "../../../src/application/intake/HeldNonces.js"
-import type { Landed } from "../../../src/application/intake/SubmissionElements.js"
+import type { HeldNonce } from "../../../../src/application/intake/submission/HeldNonces.js"
+import type { Landed } from "../../../../src/application/intake/submission/SubmissionElements.js"
 import type {
   Action,
   Carrier,
@@ -10,10 +10,11 @@ import type {
   State,
   Step,
   Terms
-} from "../../../src/application/intake/SubmissionPhases.js"
-import * as SubmissionState from "../../../src/application/intake/SubmissionState.js"
-import { elementFailure } from "../../../src/application/request/Elements.js"
-import * as Make from "../../support/journal/Make.js"
+} from "../../../../src/application/intake/submission/SubmissionPhases.js"
+import * as SubmissionProgress from "../../../../src/application/intake/submission/SubmissionProgress.js"
+import * as SubmissionState from "../../../../src/application/intake/submission/SubmissionState.js"
+import { elementFailure } from "../../../../src/application/request/Elements.js"
+import * as Make from "../../../support/journal/Make.js"
 
 const now = 1_000_000
 const patienceMillis = 60_000
@@ -79,7 +80,7 @@ const fresh = (elements: ReadonlyArray<number> = [0, 1], of: Partial<Terms> = {}
 
 const tagsOf = ({ elements }: State) => [...elements.values()].map(({ _tag }) => _tag)
 const codesOf = (state: State) =>
-  Object.fromEntries([...SubmissionState.failuresOf(state)].map(([index, { code }]) => [index, code]))
+  Object.fromEntries([...SubmissionProgress.failuresOf(state)].map(([index, { code }]) => [index, code]))
 
 /** A request of two elements, each in a transaction of its own, in every phase. */
 const steps = {
@@ -543,7 +544,7 @@ describe("whatever the nodes, the journal and time do to a request", () => {
 
   it("what has landed stays landed, and is in no later preparation, acceptance or transaction", () => {
     property(({ action, state }, _, next) => {
-      const gone = new Set(SubmissionState.landedOf(state).keys())
+      const gone = new Set(SubmissionProgress.landedOf(state).keys())
       for (const index of gone) expect(next.state.elements.get(index)?._tag).toBe("landed")
       const concerned =
         action._tag === "prepare"

@@ -1,34 +1,35 @@
 import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
-import * as Outcome from "../../domain/erc4337/Outcome.js"
-import type { Address } from "../../domain/primitives/Address.js"
-import * as Hex from "../../domain/primitives/Hex.js"
-import * as Uint from "../../domain/primitives/Uint.js"
-import { ChainFacts } from "../chain/ChainFacts.js"
-import * as Inclusions from "../chain/Inclusions.js"
-import type { Watch } from "../lanes/requests/WakeUps.js"
-import type { Receipt } from "../ports/chain/ChainRpc.js"
-import { OpJournal } from "../ports/journal/OpJournal.js"
-import { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
-import { RequestJournal } from "../ports/journal/RequestJournal.js"
-import type { DeploymentIntent, FailedElement, OpRecord, RequestOps } from "../ports/journal/Requests.js"
-import { TransactionJournal } from "../ports/journal/TransactionJournal.js"
-import type { RefusalCode } from "../request/Catalogue.js"
-import type { AcceptedWork, CurrentRequest } from "../request/CurrentRequest.js"
-import { elementFailure } from "../request/Elements.js"
-import * as Reasons from "../request/Reasons.js"
+import * as Outcome from "../../../domain/erc4337/Outcome.js"
+import type { Address } from "../../../domain/primitives/Address.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Uint from "../../../domain/primitives/Uint.js"
+import { ChainFacts } from "../../chain/ChainFacts.js"
+import * as Inclusions from "../../chain/Inclusions.js"
+import type { Watch } from "../../lanes/requests/WakeUps.js"
+import type { Receipt } from "../../ports/chain/ChainRpc.js"
+import { OpJournal } from "../../ports/journal/OpJournal.js"
+import { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
+import { RequestJournal } from "../../ports/journal/RequestJournal.js"
+import type { DeploymentIntent, FailedElement, OpRecord, RequestOps } from "../../ports/journal/Requests.js"
+import { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
+import type { RefusalCode } from "../../request/Catalogue.js"
+import type { AcceptedWork, CurrentRequest } from "../../request/CurrentRequest.js"
+import { elementFailure } from "../../request/Elements.js"
+import * as Reasons from "../../request/Reasons.js"
+import * as NodeFault from "../NodeFault.js"
 import * as HeldNonces from "./HeldNonces.js"
-import * as NodeFault from "./NodeFault.js"
-import type * as Sending from "./Sending.js"
+import type { SubmissionRoute } from "./Sending.js"
 import type { Landed } from "./SubmissionElements.js"
 import type { Carrier, Event } from "./SubmissionPhases.js"
+import type { Ready } from "./Transfers.js"
 
 /** The ports of the journal that a submission uses. */
 export type SubmissionJournals = OpJournal | RemoteOpJournal | RequestJournal | TransactionJournal
 
 /** A submission, as far as the journal and the chain are asked what became of it. */
 export interface Reader {
-  readonly plan: Sending.SubmissionRoute & { readonly elements: ReadonlyArray<number> }
+  readonly plan: SubmissionRoute & { readonly elements: ReadonlyArray<number> }
   readonly componentOf: (index: number) => number
   readonly watch: Watch
   /** What the journal said at last of the request's ops; null: something may have changed since. */
@@ -66,7 +67,7 @@ const carriersOf = ({ plan: { caller, context } }: Reader, { txHashes }: Request
 /** Those of the ops that are on the chain all the same: a backup of the journal may be older than their transaction. */
 export const landings = (
   remoteOpJournal: RemoteOpJournal["Type"],
-  { context, submitter }: Pick<Sending.SubmissionRoute, "context" | "submitter">,
+  { context, submitter }: Pick<SubmissionRoute, "context" | "submitter">,
   ops: ReadonlyArray<OpRecord>
 ) =>
   Effect.gen(function* () {
@@ -237,9 +238,9 @@ export const ask = (
 
 /** What the journal is told of ops that are ready. */
 export const acceptance = (
-  { access, caller, endpoint, context, submitter }: Sending.SubmissionRoute & { readonly endpoint: string },
+  { access, caller, endpoint, context, submitter }: SubmissionRoute & { readonly endpoint: string },
   { body, idempotency }: Pick<CurrentRequest["Type"], "body" | "idempotency">,
-  ready: ReadonlyArray<Sending.Ready>,
+  ready: ReadonlyArray<Ready>,
   funds: AcceptedWork["funds"],
   deployments: ReadonlyArray<{ readonly intent: DeploymentIntent }>,
   failed: ReadonlyArray<FailedElement>

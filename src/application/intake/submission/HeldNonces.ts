@@ -1,12 +1,12 @@
 import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
-import * as Nonce from "../../domain/erc4337/Nonce.js"
-import type { ChainFacts } from "../chain/ChainFacts.js"
-import * as Inclusions from "../chain/Inclusions.js"
-import type { ChainRpcError } from "../ports/chain/ChainRpc.js"
-import type { NonceSpace, OpRecord, RequestRecord } from "../ports/journal/Requests.js"
-import type { OpContext } from "./Preparation.js"
-import * as Wallets from "./Wallets.js"
+import * as Nonce from "../../../domain/erc4337/Nonce.js"
+import type { ChainFacts } from "../../chain/ChainFacts.js"
+import * as Inclusions from "../../chain/Inclusions.js"
+import type { ChainRpcError } from "../../ports/chain/ChainRpc.js"
+import type { NonceSpace, OpRecord, RequestRecord } from "../../ports/journal/Requests.js"
+import type { OpContext } from "../Preparation.js"
+import * as Wallets from "../Wallets.js"
 
 /**
  * The nonce under which something was signed for an element, and left the process. Those bytes may land in any later

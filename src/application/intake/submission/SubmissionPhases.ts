@@ -1,7 +1,7 @@
-import type { Dependencies } from "../../domain/erc4337/Dependencies.js"
-import type { ElementFailure } from "../request/Elements.js"
+import type { Dependencies } from "../../../domain/erc4337/Dependencies.js"
+import type { ElementFailure } from "../../request/Elements.js"
+import type { NodeFault } from "../NodeFault.js"
 import type { HeldNonces } from "./HeldNonces.js"
-import type { NodeFault } from "./NodeFault.js"
 import type { SendResult } from "./Sending.js"
 import type * as Elements from "./SubmissionElements.js"
 

@@ -1,0 +1,129 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
+import type * as Hex from "../../../domain/primitives/Hex.js"
+import { WakeUps, type Watch } from "../../lanes/requests/WakeUps.js"
+import { TransactionMonitor } from "../../lanes/TransactionMonitor.js"
+import type { Receipt } from "../../ports/chain/ChainRpc.js"
+import { OpJournal } from "../../ports/journal/OpJournal.js"
+import { type AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
+import type { ElementFailure } from "../../request/Elements.js"
+import type { Failure } from "../../request/Failure.js"
+import { execute, giveBack, type Run, type Services } from "./SubmissionActions.js"
+import type { Landed } from "./SubmissionElements.js"
+import type { Event, State } from "./SubmissionPhases.js"
+import type { Plan } from "./SubmissionPlan.js"
+import * as SubmissionProgress from "./SubmissionProgress.js"
+import * as Records from "./SubmissionRecords.js"
+import * as SubmissionState from "./SubmissionState.js"
+
+export interface Outcomes {
+  readonly landed: ReadonlyMap<number, Landed>
+  readonly failed: ReadonlyMap<number, ElementFailure>
+  /** Of the transactions that concern the request, oldest first; of their logs those of its own ops. */
+  readonly receipts: ReadonlyArray<Receipt>
+}
+
+/** Once nothing is left to do: what was signed and given up may have landed all the same, and its op is given up. */
+const conclude = <R>(run: Run<R>, state: State): Effect.Effect<Outcomes, never, Services> =>
+  Effect.gen(function* () {
+    const { current, lane, plan } = run
+    const { caller, context } = plan
+    const given = [...SubmissionProgress.failuresOf(state).keys()]
+    const found =
+      given.length === 0
+        ? new Map<number, Landed>()
+        : yield* Effect.catchAllCause(Records.takeLanded(run, given), (cause) =>
+            Effect.as(Effect.logDebug("what was given up could not be looked for", cause), new Map())
+          )
+    const now = yield* Clock.currentTimeMillis
+    const end = SubmissionState.step(state, { _tag: "foundLanded", landed: found }, now).state
+    const landed = SubmissionProgress.landedOf(end)
+    const { ops, txHashes } = yield* Records.opsOf(run)
+    const over = ops.filter((op) => op.state === "accepted").map(({ index }) => index)
+    if (over.length > 0) {
+      const opJournal = yield* OpJournal
+      const wakeUps = yield* WakeUps
+      yield* Effect.orDie(opJournal.abandon(caller.requestId, over))
+      yield* wakeUps.signal(lane)
+    }
+    const monitor = yield* TransactionMonitor
+    const hashes = new Set([...txHashes, ...[...landed.values()].map(({ txHash }) => txHash)])
+    const receipts = yield* Effect.forEach(
+      hashes,
+      (txHash) => monitor.receiptOf(context.connection.chain, txHash),
+      { concurrency: "unbounded" }
+    )
+    const own = new Set([...landed.values()].map(({ userOpHash }) => userOpHash))
+    yield* current.conclude
+    return {
+      landed,
+      failed: SubmissionProgress.failuresOf(end),
+      receipts: Records.receiptsOf(context.entryPoint, receipts, own)
+    }
+  })
+
+/**
+ * Brings the elements of a request onto the chain: prepare, accept, sign, bundle, send, settle; again for those
+ * that a failing neighbour, a chain that has moved on or an op under way kept out, until the profile's time-out, and
+ * for those whose transaction was mined without them. What is to be done is said by `SubmissionState`.
+ *
+ * Up to acceptance an interruption ends everything and leaves nothing. From then on what fails is a failure of
+ * elements. A request that was accepted in an earlier life goes on where the journal says that it was.
+ */
+export const run = <R>(
+  plan: Plan<R>,
+  revert: (data: Hex.Hex) => string
+): Effect.Effect<Outcomes, Failure | AnsweredElsewhere, R | Services> =>
+  Effect.gen(function* () {
+    const current = yield* CurrentRequest
+    const wakeUps = yield* WakeUps
+    const { profile } = plan.context.connection
+    const dependencies = plan.dependencies ?? []
+    const components = Dependencies.components(dependencies)
+    const terms = {
+      dependencies,
+      isApart: profile.remoteBundler !== null,
+      patienceMillis: profile.receiptTimeoutMillis
+    }
+    const submission = (watch: Watch) => {
+      const run: Run<R> = {
+        plan,
+        revert,
+        lane: { chainId: profile.chainId, signer: plan.submitter.address },
+        componentOf: (index) => components[index] ?? index,
+        current,
+        watch,
+        batch: null,
+        ops: null,
+        holdsLeases: current.resumed,
+        isSent: false
+      }
+      return Effect.gen(function* () {
+        let { action, state } = SubmissionState.begin(terms, plan.elements, {
+          isAccepted: current.resumed,
+          now: yield* Clock.currentTimeMillis
+        })
+        while (action._tag !== "end") {
+          const event: Event = yield* execute(run, action, state)
+          const now: number = yield* Clock.currentTimeMillis
+          ;({ action, state } = SubmissionState.step(state, event, now))
+        }
+        return current.accepted()
+          ? yield* conclude(run, state)
+          : { landed: new Map(), failed: SubmissionProgress.failuresOf(state), receipts: [] }
+      }).pipe(
+        Effect.ensuring(
+          plan.context.payer.end.pipe(
+            Effect.zipRight(
+              Effect.suspend(() =>
+                run.holdsLeases ? Effect.ignoreLogged(Effect.sandbox(giveBack(run))) : Effect.void
+              )
+            ),
+            Effect.zipRight(wakeUps.signal(run.lane))
+          )
+        )
+      )
+    }
+    return yield* wakeUps.watching(plan.caller.requestId, submission)
+  })
