@@ -4,7 +4,8 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { gunzipSync } from "node:zlib"
 import { JsonRpcProvider } from "ethers"
-import { type Anvil, type AnvilOptions, startAnvil } from "./Anvil.js"
+import { type Anvil, type AnvilOptions, startAnvil } from "../src/hosts/cli/dev/Anvil.js"
+import type { StartNode } from "../src/hosts/cli/dev/DevChain.js"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 const folder = join(root, "node_modules/.cache/castellan")
@@ -63,3 +64,6 @@ export const startPrepared = async (
   await withProvider(anvil, (provider) => provider.send("evm_mine", []))
   return anvil
 }
+
+/** The chain of a development stack, prepared. */
+export const startNode: StartNode = (options, prepare) => startPrepared("dev", options, prepare)

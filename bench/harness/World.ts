@@ -3,10 +3,11 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import { Contract, type JsonRpcProvider, NonceManager } from "ethers"
+import * as DevChain from "../../src/hosts/cli/dev/DevChain.js"
+import { devKeys } from "../../src/hosts/cli/dev/DevKeys.js"
 import * as Provider from "../../src/hosts/cli/support/Provider.js"
 import * as CountingProxy from "../../tools/CountingProxy.js"
-import * as DevChain from "../../tools/DevChain.js"
-import { devKeys } from "../../tools/DevKeys.js"
+import { startNode } from "../../tools/PreparedChain.js"
 import type { Context } from "./Context.js"
 
 /** A chain of its own with the EntryPoints, the wallet suite and an ERC-20 on it, that mines with each transaction. */
@@ -34,7 +35,7 @@ export const start = async (context: Context): Promise<World> => {
   context.defer(() => Effect.runPromise(Scope.close(scope, Exit.void)))
   const inScope = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>): Promise<A> =>
     Effect.runPromise(Scope.extend(effect, scope))
-  const chain = await inScope(DevChain.start({ port: 0, chainId: 31337, blockTime: null }))
+  const chain = await inScope(DevChain.start({ port: 0, chainId: 31337, blockTime: null, startNode }))
   const provider = await inScope(Provider.connect(chain.url, chain.chainId))
   const faucet = new NonceManager(devKeys.faucet.connect(provider))
   const token = new Contract(chain.token, tokenAbi, faucet)

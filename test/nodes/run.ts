@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process"
-import { mkdtempSync, rmSync } from "node:fs"
+import { existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -10,10 +10,12 @@ import * as LogLevel from "effect/LogLevel"
 import * as Redacted from "effect/Redacted"
 import { JsonRpcProvider } from "ethers"
 import { entryPoints } from "../../src/hosts/cli/deploy/EntryPoints.js"
+import { devKeys } from "../../src/hosts/cli/dev/DevKeys.js"
 import * as Config from "../../src/hosts/config/Config.js"
 import * as Service from "../../src/hosts/node/Service.js"
 import * as Wiring from "../../src/hosts/Wiring.js"
-import { devKeys } from "../../tools/DevKeys.js"
+import * as Installed from "../package/Installed.js"
+import * as Readme from "../package/Readme.js"
 import * as CommandLine from "../support/process/CommandLine.js"
 
 /** `npm run test:nodes`: castellan on development nodes of others. See README.md beside this file. */
@@ -168,7 +170,40 @@ const tryOn = async (name: keyof typeof nodes) => {
   }
 }
 
+/** What npm would have installed there by the first of the commands. */
+const withHardhat = (folder: string): void => {
+  Installed.install(folder)
+  const from = here("hardhat2/node_modules")
+  for (const name of readdirSync(from)) {
+    const to = join(folder, "node_modules", name)
+    if (name === ".bin")
+      for (const bin of readdirSync(join(from, name)))
+        if (!existsSync(join(to, bin))) symlinkSync(join(from, name, bin), join(to, bin))
+    if (!existsSync(to)) symlinkSync(join(from, name), to)
+  }
+}
+
+/** The README's way from an empty folder to an executed op on Hardhat, with the packed tarball. */
+const readme = async (): Promise<void> => {
+  const folder = mkdtempSync(join(tmpdir(), "castellan-nodes-"))
+  try {
+    withHardhat(folder)
+    const port = await freePort()
+    const moved = (command: string) =>
+      command
+        .replace(/^npx hardhat node$/, `npx hardhat node --port ${port}`)
+        .replace("127.0.0.1:8545", `127.0.0.1:${port}`)
+        .replace(/^npx castellan dev .*$/, "$& --port 0")
+    const env = { HARDHAT_DISABLE_TELEMETRY_PROMPT: "true", CI: "true" }
+    const { ok, said } = await Readme.follow("On Hardhat", folder, env, moved)
+    fact("README's five commands lead to an executed op", ok, said)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
 const wanted = process.argv.slice(2)
 for (const name of Object.keys(nodes) as ReadonlyArray<keyof typeof nodes>)
   if (wanted.length === 0 || wanted.includes(name)) await tryOn(name)
+if (wanted.length === 0 || wanted.includes("readme")) await readme()
 process.exit(0)

@@ -1,13 +1,15 @@
-import { spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { dirname, join } from "node:path"
+import { delimiter, dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core"
 import { problemKindInfo } from "@arethetypeswrong/core/problems"
 import { publint } from "publint"
 import { formatMessage } from "publint/utils"
+import * as Anvil from "../../src/hosts/cli/dev/Anvil.js"
 import * as PublicApi from "../../tools/PublicApi.js"
+import * as Installed from "./Installed.js"
+import * as Readme from "./Readme.js"
 
 /**
  * `npm run test:package`: packs the package, installs it in an empty folder beside the packages that it declares, and
@@ -20,23 +22,14 @@ const modules = join(folder, "node_modules")
 const paths = [...PublicApi.sources().keys()]
 const problems: Array<string> = []
 
-const run = (command: string, args: ReadonlyArray<string>, cwd = folder) => {
-  const { status, stderr, stdout } = spawnSync(command, [...args], { cwd, encoding: "utf8" })
-  return { ok: status === 0, stdout, said: `${stdout}${stderr}`.trim() }
-}
+const run = (command: string, args: ReadonlyArray<string>) => Installed.run(command, args, folder)
 
 const expect = (what: string, { ok, said }: { readonly ok: boolean; readonly said: string }) => {
   console.log(`${ok ? "ok    " : "FAILED"} ${what}`)
   if (!ok) problems.push(`${what}\n${said}`)
 }
 
-const packed = run("npm", ["pack", "--json", "--pack-destination", folder], root)
-if (!packed.ok) throw new Error(packed.said)
-// What is printed before it is the build's.
-const [{ filename, files }]: [{ filename: string; files: ReadonlyArray<{ path: string }> }] = JSON.parse(
-  packed.stdout.slice(packed.stdout.indexOf("[\n"))
-)
-const tarball = join(folder, filename)
+const { files, tarball } = Installed.install(folder)
 
 const foreign = files.filter(({ path }) => !/^(dist|docs|contracts\/artifacts)\/|^[^/]+$/.test(path))
 expect("the package holds what is built, the documents and the contracts", {
@@ -47,28 +40,6 @@ expect("the package holds what is built, the documents and the contracts", {
     ),
   said: foreign.map(({ path }) => path).join("\n")
 })
-
-/** Unpacked where npm would put it, beside the packages that it declares: none of those for development. */
-const install = () => {
-  mkdirSync(join(modules, "castellan"), { recursive: true })
-  const unpacked = run("tar", ["-xzf", tarball, "--strip-components=1", "-C", join(modules, "castellan")])
-  if (!unpacked.ok) throw new Error(unpacked.said)
-  const lock: { readonly packages: Readonly<Record<string, { readonly dev?: boolean }>> } = JSON.parse(
-    readFileSync(join(root, "package-lock.json"), "utf8")
-  )
-  for (const [path, { dev }] of Object.entries(lock.packages))
-    if (/^node_modules\/(@[^/]+\/)?[^/]+$/.test(path) && dev !== true) {
-      mkdirSync(dirname(join(folder, path)), { recursive: true })
-      symlinkSync(join(root, path), join(folder, path))
-    }
-  writeFileSync(
-    join(folder, "package.json"),
-    JSON.stringify({ name: "consumer", private: true, type: "module", dependencies: { castellan: "*" } })
-  )
-  const { ok, said } = run("npm", ["rebuild", "castellan", "--ignore-scripts"])
-  if (!ok) throw new Error(said)
-}
-install()
 
 const publishing = await publint({ pkgDir: join(modules, "castellan"), strict: true, pack: false })
 const manifest = JSON.parse(readFileSync(join(modules, "castellan/package.json"), "utf8"))
@@ -91,6 +62,13 @@ const wrong =
 expect("the types are those of the modules", { ok: wrong.length === 0, said: wrong.join("\n") })
 
 expect("npx castellan --help", run("npx", ["--no", "castellan", "--help"]))
+
+expect(
+  "README's two commands lead to an executed op",
+  await Readme.follow("On anvil", folder, {
+    PATH: `${dirname(Anvil.binary())}${delimiter}${process.env.PATH}`
+  })
+)
 
 const module = (text: string) => run(process.execPath, ["--input-type=module", "--eval", text])
 expect(

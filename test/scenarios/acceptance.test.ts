@@ -12,8 +12,9 @@ import {
   Wallet
 } from "ethers"
 import { artifact } from "../../src/hosts/cli/deploy/Artifacts.js"
-import { devKeys } from "../../tools/DevKeys.js"
-import * as DevStack from "../../tools/DevStack.js"
+import { devKeys } from "../../src/hosts/cli/dev/DevKeys.js"
+import * as DevStack from "../../src/hosts/cli/dev/DevStack.js"
+import { startNode } from "../../tools/PreparedChain.js"
 
 // The promises of the service, kept over HTTP on a real chain: every answer is compared with what the chain says.
 
@@ -30,7 +31,7 @@ const scope = Effect.runSync(Scope.make())
 
 beforeAll(async () => {
   info = await Effect.runPromise(
-    DevStack.start({ port: 0, rpcPort: 0, chainId: 31_337, blockTime: null }).pipe(
+    DevStack.start({ port: 0, rpcPort: 0, chainId: 31_337, blockTime: null, startNode }).pipe(
       Scope.extend(scope),
       Effect.provide(Logger.remove(Logger.defaultLogger))
     )

@@ -13,7 +13,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, describe, expect, it } from "@effect/vitest"
 import { computeAddress, id } from "ethers"
-import type { DevInfo } from "../../tools/DevStack.js"
+import type { DevInfo } from "../../src/hosts/cli/dev/DevStack.js"
 import { finished } from "../support/process/Finished.js"
 import { type Program, root, runSource } from "../support/process/Program.js"
 
@@ -33,7 +33,7 @@ afterAll(async () => {
 })
 
 const dev = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) => {
-  const program = runSource(join(root, "tools/dev.ts"), args, {
+  const program = runSource(join(root, "src/hosts/cli/castellan.ts"), ["dev", ...args], {
     cwd: folder,
     env: { TMPDIR: temporary, ...env }
   })
@@ -76,7 +76,7 @@ const script = (printed: string): string =>
 describe("npm run dev", () => {
   it("starts a stack whose file is for its owner only and holds what a client needs", async () => {
     const program = dev(["--port", "0", "--rpc-port", "0", "--chain-id", "80002"])
-    await program.says("Ctrl-C stops both")
+    await program.says("Ctrl-C stops it")
     expect(statSync(file).mode & 0o777).toBe(0o600)
     expect(statSync(join(folder, ".castellan")).mode & 0o777).toBe(0o700)
     const stack = info()
@@ -247,7 +247,7 @@ describe("npm run dev", () => {
 describe("a stack that makes blocks every second", () => {
   it("serves the demo, which uses a running stack when it is told to", async () => {
     const stack = dev(["--port", "0", "--rpc-port", "0", "--block-time", "1"])
-    await stack.says("Ctrl-C stops both")
+    await stack.says("Ctrl-C stops it")
     const demo = runSource("tools/demo/demo.ts", ["--dev", file])
     running.push(demo)
     expect(await demo.ended, demo.stdout() + demo.stderr()).toBe(0)

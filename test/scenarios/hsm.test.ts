@@ -6,13 +6,14 @@ import * as Exit from "effect/Exit"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import { Contract, computeAddress, JsonRpcProvider, parseEther, recoverAddress } from "ethers"
+import * as DevChain from "../../src/hosts/cli/dev/DevChain.js"
+import { devKeys } from "../../src/hosts/cli/dev/DevKeys.js"
 import * as Config from "../../src/hosts/config/Config.js"
 import * as KeyProviders from "../../src/hosts/keys/KeyProviders.js"
 import * as Service from "../../src/hosts/node/Service.js"
 import * as Wiring from "../../src/hosts/Wiring.js"
 import { walletProxyCreationCode } from "../../src/index.js"
-import * as DevChain from "../../tools/DevChain.js"
-import { devKeys } from "../../tools/DevKeys.js"
+import { startNode } from "../../tools/PreparedChain.js"
 import * as Leaks from "../support/Leaks.js"
 import * as SoftHsm from "../support/softhsm/SoftHsm.js"
 
@@ -82,7 +83,7 @@ beforeAll(async () => {
   SoftHsm.within(hsm, (pkcs11, session) => {
     for (const label of labels) SoftHsm.generate(pkcs11, session, label)
   })
-  chain = await run(DevChain.start({ port: 0, chainId: 31_337, blockTime: null }))
+  chain = await run(DevChain.start({ port: 0, chainId: 31_337, blockTime: null, startNode }))
   provider = new JsonRpcProvider(chain.url, undefined, { cacheTimeout: -1, staticNetwork: true })
   const issued = await run(Wiring.issueKey(Redacted.make(pepper)))
   apiKey = Redacted.value(issued.key)

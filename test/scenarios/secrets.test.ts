@@ -9,12 +9,13 @@ import * as Exit from "effect/Exit"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import { computeAddress, JsonRpcProvider } from "ethers"
+import * as DevChain from "../../src/hosts/cli/dev/DevChain.js"
+import { devKeys } from "../../src/hosts/cli/dev/DevKeys.js"
 import * as Config from "../../src/hosts/config/Config.js"
 import * as Service from "../../src/hosts/node/Service.js"
 import * as Wiring from "../../src/hosts/Wiring.js"
 import * as CountingProxy from "../../tools/CountingProxy.js"
-import * as DevChain from "../../tools/DevChain.js"
-import { devKeys } from "../../tools/DevKeys.js"
+import { startNode } from "../../tools/PreparedChain.js"
 import * as Leaks from "../support/Leaks.js"
 import { keystore } from "../support/signing/Keystores.js"
 
@@ -124,7 +125,7 @@ const read = (file: unknown, variables: Readonly<Record<string, string>> = env) 
   Config.fromText(JSON.stringify(file), "test.json", variables, folder)
 
 beforeAll(async () => {
-  chain = await run(DevChain.start({ port: 0, chainId: 31_337, blockTime: null }))
+  chain = await run(DevChain.start({ port: 0, chainId: 31_337, blockTime: null, startNode }))
   proxy = await run(CountingProxy.start(chain.url))
   const issued = await run(Wiring.issueKey(Redacted.make(secrets.pepper)))
   apiKey = Redacted.value(issued.key)

@@ -1,4 +1,4 @@
-import type { DevInfo } from "../DevStack.js"
+import type { DevInfo } from "../../src/hosts/cli/dev/DevStack.js"
 
 export interface Log {
   readonly address: string

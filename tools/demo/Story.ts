@@ -13,8 +13,8 @@ import {
   Wallet
 } from "ethers"
 import { artifact } from "../../src/hosts/cli/deploy/Artifacts.js"
+import type { DevInfo } from "../../src/hosts/cli/dev/DevStack.js"
 import { type CountingProxy, cost } from "../CountingProxy.js"
-import type { DevInfo } from "../DevStack.js"
 import type { Client, Created, Executed, Log } from "./Client.js"
 import type { Report } from "./Report.js"
 

@@ -4,10 +4,11 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as LogLevel from "effect/LogLevel"
+import * as DevStack from "../../src/hosts/cli/dev/DevStack.js"
 import * as Provider from "../../src/hosts/cli/support/Provider.js"
 import * as Process from "../../src/hosts/node/Process.js"
 import * as CountingProxy from "../CountingProxy.js"
-import * as DevStack from "../DevStack.js"
+import { startNode } from "../PreparedChain.js"
 import * as Client from "./Client.js"
 import * as Report from "./Report.js"
 import * as Story from "./Story.js"
@@ -38,6 +39,7 @@ interface Setting {
 const ownStack = Effect.gen(function* () {
   const opened: Array<Omit<Setting, "info">> = []
   const info = yield* DevStack.start({
+    startNode,
     port: 0,
     rpcPort: 0,
     chainId: 31337,

@@ -17,6 +17,11 @@ import * as Help from "./support/Help.js"
 /** Loaded when one of its commands is named: most of them bring the adapters of the service with them. */
 const groups: Readonly<Record<string, { readonly about: string; readonly load: () => Promise<Commands> }>> = {
   serve: { about: "run the service", load: () => import("./commands/serve.js") },
+  dev: {
+    about: "a development chain and the service on it, ready to be called",
+    load: () => import("./commands/dev.js")
+  },
+  call: { about: "call an endpoint of a running service", load: () => import("./commands/call.js") },
   accounts: {
     about: "create, show, change and pause accounts",
     load: () => import("./commands/accounts.js")
@@ -185,7 +190,7 @@ const leftOver = (first: string, words: ReadonlyArray<string>, usage: string): s
 
 /** Flags without a value go last: the library takes a "1" or a "no" behind one for its value. */
 const flagsLast = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const isFlag = (word: string) => ["--json", "--dry-run", "--yes", "--connect"].includes(word)
+  const isFlag = (word: string) => ["--json", "--dry-run", "--yes", "--connect", "--async"].includes(word)
   const end = args.includes("--") ? args.indexOf("--") : args.length
   const words = args.slice(0, end)
   return [...words.filter((word) => !isFlag(word)), ...words.filter(isFlag), ...args.slice(end)]

@@ -3,6 +3,7 @@ import { resolve } from "node:path"
 import { createInterface } from "node:readline/promises"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
+import * as Process from "../node/Process.js"
 import * as JsonLog from "../telemetry/JsonLog.js"
 import * as Program from "./Program.js"
 import { Operator } from "./support/Command.js"
@@ -31,6 +32,12 @@ const serve = (configFile: string | undefined) =>
     Effect.never
   )
 
+const become: Operator["Type"]["become"] = (program) =>
+  Effect.zipRight(
+    Effect.sync(() => Process.run(program)),
+    Effect.never
+  )
+
 // Whoever read the output has gone: a pipe into head, for example.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {})
 
@@ -42,7 +49,8 @@ Effect.runPromise(
       print: to(process.stdout),
       tell: to(process.stderr),
       ask,
-      serve
+      serve,
+      become
     }),
     Effect.provide(
       Logger.replace(

@@ -8,7 +8,7 @@ import { type ChainClient, ChainRpc } from "../../../src/application/ports/chain
 import * as Transaction from "../../../src/domain/evm/Transaction.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
-import { type Anvil, startAnvil } from "../../../tools/Anvil.js"
+import { type Anvil, startAnvil } from "../../../src/hosts/cli/dev/Anvil.js"
 import { chainRpcSuite } from "../../ports/ChainRpc.suite.js"
 import { echo, echoCode, funded, minedReceipt, sign } from "../../support/ChainScript.js"
 import { acme } from "../../support/NamedBy.js"

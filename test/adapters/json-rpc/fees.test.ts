@@ -6,7 +6,7 @@ import type { ChainClient } from "../../../src/application/ports/chain/ChainRpc.
 import * as Transaction from "../../../src/domain/evm/Transaction.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Keccak from "../../../src/domain/primitives/Keccak.js"
-import { type Anvil, startAnvil } from "../../../tools/Anvil.js"
+import { type Anvil, startAnvil } from "../../../src/hosts/cli/dev/Anvil.js"
 import { funded, fundedKey, minedReceipt } from "../../support/ChainScript.js"
 import { callsOf, json } from "../../support/HostileNode.js"
 import { acme } from "../../support/NamedBy.js"

@@ -1,6 +1,6 @@
 import { computeAddress } from "ethers"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
-import { devKeys } from "../../../tools/DevKeys.js"
+import { devKeys } from "../../../src/hosts/cli/dev/DevKeys.js"
 import * as Accessibility from "../../support/browser/Accessibility.js"
 import * as Browser from "../../support/browser/Browser.js"
 import * as DevService from "../../support/http/DevService.js"

@@ -1,6 +1,6 @@
 import { Contract, dataSlice } from "ethers"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
-import * as PlaygroundLink from "../../../tools/PlaygroundLink.js"
+import * as PlaygroundLink from "../../../src/hosts/cli/dev/PlaygroundLink.js"
 import * as Accessibility from "../../support/browser/Accessibility.js"
 import * as Browser from "../../support/browser/Browser.js"
 import * as DevService from "../../support/http/DevService.js"

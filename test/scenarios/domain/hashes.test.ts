@@ -8,7 +8,7 @@ import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Keccak from "../../../src/domain/primitives/Keccak.js"
 import { deployEntryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
-import { type Anvil, startAnvil } from "../../../tools/Anvil.js"
+import { type Anvil, startAnvil } from "../../../src/hosts/cli/dev/Anvil.js"
 import { op } from "../../domain/generators.js"
 import { devKey } from "../../support/suite/Chain.js"
 

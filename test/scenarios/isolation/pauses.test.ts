@@ -6,9 +6,9 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { devKeys } from "../../../src/hosts/cli/dev/DevKeys.js"
 import { api } from "../../../src/hosts/http/contract/Api.js"
 import { Idempotent } from "../../../src/hosts/http/contract/EndpointAnnotations.js"
-import { devKeys } from "../../../tools/DevKeys.js"
 import { make, until } from "../../support/accounts/Castellan.js"
 import {
   anvilKey,

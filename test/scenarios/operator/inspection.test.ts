@@ -7,10 +7,11 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import { JsonRpcProvider } from "ethers"
+import * as DevChain from "../../../src/hosts/cli/dev/DevChain.js"
+import { devKeys } from "../../../src/hosts/cli/dev/DevKeys.js"
 import * as Config from "../../../src/hosts/config/Config.js"
 import * as Inspections from "../../../src/hosts/Inspections.js"
-import * as DevChain from "../../../tools/DevChain.js"
-import { devKeys } from "../../../tools/DevKeys.js"
+import { startNode } from "../../../tools/PreparedChain.js"
 import * as CommandLine from "../../support/process/CommandLine.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-inspection-"))
@@ -63,7 +64,7 @@ const poorNode = async (target: string) => {
 }
 
 beforeAll(async () => {
-  const starting = DevChain.start({ port: 0, chainId: 31337, blockTime: null })
+  const starting = DevChain.start({ port: 0, chainId: 31337, blockTime: null, startNode })
   dev = await Effect.runPromise(Scope.extend(starting, scope))
   provider = new JsonRpcProvider(dev.url, 31337, { staticNetwork: true })
   poor = await poorNode(dev.url)

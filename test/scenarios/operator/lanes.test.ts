@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { computeAddress } from "ethers"
-import { devKeys } from "../../../tools/DevKeys.js"
+import { devKeys } from "../../../src/hosts/cli/dev/DevKeys.js"
 import * as DevService from "../../support/http/DevService.js"
 import * as CommandLine from "../../support/process/CommandLine.js"
 

@@ -7,10 +7,11 @@ import { walletProxyCreationCode } from "../../../src/domain/wallet/WalletProxy.
 import { artifact, initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { deploy } from "../../../src/hosts/cli/deploy/DeterministicDeployer.js"
 import { entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
+import * as DevChain from "../../../src/hosts/cli/dev/DevChain.js"
+import { devKeys } from "../../../src/hosts/cli/dev/DevKeys.js"
 import * as Provider from "../../../src/hosts/cli/support/Provider.js"
 import * as Wiring from "../../../src/hosts/Wiring.js"
-import * as DevChain from "../../../tools/DevChain.js"
-import { devKeys } from "../../../tools/DevKeys.js"
+import { startNode } from "../../../tools/PreparedChain.js"
 import * as Server from "../postgres/Server.js"
 
 /** A development chain with the counter on it. Several runs may follow each other on one, with wallets and keys of their own. */
@@ -28,7 +29,7 @@ export const start = async (): Promise<World> => {
   const scope = await Effect.runPromise(Scope.make())
   const inScope = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>): Promise<A> =>
     Effect.runPromise(Scope.extend(effect, scope))
-  const chain = await inScope(DevChain.start({ port: 0, chainId: 31337, blockTime: null }))
+  const chain = await inScope(DevChain.start({ port: 0, chainId: 31337, blockTime: null, startNode }))
   const provider = await inScope(Provider.connect(chain.url, chain.chainId))
   const faucet = devKeys.faucet.connect(provider)
   let server: Promise<Server.Server> | undefined

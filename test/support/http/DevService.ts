@@ -3,8 +3,9 @@ import * as Exit from "effect/Exit"
 import * as Logger from "effect/Logger"
 import * as Scope from "effect/Scope"
 import { Contract, HDNodeWallet, type JsonRpcProvider, Mnemonic, NonceManager, Wallet } from "ethers"
+import * as DevStack from "../../../src/hosts/cli/dev/DevStack.js"
 import * as Provider from "../../../src/hosts/cli/support/Provider.js"
-import * as DevStack from "../../../tools/DevStack.js"
+import { startNode } from "../../../tools/PreparedChain.js"
 import { mined } from "../suite/Receipt.js"
 
 /** Body of every answer that is not 200. */
@@ -169,7 +170,7 @@ export const start = async (options: Partial<DevStack.Options> = {}): Promise<De
   const inScope = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>): Promise<A> =>
     Effect.runPromise(Scope.extend(Effect.provide(effect, capture), scope))
   const info = await inScope(
-    DevStack.start({ port: 0, rpcPort: 0, chainId: 31337, blockTime: null, ...options })
+    DevStack.start({ port: 0, rpcPort: 0, chainId: 31337, blockTime: null, startNode, ...options })
   )
   const provider = await inScope(Provider.connect(info.rpc, info.chainId))
   const faucet = new NonceManager(new Wallet(info.faucetPrivateKey, provider))

@@ -2,8 +2,8 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { NonceManager, Wallet } from "ethers"
 import { deploySuite, suiteOf } from "../../../src/hosts/cli/deploy/Suite.js"
+import { devKeys } from "../../../src/hosts/cli/dev/DevKeys.js"
 import * as Wiring from "../../../src/hosts/Wiring.js"
-import { devKeys } from "../../../tools/DevKeys.js"
 import { type Answer, anvilKey, type DevService, type Envelope, start } from "../http/DevService.js"
 
 /** One of the two accounts, as its own client sees the service. */

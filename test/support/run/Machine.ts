@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process"
 import { existsSync } from "node:fs"
 import { createRequire } from "node:module"
 import { delimiter, join } from "node:path"
-import * as Anvil from "../../../tools/Anvil.js"
+import * as Anvil from "../../../src/hosts/cli/dev/Anvil.js"
 import * as Postgres from "../postgres/Programs.js"
 
 /** Something that tests start and that a machine may not have. */

@@ -1,9 +1,7 @@
 import { writeFileSync } from "node:fs"
 import { resolve } from "node:path"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
-import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
 import {
   formatEther,
@@ -15,6 +13,7 @@ import {
   Wallet
 } from "ethers"
 import * as Secrets from "../../config/Secrets.js"
+import * as BringEntryPoints from "../deploy/BringEntryPoints.js"
 import * as Deployment from "../deploy/Deployment.js"
 import * as NetworkEntry from "../deploy/NetworkEntry.js"
 import * as Plan from "../deploy/Plan.js"
@@ -35,26 +34,6 @@ const addressOf = (option: string, text: string): Either.Either<string, string> 
   isAddress(text) && /^0x/.test(text) && BigInt(text) !== 0n
     ? Either.right(getAddress(text))
     : Either.left(`--${option}: expected an address, and not the zero address`)
-
-const chainIdOf = (url: string): Effect.Effect<number, string> =>
-  Effect.flatMap(
-    attempt("the node does not answer", async () => {
-      const answer = await fetch(url, {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}',
-        redirect: "error"
-      })
-      const said: unknown = await answer.json()
-      return Predicate.hasProperty(said, "result") ? Number(said.result) : Number.NaN
-    }).pipe(
-      Effect.timeoutFail({ duration: Duration.seconds(20), onTimeout: () => "the node does not answer" })
-    ),
-    (chainId) =>
-      Number.isSafeInteger(chainId) && chainId > 0
-        ? Effect.succeed(chainId)
-        : Effect.fail("--rpc: what answers there is no node of a chain")
-  )
 
 /** Who pays: a private key out of the environment or a file, or the first account that a development node has unlocked. */
 const payerOf = (
@@ -204,10 +183,12 @@ export const commands = [
         }
         if (!/^https?:\/\//i.test(given.rpc))
           return yield* Effect.fail("--rpc: expected an http or https URL")
-        const chainId = yield* chainIdOf(given.rpc)
+        const chainId = yield* Provider.chainIdOf(given.rpc)
         const local = /^https?:\/\/(127\.0\.0\.1|localhost|\[::1\])[:/]?/i.test(given.rpc)
         const provider = yield* Provider.connect(given.rpc, chainId, local ? 50 : 1_000)
         const payer = given.payer === undefined ? null : yield* payerOf(given.payer, operator.env, provider)
+        if (!given["dry-run"] && (yield* Effect.promise(() => Plan.isDevelopmentNode(provider))))
+          yield* BringEntryPoints.bring(operator.tell)
         const plan = yield* attempt("the chain can not be looked at", () =>
           Plan.make(provider, { keys, accounts: given.account })
         )
@@ -243,7 +224,7 @@ export const commands = [
 ] as const
 
 export const notes = [
-  "EntryPoints are on every public chain. For a chain without them their authors' npm packages have to be installed in the folder where the command runs; what comes out of them is deployed only when it gives the canonical address.",
+  "EntryPoints are on every public chain. For a chain without them their authors' npm packages have to be installed in the folder where the command runs; for a node of anvil or Hardhat npm puts them into .castellan there. What comes out of them is deployed only when it gives the canonical address.",
   "A run that was interrupted is gone on with by the same command: what stands on the chain is not deployed again.",
   "The keys of --owner and --beacon-owner sign nothing here: keep them offline."
 ]

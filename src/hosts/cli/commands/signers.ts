@@ -1,12 +1,12 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Address from "../../../domain/primitives/Address.js"
+import { create } from "../accounts/SignerCreation.js"
 import * as Command from "../support/Command.js"
 import * as KnownSigners from "../support/KnownSigners.js"
 import * as OperatorContext from "../support/OperatorContext.js"
 import * as Switch from "../support/Switch.js"
 import * as Table from "../support/Table.js"
-import { create } from "./SignerCreation.js"
 
 const stateOf = ({ address, problem, source: { address: pinned } }: KnownSigners.Asked): string => {
   if (problem !== null) return `not reachable: ${problem}`

@@ -12,7 +12,8 @@ import * as Keyless from "./Keyless.js"
 import type * as Plan from "./Plan.js"
 import * as Suite from "./Suite.js"
 
-const setCode = async (provider: JsonRpcProvider, address: string, code: string): Promise<void> => {
+/** By a method that only development nodes have. */
+export const setCode = async (provider: JsonRpcProvider, address: string, code: string): Promise<void> => {
   await provider
     .send("hardhat_setCode", [address, code])
     .catch(() => provider.send("anvil_setCode", [address, code]))

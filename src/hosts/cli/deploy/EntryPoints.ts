@@ -1,4 +1,5 @@
-import { readFileSync } from "node:fs"
+import { spawn } from "node:child_process"
+import { mkdirSync, readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { join } from "node:path"
 import * as EntryPoint from "../../../domain/erc4337/EntryPoint.js"
@@ -15,6 +16,9 @@ export const entryPoints: Readonly<Record<EntryPointVersion, string>> = EntryPoi
 /** The npm package of its authors that an EntryPoint is deployed from. */
 export const packageOf = (version: EntryPointVersion): string => `@account-abstraction/contracts-${version}`
 
+/** Where `install` puts packages, below the working folder. */
+const ownFolder = ".castellan"
+
 /**
  * An EntryPoint as its authors compiled it, out of a package that is installed here or in the working folder; null when
  * there is none. Their sources are under the GPL: castellan has no copy.
@@ -22,7 +26,11 @@ export const packageOf = (version: EntryPointVersion): string => `@account-abstr
 export const compiled = (
   version: EntryPointVersion
 ): { readonly bytecode: string; readonly deployedBytecode: string } | null => {
-  for (const from of [import.meta.url, join(process.cwd(), "package.json")])
+  for (const from of [
+    import.meta.url,
+    join(process.cwd(), "package.json"),
+    join(process.cwd(), ownFolder, "package.json")
+  ])
     try {
       const file = createRequire(from).resolve(`${packageOf(version)}/artifacts/EntryPoint.json`)
       return JSON.parse(readFileSync(file, "utf8"))
@@ -30,9 +38,36 @@ export const compiled = (
   return null
 }
 
+const specOf = (version: EntryPointVersion): string =>
+  `${packageOf(version)}@npm:@account-abstraction/contracts@${version.slice(1)}.0`
+
 /** What to do where one of them can not be found. */
 export const advice = (versions: ReadonlyArray<EntryPointVersion>): string =>
-  `npm install ${versions.map((version) => `${packageOf(version)}@npm:@account-abstraction/contracts@${version.slice(1)}.0`).join(" ")}`
+  `npm install ${versions.map(specOf).join(" ")}`
+
+/** Those whose package is not installed. */
+export const absent = (): ReadonlyArray<EntryPointVersion> =>
+  entryPointVersions.filter((version) => compiled(version) === null)
+
+/** Has npm put the packages of these into a folder of castellan's own below the working folder, once for all runs. */
+export const install = (versions: ReadonlyArray<EntryPointVersion>): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const prefix = join(process.cwd(), ownFolder)
+    mkdirSync(prefix, { recursive: true, mode: 0o700 })
+    const quiet = ["--no-audit", "--no-fund", "--ignore-scripts", "--prefer-offline", "--loglevel=error"]
+    const child = spawn("npm", ["install", "--prefix", prefix, ...quiet, ...versions.map(specOf)], {
+      stdio: ["ignore", "ignore", "pipe"],
+      shell: process.platform === "win32"
+    })
+    let said = ""
+    child.stderr.on("data", (chunk: Buffer) => {
+      said += chunk.toString()
+    })
+    const failed = (why: string) =>
+      reject(new Error(`npm can not bring the EntryPoints (${why}): ${advice(versions)}`))
+    child.once("error", ({ message }) => failed(message))
+    child.once("close", (code) => (code === 0 ? resolve() : failed(said.trim().slice(-300))))
+  })
 
 export const saltOf = (version: EntryPointVersion): string => EntryPointSpec[version].deploymentSalt
 

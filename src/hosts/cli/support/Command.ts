@@ -22,6 +22,10 @@ export class Operator extends Context.Tag("castellan/cli/Operator")<
     readonly ask: (question: string) => Effect.Effect<boolean>
     /** Becomes the service's process, of the configuration file or of the one that the environment names. */
     readonly serve: (configFile: string | undefined) => Effect.Effect<never>
+    /** Runs until a signal stops the process, and ends with it. */
+    readonly become: (
+      program: Effect.Effect<void, { readonly message: string }, Scope.Scope>
+    ) => Effect.Effect<never>
   }
 >() {}
 
@@ -112,7 +116,7 @@ export const make = <P extends Operands = Record<never, never>, F extends Flags 
   readonly examples: ReadonlyArray<string>
   readonly operands?: P
   readonly flags?: F
-  readonly run: (given: Given<P, F>) => Effect.Effect<Said, string, Operator | Scope.Scope>
+  readonly run: (given: Given<P, F>, asJson: boolean) => Effect.Effect<Said, string, Operator | Scope.Scope>
 }): Command => ({
   name,
   about,
@@ -124,7 +128,9 @@ export const make = <P extends Operands = Record<never, never>, F extends Flags 
   ).pipe(
     Descriptor.withDescription(about),
     Descriptor.map(({ args, options: { json, ...options } }) =>
-      Effect.flatMap(Effect.scoped(run({ ...args, ...options } as Given<P, F>)), (said) => print(json, said))
+      Effect.flatMap(Effect.scoped(run({ ...args, ...options } as Given<P, F>, json)), (said) =>
+        print(json, said)
+      )
     )
   )
 })

@@ -1,4 +1,6 @@
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import { JsonRpcProvider, Network } from "ethers"
 
@@ -21,4 +23,26 @@ export const connect = (
         })
     ),
     (provider) => Effect.sync(() => provider.destroy())
+  )
+
+/** Asks the node at `--rpc` which chain it is of. */
+export const chainIdOf = (url: string): Effect.Effect<number, string> =>
+  Effect.tryPromise({
+    try: async () => {
+      const answer = await fetch(url, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}',
+        redirect: "error"
+      })
+      const said: unknown = await answer.json()
+      return Predicate.hasProperty(said, "result") ? Number(said.result) : Number.NaN
+    },
+    catch: (why) => `the node does not answer: ${why instanceof Error ? why.message : String(why)}`
+  }).pipe(
+    Effect.timeoutFail({ duration: Duration.seconds(20), onTimeout: () => "the node does not answer" }),
+    Effect.filterOrFail(
+      (chainId) => Number.isSafeInteger(chainId) && chainId > 0,
+      () => "--rpc: what answers there is no node of a chain"
+    )
   )

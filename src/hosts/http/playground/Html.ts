@@ -22,7 +22,7 @@ export const page = `<!DOCTYPE html>
 
 <section aria-labelledby="service-title">
 <h2 id="service-title">1. Service</h2>
-<p>What <code>npm run dev</code> prints and keeps in <code>.castellan/dev.json</code>. Its link to this page fills everything in.</p>
+<p>What <code>castellan dev</code> prints and keeps in <code>.castellan/dev.json</code>. Its link to this page fills everything in.</p>
 <form id="service">
 <label for="apiKey">API key</label>
 <input id="apiKey" type="password" autocomplete="off" spellcheck="false" required>

@@ -8,9 +8,9 @@ import { Contract, JsonRpcProvider } from "ethers"
 import * as Multicall from "../../../../src/domain/evm/Multicall.js"
 import { deterministicDeployer } from "../../../../src/hosts/cli/deploy/DeterministicDeployer.js"
 import { entryPoints } from "../../../../src/hosts/cli/deploy/EntryPoints.js"
+import { type Anvil, startAnvil } from "../../../../src/hosts/cli/dev/Anvil.js"
+import { devKeys } from "../../../../src/hosts/cli/dev/DevKeys.js"
 import * as Config from "../../../../src/hosts/config/Config.js"
-import { type Anvil, startAnvil } from "../../../../tools/Anvil.js"
-import { devKeys } from "../../../../tools/DevKeys.js"
 import * as CommandLine from "../../../support/process/CommandLine.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-deploy-"))

@@ -13,6 +13,10 @@ const json = (value: unknown): string => JSON.stringify(value)
 const withSettings = (body: Readonly<Record<string, unknown>>): string =>
   `'${json({ ...body, settings: "@" }).replace('"@"', `'"$SETTINGS"'`)}'`
 
+/** A request that needs no variables. */
+export const request = (info: DevInfo, path: string, body: unknown): string =>
+  `curl -s ${info.baseUrl}${path} -H 'X-API-Key: ${info.apiKeys.pro}' -H 'Content-Type: application/json' -d ${quoted(json(body))}`
+
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
 const post = (path: string, data: string): string =>
@@ -56,7 +60,7 @@ export const stops = (info: DevInfo): ReadonlyArray<Stop> => {
     },
     {
       title: "fund it: a development node gives balances away",
-      command: `curl -s $RPC -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"anvil_setBalance","params":["'$WALLET'","0xde0b6b3a7640000"]}'`
+      command: `curl -s $RPC -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"hardhat_setBalance","params":["'$WALLET'","0xde0b6b3a7640000"]}'`
     },
     { title: "create it", command: post("/create", withSettings({ accounts: [account] })) },
     { title: "check that it exists", command: post("/check", withSettings({ accounts: [account] })) },

@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process"
+import { accessSync, constants } from "node:fs"
 import { createRequire } from "node:module"
+import { delimiter, join } from "node:path"
 
 /** A running development chain. `stop` ends exactly the process that `startAnvil` started. */
 export interface Anvil {
@@ -20,10 +22,39 @@ export interface AnvilOptions {
 }
 
 /** The native binary of the npm package, not its Node launcher: signals must reach the chain itself. */
-export const binary = (): string => {
+const ofPackage = (from: string): string | null => {
   const arch = process.arch === "x64" ? "amd64" : process.arch
-  const require = createRequire(createRequire(import.meta.url).resolve("@foundry-rs/anvil/package.json"))
-  return require.resolve(`@foundry-rs/anvil-${process.platform}-${arch}/bin/anvil`)
+  try {
+    const require = createRequire(createRequire(from).resolve("@foundry-rs/anvil/package.json"))
+    return require.resolve(`@foundry-rs/anvil-${process.platform}-${arch}/bin/anvil`)
+  } catch {
+    return null
+  }
+}
+
+const isExecutable = (file: string): boolean => {
+  try {
+    accessSync(file, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const onPath = (): string | null =>
+  (process.env.PATH ?? "")
+    .split(delimiter)
+    .map((folder) => join(folder, process.platform === "win32" ? "anvil.exe" : "anvil"))
+    .find(isExecutable) ?? null
+
+/** Of the npm package where it is installed, here or in the working folder, else the one on the PATH. */
+export const binary = (): string => {
+  const found = ofPackage(import.meta.url) ?? ofPackage(join(process.cwd(), "package.json")) ?? onPath()
+  if (found === null)
+    throw new Error(
+      "there is no anvil on the PATH: install Foundry, or run npm install @foundry-rs/anvil here; with --rpc another development node serves as well"
+    )
+  return found
 }
 
 const stop = (child: ChildProcess): Promise<void> =>

@@ -5,10 +5,10 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
-import { walletProxyCreationCode } from "../src/domain/wallet/WalletProxy.generated.js"
-import * as Config from "../src/hosts/config/Config.js"
-import * as Service from "../src/hosts/node/Service.js"
-import * as Wiring from "../src/hosts/Wiring.js"
+import { walletProxyCreationCode } from "../../../domain/wallet/WalletProxy.generated.js"
+import * as Config from "../../config/Config.js"
+import * as Service from "../../node/Service.js"
+import * as Wiring from "../../Wiring.js"
 import * as DevChain from "./DevChain.js"
 import { devKeys } from "./DevKeys.js"
 
@@ -21,7 +21,7 @@ export interface DevInfo {
   readonly rpc: string
   readonly chainId: number
   readonly apiKeys: Readonly<Record<Tier, string>>
-  /** For every endpoint; `entryPoint` is v0.7, another of `entryPoints` put in works as well. */
+  /** For every endpoint; `entryPoint` is the EntryPoint v0.7, another of `entryPoints` put in works as well. */
   readonly settings: {
     readonly rpc: string
     readonly entryPoint: string
@@ -31,7 +31,7 @@ export interface DevInfo {
     readonly beaconAdminCreationCode: string
     readonly signer: { readonly clientId: string; readonly versionId: string }
   }
-  readonly entryPoints: Readonly<Record<"v0.6" | "v0.7" | "v0.8", string>>
+  readonly entryPoints: DevChain.DevChain["entryPoints"]
   /** Pays for the wallets of every account, each up to its budget of the day, when `settings.paymaster` names it. */
   readonly paymaster: string
   /** An ERC-20 whose mint(address,uint256) anyone may call. */
@@ -47,6 +47,9 @@ export interface Options {
   readonly rpcPort: number
   readonly chainId: number
   readonly blockTime: number | null
+  /** The URL of a development node that runs already. Default: an anvil of its own. */
+  readonly rpc?: string | undefined
+  readonly startNode?: DevChain.StartNode
   /** What the service shall use as its node's URL, given the chain's own: a proxy in front of it. Default: itself. */
   readonly nodeUrl?: (chainUrl: string) => Effect.Effect<string, never, Scope.Scope>
   /** Fields of the network's configuration, beside or in place of those of a development stack. */
@@ -61,7 +64,7 @@ export class DevStackError extends Data.TaggedError("DevStackError")<{ readonly 
 const refuse = (message: string) => new DevStackError({ message })
 
 /** The development stack hands out well-known keys: nothing of it may happen where real ones are. */
-const onlyInDevelopment = (env: Readonly<Record<string, string | undefined>>) =>
+export const onlyInDevelopment = (env: Readonly<Record<string, string | undefined>>) =>
   Effect.gen(function* () {
     if (env.NODE_ENV === "production")
       return yield* refuse("the development stack does not start while NODE_ENV is production")
@@ -140,11 +143,16 @@ export const start = (
   Effect.gen(function* () {
     yield* onlyInDevelopment(process.env)
     const folder = yield* temporaryFolder
-    const dev = yield* DevChain.start({
-      port: options.rpcPort,
-      chainId: options.chainId,
-      blockTime: options.blockTime
-    })
+    const dev = yield* options.rpc === undefined
+      ? DevChain.start({
+          port: options.rpcPort,
+          chainId: options.chainId,
+          blockTime: options.blockTime,
+          ...(options.startNode !== undefined && { startNode: options.startNode })
+        })
+      : DevChain.attach(options.rpc)
+    // The second oldest: most wallets of others are at it.
+    const [, entryPoint = ""] = Object.values(dev.entryPoints)
     const nodeUrl = yield* options.nodeUrl?.(dev.url) ?? Effect.succeed(dev.url)
 
     const issued = yield* Effect.forEach(tiers, (tier) =>
@@ -185,7 +193,7 @@ export const start = (
       apiKeys: byTier(({ key }) => Redacted.value(key)),
       settings: {
         rpc: nodeUrl,
-        entryPoint: dev.entryPoints["v0.7"],
+        entryPoint,
         factory: dev.suite.factory,
         validator: dev.suite.validator,
         beaconAdminAddress: dev.suite.beacon,

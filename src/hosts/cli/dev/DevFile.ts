@@ -13,7 +13,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { DevInfo } from "./DevStack.js"
 
-/** Where `npm run dev` says how its stack is reached. */
+/** Where `castellan dev` says how its stack is reached. */
 export const path = (folder: string): string => join(folder, ".castellan", "dev.json")
 
 const read = (file: string): string | null => {

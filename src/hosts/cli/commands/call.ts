@@ -1,0 +1,152 @@
+import { readFileSync } from "node:fs"
+import { text as textOf } from "node:stream/consumers"
+import * as Args from "@effect/cli/Args"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
+import { CastellanError } from "../../../client/CastellanError.js"
+import { reads, writes } from "../../../client/Endpoints.js"
+import * as Transport from "../../../client/Transport.js"
+import * as DevFile from "../dev/DevFile.js"
+import type { DevInfo } from "../dev/DevStack.js"
+import * as Command from "../support/Command.js"
+
+const writing: ReadonlyArray<string> = writes
+
+/** Endpoints that take a body, whose names may be given without one. */
+const posted: ReadonlyArray<string> = [...reads, ...writes, "sign"]
+
+/** Of the development stack that runs in the working folder. */
+const devStack = (): DevInfo | null => {
+  try {
+    return JSON.parse(readFileSync(DevFile.path(process.cwd()), "utf8"))
+  } catch {
+    return null
+  }
+}
+
+/** What a development stack is called with when the body leaves it out: wallets need no money there. */
+const withSettings = (body: unknown, endpoint: string, dev: DevInfo | null): unknown =>
+  dev === null ||
+  !Predicate.isRecord(body) ||
+  "settings" in body ||
+  !("accounts" in body || "operations" in body)
+    ? body
+    : {
+        ...body,
+        settings: {
+          ...dev.settings,
+          ...(["create", "execute"].includes(endpoint) && { paymaster: dev.paymaster })
+        }
+      }
+
+const service = (given: string | undefined, { env }: Command.Operator["Type"], dev: DevInfo | null) =>
+  Effect.gen(function* () {
+    const named = given ?? env.CASTELLAN_URL
+    const baseUrl = named ?? dev?.baseUrl
+    if (baseUrl === undefined)
+      return yield* Effect.fail("--url or CASTELLAN_URL is to say where the service is")
+    if (!/^https?:\/\//i.test(baseUrl)) return yield* Effect.fail("--url: expected an http or https URL")
+    // A key is for the service that it was issued by: the stack's goes nowhere else.
+    const apiKey = env.CASTELLAN_API_KEY ?? (named === undefined ? dev?.apiKeys.pro : undefined)
+    if (apiKey === undefined) return yield* Effect.fail("CASTELLAN_API_KEY is to hold an API key")
+    return { baseUrl, apiKey }
+  })
+
+const bodyOf = (given: string | undefined): Effect.Effect<unknown, string> =>
+  given === undefined
+    ? Effect.succeed(undefined)
+    : Effect.flatMap(
+        given === "@-" ? Effect.promise(() => textOf(process.stdin)) : Effect.succeed(given),
+        (text) => Either.try({ try: (): unknown => JSON.parse(text), catch: () => "the body is not JSON" })
+      )
+
+const methodOf = (given: "GET" | "POST" | "DELETE" | undefined, endpoint: string, body: unknown) =>
+  given ?? (body !== undefined || posted.includes(endpoint) ? "POST" : "GET")
+
+const said = (error: unknown): string => {
+  if (!(error instanceof CastellanError)) return String(error)
+  const { code, idempotencyKey, requestId, status } = error
+  const about = [
+    ...(status === 0 ? [] : [`HTTP ${status}`]),
+    code,
+    ...(requestId === null ? [] : [`request ${requestId}`]),
+    ...(idempotencyKey === null ? [] : [`idempotency key ${idempotencyKey}`])
+  ]
+  return `${error.message} (${about.join(", ")})`
+}
+
+const flags = {
+  url: Command.optional(
+    "url",
+    "URL",
+    "where the service is; default: CASTELLAN_URL, else the development stack of the working folder"
+  ),
+  method: Command.choice(
+    "method",
+    ["GET", "POST", "DELETE"],
+    "default: POST for what takes a body, else GET"
+  ),
+  idempotencyKey: Command.optional(
+    "idempotency-key",
+    "KEY",
+    "of a write; default: a random one, under which an answer that was lost is asked for again"
+  ),
+  async: Command.flag("async", "a write is answered when it is accepted")
+}
+
+export const commands = [
+  Command.make({
+    name: "call",
+    about:
+      "Calls an endpoint of a running service: JSON in, JSON out. Retries only what does nothing twice; writes have an idempotency key.",
+    examples: [
+      "networks",
+      `predict '{"accounts": [{"salt": "bob", "walletCustody": 1}], "settings": {...}}'`,
+      "execute @- < operations.json",
+      "requests/5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77",
+      "requests/5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77 --method DELETE"
+    ],
+    operands: {
+      endpoint: Command.operand("ENDPOINT", "its path: execute, networks, requests?limit=5"),
+      body: Command.operand("JSON", "the body; @- for standard input").pipe(Args.optional)
+    },
+    flags,
+    run: ({ async, body: given, endpoint: path, idempotencyKey, method, url }) =>
+      Effect.gen(function* () {
+        const operator = yield* Command.Operator
+        const dev = devStack()
+        const to = yield* service(url, operator, dev)
+        const endpoint = path.replace(/^\/+/, "")
+        const read = yield* bodyOf(Option.getOrUndefined(given))
+        const body = withSettings(
+          read,
+          endpoint,
+          url === undefined && operator.env.CASTELLAN_URL === undefined ? dev : null
+        )
+        const isWrite = writing.includes(endpoint)
+        if (!isWrite && (async || idempotencyKey !== undefined))
+          return yield* Effect.fail(`--async and --idempotency-key are for writes: ${writes.join(", ")}`)
+        const exchange: Transport.Exchange = {
+          method: methodOf(method, endpoint, body),
+          path: `/${endpoint}`,
+          ...(posted.includes(endpoint) ? { body: body ?? {} } : body !== undefined && { body }),
+          headers: async ? { prefer: "respond-async" } : {},
+          idempotencyKey: isWrite ? (idempotencyKey ?? crypto.randomUUID()) : null,
+          repeatable: endpoint !== "sign"
+        }
+        const { body: answer } = yield* Effect.tryPromise({
+          try: (signal) => Transport.make(to)({ ...exchange, signal }),
+          catch: said
+        })
+        return { json: answer, text: JSON.stringify(answer, null, 2) }
+      })
+  })
+] as const
+
+export const notes = [
+  "CASTELLAN_API_KEY holds the API key; it is never an option, which others could read in the list of processes.",
+  "In a folder where castellan dev runs neither URL nor key is needed, and a body of accounts or operations without settings gets those of that stack.",
+  "It ends with 1 where the service answers none of 200 and 202: the reason, its code and what to ask with again are on standard error."
+]

@@ -1,0 +1,95 @@
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
+import * as BringEntryPoints from "../deploy/BringEntryPoints.js"
+import * as DevFile from "../dev/DevFile.js"
+import * as DevStack from "../dev/DevStack.js"
+import * as FirstOperation from "../dev/FirstOperation.js"
+import * as PlaygroundLink from "../dev/PlaygroundLink.js"
+import * as Tour from "../dev/Tour.js"
+import * as Command from "../support/Command.js"
+
+class DevError extends Data.TaggedError("DevError")<{ readonly message: string }> {}
+
+const integer = (name: string, text: string, from: number, to: number): Effect.Effect<number, string> => {
+  const value = /^[0-9]{1,16}$/.test(text) ? Number(text) : Number.NaN
+  return value >= from && value <= to
+    ? Effect.succeed(value)
+    : Effect.fail(`--${name}: expected an integer from ${from} to ${to}`)
+}
+
+/** On stderr, so that what is printed for pasting stays together. */
+const requestLines = Logger.replace(Logger.defaultLogger, Logger.withConsoleError(Logger.logfmtLogger))
+
+const lines = (info: DevStack.DevInfo, first: FirstOperation.Executed, file: string): string =>
+  [
+    `\n# Paste these first:\n${Tour.preamble(info, file)}`,
+    ...Tour.stops(info).map(({ command, title }) => `\n# ${title}\n${command}`),
+    `\n# Passkeys in the browser: open\n# ${PlaygroundLink.of(info)}`,
+    `\n# The wallet ${first.wallet} has minted tokens in the transaction ${first.txHash}. The same again:\n${first.command}`,
+    `\ncastellan (development) listens at ${info.baseUrl}, chain ${info.chainId} at ${info.rpc}; keys and addresses in ${file}. Ctrl-C stops it.`
+  ].join("\n")
+
+const run = (options: DevStack.Options, asJson: boolean) =>
+  Effect.gen(function* () {
+    const { become, print, tell } = yield* Command.Operator
+    const stack = Effect.gen(function* () {
+      yield* DevStack.onlyInDevelopment(process.env)
+      yield* Effect.mapError(BringEntryPoints.bring(tell), (message) => new DevError({ message }))
+      yield* tell(options.rpc === undefined ? "starting a chain" : `preparing the chain of ${options.rpc}`)
+      const info = yield* DevStack.start(options)
+      const file = yield* DevFile.publish(process.cwd(), info)
+      const first = yield* FirstOperation.execute(info)
+      yield* print(asJson ? JSON.stringify({ ...info, file, first }, null, 2) : lines(info, first, file))
+      return yield* Effect.never
+    })
+    return yield* become(Effect.provide(stack, requestLines))
+  })
+
+export const commands = [
+  Command.make({
+    name: "dev",
+    about:
+      "Starts a development chain with the EntryPoints and the wallet suite on it, and the service, on 127.0.0.1. Executes a first operation, and prints a request for each endpoint.",
+    examples: ["", "--port 0 --rpc-port 0 --block-time 2", "--rpc http://127.0.0.1:8545"],
+    flags: {
+      port: Command.optional("port", "PORT", "of the service: default 8080; 0 picks a free one"),
+      rpcPort: Command.optional("rpc-port", "PORT", "of the chain: default 8545; 0 picks a free one"),
+      blockTime: Command.optional(
+        "block-time",
+        "SECONDS",
+        "between blocks; without it there is a block per transaction"
+      ),
+      chainId: Command.optional("chain-id", "CHAIN", "default 31337"),
+      rpc: Command.optional(
+        "rpc",
+        "URL",
+        "a node of anvil or Hardhat that runs already, in place of an anvil of its own"
+      )
+    },
+    run: ({ blockTime, chainId, port, rpc, rpcPort }, asJson) =>
+      Effect.gen(function* () {
+        if (rpc !== undefined && (blockTime ?? chainId ?? rpcPort) !== undefined)
+          return yield* Effect.fail(
+            "--rpc: the node that runs there has its own port, chain id and block time"
+          )
+        if (rpc !== undefined && !/^https?:\/\//i.test(rpc))
+          return yield* Effect.fail("--rpc: expected an http or https URL")
+        const options = {
+          port: yield* integer("port", port ?? "8080", 0, 65_535),
+          rpcPort: yield* integer("rpc-port", rpcPort ?? "8545", 0, 65_535),
+          blockTime: blockTime === undefined ? null : yield* integer("block-time", blockTime, 1, 3_600),
+          chainId: yield* integer("chain-id", chainId ?? "31337", 1, 2 ** 32),
+          rpc
+        }
+        return yield* run(options, asJson)
+      })
+  })
+] as const
+
+export const notes = [
+  "Its keys are known to everybody: it does not start with NODE_ENV=production, nor with a CASTELLAN_CONFIG of another profile than development, and on no other nodes than those of anvil and Hardhat.",
+  "It needs anvil: on the PATH, or the npm package @foundry-rs/anvil in the working folder; or a node that runs already (--rpc).",
+  "The EntryPoints are in npm packages of their authors. Those that are not installed npm puts into .castellan in the working folder.",
+  "Addresses, keys and settings are in .castellan/dev.json while it runs. SIGINT and SIGTERM stop it; the service's data are gone then."
+]

@@ -1,0 +1,169 @@
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { Contract, Interface, type JsonRpcProvider, keccak256, NonceManager } from "ethers"
+import * as Multicall from "../../../domain/evm/Multicall.js"
+import { artifact, initCode } from "../deploy/Artifacts.js"
+import { setCode } from "../deploy/Deployment.js"
+import { deploy } from "../deploy/DeterministicDeployer.js"
+import { deployEntryPoints, entryPoints } from "../deploy/EntryPoints.js"
+import * as Keyless from "../deploy/Keyless.js"
+import { isDevelopmentNode } from "../deploy/Plan.js"
+import { deploySuite, fundPaymaster, type Suite } from "../deploy/Suite.js"
+import * as Provider from "../support/Provider.js"
+import { type Anvil, type AnvilOptions, startAnvil } from "./Anvil.js"
+import { devKeys } from "./DevKeys.js"
+
+/** A development chain with everything on it that the service operates. */
+export interface DevChain {
+  readonly url: string
+  readonly chainId: number
+  readonly entryPoints: typeof entryPoints
+  readonly suite: Suite
+  /** keccak256 of the wallet implementation's code. */
+  readonly implementationCodeHash: string
+  readonly token: string
+  readonly reverter: string
+}
+
+type Prepare = (provider: JsonRpcProvider) => Promise<void>
+
+/** Starts an anvil on which `prepare` has run. */
+export type StartNode = (options: AnvilOptions, prepare: Prepare) => Promise<Anvil>
+
+export interface Options {
+  /** 0 picks a free port. */
+  readonly port: number
+  readonly chainId: number
+  /** Seconds between blocks; null: a block per transaction. */
+  readonly blockTime: number | null
+  /** Default: a fresh chain. */
+  readonly startNode?: StartNode
+}
+
+/** The chain does not start, or something can not be deployed on it. */
+export class DevChainError extends Data.TaggedError("DevChainError")<{ readonly message: string }> {}
+
+const textOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
+
+const salt = `0x${"00".repeat(32)}`
+
+/** Wei that the paymaster has at each EntryPoint from the start: 100 of the chain's coin. */
+const paymasterDeposit = 10n ** 20n
+
+/** What is there already is not deployed again. */
+const deployContracts = async (payer: NonceManager, provider: JsonRpcProvider) => {
+  await Keyless.deploy(payer, provider, Keyless.deterministicDeployer, async () => ({}))
+  await deployEntryPoints(payer)
+  const suite = await deploySuite(payer, {
+    deployer: devKeys.deployer.address,
+    owner: devKeys.factoryOwner.address,
+    beaconOwner: devKeys.beaconOwner.address,
+    sponsor: devKeys.sponsor.address
+  })
+  const token = await deploy(payer, initCode("TestToken"), salt)
+  const reverter = await deploy(payer, initCode("Reverter"), salt)
+  return { suite, token, reverter }
+}
+
+const deposits = new Interface(["function balanceOf(address) view returns (uint256)"])
+
+const holdsDeposits = async (provider: JsonRpcProvider, paymaster: string): Promise<boolean> => {
+  const data = deposits.encodeFunctionData("balanceOf", [paymaster])
+  const held = await Promise.all(
+    Object.values(entryPoints).map(async (to) => BigInt(await provider.call({ to, data })))
+  )
+  return held.every((wei) => wei > 0n)
+}
+
+const prepare: Prepare = async (provider) => {
+  const payer = new NonceManager(devKeys.faucet.connect(provider))
+  const { suite } = await deployContracts(payer, provider)
+  if (!(await holdsDeposits(provider, suite.paymaster)))
+    await fundPaymaster(payer, suite.paymaster, paymasterDeposit)
+  if ((await provider.getCode(Multicall.address)) === "0x")
+    await setCode(provider, Multicall.address, artifact("Multicall").deployedBytecode)
+}
+
+/** A fresh chain, prepared before it is handed out. */
+const startFresh: StartNode = async (options, prepare) => {
+  const anvil = await startAnvil(options)
+  try {
+    await withProvider(anvil, prepare)
+    return anvil
+  } catch (cause) {
+    await anvil.stop()
+    throw cause
+  }
+}
+
+const withProvider = <A>(
+  { chainId, url }: Pick<Anvil, "chainId" | "url">,
+  use: (provider: JsonRpcProvider) => Promise<A>
+): Promise<A> =>
+  Effect.runPromise(
+    Effect.scoped(
+      Effect.flatMap(Provider.connect(url, chainId), (provider) => Effect.promise(() => use(provider)))
+    )
+  )
+
+const anvil = ({ chainId, port, startNode = startFresh }: Options) =>
+  Effect.acquireRelease(
+    Effect.tryPromise({
+      try: () => startNode({ chainId, port, detached: true }, prepare),
+      catch: (cause) =>
+        new DevChainError({
+          message: /in use/i.test(textOf(cause)) ? `port ${port} (--rpc-port) is in use` : textOf(cause)
+        })
+    }),
+    ({ stop }) => Effect.promise(stop)
+  )
+
+const deployAll = async (provider: JsonRpcProvider, blockTime: number | null) => {
+  const payer = new NonceManager(devKeys.faucet.connect(provider))
+  const { reverter, suite, token } = await deployContracts(payer, provider)
+  const beacon = new Contract(suite.beacon, ["function implementation() view returns (address)"], provider)
+  const implementation: string = await beacon.getFunction("implementation")()
+  const implementationCodeHash = keccak256(await provider.getCode(implementation))
+  // Only now: with a block every so often each deployment would wait for one.
+  if (blockTime !== null) await provider.send("evm_setIntervalMining", [blockTime])
+  return { entryPoints, suite, implementationCodeHash, token, reverter }
+}
+
+const deployed = (
+  url: string,
+  chainId: number,
+  run: (provider: JsonRpcProvider) => ReturnType<typeof deployAll>
+): Effect.Effect<DevChain, DevChainError> =>
+  Effect.scoped(
+    Effect.flatMap(Provider.connect(url, chainId), (provider) =>
+      Effect.tryPromise({
+        try: async () => ({ url, chainId, ...(await run(provider)) }),
+        catch: (cause) => new DevChainError({ message: `the deployment failed: ${textOf(cause)}` })
+      })
+    )
+  )
+
+/** Anvil with EntryPoints, wallet suite, test token, reverter and Multicall3 on it, until the scope closes. */
+export const start = (options: Options): Effect.Effect<DevChain, DevChainError, Scope.Scope> =>
+  Effect.flatMap(anvil(options), ({ chainId, url }) =>
+    deployed(url, chainId, (provider) => deployAll(provider, options.blockTime))
+  )
+
+/**
+ * The chain of a development node that runs already, with all of that on it. Keys that everybody knows pay for it and own
+ * it: a node of another kind is refused.
+ */
+export const attach = (url: string): Effect.Effect<DevChain, DevChainError> =>
+  Effect.gen(function* () {
+    const chainId = yield* Effect.mapError(
+      Provider.chainIdOf(url),
+      (message) => new DevChainError({ message })
+    )
+    return yield* deployed(url, chainId, async (provider) => {
+      if (!(await isDevelopmentNode(provider)))
+        throw new Error("--rpc is no development node of anvil or Hardhat")
+      await prepare(provider)
+      return deployAll(provider, null)
+    })
+  })

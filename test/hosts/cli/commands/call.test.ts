@@ -1,0 +1,98 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { computeAddress } from "ethers"
+import * as Configured from "../../../support/accounts/Castellan.js"
+import * as CommandLine from "../../../support/process/CommandLine.js"
+
+const folder = mkdtempSync(join(tmpdir(), "castellan-call-"))
+const privateKey = `0x${"4d".repeat(32)}`
+const castellan = Configured.make(
+  folder,
+  {
+    allowPrivateKeys: true,
+    accounts: [{ id: "acme", name: "Acme", tier: "pro", keys: [] }],
+    providers: [{ kind: "private-key", name: "vault", keys: [{ name: "one", privateKey: { env: "ONE" } }] }],
+    signers: [{ accounts: ["acme"], clientId: "c", versionId: "1", provider: "vault", key: "one" }]
+  },
+  { ONE: privateKey }
+)
+
+let service: Awaited<ReturnType<typeof castellan.serve>>
+let key = ""
+beforeAll(async () => {
+  service = await castellan.serve()
+  const issued = await Effect.runPromise(CommandLine.run(["keys", "create", "acme", "--json"], castellan.env))
+  key = JSON.parse(issued).key
+  await Configured.until("unknown_field", () => Configured.ask(service.url, key, "/predict", { not: 1 }))
+})
+afterAll(async () => {
+  await service.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const env = () => ({ CASTELLAN_URL: service.url, CASTELLAN_API_KEY: key })
+const call = (...args: ReadonlyArray<string>) => CommandLine.run(["call", ...args], env())
+const signer = { clientId: "c", versionId: "1" }
+const networks = expect.arrayContaining([expect.objectContaining({ chainId: 137 })])
+
+describe("castellan call", () => {
+  it("sends JSON and prints JSON, the same with --json", async () => {
+    for (const flags of [[], ["--json"]]) {
+      const text = await Effect.runPromise(call("getSigner", JSON.stringify({ signer }), ...flags))
+      expect(JSON.parse(text)).toMatchObject({ address: computeAddress(privateKey) })
+    }
+  })
+
+  it("takes paths with a query, and endpoints that need no body", async () => {
+    expect(JSON.parse(await Effect.runPromise(call("requests?limit=5")))).toMatchObject({ requests: [] })
+    expect(JSON.parse(await Effect.runPromise(call("/networks")))).toEqual(networks)
+  })
+
+  it("says the reason of a refusal with its code, status, and what to ask with again", async () => {
+    const none = "requests/5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77"
+    expect(await Effect.runPromise(Effect.flip(call(none)))).toMatch(/HTTP 404, request_not_found, request /)
+    const cancelled = await Effect.runPromise(Effect.flip(call(none, "--method", "DELETE")))
+    expect(cancelled).toContain("request_not_found")
+    const write = call("execute", '{"operations": []}', "--idempotency-key", "mine", "--async")
+    expect(await Effect.runPromise(Effect.flip(write))).toMatch(/HTTP 400, .*idempotency key mine/)
+  })
+
+  it("refuses by itself what can not be sent", async () => {
+    const refused = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>>) =>
+      Effect.runPromise(Effect.flip(CommandLine.run(["call", ...args], env)))
+    expect(await refused(["networks"], {})).toContain("CASTELLAN_URL")
+    expect(await refused(["networks"], { CASTELLAN_URL: service.url })).toContain("CASTELLAN_API_KEY")
+    expect(await refused(["networks", "--url", "ftp://host"], env())).toContain("--url")
+    expect(await refused(["predict", "{"], env())).toContain("not JSON")
+    expect(await refused(["predict", "{}", "--async"], env())).toContain("are for writes")
+  })
+
+  it("asks the development stack of the folder, with its settings, and gives its key to nobody else", async () => {
+    const at = join(folder, ".castellan")
+    mkdirSync(at)
+    const dev = {
+      baseUrl: service.url,
+      apiKeys: { pro: key },
+      settings: { signer, oops: 1 },
+      paymaster: "0x1"
+    }
+    writeFileSync(join(at, "dev.json"), JSON.stringify(dev))
+    const before = process.cwd()
+    process.chdir(folder)
+    try {
+      const alone = await Effect.runPromise(CommandLine.run(["call", "networks"], {}))
+      expect(JSON.parse(alone)).toEqual(networks)
+      const filled = CommandLine.run(["call", "execute", '{"operations": []}'], {})
+      expect(await Effect.runPromise(Effect.flip(filled))).toContain("settings.oops")
+      const own = CommandLine.run(["call", "execute", '{"operations": [], "settings": {}}'], {})
+      expect(await Effect.runPromise(Effect.flip(own))).not.toContain("oops")
+      const other = CommandLine.run(["call", "networks", "--url", "http://127.0.0.1:9"], {})
+      expect(await Effect.runPromise(Effect.flip(other))).toContain("CASTELLAN_API_KEY")
+    } finally {
+      process.chdir(before)
+    }
+  })
+})
