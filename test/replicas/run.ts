@@ -10,6 +10,7 @@ import * as Verdict from "../support/replicas/Verdict.js"
  * - `--ops N` (2,000), `--wallets N` (200), `--seed TEXT` (1)
  * - `--clients N` (32) ask at once
  * - `--minutes N` (12): what has no answer then has none
+ * - `--upgrade-from COMMIT` the replicas run that commit until the rolling restart replaces them by this version
  * - `--short` shorter faults, as in `npm test`
  * - `CASTELLAN_TEST_LOGS=FILE` keeps the logs of the replicas
  */
@@ -19,6 +20,7 @@ const { values } = parseArgs({
     wallets: { type: "string", default: "200" },
     clients: { type: "string", default: "32" },
     minutes: { type: "string", default: "12" },
+    "upgrade-from": { type: "string" },
     seed: { type: "string", default: "1" },
     short: { type: "boolean", default: false }
   }
@@ -41,6 +43,7 @@ const { takeOvers, verdict } = await Proof.run({
   clients: number("clients"),
   seed: values.seed,
   durations: values.short ? Faults.short : Faults.full,
+  upgradeFrom: values["upgrade-from"],
   limitMillis: number("minutes") * 60_000,
   print: (line) => console.log(line)
 })

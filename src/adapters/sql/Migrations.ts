@@ -1,5 +1,6 @@
 import * as Migrator from "@effect/sql/Migrator"
 import * as SqlClient from "@effect/sql/SqlClient"
+import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as ErrorCode from "./ErrorCode.js"
@@ -27,8 +28,12 @@ export class MigrationsError extends Data.TaggedError("MigrationsError")<{ reado
 
 const table = "castellan_migrations"
 
-/** By number: the migrator skips one whose number is not above the latest that ran. */
-const migrations = {
+/**
+ * By number: the migrator skips one whose number is not above the latest that ran. Processes of the version before go on
+ * while one runs and after it, so that each only adds: tables, and columns that an insert need not name. None takes long:
+ * others wait for it meanwhile.
+ */
+export const migrations = {
   "0001_journal": journal,
   "0002_abi": abi,
   "0003_handovers": handovers,
@@ -56,11 +61,19 @@ const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt
 const isMadeMeanwhile = (error: unknown): boolean =>
   [" (23505)", " (42P07)", " (42710)"].includes(ErrorCode.suffix(error))
 
+/** Work of processes that go on was in its way: a deadlock, or a lock that it did not get in time. */
+const isInTheWay = (error: unknown): boolean => [" (40P01)", " (55P03)"].includes(ErrorCode.suffix(error))
+
 /** Brings the schema up to date, in one transaction. */
 export const run: Effect.Effect<void, MigrationsError, SqlClient.SqlClient> = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* Migrator.make({})({ loader: Migrator.fromRecord(migrations), table }).pipe(
-    Effect.retry({ times: 3, while: isMadeMeanwhile })
+    Effect.sandbox,
+    Effect.retry({
+      times: 3,
+      while: (cause) => [isMadeMeanwhile, isInTheWay].some((passes) => passes(Cause.squash(cause)))
+    }),
+    Effect.unsandbox
   )
   const [latest] = yield* sql<{ readonly id: number | string | null }>`
     select max(migration_id) as id from ${sql(table)}`

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process"
 import {
   mkdirSync,
   mkdtempSync,
@@ -22,17 +23,32 @@ export interface Build {
   readonly remove: () => void
 }
 
-const sources = (folder: string): ReadonlyArray<string> =>
-  readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+const sources = (from: string, folder: string): ReadonlyArray<string> =>
+  readdirSync(join(from, folder), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && /(?<!\.d)\.ts$/.test(entry.name))
     .map((entry) => join(entry.parentPath, entry.name))
 
+/** Of the sources of a commit of this repository; what they import is that of today. */
+export const ofCommit = (commit: string): Build => {
+  const from = mkdtempSync(join(tmpdir(), "castellan-commit-"))
+  try {
+    const archive = execFileSync("git", ["archive", commit, "src", "test/support"], {
+      cwd: root,
+      maxBuffer: 1 << 30
+    })
+    execFileSync("tar", ["-x", "-C", from], { input: archive })
+    return make(from)
+  } finally {
+    rmSync(from, { recursive: true })
+  }
+}
+
 /** Types are left to the type check: this takes a second. */
-export const make = (): Build => {
+export const make = (from: string = root): Build => {
   const folder = mkdtempSync(join(tmpdir(), "castellan-faults-"))
   for (const file of [
-    ...sources("src"),
-    ...["faults", "journal", "replicas"].flatMap((part) => sources(join("test/support", part)))
+    ...sources(from, "src"),
+    ...["faults", "journal", "replicas"].flatMap((part) => sources(from, join("test/support", part)))
   ]) {
     const { outputText } = ts.transpileModule(readFileSync(file, "utf8"), {
       fileName: file,
@@ -42,7 +58,7 @@ export const make = (): Build => {
         verbatimModuleSyntax: true
       }
     })
-    const out = join(folder, relative(root, file).replace(/\.ts$/, ".js"))
+    const out = join(folder, relative(from, file).replace(/\.ts$/, ".js"))
     mkdirSync(dirname(out), { recursive: true })
     writeFileSync(out, outputText)
   }

@@ -1,3 +1,4 @@
+import type { Build } from "../faults/Build.js"
 import type * as Random from "../faults/Random.js"
 import * as Balancer from "./Balancer.js"
 import type { Fleet } from "./Fleet.js"
@@ -66,12 +67,16 @@ export interface Faults {
 
 type Act = (name: string) => Promise<void>
 
-/** `deadline`: no fault begins later. */
+/** `deadline`: no fault begins later. `next`: what replicas run from their replacement on. */
 export const make = (
   { holders, postgres, redis, replicas, signers }: Fleet,
   random: Random.Random,
   durations: Durations,
-  { breaches, deadline }: { readonly breaches: Array<string>; readonly deadline: number }
+  {
+    breaches,
+    deadline,
+    next
+  }: { readonly breaches: Array<string>; readonly deadline: number; readonly next: Build | null }
 ): Faults => {
   const phases: Array<Phase> = []
   const takeOvers: Array<TakeOver> = []
@@ -116,6 +121,7 @@ export const make = (
     for (const replica of replicas) {
       const how = await replica.drain()
       if (how !== 0) breaches.push(`${replica.name} ended with ${how} when it was replaced`)
+      if (next !== null) replica.use(next)
       await replica.begin()
       await ready(replica)
     }

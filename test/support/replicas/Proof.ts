@@ -15,6 +15,8 @@ export interface Options {
   readonly durations: Faults.Durations
   /** Whatever has no answer then has none. */
   readonly limitMillis: number
+  /** The commit that the replicas run until the rolling restart replaces them by this version. Default: this version. */
+  readonly upgradeFrom?: string | undefined
   readonly print: (line: string) => void
 }
 
@@ -95,13 +97,18 @@ const printTakeOvers = (takeOvers: ReadonlyArray<Faults.TakeOver>, print: Option
   }
 }
 
-const prove = async (fleet: Fleet.Fleet, random: Random.Random, options: Options): Promise<Report> => {
+const prove = async (
+  fleet: Fleet.Fleet,
+  next: Build.Build | null,
+  random: Random.Random,
+  options: Options
+): Promise<Report> => {
   const { clients, durations, limitMillis, ops: count, print, seed, wallets } = options
   const name = `replicas-${seed}`
   const began = performance.now()
   const deadline = began + limitMillis
   const breaches: Array<string> = []
-  const faults = Faults.make(fleet, random.fork("faults"), durations, { breaches, deadline })
+  const faults = Faults.make(fleet, random.fork("faults"), durations, { breaches, deadline, next })
   const asked = { name, overMillis: Faults.lengthOf(durations), wallets, clients }
   const load = Load.start(fleet, random.fork("load"), count, asked)
   const progress = setInterval(
@@ -157,17 +164,30 @@ const prove = async (fleet: Fleet.Fleet, random: Random.Random, options: Options
 
 /** Executes ops while replicas, database, node and Redis fail one after the other, and asks the chain what became of them. */
 export const run = async (options: Options): Promise<Report> => {
-  const { seed, wallets } = options
-  const build = Build.make()
+  const { seed, upgradeFrom, wallets } = options
+  const builds = upgradeFrom === undefined ? [] : [Build.ofCommit(upgradeFrom)]
+  const newest = Build.make()
+  builds.push(newest)
   let fleet: Fleet.Fleet | null = null
   try {
-    fleet = await Fleet.start({ build, replicas: 3, wallets, signers: 2, name: `replicas-${seed}` })
-    return await prove(fleet, Random.make(`replicas ${seed}`), options)
+    fleet = await Fleet.start({
+      build: builds[0] ?? newest,
+      replicas: 3,
+      wallets,
+      signers: 2,
+      name: `replicas-${seed}`
+    })
+    return await prove(
+      fleet,
+      upgradeFrom === undefined ? null : newest,
+      Random.make(`replicas ${seed}`),
+      options
+    )
   } finally {
     const logs = process.env.CASTELLAN_TEST_LOGS
     if (logs !== undefined && fleet !== null)
       writeFileSync(logs, fleet.replicas.map((each) => `=== ${each.name}\n${each.log()}`).join(""))
     await fleet?.stop()
-    build.remove()
+    for (const build of builds) build.remove()
   }
 }

@@ -12,6 +12,8 @@ export interface Replica {
   /** As whom it claims lanes in the journal: a name per life. */
   readonly processes: () => ReadonlyArray<string>
   readonly begin: () => Promise<void>
+  /** From its next beginning on it runs this. */
+  readonly use: (build: Build) => void
   /** Without a word, as a crash. */
   readonly kill: () => Promise<void>
   /** As an operator who replaces it: nobody sends it anything new, and it answers what it has. */
@@ -49,6 +51,7 @@ const said = (program: Program, pattern: RegExp): string | null => pattern.exec(
 
 export const make = async (options: Options): Promise<Replica> => {
   const { address, build, name } = options
+  let program = build.replica
   const folder = mkdtempSync(join(build.folder, "replica-"))
   const database = await TcpProxy.start({ host: "127.0.0.1", port: options.database.port })
   const node = await TcpProxy.start(
@@ -81,7 +84,7 @@ export const make = async (options: Options): Promise<Replica> => {
       lives.flatMap((life) => said(life, /"message":"shares the lanes[^\n]*"process":"([^"]+)"/) ?? []),
     begin: async () => {
       for (let starts = 1; ; starts += 1) {
-        const life = run([build.replica], {
+        const life = run([program], {
           cwd: folder,
           env: { CASTELLAN_CONFIG: file, CASTELLAN_TEST_ADDRESS: address }
         })
@@ -96,6 +99,9 @@ export const make = async (options: Options): Promise<Replica> => {
         if (starts === mostStarts || !unanswered.test(life.stderr()))
           throw new Error(`${name} does not start: ${life.stderr()}`)
       }
+    },
+    use: (next) => {
+      program = next.replica
     },
     kill,
     drain: end("SIGTERM", balancerMillis),
