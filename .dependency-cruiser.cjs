@@ -63,7 +63,7 @@ const sdks = {
   pkcs11: [npm("pkcs11js/")],
   redis: [npm("ioredis/")],
   "private-key": [pureEthers, npm("ethers/lib\\.esm/wallet/index\\.js$")],
-  sql: [npm("@effect/(sql|sql-pg|sql-sqlite-node|experimental)/"), npm("(better-sqlite3|pg)/")]
+  sql: [npm("@effect/(sql|sql-pg|experimental)/"), npm("(better-sqlite3|pg)/")]
 }
 
 const forbid = (name, comment, from, to) => ({ name, comment, severity: "error", from, to })

@@ -78,7 +78,7 @@ export const make: Effect.Effect<
   })
 
   const write = (jobs: ReadonlyArray<Job>) =>
-    Store.transaction(sql)(sql`insert into audit ${sql.insert(jobs.map(rowOf))}`).pipe(
+    Store.atOnce(sql)(sql`insert into audit ${sql.insert(jobs.map(rowOf))}`).pipe(
       // The bytes of a transaction leave after the journal has them, which is in the same database.
       Effect.locally(
         GroupCommit.untilNext,

@@ -73,7 +73,7 @@ export const make: Effect.Effect<
   const self = `${randomUUID()} `
 
   const transaction = <A, E>(effect: Effect.Effect<A, E>) =>
-    Store.transaction(sql)(effect).pipe(
+    Store.atOnce(sql)(effect).pipe(
       Effect.retry({ times: 3, while: Store.isBroken }),
       Effect.catchIf(Store.isSqlError, (error) =>
         Effect.fail(new BudgetsError({ message: `the store of budgets failed${ErrorCode.suffix(error)}` }))

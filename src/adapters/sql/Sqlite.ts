@@ -1,16 +1,16 @@
 import { closeSync, openSync } from "node:fs"
 import * as Reactivity from "@effect/experimental/Reactivity"
 import * as SqlClient from "@effect/sql/SqlClient"
-import type { Connection } from "@effect/sql/SqlConnection"
-import * as Statement from "@effect/sql/Statement"
-import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import Database from "better-sqlite3"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import { identity } from "effect/Function"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as ErrorCode from "./ErrorCode.js"
 import * as GroupCommit from "./sqlite/GroupCommit.js"
+import * as SqliteClient from "./sqlite/SqliteClient.js"
+import * as SqliteConnection from "./sqlite/SqliteConnection.js"
 import * as WriteAheadLog from "./sqlite/WriteAheadLog.js"
 
 /** The database file cannot be used. */
@@ -40,29 +40,26 @@ const createFile = (filename: string) =>
 const gatherMillis = 20
 
 const clientOf = (
-  connection: Connection,
+  connection: SqliteConnection.SqliteConnection,
   { busyTimeoutMillis = 5_000, filename }: Options,
   durability: WriteAheadLog.Durability
 ) =>
-  Effect.gen(function* () {
-    const group = GroupCommit.make(connection, {
+  SqliteClient.make(
+    GroupCommit.make(connection, {
       durability,
       // Without a disk there is no write to share.
       gatherMillis: filename === inMemory ? null : gatherMillis,
       busyMillis: busyTimeoutMillis
     })
-    const client = yield* SqlClient.make({
-      acquirer: Effect.succeed(group.outside),
-      compiler: Statement.makeCompilerSqlite(),
-      spanAttributes: [["db.system.name", "sqlite"]]
-    })
-    return Object.assign(client, { withTransaction: group.withTransaction })
-  })
+  )
 
 /** Settings of the connection; what it has to be like to be durable is looked at, not assumed. */
-const prepare = (connection: Connection, { busyTimeoutMillis = heldMillis, filename }: Options) =>
+const prepare = (
+  { all }: SqliteConnection.SqliteConnection,
+  { busyTimeoutMillis = heldMillis, filename }: Options
+) =>
   Effect.gen(function* () {
-    const pragma = (text: string) => connection.execute(`pragma ${text}`, [], undefined)
+    const pragma = (text: string) => Effect.try({ try: () => all(`pragma ${text}`, []), catch: identity })
     yield* pragma(`busy_timeout = ${Math.min(heldMillis, busyTimeoutMillis)}`)
     yield* pragma("synchronous = normal")
     yield* pragma("foreign_keys = on")
@@ -85,8 +82,7 @@ export const make = (
 ): Effect.Effect<SqlClient.SqlClient, SqliteError, Scope.Scope | Reactivity.Reactivity> =>
   Effect.gen(function* () {
     if (options.filename !== inMemory) yield* createFile(options.filename)
-    const { reserve } = yield* SqliteClient.make({ filename: options.filename })
-    const connection = yield* reserve
+    const connection = yield* SqliteConnection.open(options.filename)
     return yield* clientOf(connection, options, yield* prepare(connection, options))
   }).pipe(
     Effect.catchAllDefect((defect) => Effect.fail(defect)),

@@ -9,6 +9,7 @@ import { JournalError } from "../../application/ports/journal/JournalError.js"
 import * as Uint from "../../domain/primitives/Uint.js"
 import * as ErrorCode from "./ErrorCode.js"
 import * as Seal from "./Seal.js"
+import * as SqliteClient from "./sqlite/SqliteClient.js"
 
 /** The connection of a journal, and how its methods use it. */
 export interface Store {
@@ -17,6 +18,8 @@ export interface Store {
   readonly transaction: <A, E>(
     effect: Effect.Effect<A, E>
   ) => Effect.Effect<A, Exclude<E, SqlError> | JournalError>
+  /** The same of one that only reads: all that it reads is of one moment. */
+  readonly reading: Store["transaction"]
   /** Keeps others that lock the same name out until the transaction ends. */
   readonly lock: (name: string) => Effect.Effect<void, SqlError>
   /** End of a query whose rows are kept from others until the transaction ends. */
@@ -55,6 +58,17 @@ export const transaction =
       Effect.withTracerEnabled(false)
     )
 
+/** The same for an effect that waits for nothing but the database: where that is SQLite, it is run in one step. */
+export const atOnce =
+  (sql: SqlClient.SqlClient) =>
+  <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | SqlError> =>
+    SqliteClient.isSqlite(sql) ? sql.atOnce(effect) : transaction(sql)(effect)
+
+const readAtOnce =
+  (sql: SqlClient.SqlClient) =>
+  <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | SqlError> =>
+    SqliteClient.isSqlite(sql) ? sql.read(effect) : transaction(sql)(effect)
+
 /** Keeps others that lock the same name out until the transaction ends. */
 export const lock =
   (sql: SqlClient.SqlClient) =>
@@ -64,6 +78,19 @@ export const lock =
       pg: () => Effect.asVoid(sql`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`),
       orElse: () => Effect.void
     })
+
+const told = <A, E>(
+  sql: SqlClient.SqlClient,
+  method: Effect.Effect<A, E>
+): Effect.Effect<A, Exclude<E, SqlError> | JournalError> =>
+  Effect.catchIf(
+    sql.onDialectOrElse({
+      pg: () => Effect.retry(method, { times: 3, while: isBroken }),
+      orElse: () => method
+    }),
+    isSqlError,
+    (error) => Effect.fail(storeFailed(error))
+  ) as Effect.Effect<A, Exclude<E, SqlError> | JournalError>
 
 export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store => ({
   sql,
@@ -77,11 +104,8 @@ export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store =
     orElse: () => sql.literal("")
   }),
   instance: randomUUID(),
-  transaction: <A, E>(effect: Effect.Effect<A, E>) =>
-    transaction(sql)(effect).pipe(
-      Effect.retry({ times: 3, while: isBroken }),
-      Effect.catchIf(isSqlError, (error) => Effect.fail(storeFailed(error)))
-    ),
+  transaction: (effect) => told(sql, atOnce(sql)(effect)),
+  reading: (effect) => told(sql, readAtOnce(sql)(effect)),
   lock: lock(sql)
 })
 

@@ -32,7 +32,7 @@ export const make: Effect.Effect<
 > = Effect.gen(function* () {
   yield* Migrations.run
   const sql = yield* SqlClient.SqlClient
-  const inTransaction = Store.transaction(sql)
+  const inTransaction = Store.atOnce(sql)
 
   const asked = <A, E>(effect: Effect.Effect<A, E | SqlError>) =>
     effect.pipe(

@@ -153,13 +153,13 @@ const toEvent = ({ data, kind, sequence, told_at }: Row): RequestEvent => ({
 })
 
 export const events =
-  ({ sql, transaction }: Store.Store) =>
+  ({ reading, sql }: Store.Store) =>
   (
     requestId: string,
     after: number,
     limit: number
   ): Effect.Effect<ReadonlyArray<RequestEvent>, JournalError> =>
-    transaction(
+    reading(
       Effect.map(
         sql<Row>`
           select sequence, kind, data, told_at from request_events
@@ -171,9 +171,9 @@ export const events =
     )
 
 export const newestEvents =
-  ({ sql, transaction }: Store.Store) =>
+  ({ reading, sql }: Store.Store) =>
   (requestIds: ReadonlyArray<string>): Effect.Effect<ReadonlyMap<string, number>, JournalError> =>
-    transaction(
+    reading(
       Effect.map(
         Effect.forEach(
           Store.chunks(requestIds),

@@ -280,7 +280,7 @@ export const hashes = (carriers: ReadonlyArray<Carrier>): ReadonlyArray<Hex.Byte
 export const ofRequest =
   (store: Store.Store) =>
   (requestId: string): Effect.Effect<RequestOps, JournalError> =>
-    store.transaction(
+    store.reading(
       Effect.map(read(store, requestId), ({ nonces, ops, signed }) => ({
         ops,
         signed,
@@ -289,13 +289,13 @@ export const ofRequest =
     )
 
 export const findOp =
-  ({ sql, transaction }: Store.Store) =>
+  ({ reading, sql }: Store.Store) =>
   (
     accountId: AccountId,
     chainId: bigint,
     userOpHash: Hex.Bytes32
   ): Effect.Effect<OpRecord | null, JournalError> =>
-    transaction(
+    reading(
       Effect.gen(function* () {
         // The latest that is not abandoned, else the latest.
         for (const stage of [sql.literal("state <> 'abandoned'"), sql.literal("state = 'abandoned'")]) {

@@ -147,12 +147,12 @@ const load = (store: Store.Store, where: Fragment) =>
   })
 
 export const open = (store: Store.Store): Effect.Effect<ReadonlyArray<TransactionRecord>, JournalError> =>
-  store.transaction(load(store, store.sql`transactions.state in ('signed', 'mined')`))
+  store.reading(load(store, store.sql`transactions.state in ('signed', 'mined')`))
 
 export const openOf =
   (store: Store.Store) =>
   ({ chainId, signer }: Lane): Effect.Effect<ReadonlyArray<TransactionRecord>, JournalError> =>
-    store.transaction(
+    store.reading(
       load(
         store,
         store.sql`transactions.state in ('signed', 'mined') and transactions.chain_id = ${chainId.toString()}
@@ -167,7 +167,7 @@ export const transactionsBetween =
     from: bigint,
     below: bigint
   ): Effect.Effect<ReadonlyArray<TransactionRecord>, JournalError> =>
-    store.transaction(
+    store.reading(
       Effect.zipRight(
         Store.fits(64, [from, below]),
         load(
@@ -186,7 +186,7 @@ const byHash = (
   txHash: Hex.Bytes32,
   where: Fragment
 ): Effect.Effect<TransactionRecord | null, JournalError> =>
-  store.transaction(
+  store.reading(
     Effect.gen(function* () {
       const { sql } = store
       const [found] = yield* sql<Nonce>`

@@ -213,9 +213,9 @@ const toSubmission = (seal: Store.Store["seal"], row: Row): Effect.Effect<Remote
 export const remoteSubmissions = ({
   seal,
   sql,
-  transaction
+  reading
 }: Store.Store): Effect.Effect<ReadonlyArray<RemoteSubmission>, JournalError> =>
-  transaction(
+  reading(
     Effect.flatMap(
       sql<Row>`
         select ops.*, requests.account_id, handovers.rpc, handovers.trust, handovers.since, handovers.signed

@@ -233,7 +233,7 @@ const direct = ({ sql }: Store.Store, requestId: string) => sql<Ops.Carrier>`
 export const request =
   (store: Store.Store) =>
   (requestId: string): Effect.Effect<RequestRecord | null, JournalError> =>
-    store.transaction(
+    store.reading(
       Effect.gen(function* () {
         const [row] = yield* store.sql<Row & { readonly direct: number | boolean }>`
           select requests.*, exists (
@@ -271,16 +271,16 @@ export const requestOf =
     endpoint: string,
     idempotencyKey: string
   ): Effect.Effect<{ readonly requestId: string; readonly bodyHash: Hex.Bytes32 } | null, JournalError> =>
-    store.transaction(
+    store.reading(
       Effect.map(byKey(store, accountId, endpoint, idempotencyKey), ([row]) =>
         row === undefined ? null : { requestId: row.request_id, bodyHash: Hex.unsafe32(row.body_hash) }
       )
     )
 
 export const finalAmong =
-  ({ sql, transaction }: Store.Store) =>
+  ({ reading, sql }: Store.Store) =>
   (requestIds: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<string>, JournalError> =>
-    transaction(
+    reading(
       Effect.map(
         Effect.forEach(
           Store.chunks(requestIds),

@@ -26,11 +26,8 @@ interface TransactionRow extends LaneRow {
   readonly key_asset: string | null
 }
 
-export const work = ({
-  sql,
-  transaction
-}: Store.Store): Effect.Effect<ReadonlyArray<LaneWork>, JournalError> =>
-  transaction(
+export const work = ({ sql, reading }: Store.Store): Effect.Effect<ReadonlyArray<LaneWork>, JournalError> =>
+  reading(
     Effect.gen(function* () {
       const requests = yield* sql<RequestRow>`
         select request_id, endpoint, account_id, elements, chain_id, signer, lane_key, accepted_at from requests

@@ -96,7 +96,7 @@ export const list =
     question: ListQuestion
   ): Effect.Effect<ReadonlyArray<ListedRequest>, JournalError> => {
     const term = termOf(question)
-    return store.transaction(
+    return store.reading(
       Effect.map(
         // Those that are pending are few, whatever they are found by.
         term === null || question.state === "pending"

@@ -2,12 +2,14 @@ import * as SqlClient from "@effect/sql/SqlClient"
 import type { Connection } from "@effect/sql/SqlConnection"
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Context from "effect/Context"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as FiberId from "effect/FiberId"
+import type * as Fiber from "effect/Fiber"
 import * as FiberRef from "effect/FiberRef"
+import * as Runtime from "effect/Runtime"
 import * as Scheduler from "effect/Scheduler"
+import { connectionOf, type SqliteConnection } from "./SqliteConnection.js"
+import * as Turns from "./Turns.js"
 import type { Durability } from "./WriteAheadLog.js"
 
 /**
@@ -19,7 +21,13 @@ import type { Durability } from "./WriteAheadLog.js"
 export interface GroupCommit {
   /** For statements that are in no transaction: none of them falls into one of somebody else's. */
   readonly outside: Connection
+  /** For statements of the transaction whose turn it is. */
+  readonly inside: Connection
   readonly withTransaction: SqlClient.SqlClient["withTransaction"]
+  /** The same for an effect that waits for nothing but its statements: it is run in one step when its turn has come. */
+  readonly atOnce: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E | SqlError>
+  /** Of one that only reads: it waits for no others to be committed with. */
+  readonly read: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E | SqlError>
 }
 
 /**
@@ -36,17 +44,16 @@ export interface Options {
   readonly busyMillis: number
 }
 
+/** Why something is not done; null: it is. */
+type Failed = SqlError | null
+
 interface Member {
-  /** Its turn has come; or the group could not begin. */
-  readonly turn: Deferred.Deferred<Group, SqlError>
-  /** Whether the transaction is sound after it. */
-  readonly left: Deferred.Deferred<void, SqlError>
+  /** Its turn has come. It says when it has done what it does, and whether the group's transaction is sound after it. */
+  readonly begin: (left: (broken: Failed) => void) => void
+  /** The group is committed, or not; a member of one that could not begin had no turn. */
+  readonly end: (failure: Failed) => void
   /** Whether it has changed something. */
   changes: boolean
-}
-
-interface Group {
-  readonly committed: Deferred.Deferred<void, SqlError>
 }
 
 /** More of them wait for the next group: others need the event loop. */
@@ -55,159 +62,187 @@ const largest = 64
 /** A turn of the event loop that took so long had other work to do. */
 const busyTurnMillis = 1
 
-const nextTurn = Effect.async<void>((resume) => {
-  setImmediate(() => resume(Effect.void))
-})
+/** Between two tries while another process writes. */
+const pauseMillis = 5
 
-const pause = Effect.async<void>((resume) => {
-  setTimeout(() => resume(Effect.void), 5)
-})
+const isBusy = (error: unknown): boolean =>
+  typeof error === "object" &&
+  error !== null &&
+  "cause" in error &&
+  typeof error.cause === "object" &&
+  error.cause !== null &&
+  "code" in error.cause &&
+  error.cause.code === "SQLITE_BUSY"
 
-const isBusy = ({ cause }: SqlError): boolean =>
-  typeof cause === "object" && cause !== null && "code" in cause && cause.code === "SQLITE_BUSY"
+/** What a connection throws is an `SqlError`. */
+const failureOf = (step: () => void): Failed => {
+  try {
+    step()
+    return null
+  } catch (error) {
+    return error as SqlError
+  }
+}
 
 /** Tries again while another process writes. The thread is not held meanwhile. */
-const patiently =
-  (busyMillis: number) =>
-  <A>(statement: Effect.Effect<A, SqlError>): Effect.Effect<A, SqlError> =>
-    Effect.suspend(() => {
-      const began = performance.now()
-      const again: Effect.Effect<A, SqlError> = Effect.catchAll(statement, (error) =>
-        isBusy(error) && performance.now() - began < busyMillis
-          ? Effect.zipRight(pause, again)
-          : Effect.fail(error)
-      )
-      return again
-    })
+const patiently = (busyMillis: number, step: () => void, done: (failure: Failed) => void): void => {
+  const began = performance.now()
+  const again = (): void => {
+    const failure = failureOf(step)
+    if (isBusy(failure) && performance.now() - began < busyMillis) setTimeout(again, pauseMillis)
+    else done(failure)
+  }
+  again()
+}
 
 /** Statements that change nothing. Where that cannot be told by the first word, a write too many does no harm. */
 const reading = /^\s*(?:select|pragma|explain)\b/i
 
 /** One function, though a long one: all of it takes turns on the same connection and the same queue. */
-export const make = (connection: Connection, options: Options): GroupCommit => {
+export const make = (connection: SqliteConnection, options: Options): GroupCommit => {
   const { committed, durable, told } = options.durability
-  const turns = Effect.unsafeMakeSemaphore(1)
-  const wait = patiently(options.busyMillis)
+  const turns = Turns.make()
   /** Whose turn it is. */
   let present: Member | null = null
   const waiting: Array<Member> = []
-  let running = false
-  const run = (statement: string) => Effect.asVoid(connection.execute(statement, [], undefined))
+  let gathering = false
+  const run = (statement: string): void => void connection.all(statement, [])
 
-  /** The connection, each of whose statements is run in that way. */
-  const each = (
-    way: <A>(text: string, statement: Effect.Effect<A, SqlError>) => Effect.Effect<A, SqlError>
-  ): Connection => ({
-    execute: (text, ...rest) => way(text, connection.execute(text, ...rest)),
-    executeRaw: (text, ...rest) => way(text, connection.executeRaw(text, ...rest)),
-    executeValues: (text, ...rest) => way(text, connection.executeValues(text, ...rest)),
-    executeUnprepared: (text, ...rest) =>
-      way(
-        text,
-        Effect.suspend(() => connection.executeUnprepared(text, ...rest))
-      ),
-    executeStream: (...args) => connection.executeStream(...args)
-  })
+  const onDisk = (changes: boolean, early: boolean): Effect.Effect<void, SqlError> =>
+    changes ? (early ? Effect.void : durable) : told
 
-  const onDisk = (changes: boolean) =>
-    changes ? Effect.flatMap(FiberRef.get(untilNext), (early) => (early ? Effect.void : durable)) : told
-
-  const outside = each((text, statement) => {
-    const changes = !reading.test(text)
-    const done = changes ? Effect.tap(wait(statement), () => Effect.sync(committed)) : wait(statement)
-    return Effect.zipLeft(turns.withPermits(1)(done), onDisk(changes))
-  })
-
-  const inside = each((text, statement) => {
-    if (present !== null && !reading.test(text)) present.changes = true
-    return statement
-  })
-
-  /** A group is complete when the event loop has nothing else to do, or after its time. A single one waits for no timer. */
-  const gather = Effect.gen(function* () {
-    if (options.gatherMillis === null) return
-    const began = performance.now()
-    for (let turnBegan = began; turnBegan - began < options.gatherMillis; ) {
-      const before = waiting.length
-      yield* nextTurn
-      const now = performance.now()
-      if (waiting.length >= largest) return
-      if (waiting.length === before && now - turnBegan < busyTurnMillis) return
-      turnBegan = now
-    }
-  })
-
-  /** Takes the lock of the writer at once: one that is a reader first may fail when it writes. */
-  const begin = wait(run("begin immediate"))
-
-  const rollback = Effect.ignore(run("rollback"))
-
-  const commitTogether = (members: ReadonlyArray<Member>) =>
-    Effect.gen(function* () {
-      const began = yield* Effect.exit(begin)
-      if (Exit.isFailure(began)) {
-        for (const { turn } of members) yield* Deferred.failCause(turn, began.cause)
-        return
+  const outside = connectionOf((text, parameters) =>
+    Effect.withFiberRuntime((fiber) => {
+      const changes = !reading.test(text)
+      const early = fiber.getFiberRef(untilNext)
+      let rows: ReadonlyArray<unknown> = []
+      const step = () => {
+        rows = connection.all(text, parameters)
+        if (changes) committed()
       }
-      const group: Group = { committed: Deferred.unsafeMake(FiberId.none) }
-      const rest = [...members]
-      let exit: Exit.Exit<void, SqlError> = Exit.void
-      while (rest.length > 0 && Exit.isSuccess(exit)) {
-        const member = rest.shift()
+      const answer = (failure: Failed) =>
+        failure === null
+          ? Effect.zipRight(onDisk(changes, early), Effect.succeed(rows))
+          : Effect.fail(failure)
+      if (turns.isFree()) {
+        const failure = failureOf(step)
+        if (!isBusy(failure)) return answer(failure)
+      }
+      return Effect.flatMap(
+        Effect.async<Failed>((resume) => {
+          const leave = turns.take(() =>
+            patiently(options.busyMillis, step, (failure) => {
+              turns.release()
+              resume(Effect.succeed(failure))
+            })
+          )
+          return Effect.sync(leave)
+        }),
+        answer
+      )
+    })
+  )
+
+  const inside = connectionOf((text, parameters) =>
+    Effect.suspend(() => {
+      if (present !== null && !reading.test(text)) present.changes = true
+      try {
+        return Effect.succeed(connection.all(text, parameters))
+      } catch (error) {
+        return Effect.fail(error as SqlError)
+      }
+    })
+  )
+
+  const finish = (members: ReadonlyArray<Member>, broken: Failed): void => {
+    present = null
+    const failure = broken ?? failureOf(() => run("commit"))
+    // The connection must not be left inside of a transaction.
+    if (failure !== null) failureOf(() => run("rollback"))
+    else if (members.some(({ changes }) => changes)) committed()
+    turns.release()
+    for (const member of members) member.end(failure)
+  }
+
+  /** The turns of a group's members, one after the other. */
+  const commitTogether = (members: ReadonlyArray<Member>): void => {
+    let at = 0
+    let failure: Failed = null
+    const proceed = (): void => {
+      while (failure === null && at < members.length) {
+        const member = members[at++]
         if (member === undefined) break
         present = member
-        yield* Deferred.succeed(member.turn, group)
-        exit = yield* Effect.exit(Deferred.await(member.left))
+        let isOver = false
+        let isLate = false
+        member.begin((broken) => {
+          if (isOver) return
+          isOver = true
+          failure = broken
+          if (isLate) proceed()
+        })
+        isLate = true
+        if (!isOver) return
       }
       // Where the database itself undid the transaction, those that had no turn yet are of the next one.
-      waiting.unshift(...rest)
-      if (Exit.isSuccess(exit)) exit = yield* Effect.exit(run("commit"))
-      if (Exit.isSuccess(exit) && members.some(({ changes }) => changes)) committed()
-      // The connection must not be left inside of a transaction.
-      if (Exit.isFailure(exit)) yield* rollback
-      yield* Deferred.done(group.committed, exit)
-    })
-
-  const drain: Effect.Effect<void> = Effect.gen(function* () {
-    while (waiting.length > 0) {
-      yield* gather
-      yield* turns.withPermits(1)(Effect.suspend(() => commitTogether(waiting.splice(0, largest))))
+      waiting.unshift(...members.slice(at))
+      finish(members.slice(0, at), failure)
+      if (waiting.length > 0) gather()
     }
-    running = false
-  })
+    proceed()
+  }
 
-  const enter = (member: Member) =>
-    Effect.suspend(() => {
-      waiting.push(member)
-      if (running) return Effect.void
-      running = true
-      return Effect.asVoid(Effect.forkDaemon(Effect.interruptible(drain)))
-    })
-
-  const leave = (member: Member) =>
-    Effect.suspend(() => {
-      const at = waiting.indexOf(member)
-      if (at >= 0) waiting.splice(at, 1)
-      return Deferred.succeed(member.left, undefined)
-    })
-
-  /** The effect in a savepoint; undone when it fails. */
-  const inSavepoint =
-    (member: Member) =>
-    <A, E>(effect: Effect.Effect<A, E>, failed: (exit: Exit.Exit<A, E>) => boolean) =>
-      Effect.gen(function* () {
-        const sound = yield* Effect.exit(run("savepoint member"))
-        if (Exit.isFailure(sound)) {
-          yield* Deferred.failCause(member.left, sound.cause)
-          return yield* Effect.failCause(sound.cause)
+  const nextGroup = (): void => {
+    turns.take(() => {
+      gathering = false
+      const members = waiting.splice(0, largest)
+      // The lock of the writer at once: one that is a reader first may fail when it writes.
+      patiently(
+        options.busyMillis,
+        () => run("begin immediate"),
+        (failure) => {
+          if (failure === null) commitTogether(members)
+          else {
+            turns.release()
+            for (const member of members) member.end(failure)
+          }
         }
-        const exit = yield* Effect.exit(effect)
-        const end = failed(exit)
-          ? Effect.zipRight(run("rollback to savepoint member"), run("release savepoint member"))
-          : run("release savepoint member")
-        yield* Deferred.done(member.left, yield* Effect.exit(end))
-        return yield* exit
+      )
+      if (waiting.length > 0) gather()
+    })
+  }
+
+  /** A group is complete when the event loop has nothing else to do, or after its time. A single one waits for no timer. */
+  const gather = (): void => {
+    if (gathering) return
+    gathering = true
+    const { gatherMillis } = options
+    if (gatherMillis === null) {
+      nextGroup()
+      return
+    }
+    const began = performance.now()
+    const turn = (turnBegan: number, before: number): void =>
+      void setImmediate(() => {
+        const now = performance.now()
+        const isIdle = waiting.length === before && now - turnBegan < busyTurnMillis
+        if (isIdle || waiting.length >= largest || now - began >= gatherMillis) nextGroup()
+        else turn(now, waiting.length)
       })
+    turn(began, waiting.length)
+  }
+
+  const enter = (member: Member): void => {
+    waiting.push(member)
+    gather()
+  }
+
+  /** Whether it had not had its turn. */
+  const leave = (member: Member): boolean => {
+    const at = waiting.indexOf(member)
+    if (at >= 0) waiting.splice(at, 1)
+    return at >= 0
+  }
 
   const nested = SqlClient.makeWithTransaction({
     transactionTag: SqlClient.TransactionConnection,
@@ -220,40 +255,128 @@ export const make = (connection: Connection, options: Options): GroupCommit => {
     rollbackSavepoint: (own, id) => Effect.asVoid(own.execute(`rollback to savepoint s${id}`, [], undefined))
   })
 
+  const begun = (): Failed => failureOf(() => run("savepoint member"))
+
+  /** Ends the savepoint: what failed is undone. */
+  const ended = (exit: Exit.Exit<unknown, unknown>): Failed =>
+    failureOf(() => {
+      if (Exit.isFailure(exit)) run("rollback to savepoint member")
+      run("release savepoint member")
+    })
+
+  const isWithin = (fiber: Fiber.RuntimeFiber<unknown, unknown>): boolean =>
+    Context.getOption(fiber.currentContext, SqlClient.TransactionConnection)._tag === "Some"
+
   const first = <R, E, A>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R> =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
-        const member: Member = {
-          turn: Deferred.unsafeMake(FiberId.none),
-          left: Deferred.unsafeMake(FiberId.none),
-          changes: false
-        }
-        yield* enter(member)
-        const group = yield* Effect.onExit(restore(Deferred.await(member.turn)), (exit) =>
-          Exit.isFailure(exit) ? leave(member) : Effect.void
-        )
+        const early = yield* FiberRef.get(untilNext)
+        let left: (broken: Failed) => void = () => undefined
+        let outcome: Effect.Effect<void, SqlError> | null = null
+        let over: () => void = () => undefined
+        const turn = Effect.async<Member, SqlError>((resume) => {
+          const member: Member = {
+            begin: (own) => {
+              left = own
+              resume(Effect.succeed(member))
+            },
+            end: (failure) => {
+              outcome = failure === null ? Effect.void : Effect.fail(failure)
+              if (failure !== null) resume(Effect.fail(failure))
+              over()
+            },
+            changes: false
+          }
+          enter(member)
+          return Effect.sync(() => {
+            if (!leave(member)) left(null)
+          })
+        })
+        const member = yield* restore(turn)
         const context = yield* Effect.context<R>()
-        const own = Effect.provide(
-          restore(effect),
-          Context.add(context, SqlClient.TransactionConnection, [inside, 0])
-        )
-        const exit = yield* Effect.exit(inSavepoint(member)(own, Exit.isFailure))
-        yield* Deferred.await(group.committed)
-        yield* onDisk(member.changes)
+        const unsound = begun()
+        const own = Context.add(context, SqlClient.TransactionConnection, [inside, 0])
+        const exit: Exit.Exit<A, E | SqlError> =
+          unsound === null
+            ? yield* Effect.exit(Effect.provide(restore(effect), own))
+            : Exit.fail<SqlError>(unsound)
+        left(unsound ?? ended(exit))
+        yield* Effect.async<void, SqlError>((resume) => {
+          over = () => outcome !== null && resume(outcome)
+          over()
+        })
+        yield* onDisk(member.changes, early)
         return yield* exit
       })
     )
 
+  /** Runs the effect, which never waits, on a fiber of its own with all that this one has. */
+  const stepOf = <A, E>(
+    fiber: Fiber.RuntimeFiber<unknown, unknown>,
+    effect: Effect.Effect<A, E>
+  ): (() => Exit.Exit<A, E>) => {
+    const context = Context.add(fiber.currentContext, SqlClient.TransactionConnection, [inside, 0])
+    const runtimeFlags = Runtime.defaultRuntimeFlags
+    const runtime = Runtime.make({ context, fiberRefs: fiber.getFiberRefs(), runtimeFlags })
+    return () => Runtime.runSyncExit(runtime)(effect)
+  }
+
+  const entered = <A, E>(step: () => Exit.Exit<A, E>, early: boolean): Effect.Effect<A, E | SqlError> =>
+    Effect.async((resume) => {
+      let exit: Exit.Exit<A, E> | null = null
+      let over: (() => void) | null = () => undefined
+      const member: Member = {
+        begin: (left) => {
+          const unsound = begun()
+          if (unsound !== null) return left(unsound)
+          exit = step()
+          left(ended(exit))
+        },
+        end: (failure) => {
+          if (failure !== null) resume(Effect.fail(failure))
+          else if (exit !== null)
+            resume(Effect.uninterruptible(Effect.zipRight(onDisk(member.changes, early), exit)))
+          over?.()
+          over = null
+        },
+        changes: false
+      }
+      enter(member)
+      // Beside others that take their time it may have had its turn, and is not committed.
+      return Effect.async<void>((left) => {
+        if (leave(member) || over === null) left(Effect.void)
+        else over = () => left(Effect.void)
+      })
+    })
+
+  const atOnce: GroupCommit["atOnce"] = (effect) =>
+    Effect.withFiberRuntime((fiber) =>
+      isWithin(fiber) ? nested(effect) : entered(stepOf(fiber, effect), fiber.getFiberRef(untilNext))
+    )
+
   return {
     outside,
+    inside,
     withTransaction: (effect) =>
       // Statements are synchronous: another connection of this process that waits for the lock would hold the very thread
       // that has to end the transaction, if the event loop turned in between.
       Effect.withScheduler(
-        Effect.flatMap(Effect.serviceOption(SqlClient.TransactionConnection), ({ _tag }) =>
-          _tag === "Some" ? nested(effect) : first(effect)
-        ),
+        Effect.withFiberRuntime((fiber) => (isWithin(fiber) ? nested(effect) : first(effect))),
         Scheduler.defaultScheduler
-      )
+      ),
+    atOnce,
+    read: (effect) =>
+      Effect.withFiberRuntime((fiber) => {
+        if (isWithin(fiber) || !turns.isFree()) return atOnce(effect)
+        // One look at the database: a tool may write to it between two statements.
+        const step = stepOf(fiber, effect)
+        const began = failureOf(() => run("begin"))
+        if (began !== null) return Effect.fail(began)
+        const exit = step()
+        const ended = failureOf(() => run("commit"))
+        if (ended === null) return Effect.zipRight(told, exit)
+        failureOf(() => run("rollback"))
+        return Effect.fail(ended)
+      })
   }
 }

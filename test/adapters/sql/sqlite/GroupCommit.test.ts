@@ -1,15 +1,15 @@
 import { join } from "node:path"
 import * as Reactivity from "@effect/experimental/Reactivity"
 import * as SqlClient from "@effect/sql/SqlClient"
-import type { Connection } from "@effect/sql/SqlConnection"
-import * as SqliteClient from "@effect/sql-sqlite-node/SqliteClient"
 import { describe, expect, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Sqlite from "../../../../src/adapters/sql/Sqlite.js"
 import * as GroupCommit from "../../../../src/adapters/sql/sqlite/GroupCommit.js"
+import * as SqliteConnection from "../../../../src/adapters/sql/sqlite/SqliteConnection.js"
 import * as WriteAheadLog from "../../../../src/adapters/sql/sqlite/WriteAheadLog.js"
 import { temporaryFolder } from "../../../support/journal/Layers.js"
 
@@ -22,18 +22,12 @@ const settled = Effect.promise(() => new Promise((resolve) => setImmediate(resol
 const setup = Effect.gen(function* () {
   const done: Array<string> = []
   const filename = join(yield* temporaryFolder, "group.db")
-  const { reserve } = yield* SqliteClient.make({ filename })
-  const connection = yield* reserve
-  const counted: Connection = {
-    execute: (sql, ...rest) =>
-      Effect.suspend(() => {
-        if (["begin immediate", "commit", "rollback"].includes(sql)) done.push(sql)
-        return connection.execute(sql, ...rest)
-      }),
-    executeRaw: connection.executeRaw,
-    executeValues: connection.executeValues,
-    executeUnprepared: connection.executeUnprepared,
-    executeStream: connection.executeStream
+  const connection = yield* SqliteConnection.open(filename)
+  const counted: SqliteConnection.SqliteConnection = {
+    all: (sql, parameters) => {
+      if (["begin immediate", "commit", "rollback"].includes(sql)) done.push(sql)
+      return connection.all(sql, parameters)
+    }
   }
   /** Writes of the log that were asked for and have not ended. */
   const writes: Array<(error: Error | null) => void> = []
@@ -49,14 +43,14 @@ const setup = Effect.gen(function* () {
     gatherMillis: 600_000,
     busyMillis: 1_000
   })
-  const run = (sql: string) => connection.execute(sql, [], undefined)
+  const run = (sql: string) => Effect.sync(() => connection.all(sql, []))
   yield* run("create table t (n integer primary key)")
   yield* run("create table parent (id integer primary key)")
   yield* run("create table child (id integer references parent (id) deferrable initially deferred)")
   /** By the connection of its transaction. */
   const insert = (n: number) =>
     Effect.flatMap(Effect.serviceOption(SqlClient.TransactionConnection), (own) =>
-      Option.match(own, { onNone: () => connection, onSome: ([it]) => it }).execute(
+      Option.match(own, { onNone: () => group.outside, onSome: ([it]) => it }).execute(
         `insert into t (n) values (${n})`,
         [],
         undefined
@@ -66,28 +60,38 @@ const setup = Effect.gen(function* () {
   return { disk, done, group, insert, rows, run, writes, ...group }
 }).pipe(Effect.provide(Reactivity.layer))
 
-describe("transactions of one turn of the event loop", { timeout: 60_000 }, () => {
+type Group = Effect.Effect.Success<typeof setup>
+
+/** Transactions whose effects may wait, and those that are run in one step. */
+const ways: ReadonlyArray<readonly [string, (group: Group) => GroupCommit.GroupCommit["atOnce"]]> = [
+  ["that may wait", ({ withTransaction }) => withTransaction],
+  ["of one step", ({ atOnce }) => atOnce]
+]
+
+describe.each(ways)("transactions %s, of one turn of the event loop,", (_, way) => {
   it.scopedLive("are committed together, and none is answered before", () =>
     Effect.gen(function* () {
-      const { done, insert, rows, withTransaction } = yield* setup
+      const group = yield* setup
+      const { done, insert, rows } = group
       yield* Effect.forEach(
         many,
-        (n) => Effect.tap(withTransaction(insert(n)), () => Effect.sync(() => done.push("answered"))),
+        (n) => Effect.tap(way(group)(insert(n)), () => Effect.sync(() => done.push("answered"))),
         { concurrency: "unbounded" }
       )
       expect(done).toEqual(["begin immediate", "commit", "disk", ...many.map(() => "answered")])
       expect(yield* rows).toEqual(many)
-      yield* withTransaction(insert(100))
+      yield* way(group)(insert(100))
       expect(done.slice(-3)).toEqual(["begin immediate", "commit", "disk"])
     })
   )
 
   it.scopedLive("fail for themselves", () =>
     Effect.gen(function* () {
-      const { done, insert, rows, withTransaction } = yield* setup
+      const group = yield* setup
+      const { done, insert, rows } = group
       const exits = yield* Effect.forEach(
         many,
-        (n) => Effect.exit(withTransaction(Effect.zipRight(insert(n), insert(n % 3 === 0 ? n : 1_000 + n)))),
+        (n) => Effect.exit(way(group)(Effect.zipRight(insert(n), insert(n % 3 === 0 ? n : 1_000 + n)))),
         { concurrency: "unbounded" }
       )
       expect(exits.map(Exit.isSuccess)).toEqual(many.map((n) => n % 3 !== 0))
@@ -98,12 +102,13 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
 
   it.scopedLive("may have transactions within them, each undone for itself", () =>
     Effect.gen(function* () {
-      const { insert, rows, withTransaction } = yield* setup
-      yield* withTransaction(
+      const group = yield* setup
+      const { insert, rows } = group
+      yield* way(group)(
         Effect.gen(function* () {
           yield* insert(1)
-          yield* Effect.ignore(withTransaction(Effect.zipRight(insert(2), Effect.fail("undone"))))
-          yield* withTransaction(insert(3))
+          yield* Effect.ignore(way(group)(Effect.zipRight(insert(2), Effect.fail("undone"))))
+          yield* way(group)(insert(3))
         })
       )
       expect(yield* rows).toEqual([1, 3])
@@ -112,30 +117,111 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
 
   it.scopedLive("all fail when their commit does, and the next ones succeed", () =>
     Effect.gen(function* () {
-      const { insert, rows, run, withTransaction } = yield* setup
+      const group = yield* setup
+      const { insert, rows, run } = group
       const orphan = run("insert into child (id) values (7)")
       const exits = yield* Effect.forEach(
         [insert(1), orphan, insert(2)],
-        (effect) => Effect.exit(withTransaction(effect)),
+        (effect) => Effect.exit(way(group)(effect)),
         { concurrency: "unbounded" }
       )
       expect(exits.map(Exit.isSuccess)).toEqual([false, false, false])
       expect(yield* rows).toEqual([])
-      yield* withTransaction(insert(3))
+      yield* way(group)(insert(3))
       expect(yield* rows).toEqual([3])
     })
   )
 
   it.scopedLive("that the database undoes by itself all fail, those that had no turn yet are done", () =>
     Effect.gen(function* () {
-      const { insert, rows, run, withTransaction } = yield* setup
+      const group = yield* setup
+      const { insert, rows, run } = group
       const exits = yield* Effect.forEach(
         [insert(1), run("rollback"), insert(2), insert(3)],
-        (effect) => Effect.exit(withTransaction(effect)),
+        (effect) => Effect.exit(way(group)(effect)),
         { concurrency: "unbounded" }
       )
       expect(exits.map(Exit.isSuccess)).toEqual([false, false, true, true])
       expect(yield* rows).toEqual([2, 3])
+    })
+  )
+
+  it.scopedLive("that are interrupted before their turn leave nothing", () =>
+    Effect.gen(function* () {
+      const group = yield* setup
+      const { done, insert, rows } = group
+      const waiting = yield* Effect.fork(way(group)(insert(1)))
+      yield* Effect.yieldNow()
+      yield* Fiber.interrupt(waiting)
+      yield* way(group)(insert(2))
+      expect(yield* rows).toEqual([2])
+      expect(done).toEqual(["begin immediate", "commit", "disk"])
+    })
+  )
+})
+
+describe("transactions of one turn of the event loop", { timeout: 60_000 }, () => {
+  it.scopedLive("of both ways are committed together, in their order", () =>
+    Effect.gen(function* () {
+      const { atOnce, done, insert, rows, withTransaction } = yield* setup
+      const [waits, step] = [withTransaction(insert(1)), atOnce(insert(1))]
+      const exits = yield* Effect.all([waits, step, atOnce(insert(2))].map(Effect.exit), {
+        concurrency: "unbounded"
+      })
+      expect(exits.map(Exit.isSuccess)).toEqual([true, false, true])
+      expect(yield* rows).toEqual([1, 2])
+      expect(done).toEqual(["begin immediate", "commit", "disk"])
+    })
+  )
+
+  it.scopedLive("of one step that are interrupted after it are over when their interrupter goes on", () =>
+    Effect.gen(function* () {
+      const { atOnce, done, insert, rows, withTransaction } = yield* setup
+      const step = yield* Effect.fork(atOnce(insert(1)))
+      const open = yield* Deferred.make<void>()
+      const beside = yield* Effect.fork(withTransaction(Effect.zipRight(Deferred.await(open), insert(2))))
+      yield* settled
+      const interrupting = yield* Effect.fork(Fiber.interrupt(step))
+      yield* settled
+      expect(done).toEqual(["begin immediate"])
+      expect(interrupting.unsafePoll()).toBeNull()
+      yield* Deferred.succeed(open, undefined)
+      yield* Fiber.join(interrupting)
+      expect(done).toContain("commit")
+      yield* Fiber.join(beside)
+      expect(yield* rows).toEqual([1, 2])
+    })
+  )
+
+  it.scopedLive("that only read see what is committed, at once, and are answered when the disk has it", () =>
+    Effect.gen(function* () {
+      const { atOnce, disk, done, insert, outside, read, withTransaction, writes } = yield* setup
+      const look = read(
+        Effect.flatMap(Effect.serviceOption(SqlClient.TransactionConnection), (own) =>
+          Effect.map(Option.getOrThrow(own)[0].execute("select n from t", [], undefined), (found) =>
+            found.map(({ n }) => Number(n))
+          )
+        )
+      )
+      yield* atOnce(insert(1))
+      done.length = 0
+      expect(yield* look).toEqual([1])
+      expect(done).toEqual(["commit"])
+      const open = yield* Deferred.make<void>()
+      const writer = yield* Effect.fork(withTransaction(Effect.zipRight(insert(2), Deferred.await(open))))
+      yield* settled
+      disk.isHeld = true
+      const reader = yield* Effect.fork(look)
+      yield* settled
+      expect(reader.unsafePoll()).toBeNull()
+      yield* Deferred.succeed(open, undefined)
+      yield* settled
+      expect(reader.unsafePoll()).toBeNull()
+      writes.shift()?.(null)
+      expect(yield* Fiber.join(reader)).toEqual([1, 2])
+      yield* Fiber.join(writer)
+      yield* outside.execute("select n from t", [], undefined)
+      expect(writes).toEqual([])
     })
   )
 
