@@ -15,8 +15,18 @@ const slice = (): void => {
   if (turning) setImmediate(slice)
 }
 
-/** The result of long work: whoever else waits for the event loop has a turn in between. */
-export const run = <A>(steps: () => Steps<A>): Effect.Effect<A> =>
+const toItsEnd = <A>(running: Steps<A>): A => {
+  for (;;) {
+    const next = running.next()
+    if (next.done === true) return next.value
+  }
+}
+
+/** The result of long work: whoever else waits for the event loop has a turn in between. What is short is done at once. */
+export const run = <A>(steps: () => Steps<A>, isShort = false): Effect.Effect<A> =>
+  isShort ? Effect.sync(() => toItsEnd(steps())) : inTurns(steps)
+
+const inTurns = <A>(steps: () => Steps<A>): Effect.Effect<A> =>
   Effect.async((resume) => {
     const running = steps()
     let wanted = true

@@ -1,14 +1,19 @@
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Runtime from "effect/Runtime"
 import type * as Scope from "effect/Scope"
 
 /** Work that serves several askers and so belongs to none of them. It ends with the scope that it was made in. */
 export interface Background {
   /**
-   * Starts the work, which ends early when the scope closes and never begins when it is closed already. `last` runs
-   * after it in any case.
+   * Starts the work, with what the asker's fiber has in its context. It ends early when the scope closes and never
+   * begins when it is closed already. `last` runs after it in any case.
    */
-  readonly fork: (work: Effect.Effect<void>, last: Effect.Effect<void>) => Effect.Effect<void>
+  readonly start: (
+    asker: Fiber.RuntimeFiber<unknown, unknown>,
+    work: Effect.Effect<void>,
+    last: () => void
+  ) => void
 }
 
 export const make: Effect.Effect<Background, never, Scope.Scope> = Effect.suspend(() => {
@@ -21,15 +26,23 @@ export const make: Effect.Effect<Background, never, Scope.Scope> = Effect.suspen
   return Effect.as(
     Effect.addFinalizer(() => close),
     {
-      fork: (work, last) =>
-        Effect.uninterruptible(
-          Effect.gen(function* () {
-            if (closed) return yield* last
-            const fiber = yield* Effect.forkDaemon(Effect.ensuring(Effect.interruptible(work), last))
-            fibers.add(fiber)
-            fiber.addObserver(() => fibers.delete(fiber))
-          })
-        )
+      start: (asker, work, last) => {
+        if (closed) {
+          last()
+          return
+        }
+        const runtime = Runtime.make({
+          context: asker.currentContext,
+          fiberRefs: asker.getFiberRefs(),
+          runtimeFlags: Runtime.defaultRuntimeFlags
+        })
+        const fiber = Runtime.runFork(runtime)(work)
+        fibers.add(fiber)
+        fiber.addObserver(() => {
+          fibers.delete(fiber)
+          last()
+        })
+      }
     }
   )
 })

@@ -1,8 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as FiberId from "effect/FiberId"
+import type * as Fiber from "effect/Fiber"
 import { ChainRpcError } from "../../../application/ports/chain/ChainRpc.js"
 import type * as Background from "./Background.js"
 import type * as Egress from "./Egress.js"
@@ -51,7 +50,9 @@ interface Entry {
   readonly call: JsonRpc.Call
   readonly encoded: string
   readonly bytes: number
-  readonly done: Deferred.Deferred<JsonRpc.Outcome, ChainRpcError>
+  /** Only the first word counts. */
+  readonly settle: (outcome: Effect.Effect<JsonRpc.Outcome, ChainRpcError>) => void
+  readonly isSettled: boolean
   /** Nobody waits for it any more. */
   abandoned: boolean
 }
@@ -111,19 +112,17 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
   /** The reads of the present moment; undefined between moments. */
   let moment: Array<Entry> | undefined
 
-  const settle = (entry: Entry, outcome: Effect.Effect<JsonRpc.Outcome, ChainRpcError>): void =>
-    Deferred.unsafeDone(entry.done, outcome)
-
   /** Tells those that have no answer yet why they get none. */
-  const giveUp = (entries: ReadonlyArray<Entry>, reason: ChainRpcError["reason"], message: string) =>
-    Effect.sync(() => {
-      const error = new ChainRpcError({ reason, origin, message: `${origin}: ${message}` })
-      for (const entry of entries) settle(entry, Effect.fail(error))
-    })
+  const giveUp = (entries: ReadonlyArray<Entry>, reason: ChainRpcError["reason"], message: string): void => {
+    const open = entries.filter(({ isSettled }) => !isSettled)
+    if (open.length === 0) return
+    const error = new ChainRpcError({ reason, origin, message: `${origin}: ${message}` })
+    for (const { settle } of open) settle(Effect.fail(error))
+  }
 
   const giveUpEach = ({ entries }: Again) =>
     Effect.sync(() => {
-      for (const [entry, error] of entries) settle(entry, Effect.fail(error))
+      for (const [{ settle }, error] of entries) settle(Effect.fail(error))
     })
 
   /** One HTTP round trip. Fails with the entries for which another attempt is worth it. */
@@ -162,8 +161,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
         if (result._tag === "again") later.set(entry, result.error)
         else if (result._tag === "crowded") crowded.set(entry, result.error)
         else
-          settle(
-            entry,
+          entry.settle(
             result._tag === "answered" ? Effect.succeed(result.outcome) : Effect.fail(result.error)
           )
       }
@@ -195,14 +193,25 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
           behind <= retry.behind
         )
       }
-      return Effect.catchAll(Effect.retry(attempt, { schedule: backoff, while: mayRepeat }), giveUpEach)
+      // A schedule is set up for what needs one.
+      return Effect.catchAll(attempt, (failed) => {
+        let first: Again | null = failed
+        const next = Effect.suspend(() => {
+          const again = first
+          first = null
+          return again === null ? attempt : Effect.fail(again)
+        })
+        return Effect.catchAll(Effect.retry(next, { schedule: backoff, while: mayRepeat }), giveUpEach)
+      })
     })
 
-  const deliver = (entries: ReadonlyArray<Entry>, room: Room): Effect.Effect<void> =>
-    Effect.forEach(split(entries, { ...limits, batchCalls }), (part) => persist(part, room), {
-      concurrency: "unbounded",
-      discard: true
-    })
+  const deliver = (entries: ReadonlyArray<Entry>, room: Room): Effect.Effect<void> => {
+    const parts = split(entries, { ...limits, batchCalls })
+    const [only] = parts
+    return parts.length === 1 && only !== undefined
+      ? persist(only, room)
+      : Effect.forEach(parts, (part) => persist(part, room), { concurrency: "unbounded", discard: true })
+  }
 
   const deliverEach = (
     groups: ReadonlyArray<ReadonlyArray<Entry>>,
@@ -219,7 +228,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
   ): Effect.Effect<void> =>
     Effect.suspend(() => {
       if (room.splits === 0) {
-        for (const [entry, error] of failed) settle(entry, Effect.fail(error))
+        for (const [{ settle }, error] of failed) settle(Effect.fail(error))
         return Effect.void
       }
       room.splits -= 1
@@ -230,65 +239,76 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
 
   /** Whatever goes wrong in the work of these entries, nobody waits for ever. */
   const guarded = (work: Effect.Effect<void>, entries: ReadonlyArray<Entry>) =>
-    Effect.catchAllDefect(work, () => giveUp(entries, "notAnRpc", "its answer could not be processed"))
+    Effect.catchAllDefect(work, () =>
+      Effect.sync(() => giveUp(entries, "notAnRpc", "its answer could not be processed"))
+    )
 
   const shutDown = (entries: ReadonlyArray<Entry>) =>
     giveUp(entries, "unreachable", "the connection is shut down")
 
-  const entryOf = (method: string, params: ReadonlyArray<unknown>): Entry => {
+  const entryOf = (method: string, params: ReadonlyArray<unknown>, answer: Entry["settle"]): Entry => {
     const call = { id: nextId++, method, params }
     const encoded = JsonRpc.encode(call)
-    return {
+    const entry = {
       call,
       encoded,
       bytes: Buffer.byteLength(encoded),
-      done: Deferred.unsafeMake(FiberId.none),
+      settle: (outcome: Parameters<Entry["settle"]>[0]) => {
+        if (entry.isSettled) return
+        entry.isSettled = true
+        answer(outcome)
+      },
+      isSettled: false,
       abandoned: false
     }
+    return entry
   }
 
+  type Asker = Fiber.RuntimeFiber<unknown, unknown>
+
   /** Joins the present moment, or begins one. */
-  const enqueue = (entry: Entry): Effect.Effect<void> => {
+  const enqueue = (entry: Entry, asker: Asker): void => {
     if (moment !== undefined) {
       moment.push(entry)
-      return Effect.void
+      return
     }
     const entries = [entry]
     moment = entries
-    const over = Effect.sync(() => {
+    const over = () => {
       if (moment === entries) moment = undefined
+    }
+    const work = Effect.flatMap(endOfMoment, () => {
+      over()
+      return deliver(entries, { splits: maxSplits })
     })
-    const work = Effect.zipRight(
-      Effect.zipRight(endOfMoment, over),
-      Effect.suspend(() => deliver(entries, { splits: maxSplits }))
-    )
-    return background.fork(guarded(work, entries), Effect.zipRight(over, shutDown(entries)))
+    background.start(asker, guarded(work, entries), () => {
+      over()
+      shutDown(entries)
+    })
+  }
+
+  const alone = (entry: Entry, asker: Asker): void => {
+    const work = Effect.catchAll(exchange([entry], { splits: 0 }), giveUpEach)
+    background.start(asker, guarded(work, [entry]), () => shutDown([entry]))
   }
 
   const call = (
     method: string,
     params: ReadonlyArray<unknown>,
-    begin: (entry: Entry) => Effect.Effect<void>
+    begin: (entry: Entry, asker: Asker) => void
   ): Effect.Effect<JsonRpc.Outcome, ChainRpcError> =>
-    Effect.uninterruptibleMask((restore) =>
-      Effect.suspend(() => {
-        const entry = entryOf(method, params)
-        const abandon = Effect.sync(() => {
+    Effect.withFiberRuntime((asker) =>
+      Effect.async((resume) => {
+        const entry = entryOf(method, params, resume)
+        begin(entry, asker)
+        return Effect.sync(() => {
           entry.abandoned = true
         })
-        return Effect.zipRight(
-          begin(entry),
-          Effect.onInterrupt(restore(Deferred.await(entry.done)), () => abandon)
-        )
       })
     )
 
   return {
     read: (method, params) => call(method, params, enqueue),
-    once: (method, params) =>
-      call(method, params, (entry) => {
-        const work = Effect.catchAll(exchange([entry], { splits: 0 }), giveUpEach)
-        return background.fork(guarded(work, [entry]), shutDown([entry]))
-      })
+    once: (method, params) => call(method, params, alone)
   }
 }

@@ -67,9 +67,20 @@ export const make = (group: GroupCommit): Effect.Effect<SqliteClient, never, Rea
       spanAttributes: [["db.system.name", "sqlite"]]
     }),
     (client) => {
-      const sql = (first: string | TemplateStringsArray, ...values: Array<unknown>) =>
-        typeof first === "string" ? client(first) : new DirectStatement(client(first, ...values), group)
+      function sql<A extends object>(
+        strings: TemplateStringsArray,
+        ...values: Array<unknown>
+      ): Statement.Statement<A>
+      function sql(name: string): Statement.Identifier
+      function sql<A extends object>(
+        first: string | TemplateStringsArray,
+        ...values: Array<unknown>
+      ): Statement.Identifier | Statement.Statement<A> {
+        return typeof first === "string"
+          ? client(first)
+          : new DirectStatement(client<A>(first, ...values), group)
+      }
       const { atOnce, read, withTransaction } = group
-      return Object.assign(sql, client, { withTransaction, atOnce, read }) as unknown as SqliteClient
+      return Object.assign(sql, client, { withTransaction, atOnce, read })
     }
   )
