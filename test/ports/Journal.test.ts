@@ -12,6 +12,7 @@ import * as Records from "./journal/Records.suite.js"
 import * as Reorganisations from "./journal/Reorganisations.suite.js"
 import * as Requests from "./journal/Requests.suite.js"
 import * as Routes from "./journal/Routes.suite.js"
+import * as Schedules from "./journal/Schedules.suite.js"
 import * as Settlement from "./journal/Settlement.suite.js"
 import * as Transactions from "./journal/Transactions.suite.js"
 
@@ -30,4 +31,5 @@ for (const { layer, name } of adaptersOn(Postgres.perFile())) {
   Cancellations.suite(name, layer)
   Events.suite(name, layer)
   Listing.suite(name, layer)
+  Schedules.suite(name, layer)
 }

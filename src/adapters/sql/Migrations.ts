@@ -5,6 +5,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as ErrorCode from "./ErrorCode.js"
 import { requestEvents } from "./events/Schema.js"
+import * as Schedules from "./journal/Schedules.js"
 import { requestMetadata } from "./listing/Schema.js"
 import { abi } from "./schema/Abi.js"
 import { accounts } from "./schema/Accounts.js"
@@ -52,7 +53,8 @@ export const migrations = {
   "0016_request_events": requestEvents,
   "0017_webhooks": webhooks,
   "0018_request_elements": requestElements,
-  "0019_request_metadata": requestMetadata
+  "0019_request_metadata": requestMetadata,
+  "0020_schedules": Schedules.schema
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

@@ -12,6 +12,8 @@ export interface Caller {
   readonly metadata?: Metadata
   /** The request was accepted before, and goes on after a restart or a reorganisation of the chain. */
   readonly resumed?: boolean
+  /** The caller does not wait for the outcome: what it asks for may be done much later. */
+  readonly isAsynchronous?: boolean
   /** The chain on which an accepted request goes on, however many the operator has nodes of by now. */
   readonly chainId?: bigint
   /**

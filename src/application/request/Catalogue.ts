@@ -211,7 +211,12 @@ export const catalogue = {
   not_valid_yet: refused(
     "operation not valid yet",
     "validAfter is later than the timestamp of the chain's latest block. Nothing was sent.",
-    "Send the operation once its window has begun."
+    "Send the operation once its window has begun, or with Prefer: respond-async."
+  ),
+  window_passed: refused(
+    "validity window has passed",
+    "validUnitl of an accepted operation passed, by the timestamp of the chain's latest block, before it could be sent. Nothing of it was sent.",
+    "Send it with a later validUnitl, under a new Idempotency-Key, if it is wanted all the same."
   ),
   dependency_failed: refused(
     "dependency failed",

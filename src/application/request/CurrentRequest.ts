@@ -2,15 +2,16 @@ import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
-import type { Acceptance, AcceptanceResult, Idempotency } from "../ports/journal/Requests.js"
+import type { Acceptance, AcceptanceResult, Idempotency, Schedule } from "../ports/journal/Requests.js"
 import type { Switched } from "../ports/KillSwitches.js"
 
 /**
  * The answer is that of an accepted request on which something else works: another request that has the idempotency
- * key, or this one, whose lane is another process's.
+ * key, or this one, whose lane is another process's. `isScheduled`: this one, on which nothing works until it is due.
  */
 export class AnsweredElsewhere extends Data.TaggedError("AnsweredElsewhere")<{
   readonly requestId: string
+  readonly isScheduled?: true
 }> {}
 
 /** What does the work has nothing to do with how it is counted, and what its caller says of it. */
@@ -38,6 +39,14 @@ export class CurrentRequest extends Context.Tag("castellan/CurrentRequest")<
       acceptance: AcceptedWork,
       patienceMillis: number
     ) => Effect.Effect<Exclude<AcceptanceResult, { readonly _tag: "known" }>, AnsweredElsewhere>
+    /**
+     * Ends the work until it is due. A request that is not accepted yet is accepted with what the acceptance says; else only
+     * its schedule is stored.
+     */
+    readonly schedule: (
+      acceptance: AcceptedWork,
+      schedule: Schedule
+    ) => Effect.Effect<never, AnsweredElsewhere>
     /** The caller waits so many milliseconds from now on. */
     readonly extend: (patienceMillis: number) => Effect.Effect<void>
     /** Transactions that the journal does not count to the request, and of which its caller shall hear when they take long. */

@@ -78,8 +78,13 @@ const expire = ({ accountId, lane, requests }: LaneWork, signed: Set<string>) =>
     const { review } = yield* Requests
     const profile = yield* networks.profile(accountId, lane.chainId)
     const before = (yield* Clock.currentTimeMillis) - (profile ?? NetworkProfile.defaults).requestExpiryMillis
-    for (const { acceptedAt, endpoint, requestId } of requests) {
-      if (acceptedAt >= before || signed.has(requestId) || !CancelRequest.isCancellable(endpoint)) continue
+    for (const { acceptedAt, endpoint, notBefore, requestId } of requests) {
+      if (
+        Math.max(acceptedAt, (notBefore ?? 0) * 1_000) >= before ||
+        signed.has(requestId) ||
+        !CancelRequest.isCancellable(endpoint)
+      )
+        continue
       const became = yield* Cancellations.cancel(requestJournal, requestId, "request_expired", {
         onlyUnsigned: true
       })

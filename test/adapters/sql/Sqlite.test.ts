@@ -136,7 +136,9 @@ describe("the schema", () => {
         { migration_id: 15, name: "listing" },
         { migration_id: 16, name: "request_events" },
         { migration_id: 17, name: "webhooks" },
-        { migration_id: 18, name: "request_elements" }
+        { migration_id: 18, name: "request_elements" },
+        { migration_id: 19, name: "request_metadata" },
+        { migration_id: 20, name: "schedules" }
       ])
     }).pipe(Effect.provide(inMemory))
   )

@@ -128,7 +128,7 @@ const countOf = (effect: Effect.Effect<unknown, unknown, Journals.Ports>) =>
 
 /** An index of what is open alone holds nothing else: to read all of it is no search through the history. */
 const wholeIndex =
-  /USING (?:COVERING )?INDEX (?:transactions_open|requests_open|sqlite_autoindex_handovers_1)$/
+  /USING (?:COVERING )?INDEX (?:transactions_open|requests_going|requests_open|sqlite_autoindex_handovers_1)$/
 
 describe("the statements of the journal", () => {
   it.effect("find their rows by an index, however long the history is", () =>

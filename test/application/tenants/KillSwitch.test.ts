@@ -25,6 +25,7 @@ const world = (accepted = false) => {
     accepted: () => state.accepted,
     relies: [],
     accept: () => Effect.succeed({ _tag: "accepted" }),
+    schedule: () => Effect.die("nothing waits"),
     extend: () => Effect.void,
     sent: () => Effect.void,
     conclude: Effect.void

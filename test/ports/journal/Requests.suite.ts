@@ -49,6 +49,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           txHashes: [],
           cancelled: null,
           note: null,
+          notBefore: null,
           outcome: null
         })
         expect(request?.ops[1]).toEqual(yield* journal.findOp(Make.alice, Make.chainId, Make.word(2)))

@@ -99,7 +99,8 @@ describe("a bundle of the service's own EOA", () => {
           deployments: [],
           failed: [],
           note: null,
-          metadata: {}
+          metadata: {},
+          schedule: null
         })
         yield* bundler.submit({
           requestId,

@@ -78,6 +78,7 @@ export const handlers = {
       state: "pending" as const,
       acceptedAt: 1,
       metadata: {},
+      notBefore: null,
       txHashes: [],
       httpStatus: null,
       answer: null

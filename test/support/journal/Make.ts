@@ -82,6 +82,7 @@ export const acceptance = (
   failed: [],
   note: null,
   metadata: {},
+  schedule: null,
   ...over
 })
 

@@ -233,7 +233,14 @@ export const accept =
           )
           yield* endLeases(store, ops)
           yield* Terms.add(store, acceptance, place, isNew)
-          if (isNew) yield* Events.tell(store, [{ requestId, kind: "accepted", data: null }])
+          const { schedule } = acceptance
+          if (isNew)
+            yield* Events.tell(store, [
+              { requestId, kind: "accepted", data: null },
+              ...(schedule === null
+                ? []
+                : [{ requestId, kind: "scheduled", data: { notBefore: schedule.notBefore } } as const])
+            ])
           const accepted: AcceptanceResult = { _tag: "accepted" }
           return accepted
         })

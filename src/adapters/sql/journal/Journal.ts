@@ -22,6 +22,7 @@ import * as Records from "./Records.js"
 import * as RemoteSubmissions from "./RemoteSubmissions.js"
 import * as Requests from "./Requests.js"
 import * as Retention from "./Retention.js"
+import * as Schedules from "./Schedules.js"
 import * as Settlements from "./Settlements.js"
 import * as Transactions from "./Transactions.js"
 import * as Work from "./Work.js"
@@ -50,6 +51,7 @@ export const make = (
         decline: Requests.decline(store),
         note: early(Requests.note(store)),
         refuse: early(Requests.refuse(store)),
+        schedule: early(Schedules.schedule(store)),
         finish: Requests.finish(store),
         cancel: Cancellations.cancel(store),
         request: Requests.request(store),

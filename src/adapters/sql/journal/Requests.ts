@@ -32,6 +32,8 @@ interface Row extends Terms.Place {
   readonly outcome: string | null
   readonly cancelled: CancellationCode | null
   readonly metadata: string | null
+  readonly not_before: number | string | null
+  readonly due_at: number | string | null
 }
 
 const sealName = (requestId: string): string => `request ${requestId}`
@@ -108,7 +110,9 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
         note: acceptance.note === null ? null : Compact.write(acceptance.note),
         metadata: Terms.write(acceptance.metadata),
         state: "open",
-        accepted_at: yield* Clock.currentTimeMillis
+        accepted_at: yield* Clock.currentTimeMillis,
+        not_before: acceptance.schedule?.notBefore ?? null,
+        due_at: acceptance.schedule?.dueAt ?? null
       })}
       on conflict do nothing`
     const row = yield* locked(store, requestId)
@@ -124,6 +128,8 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
     // Any process accepts a request; only the one that works on the lane adds to it.
     const isNew = row.body === sealed
     if (!isNew) yield* Claims.fence(store, Claims.laneOf(row))
+    if (!isNew && row.due_at !== null)
+      yield* sql`update requests set due_at = null where request_id = ${requestId}`
     if (row.signer !== lane.signer)
       yield* sql`update requests set signer = ${lane.signer} where request_id = ${requestId}`
     const anew = new Set(ops.map((op) => op.index))
@@ -210,13 +216,13 @@ export const finish =
       })
     )
 
-/** The requests, which are locked, are not final any more. */
+/** The requests, which are locked, are not final any more, and wait for no time. */
 export const reopen = ({ sql }: Store.Store, requestIds: ReadonlyArray<string>) =>
   Effect.forEach(
     requestIds,
     (requestId) => sql`
-      update requests set state = 'open', outcome = null
-      where request_id = ${requestId} and state = 'final'`,
+      update requests set state = 'open', outcome = null, due_at = null
+      where request_id = ${requestId} and (state = 'final' or due_at is not null)`,
     { discard: true }
   )
 
@@ -257,6 +263,10 @@ export const request =
           failed: parsed(row),
           txHashes: Ops.hashes([...nonces, ...own]),
           cancelled: row.cancelled,
+          notBefore:
+            row.state === "open" && row.due_at !== null && row.not_before !== null
+              ? Number(row.not_before)
+              : null,
           note: row.note === null ? null : Compact.read(row.note),
           outcome: row.outcome === null ? null : Compact.read(row.outcome)
         }

@@ -1,3 +1,4 @@
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type { LaneAccess, LaneWork } from "../../../application/ports/journal/Transactions.js"
@@ -17,6 +18,7 @@ interface RequestRow extends LaneRow {
   readonly endpoint: string
   readonly elements: number
   readonly accepted_at: number | string
+  readonly not_before: number | string | null
   readonly lane_key: string | null
 }
 
@@ -29,9 +31,16 @@ interface TransactionRow extends LaneRow {
 export const work = ({ sql, reading }: Store.Store): Effect.Effect<ReadonlyArray<LaneWork>, JournalError> =>
   reading(
     Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      const columns = sql.literal(
+        "request_no, request_id, endpoint, account_id, elements, chain_id, signer, lane_key, accepted_at, not_before"
+      )
+      // Of what waits for its time there may be very much: only what is due is read.
       const requests = yield* sql<RequestRow>`
-        select request_id, endpoint, account_id, elements, chain_id, signer, lane_key, accepted_at from requests
-        where state = 'open' order by request_no`
+        select ${columns} from requests where state = 'open' and due_at is null
+        union all
+        select ${columns} from requests where state = 'open' and due_at is not null and due_at <= ${now}
+        order by 1`
       // Ops at somebody else's bundler are watched until they are at settled depth, whatever their requests are.
       const remote = yield* sql<LaneRow & Pick<RequestRow, "lane_key">>`
         select requests.account_id, requests.chain_id, requests.signer, requests.lane_key
@@ -66,7 +75,8 @@ export const work = ({ sql, reading }: Store.Store): Effect.Effect<ReadonlyArray
           accountId: row.account_id,
           endpoint: row.endpoint,
           elements: row.elements,
-          acceptedAt: Number(row.accepted_at)
+          acceptedAt: Number(row.accepted_at),
+          notBefore: row.not_before === null ? null : Number(row.not_before)
         })
       for (const row of remote) laneOf(row, keyOf(row))
       return [...lanes.values()]

@@ -43,6 +43,10 @@ export const notOver = (
       ])
   )
 
+/** To EntryPoint v0.8 validAfter is the last second before the window. */
+export const hasBegun = (validAfter: number, { timestamp }: Pick<Block, "timestamp">): boolean =>
+  validAfter === 0 || timestamp > validAfter
+
 /** The bounds of a window that holds now. One that has not begun is the element's failure. */
 export const check = (
   window: Window,
@@ -51,8 +55,7 @@ export const check = (
 ): Either.Either<Bounds, InvalidRequest | ElementFailure> =>
   Either.filterOrLeft(
     notOver(window, path, block),
-    // To EntryPoint v0.8 validAfter is the last second before the window.
-    ({ validAfter }) => validAfter === 0 || block.timestamp > validAfter,
+    ({ validAfter }) => hasBegun(validAfter, block),
     ({ validAfter }) =>
       elementFailure("not_valid_yet", undefined, {
         validAfter: validAfter.toString(),

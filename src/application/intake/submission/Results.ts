@@ -9,8 +9,12 @@ import { refuseAll } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import type { Executed, OperationResult } from "../../request/TransactionResult.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
-import type { Outcomes } from "./Submission.js"
+import type * as Submission from "./Submission.js"
+
 import { dependencyFailed } from "./SubmissionElements.js"
+
+/** Of a request of which nothing is left to be done. */
+type Outcomes = Omit<Submission.Outcomes, "scheduled">
 
 /** The fields that every transaction result shares. All empty when nothing was sent. */
 export const transactionFields = (receipts: ReadonlyArray<Receipt>, decoding: Decoding) => {

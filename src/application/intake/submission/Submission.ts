@@ -20,6 +20,8 @@ import * as SubmissionState from "./SubmissionState.js"
 export interface Outcomes {
   readonly landed: ReadonlyMap<number, Landed>
   readonly failed: ReadonlyMap<number, ElementFailure>
+  /** What is left and waits for its time, Unix seconds by the chain's clock: the outcomes are not all. */
+  readonly scheduled: ReadonlyMap<number, number>
   /** Of the transactions that concern the request, oldest first; of their logs those of its own ops. */
   readonly receipts: ReadonlyArray<Receipt>
 }
@@ -59,6 +61,7 @@ const conclude = <R>(run: Run<R>, state: State): Effect.Effect<Outcomes, never, 
     return {
       landed,
       failed: SubmissionProgress.failuresOf(end),
+      scheduled: new Map(),
       receipts: Records.receiptsOf(context.entryPoint, receipts, own)
     }
   })
@@ -109,9 +112,15 @@ export const run = <R>(
           const now: number = yield* Clock.currentTimeMillis
           ;({ action, state } = SubmissionState.step(state, event, now))
         }
-        return current.accepted()
+        const scheduled = SubmissionProgress.scheduledOf(state)
+        return current.accepted() && scheduled.size === 0
           ? yield* conclude(run, state)
-          : { landed: new Map(), failed: SubmissionProgress.failuresOf(state), receipts: [] }
+          : {
+              landed: SubmissionProgress.landedOf(state),
+              failed: SubmissionProgress.failuresOf(state),
+              scheduled,
+              receipts: []
+            }
       }).pipe(
         Effect.ensuring(
           plan.context.payer.end.pipe(

@@ -102,6 +102,7 @@ const prepare = <R>(
             ...tooLarge.map((index) => [index, elementFailure("too_large_to_bundle")] as const)
           ]),
           done: [...prepared.done],
+          scheduled: prepared.scheduled ?? new Map(),
           transfers: transfers.map(({ ops }) => ops)
         })
       }
@@ -109,7 +110,7 @@ const prepare = <R>(
   })
 
 /** The failures as the journal keeps them. */
-const elementsOf = (failed: Failures) => [...failed].map(([index, failure]) => ({ index, ...failure }))
+export const elementsOf = (failed: Failures) => [...failed].map(([index, failure]) => ({ index, ...failure }))
 
 const accept = <R>(
   run: Run<R>,

@@ -19,12 +19,15 @@ export interface Landed extends OpOutcome {
  * - `underWay`: accepted under a nonce; it is being signed and sent, or was sent
  * - `landed`: some version of it is on the chain
  * - `failed`: it comes to nothing; `isNoted`: the journal knows
+ * - `scheduled`: its window has not begun; nothing of it is on its way, and nothing is kept for it
  * - `done`: it was found done already, by somebody else or earlier
  */
 export type Element =
   | { readonly _tag: "open" }
   | { readonly _tag: "held"; readonly nonce: HeldNonce }
   | { readonly _tag: "underWay" }
+  /** `until`: Unix seconds by the chain's clock. */
+  | { readonly _tag: "scheduled"; readonly until: number }
   | { readonly _tag: "landed"; readonly outcome: Landed }
   | { readonly _tag: "failed"; readonly failure: ElementFailure; readonly isNoted: boolean }
   | { readonly _tag: "done" }
@@ -42,6 +45,7 @@ export type Change =
   /** Nothing keeps it to a nonce. */
   | { readonly _tag: "free" }
   | { readonly _tag: "note" }
+  | { readonly _tag: "schedule"; readonly until: number }
   | { readonly _tag: "do" }
 
 export const open: Element = { _tag: "open" }
@@ -62,6 +66,8 @@ const ofWaiting = (element: Element, change: Change): Element => {
     case "return":
     case "free":
       return open
+    case "schedule":
+      return { _tag: "scheduled", until: change.until }
     case "do":
       return done
     default:
@@ -85,6 +91,8 @@ export const step = (element: Element, change: Change): Element => {
       return change._tag === "fail" ? ofWaiting(element, change) : element
     case "failed":
       return change._tag === "note" ? { ...element, isNoted: true } : element
+    case "scheduled":
+      return change._tag === "fail" || change._tag === "cancel" ? ofWaiting(element, change) : element
     case "landed":
     case "done":
       return element

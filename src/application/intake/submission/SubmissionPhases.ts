@@ -97,6 +97,8 @@ export type Event =
       readonly _tag: "prepared"
       readonly failed: Failures
       readonly done: ReadonlyArray<number>
+      /** Whose windows have not begun: until when they wait, Unix seconds by the chain's clock. */
+      readonly scheduled: ReadonlyMap<number, number>
       readonly transfers: ReadonlyArray<ReadonlyArray<Ready>>
     }
   /** The wallets of these elements have no nonce key left at the moment. */

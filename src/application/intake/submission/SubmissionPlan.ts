@@ -15,6 +15,8 @@ export interface Prepared extends Bounds {
   readonly failed: ReadonlyMap<number, ElementFailure>
   /** Elements that were found done: nothing has to be sent for them. */
   readonly done: Iterable<number>
+  /** Elements whose windows have not begun: until when they wait, Unix seconds by the chain's clock. None when left out. */
+  readonly scheduled?: ReadonlyMap<number, number>
   readonly funds: Acceptance["funds"]
   readonly deployments: ReadonlyArray<{ readonly index: number; readonly intent: DeploymentIntent }>
   /** How many nonce keys were leased for them. */

@@ -75,6 +75,14 @@ export const landedOf = ({ elements }: State): Outcomes["landed"] =>
     )
   )
 
+/** What waits for its time: until when, Unix seconds by the chain's clock. */
+export const scheduledOf = ({ elements }: State): ReadonlyMap<number, number> =>
+  new Map(
+    [...elements].flatMap(([index, element]) =>
+      element._tag === "scheduled" ? [[index, element.until] as const] : []
+    )
+  )
+
 export const heldOf = ({ elements }: State): HeldNonces.HeldNonces =>
   new Map(
     [...elements].flatMap(([index, element]) =>
@@ -94,7 +102,8 @@ export const failDependants = (state: State): State => {
   const { dependencies } = state.terms
   if (!Dependencies.any(dependencies)) return state
   const failures = new Map<number, ElementFailure>()
-  for (const index of Dependencies.order(dependencies, waitingOf(state))) {
+  const undone = indexesOf(state, (element) => Elements.isWaiting(element) || element._tag === "scheduled")
+  for (const index of Dependencies.order(dependencies, undone)) {
     const on = dependencies[index] ?? null
     const before = on === null ? undefined : state.elements.get(on)
     if (on === null || before === undefined) continue

@@ -264,7 +264,8 @@ export const acceptance = (
   funds,
   deployments: deployments.map(({ intent }) => intent),
   failed,
-  note: null
+  note: null,
+  schedule: null
 })
 
 /** The receipts in the order of their blocks, with the logs of these ops alone. */

@@ -75,10 +75,10 @@ const preparing = (state: State): State => {
 
 const ofPrepared = (state: State, event: Extract<Event, { readonly _tag: "prepared" }>): State => {
   const marked = failed(
-    changed(
-      state,
-      event.done.map((index) => [index, { _tag: "do" }])
-    ),
+    changed(state, [
+      ...event.done.map((index) => [index, { _tag: "do" }] as const),
+      ...[...event.scheduled].map(([index, until]) => [index, { _tag: "schedule", until }] as const)
+    ]),
     event.failed
   )
   const ready = event.transfers.flat()

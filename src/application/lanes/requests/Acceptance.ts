@@ -41,7 +41,8 @@ export const withoutOps = (
         funds: [],
         deployments: [],
         failed: [],
-        note
+        note,
+        schedule: null
       },
       receiptTimeoutMillis
     )

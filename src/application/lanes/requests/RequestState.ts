@@ -27,6 +27,8 @@ export type Attempted<A> =
   | { readonly _tag: "failed"; readonly answer: A }
   /** The journal says that another process works on the lane. */
   | { readonly _tag: "fenced" }
+  /** What is left of it waits in the journal until it is due. */
+  | { readonly _tag: "scheduled" }
   | { readonly _tag: "broken" }
 
 export type Phase<A> =
@@ -46,9 +48,10 @@ export type Phase<A> =
  * - `unknown`: whether it was accepted is not known
  * - `elsewhere`: another process works on it, or its answer is another one's
  * - `fenced`: the same, as the journal said when this process wrote to it
+ * - `scheduled`: it is taken up again when it is due
  * - `answered`: its answer is stored
  */
-export type End = "unaccepted" | "unknown" | "elsewhere" | "fenced" | "answered"
+export type End = "unaccepted" | "unknown" | "elsewhere" | "fenced" | "scheduled" | "answered"
 
 export type Event<A> =
   /** Of the attempt, while it runs. */
@@ -105,7 +108,8 @@ const judged = <A>(state: State<A>, attempted: Attempted<A>): State<A> => {
         ? { ...state, phase: { _tag: "finishing", answer: attempted.answer } }
         : claiming(state, "judge")
     case "fenced":
-      return ended(state, "fenced")
+    case "scheduled":
+      return ended(state, attempted._tag)
     case "broken":
       return claiming(state, "judge")
   }

@@ -140,36 +140,44 @@ const isOurs = <B, J, R>(live: Live<B, J, R>) =>
 
 const currentOf = <B, J, R>(live: Live<B, J, R>, resumed: boolean): CurrentRequest["Type"] => {
   const { body, caller, elements } = live.task
+  const accept: CurrentRequest["Type"]["accept"] = (acceptance, patienceMillis) =>
+    Effect.gen(function* () {
+      const answer = yield* Effect.uninterruptible(
+        Effect.suspend(() => {
+          tell(live, { _tag: "offered" })
+          return Effect.tap(
+            Effect.orDie(
+              live.dependencies.requestJournal.accept({
+                ...acceptance,
+                elements,
+                metadata: caller.metadata ?? {}
+              })
+            ),
+            ({ _tag }): Effect.Effect<void> =>
+              _tag === "accepted"
+                ? becameDurable(live, acceptance.lane, patienceMillis)
+                : Effect.sync(() => tell(live, { _tag: "notAccepted" }))
+          )
+        })
+      )
+      if (answer._tag === "known") return yield* new AnsweredElsewhere({ requestId: answer.requestId })
+      if (answer._tag === "accepted" && !(yield* isOurs(live)))
+        return yield* new AnsweredElsewhere({ requestId: caller.requestId })
+      return answer
+    })
   return {
     body,
     idempotency: caller.idempotency ?? null,
     resumed,
     accepted: () => isAccepted(live),
     relies: [],
-    accept: (acceptance, patienceMillis) =>
+    accept,
+    schedule: (acceptance, schedule) =>
       Effect.gen(function* () {
-        const answer = yield* Effect.uninterruptible(
-          Effect.suspend(() => {
-            tell(live, { _tag: "offered" })
-            return Effect.tap(
-              Effect.orDie(
-                live.dependencies.requestJournal.accept({
-                  ...acceptance,
-                  elements,
-                  metadata: caller.metadata ?? {}
-                })
-              ),
-              ({ _tag }): Effect.Effect<void> =>
-                _tag === "accepted"
-                  ? becameDurable(live, acceptance.lane, patienceMillis)
-                  : Effect.sync(() => tell(live, { _tag: "notAccepted" }))
-            )
-          })
-        )
-        if (answer._tag === "known") return yield* new AnsweredElsewhere({ requestId: answer.requestId })
-        if (answer._tag === "accepted" && !(yield* isOurs(live)))
-          return yield* new AnsweredElsewhere({ requestId: caller.requestId })
-        return answer
+        if (isAccepted(live))
+          yield* Effect.orDie(live.dependencies.requestJournal.schedule(caller.requestId, schedule))
+        else yield* accept({ ...acceptance, schedule }, 0)
+        return yield* new AnsweredElsewhere({ requestId: caller.requestId, isScheduled: true })
       }),
     extend: (patienceMillis) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
@@ -187,8 +195,9 @@ const attemptedOf = <B>(
   if (Exit.isSuccess(exit)) return { _tag: "done", answer: Either.right(exit.value) }
   if (isFenced(exit.cause)) return { _tag: "fenced" }
   const failure = Option.getOrNull(Cause.failureOption(exit.cause))
-  return failure === null || failure._tag === "AnsweredElsewhere"
-    ? { _tag: "broken" }
+  if (failure === null) return { _tag: "broken" }
+  return failure._tag === "AnsweredElsewhere"
+    ? { _tag: failure.isScheduled === true ? "scheduled" : "broken" }
     : { _tag: "failed", answer: Either.left(Answer.asUnprocessable(failure)) }
 }
 
@@ -280,9 +289,10 @@ const perform = <B, J, R>(
 const conclude = <B, J, R>(live: Live<B, J, R>, end: RequestState.End): Effect.Effect<void> => {
   const { dependencies, exit, lane, result, task } = live
   const { requestId } = task.caller
+  const inJournal = Effect.asVoid(Deferred.fail(result, new AnsweredElsewhere({ requestId })))
   const elsewhere = Effect.suspend(() =>
     lane === null ? Effect.void : dependencies.replicas.tell({ _tag: "accepted", lane })
-  ).pipe(Effect.zipRight(Deferred.fail(result, new AnsweredElsewhere({ requestId }))), Effect.asVoid)
+  ).pipe(Effect.zipRight(inJournal))
   switch (end) {
     case "unaccepted":
       return exit === null ? Effect.void : Effect.asVoid(Deferred.done(result, refused(exit)))
@@ -293,6 +303,8 @@ const conclude = <B, J, R>(live: Live<B, J, R>, end: RequestState.End): Effect.E
     // What the journal has refused for the sake of another process ends here. The sweep takes it up should it come back.
     case "fenced":
       return Effect.zipRight(lane === null ? Effect.void : dependencies.claims.lose(lane), elsewhere)
+    case "scheduled":
+      return inJournal
     case "answered":
       return Effect.void
   }

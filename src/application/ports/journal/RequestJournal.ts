@@ -11,7 +11,8 @@ import type {
   FailedElement,
   ListedRequest,
   ListQuestion,
-  RequestRecord
+  RequestRecord,
+  Schedule
 } from "./Requests.js"
 import type { Lane } from "./Transactions.js"
 
@@ -52,6 +53,11 @@ export class RequestJournal extends Context.Tag("castellan/RequestJournal")<
      * answer and cannot find out again after a restart. Null: nothing.
      */
     readonly note: (requestId: string, text: string | null) => Effect.Effect<void, JournalError>
+    /**
+     * Lets the rest of an accepted request wait: until it is due it is no work of its lane (see `LaneJournal.work`), unless
+     * the chain takes something of it back. Fails when the request is final.
+     */
+    readonly schedule: (requestId: string, schedule: Schedule) => Effect.Effect<void, JournalError>
     /**
      * Stores the final answer (JSON) of an accepted request. The first one stays until the request is reopened. False, and
      * nothing is stored: an op of it is `accepted` or `sent`, or its direct transaction `signed`; it is not at its end.

@@ -92,6 +92,16 @@ export interface Acceptance {
   readonly note: string | null
   /** Kept with the request, and what it is found by; not sealed at rest. */
   readonly metadata: Metadata
+  /** Nothing of it is to be done before that; null: it goes on at once. */
+  readonly schedule: Schedule | null
+}
+
+/** When an accepted request, of which nothing is on its way, is taken up. */
+export interface Schedule {
+  /** Unix seconds by the chain's clock: the first of its windows that have not begun begins after it. */
+  readonly notBefore: number
+  /** Unix milliseconds by the clock of the service: when the chain is looked at again. */
+  readonly dueAt: number
 }
 
 /**
@@ -173,6 +183,8 @@ export interface RequestRecord {
   readonly txHashes: ReadonlyArray<Bytes32>
   /** What its endpoint has kept for itself at last. */
   readonly note: string | null
+  /** What is left of it waits for this time of the chain's clock, Unix seconds; null: it does not. */
+  readonly notBefore: number | null
   /** What was not signed when it was cancelled never will be; null: it was not cancelled. */
   readonly cancelled: CancellationCode | null
   /** What `finish` or `cancel` stored; null while the request is not final. */

@@ -27,7 +27,7 @@ export interface LaneWork {
   /** The account of one of its requests or transactions, and the key of the lane as that names it; null: not known. */
   readonly accountId: AccountId
   readonly key: LaneAccess["key"] | null
-  /** Its accepted requests that are not final, oldest first. */
+  /** Its accepted requests that are not final, oldest first, without those that wait for a time and are not due. */
   readonly requests: ReadonlyArray<{
     readonly requestId: string
     readonly accountId: AccountId
@@ -36,6 +36,8 @@ export interface LaneWork {
     readonly elements: number
     /** Unix milliseconds. */
     readonly acceptedAt: number
+    /** Until then it had to wait, Unix seconds; null: it never had. */
+    readonly notBefore: number | null
   }>
   /** Whether it has transactions that are signed or mined and not settled. */
   readonly hasTransactions: boolean

@@ -1,3 +1,4 @@
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
@@ -6,10 +7,10 @@ import * as Nonce from "../../../domain/erc4337/Nonce.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import * as Connection from "../../chain/Connection.js"
 import * as Estimation from "../../intake/estimate/Estimation.js"
-import * as NodeFault from "../../intake/NodeFault.js"
 import * as BuildOps from "../../intake/ops/BuildOps.js"
 import * as Calls from "../../intake/ops/Calls.js"
 import * as Links from "../../intake/ops/Links.js"
+import * as NotBegun from "../../intake/ops/NotBegun.js"
 import { Operation } from "../../intake/ops/Operation.js"
 import * as OwnedWallets from "../../intake/ops/OwnedWallets.js"
 import * as Windows from "../../intake/ops/Windows.js"
@@ -18,8 +19,9 @@ import * as SignerAuthorization from "../../intake/SignerAuthorization.js"
 import type * as HeldNonces from "../../intake/submission/HeldNonces.js"
 import * as Results from "../../intake/submission/Results.js"
 import * as Submission from "../../intake/submission/Submission.js"
+import * as SubmissionActions from "../../intake/submission/SubmissionActions.js"
 import { dependencyFailed } from "../../intake/submission/SubmissionElements.js"
-import type { SubmissionJournals } from "../../intake/submission/SubmissionRecords.js"
+import * as Records from "../../intake/submission/SubmissionRecords.js"
 import * as Wallets from "../../intake/Wallets.js"
 import type { Engine } from "../../lanes/Engine.js"
 import { Requests } from "../../lanes/requests/Requests.js"
@@ -34,10 +36,11 @@ import type { Signers } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
 import { type AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import * as Decoding from "../../request/Decoding.js"
-import type { ElementFailure } from "../../request/Elements.js"
+import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Settings from "../../request/Settings.js"
 import { Executed } from "../../request/TransactionResult.js"
+import * as KillSwitch from "../../tenants/KillSwitch.js"
 
 export const Request = Schema.Struct({
   operations: Schema.Array(Operation),
@@ -49,7 +52,14 @@ export const Response = Executed
 export type Response = Executed
 
 /** What its requests need beside the caller. */
-export type Requirements = AbiStore | Bundler | ChainRpc | Engine | SubmissionJournals | Networks | Signers
+export type Requirements =
+  | AbiStore
+  | Bundler
+  | ChainRpc
+  | Engine
+  | Records.SubmissionJournals
+  | Networks
+  | Signers
 
 export const kind = {
   endpoint: "/execute",
@@ -136,8 +146,19 @@ const work = (
       return first.some((index) => waiting.includes(dependencies[index] ?? -1)) ? elements : first
     }
 
+    /** The chain's clock at the last look. */
+    let clock: Pick<Preparation.ChainSnapshot["block"], "timestamp"> = { timestamp: 0 }
+    const windowOf = (index: number) => calls[index]?.window ?? {}
+    /** A request whose caller does not wait is done when its windows begin; in another one what is too early fails. */
+    const mayWait = caller.isAsynchronous === true || caller.resumed === true
+    const hasBeginning = (index: number) => (windowOf(index).validAfter ?? 0) > 0
+
     /** Who of these can be executed now, as far as wallets, windows and signers go. */
-    const willing = (elements: ReadonlyArray<number>, snapshot: Preparation.ChainSnapshot) =>
+    const willing = (
+      elements: ReadonlyArray<number>,
+      snapshot: Preparation.ChainSnapshot,
+      scheduled: ReadonlyMap<number, number>
+    ) =>
       Effect.gen(function* () {
         const todo = calls.filter(({ index }) => elements.includes(index))
         const found = yield* OwnedWallets.find(
@@ -159,10 +180,12 @@ const work = (
           const config = found.configs.get(index)
           if (config === undefined) continue
           const consent = SignerAuthorization.bySigners(config, signers)
-          if (Either.isLeft(bounds))
-            failed.set(index, "_tag" in bounds.left ? NodeFault.asElement(bounds.left) : bounds.left)
+          if (Either.isLeft(bounds) && scheduled.has(index) && !("_tag" in bounds.left)) {
+            if (Either.isLeft(consent)) failed.set(index, consent.left)
+          } else if (Either.isLeft(bounds))
+            failed.set(index, "_tag" in bounds.left ? elementFailure("window_passed") : bounds.left)
           else if (Either.isLeft(consent)) failed.set(index, consent.left)
-          else {
+          else if (!scheduled.has(index)) {
             const { validAfter, validUntil } = bounds.right
             ready.set(index, {
               call,
@@ -197,15 +220,26 @@ const work = (
         })
         // Who waits for a wallet that it has seen asks the journal first: the chain is not read at every wake-up.
         const unseen = distinct.some((wallet) => !epochs.has(wallet))
-        const first = unseen ? yield* read : null
+        const early = mayWait && elements.some(hasBeginning)
+        const first = unseen || early ? yield* read : null
         if (first !== null) remember(first, distinct)
-        const { busy, keys, leased } = yield* lease(distinct, held)
+        const scheduled =
+          first !== null && early
+            ? NotBegun.until(elements, windowOf, dependencies, {
+                timestamp: first.block.timestamp,
+                isApart: profile.remoteBundler !== null
+              })
+            : new Map<number, number>()
+        const due = [...new Set(elements.filter((index) => !scheduled.has(index)).map(walletOf))]
+        const { busy, keys, leased } = yield* lease(due, held)
         if (busy !== null) return busyWith(busy)
         const snapshot = first ?? (yield* read)
-        const again = yield* lease(remember(snapshot, distinct), held)
+        clock = snapshot.block
+        const changed = remember(snapshot, distinct).filter((wallet) => due.includes(wallet))
+        const again = yield* lease(changed, held)
         if (again.busy !== null) return busyWith(again.busy)
         for (const [wallet, key] of again.keys) keys.set(wallet, key)
-        const { failed, ready: able } = yield* willing(elements, snapshot)
+        const { failed, ready: able } = yield* willing(elements, snapshot, scheduled)
         for (const index of Dependencies.order(dependencies, elements)) {
           const on = dependencies[index] ?? null
           if (on === null || !failed.has(on)) continue
@@ -234,6 +268,7 @@ const work = (
           ready: assembled.ready,
           failed: new Map([...failed, ...assembled.failed]),
           done: [],
+          scheduled,
           leased: leased + again.leased,
           funds: Estimation.fundsOf(context, assembled.estimate),
           deployments: [],
@@ -243,19 +278,21 @@ const work = (
       })
 
     const elements = calls.map(({ index }) => index)
-    const outcomes = yield* Submission.run(
-      {
-        caller,
-        endpoint: kind.endpoint,
-        context,
-        submitter: signer,
-        access: Connection.access(caller, connection, settings.signer),
-        elements,
-        dependencies,
-        prepare
-      },
-      decoding.revert
-    )
+    const route = {
+      caller,
+      endpoint: kind.endpoint,
+      context,
+      submitter: signer,
+      access: Connection.access(caller, connection, settings.signer)
+    }
+    const outcomes = yield* Submission.run({ ...route, elements, dependencies, prepare }, decoding.revert)
+    if (outcomes.scheduled.size > 0) {
+      if (!current.accepted()) yield* KillSwitch.recheck(current, signer.address)
+      return yield* current.schedule(
+        Records.acceptance(route, current, [], [], [], SubmissionActions.elementsOf(outcomes.failed)),
+        NotBegun.schedule(outcomes.scheduled, clock, yield* Clock.currentTimeMillis)
+      )
+    }
     return yield* Results.executed(
       elements,
       outcomes,

@@ -38,6 +38,10 @@ export const Response = Schema.Struct({
   state: Schema.Literal("pending", "final"),
   acceptedAt: Schema.Int.annotations({ description: "Unix seconds." }),
   metadata: Metadata.schema,
+  notBefore: Schema.NullOr(Schema.Int).annotations({
+    description:
+      "Unix seconds, by the chain's clock: what is left of the request waits for it, and nothing of that is signed. Null: it waits for no time."
+  }),
   txHashes: Schema.Array(Schema.String).annotations({
     description: "Its transactions, as far as they are signed; the newest version of each."
   }),
@@ -91,6 +95,7 @@ export const run = (
       state: final === null ? ("pending" as const) : ("final" as const),
       acceptedAt: Math.floor(record.acceptedAt / 1_000),
       metadata: record.metadata,
+      notBefore: record.notBefore,
       txHashes: record.txHashes,
       httpStatus: final?.httpStatus ?? null,
       answer: final?.answer ?? null

@@ -106,6 +106,7 @@ export const make = <H extends Handlers, R>(
           known.chainId = chainId
         },
         ...(early !== null && {
+          isAsynchronous: true,
           onAccepted: (requestId) => Deferred.unsafeDone(early, Effect.succeed(new Accepted(requestId)))
         })
       }

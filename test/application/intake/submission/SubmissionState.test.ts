@@ -2,6 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import type { HeldNonce } from "../../../../src/application/intake/submission/HeldNonces.js"
 import type { Landed } from "../../../../src/application/intake/submission/SubmissionElements.js"
+import * as Elements from "../../../../src/application/intake/submission/SubmissionElements.js"
 import type {
   Action,
   Carrier,
@@ -62,6 +63,7 @@ const prepared = (
   _tag: "prepared",
   failed: none,
   done: [],
+  scheduled: none,
   transfers: transfers.map((ops) => ops.map((index) => ready(index)))
 })
 const asked = (held: ReadonlyArray<number> = []): Extract<Event, { _tag: "asked" }> => ({
@@ -130,7 +132,7 @@ const events = {
   asked: asked(),
   askedInDoubt: { _tag: "asked", landed: none, held: none, isUndecided: true },
   prepared: prepared([0, 1]),
-  nothingReady: { _tag: "prepared", failed: new Map([[0, wrong]]), done: [], transfers: [] },
+  nothingReady: { _tag: "prepared", failed: new Map([[0, wrong]]), done: [], scheduled: none, transfers: [] },
   busy: { _tag: "busy", elements: [0] },
   refused: { _tag: "refused", failure: wrong },
   nodeFailed: { _tag: "nodeFailed", fault: away },
@@ -197,6 +199,40 @@ describe("the elements of a request", () => {
     expect(second.action).toEqual({ _tag: "send", place: 1 })
     expect(tagsOf(steps.over.state)).toEqual(["landed", "landed"])
     expect(steps.over.action).toEqual({ _tag: "end" })
+  })
+
+  it("whose windows have not begun keep nothing, and end the attempt once the others are over", () => {
+    const later = { ...prepared([0]), scheduled: new Map([[1, 2_000]]) }
+    const begun = through(fresh(), later)
+    expect([begun.action._tag, tagsOf(begun.state)]).toEqual(["accept", ["open", "scheduled"]])
+    const end = through(begun, accepted, sent({}), follow({ landed: landed(0) }))
+    expect([end.action._tag, tagsOf(end.state)]).toEqual(["end", ["landed", "scheduled"]])
+    expect(SubmissionProgress.scheduledOf(end.state)).toEqual(new Map([[1, 2_000]]))
+    const alone = through(fresh(), {
+      ...events.nothingReady,
+      failed: none,
+      scheduled: new Map([
+        [0, 9],
+        [1, 5]
+      ])
+    })
+    expect([alone.action._tag, tagsOf(alone.state)]).toEqual(["end", ["scheduled", "scheduled"]])
+  })
+
+  it("whose windows have not begun fail with what they depend on, and with a cancellation", () => {
+    const both = { ...events.nothingReady, scheduled: new Map([[1, 2_000]]) }
+    const failing = through(fresh([0, 1], { dependencies: [null, 0] }), both)
+    expect([failing.action._tag, codesOf(failing.state)]).toEqual([
+      "end",
+      { 0: "execution_failed", 1: "dependency_failed" }
+    ])
+    const waiting = { _tag: "scheduled", until: 2_000 } as const
+    expect(Elements.step(waiting, { _tag: "cancel", failure: cancelled })).toEqual({
+      _tag: "failed",
+      failure: cancelled,
+      isNoted: false
+    })
+    expect(Elements.step(waiting, { _tag: "free" })).toBe(waiting)
   })
 
   it("of which nothing is to be done end at once", () => {
@@ -450,7 +486,7 @@ const answers = (action: Action, state: State, pick: (most: number) => number, t
       const at = pick(ops.length + 1)
       const transfers = [ops.slice(0, at), ops.slice(at)].filter(({ length }) => length > 0)
       const all: ReadonlyArray<Event> = [
-        { _tag: "prepared", failed: failures(failed), done, transfers },
+        { _tag: "prepared", failed: failures(failed), done, scheduled: none, transfers },
         { _tag: "busy", elements: some(action.elements) },
         { _tag: "nodeFailed", fault: away },
         { _tag: "nodeFailed", fault: refusing }

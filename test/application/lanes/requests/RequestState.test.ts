@@ -47,6 +47,7 @@ const events = {
   done,
   failed,
   attemptFenced: fenced,
+  scheduled: attempted({ _tag: "scheduled" }),
   broken,
   declined: { _tag: "declined" },
   doubtLasts: { _tag: "doubtLasts" },
@@ -70,6 +71,7 @@ const table: Readonly<Record<keyof typeof states, Readonly<Partial<Record<keyof 
     done: "unaccepted",
     failed: "unaccepted",
     attemptFenced: "unaccepted",
+    scheduled: "unaccepted",
     broken: "unaccepted",
     journalFailed: "pausing",
     fenced: "fenced"
@@ -78,6 +80,7 @@ const table: Readonly<Record<keyof typeof states, Readonly<Partial<Record<keyof 
     done: "doubting",
     failed: "doubting",
     attemptFenced: "doubting",
+    scheduled: "doubting",
     broken: "doubting",
     journalFailed: "pausing",
     fenced: "fenced"
@@ -86,6 +89,7 @@ const table: Readonly<Record<keyof typeof states, Readonly<Partial<Record<keyof 
     done: "finishing",
     failed: "claiming",
     attemptFenced: "fenced",
+    scheduled: "scheduled",
     broken: "claiming",
     journalFailed: "pausing",
     fenced: "fenced"
@@ -94,6 +98,7 @@ const table: Readonly<Record<keyof typeof states, Readonly<Partial<Record<keyof 
     done: "finishing",
     failed: "finishing",
     attemptFenced: "fenced",
+    scheduled: "scheduled",
     broken: "claiming",
     journalFailed: "pausing",
     fenced: "fenced"

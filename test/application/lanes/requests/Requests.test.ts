@@ -75,7 +75,8 @@ const acceptanceOf = (caller: Caller): Acceptance => ({
   deployments: [],
   failed: [],
   note: null,
-  metadata: {}
+  metadata: {},
+  schedule: null
 })
 
 /** Accepts the request of a caller, as every work does before it does anything. */

@@ -1,0 +1,36 @@
+import * as SqlClient from "@effect/sql/SqlClient"
+import * as Effect from "effect/Effect"
+import type { JournalError } from "../../../application/ports/journal/JournalError.js"
+import type { Schedule } from "../../../application/ports/journal/Requests.js"
+import * as Events from "../events/Events.js"
+import * as Store from "../Store.js"
+import * as Claims from "./Claims.js"
+import * as Requests from "./Requests.js"
+
+/**
+ * `not_before`: what is left of a request waits for this time of its chain, Unix seconds. `due_at`: when it is taken up,
+ * Unix milliseconds; null: it goes on.
+ */
+export const schema = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`alter table requests add column not_before bigint`
+  yield* sql`alter table requests add column due_at bigint`
+  yield* sql`create index requests_due on requests (due_at) where state = 'open' and due_at is not null`
+  yield* sql`create index requests_going on requests (request_no) where state = 'open' and due_at is null`
+})
+
+export const schedule =
+  (store: Store.Store) =>
+  (requestId: string, { dueAt, notBefore }: Schedule): Effect.Effect<void, JournalError> =>
+    store.transaction(
+      Effect.gen(function* () {
+        const row = yield* Requests.locked(store, requestId)
+        if (row === undefined) return yield* Store.refuse("the request was not accepted")
+        yield* Claims.fence(store, Claims.laneOf(row))
+        if (row.state !== "open") return yield* Store.refuse("the request is final")
+        yield* store.sql`
+          update requests set not_before = ${notBefore}, due_at = ${dueAt} where request_id = ${requestId}`
+        const isSame = row.not_before !== null && Number(row.not_before) === notBefore
+        if (!isSame) yield* Events.tell(store, [{ requestId, kind: "scheduled", data: { notBefore } }])
+      })
+    )

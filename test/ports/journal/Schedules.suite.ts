@@ -1,0 +1,102 @@
+import { describe, expect } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import * as TestClock from "effect/TestClock"
+import { acceptOp, factOf, refused, signOps } from "../../support/journal/Facts.js"
+import * as Journals from "../../support/journal/Journals.js"
+import * as Make from "../../support/journal/Make.js"
+
+const schedule = { notBefore: 100, dueAt: 101_000 }
+const cancellation = { code: "request_cancelled", outcome: "cancelled", onlyUnsigned: false } as const
+
+const workOf = Effect.map(
+  Effect.flatMap(Journals.all, (journal) => journal.work),
+  (lanes) =>
+    lanes.flatMap(({ requests }) => requests.map(({ notBefore, requestId }) => [requestId, notBefore]))
+)
+
+const eventsOf = (requestId: string) =>
+  Effect.map(
+    Effect.flatMap(Journals.all, (journal) => journal.events(requestId, 0, 100)),
+    (events) => events.map(({ data, kind }) => [kind, data])
+  )
+
+export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void => {
+  const fact = factOf(layer)
+
+  describe(`schedules in ${name}`, () => {
+    fact(
+      "an accepted request that waits is no work until it is due",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* journal.accept(Make.acceptance("r2", [], { schedule }))
+        expect((yield* journal.request("r2"))?.notBefore).toBe(100)
+        expect(yield* workOf).toEqual([["r1", null]])
+        yield* TestClock.setTime(100_999)
+        expect(yield* workOf).toEqual([["r1", null]])
+        yield* TestClock.setTime(101_000)
+        expect(yield* workOf).toEqual([
+          ["r1", null],
+          ["r2", 100]
+        ])
+        expect(yield* eventsOf("r2")).toEqual([
+          ["accepted", {}],
+          ["scheduled", { notBefore: 100 }]
+        ])
+      })
+    )
+
+    fact(
+      "the rest of a request may wait, and each time that it waits for is told once",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* journal.schedule("r1", schedule)
+        yield* journal.schedule("r1", { ...schedule, dueAt: 102_000 })
+        yield* journal.schedule("r1", { notBefore: 200, dueAt: 201_000 })
+        expect(yield* workOf).toEqual([])
+        expect((yield* journal.request("r1"))?.notBefore).toBe(200)
+        expect(yield* eventsOf("r1")).toEqual([
+          ["accepted", {}],
+          ["scheduled", { notBefore: 100 }],
+          ["scheduled", { notBefore: 200 }]
+        ])
+      })
+    )
+
+    fact(
+      "what is accepted of it once it is due ends the waiting",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* journal.schedule("r1", schedule)
+        yield* acceptOp("r1", 1)
+        expect((yield* journal.request("r1"))?.notBefore).toBe(null)
+        expect(yield* workOf).toEqual([["r1", 100]])
+      })
+    )
+
+    fact(
+      "what the chain takes back of it is work at once",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* signOps("r1", [1])
+        yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false)
+        yield* journal.schedule("r1", schedule)
+        expect(yield* workOf).toEqual([])
+        yield* journal.unsettle(Make.lane, 0n)
+        expect(yield* workOf).toEqual([["r1", 100]])
+      })
+    )
+
+    fact(
+      "a request that waits is cancelled as any other one, and waits no more once it is final",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* journal.schedule("r1", schedule)
+        expect(yield* journal.cancel("r1", cancellation)).toBe("final")
+        expect(yield* journal.request("r1")).toMatchObject({ outcome: "cancelled", notBefore: null })
+        yield* refused(journal.schedule("r1", schedule))
+        yield* refused(journal.schedule("r9", schedule))
+      })
+    )
+  })
+}
