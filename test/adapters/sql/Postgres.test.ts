@@ -219,6 +219,28 @@ describe("the PostgreSQL client", () => {
       })
   )
 
+  it.scopedLive("whoever waits for a free connection for too long fails, while the others have theirs", () =>
+    Effect.gen(function* () {
+      const sql = yield* open({
+        ...(yield* databases.fresh),
+        maxConnections: 2,
+        connectTimeoutMillis: 1_000
+      })
+      const released = yield* Deferred.make<void>()
+      const held = yield* Effect.forEach([0, 1], () => Deferred.make<void>())
+      const holders = yield* Effect.forEach(held, (each) =>
+        Effect.fork(
+          sql.withTransaction(Effect.zipRight(Deferred.succeed(each, undefined), Deferred.await(released)))
+        )
+      )
+      yield* Effect.forEach(held, Deferred.await)
+      expect(Exit.isFailure(yield* Effect.exit(sql`select 1`))).toBe(true)
+      yield* Deferred.succeed(released, undefined)
+      yield* Effect.forEach(holders, Fiber.join)
+      expect(yield* sql`select 1 as n`).toEqual([{ n: 1 }])
+    })
+  )
+
   it.scoped("integers are numbers as on SQLite; those beyond 2^53 are text, exactly", () =>
     Effect.gen(function* () {
       const sql = yield* client

@@ -6,13 +6,13 @@ import * as Mixed from "../../support/replicas/Mixed.js"
 const wallets = 12
 
 /** `npm run bench:load` measures it at length. */
-it("two replicas under mixed load answer every request, and execute what they say", async () => {
+it("two replicas under mixed load for a minute answer every request, execute what they say, and keep their memory", async () => {
   const build = Build.make()
   const fleet = await Fleet.start({ build, replicas: 2, wallets, signers: 2, name: "load" })
   try {
-    const { executed, latencies, refusals } = await Mixed.run(fleet, {
+    const { executed, latencies, memory, refusals } = await Mixed.run(fleet, {
       callers: 10,
-      seconds: 30,
+      seconds: 60,
       wallets,
       name: "load"
     })
@@ -22,6 +22,12 @@ it("two replicas under mixed load answer every request, and execute what they sa
     expect([...latencies.keys()].sort()).toEqual(
       ["/execute", ...Object.keys(fleet.reads), "/requests/{requestId}"].sort()
     )
+    // What grows with every request would double in the second half of a minute that begins with empty caches.
+    for (const n of fleet.replicas.keys()) {
+      const [half = 0, end = 0] = [memory.length / 2, memory.length - 1].map((at) => memory[at]?.[n] ?? 0)
+      expect(half).toBeGreaterThan(0)
+      expect(end).toBeLessThan(2 * half)
+    }
     const counts: ReadonlyArray<bigint> = await fleet.world.counter.getFunction("counts")(executed)
     expect(counts.map(Number)).toEqual(executed.map(() => 1))
   } finally {

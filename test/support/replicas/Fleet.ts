@@ -65,6 +65,8 @@ export interface Options {
   readonly wallets: number
   readonly signers: number
   readonly name: string
+  /** `limits` of the configuration. */
+  readonly limits?: Readonly<Record<string, number>>
 }
 
 /** Accounts have limits of requests per minute. */
@@ -91,7 +93,7 @@ export const start = async (options: Options): Promise<Fleet> => {
 
 /** What has begun is told as it begins: a start that fails leaves nothing behind. */
 const assemble = async (
-  { build, name, ...counts }: Options,
+  { build, limits = {}, name, ...counts }: Options,
   begun: Array<() => Promise<void>>,
   stop: () => Promise<void>
 ): Promise<Fleet> => {
@@ -122,7 +124,8 @@ const assemble = async (
       tenants,
       signers: signers.map(({ privateKey }) => ({ tenants, privateKey })),
       database: { url: own.href },
-      redis: redis.url
+      redis: redis.url,
+      limits
     })
   }
   const replicas: Array<Replica.Replica> = []

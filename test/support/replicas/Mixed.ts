@@ -1,3 +1,4 @@
+import { cpus } from "node:os"
 import { id as hashOf } from "ethers"
 import * as Random from "../faults/Random.js"
 import type { Answer, Fleet, Unanswered } from "./Fleet.js"
@@ -18,7 +19,24 @@ export interface Report {
   readonly executed: ReadonlyArray<string>
   /** Resident memory of each replica, bytes, at moments that are evenly apart. */
   readonly memory: ReadonlyArray<ReadonlyArray<number>>
+  /** Milliseconds until a 503, the shortest first. */
+  readonly refusedAfter: ReadonlyArray<number>
+  /** Processors in use on average: of each replica, of the clients, of the whole machine. */
+  readonly processors: {
+    readonly replicas: ReadonlyArray<number>
+    readonly clients: number
+    readonly machine: number
+  }
   readonly seconds: number
+}
+
+/** What the machine's processors have worked so far, seconds. */
+const machineSeconds = (): number =>
+  cpus().reduce((sum, { times: { irq, nice, sys, user } }) => sum + irq + nice + sys + user, 0) / 1_000
+
+const clientSeconds = (): number => {
+  const { system, user } = process.cpuUsage()
+  return (system + user) / 1_000_000
 }
 
 /** How many of ten requests are executions; the others are spread over the endpoints that only read. */
@@ -31,6 +49,13 @@ export const run = async (fleet: Fleet, { callers, name, seconds, wallets }: Opt
   const refusals = new Map<string, number>()
   const executed: Array<string> = []
   const memory: Array<ReadonlyArray<number>> = []
+  const refusedAfter: Array<number> = []
+  const used = () => ({
+    replicas: fleet.replicas.map((replica) => replica.cpuSeconds()),
+    clients: clientSeconds(),
+    machine: machineSeconds()
+  })
+  const before = used()
   const began = performance.now()
   const end = began + seconds * 1_000
   const paths = Object.keys(fleet.reads)
@@ -50,6 +75,10 @@ export const run = async (fleet: Fleet, { callers, name, seconds, wallets }: Opt
     } else {
       const what = typeof answer === "string" ? answer : `${answer.status} ${answer.body.code ?? ""}`.trim()
       refusals.set(`${endpoint} ${what}`, (refusals.get(`${endpoint} ${what}`) ?? 0) + 1)
+      if (typeof answer !== "string" && answer.status === 503) {
+        refusedAfter.push(millis)
+        await new Promise((resolve) => setTimeout(resolve, 1_000 * (answer.retryAfter ?? 0)))
+      }
     }
     return answer
   }
@@ -91,6 +120,13 @@ export const run = async (fleet: Fleet, { callers, name, seconds, wallets }: Opt
     }
   }
   await Promise.all([...Array.from({ length: callers }, (_, own) => caller(own)), watch()])
-  for (const all of latencies.values()) all.sort((one, other) => one - other)
-  return { latencies, refusals, executed, memory, seconds: (performance.now() - began) / 1_000 }
+  for (const all of [...latencies.values(), refusedAfter]) all.sort((one, other) => one - other)
+  const took = (performance.now() - began) / 1_000
+  const after = used()
+  const processors = {
+    replicas: after.replicas.map((sum, n) => (sum - (before.replicas[n] ?? 0)) / took),
+    clients: (after.clients - before.clients) / took,
+    machine: (after.machine - before.machine) / took
+  }
+  return { latencies, refusals, executed, memory, refusedAfter, processors, seconds: took }
 }

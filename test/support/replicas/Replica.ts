@@ -23,6 +23,8 @@ export interface Replica {
   readonly database: TcpProxy.TcpProxy
   /** Resident memory of the process, bytes. */
   readonly memory: () => number
+  /** What the process has used of the processors so far, seconds. */
+  readonly cpuSeconds: () => number
   readonly node: TcpProxy.TcpProxy
   readonly log: () => string
   readonly stop: () => Promise<void>
@@ -43,6 +45,9 @@ export interface Options {
 
 /** Until whoever distributes the requests sends nothing more to a replica that is being replaced. */
 const balancerMillis = 500
+
+/** Of the times in /proc, on Linux. */
+const ticksPerSecond = 100
 
 const mostStarts = 10
 const unanswered = /cannot use the PostgreSQL server|schema of the database|registry of processes/
@@ -108,6 +113,11 @@ export const make = async (options: Options): Promise<Replica> => {
     memory: () => {
       const status = readFileSync(`/proc/${lives.at(-1)?.pid}/status`, "utf8")
       return 1_024 * Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0)
+    },
+    cpuSeconds: () => {
+      const stat = readFileSync(`/proc/${lives.at(-1)?.pid}/stat`, "utf8")
+      const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
+      return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond
     },
     hold: (held) => void lives.at(-1)?.child.kill(held ? "SIGSTOP" : "SIGCONT"),
     log: () => lives.map((life) => life.stdout() + life.stderr()).join("--- another life ---\n"),
