@@ -20,8 +20,10 @@ import type { RateLimit } from "./application/ports/RateLimit.js"
 import type { Replicas } from "./application/ports/Replicas.js"
 import type { Signers, SystemSigners } from "./application/ports/Signers.js"
 import type { AccountId } from "./application/ports/Tenants.js"
+import type { WebhookSender, Webhooks } from "./application/ports/Webhooks.js"
 import type { Caller } from "./application/request/Caller.js"
 import * as Sweep from "./application/sweep/Sweep.js"
+import * as Deliver from "./application/webhooks/Deliver.js"
 import * as IpAddress from "./domain/net/IpAddress.js"
 import * as Keccak from "./domain/primitives/Keccak.js"
 import * as ConfigWatch from "./hosts/ConfigWatch.js"
@@ -44,6 +46,8 @@ export type Services =
   | RateLimit
   | Signers
   | SystemSigners
+  | Webhooks
+  | WebhookSender
 
 /** Where the journal, budgets, registered ABI texts and the audit log are kept. */
 export type Database = ({ readonly path: string } | { readonly url: string | Redacted.Redacted<string> }) & {
@@ -128,7 +132,8 @@ const stores = ({ abiStore, auditLog, budgets, database, journal }: Options) => 
     auditLog ?? sql(() => import("./adapters/sql/AuditLog.js").then(({ layer }) => layer)),
     budgets ?? sql(() => import("./adapters/sql/Budgets.js").then(({ layer }) => layer)),
     journal ??
-      sql(() => import("./adapters/sql/journal/Journal.js").then(({ layer }) => layer({ sealingKey })))
+      sql(() => import("./adapters/sql/journal/Journal.js").then(({ layer }) => layer({ sealingKey }))),
+    sql(() => import("./adapters/sql/webhooks/Webhooks.js").then(({ layer }) => layer({ sealingKey })))
   )
 }
 
@@ -178,6 +183,11 @@ const services = (
           layer({ egress: { allowLoopback: egress?.allowLoopback ?? false, allow } })
         )
       ),
+    late(() =>
+      import("./adapters/json-rpc/services/WebhookSender.js").then(({ layer }) =>
+        layer({ egress: { allowLoopback: egress?.allowLoopback ?? false, allow } })
+      )
+    ),
     paymasterRpc ??
       late(() => import("./adapters/json-rpc/services/PaymasterRpc.js").then(({ layer }) => layer())),
     rateLimit ?? late(() => import("./adapters/memory/RateLimit.js").then(({ layer }) => layer))
@@ -255,7 +265,7 @@ export const layer = (options: Options): Layer.Layer<Services, LayerError> => {
     networks.right.port,
     keys(options)
   )
-  return Layer.effectDiscard(Sweep.start).pipe(
+  return Layer.merge(Layer.effectDiscard(Sweep.start), Layer.scopedDiscard(Deliver.start)).pipe(
     Layer.provideMerge(Engine.layer),
     Layer.provideMerge(
       ConfigWatch.layer({ networks: networks.right.profiles, lowBalances: networks.right.lowBalances })
@@ -284,7 +294,7 @@ export const caller = ({
       accountId: account as AccountId,
       name: account,
       tier: "enterprise",
-      scopes: new Set(["read", "write", "sign"] as const),
+      scopes: new Set(["read", "write", "sign", "webhooks"] as const),
       paused: false
     },
     idempotency:

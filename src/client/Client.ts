@@ -1,9 +1,11 @@
 import type * as CancelRequest from "../application/usecases/operations/CancelRequest.js"
 import type * as GetRequest from "../application/usecases/operations/GetRequest.js"
 import type * as ListRequests from "../application/usecases/operations/ListRequests.js"
+import type { CallOptions } from "./CallOptions.js"
 import { CastellanError } from "./CastellanError.js"
 import { type Reads, reads, type Signing, type Writes, writes } from "./Endpoints.js"
 import * as Transport from "./Transport.js"
+import * as Webhooks from "./Webhooks.js"
 
 /**
  * `castellan/client`: the service's client for browsers and Node, by fetch alone. Its types are those of the service's
@@ -13,10 +15,9 @@ import * as Transport from "./Transport.js"
 export { CastellanError, type Problem } from "./CastellanError.js"
 export type { Reads, Signing, Writes } from "./Endpoints.js"
 export type { Options } from "./Transport.js"
+export type { Webhooks } from "./Webhooks.js"
 
-export interface CallOptions {
-  readonly signal?: AbortSignal
-}
+export type { CallOptions }
 
 export interface WriteOptions extends CallOptions {
   /** Default: a random one for each call. Give one that you have stored to have a write once over restarts of yours. */
@@ -58,6 +59,8 @@ export type Client = { readonly [K in keyof Reads]: Read<Reads[K]> } & {
     requestId: string,
     options?: CallOptions
   ) => Promise<typeof CancelRequest.Response.Encoded>
+  /** Where the account is told of its requests' events. Needs a key with the scope `webhooks`. */
+  readonly webhooks: Webhooks.Webhooks
   /**
    * The final answer of a write that was accepted, after `outcome_unknown` or in asynchronous mode; waits until there is
    * one or the signal aborts. Rejects as the call itself would have.
@@ -150,6 +153,7 @@ export const make = (options: Transport.Options): Client => {
     requests: (query = {}, more = {}) => plain("GET", "/requests", { ...query }, more),
     cancel: (requestId: string, more: CallOptions = {}) =>
       plain("DELETE", `/requests/${encodeURIComponent(requestId)}`, {}, more),
+    webhooks: Webhooks.make(send),
     waitFor
   } as Client
 }

@@ -13,7 +13,7 @@ export interface Options {
 }
 
 export interface Exchange {
-  readonly method: "GET" | "POST" | "DELETE"
+  readonly method: "GET" | "POST" | "PATCH" | "DELETE"
   readonly path: string
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>

@@ -76,6 +76,8 @@ export type Ports =
   | RequestHistoryPort
   | SignersPort
   | SystemSigners
+  | WebhookSenderPort
+  | WebhooksPort
 
 /** The service can not start with this configuration; `message` says why, without a secret. */
 export class StartError extends Data.TaggedError("StartError")<{ readonly message: string }> {}
@@ -274,10 +276,10 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
     tenants(config, sql),
     ChainRpc.layer({ egress: egressOf(config) }),
     between === undefined ? journal : Layer.map(journal, between),
-    rateLimit(config, sql)
+    rateLimit(config, sql),
+    webhooksOn(config, sql)
   )
-  const delivering = Layer.provide(Layer.scopedDiscard(Deliver.start), webhooksOn(config, sql))
-  return Layer.merge(Layer.effectDiscard(Sweep.start), delivering).pipe(
+  return Layer.merge(Layer.effectDiscard(Sweep.start), Layer.scopedDiscard(Deliver.start)).pipe(
     Layer.provideMerge(Engine.layer),
     Layer.provideMerge(ConfigWatch.layer(config)),
     Layer.provideMerge(adapters),

@@ -6,7 +6,7 @@ import type * as Redacted from "effect/Redacted"
 
 export type AccountId = string & Brand.Brand<"AccountId">
 export type Tier = "free" | "pro" | "enterprise"
-export type Scope = "read" | "write" | "sign"
+export type Scope = "read" | "write" | "sign" | "webhooks"
 
 /** Who a request acts for: the tenant, and what its key may do. */
 export interface Principal {

@@ -54,6 +54,17 @@ export interface DeliveryRef {
   readonly sequence: number
 }
 
+/** One change of an endpoint, as it was logged in the transaction that made it. Nothing in that log is ever changed. */
+export interface EndpointChange {
+  /** Unix milliseconds. */
+  readonly at: number
+  readonly webhookId: string
+  readonly accountId: AccountId
+  readonly what: "added" | Webhook["state"] | "kinds" | "rotated" | "removed" | "redelivered"
+  /** The id of the request that made it, `operator`, or `service`. */
+  readonly by: string
+}
+
 /**
  * - `tooMany`: the account has as many as it may
  * - `unavailable`: the store failed
@@ -76,20 +87,25 @@ export class Webhooks extends Context.Tag("castellan/Webhooks")<
     readonly add: (
       accountId: AccountId,
       url: Redacted.Redacted<string>,
-      kinds: ReadonlyArray<EventKind>
+      kinds: ReadonlyArray<EventKind>,
+      by: string
     ) => Asked<{ readonly webhookId: string; readonly secret: Redacted.Redacted<string> }>
     /** In the order of their making; of one account, or of all. */
     readonly list: (accountId: AccountId | null) => Asked<ReadonlyArray<Webhook>>
     /** What is owed meanwhile waits. False: there is no such endpoint. */
-    readonly setState: (webhookId: string, state: Webhook["state"]) => Asked<boolean>
+    readonly setState: (webhookId: string, state: Webhook["state"], by: string) => Asked<boolean>
+    /** For events from now on. */
+    readonly setKinds: (webhookId: string, kinds: ReadonlyArray<EventKind>, by: string) => Asked<boolean>
     /** A new secret; the one before it counts until that time, an older one no more. Null: there is no such endpoint. */
-    readonly rotate: (webhookId: string, until: number) => Asked<Redacted.Redacted<string> | null>
+    readonly rotate: (webhookId: string, until: number, by: string) => Asked<Redacted.Redacted<string> | null>
     /** With all that is owed to it. */
-    readonly remove: (webhookId: string) => Asked<boolean>
+    readonly remove: (webhookId: string, by: string) => Asked<boolean>
     /** What was given up, oldest first. */
     readonly dead: (webhookId: string, limit: number) => Asked<ReadonlyArray<Delivery>>
     /** Owes it once more, of one request or of all; tells how many events that are. */
-    readonly redeliver: (webhookId: string, requestId: string | null) => Asked<number>
+    readonly redeliver: (webhookId: string, requestId: string | null, by: string) => Asked<number>
+    /** The newest first; of an endpoint, also one that was removed, or of all. */
+    readonly changes: (webhookId: string | null, limit: number) => Asked<ReadonlyArray<EndpointChange>>
 
     /** Enabled endpoints to which something is due now, and which no other process has claimed. */
     readonly due: (process: string) => Asked<ReadonlyArray<string>>

@@ -57,6 +57,11 @@ export const catalogue = {
     "The Idempotency-Key was used before with another body.",
     "Take a new key for a new request; send the same bytes to repeat one."
   ),
+  too_many_webhooks: invalid(
+    "too many webhooks",
+    "The account has as many webhooks as it may.",
+    "Remove one that is not needed any more."
+  ),
   invalid_salt_format: invalid(
     "invalid salt format",
     "A salt is not 1 to 256 UTF-8 bytes of well-formed NFC text without control characters or outer white space.",
@@ -362,6 +367,11 @@ export const catalogue = {
     "request not found",
     "The account has no accepted request of this id.",
     "Only requests that were accepted are kept; one that was refused has had its answer."
+  ),
+  webhook_not_found: notFound(
+    "webhook not found",
+    "The account has no webhook of this id.",
+    "GET /webhooks lists those that there are."
   ),
   not_found: notFound("not found", "No endpoint has this path.", "See /docs for the endpoints."),
   method_not_allowed: notAllowed(

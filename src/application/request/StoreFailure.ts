@@ -3,6 +3,7 @@ import * as Chunk from "effect/Chunk"
 import { AbiStoreError } from "../ports/AbiStore.js"
 import { BudgetsError } from "../ports/Budgets.js"
 import { JournalError } from "../ports/journal/JournalError.js"
+import { WebhooksError } from "../ports/Webhooks.js"
 
 /**
  * Whether what ended in a defect is a store that did not answer. Nothing of a request that ends so was accepted: what is
@@ -12,5 +13,8 @@ export const isIn = (cause: Cause.Cause<unknown>): boolean =>
   Chunk.some(
     Cause.defects(cause),
     (defect) =>
-      defect instanceof JournalError || defect instanceof AbiStoreError || defect instanceof BudgetsError
+      defect instanceof JournalError ||
+      defect instanceof AbiStoreError ||
+      defect instanceof BudgetsError ||
+      defect instanceof WebhooksError
   )

@@ -21,7 +21,7 @@ export interface Listed extends FileAccount {
   readonly keys: ReadonlyArray<{ readonly hash: string; readonly scopes: ReadonlyArray<Scope> }>
 }
 
-export const allScopes: ReadonlyArray<Scope> = ["read", "write", "sign"]
+export const allScopes: ReadonlyArray<Scope> = ["read", "write", "sign", "webhooks"]
 
 const hashShape = /^[0-9a-f]{64}$/
 

@@ -72,7 +72,7 @@ const deliver = (parts: Parts, target: Target, delivery: Delivery) =>
     yield* store.failed(ref, reason, retryAt)
     yield* Metrics.count(Metrics.webhookDeliveries, { outcome: retryAt === null ? "dead" : "failed" })
     if (status !== gone && retryAt !== null) return false
-    yield* store.setState(target.webhookId, "failing")
+    yield* store.setState(target.webhookId, "failing", "service")
     yield* Effect.annotateLogs(
       Effect.logWarning("a webhook takes nothing and is paused until it is resumed"),
       { webhookId: target.webhookId, accountId: target.accountId, reason }

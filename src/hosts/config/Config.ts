@@ -90,7 +90,7 @@ const defaultLimits: Config["limits"] = {
 const leastPepperBytes = 16
 
 const accountId = Brand.nominal<AccountId>()
-const allScopes: ReadonlyArray<Scope> = ["read", "write", "sign"]
+const allScopes: ReadonlyArray<Scope> = ["read", "write", "sign", "webhooks"]
 const loopback = new Set(["127.0.0.1", "::1", "localhost"])
 
 const failure = (problems: ReadonlyArray<Problem>, where: string): ConfigError =>

@@ -21,7 +21,7 @@ export const Account = Schema.Struct({
   keys: Schema.Array(
     Schema.Struct({
       hash: KeyHash,
-      scopes: optional(Schema.NonEmptyArray(Schema.Literal("read", "write", "sign")))
+      scopes: optional(Schema.NonEmptyArray(Schema.Literal("read", "write", "sign", "webhooks")))
     })
   ),
   networks: optional(Schema.Array(AccountNetwork))

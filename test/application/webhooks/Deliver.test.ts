@@ -114,7 +114,7 @@ const owed = (webhookId: string, waiting: number) =>
   until(Effect.map(webhookOf(webhookId), (it) => it?.waiting === waiting))
 
 const add = (url: string, account = Make.alice) =>
-  Effect.flatMap(Webhooks, (store) => store.add(account, Redacted.make(url), []))
+  Effect.flatMap(Webhooks, (store) => store.add(account, Redacted.make(url), [], "operator"))
 
 /** The whole way of a request: accepted, submitted, included, settled, final. */
 const life = (requestId: string, n: number) =>
@@ -184,7 +184,12 @@ for (const [name, layer] of [
         const { hits, url } = yield* receiver(ok)
         const store = yield* Webhooks
         yield* add(url, Make.bob)
-        const { webhookId } = yield* store.add(Make.alice, Redacted.make(url), ["submitted", "final"])
+        const { webhookId } = yield* store.add(
+          Make.alice,
+          Redacted.make(url),
+          ["submitted", "final"],
+          "operator"
+        )
         yield* life("r1", 0)
         yield* begin()
         yield* owed(webhookId, 0)
@@ -319,9 +324,9 @@ for (const [name, layer] of [
         expect(given).toMatchObject({ requestId: "r1", lastError: "it answered 500", event: { sequence: 1 } })
         answer = ok
         const before = hits.length
-        expect(yield* store.redeliver(webhookId, "another")).toBe(0)
-        expect(yield* store.redeliver(webhookId, "r1")).toBe(1)
-        yield* store.setState(webhookId, "enabled")
+        expect(yield* store.redeliver(webhookId, "another", "operator")).toBe(0)
+        expect(yield* store.redeliver(webhookId, "r1", "operator")).toBe(1)
+        yield* store.setState(webhookId, "enabled", "operator")
         yield* pass(35)
         yield* owed(webhookId, 0)
         expect(hits.length).toBe(before + 1)
@@ -347,12 +352,12 @@ for (const [name, layer] of [
         const { hits, url } = yield* receiver(ok)
         const store = yield* Webhooks
         const { webhookId } = yield* add(url)
-        expect(yield* store.setState(webhookId, "paused")).toBe(true)
-        expect(yield* store.setState("another", "paused")).toBe(false)
+        expect(yield* store.setState(webhookId, "paused", "operator")).toBe(true)
+        expect(yield* store.setState("another", "paused", "operator")).toBe(false)
         yield* life("r1", 0)
         yield* Effect.scoped(Effect.zipRight(begin(), pass(10)))
         expect(hits).toEqual([])
-        yield* store.setState(webhookId, "enabled")
+        yield* store.setState(webhookId, "enabled", "operator")
         yield* begin("the next one")
         yield* owed(webhookId, 0)
         expect(sequences(hits, "r1")).toEqual([1, 2, 3, 4, 5])
@@ -365,8 +370,8 @@ for (const [name, layer] of [
         const { hits, url } = yield* receiver(ok)
         const store = yield* Webhooks
         const { secret, webhookId } = yield* add(url)
-        const fresh = yield* store.rotate(webhookId, 3_600_000)
-        expect(yield* store.rotate("another", 3_600_000)).toBe(null)
+        const fresh = yield* store.rotate(webhookId, 3_600_000, "operator")
+        expect(yield* store.rotate("another", 3_600_000, "operator")).toBe(null)
         yield* acceptOp("r1", 1)
         yield* Effect.scoped(Effect.zipRight(begin(), owed(webhookId, 0)))
         yield* TestClock.adjust("1 hour")
@@ -399,13 +404,16 @@ for (const [name, layer] of [
         yield* Effect.forEach(["one", "two", "three"], begin, { concurrency: "unbounded" })
         yield* owed(webhookId, 0)
         expect(hits).toHaveLength(20)
-        yield* store.setState(webhookId, "paused")
+        yield* store.setState(webhookId, "paused", "operator")
         yield* life("r9", 9)
         const journal = yield* Journals.all
         yield* journal.forget(Number.MAX_SAFE_INTEGER)
         expect((yield* webhookOf(webhookId))?.waiting).toBe(0)
         yield* acceptOp("r10", 10)
-        expect([yield* store.remove(webhookId), yield* store.remove(webhookId)]).toEqual([true, false])
+        expect([
+          yield* store.remove(webhookId, "operator"),
+          yield* store.remove(webhookId, "operator")
+        ]).toEqual([true, false])
         expect(yield* store.oldest).toBe(null)
       })
     )

@@ -24,7 +24,7 @@ const requests: ReadonlyArray<{ readonly path: string; readonly init: RequestIni
     .filter(({ withKey }) => withKey)
     .map((endpoint) => ({
       path: exampleOf(endpoint),
-      init: { method: endpoint.method, ...(endpoint.method === "POST" && { body: "{}" }) }
+      init: { method: endpoint.method, ...(endpoint.payload !== null && { body: "{}" }) }
     }))
 ]
 const example = (name: string) => posts.find((endpoint) => endpoint.name === name)?.example
@@ -77,7 +77,10 @@ describe("access", () => {
         "POST /unstuck",
         "POST /executePasskey",
         "POST /transactSigner",
-        `DELETE ${requests.find(({ init }) => init.method === "DELETE")?.path}`
+        `DELETE ${requests.find(({ init }) => init.method === "DELETE")?.path}`,
+        ...requests
+          .filter(({ path }) => path.startsWith("/webhooks"))
+          .map(({ init, path }) => `${init.method} ${path}`)
       ]
       expect(codes).toEqual(Object.fromEntries(refused.map((path) => [path, "scope_missing"])))
     })
@@ -195,7 +198,7 @@ describe("access", () => {
         const answer = yield* send(url, exampleOf(endpoint), {
           method: endpoint.method,
           headers: { "idempotency-key": longest },
-          ...(endpoint.method === "POST" && { body: JSON.stringify(endpoint.example) })
+          ...(endpoint.payload !== null && { body: JSON.stringify(endpoint.example) })
         })
         expect([endpoint.path, answer.status]).toEqual([endpoint.path, endpoint.idempotent ? 200 : 400])
         if (!endpoint.idempotent)
@@ -222,7 +225,7 @@ describe("access", () => {
         const answer = yield* send(url, exampleOf(endpoint), {
           method: endpoint.method,
           headers: { "request-metadata": '{"order":"\\u2116 4711","by":"a:b"}' },
-          ...(endpoint.method === "POST" && { body: JSON.stringify(endpoint.example) })
+          ...(endpoint.payload !== null && { body: JSON.stringify(endpoint.example) })
         })
         expect([endpoint.path, answer.status]).toEqual([endpoint.path, endpoint.idempotent ? 200 : 400])
         if (!endpoint.idempotent)

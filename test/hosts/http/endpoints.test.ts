@@ -39,6 +39,14 @@ describe("the endpoints", () => {
       "POST /getbundleraddress",
       "GET /getbundleraddress",
       "GET /networks",
+      "POST /webhooks",
+      "GET /webhooks",
+      "GET /webhooks/:webhookId",
+      "PATCH /webhooks/:webhookId",
+      "DELETE /webhooks/:webhookId",
+      "POST /webhooks/:webhookId/rotate",
+      "GET /webhooks/:webhookId/dead",
+      "POST /webhooks/:webhookId/redeliver",
       "GET /health/live",
       "GET /health/ready",
       "GET /openapi.json",
@@ -54,11 +62,11 @@ describe("the endpoints", () => {
     Effect.gen(function* () {
       const { url } = yield* start()
       for (const endpoint of endpoints.filter(({ name, withKey }) => withKey && name !== "streamEvents")) {
-        const { example, method, path, success } = endpoint
-        const answer =
-          method === "POST"
-            ? yield* post(url, path, example)
-            : yield* send(url, exampleOf(endpoint), { method })
+        const { example, method, path, payload, success } = endpoint
+        const answer = yield* send(url, exampleOf(endpoint), {
+          method,
+          ...(payload !== null && { body: JSON.stringify(example) })
+        })
         expect([path, answer.status, answer.text]).toEqual([path, 200, answer.text])
         expect(answer.headers.get("content-type")).toBe("application/json")
         expect(() => Schema.decodeUnknownSync(success, strict)(JSON.parse(answer.text))).not.toThrow()

@@ -32,6 +32,7 @@ let wallet: string
 const salt = "shared between the two"
 /** What alice executed under an idempotency key. */
 const idempotency = { "idempotency-key": "the-key-that-alice-chose" }
+let hook: { readonly webhookId: string }
 let executed: { readonly request: unknown; readonly answer: Answer<TransactionResult> }
 
 const operation = (to: string) => ({
@@ -63,8 +64,27 @@ beforeAll(async () => {
   const request = { operations: [operation(world.service.info.token)], settings: alice.settings }
   executed = { request, answer: await alice.ask("/execute", request, idempotency) }
   expect(executed.answer.body).toMatchObject({ status: 1 })
+  hook = (await webhook(alice, "POST", "", { url: "https://example.com/hook", kinds: ["expired"] })).body
 })
 afterAll(() => world.service.stop())
+
+interface Hook extends Envelope {
+  readonly webhookId: string
+  readonly state: string
+  readonly webhooks: ReadonlyArray<unknown>
+}
+const webhook = ({ key }: Tenant, method: string, path: string, body?: unknown) =>
+  world.service.ask<Hook>(`/webhooks${path}`, body, { key, method })
+
+/** bob is told the same of alice's webhook as of none, and it stays as it is. */
+const alikeOf = async (method: string, path: string, body?: unknown) => {
+  const [none, { webhookId }] = ["00000000-0000-4000-8000-000000000000", hook]
+  const one = await webhook(bob, method, `/${webhookId}${path}`, body)
+  const other = await webhook(bob, method, `/${none}${path}`, body)
+  expect([one.status, one.body.code]).toEqual([404, "webhook_not_found"])
+  expect(lesson(one, webhookId, none)).toEqual(lesson(other, webhookId, none))
+  expect((await webhook(alice, "GET", `/${webhookId}`)).body).toMatchObject({ webhookId, state: "enabled" })
+}
 
 /** bob is told the same of alice's as of what nobody has; whether it exists, he can not tell. */
 const alike = async (
@@ -265,6 +285,17 @@ const cases = {
     expect([one.status, one.body.code]).toEqual([404, "request_not_found"])
     expect(lesson(one, requestId, none)).toEqual(lesson(other, requestId, none))
   },
+  addWebhook: async () => {
+    expect((await webhook(alice, "GET", "")).body.webhooks).toHaveLength(1)
+    expect((await webhook(bob, "GET", "")).body.webhooks).toEqual([])
+  },
+  listWebhooks: () => alikeOf("GET", ""),
+  getWebhook: () => alikeOf("GET", ""),
+  changeWebhook: () => alikeOf("PATCH", "", { state: "paused" }),
+  removeWebhook: () => alikeOf("DELETE", ""),
+  rotateSecret: () => alikeOf("POST", "/rotate", {}),
+  listDead: () => alikeOf("GET", "/dead"),
+  redeliver: () => alikeOf("POST", "/redeliver", {}),
   read: async () => {
     const abi = { type: "error", name: "JustRefused", inputs: [] }
     const request = {

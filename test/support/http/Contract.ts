@@ -20,7 +20,10 @@ export interface Endpoint {
   readonly idempotent: boolean
   readonly payload: Schema.Schema<unknown, unknown> | null
   readonly success: Schema.Schema<unknown, unknown>
+  /** Of the body, where there is one; else of the parameters. */
   readonly example: unknown
+  /** The path of a request, with the parameters of the example. */
+  readonly filled: string
 }
 
 export const endpoints: ReadonlyArray<Endpoint> = (() => {
@@ -28,6 +31,11 @@ export const endpoints: ReadonlyArray<Endpoint> = (() => {
   HttpApi.reflect(api, {
     onGroup: () => {},
     onEndpoint: ({ endpoint, mergedAnnotations, middleware }) => {
+      const example = Option.getOrUndefined(Context.getOption(endpoint.annotations, Example))
+      const named = [...endpoint.path.matchAll(/:([A-Za-z]+)/g)].map(([, name]) => String(name))
+      const body = Object.fromEntries(
+        Object.entries(Object(example)).filter(([name]) => !named.includes(name))
+      )
       all.push({
         name: endpoint.name,
         method: endpoint.method,
@@ -37,7 +45,8 @@ export const endpoints: ReadonlyArray<Endpoint> = (() => {
         idempotent: Option.isSome(Context.getOption(mergedAnnotations, Idempotent)),
         payload: Option.getOrNull(endpoint.payloadSchema) as Schema.Schema<unknown, unknown> | null,
         success: endpoint.successSchema as Schema.Schema<unknown, unknown>,
-        example: Option.getOrUndefined(Context.getOption(endpoint.annotations, Example))
+        example: endpoint.payloadSchema._tag === "Some" && named.length > 0 ? body : example,
+        filled: endpoint.path.replace(/:([A-Za-z]+)/g, (_, name: string) => String(Object(example)[name]))
       })
     }
   })
@@ -45,8 +54,9 @@ export const endpoints: ReadonlyArray<Endpoint> = (() => {
 })()
 
 /** The path of a request as its endpoint's example has it. */
-export const exampleOf = ({ example, path }: Endpoint): string =>
-  path.replace(/:([A-Za-z]+)/g, (_, name: string) => String(Object(example)[name]))
+export const exampleOf = ({ filled }: Endpoint): string => filled
 
-/** Endpoints that take a JSON body. */
-export const posts = endpoints.filter(({ payload }) => payload !== null)
+/** Endpoints that take a JSON body by POST, each with the path of a request. */
+export const posts = endpoints
+  .filter(({ method, payload }) => method === "POST" && payload !== null)
+  .map((endpoint) => ({ ...endpoint, path: endpoint.filled }))

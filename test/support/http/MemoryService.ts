@@ -4,6 +4,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as JsonRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
+import * as WebhookSender from "../../../src/adapters/json-rpc/services/WebhookSender.js"
 import * as AbiStore from "../../../src/adapters/memory/AbiStore.js"
 import * as Budgets from "../../../src/adapters/memory/Budgets.js"
 import * as BundlerRpc from "../../../src/adapters/memory/BundlerRpc.js"
@@ -13,6 +14,8 @@ import * as PaymasterRpc from "../../../src/adapters/memory/PaymasterRpc.js"
 import * as Replicas from "../../../src/adapters/memory/Replicas.js"
 import * as PrivateKeys from "../../../src/adapters/private-key/KeyProvider.js"
 import * as InMemoryJournal from "../../../src/adapters/sql/journal/InMemory.js"
+import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
+import * as SqlWebhooks from "../../../src/adapters/sql/webhooks/Webhooks.js"
 import * as KeyRing from "../../../src/application/keys/KeyRing.js"
 import * as Engine from "../../../src/application/lanes/Engine.js"
 import { ChainRpc as ChainRpcPort } from "../../../src/application/ports/chain/ChainRpc.js"
@@ -26,6 +29,7 @@ import * as Keccak from "../../../src/domain/primitives/Keccak.js"
 import { walletProxyCreationCode } from "../../../src/domain/wallet/WalletProxy.generated.js"
 import * as Groups from "../../../src/hosts/http/handlers/Groups.js"
 import * as HttpService from "../../../src/hosts/http/service/HttpService.js"
+import { options } from "../journal/Layers.js"
 import type { Place } from "./Bodies.js"
 import { accounts, rateLimit, unlimited } from "./Service.js"
 
@@ -132,6 +136,8 @@ export const make: Effect.Effect<HttpService.HttpService, never, Scope.Scope> = 
         ),
         InMemoryJournal.layer,
         PaymasterRpc.layer(),
+        Layer.orDie(Layer.provide(SqlWebhooks.layer(options), Sqlite.layer({ filename: ":memory:" }))),
+        WebhookSender.layer({ egress: { allowLoopback: false } }),
         Networks.layer({ profiles: [profile], overrides: [] }),
         KeyRing.layer({
           providers: {

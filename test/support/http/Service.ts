@@ -23,7 +23,7 @@ const principal = (id: string, change: Partial<Principal> = {}): Principal => ({
   accountId: id as AccountId,
   name: id,
   tier: "pro",
-  scopes: new Set(["read", "write", "sign"]),
+  scopes: new Set(["read", "write", "sign", "webhooks"]),
   paused: false,
   ...change
 })
@@ -42,6 +42,16 @@ export const unlimited: Allowance = { allowed: true, limit: 300, remaining: 299,
 
 export const rateLimit = (allowance: () => Allowance) =>
   Layer.succeed(RateLimit, { take: () => Effect.sync(allowance) })
+
+const webhook = {
+  webhookId: "w",
+  origin: "https://example.com",
+  kinds: ["final" as const],
+  state: "enabled" as const,
+  waiting: 0,
+  dead: 0,
+  createdAt: 1
+}
 
 const transaction = {
   status: 1,
@@ -83,6 +93,26 @@ export const handlers = {
       httpStatus: null,
       answer: null
     }),
+  addWebhook: () => Effect.succeed({ ...webhook, secret: "whsec_c2VjcmV0" }),
+  listWebhooks: () => Effect.succeed({ webhooks: [webhook] }),
+  getWebhook: () => Effect.succeed(webhook),
+  changeWebhook: () => Effect.succeed({ ...webhook, state: "paused" as const }),
+  removeWebhook: (_, { webhookId }) => Effect.succeed({ webhookId, state: "removed" as const }),
+  rotateSecret: (_, { webhookId }) => Effect.succeed({ webhookId, secret: "whsec_c2VjcmV0", oldUntil: 1 }),
+  listDead: () =>
+    Effect.succeed({
+      events: [
+        {
+          requestId: "r",
+          sequence: 1,
+          kind: "final" as const,
+          at: 1,
+          attempts: 9,
+          lastError: "it answered 500"
+        }
+      ]
+    }),
+  redeliver: () => Effect.succeed({ owed: 1 }),
   streamEvents: () => Effect.succeed(new EventStream(null)),
   listRequests: () => Effect.succeed({ requests: [], next: null }),
   cancelRequest: (_, { requestId }) =>

@@ -8,6 +8,7 @@ import type { Delivery, DeliveryRef, Webhooks, WebhooksError } from "../../../ap
 import * as Compact from "../Compact.js"
 import * as Terms from "../listing/Terms.js"
 import type * as Store from "../Store.js"
+import * as Changes from "./Changes.js"
 
 export const urlName = (webhookId: string): string => `webhook url ${webhookId}`
 export const secretName = (webhookId: string): string => `webhook secret ${webhookId}`
@@ -56,12 +57,13 @@ interface Endpoint {
 
 /** The methods that deliver what is owed. */
 export const make = (
-  { seal, sql }: Store.Store,
+  store: Store.Store,
   asked: Asked
 ): Pick<
   Webhooks["Type"],
   "claim" | "dead" | "delivered" | "due" | "failed" | "next" | "oldest" | "redeliver" | "release" | "rest"
 > => {
+  const { seal, sql } = store
   const columns = sql.literal(
     `requests.request_id, requests.endpoint, requests.chain_id, requests.metadata, request_events.sequence,
       request_events.kind, request_events.data, request_events.told_at, webhook_deliveries.attempts, webhook_deliveries.failing_since,
@@ -181,7 +183,7 @@ export const make = (
           (rows) => rows.map(toDelivery)
         )
       ),
-    redeliver: (webhookId, requestId) =>
+    redeliver: (webhookId, requestId, by) =>
       asked(
         Effect.gen(function* () {
           const now = yield* Clock.currentTimeMillis
@@ -194,6 +196,7 @@ export const make = (
             set state = 'waiting', attempts = 0, failing_since = null, last_error = null, due_at = ${now}
             where ${which} and state = 'dead'
             returning sequence`
+          yield* Changes.log(store, webhookId, "redelivered", by)
           return rows.length
         })
       ),

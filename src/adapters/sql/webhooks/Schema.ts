@@ -48,3 +48,36 @@ export const webhooks = Effect.gen(function* () {
   yield* sql`
     create index webhook_deliveries_oldest on webhook_deliveries (owed_at) where state = 'waiting'`
 })
+
+/** Who changed which endpoint, and how. As with `audit`, the database itself refuses to change or remove a row. */
+export const webhookChanges = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const identity = sql.onDialectOrElse({
+    pg: () => sql.literal("bigint generated always as identity primary key"),
+    orElse: () => sql.literal("integer primary key autoincrement")
+  })
+  yield* sql`
+    create table webhook_changes (
+      change_no ${identity},
+      at bigint not null,
+      webhook_id text not null,
+      account_id text not null,
+      what text not null,
+      changed_by text not null
+    )`
+  yield* sql`create index webhook_changes_webhook on webhook_changes (webhook_id, change_no)`
+  yield* sql.onDialectOrElse({
+    pg: () => sql`
+      create trigger webhook_changes_append_only before update or delete or truncate on webhook_changes
+      for each statement execute function audit_is_append_only()`,
+    orElse: () =>
+      Effect.zipRight(
+        sql`
+          create trigger webhook_changes_no_update before update on webhook_changes
+          begin select raise(abort, 'the log of changes is append-only'); end`,
+        sql`
+          create trigger webhook_changes_no_delete before delete on webhook_changes
+          begin select raise(abort, 'the log of changes is append-only'); end`
+      )
+  })
+})

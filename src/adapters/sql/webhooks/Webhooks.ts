@@ -9,9 +9,15 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type { EventKind } from "../../../application/ports/journal/Events.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
-import { type Webhook, Webhooks, WebhooksError } from "../../../application/ports/Webhooks.js"
+import {
+  type EndpointChange,
+  type Webhook,
+  Webhooks,
+  WebhooksError
+} from "../../../application/ports/Webhooks.js"
 import * as Migrations from "../Migrations.js"
 import * as Store from "../Store.js"
+import * as Changes from "./Changes.js"
 import * as Deliveries from "./Deliveries.js"
 
 /** Of one account. Each costs a row for each of its events. */
@@ -75,9 +81,24 @@ export const make = (
         .join(", ")
     )
 
+    const changed = (
+      webhookId: string,
+      what: EndpointChange["what"],
+      by: string,
+      update: Effect.Effect<ReadonlyArray<unknown>, SqlError>
+    ) =>
+      asked(
+        Effect.gen(function* () {
+          if ((yield* update).length === 0) return false
+          yield* Changes.log(store, webhookId, what, by)
+          return true
+        })
+      )
+
     return {
       ...Deliveries.make(store, asked),
-      add: (accountId, url, kinds) =>
+      changes: Changes.list(store, asked),
+      add: (accountId, url, kinds, by) =>
         asked(
           Effect.gen(function* () {
             yield* store.lock(`webhooks:${accountId}`)
@@ -99,6 +120,7 @@ export const make = (
                 secret: seal.close(Deliveries.secretName(webhookId), secret),
                 created_at: yield* Clock.currentTimeMillis
               })}`
+            yield* Changes.log(store, webhookId, "added", by)
             return { webhookId, secret: Redacted.make(secret) }
           })
         ),
@@ -112,32 +134,45 @@ export const make = (
             (rows) => Effect.forEach(rows, toWebhook(store))
           )
         ),
-      setState: (webhookId, state) =>
-        asked(
-          Effect.map(
-            sql`
-              update webhooks set state = ${state}, rests_until = 0 where webhook_id = ${webhookId}
-              returning webhook_no`,
-            (rows) => rows.length > 0
-          )
+      setState: (webhookId, state, by) =>
+        changed(
+          webhookId,
+          state,
+          by,
+          sql`
+            update webhooks set state = ${state}, rests_until = 0 where webhook_id = ${webhookId}
+            returning webhook_no`
         ),
-      rotate: (webhookId, until) =>
+      setKinds: (webhookId, kinds, by) =>
+        changed(
+          webhookId,
+          "kinds",
+          by,
+          sql`update webhooks set kinds = ${columnOf(kinds)} where webhook_id = ${webhookId} returning webhook_no`
+        ),
+      rotate: (webhookId, until, by) =>
         asked(
           Effect.suspend(() => {
             const secret = freshSecret()
             const sealed = seal.close(Deliveries.secretName(webhookId), secret)
             return Effect.map(
-              sql`
-                update webhooks set old_secret = secret, old_until = ${until}, secret = ${sealed}
-                where webhook_id = ${webhookId}
-                returning webhook_no`,
-              (rows) => (rows.length === 0 ? null : Redacted.make(secret))
+              changed(
+                webhookId,
+                "rotated",
+                by,
+                sql`
+                  update webhooks set old_secret = secret, old_until = ${until}, secret = ${sealed}
+                  where webhook_id = ${webhookId}
+                  returning webhook_no`
+              ),
+              (isThere) => (isThere ? Redacted.make(secret) : null)
             )
           })
         ),
-      remove: (webhookId) =>
+      remove: (webhookId, by) =>
         asked(
           Effect.gen(function* () {
+            yield* Changes.log(store, webhookId, "removed", by)
             yield* sql`
               delete from webhook_deliveries
               where webhook_no = (select webhook_no from webhooks where webhook_id = ${webhookId})`

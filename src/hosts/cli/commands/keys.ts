@@ -103,7 +103,11 @@ const create = Command.make({
   examples: ["acme --scopes read,write"],
   operands: { id: Command.operand("ACCOUNT", "of the database or of the file") },
   flags: {
-    named: Command.optional("scopes", "LIST", "some of read,write,sign, separated by commas; default all")
+    named: Command.optional(
+      "scopes",
+      "LIST",
+      "some of read,write,sign,webhooks, separated by commas; default all"
+    )
   },
   run: ({ id, named }) =>
     Effect.gen(function* () {
@@ -218,7 +222,9 @@ const scopes = Command.make({
   about: "Sets the scopes of a key.",
   examples: ["21ca2b88d8bd --scopes read"],
   operands: { id: keyOperand },
-  flags: { named: Command.required("scopes", "LIST", "some of read,write,sign, separated by commas") },
+  flags: {
+    named: Command.required("scopes", "LIST", "some of read,write,sign,webhooks, separated by commas")
+  },
   run: ({ id, named }) =>
     Effect.gen(function* () {
       const context = yield* OperatorContext.open

@@ -1,48 +1,52 @@
-import * as Clock from "effect/Clock"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { type EventKind, kinds } from "../../../application/ports/journal/Events.js"
 import {
   type Webhook,
-  WebhookSender,
+  type WebhookSender,
   Webhooks,
   type WebhooksError
 } from "../../../application/ports/Webhooks.js"
+import * as Endpoints from "../../../application/webhooks/Endpoints.js"
 import * as Wiring from "../../Wiring.js"
 import * as Command from "../support/Command.js"
 import * as OperatorContext from "../support/OperatorContext.js"
 import * as Table from "../support/Table.js"
 
-const messageOf = ({ message }: WebhooksError): string => message
+/** What the use cases of webhooks do, in the configuration's database, as the operator. */
+const within = <A>(
+  use: (
+    operator: Effect.Effect.Success<typeof OperatorContext.open>
+  ) => Effect.Effect<A, string | Endpoints.EndpointError | WebhooksError, Webhooks | WebhookSender>
+) =>
+  Effect.gen(function* () {
+    const operator = yield* OperatorContext.open
+    const context = yield* Effect.mapError(
+      Layer.build(Wiring.webhooks(operator.config)),
+      ({ message }) => message
+    )
+    return yield* Effect.mapError(Effect.provide(use(operator), context), (error) => {
+      if (typeof error === "string") return error
+      if (error.reason === "url") return `URL: ${error.message}`
+      return error.reason === "unknown"
+        ? `${error.message}; "castellan webhooks list" tells which there are`
+        : error.message
+    })
+  })
 
-const open = Effect.gen(function* () {
-  const operator = yield* OperatorContext.open
-  const context = yield* Effect.mapError(
-    Layer.build(Wiring.webhooks(operator.config)),
-    ({ message }) => message
-  )
-  return { operator, store: Context.get(context, Webhooks), sender: Context.get(context, WebhookSender) }
-})
-
-/** Keys sit in paths: no more than where it leads. */
-const originOf = ({ url }: Webhook): string =>
-  url === null ? "sealed under another key" : new URL(Redacted.value(url)).origin
+const anyone: Endpoints.Actor = { accountId: null, by: "operator" }
 
 const shown = (webhook: Webhook) => ({
   webhookId: webhook.webhookId,
   account: webhook.accountId,
-  origin: originOf(webhook),
+  origin: Endpoints.originOf(webhook) ?? "sealed under another key",
   kinds: webhook.kinds,
   state: webhook.state,
   waiting: webhook.waiting,
   dead: webhook.dead,
   createdAt: Table.time(webhook.createdAt)
 })
-
-const unknown = (webhookId: string): string =>
-  `there is no webhook ${webhookId}; "castellan webhooks list" tells which there are`
 
 const webhook = Command.operand("WEBHOOK", "the id that webhooks list shows")
 
@@ -64,21 +68,19 @@ const add = Command.make({
   },
   flags: { kinds: Command.repeated("kind", "KIND", "events of this kind, once for each; all unless told") },
   run: (given) =>
-    Effect.gen(function* () {
-      const { operator, sender, store } = yield* open
-      const { accountId } = yield* OperatorContext.accountOf(operator, given.account)
-      const refusal = sender.refusal(accountId, given.url)
-      if (refusal !== null) return yield* Effect.fail(`URL: ${refusal}`)
-      const made = yield* Effect.mapError(
-        store.add(accountId, Redacted.make(given.url), yield* kindsOf(given.kinds)),
-        messageOf
-      )
-      const secret = Redacted.value(made.secret)
-      return {
-        json: { webhookId: made.webhookId, secret },
-        text: `webhook ${made.webhookId}\nsecret  ${secret}\nThe secret is shown this once.`
-      }
-    })
+    within((operator) =>
+      Effect.gen(function* () {
+        const { accountId } = yield* OperatorContext.accountOf(operator, given.account)
+        const kinds = yield* kindsOf(given.kinds)
+        const added = yield* Endpoints.add({ accountId, by: anyone.by }, given.url, kinds)
+        const { webhookId } = added.webhook
+        const secret = Redacted.value(added.secret)
+        return {
+          json: { webhookId, secret },
+          text: `webhook ${webhookId}\nsecret  ${secret}\nThe secret is shown this once.`
+        }
+      })
+    )
 })
 
 const list = Command.make({
@@ -87,29 +89,30 @@ const list = Command.make({
   examples: ["--account acme --json"],
   flags: { account: Command.optional("account", "ID", "of this account") },
   run: ({ account }) =>
-    Effect.gen(function* () {
-      const { operator, store } = yield* open
-      const accountId =
-        account === undefined ? null : (yield* OperatorContext.accountOf(operator, account)).accountId
-      const rows = (yield* Effect.mapError(store.list(accountId), messageOf)).map(shown)
-      return {
-        json: rows,
-        text:
-          rows.length === 0
-            ? "no webhook"
-            : Table.aligned([
-                ["WEBHOOK", "ACCOUNT", "ORIGIN", "STATE", "WAITING", "DEAD"],
-                ...rows.map((row) => [
-                  row.webhookId,
-                  row.account,
-                  row.origin,
-                  row.state,
-                  String(row.waiting),
-                  String(row.dead)
+    within((operator) =>
+      Effect.gen(function* () {
+        const accountId =
+          account === undefined ? null : (yield* OperatorContext.accountOf(operator, account)).accountId
+        const rows = (yield* (yield* Webhooks).list(accountId)).map(shown)
+        return {
+          json: rows,
+          text:
+            rows.length === 0
+              ? "no webhook"
+              : Table.aligned([
+                  ["WEBHOOK", "ACCOUNT", "ORIGIN", "STATE", "WAITING", "DEAD"],
+                  ...rows.map((row) => [
+                    row.webhookId,
+                    row.account,
+                    row.origin,
+                    row.state,
+                    String(row.waiting),
+                    String(row.dead)
+                  ])
                 ])
-              ])
-      }
-    })
+        }
+      })
+    )
 })
 
 const show = Command.make({
@@ -118,33 +121,31 @@ const show = Command.make({
   examples: ["5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77"],
   operands: { webhook },
   run: (given) =>
-    Effect.gen(function* () {
-      const { store } = yield* open
-      const all = yield* Effect.mapError(store.list(null), messageOf)
-      const found = all.find(({ webhookId }) => webhookId === given.webhook)
-      if (found === undefined) return yield* Effect.fail(unknown(given.webhook))
-      const it = shown(found)
-      return {
-        json: it,
-        text: Table.aligned([
-          ["webhook", it.webhookId],
-          ["account", it.account],
-          ["origin", it.origin],
-          ["kinds", it.kinds.length === 0 ? "all" : it.kinds.join(", ")],
-          ["state", it.state],
-          ["waiting", String(it.waiting)],
-          ["dead", String(it.dead)],
-          ["created", it.createdAt]
-        ])
-      }
-    })
+    within(() =>
+      Effect.map(Endpoints.find(anyone, given.webhook), (found) => {
+        const it = shown(found)
+        return {
+          json: it,
+          text: Table.aligned([
+            ["webhook", it.webhookId],
+            ["account", it.account],
+            ["origin", it.origin],
+            ["kinds", it.kinds.length === 0 ? "all" : it.kinds.join(", ")],
+            ["state", it.state],
+            ["waiting", String(it.waiting)],
+            ["dead", String(it.dead)],
+            ["created", it.createdAt]
+          ])
+        }
+      })
+    )
 })
 
 const changing = (
   name: string,
   about: string,
-  change: (store: Webhooks["Type"], webhookId: string) => Effect.Effect<boolean, WebhooksError>,
-  done: string
+  done: string,
+  change: (webhookId: string) => Effect.Effect<unknown, Endpoints.EndpointError | WebhooksError, Webhooks>
 ) =>
   Command.make({
     name,
@@ -152,35 +153,31 @@ const changing = (
     examples: ["5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77"],
     operands: { webhook },
     run: (given) =>
-      Effect.gen(function* () {
-        const { store } = yield* open
-        if (!(yield* Effect.mapError(change(store, given.webhook), messageOf)))
-          return yield* Effect.fail(unknown(given.webhook))
-        return {
+      within(() =>
+        Effect.as(change(given.webhook), {
           json: { webhookId: given.webhook, state: done },
           text: `webhook ${given.webhook} is ${done}`
-        }
-      })
+        })
+      )
   })
 
 const pause = changing(
   "pause",
   "Sends it nothing until it is resumed; what is owed to it waits.",
-  (store, webhookId) => store.setState(webhookId, "paused"),
-  "paused"
+  "paused",
+  (webhookId) => Endpoints.change(anyone, webhookId, { state: "paused" })
 )
 const resume = changing(
   "resume",
   "Goes on where it was paused, by you or by the service.",
-  (store, webhookId) => store.setState(webhookId, "enabled"),
-  "enabled"
+  "enabled",
+  (webhookId) => Endpoints.change(anyone, webhookId, { state: "enabled" })
 )
-const remove = changing(
-  "remove",
-  "Removes it, with all that is owed to it.",
-  (store, webhookId) => store.remove(webhookId),
-  "removed"
+const remove = changing("remove", "Removes it, with all that is owed to it.", "removed", (webhookId) =>
+  Endpoints.remove(anyone, webhookId)
 )
+
+const longest = Endpoints.longestOverlapHours
 
 const rotate = Command.make({
   name: "rotate",
@@ -190,20 +187,19 @@ const rotate = Command.make({
   flags: {
     overlap: Command.optional("overlap", "HOURS", "how long the old one counts, 24 unless told; 0 to 720")
   },
-  run: ({ overlap = "24", webhook: webhookId }) =>
-    Effect.gen(function* () {
-      if (!/^[0-9]{1,3}$/.test(overlap) || Number(overlap) > 720)
-        return yield* Effect.fail("--overlap: expected 0 to 720 hours")
-      const { store } = yield* open
-      const until = (yield* Clock.currentTimeMillis) + Number(overlap) * 3_600_000
-      const secret = yield* Effect.mapError(store.rotate(webhookId, until), messageOf)
-      if (secret === null) return yield* Effect.fail(unknown(webhookId))
-      const text = Redacted.value(secret)
-      return {
-        json: { webhookId, secret: text, oldUntil: Table.time(until) },
-        text: `secret  ${text}\nThe secret is shown this once. The one before it counts until ${Table.time(until)}.`
-      }
-    })
+  run: ({ overlap = String(Endpoints.usualOverlapHours), webhook: webhookId }) =>
+    within(() =>
+      Effect.gen(function* () {
+        if (!/^[0-9]{1,3}$/.test(overlap) || Number(overlap) > longest)
+          return yield* Effect.fail(`--overlap: expected 0 to ${longest} hours`)
+        const { oldUntil, secret } = yield* Endpoints.rotate(anyone, webhookId, Number(overlap))
+        const [text, until] = [Redacted.value(secret), Table.time(oldUntil)]
+        return {
+          json: { webhookId, secret: text, oldUntil: until },
+          text: `secret  ${text}\nThe secret is shown this once. The one before it counts until ${until}.`
+        }
+      })
+    )
 })
 
 const dead = Command.make({
@@ -212,33 +208,33 @@ const dead = Command.make({
   examples: ["5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77 --json"],
   operands: { webhook },
   run: (given) =>
-    Effect.gen(function* () {
-      const { store } = yield* open
-      const found = yield* Effect.mapError(store.dead(given.webhook, 1_000), messageOf)
-      const rows = found.map(({ attempts, event, lastError, requestId }) => ({
-        requestId,
-        sequence: event.sequence,
-        kind: event.kind,
-        attempts,
-        lastError
-      }))
-      return {
-        json: rows,
-        text:
-          rows.length === 0
-            ? "none was given up"
-            : Table.aligned([
-                ["REQUEST", "EVENT", "KIND", "ATTEMPTS", "LAST"],
-                ...rows.map((row) => [
-                  row.requestId,
-                  String(row.sequence),
-                  row.kind,
-                  String(row.attempts),
-                  row.lastError ?? ""
+    within(() =>
+      Effect.map(Endpoints.dead(anyone, given.webhook, 1_000), (found) => {
+        const rows = found.map(({ attempts, event, lastError, requestId }) => ({
+          requestId,
+          sequence: event.sequence,
+          kind: event.kind,
+          attempts,
+          lastError
+        }))
+        return {
+          json: rows,
+          text:
+            rows.length === 0
+              ? "none was given up"
+              : Table.aligned([
+                  ["REQUEST", "EVENT", "KIND", "ATTEMPTS", "LAST"],
+                  ...rows.map((row) => [
+                    row.requestId,
+                    String(row.sequence),
+                    row.kind,
+                    String(row.attempts),
+                    row.lastError ?? ""
+                  ])
                 ])
-              ])
-      }
-    })
+        }
+      })
+    )
 })
 
 const redeliver = Command.make({
@@ -248,14 +244,45 @@ const redeliver = Command.make({
   operands: { webhook },
   flags: { request: Command.optional("request", "ID", "of this request alone") },
   run: (given) =>
-    Effect.gen(function* () {
-      const { store } = yield* open
-      const count = yield* Effect.mapError(store.redeliver(given.webhook, given.request ?? null), messageOf)
-      return { json: { owed: count }, text: `${count} events are sent once more` }
-    })
+    within(() =>
+      Effect.map(Endpoints.redeliver(anyone, given.webhook, given.request ?? null), (count) => ({
+        json: { owed: count },
+        text: `${count} events are sent once more`
+      }))
+    )
 })
 
-export const commands = [add, list, show, pause, resume, rotate, remove, dead, redeliver] as const
+const history = Command.make({
+  name: "history",
+  about: "Who changed webhooks, and how, the newest first; also those that were removed.",
+  examples: ["", "--webhook 5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77 --json"],
+  flags: { webhook: Command.optional("webhook", "WEBHOOK", "of this one alone") },
+  run: (given) =>
+    within(() =>
+      Effect.gen(function* () {
+        const found = yield* (yield* Webhooks).changes(given.webhook ?? null, 1_000)
+        const rows = found.map((each) => ({ ...each, at: Table.time(each.at) }))
+        return {
+          json: rows,
+          text:
+            rows.length === 0
+              ? "no webhook was changed"
+              : Table.aligned([
+                  ["TIME", "WEBHOOK", "ACCOUNT", "CHANGE", "BY"],
+                  ...rows.map(({ accountId, at, by, webhookId, what }) => [
+                    at,
+                    webhookId,
+                    accountId,
+                    what,
+                    by
+                  ])
+                ])
+        }
+      })
+    )
+})
+
+export const commands = [add, list, show, pause, resume, rotate, remove, dead, redeliver, history] as const
 
 export const notes = [
   "Takes effect within seconds, on all replicas, without a restart. A secret is shown when it is made, and never again.",

@@ -9,6 +9,7 @@ import * as Registry from "./Registry.js"
 import * as Service from "./Service.js"
 import * as Signing from "./Signing.js"
 import * as Wallets from "./Wallets.js"
+import * as Webhooks from "./Webhooks.js"
 
 /**
  * The HTTP contract as a value: paths, methods, payloads, answers, errors and who may call. The front, the OpenAPI
@@ -22,6 +23,7 @@ export const api = HttpApi.make("castellan")
   .add(Registry.group)
   .add(Signing.group)
   .add(Network.group)
+  .add(Webhooks.group)
   .add(Service.group)
   .addError(ErrorEnvelope.schemas[400], { status: 400 })
   .addError(ErrorEnvelope.schemas[401], { status: 401 })

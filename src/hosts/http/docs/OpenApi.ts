@@ -179,6 +179,14 @@ const nothingMore: Response = {
 /** A path as OpenAPI writes it. */
 export const templateOf = (path: string): string => path.replace(/:([A-Za-z]+)/g, "{$1}")
 
+/** An example has the parameters of the path beside the members of the body. */
+const bodyOf = (example: unknown, path: string): unknown => {
+  const named = [...path.matchAll(/:([A-Za-z]+)/g)].map(([, name]) => name)
+  return named.length === 0
+    ? example
+    : Object.fromEntries(Object.entries(Object(example)).filter(([name]) => !named.includes(name)))
+}
+
 type Reflected = Parameters<Parameters<typeof HttpApi.reflect>[1]["onEndpoint"]>[0]
 
 const operationOf = (
@@ -220,7 +228,7 @@ const operationOf = (
             content: {
               "application/json": {
                 schema: schemas.of(payload.ast, "request"),
-                ...(example === undefined ? {} : { example })
+                ...(example === undefined ? {} : { example: bodyOf(example, endpoint.path) })
               }
             }
           }

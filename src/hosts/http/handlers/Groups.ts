@@ -5,6 +5,7 @@ import * as Operations from "./Operations.js"
 import * as Registry from "./Registry.js"
 import * as Signing from "./Signing.js"
 import * as Wallets from "./Wallets.js"
+import * as Webhooks from "./Webhooks.js"
 
 /** The use case behind every endpoint that needs a key, by the endpoint's name in the contract. */
 export const handlers = {
@@ -14,5 +15,6 @@ export const handlers = {
   ...Events.handlers,
   ...Registry.handlers,
   ...Signing.handlers,
-  ...Network.handlers
+  ...Network.handlers,
+  ...Webhooks.handlers
 }

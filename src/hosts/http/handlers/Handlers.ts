@@ -10,6 +10,7 @@ import type * as Operations from "../contract/Operations.js"
 import type * as Registry from "../contract/Registry.js"
 import type * as Signing from "../contract/Signing.js"
 import type * as Wallets from "../contract/Wallets.js"
+import type * as Webhooks from "../contract/Webhooks.js"
 
 /** What a part of a request adds; nothing when the endpoint has no such part. */
 type Part<P> = [P] extends [never] ? Readonly<Record<never, never>> : P
@@ -18,7 +19,7 @@ type Request<E extends HttpApiEndpoint.HttpApiEndpoint.Any> = [
   HttpApiEndpoint.HttpApiEndpoint.Payload<E>
 ] extends [never]
   ? Part<HttpApiEndpoint.HttpApiEndpoint.PathParsed<E>> & Part<HttpApiEndpoint.HttpApiEndpoint.UrlParams<E>>
-  : HttpApiEndpoint.HttpApiEndpoint.Payload<E>
+  : HttpApiEndpoint.HttpApiEndpoint.Payload<E> & Part<HttpApiEndpoint.HttpApiEndpoint.PathParsed<E>>
 
 /** What a group of the contract needs: for each endpoint, by its name, the use case behind it. */
 export type HandlersOf<Group extends HttpApiGroup.HttpApiGroup.Any, R> = {
@@ -35,4 +36,5 @@ export type Handlers<R = unknown> = HandlersOf<typeof Wallets.group, R> &
   HandlersOf<typeof Events.group, R> &
   HandlersOf<typeof Registry.group, R> &
   HandlersOf<typeof Signing.group, R> &
-  HandlersOf<typeof Network.group, R>
+  HandlersOf<typeof Network.group, R> &
+  HandlersOf<typeof Webhooks.group, R>

@@ -96,6 +96,7 @@ export const make = <H extends Handlers, R>(
       route.idempotent && prefersAsync(incoming)
         ? Deferred.unsafeMake<unknown, Failure.Failure>(FiberId.none)
         : null
+    const params = Object.keys(known.params).length === 0 ? null : known.params
     const run = ({ bodyHash, request }: Payload.Read) => {
       const caller: Caller = {
         principal,
@@ -110,7 +111,9 @@ export const make = <H extends Handlers, R>(
           onAccepted: (requestId) => Deferred.unsafeDone(early, Effect.succeed(new Accepted(requestId)))
         })
       }
-      const work = Effect.suspend(() => useCase(caller, request))
+      // The body of an endpoint whose path has a parameter is an object without a member of its name.
+      const whole = params === null || route.decode === null ? request : { ...Object(request), ...params }
+      const work = Effect.suspend(() => useCase(caller, whole))
       const own = inContext(observed(work, incoming, route, known, fiber), context, fiber)
       const answer =
         scope === "read" ? own : early === null ? detached(own, ticket) : promptly(own, ticket, early)

@@ -1,0 +1,75 @@
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { kinds } from "../../ports/journal/Events.js"
+import { type Webhook, WebhooksError } from "../../ports/Webhooks.js"
+import type { Caller } from "../../request/Caller.js"
+import { catalogue } from "../../request/Catalogue.js"
+import { type Failure, invalid, NotFound } from "../../request/Failure.js"
+import * as Endpoints from "../../webhooks/Endpoints.js"
+
+/** What the endpoints of webhooks share. */
+
+export const Path = Schema.Struct({
+  webhookId: Schema.String.annotations({ description: "The webhookId that POST /webhooks has answered." })
+}).annotations({ identifier: "WebhookPath" })
+export type Path = typeof Path.Type
+
+export const Kinds = Schema.Array(Schema.Literal(...kinds)).annotations({
+  description: "Events that it is told of; empty: all."
+})
+
+const members = {
+  webhookId: Schema.String,
+  origin: Schema.NullOr(Schema.String).annotations({
+    description:
+      "Scheme and host of its URL; the rest is shown to nobody. Null: the operator has changed the key that it was sealed with."
+  }),
+  kinds: Kinds,
+  state: Schema.Literal("enabled", "paused", "failing").annotations({
+    description: "failing: paused by the service, since nothing was taken for days or the answer was 410."
+  }),
+  waiting: Schema.Int.annotations({ description: "Events that are not delivered yet." }),
+  dead: Schema.Int.annotations({ description: "Events that were given up." }),
+  createdAt: Schema.Int.annotations({ description: "Unix seconds." })
+}
+
+export const Shown = Schema.Struct(members).annotations({ identifier: "Webhook" })
+export type Shown = typeof Shown.Type
+
+export const Secret = Schema.String.annotations({
+  description: "whsec_ and base64, as Standard Webhooks has it. Shown this once."
+})
+
+export const WithSecret = Schema.Struct({ ...members, secret: Secret }).annotations({
+  identifier: "AddedWebhook"
+})
+
+export const shown = (webhook: Webhook): Shown => {
+  const { createdAt, dead, kinds, state, waiting, webhookId } = webhook
+  return {
+    webhookId,
+    origin: Endpoints.originOf(webhook),
+    kinds,
+    state,
+    waiting,
+    dead,
+    createdAt: Math.floor(createdAt / 1_000)
+  }
+}
+
+export const actorOf = ({ principal: { accountId }, requestId }: Caller) => ({ accountId, by: requestId })
+
+/** Another account's webhook is not found, like none at all. A store that fails is a defect. */
+export const failing = <A, R>(
+  effect: Effect.Effect<A, Endpoints.EndpointError | WebhooksError, R>
+): Effect.Effect<A, Failure, R> =>
+  Effect.catchAll(effect, (error): Effect.Effect<never, Failure> => {
+    if (error instanceof WebhooksError)
+      return error.reason === "tooMany"
+        ? Effect.fail(invalid("too_many_webhooks", [{ path: "", message: error.message }]))
+        : Effect.die(error)
+    if (error.reason === "url")
+      return Effect.fail(invalid("invalid_request", [{ path: "url", message: error.message }]))
+    const code = "webhook_not_found"
+    return Effect.fail(new NotFound({ code, message: catalogue[code].text, details: [] }))
+  })

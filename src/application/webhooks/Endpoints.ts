@@ -1,0 +1,120 @@
+import * as Clock from "effect/Clock"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import type { EventKind } from "../ports/journal/Events.js"
+import type { AccountId } from "../ports/Tenants.js"
+import {
+  type Delivery,
+  type Webhook,
+  WebhookSender,
+  Webhooks,
+  type WebhooksError
+} from "../ports/Webhooks.js"
+
+/** Endpoints of accounts as the command line and the HTTP interface change them: the same rules for both. */
+
+/** Whose endpoints these are, and who changes them. */
+export interface Actor {
+  /** Null: the operator, for whom there are those of all accounts. */
+  readonly accountId: AccountId | null
+  /** What the log of changes names: the id of a request, or `operator`. */
+  readonly by: string
+}
+
+/** Why nothing was changed. `url`: nothing may be sent there. */
+export class EndpointError extends Data.TaggedError("EndpointError")<{
+  readonly reason: "url" | "unknown"
+  readonly message: string
+}> {}
+
+type Asked<A, R = Webhooks> = Effect.Effect<A, EndpointError | WebhooksError, R>
+
+/** Hours for which an older secret may count beside its successor. */
+export const longestOverlapHours = 720
+export const usualOverlapHours = 24
+
+const unknown = (webhookId: string) =>
+  Effect.fail(new EndpointError({ reason: "unknown", message: `there is no webhook ${webhookId}` }))
+
+export interface Added {
+  readonly webhook: Webhook
+  readonly secret: Redacted.Redacted<string>
+}
+
+export const find = ({ accountId }: Pick<Actor, "accountId">, webhookId: string): Asked<Webhook> =>
+  Effect.gen(function* () {
+    const store = yield* Webhooks
+    const found = (yield* store.list(accountId)).find((one) => one.webhookId === webhookId)
+    return found ?? (yield* unknown(webhookId))
+  })
+
+/** Makes an endpoint. Its secret is told here and nowhere else. */
+export const add = (
+  { accountId, by }: Actor & { readonly accountId: AccountId },
+  url: string,
+  kinds: ReadonlyArray<EventKind>
+): Asked<Added, Webhooks | WebhookSender> =>
+  Effect.gen(function* () {
+    const store = yield* Webhooks
+    const refusal = (yield* WebhookSender).refusal(accountId, url)
+    if (refusal !== null) return yield* new EndpointError({ reason: "url", message: refusal })
+    const { secret, webhookId } = yield* store.add(accountId, Redacted.make(url), kinds, by)
+    return { secret, webhook: yield* find({ accountId }, webhookId) }
+  })
+
+export interface Change {
+  readonly state?: "enabled" | "paused" | undefined
+  readonly kinds?: ReadonlyArray<EventKind> | undefined
+}
+
+export const change = (actor: Actor, webhookId: string, { kinds, state }: Change): Asked<Webhook> =>
+  Effect.gen(function* () {
+    const store = yield* Webhooks
+    yield* find(actor, webhookId)
+    if (kinds !== undefined) yield* store.setKinds(webhookId, kinds, actor.by)
+    if (state !== undefined) yield* store.setState(webhookId, state, actor.by)
+    return yield* find(actor, webhookId)
+  })
+
+/** A new secret; the one before it counts for so long. */
+export const rotate = (
+  actor: Actor,
+  webhookId: string,
+  overlapHours: number
+): Asked<{ readonly secret: Redacted.Redacted<string>; readonly oldUntil: number }> =>
+  Effect.gen(function* () {
+    const store = yield* Webhooks
+    yield* find(actor, webhookId)
+    const oldUntil = (yield* Clock.currentTimeMillis) + overlapHours * 3_600_000
+    const secret = yield* store.rotate(webhookId, oldUntil, actor.by)
+    return secret === null ? yield* unknown(webhookId) : { secret, oldUntil }
+  })
+
+/** With all that is owed to it. */
+export const remove = (actor: Actor, webhookId: string): Asked<void> =>
+  Effect.gen(function* () {
+    const store = yield* Webhooks
+    yield* find(actor, webhookId)
+    if (!(yield* store.remove(webhookId, actor.by))) return yield* unknown(webhookId)
+  })
+
+/** What was given up, oldest first. */
+export const dead = (actor: Actor, webhookId: string, limit: number): Asked<ReadonlyArray<Delivery>> =>
+  Effect.gen(function* () {
+    const store = yield* Webhooks
+    yield* find(actor, webhookId)
+    return yield* store.dead(webhookId, limit)
+  })
+
+/** Owes it once more, of one request or of all; tells how many events that are. */
+export const redeliver = (actor: Actor, webhookId: string, requestId: string | null): Asked<number> =>
+  Effect.gen(function* () {
+    const store = yield* Webhooks
+    yield* find(actor, webhookId)
+    return yield* store.redeliver(webhookId, requestId, actor.by)
+  })
+
+/** Keys sit in paths: no more than where it leads. Null: it was sealed under another key. */
+export const originOf = ({ url }: Webhook): string | null =>
+  url === null ? null : new URL(Redacted.value(url)).origin

@@ -1,0 +1,3 @@
+export interface CallOptions {
+  readonly signal?: AbortSignal
+}

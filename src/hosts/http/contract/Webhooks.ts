@@ -1,0 +1,108 @@
+import * as HttpApiEndpoint from "@effect/platform/HttpApiEndpoint"
+import * as HttpApiGroup from "@effect/platform/HttpApiGroup"
+import * as OpenApi from "@effect/platform/OpenApi"
+import * as AddWebhook from "../../../application/usecases/webhooks/AddWebhook.js"
+import * as ChangeWebhook from "../../../application/usecases/webhooks/ChangeWebhook.js"
+import * as GetWebhook from "../../../application/usecases/webhooks/GetWebhook.js"
+import * as ListDead from "../../../application/usecases/webhooks/ListDead.js"
+import * as ListWebhooks from "../../../application/usecases/webhooks/ListWebhooks.js"
+import * as Redeliver from "../../../application/usecases/webhooks/Redeliver.js"
+import * as RemoveWebhook from "../../../application/usecases/webhooks/RemoveWebhook.js"
+import * as RotateSecret from "../../../application/usecases/webhooks/RotateSecret.js"
+import * as Webhook from "../../../application/usecases/webhooks/Webhook.js"
+import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
+import { Authentication, BodyOptional, Example, RequiredScope } from "./EndpointAnnotations.js"
+import * as Sample from "./Sample.js"
+
+const notFound = ErrorEnvelope.schemas[404]
+
+/** Where an account is told of its requests' events. */
+export const group = HttpApiGroup.make("webhooks")
+  .add(
+    HttpApiEndpoint.post("addWebhook", "/webhooks")
+      .setPayload(AddWebhook.Request)
+      .addSuccess(AddWebhook.Response)
+      .annotate(OpenApi.Summary, "Add a webhook")
+      .annotate(
+        OpenApi.Description,
+        "Events of the account's requests are sent to the URL from now on, signed as Standard Webhooks says with the secret of the answer, which is shown this once. A repeat makes another webhook; an account has at most ten."
+      )
+      .annotate(Example, { url: "https://example.com/castellan", kinds: ["final", "reopened"] })
+  )
+  .add(
+    HttpApiEndpoint.get("listWebhooks", "/webhooks")
+      .addSuccess(ListWebhooks.Response)
+      .annotate(OpenApi.Summary, "List webhooks")
+      .annotate(OpenApi.Description, "The account's webhooks, with how much is owed to each.")
+  )
+  .add(
+    HttpApiEndpoint.get("getWebhook", "/webhooks/:webhookId")
+      .setPath(Webhook.Path)
+      .addSuccess(GetWebhook.Response)
+      .addError(notFound, { status: 404 })
+      .annotate(OpenApi.Summary, "Ask for one webhook")
+      .annotate(OpenApi.Description, "One webhook of the account. Another account's is not found.")
+      .annotate(Example, { webhookId: Sample.requestId })
+  )
+  .add(
+    HttpApiEndpoint.patch("changeWebhook", "/webhooks/:webhookId")
+      .setPath(Webhook.Path)
+      .setPayload(ChangeWebhook.Request)
+      .addSuccess(ChangeWebhook.Response)
+      .addError(notFound, { status: 404 })
+      .annotate(OpenApi.Summary, "Pause, resume or change a webhook")
+      .annotate(
+        OpenApi.Description,
+        "Changes what the body names. What is owed to a paused webhook waits; resume also one that the service has paused (failing). Other kinds hold for events from now on."
+      )
+      .annotate(Example, { webhookId: Sample.requestId, state: "paused" })
+  )
+  .add(
+    HttpApiEndpoint.del("removeWebhook", "/webhooks/:webhookId")
+      .setPath(Webhook.Path)
+      .addSuccess(RemoveWebhook.Response)
+      .addError(notFound, { status: 404 })
+      .annotate(OpenApi.Summary, "Remove a webhook")
+      .annotate(OpenApi.Description, "Removes it with all that is owed to it.")
+      .annotate(Example, { webhookId: Sample.requestId })
+  )
+  .add(
+    HttpApiEndpoint.post("rotateSecret", "/webhooks/:webhookId/rotate")
+      .setPath(Webhook.Path)
+      .setPayload(RotateSecret.Request)
+      .addSuccess(RotateSecret.Response)
+      .addError(notFound, { status: 404 })
+      .annotate(BodyOptional, true)
+      .annotate(OpenApi.Summary, "Rotate the secret of a webhook")
+      .annotate(
+        OpenApi.Description,
+        "A new secret, shown this once. Messages are signed with both until overlapHours are over; a secret before the older one ends now."
+      )
+      .annotate(Example, { webhookId: Sample.requestId, overlapHours: 24 })
+  )
+  .add(
+    HttpApiEndpoint.get("listDead", "/webhooks/:webhookId/dead")
+      .setPath(Webhook.Path)
+      .addSuccess(ListDead.Response)
+      .addError(notFound, { status: 404 })
+      .annotate(OpenApi.Summary, "List events that were given up")
+      .annotate(OpenApi.Description, "Events that the webhook has not taken for three days.")
+      .annotate(Example, { webhookId: Sample.requestId })
+  )
+  .add(
+    HttpApiEndpoint.post("redeliver", "/webhooks/:webhookId/redeliver")
+      .setPath(Webhook.Path)
+      .setPayload(Redeliver.Request)
+      .addSuccess(Redeliver.Response)
+      .addError(notFound, { status: 404 })
+      .annotate(BodyOptional, true)
+      .annotate(OpenApi.Summary, "Send again what was given up")
+      .annotate(
+        OpenApi.Description,
+        "Owes the webhook once more what was given up, of one request or of all."
+      )
+      .annotate(Example, { webhookId: Sample.requestId, requestId: Sample.requestId })
+  )
+  .annotateEndpoints(RequiredScope, "webhooks")
+  .middleware(Authentication)
+  .annotate(OpenApi.Description, "Where the events of requests are sent to.")

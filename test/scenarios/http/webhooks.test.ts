@@ -1,0 +1,143 @@
+import * as http from "node:http"
+import type { AddressInfo } from "node:net"
+import { Webhook } from "standardwebhooks"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type DevService, type Envelope, start } from "../../support/http/DevService.js"
+
+interface Message {
+  readonly type: string
+  readonly data: { readonly requestId: string; readonly sequence: number; readonly metadata: unknown }
+}
+
+interface Hook {
+  readonly webhookId: string
+  readonly secret?: string
+  readonly origin: string
+  readonly kinds: ReadonlyArray<string>
+  readonly state: string
+}
+
+const recipient = "0x000000000000000000000000000000000000dEaD"
+
+let service: DevService
+let server: http.Server
+let url: string
+const messages: Array<{ readonly headers: Record<string, string>; readonly body: string }> = []
+let wake: () => void = () => {}
+
+beforeAll(async () => {
+  service = await start()
+  server = http.createServer(async (request, response) => {
+    let body = ""
+    for await (const text of request.setEncoding("utf8")) body += text
+    messages.push({ headers: request.headers as Record<string, string>, body })
+    response.writeHead(204).end()
+    wake()
+  })
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve))
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/with-a-key-in-it`
+})
+afterAll(async () => {
+  server.closeAllConnections()
+  server.close()
+  await service.stop()
+})
+
+const ask = <Body>(method: string, path = "", body?: unknown, key = service.info.apiKeys.enterprise) =>
+  service.ask<Body>(`/webhooks${path}`, body, { method, key })
+
+const pay = async (): Promise<string> => {
+  const request = {
+    to: recipient,
+    value: "1",
+    settings: { rpc: service.info.rpc, signer: service.info.settings.signer }
+  }
+  const { headers, status } = await service.ask("/transactSigner", request, {
+    headers: { "request-metadata": '{"order":"4711"}' }
+  })
+  expect(status).toBe(200)
+  return headers.get("x-request-id") ?? ""
+}
+
+const told = async (requestId: string, type: string): Promise<Message & { readonly at: number }> => {
+  for (;;) {
+    const at = messages.findIndex(({ body }) => {
+      const message: Message = JSON.parse(body)
+      return message.type === type && message.data.requestId === requestId
+    })
+    const found = messages[at]
+    if (found !== undefined) return { ...(JSON.parse(found.body) as Message), at }
+    await new Promise<void>((resolve) => {
+      wake = resolve
+    })
+  }
+}
+
+describe("webhooks by HTTP", () => {
+  it("are added, told what they want, signed with a secret that is shown once", async () => {
+    const added = await ask<Hook>("POST", "", { url, kinds: ["submitted", "final"] })
+    expect(added.status).toBe(200)
+    const { secret = "", webhookId } = added.body
+    expect(added.body).toMatchObject({ state: "enabled", kinds: ["submitted", "final"] })
+    const requestId = await pay()
+    const { at, data } = await told(requestId, "request.final")
+    expect(data).toMatchObject({ metadata: { order: "4711" } })
+    const sent = messages[at]
+    expect(() => new Webhook(secret).verify(sent?.body ?? "", sent?.headers ?? {})).not.toThrow()
+    const types = messages.map(({ body }) => JSON.parse(body).type)
+    expect(types).toEqual(["request.submitted", "request.final"])
+    for (const path of ["", `/${webhookId}`, `/${webhookId}/dead`]) {
+      const { body, status } = await ask<unknown>("GET", path)
+      expect(status).toBe(200)
+      for (const hidden of [secret, "with-a-key-in-it"]) expect(JSON.stringify(body)).not.toContain(hidden)
+    }
+    expect((await ask("DELETE", `/${webhookId}`)).status).toBe(200)
+    expect((await ask<Envelope>("GET", `/${webhookId}`)).body.code).toBe("webhook_not_found")
+  })
+
+  it("are paused and resumed, and get other kinds and another secret", async () => {
+    messages.length = 0
+    const { body } = await ask<Hook>("POST", "", { url })
+    const at = `/${body.webhookId}`
+    const paused = await ask<Hook>("PATCH", at, { state: "paused", kinds: ["final"] })
+    expect(paused.body).toMatchObject({ state: "paused", kinds: ["final"] })
+    const requestId = await pay()
+    expect(messages).toEqual([])
+    const rotated = await ask<{ readonly secret: string; readonly oldUntil: number }>(
+      "POST",
+      `${at}/rotate`,
+      {
+        overlapHours: 0
+      }
+    )
+    expect(rotated.body.secret).not.toBe(body.secret)
+    expect((await ask<Hook>("PATCH", at, { state: "enabled" })).body.state).toBe("enabled")
+    const { at: place } = await told(requestId, "request.final")
+    const sent = messages[place]
+    expect(() => new Webhook(rotated.body.secret).verify(sent?.body ?? "", sent?.headers ?? {})).not.toThrow()
+    expect(() => new Webhook(body.secret ?? "").verify(sent?.body ?? "", sent?.headers ?? {})).toThrow()
+    expect((await ask("POST", `${at}/redeliver`, {})).body).toEqual({ owed: 0 })
+    expect((await ask("GET", `${at}/dead`)).body).toEqual({ events: [] })
+    expect((await ask("DELETE", at)).body).toEqual({ webhookId: body.webhookId, state: "removed" })
+  })
+
+  it.each([
+    ["url", { url: "ftp://example.com/" }],
+    ["url", { url: "http://169.254.169.254/" }],
+    ["url", {}],
+    ["kinds[0]", { url: "https://example.com/", kinds: ["everything"] }]
+  ])("are refused for their %s: %j", async (path, body) => {
+    const { body: refused, status } = await ask<Envelope>("POST", "", body)
+    expect([status, refused.code, refused.details[0]?.path]).toEqual([400, "invalid_request", path])
+  })
+
+  it("are ten for an account at most", async () => {
+    const made = await Promise.all(
+      Array.from({ length: 11 }, () => ask<Hook & Envelope>("POST", "", { url, kinds: ["expired"] }))
+    )
+    const refused = made.filter(({ status }) => status !== 200)
+    expect(refused.map(({ body, status }) => [status, body.code])).toEqual([[400, "too_many_webhooks"]])
+    for (const { body, status } of made) if (status === 200) await ask("DELETE", `/${body.webhookId}`)
+    expect((await ask("GET")).body).toEqual({ webhooks: [] })
+  })
+})
