@@ -54,9 +54,17 @@ export const sidebar: Array<DefaultTheme.SidebarItem> = [
         text: "HTTP",
         link: "/reference",
         collapsed: true,
-        items: ["wallets", "operations", "chain", "events", "registry", "signing", "network", "service"].map(
-          (name) => ({ text: name, link: `/reference/${name}` })
-        )
+        items: [
+          "wallets",
+          "operations",
+          "chain",
+          "events",
+          "registry",
+          "signing",
+          "network",
+          "webhooks",
+          "service"
+        ].map((name) => ({ text: name, link: `/reference/${name}` }))
       },
       { text: "Errors", link: "/errors" },
       { text: "Command line", link: "/cli" },

@@ -66,6 +66,7 @@ describe("the OpenAPI document", () => {
       enum: (value) => Array.isArray(value) && new Set(value).size === value.length,
       pattern: (value) => typeof value === "string" && new RegExp(value) instanceof RegExp,
       minimum: (value) => typeof value === "number",
+      exclusiveMinimum: (value) => typeof value === "number",
       maximum: (value) => typeof value === "number"
     }
     const check = (schema: unknown, path: string): void => {
@@ -181,7 +182,7 @@ describe("the OpenAPI document", () => {
     expect(defaults("UnstuckRequest")).toEqual({ dryRun: false, fillUnknown: false })
     expect(defaults("Account")).toEqual({ legacyWallet: false })
     const required = (name: string) => document.components.schemas[name]?.required
-    expect(required("Settings")).toEqual(["rpc", "entryPoint"])
+    expect(required("Settings")).toEqual(["entryPoint"])
     expect(required("Operation")).toEqual(["walletCustody", "to", "funcSignature"])
     expect(required("EventQuery")).toEqual(["rpc"])
     expect(required("SignRequest")).toEqual(["messages", "signer"])
