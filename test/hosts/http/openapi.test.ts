@@ -66,6 +66,7 @@ describe("the OpenAPI document", () => {
       enum: (value) => Array.isArray(value) && new Set(value).size === value.length,
       pattern: (value) => typeof value === "string" && new RegExp(value) instanceof RegExp,
       minimum: (value) => typeof value === "number",
+      maxLength: (value) => typeof value === "number",
       exclusiveMinimum: (value) => typeof value === "number",
       maximum: (value) => typeof value === "number"
     }
@@ -184,7 +185,7 @@ describe("the OpenAPI document", () => {
     const required = (name: string) => document.components.schemas[name]?.required
     expect(required("Settings")).toEqual(["entryPoint"])
     expect(required("Operation")).toEqual(["walletCustody", "to", "funcSignature"])
-    expect(required("EventQuery")).toEqual(["rpc"])
+    expect(required("EventQuery")).toEqual([])
     expect(required("SignRequest")).toEqual(["messages", "signer"])
     expect(required("EncodedOperation")).toEqual(["encodedUserOp", "userOpHash", "walletCustody"])
   })
