@@ -4,18 +4,32 @@ import type { DefaultTheme } from "vitepress"
 export const sidebar: Array<DefaultTheme.SidebarItem> = [
   {
     text: "Start",
-    items: []
+    items: [{ text: "Quick start", link: "/start" }]
   },
   {
     text: "Concepts",
     items: [
+      { text: "Addresses before wallets", link: "/concepts/prediction" },
       { text: "Custody", link: "/custody" },
+      { text: "Ops and bundles", link: "/concepts/ops" },
+      { text: "The life of a request", link: "/concepts/requests" },
       { text: "Architecture", link: "/architecture" }
     ]
   },
   {
     text: "Guides",
-    items: [{ text: "Passkeys in a web app", link: "/passkeys" }]
+    items: [
+      { text: "Polygon Amoy", link: "/guides/polygon-amoy" },
+      { text: "Base Sepolia", link: "/guides/base-sepolia" },
+      { text: "Passkeys in a web app", link: "/passkeys" },
+      { text: "A multisig treasury", link: "/guides/treasury" },
+      { text: "Sponsored gas", link: "/guides/sponsored-gas" },
+      { text: "Many payouts", link: "/guides/payouts" },
+      { text: "Production", link: "/guides/production" },
+      { text: "Backup and restore", link: "/guides/backup" },
+      { text: "Upgrade", link: "/guides/upgrade" },
+      { text: "Rotating every key", link: "/guides/rotation" }
+    ]
   },
   {
     text: "Using it",
@@ -78,6 +92,8 @@ export const sidebar: Array<DefaultTheme.SidebarItem> = [
 ]
 
 export const nav: Array<DefaultTheme.NavItem> = [
+  { text: "Quick start", link: "/start" },
+  { text: "Guides", link: "/guides/polygon-amoy", activeMatch: "/guides/" },
   { text: "Reference", link: "/reference", activeMatch: "/reference|/errors|/cli" }
 ]
 

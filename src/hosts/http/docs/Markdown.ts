@@ -66,7 +66,7 @@ export const reference = (source: Reference): Readonly<Record<string, string>> =
   "docs/reference.md": [
     `# HTTP reference\n`,
     generated,
-    `${source.description} Version ${source.version}. Failures are listed in [errors.md](errors.md).\n`,
+    `${source.description} Version ${source.version}. Failures are listed in [errors](errors.md).\n`,
     `## Endpoints\n`,
     ...source.groups.map((group) => `${contents(group)}\n`),
     ...Guide.chapters.map(Guide.markdown),
@@ -82,7 +82,7 @@ export const reference = (source: Reference): Readonly<Record<string, string>> =
       [
         `# ${group.name}\n`,
         generated,
-        `${group.description} What holds of all endpoints is in [reference.md](../reference.md), failures are in [errors.md](../errors.md).\n`,
+        `${group.description} What holds of all endpoints is in the [HTTP reference](../reference.md), failures are in [errors](../errors.md).\n`,
         ...group.endpoints.map(endpoint)
       ].join("\n")
     ])

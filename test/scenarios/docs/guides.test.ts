@@ -1,0 +1,37 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import * as Guides from "../../support/docs/Guides.js"
+import { type Program, root, runSource } from "../../support/process/Program.js"
+
+const folder = mkdtempSync(join(tmpdir(), "castellan-guides-"))
+let dev: Program
+
+beforeAll(async () => {
+  await Guides.prepare(folder)
+  dev = runSource(join(root, "tools/dev.ts"), ["--port", "0", "--rpc-port", "0"], { cwd: folder })
+  await dev.says("Ctrl-C stops both")
+}, 120_000)
+afterAll(async () => {
+  dev.child.kill("SIGTERM")
+  await dev.ended
+  rmSync(folder, { recursive: true })
+})
+
+const followed = async (...pages: ReadonlyArray<string>): Promise<string> => {
+  const ran = await Guides.run(folder, ["start.md", ...pages], [["npm ci && npm run dev", ":"]])
+  expect(ran.status, Guides.lastLines(ran)).toBe(0)
+  return ran.stdout
+}
+
+describe("on a development stack", () => {
+  it("the guides do what they say, one after the other from the quick start on", async () => {
+    const said = await followed("guides/treasury.md", "guides/sponsored-gas.md", "guides/payouts.md")
+    expect(said).toContain("threshold not met: have 1 of 2")
+    expect(said.match(/^120 of 120 paid$/gm)).toHaveLength(2)
+    const statuses = Guides.statuses(said)
+    expect(statuses.length).toBeGreaterThan(5)
+    expect(new Set(statuses)).toEqual(new Set(["1"]))
+  }, 480_000)
+})

@@ -1,0 +1,69 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type Anvil, startAnvil } from "../../../tools/Anvil.js"
+import { devKeys } from "../../../tools/DevKeys.js"
+import * as Guides from "../../support/docs/Guides.js"
+import * as Server from "../../support/postgres/Server.js"
+import type { Finished } from "../../support/process/Finished.js"
+import * as Port from "../../support/process/Port.js"
+
+const folder = mkdtempSync(join(tmpdir(), "castellan-guides-"))
+let anvil: Anvil
+let postgres: Server.Server
+
+beforeAll(async () => {
+  await Guides.prepare(folder)
+  anvil = await startAnvil({ chainId: 80_002 })
+  postgres = await Server.start()
+})
+afterAll(async () => {
+  await anvil.stop()
+  await postgres.stop()
+  rmSync(folder, { recursive: true })
+})
+
+/** What each of these guides leaves to its reader. */
+const choices = async (): Promise<Guides.Choices> => [
+  ["https://your-node.example", anvil.url],
+  ["0xYOUR_PRIVATE_KEY", devKeys.faucet.privateKey],
+  ["8080", String(await Port.free())]
+]
+
+const expectDone = (ran: Finished): void => {
+  expect(ran.status, Guides.lastLines(ran)).toBe(0)
+  const statuses = Guides.statuses(ran.stdout)
+  expect(statuses.length).toBeGreaterThan(2)
+  expect(new Set(statuses)).toEqual(new Set(["1"]))
+}
+
+describe("from an empty folder", () => {
+  it("the guide of Polygon Amoy, and those that go on from it, do what they say", async () => {
+    const live = await Effect.runPromise(Server.createDatabase(postgres, "live"))
+    const restored = await Effect.runPromise(Server.createDatabase(postgres, "restored"))
+    const pages = ["polygon-amoy", "backup", "upgrade", "rotation"].map((name) => `guides/${name}.md`)
+    const databases = `export DATABASE_URL=${live} RESTORE_URL=${restored}`
+    const ran = await Guides.run(folder, pages, [
+      ...(await choices()),
+      ["npx castellan store copy", `${databases}; npx castellan store copy`]
+    ])
+    expectDone(ran)
+  }, 480_000)
+
+  it("the guide of Base Sepolia does what it says; the local chain has no fees of a layer 1", async () => {
+    await anvil.stop()
+    anvil = await startAnvil({ chainId: 84_532 })
+    const ran = await Guides.run(
+      folder,
+      ["guides/base-sepolia.md"],
+      [
+        ...(await choices()),
+        ["node configure.mjs", "node configure.mjs; export CASTELLAN__networks__0__l1Fee=null"]
+      ]
+    )
+    expect(ran.status, Guides.lastLines(ran)).toBe(0)
+    expect(ran.stdout.match(/^true$/gm), Guides.lastLines(ran)).toHaveLength(2)
+  }, 240_000)
+})
