@@ -10,8 +10,10 @@ let dev: Program
 
 beforeAll(async () => {
   await Guides.prepare(folder)
-  dev = runSource(join(root, "tools/dev.ts"), ["--port", "0", "--rpc-port", "0"], { cwd: folder })
-  await dev.says("Ctrl-C stops both")
+  dev = runSource(join(root, "src/hosts/cli/castellan.ts"), ["dev", "--port", "0", "--rpc-port", "0"], {
+    cwd: folder
+  })
+  await dev.says("Ctrl-C stops it")
 }, 120_000)
 afterAll(async () => {
   dev.child.kill("SIGTERM")
@@ -20,7 +22,7 @@ afterAll(async () => {
 })
 
 const followed = async (...pages: ReadonlyArray<string>): Promise<string> => {
-  const ran = await Guides.run(folder, ["start.md", ...pages], [["npm ci && npm run dev", ":"]])
+  const ran = await Guides.run(folder, ["start.md", ...pages], [["npx castellan dev", ": it runs already"]])
   expect(ran.status, Guides.lastLines(ran)).toBe(0)
   return ran.stdout
 }
