@@ -60,7 +60,11 @@ import * as AccountSigners from "./config/AccountSigners.js"
 import type { Config } from "./config/Config.js"
 import * as KeyProviders from "./keys/KeyProviders.js"
 
-/** Everything that the use cases and the HTTP front require. */
+/**
+ * Everything that the use cases and the HTTP front require.
+ *
+ * Long, since nothing else in the project may choose an adapter: neither the service nor the command line.
+ */
 export type Ports =
   | AbiStorePort
   | AccountsPort

@@ -113,13 +113,6 @@ describe("source text", () => {
     })
   }
 
-  it("stays short enough to read in one sitting", () => {
-    const long = sources
-      .map(({ path, text }) => ({ path, lines: text.split("\n").length }))
-      .filter(({ lines }) => lines > 451)
-    expect(long).toEqual([])
-  })
-
   it("stands in folders of at most 15 files", () => {
     const folders = new Map<string, number>()
     for (const { path } of sources) {

@@ -23,7 +23,7 @@ const keptDays = 2
 const potName = ({ accountId, chainId, name }: Pot): string => JSON.stringify([accountId, `${chainId}`, name])
 const dayName = (pot: Pot, day: number): string => `${day} ${potName(pot)}`
 
-/** Budgets that end with the process. One function, though a long one: all methods read and write the same three maps. */
+/** Budgets that end with the process. Long, since all methods read and write the same three maps. */
 export const make: Effect.Effect<Context.Tag.Service<typeof Budgets>> = Effect.sync(() => {
   const rows = new Map<string, Row>()
   const booked = new Map<string, bigint>()

@@ -74,8 +74,8 @@ export const present = ({ call, connection, handle }: Session): Effect.Effect<vo
   })
 
 /**
- * A token of a library. It is connected to when it is used, and again after it was lost. One function, though a long
- * one: all of it is about which connection is the present one.
+ * A token of a library. It is connected to when it is used, and again after it was lost. Long, since
+ * all of it is about which connection is the present one.
  */
 export const make = (options: Options): Effect.Effect<Token, KeyProviderError, Scope.Scope> =>
   Effect.gen(function* () {

@@ -27,7 +27,7 @@ const wrong = (message: string) => new RingKeyError({ reason: "wrongSignature", 
 /**
  * Signs digests with this key of a provider. Digests asked for at one moment, and those that come while all calls are
  * under way, travel together, `maxBatch` a call. Every signature is proven to be this key's before anybody gets it.
- * One function, though a long one: all of its parts turn the same queue and the same count of calls.
+ * Long, since all of its parts turn the same queue and the same count of calls.
  */
 export const make = (
   key: ProviderKey,

@@ -57,7 +57,7 @@ const kept = (returned: Hex.Hex): string | null => (Hex.size(returned) > maxRetu
 
 /**
  * Brings one transaction of the EOA onto the chain, exactly once: accepted, signed under a nonce of the lane, watched. When
- * somebody else's transaction has used that nonce for good, it goes again under the next one.
+ * somebody else's transaction has used that nonce for good, it goes again under the next one. Long, since it is one loop whose turns share what has been signed.
  */
 export const run = <R>(
   plan: Plan<R>

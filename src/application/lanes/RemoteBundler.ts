@@ -66,6 +66,7 @@ const behind: Refusal = { message: "an earlier operation of the same wallet was 
 /**
  * Gives ops, one after the other, to the bundler that the profile names. From the moment before it is given away an op
  * counts as perhaps sent; only an answer that says otherwise takes it back.
+ * Long, since each answer of the bundler decides what is said of the ops behind it.
  */
 export const make = ({ bundlers, remoteOpJournal, remoteOps }: Dependencies): Bundler["Type"] => {
   /** EntryPoints and chain of the bundlers that were asked for them. */

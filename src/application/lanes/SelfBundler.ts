@@ -4,31 +4,21 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type * as Scope from "effect/Scope"
-import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
-import * as Gas from "../../domain/erc4337/gas/Gas.js"
 import * as L1Fee from "../../domain/erc4337/gas/L1Fee.js"
 import * as SubmitterReimbursement from "../../domain/erc4337/gas/SubmitterReimbursement.js"
-import type * as Percent from "../../domain/erc4337/Percent.js"
 import type { Bytes32, Hex } from "../../domain/primitives/Hex.js"
-import { type Bundle, type Bundler, BundlerError, ofNode } from "../ports/chain/Bundler.js"
+import { type Bundler, BundlerError, ofNode } from "../ports/chain/Bundler.js"
 import * as BundleSimulation from "./BundleSimulation.js"
 import * as LaneSlot from "./LaneSlot.js"
 import type { NonceManager, OtherRoute } from "./NonceManager.js"
 import type { TransactionMonitor } from "./TransactionMonitor.js"
+import * as TransactionPlan from "./TransactionPlan.js"
 
 interface Dependencies {
   readonly lanes: NonceManager
   readonly slots: LaneSlot.LaneSlots
   readonly monitor: TransactionMonitor
   readonly scope: Scope.Scope
-}
-
-/** A bundle that waits for its transaction. */
-interface QueuedBundle {
-  readonly bundle: Bundle
-  /** Its place among the lane's work. */
-  readonly arrival: number
-  readonly sent: Deferred.Deferred<void, BundlerError>
 }
 
 const fail = (
@@ -42,117 +32,42 @@ const maxNonce = 2n ** 64n - 2n
 /** A node that tells of more transactions than that on their way is not believed. */
 const maxAhead = 1_024n
 
-/** What one transaction carries. */
-interface TransactionPlan {
-  readonly bundles: ReadonlyArray<QueuedBundle>
-  readonly prices: FeePrices
-  readonly l1Fee: bigint
-  readonly gasLimit: bigint
-  /** The buffer of the transaction's gas, and what it may have at most. */
-  readonly gasOvershoot: Percent.Percent
-  readonly gasBound: bigint
-}
-
-/** Its ops have to give the submitter back what the transaction costs. */
-const isService = ({ bundle }: QueuedBundle): boolean => bundle.access.key === "serviceEoa"
-
-/** What the ops declare, or what the transaction used when it was tried and the buffer; at most the bound. */
-const gasLimitOf = (
-  { gasBound, gasLimit, gasOvershoot }: TransactionPlan,
-  tried: SubmitterReimbursement.BundleGas | null
-): bigint =>
-  tried === null
-    ? gasLimit
-    : BigInts.max(gasLimit, BigInts.min(Gas.overshoot(tried.used, gasOvershoot), gasBound))
-
-/** The bundles together, as far as they go into one transaction: the first always does, the others in order while they fit. */
-const planOf = ([first, ...others]: readonly [
-  QueuedBundle,
-  ...ReadonlyArray<QueuedBundle>
-]): TransactionPlan => {
-  const { chain, entryPoint, version } = first.bundle
-  let {
-    gasBound,
-    gasOvershoot,
-    prices
-  }: { gasBound: bigint; gasOvershoot: Percent.Percent; prices: FeePrices } = first.bundle
-  const limitOf = (ops: Bundle["ops"], bound: bigint, overshoot: Percent.Percent) =>
-    Gas.transactionGasLimit(
-      version,
-      ops.map(({ op }) => op),
-      { bound, overshoot, withoutPostOp: first.bundle.profile.sponsor?.paymaster ?? null }
-    )
-  let ops = first.bundle.ops
-  // Bundles are made to fit: one that does not is tried with all that there is.
-  let gasLimit = Either.getOrElse(limitOf(ops, gasBound, gasOvershoot), () => gasBound)
-  const { aggregate } = first.bundle
-  // One signature is that of the ops of one bundle.
-  if (aggregate !== null) {
-    gasLimit = BigInts.min(gasLimit + Gas.overshoot(aggregate.gas, gasOvershoot), gasBound)
-    return { bundles: [first], prices, l1Fee: first.bundle.l1Fee, gasLimit, gasOvershoot, gasBound }
-  }
-  const bundles = [first]
-  if (first.bundle.alone)
-    return { bundles, prices, l1Fee: first.bundle.l1Fee, gasLimit, gasOvershoot, gasBound }
-  for (const queued of others) {
-    const { bundle } = queued
-    if (bundle.chain !== chain || bundle.entryPoint !== entryPoint) continue
-    if (bundle.aggregate !== null || bundle.alone) continue
-    // Accounts that share the service's EOA share no transaction: each is to bear what its own ops do.
-    if (bundle.access.accountId !== first.bundle.access.accountId) continue
-    if (bundle.prices.legacy !== prices.legacy) continue
-    const bound = BigInts.min(bundle.gasBound, gasBound)
-    const overshoot = bundle.gasOvershoot > gasOvershoot ? bundle.gasOvershoot : gasOvershoot
-    const together = limitOf([...ops, ...bundle.ops], bound, overshoot)
-    if (Either.isLeft(together)) break
-    bundles.push(queued)
-    ops = [...ops, ...bundle.ops]
-    gasLimit = together.right
-    gasBound = bound
-    gasOvershoot = overshoot
-    // What the service's EOA pays for a gas unit is never more than any of the ops pays.
-    prices = isService(first)
-      ? SubmitterReimbursement.prices(prices, [bundle.prices])
-      : {
-          maxFeePerGas: BigInts.max(prices.maxFeePerGas, bundle.prices.maxFeePerGas),
-          maxPriorityFeePerGas: BigInts.max(prices.maxPriorityFeePerGas, bundle.prices.maxPriorityFeePerGas),
-          legacy: prices.legacy
-        }
-  }
-  const l1Fee = bundles.reduce((sum, { bundle }) => sum + bundle.l1Fee, 0n)
-  return { bundles, prices, l1Fee, gasLimit, gasOvershoot, gasBound }
-}
-
 /**
  * Submits bundles by the EOA that they name, through its lane. Bundles that arrive while a transaction is made leave
  * together in the next one; an idle lane sends at once.
+ *
+ * Long, since a transaction is made over the queue that its bundles leave on the way, from its first check to its signature.
  */
 export const make = ({ lanes, scope, slots, monitor }: Dependencies): Bundler["Type"] => {
-  const queues = new Map<string, Array<QueuedBundle>>()
+  const queues = new Map<string, Array<TransactionPlan.QueuedBundle>>()
 
   /** The bundle may have left the queue before: who waited for it has given up. */
-  const withdraw = (queue: Array<QueuedBundle>, queued: QueuedBundle): void => {
+  const withdraw = (
+    queue: Array<TransactionPlan.QueuedBundle>,
+    queued: TransactionPlan.QueuedBundle
+  ): void => {
     const at = queue.indexOf(queued)
     if (at >= 0) queue.splice(at, 1)
   }
 
-  const refuse = (queued: QueuedBundle, error: BundlerError) => Deferred.fail(queued.sent, error)
+  const refuse = (queued: TransactionPlan.QueuedBundle, error: BundlerError) =>
+    Deferred.fail(queued.sent, error)
 
   /**
    * Makes one transaction out of the first `most` of the queue; bundles that may not go are refused and leave the
    * queue.
    */
   const transact = (
-    queue: Array<QueuedBundle>,
+    queue: Array<TransactionPlan.QueuedBundle>,
     drainedTo: bigint,
     most = queue.length
   ): Effect.Effect<void, OtherRoute> =>
     Effect.gen(function* () {
       const [first, ...others] = queue.slice(0, most)
       if (first === undefined) return
-      const plan = planOf([first, ...others])
+      const plan = TransactionPlan.from([first, ...others])
       const { access, aggregate, chain, entryPoint, profile, submitter, version } = first.bundle
-      const leave = (bundles: ReadonlyArray<QueuedBundle>) => {
+      const leave = (bundles: ReadonlyArray<TransactionPlan.QueuedBundle>) => {
         for (const queued of bundles) withdraw(queue, queued)
       }
       const refuseAll = (error: BundlerError) => {
@@ -181,7 +96,7 @@ export const make = ({ lanes, scope, slots, monitor }: Dependencies): Bundler["T
             chain.transactionCount(submitter.address, "latest"),
             chain.transactionCount(submitter.address, "pending"),
             chain.balance(submitter.address),
-            isService(first) ? chain.block("latest") : Effect.succeed(null)
+            TransactionPlan.isService(first) ? chain.block("latest") : Effect.succeed(null)
           ],
           { concurrency: "unbounded" }
         )
@@ -204,7 +119,7 @@ export const make = ({ lanes, scope, slots, monitor }: Dependencies): Bundler["T
           { discard: true }
         )
       }
-      if (isService(first)) {
+      if (TransactionPlan.isService(first)) {
         const { maxFeePerGas, maxPriorityFeePerGas } = plan.prices
         const gasPrice = BigInts.min(
           maxFeePerGas,
@@ -246,7 +161,7 @@ export const make = ({ lanes, scope, slots, monitor }: Dependencies): Bundler["T
           to: call.to,
           data: call.data,
           value: 0n,
-          gasLimit: gasLimitOf(plan, gas),
+          gasLimit: TransactionPlan.gasLimit(plan, gas),
           prices: plan.prices,
           l1Fee: plan.l1Fee,
           chainNonce,
@@ -284,7 +199,7 @@ export const make = ({ lanes, scope, slots, monitor }: Dependencies): Bundler["T
       yield* Effect.forEach(plan.bundles, ({ sent }) => Deferred.succeed(sent, undefined), { discard: true })
     })
 
-  const work = (key: string, queue: Array<QueuedBundle>): Effect.Effect<void> =>
+  const work = (key: string, queue: Array<TransactionPlan.QueuedBundle>): Effect.Effect<void> =>
     Effect.suspend(() => {
       const [first] = queue
       if (first === undefined) {

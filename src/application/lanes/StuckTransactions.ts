@@ -4,31 +4,20 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
-import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
 import * as Replacement from "../../domain/erc4337/gas/Replacement.js"
-import * as Percent from "../../domain/erc4337/Percent.js"
 import * as Transaction from "../../domain/evm/Transaction.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import * as NonceUse from "../chain/NonceUse.js"
-import * as Prices from "../chain/Prices.js"
-import type { ChainClient, ChainRpcError, KnownTransaction } from "../ports/chain/ChainRpc.js"
+import type { ChainRpcError, KnownTransaction } from "../ports/chain/ChainRpc.js"
 import { isFenced } from "../ports/journal/JournalError.js"
-import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
-import type { LaneAccess, TransactionRecord } from "../ports/journal/Transactions.js"
-import type { NetworkProfile } from "../ports/NetworkProfile.js"
-import type { Signer, SignerError } from "../ports/Signers.js"
+import type { TransactionRecord } from "../ports/journal/Transactions.js"
 import * as Entry from "./monitor/Entry.js"
 import { serves } from "./monitor/LaneNodes.js"
 import * as TransactionState from "./monitor/TransactionState.js"
 import * as NonceManager from "./NonceManager.js"
+import * as OpenNonces from "./OpenNonces.js"
 import type { Settlement } from "./Settlement.js"
 import type { Attend, TransactionMonitor, Waiting } from "./TransactionMonitor.js"
-
-const overshoot = Either.getOrElse(Percent.from(20), () => Percent.zero)
-
-/** What a transaction costs now; null when that is above the operator's caps. */
-const quote = (chain: ChainClient, profile: NetworkProfile): Effect.Effect<FeePrices | null, ChainRpcError> =>
-  Effect.map(chain.fees, (market) => Either.getOrNull(Prices.quote(profile, market, overshoot)))
 
 /** Whether a mined transaction does what this one would do. */
 const isPayloadOf = ({ versions }: TransactionRecord, { data, to, value }: KnownTransaction): boolean => {
@@ -38,16 +27,11 @@ const isPayloadOf = ({ versions }: TransactionRecord, { data, to, value }: Known
   return transaction.to === to && transaction.data === data && transaction.value === value
 }
 
-/** Nonces below the lane's waiting transactions that one look deals with. */
-const maxBelow = 64n
 /** A node that is silent for so long while it is asked is not waited for. */
 const attendMillis = 5_000
 
-export interface Dependencies {
-  readonly transactionJournal: Pick<TransactionJournal["Type"], "transactionsBetween">
-  readonly lanes: NonceManager.NonceManager
+export interface Dependencies extends OpenNonces.Dependencies {
   readonly settlement: Settlement
-  readonly signerOf: (access: LaneAccess) => Effect.Effect<Signer, SignerError>
   readonly scope: Scope.Scope
 }
 
@@ -55,8 +39,11 @@ export interface Dependencies {
  * Cares for transactions that are not mined: bytes that a node has lost are given to it again, the lowest nonce is
  * priced anew when blocks come and do not take it, nonces below it that the chain has open are closed, and work whose
  * nonce somebody else used is set free.
+ *
+ * Long, since the steps of one look at a lane share what is under way there.
  */
 export const make = ({ transactionJournal, lanes, scope, settlement, signerOf }: Dependencies): Attend => {
+  const openNonces = OpenNonces.make({ transactionJournal, lanes, signerOf })
   const busy = new Set<string>()
 
   /** Beside the rounds, and at most once at a time under one name: a signature, or a node, may take long. */
@@ -112,7 +99,7 @@ export const make = ({ transactionJournal, lanes, scope, settlement, signerOf }:
   ) =>
     Effect.gen(function* () {
       const signer = yield* signerOf(waiting.access)
-      const now = yield* quote(chain, profile)
+      const now = yield* OpenNonces.quote(chain, profile)
       if (toMarket && now === null) return
       yield* lanes.exclusive(
         waiting,
@@ -146,102 +133,8 @@ export const make = ({ transactionJournal, lanes, scope, settlement, signerOf }:
       return newest !== undefined && newest.maxFeePerGas < (nextBaseFee ?? tip)
     })
 
-  /** Gives a nonce that nobody used to a transfer of nothing to the EOA itself. */
-  const fill = (
-    { profile, record }: Entry.Entry,
-    { chain }: Entry.LaneNode,
-    nonce: bigint,
-    monitor: TransactionMonitor
-  ) =>
-    Effect.gen(function* () {
-      const prices = yield* quote(chain, profile)
-      if (prices === null) return
-      const signer = yield* signerOf(record.access)
-      yield* lanes.exclusive(
-        record,
-        Effect.gen(function* () {
-          // The journal would hand out another one, above all that wait, for a nonce that has something signed.
-          if ((yield* transactionJournal.transactionsBetween(record, nonce, nonce + 1n)).length > 0) return
-          const [pending, balance] = yield* Effect.all(
-            [chain.transactionCount(record.signer, "pending"), chain.balance(record.signer)],
-            { concurrency: "unbounded" }
-          )
-          if (pending > nonce) return
-          const { access, chainId } = record
-          const filler = yield* lanes.fill({
-            access,
-            chain,
-            chainId,
-            signer,
-            prices,
-            chainNonce: nonce,
-            balance
-          })
-          yield* monitor.watch({ chain, profile, record: filler })
-          yield* Effect.logInfo("a nonce that nobody used was filled")
-        })
-      )
-    })
-
-  /**
-   * Closes the nonces below a waiting transaction that the chain has open. What the journal holds as settled was taken
-   * back by a reorganisation deeper than the settled depth: its bytes go to the nodes again, those that were mined first.
-   */
-  const closeBelow = (
-    entry: Entry.Entry,
-    nodes: ReadonlySet<Entry.LaneNode>,
-    open: { readonly from: bigint; readonly isStuck: boolean },
-    monitor: TransactionMonitor
-  ) =>
-    Effect.gen(function* () {
-      const { record } = entry
-      const [lead] = nodes
-      const below = record.nonce < open.from + maxBelow ? record.nonce : open.from + maxBelow
-      const known = new Map(
-        (yield* transactionJournal.transactionsBetween(record, open.from, below)).map((each) => [
-          each.nonce,
-          each
-        ])
-      )
-      const now = yield* Clock.currentTimeMillis
-      for (let nonce = open.from; nonce < below; nonce += 1n) {
-        const used = known.get(nonce)
-        if (used === undefined) {
-          // One at a time: a node that is far behind would have all of them open.
-          if (lead !== undefined && open.isStuck) yield* fill(entry, lead, nonce, monitor)
-          return
-        }
-        const { action } = TransactionState.step(TransactionState.from(used), { _tag: "nonceOpen" }, now)
-        // A node that is behind for a moment is nobody's business.
-        if (action._tag === "report" && open.isStuck)
-          yield* Effect.annotateLogs(
-            Effect.logError(
-              "the chain has a nonce open again that a transaction from elsewhere had used: have its sender send it again"
-            ),
-            { openNonce: nonce.toString() }
-          )
-        if (action._tag !== "offerAgain") continue
-        const bytes = [
-          ...used.versions.filter(({ txHash }) => txHash === used.mined?.txHash),
-          ...used.versions.slice(-1)
-        ].slice(0, 1)
-        for (const { raw, txHash } of bytes)
-          for (const node of [...nodes].filter((each) => serves(each, used.access)))
-            yield* Effect.matchEffect(node.chain.sendRawTransaction(raw), {
-              onFailure: ({ message }) => Effect.logDebug(`the node did not take a transaction: ${message}`),
-              onSuccess: () =>
-                Effect.annotateLogs(
-                  Effect.logWarning(
-                    "a reorganisation undid a settled transaction; the same bytes were offered again"
-                  ),
-                  { txHash, openNonce: nonce.toString() }
-                )
-            })
-      }
-    })
-
-  /** Positive proof of a foreign transaction, at settled depth, sets the work free. */
-  const consumed = (entry: Entry.Entry, { chain }: Entry.LaneNode, monitor: TransactionMonitor) =>
+  /** Proof that a transaction from elsewhere used the nonce, at settled depth, sets the work free. */
+  const usedElsewhere = (entry: Entry.Entry, { chain }: Entry.LaneNode, monitor: TransactionMonitor) =>
     Effect.gen(function* () {
       const { profile, record: waiting } = entry
       const user = yield* NonceUse.find(chain, waiting, waiting.nonce)
@@ -315,7 +208,7 @@ export const make = ({ transactionJournal, lanes, scope, settlement, signerOf }:
       for (const entry of mine)
         if (entry.record.nonce < latest) {
           Entry.putOff(entry, lead, now)
-          yield* besideNonce(entry.record, consumed(entry, lead, monitor))
+          yield* besideNonce(entry.record, usedElsewhere(entry, lead, monitor))
         }
       const [next] = open
       if (next === undefined) return
@@ -333,7 +226,7 @@ export const make = ({ transactionJournal, lanes, scope, settlement, signerOf }:
         yield* beside(
           `${laneName(next.record)} below`,
           next.record,
-          closeBelow(next, new Set([lead, ...nodesOf(next)]), { from, isStuck }, monitor)
+          openNonces.close(next, new Set([lead, ...nodesOf(next)]), { from, isStuck }, monitor)
         )
       const others = new Set(
         open.flatMap((entry) => nodesOf(entry).filter((node) => Entry.isOfferDue(entry, node, now)))

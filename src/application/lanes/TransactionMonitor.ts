@@ -13,6 +13,7 @@ import * as Entry from "./monitor/Entry.js"
 import * as LaneNodes from "./monitor/LaneNodes.js"
 import * as ReceiptSearch from "./monitor/ReceiptSearch.js"
 import * as TransactionState from "./monitor/TransactionState.js"
+import * as WatchedLane from "./monitor/WatchedLane.js"
 import type { Settlement } from "./Settlement.js"
 
 /** Waiting transactions of one lane, and the nodes that answered when they were last asked. */
@@ -56,34 +57,12 @@ export const TransactionMonitor: Context.Tag<TransactionMonitor, TransactionMoni
 const operatorMillis = 1_000
 const warnMillis = 60_000
 
-interface LaneState {
-  readonly entries: Map<bigint, Entry.Entry>
-  readonly nodes: LaneNodes.LaneNodes
-  operatorsAt: number
-  /** When it is told again that no node serves a transaction, milliseconds. */
-  warnAt: number
-  /** Nonces of transactions that are just given to a node for the first time. */
-  readonly arriving: Array<bigint>
-  isRunning: boolean
-}
-
-const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
-
-const isCurrent = ({ entries }: LaneState, entry: Entry.Entry): boolean =>
-  entries.get(entry.record.nonce) === entry
-
-/** Nothing of it has changed since. */
-const isSame = (one: TransactionRecord, other: TransactionRecord): boolean =>
-  one.state === other.state &&
-  one.versions.at(-1)?.txHash === other.versions.at(-1)?.txHash &&
-  one.mined?.blockHash === other.mined?.blockHash
-
-const describe = ({ nonce, signer }: TransactionRecord) => ({ nonce: nonce.toString(), signer })
-
 /**
  * Watches transactions: one loop per lane serves all that wait for it, and asks each node for everything in one batch.
  * The receipts themselves are polled, never only new heads: a chain that mines on demand may not make another block.
  * Nodes are transports of the lane: a transaction is driven by every node that serves it, see `LaneNodes`.
+ *
+ * Long, since the loop of a lane and what begins and ends it share one table of lanes.
  */
 export const make = (options: {
   readonly settlement: Settlement
@@ -93,7 +72,7 @@ export const make = (options: {
 }): Effect.Effect<TransactionMonitor, never, Scope.Scope> =>
   Effect.map(Effect.scope, (scope) => {
     const { accessNodes, attend, inFlight, settlement } = options
-    const lanes = new Map<string, LaneState>()
+    const lanes = new Map<string, WatchedLane.WatchedLane>()
     const search = ReceiptSearch.make(accessNodes)
     /** Clients of the operator, whose answers are never those of an account's node. */
     const operators = new WeakSet<ChainClient>()
@@ -103,21 +82,8 @@ export const make = (options: {
         if (chain !== null) operators.add(chain)
       })
 
-    const put = (lane: LaneState, entry: Entry.Entry) => {
-      const known = lane.entries.get(entry.record.nonce)
-      if (entry.record.state === "signed") inFlight.add(entry.record)
-      if (known?.record.state === "signed") inFlight.remove(known.record)
-      lane.entries.delete(entry.record.nonce)
-      lane.entries.set(entry.record.nonce, entry)
-    }
-    const drop = (lane: LaneState, { nonce }: TransactionRecord) => {
-      const known = lane.entries.get(nonce)
-      if (known?.record.state === "signed") inFlight.remove(known.record)
-      lane.entries.delete(nonce)
-    }
-
     const execute = (
-      lane: LaneState,
+      lane: WatchedLane.WatchedLane,
       entry: Entry.Entry,
       { action, state }: TransactionState.Step,
       witness: Entry.LaneNode | undefined
@@ -131,28 +97,28 @@ export const make = (options: {
             const { receipt } = action
             search.seen(witness, receipt)
             yield* settlement.mined(witness.chain, record, receipt, action.final)
-            return action.final ? drop(lane, record) : put(lane, Entry.mined(entry, witness, receipt))
+            return action.final ? lane.drop(record) : lane.put(Entry.mined(entry, witness, receipt))
           }
           case "finalise":
             yield* settlement.finalised(record)
-            return drop(lane, record)
+            return lane.drop(record)
           case "withdraw":
             yield* settlement.vanished(record)
             if (record.mined !== null) search.undone(record.access.accountId, record.mined.txHash)
-            return put(lane, Entry.withdrawn(entry, yield* Clock.currentTimeMillis))
+            return lane.put(Entry.withdrawn(entry, yield* Clock.currentTimeMillis))
         }
       })
 
     /** Draws the conclusion from what the nodes told of an entry since the last round. */
     const conclude = (
-      lane: LaneState,
+      lane: WatchedLane.WatchedLane,
       entry: Entry.Entry,
       looks: ReadonlyArray<Asking.Told>,
       waiting: Array<Entry.Entry>,
       now: number
     ) => {
       // Mined, or replaced, while the nodes were asked.
-      if (!isCurrent(lane, entry)) return Effect.void
+      if (!lane.isCurrent(entry)) return Effect.void
       const { profile, record } = entry
       const told = looks.flatMap(({ answers, node }) => {
         const answer = LaneNodes.serves(node, record.access) ? answers.get(entry) : undefined
@@ -176,12 +142,12 @@ export const make = (options: {
             ? Effect.logDebug("the lane of a transaction is another process's by now")
             : Effect.logError("a mined transaction could not be settled and is tried again", cause)
         ),
-        Effect.annotateLogs(describe(record))
+        Effect.annotateLogs(WatchedLane.describe(record))
       )
     }
 
     /** The operator's present nodes take the place of those before. */
-    const setOperators = (lane: LaneState, now: number) =>
+    const setOperators = (lane: WatchedLane.WatchedLane, now: number) =>
       Effect.gen(function* () {
         if (now < lane.operatorsAt) return
         lane.operatorsAt = now + operatorMillis
@@ -190,18 +156,18 @@ export const make = (options: {
           accesses.set(`${record.access.trust} ${record.access.accountId}`, record)
         const found = yield* Effect.forEach(accesses.values(), presentOf)
         lane.nodes.setOperators(found.filter((chain) => chain !== null))
-        const [stranded] = [...lane.entries.values()].filter((entry) => lane.nodes.of(entry).length === 0)
-        if (stranded === undefined || now < lane.warnAt) return
+        const [unserved] = [...lane.entries.values()].filter((entry) => lane.nodes.of(entry).length === 0)
+        if (unserved === undefined || now < lane.warnAt) return
         lane.warnAt = now + warnMillis
         yield* Effect.annotateLogs(
           Effect.logWarning(
             "transactions wait, and no node serves them: the operator has none for the chain at present"
           ),
-          describe(stranded.record)
+          WatchedLane.describe(unserved.record)
         )
       })
 
-    const round = (lane: LaneState) =>
+    const round = (lane: WatchedLane.WatchedLane) =>
       Effect.gen(function* () {
         const began = yield* Clock.currentTimeMillis
         yield* setOperators(lane, began)
@@ -214,7 +180,7 @@ export const make = (options: {
           concurrency: "unbounded",
           discard: true
         })
-        const left = waiting.filter((entry) => isCurrent(lane, entry))
+        const left = waiting.filter((entry) => lane.isCurrent(entry))
         // To the end of the queue: transactions that never are mined shall not keep others from their turn.
         for (const entry of left) {
           lane.entries.delete(entry.record.nonce)
@@ -230,7 +196,7 @@ export const make = (options: {
         Effect.catchAllDefect((defect) => Effect.logError("a look at watched transactions crashed", defect))
       )
 
-    const loop = (name: string, lane: LaneState): Effect.Effect<void> =>
+    const loop = (name: string, lane: WatchedLane.WatchedLane): Effect.Effect<void> =>
       Effect.suspend(() => {
         if (lane.entries.size === 0) {
           lane.isRunning = false
@@ -256,7 +222,7 @@ export const make = (options: {
     }
 
     /** The node that a transaction is given to first. */
-    const homeOf = ({ nodes }: LaneState, { chain, record }: Entry.Watched) =>
+    const homeOf = ({ nodes }: WatchedLane.WatchedLane, { chain, record }: Entry.Watched) =>
       Effect.gen(function* () {
         const { access } = record
         const named = chain ?? (yield* accessNodes.ofCaller(access))
@@ -266,31 +232,30 @@ export const make = (options: {
         return present === null ? null : nodes.ofOperator(present)
       })
 
-    const laneOf = (name: string): LaneState => {
+    const laneOf = (name: string): WatchedLane.WatchedLane => {
       const known = lanes.get(name)
       if (known !== undefined) return known
-      const nodes = new LaneNodes.LaneNodes()
-      const lane = { entries: new Map(), nodes, operatorsAt: 0, warnAt: 0, arriving: [], isRunning: false }
+      const lane = WatchedLane.make(inFlight)
       lanes.set(name, lane)
       return lane
     }
 
-    const arrive = (lane: LaneState, watched: Entry.Watched) =>
+    const arrive = (lane: WatchedLane.WatchedLane, watched: Entry.Watched) =>
       Effect.gen(function* () {
         const { profile, record } = watched
         const home = yield* homeOf(lane, watched)
         const known = lane.entries.get(record.nonce)
-        if (known !== undefined && isSame(known.record, record))
-          return put(lane, { ...known, profile, home: known.home ?? home })
+        if (known !== undefined && WatchedLane.isSame(known.record, record))
+          return lane.put({ ...known, profile, home: known.home ?? home })
         const newest = record.versions.at(-1)
         const isOffered = newest !== undefined && record.state === "signed"
         const taken = !isOffered || (home !== null && (yield* Asking.offer(home, newest, scope)))
-        put(lane, Entry.make(watched, home, { now: yield* Clock.currentTimeMillis, taken }))
+        lane.put(Entry.make(watched, home, { now: yield* Clock.currentTimeMillis, taken }))
       })
 
     const watch = (watched: Entry.Watched) =>
       Effect.gen(function* () {
-        const name = nameOf(watched.record)
+        const name = WatchedLane.nameOf(watched.record)
         const lane = laneOf(name)
         const { nonce } = watched.record
         lane.arriving.push(nonce)
@@ -307,22 +272,22 @@ export const make = (options: {
       watch: (watched) => Effect.uninterruptible(watch(watched)),
       useNode: (lane, access, chain) =>
         Effect.sync(() => {
-          const known = lanes.get(nameOf(lane))
+          const known = lanes.get(WatchedLane.nameOf(lane))
           if (known !== undefined) ofCaller(known.nodes, lane, access, chain)
         }),
       forget: ({ record }) =>
         Effect.sync(() => {
-          const lane = lanes.get(nameOf(record))
-          if (lane !== undefined) drop(lane, record)
+          const lane = lanes.get(WatchedLane.nameOf(record))
+          if (lane !== undefined) lane.drop(record)
         }),
       isWatched: (record) => {
-        const lane = lanes.get(nameOf(record))
+        const lane = lanes.get(WatchedLane.nameOf(record))
         return lane !== undefined && (lane.entries.has(record.nonce) || lane.arriving.includes(record.nonce))
       },
       leave: (lane) =>
         Effect.sync(() => {
-          const left = lanes.get(nameOf(lane))
-          if (left !== undefined) for (const { record } of [...left.entries.values()]) drop(left, record)
+          const left = lanes.get(WatchedLane.nameOf(lane))
+          if (left !== undefined) for (const { record } of [...left.entries.values()]) left.drop(record)
         }),
       receiptOf: search.find
     }

@@ -64,7 +64,7 @@ export interface Reader {
   readonly refuse: (why: string) => never
 }
 
-/** A parser by recursive descent: one function, though a long one, whose rules call each other and share the place. */
+/** A parser by recursive descent. Long, since its rules call each other and share the place in the text. */
 const make = (tokens: ReadonlyArray<string>): Reader => {
   let at = 0
   const peek = (): string => tokens[at] ?? ""

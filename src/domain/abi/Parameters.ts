@@ -21,6 +21,8 @@ import * as Parameter from "./Parameter.js"
  *
  * Inside such JSON, elements are the same strings; booleans and safe integers may be written plainly. A JSON
  * number beyond 2^53 is refused because it has lost digits before anyone could see them.
+ *
+ * Long, since each type has its own rules and its own text of refusal.
  */
 
 /**

@@ -2,6 +2,7 @@ import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js"
 import { catalogue } from "../../../src/application/request/Catalogue.js"
 import { api } from "../../../src/hosts/http/contract/Api.js"
 import * as OpenApi from "../../../src/hosts/http/docs/OpenApi.js"
+import type * as OpenApiDocument from "../../../src/hosts/http/docs/OpenApiDocument.js"
 import * as SwaggerUi from "../../../src/hosts/http/docs/SwaggerUi.js"
 import * as Playground from "../../../src/hosts/http/playground/Playground.js"
 
@@ -18,7 +19,7 @@ export interface Exchange {
 }
 
 /** The document that this service serves. */
-export const document: OpenApi.Document = JSON.parse(JSON.stringify(OpenApi.fromApi(api)))
+export const document: OpenApiDocument.Document = JSON.parse(JSON.stringify(OpenApi.fromApi(api)))
 
 const ajv = new Ajv2020({
   strict: true,
@@ -87,7 +88,7 @@ const misworded = (status: number, body: unknown): ReadonlyArray<string> => {
 
 const answerViolations = (
   { headers, status, text }: Exchange,
-  response: OpenApi.Response
+  response: OpenApiDocument.Response
 ): ReadonlyArray<string> => {
   if (headers.get("x-request-id") === null) return ["no X-Request-Id"]
   if ("Retry-After" in (response.headers ?? {}) && headers.get("retry-after") === null)
@@ -104,7 +105,9 @@ const answerViolations = (
   ]
 }
 
-const resolve = (response: OpenApi.Response | OpenApi.Reference): OpenApi.Response | undefined =>
+const resolve = (
+  response: OpenApiDocument.Response | OpenApiDocument.Reference
+): OpenApiDocument.Response | undefined =>
   "$ref" in response ? document.components.responses[response.$ref.split("/").at(-1) ?? ""] : response
 
 interface Detail {
@@ -117,7 +120,7 @@ const anything = /components|useABI/
 
 const requestViolations = (
   { sent, status, text }: Exchange,
-  operation: OpenApi.Operation
+  operation: OpenApiDocument.Operation
 ): ReadonlyArray<string> => {
   const schema = operation.requestBody?.content["application/json"]?.schema
   if (schema === undefined || sent === null) return []

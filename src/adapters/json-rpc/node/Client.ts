@@ -75,7 +75,7 @@ const shared = <A, E>(ask: Effect.Effect<A, E>): Effect.Effect<A, E> => {
   })
 }
 
-/** The methods of the port in terms of the Ethereum JSON-RPC; long, since they are many, and each is short. */
+/** The methods of the port in terms of the Ethereum JSON-RPC. Long, since they are many; each is short. */
 export const make = (origin: string, batches: Batches): ChainClient => {
   const { decoder, listDecoder, malformed, optional, reader, rejected } = Answers.make(origin, batches)
 

@@ -99,7 +99,7 @@ const endOfMoment = Effect.async<void>((resume) => {
 })
 
 /**
- * The calls of one node, in as few HTTP requests as its limits allow. One function, though a long one: its parts share
+ * The calls of one node, in as few HTTP requests as its limits allow. Long, since its parts share
  * the calls of the moment and how many fit into a request, and call each other in a circle, since what an exchange
  * leaves open is delivered again, in smaller parts.
  */

@@ -15,6 +15,8 @@ import * as Claims from "./Claims.js"
 
 export type Id = number | string
 
+/** Rows of ops. Long, since every way in which an op changes is here, and all lock the same rows in the same order. */
+
 /** What decides about an op's next state. */
 export interface State {
   readonly op_id: Id

@@ -17,6 +17,8 @@ import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
 import * as Requests from "./Requests.js"
 
+/** Rows of transactions. Long, since every way to record one is here, and all lock the same rows in the same order. */
+
 /** The condition that names a row of a nonce in any of the tables that have one. */
 export const at = ({ sql }: Store.Store, { chainId, signer }: Lane, nonce: bigint) =>
   sql`chain_id = ${chainId.toString()} and signer = ${signer} and nonce = ${Store.uint64(nonce)}`

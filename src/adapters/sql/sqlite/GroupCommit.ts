@@ -98,7 +98,7 @@ const patiently = (busyMillis: number, step: () => void, done: (failure: Failed)
 /** Statements that change nothing. Where that cannot be told by the first word, a write too many does no harm. */
 const reading = /^\s*(?:select|pragma|explain)\b/i
 
-/** One function, though a long one: all of it takes turns on the same connection and the same queue. */
+/** Long, since all of it takes turns on the same connection and the same queue. */
 export const make = (connection: SqliteConnection, options: Options): GroupCommit => {
   const { committed, durable, told } = options.durability
   const turns = Turns.make()

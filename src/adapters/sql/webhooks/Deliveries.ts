@@ -55,7 +55,7 @@ interface Endpoint {
   readonly created_at: number | string
 }
 
-/** The methods that deliver what is owed. */
+/** The methods that deliver what is owed. Long, since they are many; each is a few statements. */
 export const make = (
   store: Store.Store,
   asked: Asked

@@ -57,7 +57,8 @@ const toWebhook =
       dead: Number(row.dead)
     }))
 
-/** Endpoints and what is owed to them in the database of the client; brings its schema up to date first. */
+/** Endpoints and what is owed to them in the database of the client; brings its schema up to date first.
+ * Long, since the port has many methods. */
 export const make = (
   options: Store.Options
 ): Effect.Effect<Context.Tag.Service<typeof Webhooks>, Migrations.MigrationsError, SqlClient.SqlClient> =>

@@ -76,7 +76,7 @@ export const isWithoutOverrides = (answer: Either.Either<CallResult, ChainRpcErr
     onRight: ({ data, success }) => !success && data === Hex.empty
   })
 
-/** The same report that the lens would give. */
+/** The same report that the lens would give. Long, since each of its questions goes by the answers to those before. */
 export const measure = (
   chain: ChainClient,
   request: GasLens.Request & { readonly nonceKeys: ReadonlyArray<bigint> }

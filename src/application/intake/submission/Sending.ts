@@ -68,7 +68,7 @@ const bundlerFailure = (error: BundlerError, submitter: string): ElementFailure 
 
 /**
  * Signs one bundle of accepted ops and hands it to the bundler. Afterwards each op is `sent` or given up, never in
- * between.
+ * between. Long, since that holds for every way in which signing and submitting end.
  */
 export const send = (
   { access, caller: { requestId }, context, submitter }: SubmissionRoute,

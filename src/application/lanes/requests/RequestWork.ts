@@ -1,29 +1,25 @@
 import * as Cause from "effect/Cause"
-import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Option from "effect/Option"
-import * as Schedule from "effect/Schedule"
-import type * as Schema from "effect/Schema"
-import type * as Scope from "effect/Scope"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import { isFenced } from "../../ports/journal/JournalError.js"
-import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
-import type { Replicas } from "../../ports/Replicas.js"
-import * as Answer from "../../request/Answer.js"
-import type { Caller } from "../../request/Caller.js"
 import { catalogue } from "../../request/Catalogue.js"
-import { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
+import { AnsweredElsewhere, type CurrentRequest } from "../../request/CurrentRequest.js"
 import { type Failure, Unavailable, unprocessable } from "../../request/Failure.js"
 import * as StoreFailure from "../../request/StoreFailure.js"
-import type { LaneClaims } from "./LaneClaims.js"
-import type { OpenRequests } from "./OpenRequests.js"
+import {
+  type Dependencies,
+  type Event,
+  isAccepted,
+  type Live,
+  perform,
+  type Task,
+  tell
+} from "./RequestActions.js"
 import * as RequestState from "./RequestState.js"
-import type { WakeUps } from "./WakeUps.js"
 
 /** A request that is worked on in this process. */
 export interface RequestWork<B> {
@@ -42,34 +38,6 @@ export interface RequestWork<B> {
   /** Ends the work in this process: another one goes on with it. */
   readonly leave: Effect.Effect<void>
 }
-
-export interface Dependencies {
-  readonly requestJournal: RequestJournal["Type"]
-  readonly wakeUps: WakeUps
-  readonly claims: LaneClaims
-  readonly openRequests: OpenRequests
-  readonly replicas: Replicas["Type"]
-  readonly scope: Scope.Scope
-}
-
-/** What the work is: an effect that is run until it has ended in a stored answer, and how that answer is written. */
-export interface Task<B, J, R> {
-  readonly caller: Caller
-  readonly endpoint: string
-  readonly Response: Schema.Schema<B, J>
-  /** JSON of the request. */
-  readonly body: string
-  /** How many operations or accounts it has. */
-  readonly elements: number
-  readonly run: Effect.Effect<B, Failure | AnsweredElsewhere, R>
-  /** Run when nothing works on it in this process any more, which may have accepted it. */
-  readonly onEnd: (isAccepted: boolean) => Effect.Effect<void>
-}
-
-/** A journal that does not say whether it has accepted the request is asked again this often, milliseconds. */
-const doubtPauseMillis = 250
-/** How long a caller waits to hear whether a journal that failed has accepted the request, milliseconds. */
-const doubtMillis = 20_000
 
 /** What the caller of a request that was not accepted is told. */
 const refused = <B>(
@@ -90,200 +58,6 @@ export const outcomeUnknown = (requestId: string, txHashes: ReadonlyArray<Bytes3
   unprocessable("outcome_unknown", [], {
     extra: { txHash: txHashes.at(-1) ?? "", txHashes, requestId }
   })
-
-/** One request's work, as far as its parts share it. */
-interface Live<B, J, R> {
-  readonly dependencies: Dependencies
-  readonly task: Task<B, J, R>
-  readonly accepted: Deferred.Deferred<void>
-  readonly result: Deferred.Deferred<B, Failure | AnsweredElsewhere>
-  readonly sent: Array<Bytes32>
-  state: RequestState.State<Outcome<B>>
-  until: number
-  lane: Lane | null
-  attempt: Fiber.RuntimeFiber<B, Failure | AnsweredElsewhere> | null
-  exit: Exit.Exit<B, Failure | AnsweredElsewhere> | null
-}
-
-/** What the answer of an accepted request is. */
-type Outcome<B> = Either.Either<B, ReturnType<typeof Answer.asUnprocessable>>
-type Event<B> = RequestState.Event<Outcome<B>>
-
-const tell = <B, J, R>(live: Live<B, J, R>, event: Event<B>): void => {
-  live.state = RequestState.step(live.state, event)
-}
-
-const isAccepted = <B, J, R>({ state }: Live<B, J, R>): boolean => state.acceptance === "accepted"
-
-const load = <B, J, R>({ dependencies, task }: Live<B, J, R>) =>
-  Effect.orDie(dependencies.requestJournal.request(task.caller.requestId))
-
-const becameDurable = <B, J, R>(live: Live<B, J, R>, lane: Lane, patienceMillis: number) =>
-  Effect.flatMap(Clock.currentTimeMillis, (now) => {
-    const { caller } = live.task
-    tell(live, { _tag: "accepted" })
-    live.lane = lane
-    live.until = now + patienceMillis
-    caller.onAccepted?.(caller.requestId)
-    return Effect.asVoid(Deferred.succeed(live.accepted, undefined))
-  })
-
-/** Whether this process is to go on with the accepted request. */
-const isOurs = <B, J, R>(live: Live<B, J, R>) =>
-  Effect.gen(function* () {
-    if (live.state.isElsewhere) return false
-    live.lane ??= (yield* load(live))?.lane ?? null
-    if (live.lane === null || (yield* Effect.orDie(live.dependencies.claims.take(live.lane)))) return true
-    tell(live, { _tag: "left" })
-    return false
-  })
-
-const currentOf = <B, J, R>(live: Live<B, J, R>, resumed: boolean): CurrentRequest["Type"] => {
-  const { body, caller, elements } = live.task
-  const accept: CurrentRequest["Type"]["accept"] = (acceptance, patienceMillis) =>
-    Effect.gen(function* () {
-      const answer = yield* Effect.uninterruptible(
-        Effect.suspend(() => {
-          tell(live, { _tag: "offered" })
-          return Effect.tap(
-            Effect.orDie(
-              live.dependencies.requestJournal.accept({
-                ...acceptance,
-                elements,
-                metadata: caller.metadata ?? {}
-              })
-            ),
-            ({ _tag }): Effect.Effect<void> =>
-              _tag === "accepted"
-                ? becameDurable(live, acceptance.lane, patienceMillis)
-                : Effect.sync(() => tell(live, { _tag: "notAccepted" }))
-          )
-        })
-      )
-      if (answer._tag === "known") return yield* new AnsweredElsewhere({ requestId: answer.requestId })
-      if (answer._tag === "accepted" && !(yield* isOurs(live)))
-        return yield* new AnsweredElsewhere({ requestId: caller.requestId })
-      return answer
-    })
-  return {
-    body,
-    idempotency: caller.idempotency ?? null,
-    resumed,
-    accepted: () => isAccepted(live),
-    relies: [],
-    accept,
-    schedule: (acceptance, schedule) =>
-      Effect.gen(function* () {
-        if (isAccepted(live))
-          yield* Effect.orDie(live.dependencies.requestJournal.schedule(caller.requestId, schedule))
-        else yield* accept({ ...acceptance, schedule }, 0)
-        return yield* new AnsweredElsewhere({ requestId: caller.requestId, isScheduled: true })
-      }),
-    extend: (patienceMillis) =>
-      Effect.map(Clock.currentTimeMillis, (now) => {
-        live.until = now + patienceMillis
-      }),
-    sent: (txHashes) => Effect.sync(() => void live.sent.push(...txHashes)),
-    conclude: Effect.sync(() => tell(live, { _tag: "concluded" }))
-  }
-}
-
-/** What the attempt's exit says. */
-const attemptedOf = <B>(
-  exit: Exit.Exit<B, Failure | AnsweredElsewhere>
-): RequestState.Attempted<Outcome<B>> => {
-  if (Exit.isSuccess(exit)) return { _tag: "done", answer: Either.right(exit.value) }
-  if (isFenced(exit.cause)) return { _tag: "fenced" }
-  const failure = Option.getOrNull(Cause.failureOption(exit.cause))
-  if (failure === null) return { _tag: "broken" }
-  return failure._tag === "AnsweredElsewhere"
-    ? { _tag: failure.isScheduled === true ? "scheduled" : "broken" }
-    : { _tag: "failed", answer: Either.left(Answer.asUnprocessable(failure)) }
-}
-
-const attempt = <B, J, R>(
-  live: Live<B, J, R>,
-  resumed: boolean
-): Effect.Effect<Event<B>, never, Exclude<R, CurrentRequest>> =>
-  Effect.gen(function* () {
-    // A fiber of its own: an interruption that is meant for it shall not end what is around it.
-    const fiber = yield* Effect.fork(
-      Effect.interruptible(Effect.provideService(live.task.run, CurrentRequest, currentOf(live, resumed)))
-    )
-    live.attempt = fiber
-    if (RequestState.isStopped(live.state)) yield* Fiber.interruptFork(fiber)
-    live.exit = yield* Fiber.await(fiber)
-    return { _tag: "attempted", attempted: attemptedOf(live.exit) }
-  })
-
-/** A journal that failed while it accepted may have accepted, or may do so yet: it decides now. */
-const resolveDoubt = <B, J, R>(live: Live<B, J, R>): Effect.Effect<Event<B>> =>
-  live.dependencies.requestJournal.decline(live.task.caller.requestId).pipe(
-    Effect.retry(Schedule.spaced(doubtPauseMillis)),
-    Effect.orDie,
-    Effect.timeoutOption(doubtMillis),
-    Effect.flatMap(
-      Option.match({
-        onNone: () => Effect.succeed<Event<B>>({ _tag: "doubtLasts" }),
-        onSome: (lane) =>
-          lane === null
-            ? Effect.succeed<Event<B>>({ _tag: "declined" })
-            : Effect.as(becameDurable(live, lane, doubtMillis), { _tag: "accepted" } as const)
-      })
-    )
-  )
-
-/** Whether the journal has a final answer of a request whose attempt has none. */
-const judge = <B, J, R>(live: Live<B, J, R>): Effect.Effect<Event<B>> =>
-  Effect.gen(function* () {
-    const record = yield* load(live)
-    if (record !== null && record.outcome !== null) return { _tag: "final" }
-    if (live.exit !== null && Exit.isFailure(live.exit) && !Cause.isInterruptedOnly(live.exit.cause))
-      yield* Effect.logWarning("an accepted request could not go on and is tried again", live.exit.cause)
-    return { _tag: "open" }
-  })
-
-/** Stores the answer and tells it. */
-const finish = <B, J, R>(live: Live<B, J, R>, answer: Outcome<B>): Effect.Effect<Event<B>> =>
-  Effect.gen(function* () {
-    const { openRequests, replicas, requestJournal, wakeUps } = live.dependencies
-    const { caller, Response } = live.task
-    const { requestId } = caller
-    const stored = yield* Answer.encode(Response, answer)
-    if (!(yield* Effect.orDie(requestJournal.finish(requestId, stored, Answer.summary(answer)))))
-      return { _tag: "notStored" }
-    openRequests.close(requestId)
-    yield* wakeUps.notify([requestId])
-    yield* replicas.tell({ _tag: "final", requestId })
-    yield* Either.match(answer, {
-      onLeft: (error) => Deferred.fail(live.result, error),
-      onRight: (value) => Deferred.succeed(live.result, value)
-    })
-    return { _tag: "stored" }
-  })
-
-type Going<B> = Exclude<RequestState.Phase<Outcome<B>>, { readonly _tag: "ended" }>
-
-/** Does what the phase says, and gives what came of it. */
-const perform = <B, J, R>(
-  live: Live<B, J, R>,
-  phase: Going<B>
-): Effect.Effect<Event<B>, never, Exclude<R, CurrentRequest>> => {
-  switch (phase._tag) {
-    case "attempting":
-      return attempt(live, phase.isResumed)
-    case "doubting":
-      return resolveDoubt(live)
-    case "claiming":
-      return Effect.map(isOurs(live), (ours) => ({ _tag: ours ? "ours" : "notOurs" }))
-    case "judging":
-      return judge(live)
-    case "finishing":
-      return finish(live, phase.answer)
-    case "pausing":
-      return Effect.as(Effect.sleep(phase.millis), { _tag: "paused" })
-  }
-}
 
 /** Tells the end of the work in this process to those who wait for it here. */
 const conclude = <B, J, R>(live: Live<B, J, R>, end: RequestState.End): Effect.Effect<void> => {

@@ -18,6 +18,7 @@ import type { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentReq
 import { type Failure, invalid } from "../../request/Failure.js"
 import type { LaneClaims } from "./LaneClaims.js"
 import type { Entry, OpenRequests } from "./OpenRequests.js"
+import type { Task } from "./RequestActions.js"
 import * as RequestWork from "./RequestWork.js"
 import type { WakeUps } from "./WakeUps.js"
 
@@ -70,6 +71,7 @@ const isDecided = (exit: Exit.Exit<unknown, Failure>): boolean =>
       )
   })
 
+/** Long, since every way to run, await and cancel a request goes by the one table of those that are worked on. */
 export const make = (options: {
   readonly requestJournal: RequestJournal["Type"]
   readonly networks: Networks["Type"]
@@ -169,7 +171,7 @@ export const make = (options: {
   const begin = <A, I, B, J, R>(
     kind: Kind<A, I, B, J>,
     caller: Caller,
-    { body, elements }: Pick<RequestWork.Task<B, J, R>, "body" | "elements">,
+    { body, elements }: Pick<Task<B, J, R>, "body" | "elements">,
     run: Effect.Effect<B, Failure | AnsweredElsewhere, R>
   ): Effect.Effect<RequestWork.RequestWork<B> | null, Failure, Exclude<R, CurrentRequest>> =>
     Effect.gen(function* () {

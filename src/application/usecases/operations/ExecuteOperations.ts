@@ -75,6 +75,7 @@ export const kind = {
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
   Effect.flatMap(Requests, (requests) => requests.run(kind, caller, request, work(caller, request)))
 
+/** Long, since preparation, which is repeated after acceptance, needs all that was resolved of the request. */
 const work = (
   caller: Caller,
   request: Request

@@ -83,6 +83,7 @@ const affordable = (address: Address.Address, balance: bigint, cost: bigint): Ef
         ])
       )
 
+/** Long, since a direct transaction is prepared, priced and answered from what was resolved of its request. */
 const work = (
   caller: Caller,
   request: Request

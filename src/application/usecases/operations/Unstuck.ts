@@ -32,6 +32,8 @@ import * as Reasons from "../../request/Reasons.js"
 import * as Settings from "../../request/Settings.js"
 import { Executed } from "../../request/TransactionResult.js"
 
+/** Prices waiting transactions anew. Long, since what is asked, planned, kept for a restart and answered agree with each other. */
+
 export const Request = Schema.Struct({
   settings: Settings.ForSigner,
   dryRun: optional(Schema.Boolean, false).annotations({
@@ -79,8 +81,7 @@ export const kind = { endpoint: "/unstuck", Request, Response }
 
 /**
  * Prices the waiting transactions of a signer anew, each under its own nonce and with its own payload, and answers with
- * what became of the oldest. `work` is long, since what is looked at, what is planned and what is replaced has to be of
- * one moment of the lane.
+ * what became of the oldest.
  */
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
   Effect.flatMap(Requests, (requests) => requests.run(kind, caller, request, work(caller, request)))
@@ -132,6 +133,7 @@ const toFailure =
     }
   }
 
+/** Long, since what is looked at, planned and replaced is of one moment of the lane. */
 const work = (
   caller: Caller,
   { dryRun = false, fillUnknown = false, settings }: Request

@@ -48,6 +48,8 @@ import { Created, type CreatedAccount } from "../../request/TransactionResult.js
 import * as EventLoop from "../../runtime/EventLoop.js"
 import * as KillSwitch from "../../tenants/KillSwitch.js"
 
+/** Deploys wallets. Long, since authorisation, op, estimate and signatures name each other and are made of one look. */
+
 export const Request = Schema.Struct({
   accounts: Schema.Array(Account.schema),
   settings: Settings.ForSubmission
@@ -91,12 +93,12 @@ export const kind = {
 /**
  * Deploys wallets, several in one transaction. The deployer's authorisation and signature come from the operator's
  * own key, so that everything is read from the operator's own node; the request's signer submits and pays for the
- * transaction, and each wallet pays for its op out of what stands at its predicted address. `prepare` is long: of one
- * look at the chain it makes the authorisation, the op, its estimate and its signatures, which all name each other.
+ * transaction, and each wallet pays for its op out of what stands at its predicted address.
  */
 export const run = (caller: Caller, request: Request): Effect.Effect<Response, Failure, Requirements> =>
   Effect.flatMap(Requests, (requests) => requests.run(kind, caller, request, work(caller, request)))
 
+/** Long, since of one look at the chain it makes authorisation, op, estimate and signatures, which all name each other. */
 const work = (
   caller: Caller,
   request: Request

@@ -2,7 +2,7 @@ import { catalogue, type Entry } from "../../../application/request/Catalogue.js
 import { reasons } from "../../../application/request/Reasons.js"
 import * as Statuses from "../message/Statuses.js"
 import { type JsonSchema, root } from "./JsonSchemas.js"
-import type { Document, Operation, Parameter } from "./OpenApi.js"
+import type { Document, Operation, Parameter } from "./OpenApiDocument.js"
 
 /** One member of a request or an answer, wherever it is nested. */
 export interface Field {

@@ -34,7 +34,11 @@ import * as EndpointCall from "./EndpointCall.js"
 import * as RequestLog from "./RequestLog.js"
 import * as Routes from "./Routes.js"
 
-/** What the operator may set. All have defaults. */
+/**
+ * What the operator may set. All have defaults.
+ *
+ * Long, since the steps of a request are in one file, in their order.
+ */
 export interface Options {
   /** Longest body, bytes. Default 1 MiB. */
   readonly maxBodyBytes?: number
@@ -158,7 +162,7 @@ const begin = (): Known => ({
 
 type Running = Fiber.RuntimeFiber<unknown, unknown>
 
-/** One function, though a long one: the steps of a request share what is known of it, and end it in one place. */
+/** Long, since the steps of a request share what is known of it, and end it in one place. */
 const driver = ({
   basePath,
   call,

@@ -1,0 +1,135 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
+import * as Percent from "../../domain/erc4337/Percent.js"
+import * as Prices from "../chain/Prices.js"
+import type { ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
+import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
+import type { LaneAccess } from "../ports/journal/Transactions.js"
+import type { NetworkProfile } from "../ports/NetworkProfile.js"
+import type { Signer, SignerError } from "../ports/Signers.js"
+import type * as Entry from "./monitor/Entry.js"
+import { serves } from "./monitor/LaneNodes.js"
+import * as TransactionState from "./monitor/TransactionState.js"
+import type * as NonceManager from "./NonceManager.js"
+import type { TransactionMonitor } from "./TransactionMonitor.js"
+
+/** Nonces below a lane's waiting transactions that the chain has open: what is above them is not mined before they are used. */
+
+const overshoot = Either.getOrElse(Percent.from(20), () => Percent.zero)
+
+/** What a transaction costs now; null when that is above the operator's caps. */
+export const quote = (
+  chain: ChainClient,
+  profile: NetworkProfile
+): Effect.Effect<FeePrices | null, ChainRpcError> =>
+  Effect.map(chain.fees, (market) => Either.getOrNull(Prices.quote(profile, market, overshoot)))
+
+/** Nonces below the lane's waiting transactions that one look deals with. */
+const maxBelow = 64n
+
+export interface Dependencies {
+  readonly transactionJournal: Pick<TransactionJournal["Type"], "transactionsBetween">
+  readonly lanes: NonceManager.NonceManager
+  readonly signerOf: (access: LaneAccess) => Effect.Effect<Signer, SignerError>
+}
+
+/** How the nonces below a waiting transaction are closed. Long, since filling a nonce is one of the ways to close it. */
+export const make = ({ transactionJournal, lanes, signerOf }: Dependencies) => {
+  /** Gives a nonce that nobody used to a transfer of nothing to the EOA itself. */
+  const fill = (
+    { profile, record }: Entry.Entry,
+    { chain }: Entry.LaneNode,
+    nonce: bigint,
+    monitor: TransactionMonitor
+  ) =>
+    Effect.gen(function* () {
+      const prices = yield* quote(chain, profile)
+      if (prices === null) return
+      const signer = yield* signerOf(record.access)
+      yield* lanes.exclusive(
+        record,
+        Effect.gen(function* () {
+          // The journal would hand out another one, above all that wait, for a nonce that has something signed.
+          if ((yield* transactionJournal.transactionsBetween(record, nonce, nonce + 1n)).length > 0) return
+          const [pending, balance] = yield* Effect.all(
+            [chain.transactionCount(record.signer, "pending"), chain.balance(record.signer)],
+            { concurrency: "unbounded" }
+          )
+          if (pending > nonce) return
+          const { access, chainId } = record
+          const filler = yield* lanes.fill({
+            access,
+            chain,
+            chainId,
+            signer,
+            prices,
+            chainNonce: nonce,
+            balance
+          })
+          yield* monitor.watch({ chain, profile, record: filler })
+          yield* Effect.logInfo("a nonce that nobody used was filled")
+        })
+      )
+    })
+
+  /**
+   * Closes the nonces below a waiting transaction that the chain has open. What the journal holds as settled was taken
+   * back by a reorganisation deeper than the settled depth: its bytes go to the nodes again, those that were mined first.
+   */
+  const close = (
+    entry: Entry.Entry,
+    nodes: ReadonlySet<Entry.LaneNode>,
+    open: { readonly from: bigint; readonly isStuck: boolean },
+    monitor: TransactionMonitor
+  ) =>
+    Effect.gen(function* () {
+      const { record } = entry
+      const [lead] = nodes
+      const below = record.nonce < open.from + maxBelow ? record.nonce : open.from + maxBelow
+      const known = new Map(
+        (yield* transactionJournal.transactionsBetween(record, open.from, below)).map((each) => [
+          each.nonce,
+          each
+        ])
+      )
+      const now = yield* Clock.currentTimeMillis
+      for (let nonce = open.from; nonce < below; nonce += 1n) {
+        const used = known.get(nonce)
+        if (used === undefined) {
+          // One at a time: a node that is far behind would have all of them open.
+          if (lead !== undefined && open.isStuck) yield* fill(entry, lead, nonce, monitor)
+          return
+        }
+        const { action } = TransactionState.step(TransactionState.from(used), { _tag: "nonceOpen" }, now)
+        // A node that is behind for a moment is nobody's business.
+        if (action._tag === "report" && open.isStuck)
+          yield* Effect.annotateLogs(
+            Effect.logError(
+              "the chain has a nonce open again that a transaction from elsewhere had used: have its sender send it again"
+            ),
+            { openNonce: nonce.toString() }
+          )
+        if (action._tag !== "offerAgain") continue
+        const bytes = [
+          ...used.versions.filter(({ txHash }) => txHash === used.mined?.txHash),
+          ...used.versions.slice(-1)
+        ].slice(0, 1)
+        for (const { raw, txHash } of bytes)
+          for (const node of [...nodes].filter((each) => serves(each, used.access)))
+            yield* Effect.matchEffect(node.chain.sendRawTransaction(raw), {
+              onFailure: ({ message }) => Effect.logDebug(`the node did not take a transaction: ${message}`),
+              onSuccess: () =>
+                Effect.annotateLogs(
+                  Effect.logWarning(
+                    "a reorganisation undid a settled transaction; the same bytes were offered again"
+                  ),
+                  { txHash, openNonce: nonce.toString() }
+                )
+            })
+      }
+    })
+
+  return { close }
+}

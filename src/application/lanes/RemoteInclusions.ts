@@ -1,0 +1,145 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Nonce from "../../domain/erc4337/Nonce.js"
+import * as Hex from "../../domain/primitives/Hex.js"
+import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
+import * as WalletConfig from "../../domain/wallet/WalletConfig.js"
+import * as Inclusions from "../chain/Inclusions.js"
+import type { BundlerClient, Offer } from "../ports/chain/BundlerRpc.js"
+import type { Block, ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
+import type { RemoteSubmission } from "../ports/journal/RemoteSubmissions.js"
+import type { NetworkProfile } from "../ports/NetworkProfile.js"
+
+/** What the chain and the bundler tell of ops at remote bundlers. */
+
+/** An op that somebody else's bundler was given. */
+export interface Held {
+  readonly chain: ChainClient
+  readonly profile: NetworkProfile
+  /** Null: the profile names none any more, and the op can only be waited for. */
+  readonly bundler: BundlerClient | null
+  readonly handover: RemoteSubmission
+  readonly offer: Offer
+  /** Last second at which it may land, by the chain's clock; 0: no bound. */
+  readonly validUntil: number
+}
+
+/** What is remembered of one op until its landing is at settled depth, or it can land no more. */
+export interface Entry extends Held {
+  /** First block that is still to be looked at. */
+  next: bigint
+  /** Where the bundler says that it landed, as far as the chain agrees. */
+  hint: Inclusions.Inclusion | null
+  /** Where it landed, once that is recorded. The block is null until it was looked at in this life of the process. */
+  landed: {
+    readonly txHash: Hex.Bytes32
+    readonly block: Pick<Inclusions.Inclusion, "blockNumber" | "blockHash"> | null
+  } | null
+  /** Head at which its landing was last looked at. */
+  lookedAt: bigint
+  /** How often in a row a landing was not to be seen any more. */
+  missed: number
+  /** When the bundler is asked for it again, milliseconds, and how long after that once more. */
+  offerAt: number
+  offerDelay: number
+  /** Something with it is under way in a fiber of its own. */
+  busy: boolean
+}
+
+/** Most blocks of one look, and most ops. */
+const maxBlocks = 1_024n
+export const maxOps = 128
+/** Blocks that are looked at again although they are at settled depth: nodes behind a balancer lag. */
+const lagBlocks = 8n
+
+const later = (one: bigint, other: bigint): bigint => (one > other ? one : other)
+export const earlier = (one: bigint, other: bigint): bigint => (one < other ? one : other)
+
+export const deepEnough = (blockNumber: bigint, depth: number, head: Block) =>
+  blockNumber + BigInt(depth) - 1n <= head.number
+
+/** The newest block that is at settled depth. */
+export const settledBlock = ({ profile }: Held, head: Block) =>
+  later(0n, head.number - BigInt(profile.settledDepth) + 1n)
+
+/** What the blocks that were not looked at yet say of these ops of one EntryPoint; true: all of them were. */
+export const look = (
+  chain: ChainClient,
+  entryPoint: RemoteSubmission["space"]["entryPoint"],
+  entries: ReadonlyArray<Entry>,
+  head: Block
+) =>
+  Effect.gen(function* () {
+    const from = entries.reduce((least, { next }) => earlier(least, next), head.number)
+    const to = earlier(head.number, from + maxBlocks - 1n)
+    const hashes = entries.map(({ handover }) => handover.userOpHash)
+    const landings = yield* Inclusions.within(chain, entryPoint, hashes, { from, to })
+    for (const entry of entries) {
+      const bound = earlier(to + 1n, settledBlock(entry, head) - lagBlocks)
+      entry.next = later(entry.next, bound)
+    }
+    return { landings, complete: to === head.number }
+  })
+
+export const isOver = ({ validUntil }: Held, head: Block) => validUntil !== 0 && head.timestamp > validUntil
+
+/**
+ * Whether the op can land no more: its time is over, another op has its nonce, or its wallet has another configuration
+ * than its nonce names, for good.
+ */
+export const isPast = (entry: Entry, head: Block): Effect.Effect<boolean, ChainRpcError> =>
+  Effect.gen(function* () {
+    const { chain, handover, offer, validUntil } = entry
+    const at = settledBlock(entry, head)
+    if (isOver(entry, head)) {
+      const settled = at === head.number ? head : yield* chain.block(at)
+      if (settled !== null && settled.timestamp > validUntil) return true
+    }
+    const { entryPoint, wallet } = handover.space
+    const { initCode, nonce } = offer.op
+    const data = Nonce.question(wallet, Nonce.keyOf(nonce))
+    const { data: answer, success } = yield* chain.call({ to: entryPoint, data }, undefined, at)
+    if (success && answer.length === 66 && BigInt(answer) > Nonce.sequenceOf(nonce)) return true
+    if (initCode !== Hex.empty) return false
+    const state = yield* chain.call({ to: wallet, data: WalletCalls.configuration }, undefined, at)
+    const configuration = WalletConfig.decode(state.data)
+    return (
+      state.success &&
+      Either.isRight(configuration) &&
+      WalletConfig.epochOf(configuration.right) !== Nonce.epochOf(nonce)
+    )
+  })
+
+/** Asks the bundler for the op, and gives it the op again when it has none. */
+export const offer = (entry: Entry, bundler: BundlerClient, head: Block) =>
+  Effect.gen(function* () {
+    const { chain, handover } = entry
+    const { entryPoint } = handover.space
+    const found = yield* Effect.orElseSucceed(bundler.find(handover.userOpHash), () => null)
+    if (found !== null) {
+      if (found.txHash === null) return
+      const receipt = yield* chain.receipt(found.txHash)
+      if (receipt === null) return
+      const outcome = Inclusions.inReceipt(entryPoint, receipt, [handover.userOpHash]).get(
+        handover.userOpHash
+      )
+      const { blockHash, blockNumber } = receipt
+      if (outcome !== undefined) entry.hint = { ...outcome, blockHash, blockNumber }
+      return
+    }
+    if (isOver(entry, head)) return
+    yield* bundler.send(entry.offer, handover.userOpHash)
+  })
+
+/** Where the op landed, of all blocks since it was handed over: what was overlooked would be done twice. */
+export const anywhere = ({ chain, handover }: Held, head: Block) =>
+  Effect.gen(function* () {
+    for (let from = handover.since; from <= head.number; from += maxBlocks) {
+      const to = earlier(head.number, from + maxBlocks - 1n)
+      const hashes = [handover.userOpHash]
+      const found = yield* Inclusions.within(chain, handover.space.entryPoint, hashes, { from, to })
+      const inclusion = found.get(handover.userOpHash)
+      if (inclusion !== undefined) return inclusion
+    }
+    return null
+  })

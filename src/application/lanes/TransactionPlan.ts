@@ -1,0 +1,97 @@
+import * as BigInts from "effect/BigInt"
+import type * as Deferred from "effect/Deferred"
+import * as Either from "effect/Either"
+import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
+import * as Gas from "../../domain/erc4337/gas/Gas.js"
+import * as SubmitterReimbursement from "../../domain/erc4337/gas/SubmitterReimbursement.js"
+import type * as Percent from "../../domain/erc4337/Percent.js"
+import type { Bundle, BundlerError } from "../ports/chain/Bundler.js"
+
+/** A bundle that waits for its transaction. */
+export interface QueuedBundle {
+  readonly bundle: Bundle
+  /** Its place among the lane's work. */
+  readonly arrival: number
+  readonly sent: Deferred.Deferred<void, BundlerError>
+}
+
+/** What one transaction carries. */
+export interface TransactionPlan {
+  readonly bundles: ReadonlyArray<QueuedBundle>
+  readonly prices: FeePrices
+  readonly l1Fee: bigint
+  readonly gasLimit: bigint
+  /** The buffer of the transaction's gas, and what it may have at most. */
+  readonly gasOvershoot: Percent.Percent
+  readonly gasBound: bigint
+}
+
+/** Its ops have to give the submitter back what the transaction costs. */
+export const isService = ({ bundle }: QueuedBundle): boolean => bundle.access.key === "serviceEoa"
+
+/** What the ops declare, or what the transaction used when it was tried and the buffer; at most the bound. */
+export const gasLimit = (
+  { gasBound, gasLimit, gasOvershoot }: TransactionPlan,
+  tried: SubmitterReimbursement.BundleGas | null
+): bigint =>
+  tried === null
+    ? gasLimit
+    : BigInts.max(gasLimit, BigInts.min(Gas.overshoot(tried.used, gasOvershoot), gasBound))
+
+/** The bundles together, as far as they go into one transaction: the first always does, the others in order while they fit. */
+export const from = ([first, ...others]: readonly [
+  QueuedBundle,
+  ...ReadonlyArray<QueuedBundle>
+]): TransactionPlan => {
+  const { chain, entryPoint, version } = first.bundle
+  let {
+    gasBound,
+    gasOvershoot,
+    prices
+  }: { gasBound: bigint; gasOvershoot: Percent.Percent; prices: FeePrices } = first.bundle
+  const limitOf = (ops: Bundle["ops"], bound: bigint, overshoot: Percent.Percent) =>
+    Gas.transactionGasLimit(
+      version,
+      ops.map(({ op }) => op),
+      { bound, overshoot, withoutPostOp: first.bundle.profile.sponsor?.paymaster ?? null }
+    )
+  let ops = first.bundle.ops
+  // Bundles are made to fit: one that does not is tried with all that there is.
+  let gasLimit = Either.getOrElse(limitOf(ops, gasBound, gasOvershoot), () => gasBound)
+  const { aggregate } = first.bundle
+  // One signature is that of the ops of one bundle.
+  if (aggregate !== null) {
+    gasLimit = BigInts.min(gasLimit + Gas.overshoot(aggregate.gas, gasOvershoot), gasBound)
+    return { bundles: [first], prices, l1Fee: first.bundle.l1Fee, gasLimit, gasOvershoot, gasBound }
+  }
+  const bundles = [first]
+  if (first.bundle.alone)
+    return { bundles, prices, l1Fee: first.bundle.l1Fee, gasLimit, gasOvershoot, gasBound }
+  for (const queued of others) {
+    const { bundle } = queued
+    if (bundle.chain !== chain || bundle.entryPoint !== entryPoint) continue
+    if (bundle.aggregate !== null || bundle.alone) continue
+    // Accounts that share the service's EOA share no transaction: each is to bear what its own ops do.
+    if (bundle.access.accountId !== first.bundle.access.accountId) continue
+    if (bundle.prices.legacy !== prices.legacy) continue
+    const bound = BigInts.min(bundle.gasBound, gasBound)
+    const overshoot = bundle.gasOvershoot > gasOvershoot ? bundle.gasOvershoot : gasOvershoot
+    const together = limitOf([...ops, ...bundle.ops], bound, overshoot)
+    if (Either.isLeft(together)) break
+    bundles.push(queued)
+    ops = [...ops, ...bundle.ops]
+    gasLimit = together.right
+    gasBound = bound
+    gasOvershoot = overshoot
+    // What the service's EOA pays for a gas unit is never more than any of the ops pays.
+    prices = isService(first)
+      ? SubmitterReimbursement.prices(prices, [bundle.prices])
+      : {
+          maxFeePerGas: BigInts.max(prices.maxFeePerGas, bundle.prices.maxFeePerGas),
+          maxPriorityFeePerGas: BigInts.max(prices.maxPriorityFeePerGas, bundle.prices.maxPriorityFeePerGas),
+          legacy: prices.legacy
+        }
+  }
+  const l1Fee = bundles.reduce((sum, { bundle }) => sum + bundle.l1Fee, 0n)
+  return { bundles, prices, l1Fee, gasLimit, gasOvershoot, gasBound }
+}

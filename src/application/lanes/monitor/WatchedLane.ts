@@ -1,0 +1,55 @@
+import type { Lane, TransactionRecord } from "../../ports/journal/Transactions.js"
+import type { InFlight } from "../InFlight.js"
+import type * as Entry from "./Entry.js"
+import * as LaneNodes from "./LaneNodes.js"
+
+/** A lane whose transactions are watched. */
+export interface WatchedLane {
+  readonly entries: Map<bigint, Entry.Entry>
+  readonly nodes: LaneNodes.LaneNodes
+  operatorsAt: number
+  /** When it is told again that no node serves a transaction, milliseconds. */
+  warnAt: number
+  /** Nonces of transactions that are just given to a node for the first time. */
+  readonly arriving: Array<bigint>
+  isRunning: boolean
+  readonly put: (entry: Entry.Entry) => void
+  readonly drop: (record: Pick<TransactionRecord, "nonce">) => void
+  /** The entry is what is known of its nonce. */
+  readonly isCurrent: (entry: Entry.Entry) => boolean
+}
+
+export const nameOf = ({ chainId, signer }: Lane): string => `${chainId}:${signer}`
+
+/** Nothing of it has changed since. */
+export const isSame = (one: TransactionRecord, other: TransactionRecord): boolean =>
+  one.state === other.state &&
+  one.versions.at(-1)?.txHash === other.versions.at(-1)?.txHash &&
+  one.mined?.blockHash === other.mined?.blockHash
+
+export const describe = ({ nonce, signer }: TransactionRecord) => ({ nonce: nonce.toString(), signer })
+
+/** A lane without transactions; `inFlight` counts those that come and are not mined. */
+export const make = (inFlight: InFlight): WatchedLane => {
+  const entries = new Map<bigint, Entry.Entry>()
+  const drop = ({ nonce }: Pick<TransactionRecord, "nonce">) => {
+    const known = entries.get(nonce)
+    if (known?.record.state === "signed") inFlight.remove(known.record)
+    entries.delete(nonce)
+  }
+  return {
+    entries,
+    nodes: new LaneNodes.LaneNodes(),
+    operatorsAt: 0,
+    warnAt: 0,
+    arriving: [],
+    isRunning: false,
+    put: (entry) => {
+      if (entry.record.state === "signed") inFlight.add(entry.record)
+      drop(entry.record)
+      entries.set(entry.record.nonce, entry)
+    },
+    drop,
+    isCurrent: (entry) => entries.get(entry.record.nonce) === entry
+  }
+}
