@@ -30,7 +30,7 @@ const commentOf = (source: ts.SourceFile, node: ts.Node): string =>
 
 const fileFinding = (path: string, text: string): ReadonlyArray<Finding> => {
   const lines = text.trimEnd().split("\n").length
-  const first = /\/\*\*[\s\S]*?\*\//.exec(text)?.[0] ?? ""
+  const first = /^\/\*\*[\s\S]*?\*\//m.exec(text)?.[0] ?? ""
   return lines > longestFile ? [{ name: path, lines, hasReason: reason.test(first) }] : []
 }
 

@@ -17,6 +17,8 @@ export interface Limits {
   readonly batchBytes: number
 }
 
+/** The calls of a node in batches. Long, since what is sent, divided, retried and delivered are steps of one circle. */
+
 /** One HTTP round trip and the JSON-RPC methods in it. */
 export interface Exchange {
   readonly origin: string
