@@ -44,6 +44,8 @@ const byKey = ({ sql }: Store.Store, accountId: AccountId, endpoint: string, key
     where account_id = ${accountId} and endpoint = ${endpoint} and idempotency_key = ${key}
       and idempotency_key is not null`
 
+/** The port's methods for requests. Long, since they are many; each is one transaction. */
+
 /**
  * The request, kept from others until the transaction ends. Who locks a request and ops locks the request first: its end
  * is decided by its ops' states.

@@ -42,6 +42,8 @@ import * as Settings from "../../request/Settings.js"
 import { Executed } from "../../request/TransactionResult.js"
 import * as KillSwitch from "../../tenants/KillSwitch.js"
 
+/** Executes operations. Long, since preparation, which is repeated after acceptance, needs all that was resolved before. */
+
 export const Request = Schema.Struct({
   operations: Schema.Array(Operation),
   settings: Settings.ForSubmission
