@@ -8,7 +8,9 @@ export default defineConfig({
   resolve: {
     alias: [
       { find: /^castellan$/, replacement: source("index.ts") },
-      { find: /^castellan\/http$/, replacement: source("hosts/web/Http.ts") }
+      { find: /^castellan\/client$/, replacement: source("client/Client.ts") },
+      { find: /^castellan\/http$/, replacement: source("hosts/web/Http.ts") },
+      { find: /^castellan\/promise$/, replacement: source("hosts/web/Promise.ts") }
     ]
   },
   test: {

@@ -1,5 +1,7 @@
 import { readFileSync } from "node:fs"
+import * as Promises from "castellan/promise"
 import * as Effect from "effect/Effect"
+import { computeAddress } from "ethers"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { keyOf, type Stack, startStack } from "./support/stack/Stack.js"
 
@@ -40,5 +42,50 @@ describe("the program of the README", () => {
     expect({ status, returnData }).toMatchObject({ status: 1, returnData: [{ 0: { success: true } }] })
     expect(await stack.provider.getCode(wallet)).not.toBe("0x")
     expect(await stack.balanceOf(wallet)).toBe(1_000n)
+  })
+})
+
+describe("the example without Effect", () => {
+  it("creates a wallet and executes a call of it", async () => {
+    const wallet = stack.predict("alice")
+    await stack.fund(wallet, 10n ** 18n)
+    const { program } = await import("../examples/promise.js")
+    const { returnData, status } = await program()
+    expect({ status, returnData }).toMatchObject({ status: 1, returnData: [{ 0: { success: true } }] })
+    expect(await stack.balanceOf(wallet)).toBe(1_000n)
+  })
+})
+
+describe("castellan/promise", () => {
+  const signers = [
+    { clientId: "treasury", versionId: "1", privateKey: `0x${"11".repeat(32)}` },
+    { clientId: "treasury", versionId: "2", privateKey: `0x${"22".repeat(32)}`, accounts: ["acme"] }
+  ]
+  const signer = (versionId: string) => ({ signer: { clientId: "treasury", versionId } })
+
+  it("says what it refuses by its code, also once it is closed", async () => {
+    const castellan = await Promises.create({ networks: [], signers })
+    const { address } = await castellan.getSigner(signer("1"))
+    expect(address).toBe(computeAddress(`0x${"11".repeat(32)}`))
+    const refused = castellan.request("5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77")
+    await expect(refused).rejects.toBeInstanceOf(Promises.CastellanError)
+    await expect(refused).rejects.toMatchObject({ code: "request_not_found", status: 404 })
+    await Promise.all([castellan.close(), castellan.close()])
+    await expect(castellan.getSigner(signer("1"))).rejects.toMatchObject({ code: "shutting_down" })
+  })
+
+  it("keeps accounts apart, and counts no requests", async () => {
+    const castellan = await Promises.create({ networks: [], signers })
+    const acme = castellan.forAccount("acme")
+    expect((await acme.getSigner(signer("2"))).address).toBe(computeAddress(`0x${"22".repeat(32)}`))
+    await expect(castellan.getSigner(signer("2"))).rejects.toMatchObject({ code: "version_not_found" })
+    await expect(acme.getSigner(signer("1"))).rejects.toMatchObject({ code: "version_not_found" })
+    for (let n = 0; n < 1_001; n++) await castellan.getSigner(signer("1"))
+    await castellan.close()
+  })
+
+  it("rejects with every problem of its options", async () => {
+    const wrong = Promises.create({ networks: [], signers, database: { path: "x", sealingKey: "short" } })
+    await expect(wrong).rejects.toThrow("database.sealingKey: expected at least 16 bytes")
   })
 })

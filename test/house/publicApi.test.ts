@@ -25,7 +25,9 @@ describe("the public surface", () => {
     expect(new Map(modules)).toEqual(namespaces)
     const others = [...sources.keys()].filter((path) => !namespaces.has(path))
     expect(
-      others.filter((path) => !/^castellan(\/http|\/client|\/adapters\/[A-Z][A-Za-z0-9]*)?$/.test(path))
+      others.filter(
+        (path) => !/^castellan(\/http|\/client|\/promise|\/adapters\/[A-Z][A-Za-z0-9]*)?$/.test(path)
+      )
     ).toEqual([])
   })
 

@@ -53,7 +53,8 @@ const targetOf = (url: string, basePath: string): string => {
   return below === "" || below.startsWith("/") || below.startsWith("?") ? below : ""
 }
 
-const answering = (
+/** The service, as its host asks it. */
+export const answering = (
   service: HttpService,
   { basePath = "", remoteAddress = () => null }: Options,
   runtime: Runtime.Runtime<never>

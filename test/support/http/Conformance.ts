@@ -35,6 +35,9 @@ const textOf = (body: RequestInit["body"]): string | null => {
   return body instanceof Uint8Array ? new TextDecoder().decode(body) : null
 }
 
+/** Where examples have the service. */
+const mounted = /^\/wallets(?=\/)/
+
 /** From now on every answer of the service that is fetched is held against the document, its request too. */
 export const install = (voice: { fetch: Fetch }): Conformance => {
   const plain = voice.fetch
@@ -49,7 +52,7 @@ export const install = (voice: { fetch: Fetch }): Conformance => {
     if (text !== null)
       await note({
         method: init?.method ?? (input instanceof Request ? input.method : "GET"),
-        target: `${url.pathname}${url.search}`,
+        target: `${url.pathname.replace(mounted, "")}${url.search}`,
         sent: input instanceof Request ? null : textOf(init?.body),
         status: answer.status,
         headers: answer.headers,

@@ -1,0 +1,48 @@
+import { createServer } from "node:http"
+import * as HttpRouter from "@effect/platform/HttpRouter"
+import * as HttpServer from "@effect/platform/HttpServer"
+import * as HttpServerResponse from "@effect/platform/HttpServerResponse"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import * as Castellan from "castellan"
+import * as Http from "castellan/http"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as Scope from "effect/Scope"
+import type { Running } from "./node.js"
+
+/** The program says itself who holds which key. */
+const tenants = (apiKey: string) =>
+  Layer.succeed(Castellan.Tenants.Tenants, {
+    authenticate: (given) =>
+      Effect.map(Castellan.caller(), ({ principal }) => (Redacted.value(given) === apiKey ? principal : null))
+  })
+
+/** The interface below /wallets of an Effect server, over the program's own layer. */
+const server = (options: Castellan.Options, apiKey: string) =>
+  Layer.unwrapScoped(
+    Effect.map(Http.httpApp({ basePath: "/wallets" }), (app) =>
+      HttpServer.serve(
+        HttpRouter.empty.pipe(
+          HttpRouter.get("/", HttpServerResponse.text("an app of its own")),
+          HttpRouter.mountApp("/wallets", app)
+        )
+      )
+    )
+  ).pipe(Layer.provide(Layer.merge(Castellan.layer(options), tenants(apiKey))))
+
+export const start = async (options: Castellan.Options, apiKey: string, port = 8080): Promise<Running> => {
+  const scope = Effect.runSync(Scope.make())
+  const node = createServer()
+  const listening = server(options, apiKey).pipe(
+    Layer.provideMerge(NodeHttpServer.layer(() => node, { port, host: "127.0.0.1" })),
+    Layer.buildWithScope(scope)
+  )
+  await Effect.runPromise(listening)
+  const address = node.address()
+  return {
+    url: `http://127.0.0.1:${typeof address === "object" ? address?.port : port}/wallets`,
+    close: () => Effect.runPromise(Scope.close(scope, Exit.void))
+  }
+}

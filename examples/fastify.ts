@@ -1,0 +1,24 @@
+import type * as Http from "castellan/http"
+import Fastify from "fastify"
+import { listen, mount, type Running } from "./node.js"
+
+/** The service below /wallets of a Fastify app, as a plugin: there, and only there, bodies are left to the service. */
+export const start = async (config: Http.Config.Config, port = 8080): Promise<Running> => {
+  const service = mount(config, "/wallets")
+  await service.ready
+  const app = Fastify()
+  app.get("/", () => "an app of its own")
+  app.register(async (wallets) => {
+    wallets.removeAllContentTypeParsers()
+    wallets.addContentTypeParser("*", (_request, _body, done) => done(null))
+    wallets.all("/wallets/*", async (request, reply) => {
+      reply.hijack()
+      await service.listener(request.raw, reply.raw)
+    })
+  })
+  await app.ready()
+  return listen(app.server, port, "/wallets", async () => {
+    await service.dispose()
+    await app.close()
+  })
+}

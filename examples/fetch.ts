@@ -1,0 +1,13 @@
+import { createServer } from "node:http"
+import type * as Http from "castellan/http"
+import { listen, mount, type Running } from "./node.js"
+
+/**
+ * A plain fetch server, with nothing but the service. `Deno.serve` and `Bun.serve` take `service.handler` as it is; for
+ * Node a listener is made of it.
+ */
+export const start = async (config: Http.Config.Config, port = 8080): Promise<Running> => {
+  const service = mount(config, "")
+  await service.ready
+  return listen(createServer(service.listener), port, "", service.dispose)
+}

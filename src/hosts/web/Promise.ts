@@ -1,0 +1,122 @@
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as LogLevel from "effect/LogLevel"
+import * as Redacted from "effect/Redacted"
+import * as Scope from "effect/Scope"
+import { RateLimit } from "../../application/ports/RateLimit.js"
+import { Tenants } from "../../application/ports/Tenants.js"
+import { Lifetime } from "../../application/runtime/Lifetime.js"
+import * as Embedded from "../../Castellan.js"
+import * as Client from "../../client/Client.js"
+import { defaultAccount } from "../embedded/SignerOptions.js"
+import * as Groups from "../http/handlers/Groups.js"
+import * as HttpService from "../http/service/HttpService.js"
+import * as JsonLog from "../telemetry/JsonLog.js"
+import { answering } from "./WebHandler.js"
+
+/**
+ * `castellan/promise`: the library for programs that do not use Effect. The methods are those of `castellan/client`, and
+ * answer in this process: there is no server, and no API key.
+ */
+
+export { CastellanError, type Problem } from "../../client/CastellanError.js"
+export type { Accepted, CallOptions, Client, RequestState, WriteOptions } from "../../client/Client.js"
+
+export interface Options extends Embedded.Options {
+  /** Takes the lines of the log, each a JSON object. Default: warnings and errors, to standard error. */
+  readonly log?: (line: string) => void
+  /** Milliseconds for which `close` waits for the calls under way. Default 25,000. */
+  readonly drainMillis?: number
+}
+
+export interface Castellan extends Client.Client {
+  /** The same for another account of `signers`. */
+  readonly forAccount: (account: string) => Client.Client
+  /** Refuses new calls, waits for those under way, and ends. What was accepted goes on when it is created again. */
+  readonly close: () => Promise<void>
+}
+
+const month = 2_592_000
+
+/** Limits are for callers of others. */
+const unlimited = Layer.succeed(RateLimit, {
+  take: () => Effect.succeed({ allowed: true, limit: month, remaining: month, resetSeconds: 1 })
+})
+
+/** Calls come from this program alone, which knows the secret of this run. */
+const tenants = (secret: string) =>
+  Layer.succeed(Tenants, {
+    authenticate: (key) => {
+      const [given, ...account] = Redacted.value(key).split(" ")
+      return given === secret
+        ? Effect.map(
+            Embedded.caller({ account: decodeURIComponent(account.join(" ")) }),
+            ({ principal }) => principal
+          )
+        : Effect.succeed(null)
+    }
+  })
+
+const logger = (log: Options["log"]): Layer.Layer<never> =>
+  log === undefined
+    ? Layer.merge(
+        Logger.replace(
+          Logger.defaultLogger,
+          JsonLog.make((line) => void process.stderr.write(line))
+        ),
+        Logger.minimumLogLevel(LogLevel.Warning)
+      )
+    : Logger.replace(Logger.defaultLogger, JsonLog.make(log))
+
+const start = (options: Options, secret: string) =>
+  Effect.gen(function* () {
+    const ports = yield* Layer.build(
+      Layer.merge(Embedded.layer({ rateLimit: unlimited, ...options }), tenants(secret))
+    )
+    return yield* Effect.provide(
+      Effect.gen(function* () {
+        const { stopWaiting } = yield* Lifetime
+        const service = yield* HttpService.make(Groups.handlers, { lastCall: stopWaiting })
+        yield* Effect.addFinalizer(() => service.stop(options.drainMillis ?? 25_000))
+        return answering(service, {}, yield* Effect.runtime<never>())
+      }),
+      ports
+    )
+  }).pipe(Effect.provide(logger(options.log)))
+
+/**
+ * Starts castellan in this process, and takes up what an earlier one left in the database. Rejects with the reason when
+ * it can not start.
+ *
+ * @example
+ * const castellan = await create({ networks, signers, systemKeys, database })
+ * const [{ wallet }] = await castellan.predict({ accounts: [{ salt: "bob", walletCustody: 1 }], settings })
+ * await castellan.close()
+ */
+export const create = async (options: Options): Promise<Castellan> => {
+  const scope = Effect.runSync(Scope.make())
+  const close = () => Effect.runPromise(Scope.close(scope, Exit.void))
+  const secret = globalThis.crypto.randomUUID()
+  const started = await Effect.runPromise(Effect.either(Scope.extend(start(options, secret), scope)))
+  if (started._tag === "Left") {
+    await close()
+    throw new Error(started.left.message)
+  }
+  const forAccount = (account: string): Client.Client =>
+    Client.make({
+      baseUrl: "http://castellan.invalid",
+      apiKey: `${secret} ${encodeURIComponent(account)}`,
+      fetch: (url, init) => started.right(new Request(url, init))
+    })
+  let closed: Promise<void> | null = null
+  return {
+    ...forAccount(defaultAccount),
+    forAccount,
+    close: () => {
+      closed ??= close()
+      return closed
+    }
+  }
+}
