@@ -4,7 +4,10 @@ import type { DefaultTheme } from "vitepress"
 export const sidebar: Array<DefaultTheme.SidebarItem> = [
   {
     text: "Start",
-    items: [{ text: "Quick start", link: "/start" }]
+    items: [
+      { text: "Quick start", link: "/start" },
+      { text: "Comparison", link: "/comparison" }
+    ]
   },
   {
     text: "Concepts",

@@ -3,20 +3,26 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Inspection from "../application/inspect/Inspection.js"
 import type { ChainRpc } from "../application/ports/chain/ChainRpc.js"
-import type { SystemSigners } from "../application/ports/Signers.js"
+import type { Signers, SystemSigners } from "../application/ports/Signers.js"
 import type { Config } from "./config/Config.js"
 import * as Wiring from "./Wiring.js"
 
 /** The networks of a configuration that can be looked at, and what accounts of its file have of their own. */
 const networksOf = ({
   accountNetworks,
+  keys,
   lowBalances,
   networks
 }: Config): ReadonlyArray<Inspection.Inspected> => {
+  // A shared key is one EOA, whoever uses it.
+  const submitters = keys.signers.flatMap(({ accountIds: [account], assetId, clientId, versionId }) =>
+    account === undefined ? [] : [{ account, ref: { clientId, versionId, assetId } }]
+  )
   const inspected = (account: string | null, profile: Inspection.Inspected["profile"]) => ({
     account,
     profile,
-    lowBalance: lowBalances.get(profile.chainId) ?? 0n
+    lowBalance: lowBalances.get(profile.chainId) ?? 0n,
+    submitters: submitters.filter((submitter) => account === null || submitter.account === account)
   })
   return [
     ...networks.map((profile) => inspected(null, profile)),
@@ -70,7 +76,9 @@ export const run = (config: Config): Effect.Effect<ReadonlyArray<Told>> =>
   )
 
 /** At the start of a service, beside its work: a node that is away holds nothing up. */
-export const start = (config: Config): Effect.Effect<void, never, ChainRpc | SystemSigners | Scope.Scope> =>
+export const start = (
+  config: Config
+): Effect.Effect<void, never, ChainRpc | Signers | SystemSigners | Scope.Scope> =>
   Inspection.run(networksOf(config)).pipe(
     Effect.flatMap((findings) =>
       Effect.forEach(

@@ -8,7 +8,8 @@ import * as Keccak from "../../domain/primitives/Keccak.js"
 import * as Words from "../../domain/primitives/Words.js"
 import { type ChainClient, ChainRpc, type ChainRpcError } from "../ports/chain/ChainRpc.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
-import { type SignerError, SystemSigners } from "../ports/Signers.js"
+import { type SignerError, type SignerRef, Signers, SystemSigners } from "../ports/Signers.js"
+import type { AccountId } from "../ports/Tenants.js"
 import * as Capabilities from "./Capabilities.js"
 
 /** Something about a network that operations will fail of, or that is not what it was meant to be. */
@@ -21,11 +22,19 @@ export interface Finding {
   readonly message: string
 }
 
+/** A signer of an account, which submits what it is named for and pays for that. */
+export interface Submitter {
+  readonly account: AccountId
+  readonly ref: SignerRef
+}
+
 /** A profile that is looked at, and the wei below which the service's EOA there runs low. */
 export interface Inspected {
   readonly account: string | null
   readonly profile: NetworkProfile
   readonly lowBalance: bigint
+  /** What it is said of when they have nothing: of all accounts, or of the profile's own. */
+  readonly submitters: ReadonlyArray<Submitter>
 }
 
 type Say = (severity: Finding["severity"], message: string) => void
@@ -159,6 +168,28 @@ const serviceEoa = (chain: ChainClient, lowBalance: bigint, keys: Keys, say: Say
       say("limited", `the service's EOA ${address} has ${balance} wei, below the bound of ${lowBalance}`)
   })
 
+/** Limited, not broken: an account need not use each of its signers on each chain. */
+const submitters = (
+  chain: ChainClient,
+  { remoteBundler }: NetworkProfile,
+  named: ReadonlyArray<Submitter>,
+  signers: Signers["Type"],
+  say: Say
+) =>
+  Effect.forEach(
+    remoteBundler === null ? named : [],
+    ({ account, ref }) =>
+      Effect.gen(function* () {
+        const address = yield* addressOf(signers.resolve(account, ref))
+        if (address !== null && (yield* chain.balance(address)) === 0n)
+          say(
+            "limited",
+            `the signer ${ref.clientId} ${ref.versionId ?? ref.assetId ?? ""} of ${account}, ${address}, has nothing to pay gas with: what it submits here is refused`
+          )
+      }),
+    { concurrency: 16, discard: true }
+  )
+
 const capabilities = (chain: ChainClient, { remoteBundler }: NetworkProfile, say: Say) =>
   Effect.map(Capabilities.ask(chain), ({ overrides, p256, simulation }) => {
     if (simulation === false && remoteBundler === null)
@@ -185,8 +216,9 @@ const silent = ({ message, origin }: ChainRpcError): string =>
 const inspect = ({
   account,
   lowBalance,
-  profile
-}: Inspected): Effect.Effect<ReadonlyArray<Finding>, never, ChainRpc | SystemSigners> =>
+  profile,
+  submitters: named
+}: Inspected): Effect.Effect<ReadonlyArray<Finding>, never, ChainRpc | Signers | SystemSigners> =>
   Effect.gen(function* () {
     const found: Array<Finding> = []
     const { chainId, rpc } = profile
@@ -194,6 +226,7 @@ const inspect = ({
     if (rpc === null) return found
     const rpcs = yield* ChainRpc
     const keys = yield* SystemSigners
+    const signers = yield* Signers
     yield* Effect.gen(function* () {
       const chain = yield* rpcs.connect(Redacted.value(rpc), "operator")
       const served = yield* chain.chainId
@@ -210,6 +243,7 @@ const inspect = ({
               say("broken", `the ledger ${ledger} has no code: no operation can depend on another`)
           }),
           serviceEoa(chain, lowBalance, keys, say),
+          submitters(chain, profile, named, signers, say),
           capabilities(chain, profile, say)
         ],
         { concurrency: "unbounded", discard: true }
@@ -226,7 +260,7 @@ const inspect = ({
 /** All that is wrong with the networks that have a node of the operator's, at once. Sends no transaction. */
 export const run = (
   networks: ReadonlyArray<Inspected>
-): Effect.Effect<ReadonlyArray<Finding>, never, ChainRpc | SystemSigners> =>
+): Effect.Effect<ReadonlyArray<Finding>, never, ChainRpc | Signers | SystemSigners> =>
   Effect.map(Effect.forEach(networks, inspect, { concurrency: 16 }), (found) => {
     const told = new Set<string>()
     // What an account has of the chain's own is said once.

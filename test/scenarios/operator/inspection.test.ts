@@ -154,6 +154,25 @@ describe("what is wrong with a network", () => {
     })
   )
 
+  it.live("is an account's signer without money, on the chain where it has none", () =>
+    Effect.gen(function* () {
+      const signer = (versionId: string, privateKey: string) => ({
+        accounts: ["acme"],
+        clientId: "acme",
+        versionId,
+        privateKey
+      })
+      const told = yield* inspect([network()], {
+        accounts: [{ id: "acme", name: "Acme", tier: "free", keys: [] }],
+        signers: [signer("rich", devKeys.signer.privateKey), signer("poor", `0x${"78".repeat(32)}`)]
+      })
+      const poor = told.filter(({ message }) => message.includes("nothing to pay gas with"))
+      expect(poor.map(({ severity }) => severity)).toEqual(["limited"])
+      expect(messages(poor)).toMatch(/the signer acme poor of acme, 0x[0-9a-fA-F]{40}, has nothing/)
+      expect(messages(told)).not.toContain("78".repeat(32))
+    })
+  )
+
   it.live("is a contract of another kind or none at all", () =>
     Effect.gen(function* () {
       const told = messages(
