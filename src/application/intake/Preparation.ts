@@ -18,6 +18,7 @@ import type { Caller } from "../request/Caller.js"
 import { type Failure, invalid, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
 import type { ForOps } from "../request/Settings.js"
+import * as Together from "../runtime/Together.js"
 import * as Wallets from "./Wallets.js"
 
 const percentOf = (text: number): Percent.Percent => Either.getOrElse(Percent.from(text), () => Percent.zero)
@@ -123,15 +124,12 @@ export const snapshot = (
     const { chain, profile, trust } = connection
     const facts = yield* ChainFacts
     const [block, fees, entryPointCode, wallets] = yield* Effect.mapError(
-      Effect.all(
-        [
-          chain.block("latest"),
-          chain.fees,
-          facts.code(chain, entryPoint),
-          Wallets.read(facts, chain, formula.initCode, addresses)
-        ],
-        { concurrency: "unbounded" }
-      ),
+      Together.all([
+        chain.block("latest"),
+        chain.fees,
+        facts.code(chain, entryPoint),
+        Wallets.read(facts, chain, formula.initCode, addresses)
+      ]),
       refusal(trust)
     )
     if (block === null)

@@ -9,6 +9,7 @@ import type { Caller } from "../request/Caller.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
 import { type Failure, invalid } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
+import * as Together from "../runtime/Together.js"
 
 /** How keys at hand prove a wallet's consent. */
 export interface SignerAuthorization {
@@ -41,7 +42,7 @@ export const bySigners = (
     dummy: Proof.dummyEcdsa(enough.length),
     sign: (signingHash) =>
       Effect.map(
-        Effect.forEach(enough, ({ sign }) => sign(signingHash), { concurrency: "unbounded" }),
+        Together.forEach(enough, ({ sign }) => sign(signingHash)),
         (parts) => Hex.concat(...parts)
       )
   })
@@ -67,9 +68,7 @@ export const signersOf = (
       ...(signer === undefined ? [] : [{ ref: signer, path: "settings.signer" }]),
       ...cosigners.map((ref, index) => ({ ref, path: `settings.cosigners[${index}]` }))
     ]
-    const keys = yield* Effect.forEach(named, ({ path, ref }) => Keys.resolve(caller, ref, path), {
-      concurrency: "unbounded"
-    })
+    const keys = yield* Together.forEach(named, ({ path, ref }) => Keys.resolve(caller, ref, path))
     const first = new Map<string, string>()
     for (const [position, { address }] of keys.entries()) {
       const path = named[position]?.path ?? ""

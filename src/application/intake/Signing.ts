@@ -13,6 +13,7 @@ import type { SignerError } from "../ports/Signers.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
 import type { Failure } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
+import * as Together from "../runtime/Together.js"
 import * as NodeFault from "./NodeFault.js"
 import type { OpContext } from "./Preparation.js"
 
@@ -67,17 +68,14 @@ const forEach = <A, B>(
   make: (op: A & { readonly index: number }) => Effect.Effect<B, SignerError | PayerRefusal>
 ): Effect.Effect<ReadonlyArray<B>, Obstacle> =>
   Effect.gen(function* () {
-    const made = yield* Effect.forEach(
-      ops,
-      (op) =>
-        make(op).pipe(
-          Effect.map(Either.right),
-          Effect.catchTags({
-            PayerRefusal: ({ failure }) => Effect.succeed(Either.left([op.index, failure] as const)),
-            SignerError: (error) => Effect.fail(unavailable(error))
-          })
-        ),
-      { concurrency: "unbounded" }
+    const made = yield* Together.forEach(ops, (op) =>
+      make(op).pipe(
+        Effect.map(Either.right),
+        Effect.catchTags({
+          PayerRefusal: ({ failure }) => Effect.succeed(Either.left([op.index, failure] as const)),
+          SignerError: (error) => Effect.fail(unavailable(error))
+        })
+      )
     )
     const refused = made.flatMap((each) => (Either.isLeft(each) ? [each.left] : []))
     if (refused.length > 0) return yield* Effect.fail(elements(refused))
@@ -119,20 +117,15 @@ const aggregated = (
       (error: ChainRpcError): Obstacle => ({ _tag: "node", trouble: NodeFault.ofNode(error) })
     )
     const [each, together] = yield* node(
-      Effect.all(
-        [
-          Effect.forEach(ops, ({ op }) => ask(Aggregation.validateOne(version, op)), {
-            concurrency: "unbounded"
-          }),
-          ask(
-            Aggregation.aggregate(
-              version,
-              ops.map(({ op }) => op)
-            )
+      Together.all([
+        Together.forEach(ops, ({ op }) => ask(Aggregation.validateOne(version, op))),
+        ask(
+          Aggregation.aggregate(
+            version,
+            ops.map(({ op }) => op)
           )
-        ],
-        { concurrency: "unbounded" }
-      )
+        )
+      ])
     )
     const refusal = (why: Reasons.Text): ElementFailure => elementFailure("aggregator_refused", why)
     const whole = "aggregated signature"

@@ -12,6 +12,7 @@ import type { ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import { type Detail, type Failure, type InvalidRequest, invalid, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
+import * as Together from "../runtime/Together.js"
 
 /** The parts of `settings` that make wallet addresses. */
 export interface AddressSettings {
@@ -143,20 +144,12 @@ export const read = (
   wallets: ReadonlyArray<Address.Address>
 ): Effect.Effect<ReadonlyMap<Address.Address, WalletState>, ChainRpcError> =>
   Effect.gen(function* () {
-    const [expected, states] = yield* Effect.all(
-      [
-        facts.deployedCode(chain, initCode),
-        Effect.forEach(
-          wallets,
-          (wallet) =>
-            Effect.all([chain.code(wallet), chain.call({ to: wallet, data: WalletCalls.configuration })], {
-              concurrency: "unbounded"
-            }),
-          { concurrency: "unbounded" }
-        )
-      ],
-      { concurrency: "unbounded" }
-    )
+    const [expected, states] = yield* Together.all([
+      facts.deployedCode(chain, initCode),
+      Together.forEach(wallets, (wallet) =>
+        Together.all([chain.code(wallet), chain.call({ to: wallet, data: WalletCalls.configuration })])
+      )
+    ])
     const found = new Map<Address.Address, WalletState>()
     for (const [index, wallet] of wallets.entries()) {
       const state = states[index]

@@ -3,6 +3,7 @@ import { type Signer, SignerError, type SignerRef, Signers } from "../ports/Sign
 import type { Caller } from "../request/Caller.js"
 import { type Failure, invalid, unauthorized, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
+import * as Together from "../runtime/Together.js"
 import * as KillSwitch from "../tenants/KillSwitch.js"
 
 /** What callers are told of a signer that did not sign: nothing of what its provider said. */
@@ -36,10 +37,11 @@ const signMillis = 30_000
 export const bounded = (signer: Signer): Signer => ({
   ...signer,
   sign: (digest) =>
-    Effect.timeoutFail(Effect.interruptible(Effect.disconnect(signer.sign(digest))), {
-      duration: signMillis,
-      onTimeout: () => new SignerError({ reason: "unavailable", message: "the key provider did not answer" })
-    }).pipe(
+    Together.within(
+      signer.sign(digest),
+      signMillis,
+      () => new SignerError({ reason: "unavailable", message: "the key provider did not answer" })
+    ).pipe(
       // The libraries of providers may throw: that is no reason to doubt the rest of the work.
       Effect.catchAllDefect((defect) =>
         Effect.zipRight(

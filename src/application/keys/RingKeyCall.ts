@@ -2,6 +2,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { KeyProviderError } from "../ports/KeyProvider.js"
+import * as Together from "../runtime/Together.js"
 
 const silent = new KeyProviderError({ reason: "unavailable", message: "no answer in time" })
 
@@ -29,9 +30,7 @@ export const bounded = <A>(
     let last = silent
     return Effect.suspend(call).pipe(
       Effect.catchAllDefect((defect) => Effect.fail(crashed(defect))),
-      Effect.disconnect,
-      Effect.interruptible,
-      Effect.timeoutFail({ duration: attemptMillis, onTimeout: () => silent }),
+      (attempt) => Together.within(attempt, attemptMillis, () => silent),
       Effect.tapError((error) =>
         Effect.sync(() => {
           last = error
@@ -41,8 +40,6 @@ export const bounded = <A>(
         schedule: Schedule.upTo(backoff, Duration.millis(totalMillis)),
         while: ({ reason }) => reason === "unavailable"
       }),
-      Effect.disconnect,
-      Effect.interruptible,
-      Effect.timeoutFail({ duration: totalMillis, onTimeout: () => last })
+      (attempts) => Together.within(attempts, totalMillis, () => last)
     )
   })

@@ -6,6 +6,7 @@ import * as Secp256k1 from "../../domain/crypto/Secp256k1.js"
 import type { Bytes32, Hex } from "../../domain/primitives/Hex.js"
 import type { KeyProviderError, ProviderKey } from "../ports/KeyProvider.js"
 import * as EventLoop from "../runtime/EventLoop.js"
+import * as Together from "../runtime/Together.js"
 import * as Call from "./RingKeyCall.js"
 import { RingKeyError } from "./RingKeyError.js"
 import type { RingKeyLimits } from "./RingKeyLimits.js"
@@ -106,16 +107,14 @@ export const make = (
         if (!open) return Effect.fail(stopped)
         const job: Job = { digest, done: Deferred.unsafeMake<Hex, RingKeyError>(FiberId.none), awaited: true }
         waiting.push(job)
-        return start.pipe(
+        const signed = start.pipe(
           Effect.zipRight(Deferred.await(job.done)),
           Effect.ensuring(
             Effect.sync(() => {
               job.awaited = false
             })
-          ),
-          Effect.disconnect,
-          Effect.interruptible,
-          Effect.timeoutFail({ duration: limits.totalMillis, onTimeout: () => late })
+          )
         )
+        return Together.within(signed, limits.totalMillis, () => late)
       })
   })

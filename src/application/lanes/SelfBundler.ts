@@ -8,6 +8,7 @@ import * as L1Fee from "../../domain/erc4337/gas/L1Fee.js"
 import * as SubmitterReimbursement from "../../domain/erc4337/gas/SubmitterReimbursement.js"
 import type { Bytes32, Hex } from "../../domain/primitives/Hex.js"
 import { type Bundler, BundlerError, ofNode } from "../ports/chain/Bundler.js"
+import * as Together from "../runtime/Together.js"
 import * as BundleSimulation from "./BundleSimulation.js"
 import * as LaneSlot from "./LaneSlot.js"
 import type { NonceManager, OtherRoute } from "./NonceManager.js"
@@ -82,24 +83,21 @@ export const make = ({ lanes, scope, slots, monitor }: Dependencies): Bundler["T
         gas: plan.gasLimit
       }
       const seen = yield* Effect.either(
-        Effect.all(
-          [
-            BundleSimulation.run({
-              chain,
-              version,
-              entryPoint,
-              submitter: submitter.address,
-              ops,
-              aggregate,
-              gas: plan.gasLimit
-            }),
-            chain.transactionCount(submitter.address, "latest"),
-            chain.transactionCount(submitter.address, "pending"),
-            chain.balance(submitter.address),
-            TransactionPlan.isService(first) ? chain.block("latest") : Effect.succeed(null)
-          ],
-          { concurrency: "unbounded" }
-        )
+        Together.all([
+          BundleSimulation.run({
+            chain,
+            version,
+            entryPoint,
+            submitter: submitter.address,
+            ops,
+            aggregate,
+            gas: plan.gasLimit
+          }),
+          chain.transactionCount(submitter.address, "latest"),
+          chain.transactionCount(submitter.address, "pending"),
+          chain.balance(submitter.address),
+          TransactionPlan.isService(first) ? chain.block("latest") : Effect.succeed(null)
+        ])
       )
       if (Either.isLeft(seen)) return yield* refuseAll(ofNode(seen.left))
       const [{ gas, refused }, latest, pending, balance, block] = seen.right

@@ -11,6 +11,7 @@ import * as NonceUse from "../chain/NonceUse.js"
 import type { ChainRpcError, KnownTransaction } from "../ports/chain/ChainRpc.js"
 import { isFenced } from "../ports/journal/JournalError.js"
 import type { TransactionRecord } from "../ports/journal/Transactions.js"
+import * as Together from "../runtime/Together.js"
 import * as Entry from "./monitor/Entry.js"
 import { serves } from "./monitor/LaneNodes.js"
 import * as TransactionState from "./monitor/TransactionState.js"
@@ -173,14 +174,10 @@ export const make = ({ transactionJournal, lanes, scope, settlement, signerOf }:
   /** Gives a node what it does not know, in nonce order: many refuse a nonce that is ahead of what they have. */
   const offerAll = (entries: ReadonlyArray<Entry.Entry>, node: Entry.LaneNode, now: number) =>
     Effect.gen(function* () {
-      const known = yield* Effect.forEach(
-        entries,
-        ({ record: { versions } }) => {
-          const newest = versions.at(-1)
-          return newest === undefined ? Effect.succeed(null) : node.chain.transaction(newest.txHash)
-        },
-        { concurrency: "unbounded" }
-      )
+      const known = yield* Together.forEach(entries, ({ record: { versions } }) => {
+        const newest = versions.at(-1)
+        return newest === undefined ? Effect.succeed(null) : node.chain.transaction(newest.txHash)
+      })
       const refused = new Set<Entry.Entry>()
       for (const [place, entry] of entries.entries())
         if (known[place] !== null) Entry.taken(entry, node, now)
@@ -196,14 +193,11 @@ export const make = ({ transactionJournal, lanes, scope, settlement, signerOf }:
       const { signer } = lowest.record
       const mine = entries.filter(({ record }) => serves(lead, record.access))
       const wantsHeight = mine.some((entry) => Entry.wantsHeight(entry, lead, now))
-      const [latest, pending, head] = yield* Effect.all(
-        [
-          lead.chain.transactionCount(signer, "latest"),
-          lead.chain.transactionCount(signer, "pending"),
-          lead.head !== null || !wantsHeight ? Effect.succeed(lead.head) : lead.chain.block("latest")
-        ],
-        { concurrency: "unbounded" }
-      )
+      const [latest, pending, head] = yield* Together.all([
+        lead.chain.transactionCount(signer, "latest"),
+        lead.chain.transactionCount(signer, "pending"),
+        lead.head !== null || !wantsHeight ? Effect.succeed(lead.head) : lead.chain.block("latest")
+      ])
       const open = mine.filter(({ record }) => record.nonce >= latest)
       for (const entry of mine)
         if (entry.record.nonce < latest) {
@@ -232,17 +226,14 @@ export const make = ({ transactionJournal, lanes, scope, settlement, signerOf }:
         open.flatMap((entry) => nodesOf(entry).filter((node) => Entry.isOfferDue(entry, node, now)))
       )
       others.delete(lead)
-      yield* Effect.forEach(
-        others,
-        (node) =>
-          Effect.ignore(
-            offerAll(
-              open.filter((entry) => serves(node, entry.record.access)),
-              node,
-              now
-            )
-          ),
-        { concurrency: "unbounded", discard: true }
+      yield* Together.forEach(others, (node) =>
+        Effect.ignore(
+          offerAll(
+            open.filter((entry) => serves(node, entry.record.access)),
+            node,
+            now
+          )
+        )
       )
       const refused = yield* offerAll(open, lead, now)
       if (refused.has(next) && !isStuck && next.record.nonce === latest && (yield* pricedOut(next, lead)))

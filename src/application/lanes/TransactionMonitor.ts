@@ -6,6 +6,7 @@ import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import type { ChainClient, Receipt } from "../ports/chain/ChainRpc.js"
 import { isFenced } from "../ports/journal/JournalError.js"
 import type { Lane, LaneAccess, TransactionRecord } from "../ports/journal/Transactions.js"
+import * as Together from "../runtime/Together.js"
 import type { InFlight } from "./InFlight.js"
 import type { AccessNodes } from "./monitor/AccessNodes.js"
 import * as Asking from "./monitor/Asking.js"
@@ -176,10 +177,7 @@ export const make = (options: {
         const now = yield* Clock.currentTimeMillis
         const concerned = new Set([...turn, ...told.flatMap(({ answers }) => [...answers.keys()])])
         const waiting: Array<Entry.Entry> = []
-        yield* Effect.forEach(concerned, (entry) => conclude(lane, entry, told, waiting, now), {
-          concurrency: "unbounded",
-          discard: true
-        })
+        yield* Together.forEach(concerned, (entry) => conclude(lane, entry, told, waiting, now))
         const left = waiting.filter((entry) => lane.isCurrent(entry))
         // To the end of the queue: transactions that never are mined shall not keep others from their turn.
         for (const entry of left) {

@@ -1,6 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { type RateLimit, RateLimitError } from "../ports/RateLimit.js"
+import * as Together from "../runtime/Together.js"
 
 /** How long a count may take, milliseconds. */
 const patienceMillis = 2_000
@@ -12,8 +13,7 @@ const silent = new RateLimitError({ message: "what counts the requests does not 
 
 /** A count that takes too long fails. */
 export const bounded = ({ take }: RateLimit["Type"]): RateLimit["Type"] => ({
-  take: (account, tier) =>
-    Effect.timeoutFail(take(account, tier), { duration: patienceMillis, onTimeout: () => silent })
+  take: (account, tier) => Together.within(take(account, tier), patienceMillis, () => silent)
 })
 
 /**

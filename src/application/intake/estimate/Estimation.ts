@@ -15,6 +15,7 @@ import type { Acceptance } from "../../ports/journal/Requests.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Reasons from "../../request/Reasons.js"
+import * as Together from "../../runtime/Together.js"
 import type { OpContext } from "../Preparation.js"
 import * as L1Fees from "./L1Fees.js"
 import * as LensEstimation from "./LensEstimation.js"
@@ -153,10 +154,10 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure, Bundler
       ...(input.declared ? declaredIn(input.context, draft.op) : grant)
     }))
     const accounts = Funding.payers(version, ops)
-    const [looked, l1Fees] = yield* Effect.all(
-      [LensEstimation.look(input, first, new Map(), accounts), L1Fees.ofOps(input.context, input.from, ops)],
-      { concurrency: "unbounded" }
-    )
+    const [looked, l1Fees] = yield* Together.all([
+      LensEstimation.look(input, first, new Map(), accounts),
+      L1Fees.ofOps(input.context, input.from, ops)
+    ])
     let report = looked
     if (!input.declared && looked.measures.some(isStarved)) {
       grant = modest(cap)

@@ -8,6 +8,7 @@ import type { Hex } from "../../../domain/primitives/Hex.js"
 import { type Connection, refusal } from "../../chain/Connection.js"
 import { type Failure, unprocessable } from "../../request/Failure.js"
 import * as Reasons from "../../request/Reasons.js"
+import * as Together from "../../runtime/Together.js"
 import type { OpContext } from "../Preparation.js"
 
 /** What layer 1 asks for an op's data, a fifth of margin included. */
@@ -30,28 +31,25 @@ const ask = (
   { chain, profile, trust }: Connection,
   transactions: ReadonlyArray<Hex>
 ): Effect.Effect<ReadonlyArray<bigint>, Failure> =>
-  Effect.forEach(
-    transactions,
-    (transaction) =>
-      Effect.flatMap(
-        Effect.mapError(chain.call({ to: L1Fee.oracle, data: L1Fee.question(transaction) }), refusal(trust)),
-        ({ data, success }) => {
-          const fee = success ? L1Fee.answer(data) : null
-          if (fee === null)
-            return refused(
-              trust === "caller" ? "settings.rpc" : "",
-              Reasons.text("noL1Oracle", { oracle: L1Fee.oracle })
+  Together.forEach(transactions, (transaction) =>
+    Effect.flatMap(
+      Effect.mapError(chain.call({ to: L1Fee.oracle, data: L1Fee.question(transaction) }), refusal(trust)),
+      ({ data, success }) => {
+        const fee = success ? L1Fee.answer(data) : null
+        if (fee === null)
+          return refused(
+            trust === "caller" ? "settings.rpc" : "",
+            Reasons.text("noL1Oracle", { oracle: L1Fee.oracle })
+          )
+        // No transaction may cost more than this, whatever a node says.
+        const cap = profile.caps.maxFeePerGas * profile.caps.transactionGas
+        return L1Fee.bound(fee) > cap
+          ? Effect.fail(
+              unprocessable("fees_above_cap", [{ path: "", message: Reasons.text("l1Fee", { fee, cap }) }])
             )
-          // No transaction may cost more than this, whatever a node says.
-          const cap = profile.caps.maxFeePerGas * profile.caps.transactionGas
-          return L1Fee.bound(fee) > cap
-            ? Effect.fail(
-                unprocessable("fees_above_cap", [{ path: "", message: Reasons.text("l1Fee", { fee, cap }) }])
-              )
-            : Effect.succeed(fee)
-        }
-      ),
-    { concurrency: "unbounded" }
+          : Effect.succeed(fee)
+      }
+    )
   )
 
 /** What layer 1 may ask for a transaction's data, wei, a fifth of margin included; 0 on chains without such a fee. */
@@ -72,16 +70,13 @@ export const ofOps = (
   connection.profile.l1Fee === null || ops.length === 0
     ? Effect.succeed(ops.map(() => nothing))
     : Effect.flatMap(
-        Effect.all(
-          [
-            ask(
-              connection,
-              ops.map((op) => L1Fee.ofOp(version, entryPoint, chainId, beneficiary, op))
-            ),
-            Effect.mapError(connection.chain.block("latest"), refusal(connection.trust))
-          ],
-          { concurrency: "unbounded" }
-        ),
+        Together.all([
+          ask(
+            connection,
+            ops.map((op) => L1Fee.ofOp(version, entryPoint, chainId, beneficiary, op))
+          ),
+          Effect.mapError(connection.chain.block("latest"), refusal(connection.trust))
+        ]),
         ([fees, block]) =>
           Effect.forEach(ops, ({ maxFeePerGas, maxPriorityFeePerGas }, position) => {
             const fee = fees[position] ?? 0n

@@ -5,6 +5,7 @@ import type { ChainFacts } from "../../chain/ChainFacts.js"
 import * as Inclusions from "../../chain/Inclusions.js"
 import type { ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import type { NonceSpace, OpRecord, RequestRecord } from "../../ports/journal/Requests.js"
+import * as Together from "../../runtime/Together.js"
 import type { OpContext } from "../Preparation.js"
 import * as Wallets from "../Wallets.js"
 
@@ -84,13 +85,10 @@ export const fateOf = (
         chain.call({ to: space.entryPoint, data: Nonce.question(space.wallet, nonceKey) }, undefined, at),
         ({ data, success }) => (success && data.length === 66 ? BigInt(data) : 0n)
       )
-    const [states, nonces] = yield* Effect.all(
-      [
-        Wallets.read(facts, chain, formula.initCode, wallets),
-        Effect.forEach(held.values(), (each) => nextOf(each), { concurrency: "unbounded" })
-      ],
-      { concurrency: "unbounded" }
-    )
+    const [states, nonces] = yield* Together.all([
+      Wallets.read(facts, chain, formula.initCode, wallets),
+      Together.forEach(held.values(), (each) => nextOf(each))
+    ])
     const dead: Array<number> = []
     const undecided: Array<number> = []
     for (const [place, [index, each]] of [...held].entries()) {

@@ -9,6 +9,7 @@ import { OpJournal } from "../../ports/journal/OpJournal.js"
 import { type AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import type { ElementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
+import * as Together from "../../runtime/Together.js"
 import { execute, giveBack, type Run, type Services } from "./SubmissionActions.js"
 import type { Landed } from "./SubmissionElements.js"
 import type { Event, State } from "./SubmissionPhases.js"
@@ -51,10 +52,8 @@ const conclude = <R>(run: Run<R>, state: State): Effect.Effect<Outcomes, never, 
     }
     const monitor = yield* TransactionMonitor
     const hashes = new Set([...txHashes, ...[...landed.values()].map(({ txHash }) => txHash)])
-    const receipts = yield* Effect.forEach(
-      hashes,
-      (txHash) => monitor.receiptOf(context.connection.chain, txHash),
-      { concurrency: "unbounded" }
+    const receipts = yield* Together.forEach(hashes, (txHash) =>
+      monitor.receiptOf(context.connection.chain, txHash)
     )
     const own = new Set([...landed.values()].map(({ userOpHash }) => userOpHash))
     yield* current.conclude

@@ -7,6 +7,7 @@ import * as HashMap from "effect/HashMap"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { TransactionVersion } from "../../ports/journal/Transactions.js"
+import * as Together from "../../runtime/Together.js"
 import type { Entry, LaneNode } from "./Entry.js"
 import * as LaneNodes from "./LaneNodes.js"
 import * as NodeAnswers from "./NodeAnswers.js"
@@ -88,10 +89,7 @@ export const ask = (
         done.push(yield* begin(node, entries, scope))
       }
     // One that was silent before is not waited for beside others.
-    const awaited = Effect.all(lively.length === 0 ? silent : lively, {
-      concurrency: "unbounded",
-      discard: true
-    })
+    const awaited = Together.all(lively.length === 0 ? silent : lively)
     yield* Effect.timeoutOption(awaited, answerWaitMillis)
     for (const node of questions.keys()) if (node.isBusy) node.isSilent = true
     return lane.all.map((node) => {

@@ -2,6 +2,7 @@ import * as Array from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type { Block, ChainRpcError } from "../../ports/chain/ChainRpc.js"
+import * as Together from "../../runtime/Together.js"
 import type { Entry, LaneNode } from "./Entry.js"
 import type { Answer } from "./TransactionState.js"
 
@@ -18,7 +19,7 @@ const orNull = <A>(effect: Effect.Effect<A, ChainRpcError>): Effect.Effect<A | n
 const receiptOf = ({ chain }: LaneNode, { record }: Entry) => {
   const hashes = record.mined === null ? record.versions.map(({ txHash }) => txHash) : [record.mined.txHash]
   return Effect.map(
-    Effect.forEach(hashes, (hash) => Effect.either(chain.receipt(hash)), { concurrency: "unbounded" }),
+    Together.forEach(hashes, (hash) => Effect.either(chain.receipt(hash))),
     (answers) => ({
       receipt: Array.getRights(answers).find((receipt) => receipt !== null) ?? null,
       told: answers.every(Either.isRight)
@@ -33,18 +34,11 @@ export const at = (node: LaneNode, entries: ReadonlyArray<Entry>): Effect.Effect
   const blockOf = ({ missedSince, record: { mined } }: Entry) =>
     mined === null || missedSince === null ? Effect.succeed(null) : orNull(chain.block(mined.blockNumber))
   return Effect.map(
-    Effect.all(
-      [
-        orNull(chain.chainId),
-        isDeep ? orNull(chain.block("latest")) : Effect.succeed(null),
-        Effect.forEach(
-          entries,
-          (entry) => Effect.all([receiptOf(node, entry), blockOf(entry)], together),
-          together
-        )
-      ],
-      together
-    ),
+    Together.all([
+      orNull(chain.chainId),
+      isDeep ? orNull(chain.block("latest")) : Effect.succeed(null),
+      Together.forEach(entries, (entry) => Together.all([receiptOf(node, entry), blockOf(entry)]))
+    ]),
     ([chainId, head, told]) => {
       const answers = new Map<Entry, Answer>()
       // What a node of another chain tells is of no meaning.
@@ -73,5 +67,3 @@ export const at = (node: LaneNode, entries: ReadonlyArray<Entry>): Effect.Effect
     }
   )
 }
-
-const together = { concurrency: "unbounded" } as const

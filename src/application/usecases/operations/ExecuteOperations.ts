@@ -40,6 +40,7 @@ import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Settings from "../../request/Settings.js"
 import { Executed } from "../../request/TransactionResult.js"
+import * as Together from "../../runtime/Together.js"
 import * as KillSwitch from "../../tenants/KillSwitch.js"
 
 /** Executes operations. Long, since preparation, which is repeated after acceptance, needs all that was resolved before. */
@@ -210,12 +211,10 @@ const work = (
         const elements = afterHeld(all, held)
         const distinct = [...new Set(elements.map(walletOf))]
         const read = Effect.map(
-          Effect.all(
-            [Preparation.snapshot(context, distinct), Links.present(ledger, dependencies, connection)],
-            {
-              concurrency: "unbounded"
-            }
-          ),
+          Together.all([
+            Preparation.snapshot(context, distinct),
+            Links.present(ledger, dependencies, connection)
+          ]),
           ([seen]) => seen
         )
         const busyWith = (wallet: Address) => ({

@@ -1,0 +1,131 @@
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
+import * as FiberId from "effect/FiberId"
+import type * as FiberStatus from "effect/FiberStatus"
+import * as Runtime from "effect/Runtime"
+import type * as RuntimeFlags from "effect/RuntimeFlags"
+
+/**
+ * What `Effect.all` and `Effect.timeoutFail` do with fibers, for the few at a time of a request: a fiber begins on the
+ * spot with what its parent has, and what ends there at once costs no turn of a scheduler. Changes that a child makes to
+ * fiber refs are its own.
+ */
+
+type Parent = Fiber.RuntimeFiber<unknown, unknown>
+
+const start = <A, E, R>(
+  parent: Parent,
+  runtimeFlags: RuntimeFlags.RuntimeFlags,
+  effect: Effect.Effect<A, E, R>
+): Fiber.RuntimeFiber<A, E> =>
+  Runtime.runFork(
+    Runtime.make({ context: parent.currentContext, fiberRefs: parent.getFiberRefs(), runtimeFlags })
+    // The context is the parent's, which has all of R.
+  )(effect as Effect.Effect<A, E>)
+
+/** All of them at once. The first failure interrupts the others, and is told when they have ended. */
+const allOf = <A, E, R>(
+  effects: ReadonlyArray<Effect.Effect<A, E, R>>
+): Effect.Effect<ReadonlyArray<A>, E, R> =>
+  Effect.withFiberRuntime<ReadonlyArray<A>, E, R>((parent, { runtimeFlags }: FiberStatus.Running) =>
+    Effect.async((resume) => {
+      const results = new Array<A>(effects.length)
+      const fibers: Array<Fiber.RuntimeFiber<A, E>> = []
+      let open = effects.length
+      let failure: Exit.Exit<never, E> | null = null
+      const stop = (): void => {
+        for (const fiber of fibers) fiber.unsafeInterruptAsFork(FiberId.none)
+      }
+      let over: () => void = () => resume(failure ?? Effect.succeed(results))
+      for (const [place, effect] of effects.entries()) {
+        if (failure !== null) {
+          // Nobody wants what has not begun.
+          open -= effects.length - place
+          stop()
+          break
+        }
+        const fiber = start(parent, runtimeFlags, effect)
+        fibers.push(fiber)
+        fiber.addObserver((exit) => {
+          open -= 1
+          if (Exit.isSuccess(exit)) results[place] = exit.value
+          else if (failure === null) {
+            failure = Exit.failCause(exit.cause)
+            stop()
+          }
+          if (open === 0) over()
+        })
+      }
+      if (open === 0) over()
+      return Effect.async<void>((ended) => {
+        over = () => ended(Effect.void)
+        if (open === 0) over()
+        stop()
+      })
+    })
+  )
+
+/** The tuple or list of what all of them give. */
+export const all = <const Effects extends ReadonlyArray<Effect.Effect<unknown, unknown, unknown>>>(
+  effects: Effects
+): Effect.Effect<
+  { -readonly [Place in keyof Effects]: Effect.Effect.Success<Effects[Place]> },
+  Effect.Effect.Error<Effects[number]>,
+  Effect.Effect.Context<Effects[number]>
+> =>
+  allOf(effects) as Effect.Effect<
+    { -readonly [Place in keyof Effects]: Effect.Effect.Success<Effects[Place]> },
+    Effect.Effect.Error<Effects[number]>,
+    Effect.Effect.Context<Effects[number]>
+  >
+
+/** The same for each; of one alone the fiber itself does it. */
+export const forEach = <A, B, E, R>(
+  items: Iterable<A>,
+  one: (item: A, index: number) => Effect.Effect<B, E, R>
+): Effect.Effect<ReadonlyArray<B>, E, R> =>
+  Effect.suspend(() => {
+    const list = [...items]
+    const [first] = list
+    if (list.length === 0) return Effect.succeed([])
+    if (list.length === 1) return Effect.map(one(first as A, 0), (only) => [only])
+    return allOf(list.map(one))
+  })
+
+/**
+ * Waits for the effect no longer than that, and neither for its end when it is late or not wanted any more: it is
+ * interrupted, also where its parent may not be, and left alone.
+ */
+export const within = <A, E, R, E2>(
+  effect: Effect.Effect<A, E, R>,
+  millis: number,
+  late: () => Effect.Effect<A, E2>
+): Effect.Effect<A, E | E2, R> =>
+  Effect.interruptible(
+    Effect.withFiberRuntime<A, E | E2, R>((parent, { runtimeFlags }) =>
+      Effect.async((resume) => {
+        const fiber = start(parent, runtimeFlags, effect)
+        const exit = fiber.unsafePoll()
+        if (exit !== null) {
+          resume(exit)
+          return
+        }
+        const timer = start(parent, runtimeFlags, Effect.sleep(millis))
+        const stop = (): void => {
+          timer.unsafeInterruptAsFork(FiberId.none)
+          fiber.unsafeInterruptAsFork(FiberId.none)
+        }
+        fiber.addObserver((end) => {
+          resume(end)
+          stop()
+        })
+        timer.addObserver((end) => {
+          if (Exit.isFailure(end)) return
+          resume(Effect.suspend(late))
+          stop()
+        })
+        return Effect.sync(stop)
+      })
+    )
+  )
