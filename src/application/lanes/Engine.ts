@@ -33,6 +33,7 @@ import * as RemoteOps from "./RemoteOps.js"
 import * as LaneClaims from "./requests/LaneClaims.js"
 import * as OpenRequests from "./requests/OpenRequests.js"
 import * as Requests from "./requests/Requests.js"
+import * as Telling from "./requests/Telling.js"
 import * as WakeUps from "./requests/WakeUps.js"
 import * as SelfBundler from "./SelfBundler.js"
 import * as Settlement from "./Settlement.js"
@@ -66,9 +67,6 @@ export const layer: Layer.Layer<
   Budgets | BundlerRpc | ChainRpc | Journals | Replicas | Networks | PaymasterRpc | Signers | SystemSigners
 > = Layer.scopedContext(
   Effect.gen(function* () {
-    const requestJournal = yield* RequestJournal
-    const transactionJournal = yield* TransactionJournal
-    const remoteOpJournal = yield* RemoteOpJournal
     const bundlers = yield* BundlerRpc
     const budgets = yield* Budgets
     const networks = yield* Networks
@@ -78,7 +76,12 @@ export const layer: Layer.Layer<
     const services = yield* PaymasterRpc
     const system = yield* SystemSigners
     const signerOf = LaneSigners.resolver(yield* Signers, system)
-    const wakeUps = yield* WakeUps.make(requestJournal)
+    const wakeUps = yield* WakeUps.make(yield* RequestJournal)
+    const { remoteOpJournal, requestJournal, transactionJournal } = Telling.journals(wakeUps, {
+      remoteOpJournal: yield* RemoteOpJournal,
+      requestJournal: yield* RequestJournal,
+      transactionJournal: yield* TransactionJournal
+    })
     const lanes = NonceManager.make(transactionJournal)
     const inFlight = InFlight.make()
     const slots = LaneSlot.make(lanes, inFlight)

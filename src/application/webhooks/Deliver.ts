@@ -6,14 +6,16 @@ import * as Metric from "effect/Metric"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as StandardWebhook from "../../domain/crypto/StandardWebhook.js"
+import { WakeUps } from "../lanes/requests/WakeUps.js"
 import * as Metrics from "../observe/Metrics.js"
 import { Replicas } from "../ports/Replicas.js"
 import { type Delivery, type Target, WebhookSender, Webhooks, type WebhooksError } from "../ports/Webhooks.js"
 import * as Backoff from "./Backoff.js"
 import * as Message from "./Message.js"
 
-/** How often it is looked at what is due. */
+/** How often it is looked at what is due that nobody told of, and for how long after a look no other one is made. */
 const pollMillis = 1_000
+const betweenLooksMillis = 25
 /** Events of one round of one endpoint, of different requests, and how many of them are sent at once. */
 const round = 16
 const atOnce = 8
@@ -109,26 +111,42 @@ const measure = ({ store }: Parts) =>
  * Delivers what is owed to webhooks until the scope closes, each endpoint in a fiber of its own: a slow one holds nobody
  * up. What is being sent then is sent, and noted, before the scope is closed.
  */
-export const start: Effect.Effect<void, never, Webhooks | WebhookSender | Replicas | Scope.Scope> =
+export const start: Effect.Effect<void, never, Webhooks | WebhookSender | Replicas | WakeUps | Scope.Scope> =
   Effect.gen(function* () {
     const { process } = yield* Replicas
+    const { tell, told } = yield* WakeUps
     const parts: Parts = { store: yield* Webhooks, sender: yield* WebhookSender, process }
     const served = new Set<string>()
+    /** Endpoints to which more became due while they were served. */
+    const missed = new Set<string>()
     const scope = yield* Effect.scope
     const failed = (cause: unknown) => Effect.logDebug("what is owed to webhooks is not known", cause)
     const look = Effect.gen(function* () {
       for (const webhookId of yield* parts.store.due(process)) {
-        if (served.has(webhookId)) continue
+        if (served.has(webhookId)) {
+          missed.add(webhookId)
+          continue
+        }
         served.add(webhookId)
+        missed.delete(webhookId)
         const own = serve(parts, webhookId).pipe(
           Effect.catchAllCause(failed),
-          Effect.ensuring(Effect.sync(() => served.delete(webhookId)))
+          Effect.ensuring(
+            Effect.suspend(() => {
+              served.delete(webhookId)
+              return missed.has(webhookId) ? tell : Effect.void
+            })
+          )
         )
         yield* Effect.forkIn(Effect.interruptible(own), scope)
       }
-      yield* measure(parts)
     })
+    const next = Effect.zipRight(
+      Effect.sleep(betweenLooksMillis),
+      Effect.raceFirst(told, Effect.sleep(pollMillis - betweenLooksMillis))
+    )
+    yield* Effect.forkScoped(Effect.forever(Effect.zipRight(Effect.catchAllCause(look, failed), next)))
     yield* Effect.forkScoped(
-      Effect.forever(Effect.zipRight(Effect.catchAllCause(look, failed), Effect.sleep(pollMillis)))
+      Effect.forever(Effect.zipRight(Effect.catchAllCause(measure(parts), failed), Effect.sleep(pollMillis)))
     )
   })

@@ -15,6 +15,7 @@ import * as WebhookSender from "../../../src/adapters/json-rpc/services/WebhookS
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import * as SqlWebhooks from "../../../src/adapters/sql/webhooks/Webhooks.js"
+import * as WakeUps from "../../../src/application/lanes/requests/WakeUps.js"
 import { Replicas } from "../../../src/application/ports/Replicas.js"
 import { Webhooks, WebhooksError } from "../../../src/application/ports/Webhooks.js"
 import * as Deliver from "../../../src/application/webhooks/Deliver.js"
@@ -81,7 +82,14 @@ const replica = (process: string) =>
   })
 
 /** A process that delivers, until the scope ends. */
-const begin = (process = "this one") => Effect.provide(Deliver.start, replica(process))
+const begin = (process = "this one") =>
+  Effect.gen(function* () {
+    const wakeUps = yield* WakeUps.make(yield* Journals.all)
+    yield* Effect.provide(Deliver.start, replica(process)).pipe(
+      Effect.provideService(WakeUps.WakeUps, wakeUps)
+    )
+    return wakeUps
+  })
 
 /** Turns of the event loop, until it is so. */
 const until = <R>(look: Effect.Effect<boolean, unknown, R>): Effect.Effect<void, never, R> =>
@@ -391,6 +399,27 @@ for (const [name, layer] of [
         }
         expect([verified(hits[0], secret), verified(hits[0], fresh)]).toEqual([true, true])
         expect([verified(hits[1], secret), verified(hits[1], fresh)]).toEqual([false, true])
+      })
+    )
+
+    fact(
+      "are sent at once what this process has told of, before the next look at what others have",
+      Effect.gen(function* () {
+        const { url } = yield* receiver(ok)
+        const { webhookId } = yield* add(url)
+        const wakeUps = yield* begin()
+        yield* acceptOp("r0", 0)
+        yield* pass(5)
+        yield* owed(webhookId, 0)
+        // Of the second between two looks less than a half passes: a millisecond for each turn of the event loop.
+        yield* acceptOp("r1", 1)
+        yield* wakeUps.tell
+        for (let turns = 0; turns < 400 && (yield* webhookOf(webhookId))?.waiting !== 0; turns++)
+          yield* Effect.zipRight(
+            TestClock.adjust("1 millis"),
+            Effect.promise(() => new Promise((turned) => setImmediate(turned)))
+          )
+        expect(yield* webhookOf(webhookId)).toMatchObject({ waiting: 0 })
       })
     )
 

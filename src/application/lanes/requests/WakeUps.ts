@@ -3,6 +3,7 @@ import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as FiberId from "effect/FiberId"
+import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
@@ -18,6 +19,10 @@ export interface WakeUps {
   readonly wait: (lane: Lane, deadlineMillis: number) => Effect.Effect<boolean>
   /** Something became of these requests (see `events` also), or of these transactions (see `transaction`). */
   readonly notify: (requestIds: Iterable<string>) => Effect.Effect<void>
+  /** The journal has an event more: those who want to see events look at once, and whoever waits for `told`. */
+  readonly tell: Effect.Effect<void>
+  /** Waits until `tell`, or `notify`, was called since the last time. For one who waits. */
+  readonly told: Effect.Effect<void>
   /** Looks until there is something to see (not null): at once, and again whenever something became of it. */
   readonly until: <A, E, R>(name: string, look: Effect.Effect<A | null, E, R>) => Effect.Effect<A, E, R>
   /** Notices what becomes of it from the beginning of the effect on, also while nobody looks. */
@@ -42,6 +47,8 @@ export const WakeUps: Context.Tag<WakeUps, WakeUps> = Context.GenericTag("castel
 
 /** Other processes write the same journal, without a wake-up here: it is asked for all waiters together this often. */
 const pollMillis = 1_000
+/** After a look for events that somebody was told of: at most so many of them are made. */
+const betweenLooksMillis = 25
 /** Waiters look for themselves as seldom as that: what no event told them. */
 const recheckMillis = 30_000
 /** A release serves a few waiters: if all of them looked, each would look as often as there are waiters. */
@@ -76,6 +83,13 @@ export const make = ({
     /** In order of arrival. */
     const queues = new Map<string, Set<Deferred.Deferred<void>>>()
 
+    const toldHere = yield* Queue.sliding<void>(1)
+    const toldOthers = yield* Queue.sliding<void>(1)
+    const tell = Effect.zipRight(
+      Queue.offer(toldHere, undefined),
+      Effect.asVoid(Queue.offer(toldOthers, undefined))
+    )
+
     const enter = (requestId: string) =>
       Effect.sync(() => {
         const gate = gates.get(requestId) ?? { opened: closed(), newest: null, waiters: 0 }
@@ -107,11 +121,12 @@ export const make = ({
     }
 
     const notify: WakeUps["notify"] = (requestIds) =>
-      Effect.sync(() => {
+      Effect.suspend(() => {
         for (const requestId of requestIds) {
           open(requestId)
           open(events(requestId))
         }
+        return Queue.offer(toldOthers, undefined)
       })
 
     const pollEvents = Effect.gen(function* () {
@@ -167,7 +182,18 @@ export const make = ({
       )
     )
 
+    yield* Effect.forkScoped(
+      Effect.forever(
+        Queue.take(toldHere).pipe(
+          Effect.zipRight(Effect.ignoreLogged(pollEvents)),
+          Effect.zipRight(Effect.sleep(betweenLooksMillis))
+        )
+      )
+    )
+
     return {
+      tell,
+      told: Queue.take(toldOthers),
       signal: (lane) => Effect.sync(() => wakeSome(nameOf(lane))),
       wait: (lane, deadlineMillis) =>
         Effect.gen(function* () {

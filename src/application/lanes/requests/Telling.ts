@@ -1,0 +1,38 @@
+import * as Effect from "effect/Effect"
+import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
+import type { RequestJournal } from "../../ports/journal/RequestJournal.js"
+import type { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
+import type { WakeUps } from "./WakeUps.js"
+
+/** The journals that the engine writes to. */
+export interface Journals {
+  readonly requestJournal: RequestJournal["Type"]
+  readonly transactionJournal: TransactionJournal["Type"]
+  readonly remoteOpJournal: RemoteOpJournal["Type"]
+}
+
+/**
+ * The same, of which streams of events and webhooks hear at once that they have written an event. Of the methods that are
+ * not here, whoever calls them wakes those whom it concerns.
+ */
+export const journals = (
+  { tell }: Pick<WakeUps, "tell">,
+  { remoteOpJournal, requestJournal, transactionJournal }: Journals
+): Journals => {
+  const telling =
+    <Args extends ReadonlyArray<unknown>, A, E>(method: (...args: Args) => Effect.Effect<A, E>) =>
+    (...args: Args): Effect.Effect<A, E> =>
+      Effect.zipLeft(method(...args), tell)
+  return {
+    requestJournal: { ...requestJournal, accept: telling(requestJournal.accept) },
+    transactionJournal: {
+      ...transactionJournal,
+      recordSigned: telling(transactionJournal.recordSigned)
+    },
+    remoteOpJournal: {
+      ...remoteOpJournal,
+      submitRemotely: telling(remoteOpJournal.submitRemotely),
+      finaliseInclusions: telling(remoteOpJournal.finaliseInclusions)
+    }
+  }
+}

@@ -1,0 +1,44 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as TestClock from "effect/TestClock"
+import * as InMemory from "../../../../src/adapters/sql/journal/InMemory.js"
+import * as Telling from "../../../../src/application/lanes/requests/Telling.js"
+import * as WakeUps from "../../../../src/application/lanes/requests/WakeUps.js"
+import { RemoteOpJournal } from "../../../../src/application/ports/journal/RemoteOpJournal.js"
+import { RequestJournal } from "../../../../src/application/ports/journal/RequestJournal.js"
+import { TransactionJournal } from "../../../../src/application/ports/journal/TransactionJournal.js"
+import * as Make from "../../../support/journal/Make.js"
+
+describe("whoever follows a request", () => {
+  it.scoped("sees at once that it is accepted and signed, not at the next look of a second", () =>
+    Effect.gen(function* () {
+      const requestJournal = yield* RequestJournal
+      const wakeUps = yield* WakeUps.make(requestJournal)
+      const own = Telling.journals(wakeUps, {
+        requestJournal,
+        transactionJournal: yield* TransactionJournal,
+        remoteOpJournal: yield* RemoteOpJournal
+      })
+      const seen = (after: number) =>
+        Effect.fork(
+          wakeUps.until(
+            WakeUps.events("r1"),
+            Effect.map(Effect.orDie(requestJournal.events("r1", after, 10)), (events) =>
+              events.length === 0 ? null : events.map(({ kind }) => kind)
+            )
+          )
+        )
+      const first = yield* seen(0)
+      yield* Effect.yieldNow()
+      yield* own.requestJournal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
+      expect(yield* Fiber.join(first)).toEqual(["accepted"])
+      yield* own.transactionJournal.allocate(Make.allocation("r1", { ops: [0] }))
+      // Two looks are not made at one moment.
+      yield* TestClock.adjust("25 millis")
+      const second = yield* Effect.zipLeft(seen(1), Effect.yieldNow())
+      yield* own.transactionJournal.recordSigned(Make.signed(0n))
+      expect(yield* Fiber.join(second)).toEqual(["submitted"])
+    }).pipe(Effect.provide(InMemory.layer))
+  )
+})
