@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as EthersChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
@@ -8,17 +9,16 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { bytesInUse, MiB, textOf } from "../../support/Heap.js"
 import { type Asked, callsOf } from "../../support/HostileNode.js"
 import { acme } from "../../support/NamedBy.js"
+import { run } from "../../support/process/Program.js"
 import { http } from "./support.js"
 
 const hash = (n: number) => Hex.unsafe32(`0x${n.toString(16).padStart(64, "0")}`)
 const address = (n: number) => Address.unsafe(`0x${n.toString(16).padStart(40, "0")}`)
 
-/** Nearly as much as is read of a node that a caller names. */
-const data = `0x${textOf(7 * MiB)}`
-const log = { address: Address.zero, topics: [hash(1)], data, logIndex: "0x0" }
 const place = { blockNumber: "0x1", blockHash: hash(1) }
 
-const longest = ({ method, params: [first] }: Asked): unknown => {
+const longest = ({ method, params: [first] }: Asked, data: string): unknown => {
+  const log = { address: Address.zero, topics: [hash(1)], data, logIndex: "0x0" }
   switch (method) {
     case "eth_getTransactionReceipt":
       return {
@@ -38,7 +38,10 @@ const longest = ({ method, params: [first] }: Asked): unknown => {
   }
 }
 
-const answers = 12
+/** Nearly as much as is read of a node that a caller names. */
+const data = `0x${textOf(7 * MiB)}`
+
+const rounds = 12
 
 describe("a caller's node that answers at length", () => {
   it.scopedLive("leaves nothing in memory but what the bounds of the caches allow", () =>
@@ -46,14 +49,14 @@ describe("a caller's node that answers at length", () => {
       const node = yield* http((response, body) => {
         const [asked] = callsOf(body)
         if (asked !== undefined)
-          response.end(JSON.stringify({ jsonrpc: "2.0", id: asked.id, result: longest(asked) }))
+          response.end(JSON.stringify({ jsonrpc: "2.0", id: asked.id, result: longest(asked, data) }))
       })
       const rpc = yield* EthersChainRpc.make({ egress: { allowLoopback: true } })
       const facts = ChainFacts.make()
       const receipts = new ReceiptCache()
       const before = bytesInUse()
       const kept: Array<Hex.Hex> = []
-      for (let n = 1; n <= answers; n++) {
+      for (let n = 1; n <= rounds; n++) {
         // Another client each time: what is bounded is bounded over all of them.
         const chain = yield* rpc.connect(`${node.url}&n=${n}`, acme)
         const receipt = yield* chain.receipt(hash(n))
@@ -64,9 +67,42 @@ describe("a caller's node that answers at length", () => {
         yield* facts.validatorOf(chain, address(n), hash(n))
         yield* chain.call({ to: address(n), data: Hex.empty })
       }
-      expect(node.seen.length).toBe(5 * answers)
-      expect(kept.length).toBe(answers)
+      expect(node.seen.length).toBe(5 * rounds)
+      expect(kept.length).toBe(rounds)
       expect(bytesInUse() - before).toBeLessThan(80 * MiB)
     })
+  )
+
+  it.scopedLive(
+    "leaves less than 256 MiB in memory, and never needs more of the heap, when it answers at 8 MiB 100 times",
+    () =>
+      Effect.gen(function* () {
+        const long = Buffer.alloc(8 * MiB - 4_096, "a")
+        const node = yield* http((response, body) => {
+          const [asked] = callsOf(body)
+          if (asked === undefined) return
+          // Written around the long part, which is never a text of this process.
+          const [before = "", after = ""] = JSON.stringify({
+            jsonrpc: "2.0",
+            id: asked.id,
+            result: longest(asked, "0x-")
+          }).split("-")
+          response.write(before)
+          response.write(long)
+          response.end(after)
+        })
+        const reader = fileURLToPath(new URL("../../support/memory/LongAnswers.ts", import.meta.url))
+        const options = ["--max-old-space-size=256", "--import", "tsx", reader, node.url, "20"]
+        const program = yield* Effect.acquireRelease(
+          Effect.sync(() => run(options)),
+          ({ child }) => Effect.sync(() => child.kill("SIGKILL"))
+        )
+        expect([yield* Effect.promise(() => program.ended), program.stderr()]).toEqual([0, ""])
+        const { answers, inUse } = JSON.parse(program.stdout())
+        expect(answers).toBe(100)
+        expect(inUse).toBeLessThan(256 * MiB)
+      }),
+    // Nearly a gigabyte, and a process of its own.
+    240_000
   )
 })
