@@ -9,7 +9,7 @@ import * as Verdict from "../support/replicas/Verdict.js"
  *
  * - `--ops N` (2,000), `--wallets N` (200), `--seed TEXT` (1)
  * - `--clients N` (32) ask at once
- * - `--minutes N` (12): what has no answer then has none
+ * - `--minutes N` (15): what has no answer then has none
  * - `--upgrade-from COMMIT` the replicas run that commit until the rolling restart replaces them by this version
  * - `--short` shorter faults, as in `npm test`
  * - `CASTELLAN_TEST_LOGS=FILE` keeps the logs of the replicas
@@ -19,7 +19,7 @@ const { values } = parseArgs({
     ops: { type: "string", default: "2000" },
     wallets: { type: "string", default: "200" },
     clients: { type: "string", default: "32" },
-    minutes: { type: "string", default: "12" },
+    minutes: { type: "string", default: "15" },
     "upgrade-from": { type: "string" },
     seed: { type: "string", default: "1" },
     short: { type: "boolean", default: false }

@@ -36,6 +36,11 @@ export interface TakeOver {
   readonly millis: number | null
 }
 
+/** A replica that had lanes was held up for a moment. */
+export interface Pause {
+  readonly isLost: boolean
+}
+
 export interface Phase {
   readonly name: string
   readonly from: number
@@ -49,11 +54,21 @@ const pause = (millis: number): Promise<void> => new Promise((resolve) => setTim
 /** Between two faults: what the last one left is seen to be over. */
 const calmMillis = 2_000
 const readyMillis = 30_000
+/** As long as a collection of garbage, or a machine that is moved to another host. */
+const heldUpMillis = 2_000
+/** Longer than others take to see that somebody is gone. */
+const watchedMillis = 8_000
 
 /** How long all faults take about, milliseconds. */
 export const lengthOf = (durations: Durations): number => {
   const all = Object.values(durations).flat()
-  return all.reduce((sum, millis) => sum + millis, 0) + (all.length + 2) * calmMillis + 20_000
+  return (
+    all.reduce((sum, millis) => sum + millis, 0) +
+    (all.length + 3) * calmMillis +
+    heldUpMillis +
+    watchedMillis +
+    20_000
+  )
 }
 
 export interface Faults {
@@ -61,6 +76,7 @@ export interface Faults {
   readonly run: () => Promise<void>
   readonly phases: ReadonlyArray<Phase>
   readonly takeOvers: ReadonlyArray<TakeOver>
+  readonly pauses: ReadonlyArray<Pause>
   /** What fails at this moment. */
   readonly current: () => string
 }
@@ -80,6 +96,7 @@ export const make = (
 ): Faults => {
   const phases: Array<Phase> = []
   const takeOvers: Array<TakeOver> = []
+  const pauses: Array<Pause> = []
   let current = "nothing yet"
   const ready = async (replica: Replica) => {
     const end = performance.now() + readyMillis
@@ -161,6 +178,19 @@ export const make = (
         ] as const
     ),
     [
+      "held up for 2 seconds",
+      async () => {
+        const replica = owner()
+        const life = replica.processes().slice(-1)
+        const since = performance.now()
+        replica.hold(true)
+        await pause(heldUpMillis)
+        replica.hold(false)
+        await pause(watchedMillis)
+        pauses.push({ isLost: holders.takeOver(life, since) !== null })
+      }
+    ],
+    [
       "without the node",
       async () => {
         const replica = owner()
@@ -201,5 +231,5 @@ export const make = (
       for (const fault of left.splice(random.int(0, left.length - 1), 1)) await strike(fault)
     current = "nothing any more"
   }
-  return { run, phases, takeOvers, current: () => current }
+  return { run, phases, takeOvers, pauses, current: () => current }
 }

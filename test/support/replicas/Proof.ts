@@ -150,6 +150,8 @@ const prove = async (
   for (const phase of faults.phases)
     print(`${phase.name}: ${seconds(phase.to - phase.from)} s; clients met ${told(whileIn(phase))}`)
   printTakeOvers(faults.takeOvers, print)
+  for (const { isLost } of faults.pauses)
+    print(`the one held up for 2 seconds ${isLost ? "lost its lanes" : "kept its lanes"}`)
   const sorted = ops.map(({ millis }) => millis).sort((a, b) => a - b)
   const transactions = new Set([...found.values()].flat()).size
   print(

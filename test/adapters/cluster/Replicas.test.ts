@@ -1,0 +1,77 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as ClusterReplicas from "../../../src/adapters/cluster/Replicas.js"
+import * as Postgres from "../../../src/adapters/sql/Postgres.js"
+import type { Lane } from "../../../src/application/ports/journal/Transactions.js"
+import { Replicas } from "../../../src/application/ports/Replicas.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
+import * as PostgresServer from "../../support/postgres/Postgres.js"
+
+const databases = PostgresServer.perFile()
+
+const lanes: ReadonlyArray<Lane> = Array.from({ length: 40 }, (_, n) => ({
+  chainId: 1n,
+  signer: Address.unsafe(`0x${n.toString(16).padStart(40, "0")}`)
+}))
+
+type Member = Replicas["Type"]
+
+const member = (group: string, url: Effect.Effect.Success<typeof databases.fresh>["url"]) =>
+  Effect.gen(function* () {
+    const scope = yield* Effect.acquireRelease(Scope.make(), (made) => Scope.close(made, Exit.void))
+    const layer = Layer.provide(
+      Layer.fresh(ClusterReplicas.layer({ group, url })),
+      Layer.fresh(Postgres.layer({ url }))
+    )
+    const replicas: Member = Context.get(yield* Layer.buildWithScope(layer, scope), Replicas)
+    return { replicas, end: Scope.close(scope, Exit.void) }
+  })
+
+const owned = ({ owns }: Member): number => lanes.filter(owns).length
+
+const until = (isSo: () => boolean) =>
+  Effect.repeat(Effect.sync(isSo), { until: (so) => so, schedule: Schedule.spaced("50 millis") })
+
+describe("processes that share a PostgreSQL database", () => {
+  it.scopedLive(
+    "of one group have each lane once, and who is given those of another one that ends is told",
+    () =>
+      Effect.gen(function* () {
+        const { url } = yield* databases.fresh
+        const one = yield* member("a", url)
+        yield* until(() => owned(one.replicas) === lanes.length)
+        const other = yield* member("a", url)
+        yield* until(() => owned(other.replicas) > 0 && owned(one.replicas) < lanes.length)
+        yield* until(() => owned(one.replicas) + owned(other.replicas) === lanes.length)
+        expect(lanes.filter((lane) => one.replicas.owns(lane) && other.replicas.owns(lane))).toEqual([])
+        expect(yield* one.replicas.independent).toEqual([])
+        // The first element is what it has now.
+        const told = yield* Effect.fork(Stream.runDrain(Stream.take(other.replicas.assigned, 2)))
+        yield* one.end
+        yield* Fiber.join(told)
+        yield* until(() => owned(other.replicas) === lanes.length)
+      }),
+    60_000
+  )
+
+  it.scopedLive(
+    "of two groups have their lanes each, and know of each other",
+    () =>
+      Effect.gen(function* () {
+        const { url } = yield* databases.fresh
+        const one = yield* member("a", url)
+        const other = yield* member("b", url)
+        yield* until(() => owned(one.replicas) === lanes.length && owned(other.replicas) === lanes.length)
+        expect(yield* one.replicas.independent).toEqual([other.replicas.process])
+        expect(yield* other.replicas.independent).toEqual([one.replicas.process])
+      }),
+    60_000
+  )
+})
