@@ -21,10 +21,15 @@ export const make = (opJournal: Pick<OpJournal["Type"], "release">): Effect.Effe
     Effect.timeoutTo({ duration: millis, onTimeout: () => false, onSuccess: (answered) => answered })
   )
   let latest: { readonly at: number; readonly answer: Deferred.Deferred<boolean> } | null = null
-  return Effect.flatMap(Clock.currentTimeMillis, (now) => {
-    if (latest !== null && now >= latest.at && now - latest.at < millis) return Deferred.await(latest.answer)
-    const answer = Deferred.unsafeMake<boolean>(FiberId.none)
-    latest = { at: now, answer }
-    return Effect.zipRight(Effect.forkDaemon(Effect.intoDeferred(answers, answer)), Deferred.await(answer))
-  })
+  // Who is gone between a new question and the fiber that asks it would leave the others without an answer.
+  return Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      if (latest !== null && now >= latest.at && now - latest.at < millis)
+        return restore(Deferred.await(latest.answer))
+      const answer = Deferred.unsafeMake<boolean>(FiberId.none)
+      latest = { at: now, answer }
+      const asking = Effect.forkDaemon(Effect.interruptible(Effect.intoDeferred(answers, answer)))
+      return Effect.zipRight(asking, restore(Deferred.await(answer)))
+    })
+  )
 }

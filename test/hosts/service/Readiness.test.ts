@@ -1,7 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as FiberId from "effect/FiberId"
 import * as TestClock from "effect/TestClock"
 import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import * as Readiness from "../../../src/hosts/service/Readiness.js"
@@ -45,6 +47,26 @@ describe("a service is ready", () => {
       const second = yield* Effect.fork(ready)
       yield* TestClock.adjust("1 second")
       expect(yield* Fiber.join(second)).toBe(false)
+    })
+  )
+
+  it.effect("also to the second to ask, when the first was gone before the journal was asked", () =>
+    Effect.gen(function* () {
+      const ready = Readiness.make({ release: () => Effect.void })
+      const clock = yield* Effect.clock
+      let first: Fiber.RuntimeFiber<boolean> | null = null
+      const leaving = Effect.withClock(
+        ready,
+        Object.assign(Object.create(clock), {
+          currentTimeMillis: Effect.sync(() => {
+            first?.unsafeInterruptAsFork(FiberId.none)
+            return clock.unsafeCurrentTimeMillis()
+          })
+        })
+      )
+      first = yield* Effect.fork(Effect.zipRight(Effect.yieldNow(), leaving))
+      expect(Exit.isInterrupted(yield* Fiber.await(first))).toBe(true)
+      expect(yield* ready).toBe(true)
     })
   )
 

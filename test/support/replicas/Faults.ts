@@ -79,6 +79,8 @@ export interface Faults {
   readonly pauses: ReadonlyArray<Pause>
   /** What fails at this moment. */
   readonly current: () => string
+  /** How much of the faults is over with the present one, 0 to 1: on a slow machine each lasts longer than planned. */
+  readonly share: () => number
 }
 
 type Act = (name: string) => Promise<void>
@@ -98,6 +100,7 @@ export const make = (
   const takeOvers: Array<TakeOver> = []
   const pauses: Array<Pause> = []
   let current = "nothing yet"
+  let begun = 0
   const ready = async (replica: Replica) => {
     const end = performance.now() + readyMillis
     while (performance.now() < end) {
@@ -222,6 +225,7 @@ export const make = (
       await pause(calmMillis)
       if (performance.now() > deadline) return void breaches.push(`no time was left for: ${name}`)
       current = name
+      begun += 1
       const from = performance.now()
       await act(name)
       phases.push({ name, from, to: performance.now() })
@@ -230,6 +234,14 @@ export const make = (
     while (left.length > 0)
       for (const fault of left.splice(random.int(0, left.length - 1), 1)) await strike(fault)
     current = "nothing any more"
+    begun = others.length + 1
   }
-  return { run, phases, takeOvers, pauses, current: () => current }
+  return {
+    run,
+    phases,
+    takeOvers,
+    pauses,
+    current: () => current,
+    share: () => begun / (others.length + 1)
+  }
 }

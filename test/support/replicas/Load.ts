@@ -53,6 +53,8 @@ export interface Options {
   /** The ops are spread over so long, milliseconds; they take longer when the clients do. */
   readonly overMillis: number
   readonly wallets: number
+  /** Which part of the ops may be begun by now, 0 to 1. Default: all. */
+  readonly share?: () => number
   /** How many ask at once: the others wait for one of them to have its answer. */
   readonly clients: number
 }
@@ -65,7 +67,7 @@ export const start = (
   fleet: Fleet,
   random: Random.Random,
   count: number,
-  { clients, name, overMillis, wallets }: Options
+  { clients, name, overMillis, share = () => 1, wallets }: Options
 ): Load => {
   const met: Array<Met> = []
   let isOver = false
@@ -134,6 +136,7 @@ export const start = (
       begun += 1
       const early = beganAll + (n * overMillis) / count - performance.now()
       if (early > 0 && !isOver) await pause(early)
+      while (n >= count * share() && !isOver) await pause(100)
       asking += 1
       ops.push(await one(n))
     }

@@ -110,7 +110,7 @@ const prove = async (
   const breaches: Array<string> = []
   const faults = Faults.make(fleet, random.fork("faults"), durations, { breaches, deadline, next })
   const asked = { name, overMillis: Faults.lengthOf(durations), wallets, clients }
-  const load = Load.start(fleet, random.fork("load"), count, asked)
+  const load = Load.start(fleet, random.fork("load"), count, { ...asked, share: faults.share })
   const progress = setInterval(
     () =>
       print(
