@@ -39,7 +39,8 @@ export const sidebar: Array<DefaultTheme.SidebarItem> = [
     items: [
       { text: "Executing operations", link: "/executing" },
       { text: "Gas", link: "/gas" },
-      { text: "Webhooks", link: "/webhooks" }
+      { text: "Webhooks", link: "/webhooks" },
+      { text: "Watches", link: "/watches" }
     ]
   },
   {

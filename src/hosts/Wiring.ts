@@ -29,6 +29,7 @@ import * as SqlRateLimit from "../adapters/sql/RateLimit.js"
 import * as RequestHistory from "../adapters/sql/RequestHistory.js"
 import type * as Sqlite from "../adapters/sql/Sqlite.js"
 import * as TenantStore from "../adapters/sql/TenantStore.js"
+import * as SqlWatches from "../adapters/sql/watches/Watches.js"
 import * as SqlWebhooks from "../adapters/sql/webhooks/Webhooks.js"
 import * as KeyRing from "../application/keys/KeyRing.js"
 import type { Registry } from "../application/keys/KeyRingRegistry.js"
@@ -46,6 +47,7 @@ import type { RequestHistory as RequestHistoryPort } from "../application/ports/
 import type { Signers as SignersPort, SystemSigners } from "../application/ports/Signers.js"
 import type { TenantStore as AccountStorePort } from "../application/ports/TenantStore.js"
 import { type AccountId, type Tenants as AccountsPort, TenantsError } from "../application/ports/Tenants.js"
+import type { Watches as WatchesPort } from "../application/ports/Watches.js"
 import type {
   WebhookSender as WebhookSenderPort,
   Webhooks as WebhooksPort
@@ -53,6 +55,7 @@ import type {
 import * as Sweep from "../application/sweep/Sweep.js"
 import * as Counting from "../application/tenants/Counting.js"
 import * as Directory from "../application/tenants/Directory.js"
+import * as Followers from "../application/watches/Followers.js"
 import * as Deliver from "../application/webhooks/Deliver.js"
 import * as ConfigWatch from "./ConfigWatch.js"
 import * as AccountNetworks from "./config/AccountNetworks.js"
@@ -143,6 +146,23 @@ const webhooksOn = (config: Config, sql: Client) =>
 /** What the command line says of webhooks, in the configuration's database. */
 export const webhooks = (config: Config): Layer.Layer<WebhooksPort | WebhookSenderPort, StartError> =>
   Layer.mapError(webhooksOn(config, client(config)), failed)
+
+/** What the command line says of watches: they are in the configuration's database, and their nodes are asked at once. */
+export const watches = (
+  config: Config
+): Layer.Layer<
+  WatchesPort | AbiStorePort | OperatorAbi | ChainRpcPort | NetworksPort | AccountsPort,
+  StartError
+> => {
+  const sql = client(config)
+  return Layer.mergeAll(
+    Layer.provide(SqlWatches.layer({ sealingKey: config.keyPepper }), sql),
+    Layer.provide(AbiStore.layer, sql),
+    Layer.succeed(OperatorAbi, config.abi),
+    ChainRpc.layer({ egress: egressOf(config) }),
+    tenants(config, sql)
+  ).pipe(Layer.mapError(failed))
+}
 
 /** What the command line reads of the audit log, in the configuration's database. */
 export const auditLog = (config: Config): Layer.Layer<AuditLogPort, StartError> =>
@@ -283,7 +303,11 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
     rateLimit(config, sql),
     webhooksOn(config, sql)
   )
-  return Layer.merge(Layer.effectDiscard(Sweep.start), Layer.scopedDiscard(Deliver.start)).pipe(
+  const following = Layer.provide(
+    Layer.scopedDiscard(Followers.start),
+    Layer.provide(SqlWatches.layer({ sealingKey: config.keyPepper }), sql)
+  )
+  return Layer.mergeAll(Layer.effectDiscard(Sweep.start), Layer.scopedDiscard(Deliver.start), following).pipe(
     Layer.provideMerge(Engine.layer),
     Layer.provideMerge(ConfigWatch.layer(config)),
     Layer.provideMerge(adapters),

@@ -309,5 +309,23 @@ export const chainRpcSuite = (name: string, fixture: Fixture): void => {
           expect(counts).toEqual([2, 2, 2, 0, 0, 0, 1])
         })
       ))
+
+    it("of one block are found by its hash, and each block names the one before it", () =>
+      on((chain) =>
+        Effect.gen(function* () {
+          const topic = word(0xfadedn)
+          yield* mine(chain, Hex.concat(topic, Hex.unsafe("0x01")))
+          const { receipt } = yield* mine(chain, Hex.concat(topic, Hex.unsafe("0x02")))
+          yield* mine(chain, Hex.concat(topic, Hex.unsafe("0x03")))
+          const found = yield* chain.logsOf(receipt.blockHash, { topics: [topic], address: [echo] })
+          expect(found).toMatchObject([{ data: "0x02", blockNumber: receipt.blockNumber }])
+          expect(yield* chain.logsOf(receipt.blockHash, { topics: [topic], address: [nobody] })).toEqual([])
+          const header = yield* chain.header(receipt.blockNumber)
+          const before = yield* chain.header(receipt.blockNumber - 1n)
+          expect(header).toMatchObject({ hash: receipt.blockHash, parentHash: before?.hash })
+          expect((yield* chain.header("latest"))?.number).toBeGreaterThan(receipt.blockNumber)
+          expect(yield* chain.header(10n ** 9n)).toBeNull()
+        })
+      ))
   })
 }

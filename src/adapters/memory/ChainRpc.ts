@@ -142,10 +142,20 @@ const clientOf = (origin: string, parts: Parts): ChainClient => {
       return state.add(parsed.right)
     })
 
+  const found = (filter: LogFilter): ReadonlyArray<FoundLog> =>
+    [...state.mined.values()].flatMap(({ receipt: { blockHash, blockNumber, logs, txHash } }) =>
+      blockNumber < state.numberOf(filter.fromBlock) || blockNumber > state.numberOf(filter.toBlock)
+        ? []
+        : logs
+            .filter((log) => matches(filter, log))
+            .map((log): FoundLog => ({ ...log, txHash, blockNumber, blockHash }))
+    )
+
   return {
     origin,
     chainId: tell(() => chainId),
     block: (tag) => tell(() => state.blocks[Number(state.numberOf(tag))] ?? null),
+    header: (tag) => tell(() => state.headerOf(state.numberOf(tag))),
     fees: tell(() => fees),
     balance: (address) => tell(() => state.balanceOf(address)),
     code: (address) => tell(() => state.codes.get(address) ?? Hex.empty),
@@ -191,15 +201,15 @@ const clientOf = (origin: string, parts: Parts): ChainClient => {
     sendRawTransaction: (raw) => answer(parts.miner.withPermits(1)(send(raw))),
     receipt: (txHash) => tell(() => state.mined.get(txHash)?.receipt ?? null),
     transaction: (txHash) => tell(() => state.known(txHash)),
-    logs: (filter) =>
-      tell(() =>
-        [...state.mined.values()].flatMap(({ receipt: { blockHash, blockNumber, logs, txHash } }) =>
-          blockNumber < state.numberOf(filter.fromBlock) || blockNumber > state.numberOf(filter.toBlock)
-            ? []
-            : logs
-                .filter((log) => matches(filter, log))
-                .map((log): FoundLog => ({ ...log, txHash, blockNumber, blockHash }))
-        )
+    logs: (filter) => tell(() => found(filter)),
+    logsOf: (hash, { address, topics }) =>
+      answer(
+        Effect.suspend(() => {
+          const block = state.blocks.find((one) => one.hash === hash)?.number
+          if (block === undefined) return fail("rejected", "unknown block", -32_000)
+          const within = { fromBlock: block, toBlock: block }
+          return Effect.succeed(found({ topics, ...within, ...(address !== undefined && { address }) }))
+        })
       )
   }
 }

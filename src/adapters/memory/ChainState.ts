@@ -4,6 +4,7 @@ import type {
   BlockTag,
   Call,
   CallResult,
+  Header,
   KnownTransaction,
   NetworkFees,
   Receipt
@@ -11,7 +12,7 @@ import type {
 import type { RawLog } from "../../domain/evm/RawLog.js"
 import type * as Transaction from "../../domain/evm/Transaction.js"
 import type { Address } from "../../domain/primitives/Address.js"
-import type * as Hex from "../../domain/primitives/Hex.js"
+import * as Hex from "../../domain/primitives/Hex.js"
 import * as Keccak from "../../domain/primitives/Keccak.js"
 
 /** What a transaction or call does when it runs. */
@@ -64,6 +65,13 @@ export class ChainState {
 
   nonceOf(address: Address): bigint {
     return this.#nonces.get(address) ?? 0n
+  }
+
+  headerOf(number: bigint): Header | null {
+    const block = this.blocks[Number(number)]
+    const parent = this.blocks[Number(number) - 1]
+    const parentHash = parent?.hash ?? Hex.unsafe32(`0x${"00".repeat(32)}`)
+    return block === undefined ? null : { number, hash: block.hash, parentHash }
   }
 
   nonceAt(address: Address, block: bigint): bigint {

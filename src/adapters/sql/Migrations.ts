@@ -22,6 +22,7 @@ import { rateCounts } from "./schema/RateCounts.js"
 import { requestLanes } from "./schema/RequestLanes.js"
 import { requestElements, requestNotes } from "./schema/RequestNotes.js"
 import { retention } from "./schema/Retention.js"
+import { watches } from "./watches/Schema.js"
 import { webhookChanges, webhooks } from "./webhooks/Schema.js"
 
 /** The schema cannot be brought to what this version of the program expects. */
@@ -55,7 +56,8 @@ export const migrations = {
   "0018_request_elements": requestElements,
   "0019_request_metadata": requestMetadata,
   "0020_schedules": Schedules.schema,
-  "0021_webhook_changes": webhookChanges
+  "0021_webhook_changes": webhookChanges,
+  "0022_watches": watches
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

@@ -130,7 +130,10 @@ const unlessNamed = (
     const named = Log.layered([index], { left: Number.POSITIVE_INFINITY })
     return filters.map((filter) =>
       filter.definition.anonymous
-        ? { ...filter, match: (log) => (named(log).eventDef === null ? filter.match(log) : null) }
+        ? {
+            ...filter,
+            match: (log, allowance) => (named(log).eventDef === null ? filter.match(log, allowance) : null)
+          }
         : filter
     )
   })

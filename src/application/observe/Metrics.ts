@@ -85,5 +85,15 @@ export const webhookOldestSeconds = gauge(
   "webhook_oldest_seconds",
   "Age of the oldest event that is owed to an enabled webhook."
 )
+/** Labels: chain, node (`operator`, `caller`: the URL of an account). */
+export const watchBlocksBehind = gauge(
+  "watch_blocks_behind",
+  "Blocks of the chain that watches of a node have not read yet; of several such nodes the latest to be read."
+)
+/** Labels: chain, node (`operator`, `caller`: the URL of an account). */
+export const watchReadErrors = counter(
+  "watch_read_errors_total",
+  "Looks at a node for watches that came to nothing: it did not answer, or its answers do not hold together."
+)
 /** Labels: none. */
 export const journalErrors = counter("journal_errors_total", "Calls of the journal that failed.")

@@ -113,6 +113,7 @@ export const chainRpc = (
       chainId: called("chainId", client.chainId),
       fees: called("fees", client.fees),
       block: (tag) => called("block", client.block(tag)),
+      header: (tag) => called("header", client.header(tag)),
       balance: (address) =>
         Effect.tap(called("balance", client.balance(address)), (wei) =>
           own.isOwn(address)
@@ -133,7 +134,8 @@ export const chainRpc = (
       sendRawTransaction: (raw) => called("sendRawTransaction", client.sendRawTransaction(raw)),
       receipt: (txHash) => called("receipt", client.receipt(txHash)),
       transaction: (txHash) => called("transaction", client.transaction(txHash)),
-      logs: (filter) => called("logs", client.logs(filter))
+      logs: (filter) => called("logs", client.logs(filter)),
+      logsOf: (blockHash, filter) => called("logsOf", client.logsOf(blockHash, filter))
     }
     watched.set(client, made)
     return made

@@ -5,6 +5,7 @@ import type * as Redacted from "effect/Redacted"
 import type { EventKind, RequestEvent } from "./journal/Events.js"
 import type { Metadata } from "./journal/Requests.js"
 import type { AccountId } from "./Tenants.js"
+import type { WatchEvent } from "./Watches.js"
 
 /** An endpoint of an account that is told of its requests' events. */
 export interface Webhook {
@@ -23,14 +24,20 @@ export interface Webhook {
   readonly dead: number
 }
 
+/** An event of a request, or of a contract that is watched. */
+export type Told =
+  | {
+      readonly requestId: string
+      readonly endpoint: string
+      /** What its caller says of the request. */
+      readonly metadata: Metadata
+      readonly event: RequestEvent
+    }
+  | { readonly watchId: string; readonly event: WatchEvent }
+
 /** One event on its way to one endpoint. */
-export interface Delivery {
-  readonly requestId: string
-  readonly endpoint: string
+export type Delivery = Told & {
   readonly chainId: bigint
-  /** What its caller says of the request. */
-  readonly metadata: Metadata
-  readonly event: RequestEvent
   /** Attempts that failed. */
   readonly attempts: number
   /** When the first of them did, Unix milliseconds. */
@@ -47,10 +54,9 @@ export interface Target {
   readonly secrets: ReadonlyArray<Redacted.Redacted<string>>
 }
 
-/** Names one event of one request. */
-export interface DeliveryRef {
+/** Names one event of one request, or of one watch. */
+export type DeliveryRef = ({ readonly requestId: string } | { readonly watchId: string }) & {
   readonly webhookId: string
-  readonly requestId: string
   readonly sequence: number
 }
 
@@ -102,8 +108,8 @@ export class Webhooks extends Context.Tag("castellan/Webhooks")<
     readonly remove: (webhookId: string, by: string) => Asked<boolean>
     /** What was given up, oldest first. */
     readonly dead: (webhookId: string, limit: number) => Asked<ReadonlyArray<Delivery>>
-    /** Owes it once more, of one request or of all; tells how many events that are. */
-    readonly redeliver: (webhookId: string, requestId: string | null, by: string) => Asked<number>
+    /** Owes it once more, of one request or watch or of all; tells how many events that are. */
+    readonly redeliver: (webhookId: string, ofId: string | null, by: string) => Asked<number>
     /** The newest first; of an endpoint, also one that was removed, or of all. */
     readonly changes: (webhookId: string | null, limit: number) => Asked<ReadonlyArray<EndpointChange>>
 
@@ -112,13 +118,13 @@ export class Webhooks extends Context.Tag("castellan/Webhooks")<
     /** This process delivers to the endpoint until that time; false: another one does, or it is not enabled. */
     readonly claim: (webhookId: string, process: string, until: number) => Asked<boolean>
     readonly release: (webhookId: string, process: string) => Asked<void>
-    /** What is due to it: of each request the first event that is owed alone. Null: it is gone, or can not be read. */
+    /** What is due to it: of each request and watch the first event that is owed alone. Null: it is gone, or can not be read. */
     readonly next: (
       webhookId: string,
       limit: number
     ) => Asked<{ readonly target: Target; readonly deliveries: ReadonlyArray<Delivery> } | null>
     readonly delivered: (delivery: DeliveryRef) => Asked<void>
-    /** It, and what is owed of the request after it, is due again at that time; null: it is given up. */
+    /** It, and what is owed of the request or watch after it, is due again at that time; null: it is given up. */
     readonly failed: (delivery: DeliveryRef, error: string, retryAt: number | null) => Asked<void>
     /** Nothing is due to the endpoint until then. */
     readonly rest: (webhookId: string, until: number) => Asked<void>

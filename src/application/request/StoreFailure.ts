@@ -3,6 +3,7 @@ import * as Chunk from "effect/Chunk"
 import { AbiStoreError } from "../ports/AbiStore.js"
 import { BudgetsError } from "../ports/Budgets.js"
 import { JournalError } from "../ports/journal/JournalError.js"
+import { WatchesError } from "../ports/Watches.js"
 import { WebhooksError } from "../ports/Webhooks.js"
 
 /**
@@ -16,5 +17,6 @@ export const isIn = (cause: Cause.Cause<unknown>): boolean =>
       defect instanceof JournalError ||
       defect instanceof AbiStoreError ||
       defect instanceof BudgetsError ||
-      defect instanceof WebhooksError
+      defect instanceof WebhooksError ||
+      defect instanceof WatchesError
   )

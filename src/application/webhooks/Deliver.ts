@@ -53,12 +53,16 @@ const deliver = (parts: Parts, target: Target, delivery: Delivery) =>
   Effect.gen(function* () {
     const { store } = parts
     const began = yield* Clock.currentTimeMillis
-    const { event, requestId } = delivery
+    const { event } = delivery
     const message = Message.make(delivery, began)
     const headers = StandardWebhook.headers(target.secrets.map(Redacted.value), message)
     const sent = yield* send(parts, target, headers, message.body)
     const status = Either.getOrElse(sent, () => 0)
-    const ref = { webhookId: target.webhookId, requestId, sequence: event.sequence }
+    const ref = {
+      ...("watchId" in delivery ? { watchId: delivery.watchId } : { requestId: delivery.requestId }),
+      webhookId: target.webhookId,
+      sequence: event.sequence
+    }
     const isTaken = status >= 200 && status < 300
     if (isTaken) {
       yield* store.delivered(ref)

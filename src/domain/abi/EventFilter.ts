@@ -22,9 +22,10 @@ export interface EventFilter {
   readonly topics: ReadonlyArray<null | ReadonlyArray<Hex.Bytes32>>
   /**
    * The log decoded when it is this event, by topics, layout and data, and meets all conditions; else null. A log that
-   * holds more values than are decoded, alone or with all those before it, comes back raw: it may be one.
+   * holds more values than are decoded, alone or with all those before it, comes back raw: it may be one. Those before
+   * it are those of this filter, or of all that were given the same allowance.
    */
-  readonly match: (log: RawLog) => Log.DecodedLog | null
+  readonly match: (log: RawLog, allowance?: Values.Allowance) => Log.DecodedLog | null
 }
 
 /** Values that one parameter may be given. */
@@ -211,11 +212,11 @@ export function* makeSteps(
   const topics = yield* topicsOf(definition, conditions)
   const topicSets = topics.map((list) => (list === null ? null : new Set<string>(list)))
   const plain = yield* plainOf(definition, conditions)
-  const allowance: Values.Allowance = { left: maxValuesInAll }
+  const own: Values.Allowance = { left: maxValuesInAll }
   return Either.right({
     definition,
     topics,
-    match: (log) => {
+    match: (log, allowance = own) => {
       if (!topicSets.every((set, place) => set === null || set.has(log.topics[place] ?? ""))) return null
       const decoded = Log.read(definition, log, allowance)
       if (decoded === "tooMuch") return Log.raw(log)

@@ -35,7 +35,11 @@ const groups: Readonly<Record<string, { readonly about: string; readonly load: (
   },
   webhooks: {
     about: "tell accounts of their requests' events: add, pause, rotate, send again",
-    load: () => import("./commands/webhooks.js")
+    load: () => import("./webhooks/webhooks.js")
+  },
+  watches: {
+    about: "tell webhooks of events of contracts: add, show, pause, resume, remove",
+    load: () => import("./webhooks/watches.js")
   },
   requests: { about: "list and show accepted requests", load: () => import("./commands/requests.js") },
   deploy: {

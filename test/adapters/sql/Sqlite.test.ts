@@ -138,7 +138,9 @@ describe("the schema", () => {
         { migration_id: 17, name: "webhooks" },
         { migration_id: 18, name: "request_elements" },
         { migration_id: 19, name: "request_metadata" },
-        { migration_id: 20, name: "schedules" }
+        { migration_id: 20, name: "schedules" },
+        { migration_id: 21, name: "webhook_changes" },
+        { migration_id: 22, name: "watches" }
       ])
     }).pipe(Effect.provide(inMemory))
   )

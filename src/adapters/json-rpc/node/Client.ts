@@ -81,6 +81,7 @@ export const make = (origin: string, batches: Batches): ChainClient => {
 
   const ethChainId = reader("eth_chainId", RpcSchemas.Quantity)
   const ethGetBlockByNumber = reader("eth_getBlockByNumber", RpcSchemas.MaybeBlock)
+  const ethGetHeader = reader("eth_getBlockByNumber", RpcSchemas.MaybeHeader)
   const ethGetFullBlock = reader("eth_getBlockByNumber", RpcSchemas.MaybeFullBlock)
   const ethFeeHistory = optional("eth_feeHistory", RpcSchemas.FeeHistory)
   const ethMaxPriorityFeePerGas = optional("eth_maxPriorityFeePerGas", RpcSchemas.Quantity)
@@ -119,6 +120,12 @@ export const make = (origin: string, batches: Batches): ChainClient => {
         answer !== null && typeof tag === "bigint" && answer.number !== tag
           ? Effect.fail(malformed("eth_getBlockByNumber", "is another block"))
           : Effect.succeed(answer === null ? null : RpcSchemas.toBlock(answer))
+      ),
+    header: (block) =>
+      Effect.flatMap(ethGetHeader(toTag(block), false), (answer) =>
+        answer !== null && typeof block === "bigint" && answer.number !== block
+          ? Effect.fail(malformed("eth_getBlockByNumber", "is another block"))
+          : Effect.succeed(answer)
       ),
     fees,
     balance: (address) => ethGetBalance(address, "latest"),
@@ -199,6 +206,18 @@ export const make = (origin: string, batches: Batches): ChainClient => {
       Effect.map(
         Effect.flatMap(ethGetLogs(toFilter(filter)), (list) => decodeLogs(list)),
         RpcSchemas.toFoundLogs
+      ),
+    logsOf: (blockHash, { address, topics }) =>
+      Effect.flatMap(
+        Effect.flatMap(ethGetLogs({ blockHash, topics, ...(address !== undefined && { address }) }), (list) =>
+          decodeLogs(list)
+        ),
+        (answers) => {
+          const logs = RpcSchemas.toFoundLogs(answers)
+          return logs.every((log) => log.blockHash === blockHash)
+            ? Effect.succeed(logs)
+            : Effect.fail(malformed("eth_getLogs", "is of another block"))
+        }
       )
   }
 }

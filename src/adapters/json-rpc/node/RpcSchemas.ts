@@ -80,6 +80,11 @@ export const toBlock = (answer: typeof BlockAnswer.Type): Block => ({
   baseFeePerGas: answer.baseFeePerGas ?? null
 })
 
+/** A pending block has no hash, and is none. */
+export const MaybeHeader = Schema.NullOr(
+  Schema.Struct({ number: BlockNumber, hash: Hex.schema32, parentHash: Hex.schema32 })
+)
+
 export const FeeHistory = Schema.Struct({
   /**
    * Of the blocks asked for and of the one after them. Nodes may answer for fewer blocks than asked: the last one is of

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { EventKind } from "../../../application/ports/journal/Events.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
+import type { WatchEvent } from "../../../application/ports/Watches.js"
 import type { Delivery, DeliveryRef, Webhooks, WebhooksError } from "../../../application/ports/Webhooks.js"
 import * as Compact from "../Compact.js"
 import * as Terms from "../listing/Terms.js"
@@ -16,12 +17,14 @@ export const secretName = (webhookId: string): string => `webhook secret ${webho
 type Asked = <A>(effect: Effect.Effect<A, WebhooksError | SqlError>) => Effect.Effect<A, WebhooksError>
 
 interface Row {
-  readonly request_id: string
-  readonly endpoint: string
+  /** Null: it is of a watch. */
+  readonly request_id: string | null
+  readonly endpoint: string | null
+  readonly watch_id: string | null
   readonly chain_id: string
   readonly metadata: string | null
   readonly sequence: number
-  readonly kind: EventKind
+  readonly kind: string
   readonly data: string | null
   readonly told_at: number | string
   readonly attempts: number
@@ -29,21 +32,28 @@ interface Row {
   readonly last_error: string | null
 }
 
-const toDelivery = (row: Row): Delivery => ({
-  requestId: row.request_id,
-  endpoint: row.endpoint,
-  chainId: BigInt(row.chain_id),
-  metadata: Terms.read(row.metadata),
-  event: {
+const toDelivery = (row: Row): Delivery => {
+  const delivery = {
+    chainId: BigInt(row.chain_id),
+    attempts: row.attempts,
+    failingSince: row.failing_since === null ? null : Number(row.failing_since),
+    lastError: row.last_error
+  }
+  const event = {
     sequence: row.sequence,
-    kind: row.kind,
     data: row.data === null ? {} : JSON.parse(Compact.read(row.data)),
     at: Number(row.told_at)
-  },
-  attempts: row.attempts,
-  failingSince: row.failing_since === null ? null : Number(row.failing_since),
-  lastError: row.last_error
-})
+  }
+  return row.watch_id === null
+    ? {
+        ...delivery,
+        requestId: row.request_id ?? "",
+        endpoint: row.endpoint ?? "",
+        metadata: Terms.read(row.metadata),
+        event: { ...event, kind: row.kind as EventKind }
+      }
+    : { ...delivery, watchId: row.watch_id, event: { ...event, kind: row.kind as WatchEvent["kind"] } }
+}
 
 interface Endpoint {
   readonly webhook_no: number | string
@@ -65,21 +75,34 @@ export const make = (
 > => {
   const { seal, sql } = store
   const columns = sql.literal(
-    `requests.request_id, requests.endpoint, requests.chain_id, requests.metadata, request_events.sequence,
-      request_events.kind, request_events.data, request_events.told_at, webhook_deliveries.attempts, webhook_deliveries.failing_since,
-      webhook_deliveries.last_error`
+    `requests.request_id, requests.endpoint, requests.metadata, watches.watch_id,
+      coalesce(requests.chain_id, watch_sources.chain_id) as chain_id, webhook_deliveries.sequence,
+      coalesce(request_events.kind, watch_events.kind) as kind,
+      coalesce(request_events.data, watch_events.data) as data,
+      coalesce(request_events.told_at, watch_events.told_at) as told_at,
+      webhook_deliveries.attempts, webhook_deliveries.failing_since, webhook_deliveries.last_error`
   )
+  // What is of a watch has its number, below zero, in the place of a request's.
   const joined = sql.literal(
     `webhook_deliveries
-      join request_events on request_events.request_no = webhook_deliveries.request_no
+      left join request_events on request_events.request_no = webhook_deliveries.request_no
         and request_events.sequence = webhook_deliveries.sequence
-      join requests on requests.request_no = webhook_deliveries.request_no`
+      left join requests on requests.request_no = request_events.request_no
+      left join watch_events on watch_events.watch_no = -webhook_deliveries.request_no
+        and watch_events.sequence = webhook_deliveries.sequence
+      left join watches on watches.watch_no = watch_events.watch_no
+      left join watch_sources on watch_sources.source_no = watches.source_no`
   )
+  const isKnown = sql.literal("(requests.request_id is not null or watches.watch_id is not null)")
   const numberOf = (webhookId: string) =>
     sql`(select webhooks.webhook_no from webhooks where webhooks.webhook_id = ${webhookId})`
-  const ofRequest = ({ requestId, webhookId }: Pick<DeliveryRef, "requestId" | "webhookId">) =>
-    sql`request_no = (select requests.request_no from requests where requests.request_id = ${requestId})
+  const ofId = (id: string, webhookId: string) =>
+    sql`request_no = coalesce(
+        (select requests.request_no from requests where requests.request_id = ${id}),
+        (select -watches.watch_no from watches where watches.watch_id = ${id}))
       and webhook_no = ${numberOf(webhookId)}`
+  const ofOne = (delivery: DeliveryRef) =>
+    ofId("watchId" in delivery ? delivery.watchId : delivery.requestId, delivery.webhookId)
   const unsealed = ({ old_secret, old_until, secret, url }: Endpoint, webhookId: string, now: number) =>
     Effect.option(
       Effect.all({
@@ -137,7 +160,7 @@ export const make = (
           const rows = yield* sql<Row>`
             select ${columns} from ${joined}
             where webhook_deliveries.webhook_no = ${row.webhook_no} and webhook_deliveries.state = 'waiting'
-              and webhook_deliveries.due_at <= ${now}
+              and webhook_deliveries.due_at <= ${now} and ${isKnown}
               and not exists (
                 select 1 from webhook_deliveries as earlier
                 where earlier.request_no = webhook_deliveries.request_no
@@ -153,7 +176,7 @@ export const make = (
       asked(
         Effect.asVoid(sql`
           delete from webhook_deliveries
-          where ${ofRequest(delivery)} and sequence = ${delivery.sequence}`)
+          where ${ofOne(delivery)} and sequence = ${delivery.sequence}`)
       ),
     failed: (delivery, error, retryAt) =>
       asked(
@@ -163,11 +186,11 @@ export const make = (
             update webhook_deliveries set attempts = attempts + 1, last_error = ${error},
               failing_since = coalesce(failing_since, cast(${now} as bigint)),
               state = ${retryAt === null ? "dead" : "waiting"}
-            where ${ofRequest(delivery)} and sequence = ${delivery.sequence}`
+            where ${ofOne(delivery)} and sequence = ${delivery.sequence}`
           if (retryAt !== null)
             yield* sql`
               update webhook_deliveries set due_at = ${retryAt}
-              where ${ofRequest(delivery)} and sequence >= ${delivery.sequence} and state = 'waiting'`
+              where ${ofOne(delivery)} and sequence >= ${delivery.sequence} and state = 'waiting'`
         })
       ),
     rest: (webhookId, until) =>
@@ -178,19 +201,17 @@ export const make = (
           sql<Row>`
             select ${columns} from ${joined}
             where webhook_deliveries.webhook_no = ${numberOf(webhookId)} and webhook_deliveries.state = 'dead'
+              and ${isKnown}
             order by webhook_deliveries.owed_at, webhook_deliveries.request_no, webhook_deliveries.sequence
             limit ${limit}`,
           (rows) => rows.map(toDelivery)
         )
       ),
-    redeliver: (webhookId, requestId, by) =>
+    redeliver: (webhookId, id, by) =>
       asked(
         Effect.gen(function* () {
           const now = yield* Clock.currentTimeMillis
-          const which =
-            requestId === null
-              ? sql`webhook_no = ${numberOf(webhookId)}`
-              : ofRequest({ requestId, webhookId })
+          const which = id === null ? sql`webhook_no = ${numberOf(webhookId)}` : ofId(id, webhookId)
           const rows = yield* sql`
             update webhook_deliveries
             set state = 'waiting', attempts = 0, failing_since = null, last_error = null, due_at = ${now}

@@ -177,6 +177,14 @@ export const make = (
             yield* sql`
               delete from webhook_deliveries
               where webhook_no = (select webhook_no from webhooks where webhook_id = ${webhookId})`
+            const watches = sql`
+              select watch_no from watches
+              where webhook_no = (select webhook_no from webhooks where webhook_id = ${webhookId})`
+            yield* sql`
+              update watch_sources set revision = revision + 1
+              where source_no in (select source_no from watches where watch_no in (${watches}))`
+            yield* sql`delete from watch_events where watch_no in (${watches})`
+            yield* sql`delete from watches where watch_no in (${watches})`
             const gone = yield* sql`delete from webhooks where webhook_id = ${webhookId} returning webhook_no`
             return gone.length > 0
           })

@@ -45,6 +45,13 @@ export interface Block {
   readonly baseFeePerGas: bigint | null
 }
 
+/** What names a block and the one that it stands on. */
+export interface Header {
+  readonly number: bigint
+  readonly hash: Bytes32
+  readonly parentHash: Bytes32
+}
+
 export interface NetworkFees {
   /** Base fee of the block after the latest one, wei; null on chains without EIP-1559. */
   readonly nextBaseFee: bigint | null
@@ -136,6 +143,8 @@ export interface ChainClient {
   /** `eth_chainId`; asked once per client. */
   readonly chainId: Effect.Effect<bigint, ChainRpcError>
   readonly block: (tag: BlockTag) => Effect.Effect<Block | null, ChainRpcError>
+  /** Null when the node has no such block. */
+  readonly header: (block: "latest" | bigint) => Effect.Effect<Header | null, ChainRpcError>
   readonly fees: Effect.Effect<NetworkFees, ChainRpcError>
   readonly balance: (address: Address) => Effect.Effect<bigint, ChainRpcError>
   readonly code: (address: Address) => Effect.Effect<Hex, ChainRpcError>
@@ -169,6 +178,11 @@ export interface ChainClient {
   /** Null when the node knows it neither as mined nor as waiting. */
   readonly transaction: (txHash: Bytes32) => Effect.Effect<KnownTransaction | null, ChainRpcError>
   readonly logs: (filter: LogFilter) => Effect.Effect<ReadonlyArray<FoundLog>, ChainRpcError>
+  /** The logs of the block of this hash: of that block, or an error where the node does not have it. */
+  readonly logsOf: (
+    blockHash: Bytes32,
+    filter: Pick<LogFilter, "address" | "topics">
+  ) => Effect.Effect<ReadonlyArray<FoundLog>, ChainRpcError>
 }
 
 /** Who named a URL: an account in a request, or the operator in the configuration. */

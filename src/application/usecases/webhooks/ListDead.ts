@@ -5,6 +5,7 @@ import { kinds } from "../../ports/journal/Events.js"
 import type { Webhooks } from "../../ports/Webhooks.js"
 import type { Caller } from "../../request/Caller.js"
 import type { Failure } from "../../request/Failure.js"
+import * as Fields from "../../request/Fields.js"
 import * as Endpoints from "../../webhooks/Endpoints.js"
 import * as Webhook from "./Webhook.js"
 
@@ -14,9 +15,12 @@ const most = 1_000
 export const Response = Schema.Struct({
   events: Schema.Array(
     Schema.Struct({
-      requestId: Schema.String,
+      requestId: Fields.optional(Schema.String.annotations({ description: "Of a request's event." })),
+      watchId: Fields.optional(Schema.String.annotations({ description: "Of a watch's event." })),
       sequence: Schema.Int,
-      kind: Schema.Literal(...kinds),
+      kind: Schema.Literal(...kinds, "event", "removed").annotations({
+        description: "event and removed are those of watches."
+      }),
       at: Schema.Int.annotations({ description: "When it came to be, Unix seconds." }),
       attempts: Schema.Int,
       lastError: Schema.NullOr(Schema.String).annotations({
@@ -34,8 +38,8 @@ export const run = (
 ): Effect.Effect<Response, Failure, Webhooks> =>
   Endpoints.dead(Webhook.actorOf(caller), webhookId, most).pipe(
     Effect.map((found) => ({
-      events: found.map(({ attempts, event: { at, kind, sequence }, lastError, requestId }) => ({
-        requestId,
+      events: found.map(({ attempts, event: { at, kind, sequence }, lastError, ...of }) => ({
+        ...("watchId" in of ? { watchId: of.watchId } : { requestId: of.requestId }),
         sequence,
         kind,
         at: Math.floor(at / 1_000),

@@ -10,7 +10,7 @@ import * as Webhook from "./Webhook.js"
 
 export const Request = Schema.Struct({
   requestId: Fields.optional(
-    Schema.String.annotations({ description: "Of this request alone. Default: of all." })
+    Schema.String.annotations({ description: "Of this request, or watch, alone. Default: of all." })
   )
 }).annotations({ identifier: "RedeliverRequest" })
 export type Request = typeof Request.Type

@@ -210,8 +210,8 @@ const dead = Command.make({
   run: (given) =>
     within(() =>
       Effect.map(Endpoints.dead(anyone, given.webhook, 1_000), (found) => {
-        const rows = found.map(({ attempts, event, lastError, requestId }) => ({
-          requestId,
+        const rows = found.map(({ attempts, event, lastError, ...of }) => ({
+          ...("watchId" in of ? { watchId: of.watchId } : { requestId: of.requestId }),
           sequence: event.sequence,
           kind: event.kind,
           attempts,
@@ -223,9 +223,9 @@ const dead = Command.make({
             rows.length === 0
               ? "none was given up"
               : Table.aligned([
-                  ["REQUEST", "EVENT", "KIND", "ATTEMPTS", "LAST"],
+                  ["REQUEST OR WATCH", "EVENT", "KIND", "ATTEMPTS", "LAST"],
                   ...rows.map((row) => [
-                    row.requestId,
+                    "watchId" in row ? row.watchId : row.requestId,
                     String(row.sequence),
                     row.kind,
                     String(row.attempts),

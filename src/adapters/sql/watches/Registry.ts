@@ -1,0 +1,269 @@
+import { randomUUID } from "node:crypto"
+import type { SqlError } from "@effect/sql/SqlError"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import type { AccountId } from "../../../application/ports/Tenants.js"
+import {
+  type NewWatch,
+  type Watch,
+  type Watches,
+  WatchesError,
+  type WatchNode
+} from "../../../application/ports/Watches.js"
+import type * as Store from "../Store.js"
+
+/** Of one account: watches, and those of them that no indexed field narrows. */
+export const mostOfAccount = 10_000
+export const mostBroad = 100
+
+export const rpcName = (sourceId: string): string => `watch rpc ${sourceId}`
+
+type Asked = <A>(effect: Effect.Effect<A, WatchesError | SqlError>) => Effect.Effect<A, WatchesError>
+
+interface Row {
+  readonly watch_id: string
+  readonly account_id: AccountId
+  readonly webhook_id: string
+  readonly source_id: string
+  readonly chain_id: string
+  readonly rpc: string | null
+  readonly state: Watch["state"]
+  readonly spec: string
+  readonly confirmations: number
+  readonly from_block: number | string
+  readonly next_block: number | string
+  readonly sequence: number
+  readonly problem: string | null
+  readonly created_at: number | string
+  readonly waiting: number | string
+  readonly dead: number | string
+}
+
+const toWatch =
+  ({ seal }: Store.Store) =>
+  (row: Row): Effect.Effect<Watch> =>
+    Effect.map(
+      row.rpc === null ? Effect.succeedNone : Effect.option(seal.open(rpcName(row.source_id), row.rpc)),
+      (rpc) => ({
+        watchId: row.watch_id,
+        accountId: row.account_id,
+        webhookId: row.webhook_id,
+        chainId: BigInt(row.chain_id),
+        rpc: Option.getOrNull(Option.map(rpc, Redacted.make<string>)),
+        state: row.state,
+        spec: JSON.parse(row.spec),
+        confirmations: row.confirmations,
+        fromBlock: BigInt(row.from_block),
+        nextBlock: BigInt(row.next_block),
+        sequence: row.sequence,
+        problem: row.problem,
+        createdAt: Number(row.created_at),
+        waiting: Number(row.waiting),
+        dead: Number(row.dead)
+      })
+    )
+
+const selected = ({ sql }: Store.Store) => {
+  const counts = ["waiting", "dead"].map(
+    (state) => `(select count(*) from webhook_deliveries
+      where webhook_deliveries.request_no = -watches.watch_no and webhook_deliveries.state = '${state}') as ${state}`
+  )
+  return sql.literal(`
+    select watches.watch_id, watches.account_id, webhooks.webhook_id, watch_sources.source_id,
+      watch_sources.chain_id, watch_sources.rpc, watches.state, watches.spec, watches.confirmations,
+      watches.from_block, watch_cursors.next_block, watches.sequence, watch_sources.problem, watches.created_at,
+      ${counts.join(", ")}
+    from watches
+    join webhooks on webhooks.webhook_no = watches.webhook_no
+    join watch_sources on watch_sources.source_no = watches.source_no
+    join watch_cursors on watch_cursors.cursor_no = watches.cursor_no`)
+}
+
+/** The source of a node, made when it is the first watch of it. Its account is locked: no other one makes it. */
+const sourceOf = ({ seal, sql }: Store.Store, { accountId, chainId, rpc }: WatchNode) =>
+  Effect.gen(function* () {
+    const chain = chainId.toString()
+    const owner = accountId ?? ""
+    const known = yield* sql<{
+      readonly source_no: number
+      readonly source_id: string
+      readonly rpc: string | null
+    }>`
+      select source_no, source_id, rpc from watch_sources
+      where chain_id = ${chain} and account_id = ${owner} order by source_no`
+    for (const row of known) {
+      const url = row.rpc === null ? null : yield* Effect.option(seal.open(rpcName(row.source_id), row.rpc))
+      if (url === null ? rpc === null : rpc !== null && Option.contains(url, Redacted.value(rpc)))
+        return row.source_no
+    }
+    const sourceId = randomUUID()
+    const [made] = yield* sql<{ readonly source_no: number }>`
+      insert into watch_sources ${sql.insert({
+        source_id: sourceId,
+        chain_id: chain,
+        account_id: owner,
+        rpc: rpc === null ? null : seal.close(rpcName(sourceId), Redacted.value(rpc)),
+        revision: 0
+      })} returning source_no`
+    return made?.source_no ?? 0
+  })
+
+/** The next revision of a source, which nobody else changes until the transaction ends. */
+export const revise = ({ sql }: Store.Store, source: number) =>
+  Effect.map(
+    sql<{ readonly revision: number | string }>`
+      update watch_sources set revision = revision + 1 where source_no = ${source} returning revision`,
+    ([row]) => Number(row?.revision ?? 0)
+  )
+
+/** So few blocks are waited for, so that a watch begins with others. */
+const near = 64n
+
+/** Where a watch begins: with others that are read on, from its block or shortly before it, or at a place of its own. */
+const cursorOf = ({ sql }: Store.Store, source: number, fromBlock: bigint) =>
+  Effect.gen(function* () {
+    const [shared] = yield* sql<{ readonly cursor_no: number }>`
+      select watch_cursors.cursor_no from watch_cursors
+      where source_no = ${source} and next_block <= ${fromBlock.toString()}
+        and next_block >= ${(fromBlock - near).toString()} and exists (
+        select 1 from watches where watches.cursor_no = watch_cursors.cursor_no and watches.state = 'enabled')
+      order by next_block desc limit 1`
+    if (shared !== undefined) return shared.cursor_no
+    const block = fromBlock.toString()
+    const [made] = yield* sql<{ readonly cursor_no: number }>`
+      insert into watch_cursors ${sql.insert({ source_no: source, first_block: block, next_block: block, hashes: "" })}
+      returning cursor_no`
+    return made?.cursor_no ?? 0
+  })
+
+const tooMany = (message: string) => Effect.fail(new WatchesError({ reason: "tooMany", message }))
+
+const countOf = ({ sql }: Store.Store, accountId: AccountId, isBroad: boolean) =>
+  Effect.map(
+    sql<{ readonly known: number | string }>`
+      select count(*) as known from watches
+      where account_id = ${accountId} ${sql.literal(isBroad ? "and is_broad = 1" : "")}`,
+    ([row]) => Number(row?.known)
+  )
+
+const add = (store: Store.Store, watch: NewWatch) =>
+  Effect.gen(function* () {
+    const { sql } = store
+    const { accountId } = watch
+    yield* store.lock(`watches:${watch.node.accountId ?? `chain ${watch.node.chainId}`}`)
+    yield* store.lock(`watches of:${accountId}`)
+    const [webhook] = yield* sql<{ readonly webhook_no: number }>`
+      select webhook_no from webhooks where webhook_id = ${watch.webhookId} and account_id = ${accountId}`
+    if (webhook === undefined)
+      return yield* new WatchesError({ reason: "noWebhook", message: "the account has no such webhook" })
+    if ((yield* countOf(store, accountId, false)) >= mostOfAccount)
+      return yield* tooMany(`an account has at most ${mostOfAccount} watches; remove one first`)
+    if (watch.isBroad && (yield* countOf(store, accountId, true)) >= mostBroad)
+      return yield* tooMany(
+        `an account has at most ${mostBroad} watches without a value of an indexed field; remove one first`
+      )
+    const source = yield* sourceOf(store, watch.node)
+    const revision = yield* revise(store, source)
+    const watchId = randomUUID()
+    yield* sql`
+      insert into watches ${sql.insert({
+        watch_id: watchId,
+        account_id: accountId,
+        webhook_no: webhook.webhook_no,
+        source_no: source,
+        cursor_no: yield* cursorOf(store, source, watch.fromBlock),
+        state: "enabled",
+        spec: JSON.stringify(watch.spec),
+        is_broad: watch.isBroad ? 1 : 0,
+        confirmations: watch.confirmations,
+        from_block: watch.fromBlock.toString(),
+        sequence: 0,
+        revision,
+        created_at: yield* Clock.currentTimeMillis
+      })}`
+    return watchId
+  })
+
+/** A position of its own for watches that stay where they are. */
+export const leave = ({ sql }: Store.Store, watch: number) =>
+  Effect.gen(function* () {
+    const [made] = yield* sql<{ readonly cursor_no: number }>`
+      insert into watch_cursors (source_no, first_block, next_block, hashes)
+      select watch_cursors.source_no, first_block, next_block, hashes from watch_cursors
+      join watches on watches.cursor_no = watch_cursors.cursor_no
+      where watches.watch_no = ${watch}
+      returning cursor_no`
+    yield* sql`update watches set cursor_no = ${made?.cursor_no ?? 0} where watch_no = ${watch}`
+  })
+
+/** Positions that no watch is at. */
+export const tidy = ({ sql }: Store.Store, source: number) => sql`
+  delete from watch_cursors
+  where source_no = ${source} and not exists (
+    select 1 from watches where watches.cursor_no = watch_cursors.cursor_no)`
+
+const numbersOf = ({ sql }: Store.Store, watchId: string) =>
+  Effect.map(
+    sql<{ readonly watch_no: number; readonly source_no: number }>`
+      select watch_no, source_no from watches where watch_id = ${watchId}`,
+    ([row]) => row
+  )
+
+const setState = (store: Store.Store, watchId: string, state: "enabled" | "paused") =>
+  Effect.gen(function* () {
+    const { sql } = store
+    const known = yield* numbersOf(store, watchId)
+    if (known === undefined) return false
+    const revision = yield* revise(store, known.source_no)
+    const [was] = yield* sql<{ readonly state: Watch["state"] }>`
+      select state from watches where watch_no = ${known.watch_no}`
+    if (was === undefined) return false
+    if (state === "paused" && was.state === "enabled") yield* leave(store, known.watch_no)
+    yield* sql`update watches set state = ${state}, revision = ${revision} where watch_no = ${known.watch_no}`
+    yield* tidy(store, known.source_no)
+    return true
+  })
+
+const remove = (store: Store.Store, watchId: string) =>
+  Effect.gen(function* () {
+    const { sql } = store
+    const known = yield* numbersOf(store, watchId)
+    if (known === undefined) return false
+    yield* revise(store, known.source_no)
+    yield* sql`delete from webhook_deliveries where request_no = ${-known.watch_no}`
+    yield* sql`delete from watch_events where watch_no = ${known.watch_no}`
+    const gone = yield* sql`delete from watches where watch_no = ${known.watch_no} returning watch_no`
+    yield* tidy(store, known.source_no)
+    return gone.length > 0
+  })
+
+/** The methods that people's changes go through. */
+export const make = (
+  store: Store.Store,
+  asked: Asked
+): Pick<Watches["Type"], "add" | "get" | "list" | "remove" | "setState"> => {
+  const { sql } = store
+  const select = selected(store)
+  return {
+    add: (watch) => asked(add(store, watch)),
+    list: (accountId) =>
+      asked(
+        Effect.flatMap(
+          sql<Row>`
+            ${select} where ${accountId === null ? sql.literal("watches.watch_no > 0") : sql`watches.account_id = ${accountId}`}
+            order by watches.watch_no`,
+          (rows) => Effect.forEach(rows, toWatch(store))
+        )
+      ),
+    get: (watchId) =>
+      asked(
+        Effect.flatMap(sql<Row>`${select} where watches.watch_id = ${watchId}`, ([row]) =>
+          row === undefined ? Effect.succeed(null) : toWatch(store)(row)
+        )
+      ),
+    setState: (watchId, state) => asked(setState(store, watchId, state)),
+    remove: (watchId) => asked(remove(store, watchId))
+  }
+}

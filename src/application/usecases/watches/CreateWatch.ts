@@ -1,0 +1,162 @@
+import * as Brand from "effect/Brand"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import * as Event from "../../../domain/abi/Event.js"
+import type { EventFilter } from "../../../domain/abi/EventFilter.js"
+import * as BlockReference from "../../chain/BlockReference.js"
+import * as Connection from "../../chain/Connection.js"
+import * as EventQuery from "../../chain/EventQuery.js"
+import * as EventReader from "../../chain/EventReader.js"
+import * as Span from "../../observe/Span.js"
+import type { AbiStore } from "../../ports/AbiStore.js"
+import type { ChainClient, ChainRpc, Header } from "../../ports/chain/ChainRpc.js"
+import { Networks } from "../../ports/Networks.js"
+import type { AccountId } from "../../ports/Tenants.js"
+import { Watches, type WatchNode } from "../../ports/Watches.js"
+import type { Caller } from "../../request/Caller.js"
+import { type Failure, type InvalidRequest, invalid } from "../../request/Failure.js"
+import { optional } from "../../request/Fields.js"
+import * as Cursor from "../../watches/Cursor.js"
+
+/** Characters of JSON that what a watch is about may have. */
+const mostCharacters = 65_536
+
+/** Whom no network's settings are. */
+const nobody = Brand.nominal<AccountId>()("")
+
+export const Request = Schema.Struct({
+  webhookId: Schema.String.annotations({ description: "The webhook of the account that is told." }),
+  contracts: EventQuery.Request.fields.contracts,
+  eventName: EventQuery.Request.fields.eventName,
+  eventDef: optional(
+    Schema.String.annotations({
+      description:
+        "Definition of an event, for example event Deposit(address indexed from, uint256 amount). It need not be registered."
+    })
+  ),
+  fields: EventQuery.Request.fields.fields,
+  fromBlock: optional(
+    Schema.String.annotations({
+      description:
+        "The first block whose events are told: a number, hex or decimal, at most 1,000,000 blocks from the newest one, or a tag as in /filterEvent. Default: the next block."
+    })
+  ),
+  confirmations: optional(
+    Schema.Int.pipe(Schema.greaterThanOrEqualTo(1)).annotations({
+      description:
+        "Blocks, the event's own counted, after which it is told; at most 64, or the settledDepth of the chain where that is more. With 1 it is told as soon as it is in a block."
+    }),
+    1
+  ),
+  rpc: EventQuery.Request.fields.rpc,
+  chainId: EventQuery.Request.fields.chainId,
+  useABI: EventQuery.Request.fields.useABI
+}).annotations({ identifier: "WatchRequest" })
+export type Request = typeof Request.Type
+
+const wrong = (path: string, message: string): InvalidRequest =>
+  invalid("invalid_request", [{ path, message }])
+
+/** The filters of the events that are meant; a definition that is given is known by that. */
+const filtersOf = (
+  caller: Caller,
+  { eventDef, eventName, fields, useABI = [], contracts }: Request
+): Effect.Effect<ReadonlyArray<EventFilter>, InvalidRequest, AbiStore> =>
+  Effect.gen(function* () {
+    const given = eventDef === undefined ? null : Event.parse(eventDef)
+    const filters = yield* EventQuery.filters(caller, {
+      ...(contracts !== undefined && { contracts }),
+      ...(eventDef !== undefined && { eventDef }),
+      ...(eventName !== undefined && { eventName }),
+      ...(fields !== undefined && { fields }),
+      useABI: given !== null && Either.isRight(given) ? [...useABI, given.right.canonical] : useABI
+    })
+    return filters.some(({ definition }) => definition.anonymous)
+      ? yield* wrong(
+          eventDef === undefined ? "eventName" : "eventDef",
+          "events without a topic of their own are not watched"
+        )
+      : filters
+  })
+
+const blockOf = (
+  chain: ChainClient,
+  head: Header,
+  text: string | undefined,
+  refusal: ReturnType<typeof Connection.refusal>
+): Effect.Effect<bigint, Failure> =>
+  Effect.gen(function* () {
+    if (text === undefined) return head.number + 1n
+    const block = yield* Either.mapLeft(BlockReference.parse(text), (message) => wrong("fromBlock", message))
+    if (block === "latest") return head.number
+    const number =
+      typeof block === "bigint"
+        ? block
+        : ((yield* Effect.mapError(chain.block(block), refusal))?.number ?? head.number)
+    const distance = number > head.number ? number - head.number : head.number - number
+    return distance > EventReader.maxBlocks
+      ? yield* wrong(
+          "fromBlock",
+          `expected a block at most ${EventReader.maxBlocks} from the newest one, ${head.number}`
+        )
+      : number
+  })
+
+/** Whose the node is. An account of which the operator has a node of its own shares it with nobody. */
+const nodeOf = (
+  { principal: { accountId } }: Caller,
+  { profile, rpc, trust }: Connection.Connection
+): Effect.Effect<WatchNode, never, Networks> =>
+  Effect.gen(function* () {
+    const { chainId } = profile
+    if (trust === "caller") return { chainId, accountId, rpc }
+    const everybodys = yield* (yield* Networks).profile(nobody, chainId)
+    const isOwn = everybodys?.rpc == null || Redacted.value(everybodys.rpc) !== Redacted.value(rpc)
+    return { chainId, accountId: isOwn ? accountId : null, rpc: null }
+  })
+
+/** Whether a log of any event of that name may be meant, whatever its indexed fields are. */
+const isBroad = ({ topics }: EventFilter): boolean => topics.slice(1).every((wanted) => wanted === null)
+
+/** Has a webhook told of events from a block on. */
+export const run = (
+  caller: Caller,
+  request: Request
+): Effect.Effect<string, Failure, AbiStore | ChainRpc | Networks | Watches> =>
+  Effect.gen(function* () {
+    const filters = yield* filtersOf(caller, request)
+    const spec = {
+      contracts: [...new Set(request.contracts ?? [])],
+      events: filters.map(({ definition }) => definition.canonical),
+      fields: request.fields ?? {}
+    }
+    if (JSON.stringify(spec).length > mostCharacters)
+      return yield* wrong("fields", `the watch is longer than ${mostCharacters} characters`)
+    const connection = yield* Connection.open(caller, request, "rpc")
+    const { chain, profile, trust } = connection
+    const { confirmations = 1 } = request
+    const most = Cursor.depthOf(profile)
+    if (confirmations > most) return yield* wrong("confirmations", `expected at most ${most}`)
+    const refusal = Connection.refusal(trust, "rpc")
+    const head = yield* Effect.mapError(chain.header("latest"), refusal)
+    if (head === null) return yield* wrong("rpc", `${chain.origin}: it has no block`)
+    const watches = yield* Watches
+    return yield* watches
+      .add({
+        accountId: caller.principal.accountId,
+        webhookId: request.webhookId,
+        node: yield* nodeOf(caller, connection),
+        spec,
+        isBroad: filters.some(isBroad),
+        confirmations,
+        fromBlock: yield* blockOf(chain, head, request.fromBlock, refusal)
+      })
+      .pipe(
+        Effect.catchAll((error) => {
+          if (error.reason === "noWebhook") return Effect.fail(wrong("webhookId", error.message))
+          return error.reason === "tooMany" ? Effect.fail(wrong("", error.message)) : Effect.die(error)
+        })
+      )
+  }).pipe(Span.named("CreateWatch"))

@@ -1,0 +1,102 @@
+import * as Effect from "effect/Effect"
+import type { WatchCursor, WatchSourceState } from "../ports/Watches.js"
+import { type LogQuery, of } from "./LogQuery.js"
+import * as Matching from "./Matching.js"
+import * as Spec from "./Spec.js"
+
+/** The watches at one position. */
+interface Group {
+  readonly watches: Map<number, Matching.Matched>
+  readonly index: Matching.Index
+  /** Null: watches came or went since they were made. */
+  queries: ReadonlyArray<LogQuery> | null
+}
+
+/** The watches of a source in memory, as they are in the journal after a revision. */
+export class Followed {
+  revision = 0
+  cursors: ReadonlyArray<WatchCursor> = []
+  private readonly watches = new Map<
+    number,
+    { readonly cursor: number; readonly matched: Matching.Matched }
+  >()
+  private readonly groups = new Map<number, Group>()
+
+  /** Takes over what the journal says. */
+  update(state: WatchSourceState): Effect.Effect<void> {
+    return Effect.gen(this, function* () {
+      for (const [watch, { cursor }] of this.watches)
+        if (state.watches.get(watch) !== cursor) this.leave(watch, state.watches.has(watch))
+      for (const fresh of state.fresh) {
+        this.leave(fresh.watch, false)
+        this.join(fresh.cursor, yield* Spec.matched(fresh))
+      }
+      for (const [watch, cursor] of state.watches) {
+        const moved = this.homeless.get(watch)
+        if (moved !== undefined && !this.watches.has(watch)) this.join(cursor, moved)
+      }
+      this.homeless.clear()
+      this.cursors = state.cursors
+      this.revision = state.revision
+    })
+  }
+
+  /** The position of a cursor after a step. */
+  move(cursor: WatchCursor, revision: number): void {
+    this.cursors = this.cursors.map((known) => (known.cursor === cursor.cursor ? cursor : known))
+    this.revision = revision
+  }
+
+  /** The watches of one cursor go on with those of another. */
+  merge(from: number, into: number, revision: number): void {
+    for (const [watch, { cursor, matched }] of [...this.watches])
+      if (cursor === from) {
+        this.leave(watch, false)
+        this.join(into, matched)
+      }
+    this.cursors = this.cursors.filter(({ cursor }) => cursor !== from)
+    this.revision = revision
+  }
+
+  queries(cursor: number): ReadonlyArray<LogQuery> {
+    const group = this.groups.get(cursor)
+    if (group === undefined) return []
+    group.queries ??= of(
+      [...group.watches.values()].map(({ contracts, filters }) => ({ contracts: [...contracts], filters }))
+    )
+    return group.queries
+  }
+
+  index(cursor: number): Matching.Index {
+    return this.groups.get(cursor)?.index ?? new Matching.Index()
+  }
+
+  /** Those that left one cursor and are not at another one yet. */
+  private readonly homeless = new Map<number, Matching.Matched>()
+
+  private join(cursor: number, matched: Matching.Matched): void {
+    const group = this.groups.get(cursor) ?? {
+      watches: new Map(),
+      index: new Matching.Index(),
+      queries: null
+    }
+    this.groups.set(cursor, group)
+    group.watches.set(matched.watch, matched)
+    group.index.add(matched)
+    group.queries = null
+    this.watches.set(matched.watch, { cursor, matched })
+  }
+
+  private leave(watch: number, goesOn: boolean): void {
+    const known = this.watches.get(watch)
+    if (known === undefined) return
+    this.watches.delete(watch)
+    if (goesOn) this.homeless.set(watch, known.matched)
+    const group = this.groups.get(known.cursor)
+    if (group === undefined) return
+    group.watches.delete(watch)
+    group.index.remove(known.matched)
+    group.queries = null
+    if (group.watches.size === 0) this.groups.delete(known.cursor)
+  }
+}

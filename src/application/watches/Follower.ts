@@ -1,0 +1,233 @@
+import * as BigIntMath from "effect/BigInt"
+import * as Brand from "effect/Brand"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
+import * as Redacted from "effect/Redacted"
+import * as Metrics from "../observe/Metrics.js"
+import {
+  type ChainClient,
+  ChainRpc,
+  type ChainRpcError,
+  type FoundLog,
+  type Header
+} from "../ports/chain/ChainRpc.js"
+import type { NetworkProfile } from "../ports/NetworkProfile.js"
+import { Networks } from "../ports/Networks.js"
+import type { AccountId } from "../ports/Tenants.js"
+import {
+  type WatchCursor,
+  type WatchedEvent,
+  Watches,
+  type WatchesError,
+  type WatchSource
+} from "../ports/Watches.js"
+import * as EventLoop from "../runtime/EventLoop.js"
+import * as Cursor from "./Cursor.js"
+import { Followed } from "./Followed.js"
+import * as Reading from "./Reading.js"
+import * as Telling from "./Telling.js"
+
+/** Whom no network's settings are. */
+const nobody = Brand.nominal<AccountId>()("")
+
+/** Blocks that one range has, where a reorganisation takes none back; the node may allow fewer. */
+const settledBlocks = 1_000n
+/** Blocks that are read by their hashes at once. */
+const recentBlocks = 64n
+/** So long a source is this process's own, from each look at it on: a step that takes longer fails where another one reads. */
+const claimMillis = 30_000
+/** How often it is looked whether more is owed of a watch than may be. */
+const balanceMillis = 5_000
+
+/** Whose node it is, as metrics tell it: callers choose theirs. */
+const nameOf = ({ rpc }: WatchSource): string => (rpc === null ? "operator" : "caller")
+
+interface Node {
+  readonly chain: ChainClient
+  readonly profile: NetworkProfile
+}
+
+/** The node of a source: the account's own URL, else the operator's for the chain. */
+const connect = ({
+  accountId,
+  chainId,
+  rpc
+}: WatchSource): Effect.Effect<Node, ChainRpcError | Reading.Unreadable, ChainRpc | Networks> =>
+  Effect.gen(function* () {
+    const rpcs = yield* ChainRpc
+    const profile = yield* (yield* Networks).profile(accountId ?? nobody, chainId)
+    if (profile === null) return yield* new Reading.Unreadable({ message: `chain ${chainId} has no profile` })
+    const own = profile.rpc
+    if (rpc === null && own === null)
+      return yield* new Reading.Unreadable({ message: `the operator has no node of chain ${chainId}` })
+    const url = Redacted.value(rpc ?? own ?? Redacted.make(""))
+    const by = rpc === null || accountId === null ? "operator" : { account: accountId }
+    const chain = yield* rpcs.connect(url, by)
+    const served = yield* chain.chainId
+    if (served !== chainId)
+      return yield* new Reading.Unreadable({ message: `${chain.origin}: it serves chain ${served}` })
+    return { chain, profile }
+  })
+
+/** What the watches of a cursor are told of logs. */
+const eventsOf = (followed: Followed, cursor: WatchCursor, logs: ReadonlyArray<FoundLog>) =>
+  EventLoop.drive(function* () {
+    const index = followed.index(cursor.cursor)
+    const events: Array<WatchedEvent> = []
+    for (const log of logs) {
+      for (const found of index.find(log, log.blockNumber)) {
+        events.push(Telling.event(log, found))
+        yield
+      }
+      yield
+    }
+    return events
+  })
+
+interface Parts {
+  readonly source: WatchSource
+  readonly followed: Followed
+  readonly watches: Watches["Type"]
+  readonly node: Node
+}
+
+/** Reads on from one cursor; whether there was something to read. */
+const advance = (
+  { followed, node, source, watches }: Parts,
+  cursor: WatchCursor,
+  head: Header,
+  until: bigint | null
+) =>
+  Effect.gen(function* () {
+    const { chain, profile } = node
+    const read = yield* Reading.next(chain, followed.queries(cursor.cursor), cursor, head, {
+      depth: BigInt(Cursor.depthOf(profile)),
+      settledBlocks,
+      recentBlocks,
+      until
+    })
+    if (read === null) return false
+    const events = yield* eventsOf(followed, cursor, read.logs)
+    const revision = yield* watches.advance(source.source, followed.revision, {
+      cursor: cursor.cursor,
+      position: read.position,
+      ancestor: read.ancestor,
+      events,
+      head: read.head
+    })
+    followed.move({ cursor: cursor.cursor, ...read.position }, revision)
+    return true
+  })
+
+const isLower = (one: WatchCursor, other: WatchCursor): number => Number(one.next - other.next)
+
+/** Has watches that are at the same place go on together. */
+const meet = ({ followed, source, watches }: Parts) =>
+  Effect.gen(function* () {
+    const [one, other] = [...followed.cursors].sort(isLower)
+    if (one === undefined || other === undefined || !Cursor.meets(one, other)) return
+    const [into, from] = Cursor.knowsMore(one, other) ? [one, other] : [other, one]
+    const revision = yield* watches.merge(source.source, followed.revision, from.cursor, into.cursor)
+    followed.merge(from.cursor, into.cursor, revision)
+  })
+
+/**
+ * One look at the chain: those that have read furthest read on first, then those that are furthest behind, as far as
+ * the next ones are, with which they go on. Whether there is more to read at once.
+ */
+const look = (parts: Parts) =>
+  Effect.gen(function* () {
+    const { followed, node } = parts
+    const head = yield* node.chain.header("latest")
+    if (head === null)
+      return yield* new Reading.Unreadable({ message: `${node.chain.origin}: it has no block` })
+    const ordered = [...followed.cursors].sort(isLower)
+    const newest = ordered.at(-1)
+    if (newest === undefined) return false
+    let more = yield* advance(parts, newest, head, null)
+    const [behind, above] = [...followed.cursors].sort(isLower)
+    if (behind !== undefined && above !== undefined) {
+      // Two at the same place that do not meet are on different forks: each finds its way by itself.
+      const until = above.next > behind.next ? above.next - 1n : null
+      const isRead = yield* advance(parts, behind, head, until)
+      more = isRead || more
+      yield* meet(parts)
+    }
+    const lowest = followed.cursors.reduce((least, { next }) => BigIntMath.min(least, next), head.number + 1n)
+    yield* Metric.set(
+      Metrics.watchBlocksBehind.pipe(
+        Metric.tagged("chain", node.profile.chainId.toString()),
+        Metric.tagged("node", nameOf(parts.source))
+      ),
+      Number(head.number + 1n - lowest)
+    )
+    return more
+  })
+
+/**
+ * Follows the chain of a source for all of its watches, until it is another process's or has none. What fails is tried
+ * again: a node that is away, or answers what does not hold together, delays what is told, and nothing is lost of it.
+ */
+export const follow = (
+  source: WatchSource,
+  process: string
+): Effect.Effect<void, WatchesError, ChainRpc | Networks | Watches> =>
+  Effect.gen(function* () {
+    const watches = yield* Watches
+    const networks = yield* Networks
+    const followed = new Followed()
+    let problem: string | null | undefined
+    let balanced = 0
+    const tell = (now: string | null) =>
+      Effect.gen(function* () {
+        if (now === problem) return
+        const annotations = { chainId: source.chainId.toString(), problem: now ?? "" }
+        if (now !== null)
+          yield* Effect.annotateLogs(Effect.logWarning("a node is not read for watches"), annotations)
+        else if (problem !== undefined)
+          yield* Effect.annotateLogs(Effect.logInfo("a node is read for watches again"), annotations)
+        problem = now
+        yield* watches.note(source.source, now)
+      })
+    const turn: Effect.Effect<boolean, WatchesError, ChainRpc | Networks> = Effect.gen(function* () {
+      const node = yield* connect(source)
+      const more = yield* look({ source, followed, watches, node })
+      yield* tell(null)
+      return more
+    }).pipe(
+      Effect.catchTags({
+        ChainRpcError: (error) => failed(error),
+        Unreadable: (error) => failed(error)
+      })
+    )
+    const failed = ({ message }: { readonly message: string }) =>
+      Effect.zipRight(
+        Metrics.count(Metrics.watchReadErrors, {
+          chain: source.chainId.toString(),
+          node: nameOf(source)
+        }),
+        Effect.as(tell(message), false)
+      )
+    for (;;) {
+      const now = yield* Clock.currentTimeMillis
+      const revision = yield* watches.claim(source.source, process, now + claimMillis)
+      if (revision === null) return
+      if (now - balanced >= balanceMillis) {
+        balanced = now
+        yield* watches.balance(source.source)
+      }
+      if (revision !== followed.revision || balanced === now)
+        yield* followed.update(yield* watches.state(source.source, followed.revision))
+      if (followed.cursors.length === 0) return yield* watches.release(source.source, process)
+      const more = yield* turn.pipe(
+        Effect.catchIf(
+          (error) => error.reason === "stale",
+          () => Effect.succeed(true)
+        )
+      )
+      if (more) continue
+      const profile = yield* networks.profile(source.accountId ?? nobody, source.chainId)
+      yield* Effect.sleep(profile?.pollIntervalMillis ?? 1_000)
+    }
+  })

@@ -1,0 +1,87 @@
+import type { EventDefinition } from "../../domain/abi/Event.js"
+import type { EventFilter } from "../../domain/abi/EventFilter.js"
+import type { DecodedLog } from "../../domain/abi/Log.js"
+import type { RawLog } from "../../domain/evm/RawLog.js"
+import type { Address } from "../../domain/primitives/Address.js"
+import type { Bytes32 } from "../../domain/primitives/Hex.js"
+
+/** A watch, ready to be held against logs. */
+export interface Matched {
+  readonly watch: number
+  readonly fromBlock: bigint
+  /** Empty: every contract. */
+  readonly contracts: ReadonlySet<Address>
+  readonly filters: ReadonlyArray<EventFilter>
+}
+
+export interface Found {
+  readonly watch: Matched
+  readonly definition: EventDefinition
+  readonly decoded: DecodedLog
+}
+
+interface Entry {
+  readonly watch: Matched
+  readonly filter: EventFilter
+}
+
+/**
+ * What of a log leads to a filter, the rarest first: the values of an indexed parameter, else the contracts, else the
+ * event. A filter stands under as many keys as that has values.
+ */
+const keysOf = ({ contracts }: Matched, { topics }: EventFilter): ReadonlyArray<string> => {
+  const [events] = topics
+  const event = events?.[0] ?? ""
+  for (const place of [1, 2, 3]) {
+    const wanted = topics[place]
+    if (wanted !== null && wanted !== undefined) return wanted.map((topic) => `${event} ${place} ${topic}`)
+  }
+  return contracts.size > 0 ? [...contracts].map((contract) => `${event} ${contract}`) : [event]
+}
+
+const keysOfLog = ({ address, topics }: RawLog): ReadonlyArray<string> => {
+  const [event = ""] = topics
+  return [
+    ...topics.slice(1).map((topic: Bytes32, index) => `${event} ${index + 1} ${topic}`),
+    `${event} ${address}`,
+    event
+  ]
+}
+
+/** Watches by what leads to them, so that a log is held against few of many thousands. */
+export class Index {
+  private readonly entries = new Map<string, Map<EventFilter, Entry>>()
+
+  add(watch: Matched): void {
+    for (const filter of watch.filters)
+      for (const key of keysOf(watch, filter)) {
+        const known = this.entries.get(key) ?? new Map<EventFilter, Entry>()
+        known.set(filter, { watch, filter })
+        this.entries.set(key, known)
+      }
+  }
+
+  remove(watch: Matched): void {
+    for (const filter of watch.filters)
+      for (const key of keysOf(watch, filter)) {
+        const known = this.entries.get(key)
+        known?.delete(filter)
+        if (known?.size === 0) this.entries.delete(key)
+      }
+  }
+
+  /** The watches that a log is an event of, each once. */
+  *find(log: RawLog, blockNumber: bigint): Generator<Found> {
+    const told = new Set<number>()
+    for (const key of keysOfLog(log))
+      for (const { filter, watch } of this.entries.get(key)?.values() ?? []) {
+        if (told.has(watch.watch) || blockNumber < watch.fromBlock) continue
+        if (watch.contracts.size > 0 && !watch.contracts.has(log.address)) continue
+        // Each log for itself: what one watch decodes is not at the expense of another.
+        const decoded = filter.match(log, { left: Number.POSITIVE_INFINITY })
+        if (decoded === null) continue
+        told.add(watch.watch)
+        yield { watch, definition: filter.definition, decoded }
+      }
+  }
+}

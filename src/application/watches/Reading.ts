@@ -1,0 +1,183 @@
+import * as BigIntMath from "effect/BigInt"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as LogRanges from "../chain/LogRanges.js"
+import type { BlockRange } from "../chain/LogRefusal.js"
+import type { ChainClient, ChainRpcError, FoundLog, Header } from "../ports/chain/ChainRpc.js"
+import type { Position } from "../ports/Watches.js"
+import * as Cursor from "./Cursor.js"
+import type { LogQuery } from "./LogQuery.js"
+
+/** What was read: a position, and the logs of the blocks on the way there. */
+export interface Read {
+  readonly position: Position
+  /** Null: nothing was taken back. */
+  readonly ancestor: bigint | null
+  readonly logs: ReadonlyArray<FoundLog>
+  /** The newest block that stands on what was read. */
+  readonly head: bigint
+}
+
+/** The node can not be read on from now: what it answers does not hold together, or is of another chain. */
+export class Unreadable extends Data.TaggedError("Unreadable")<{ readonly message: string }> {}
+
+type Reading<A> = Effect.Effect<A, ChainRpcError | Unreadable>
+
+const unreadable = (message: string) => new Unreadable({ message })
+
+/** What one range may cost and bring; when it brings more, fewer blocks are read at once. */
+const bounds: LogRanges.Bounds = { asks: 256, concurrency: 4, results: 20_000, bytes: 67_108_864 }
+
+const numbers = ({ from, to }: BlockRange): ReadonlyArray<bigint> =>
+  Array.from({ length: Number(to - from + 1n) }, (_, index) => from + BigInt(index))
+
+/** All of them leave in one batch. */
+const headersOf = (chain: ChainClient, blocks: ReadonlyArray<bigint>) =>
+  Effect.forEach(blocks, (block) => chain.header(block), { concurrency: "unbounded" })
+
+/** By block and place in it, each once. */
+const inOrder = (logs: ReadonlyArray<FoundLog>): ReadonlyArray<FoundLog> => {
+  const places = new Map(logs.map((log) => [`${log.blockNumber} ${log.logIndex}`, log]))
+  return [...places.values()].sort((one, other) =>
+    one.blockNumber === other.blockNumber
+      ? one.logIndex - other.logIndex
+      : Number(one.blockNumber - other.blockNumber)
+  )
+}
+
+/**
+ * The logs of blocks by their hashes: a node that is behind can not answer for a block that it does not have, and none
+ * is missed for want of it.
+ */
+const logsByHash = (chain: ChainClient, queries: ReadonlyArray<LogQuery>, headers: ReadonlyArray<Header>) =>
+  Effect.flatMap(
+    Effect.forEach(
+      headers,
+      (header) =>
+        Effect.map(
+          Effect.forEach(queries, (query) => chain.logsOf(header.hash, query), { concurrency: "unbounded" }),
+          (answers) => ({ header, logs: answers.flat() })
+        ),
+      { concurrency: "unbounded" }
+    ),
+    (found) =>
+      found.every(({ header, logs }) => logs.every((log) => log.blockNumber === header.number))
+        ? Effect.succeed(inOrder(found.flatMap(({ logs }) => logs)))
+        : Effect.fail(unreadable(`${chain.origin}: logs of one block are of another one`))
+  )
+
+/** As many of the blocks as the node has, one after another. */
+const recent = (
+  chain: ChainClient,
+  queries: ReadonlyArray<LogQuery>,
+  position: Position,
+  range: BlockRange,
+  depth: bigint
+): Reading<Read | "forked"> =>
+  Effect.gen(function* () {
+    const answered = yield* headersOf(chain, numbers(range))
+    const end = answered.indexOf(null)
+    const headers = (end === -1 ? answered : answered.slice(0, end)).filter((header) => header !== null)
+    const extended = Cursor.extend(position, headers, depth)
+    if (extended === "forked") return "forked"
+    if (extended === "incoherent")
+      return yield* unreadable(`${chain.origin}: its blocks do not stand on each other`)
+    const logs = yield* logsByHash(chain, queries, headers)
+    return { position: extended, ancestor: null, logs, head: extended.next - 1n }
+  })
+
+/** Blocks that nothing takes back, in as few queries as the node allows. */
+const settled = (
+  chain: ChainClient,
+  queries: ReadonlyArray<LogQuery>,
+  position: Position,
+  range: BlockRange,
+  head: bigint
+): Reading<Read | "forked"> =>
+  Effect.gen(function* () {
+    const at = Cursor.tip(position)
+    const ask = (part: BlockRange) =>
+      Effect.map(
+        Effect.forEach(queries, (query) => chain.logs({ ...query, fromBlock: part.from, toBlock: part.to }), {
+          concurrency: "unbounded"
+        }),
+        (answers) =>
+          answers.flat().filter(({ blockNumber }) => blockNumber >= part.from && blockNumber <= part.to)
+      )
+    const read = (part: BlockRange): Reading<readonly [ReadonlyArray<FoundLog>, BlockRange]> =>
+      LogRanges.read({
+        range: part,
+        ask,
+        bounds,
+        bytesOf: LogRanges.bytesOf,
+        beforeSplit: Effect.void
+      }).pipe(
+        Effect.map((logs) => [logs, part] as const),
+        Effect.catchTags({
+          TooManyResults: () => fewer(part),
+          TooManyAsks: () => fewer(part)
+        })
+      )
+    const fewer = (part: BlockRange) =>
+      part.from === part.to
+        ? Effect.fail(unreadable(`${chain.origin}: block ${part.from} has too many logs`))
+        : read({ from: part.from, to: part.from + (part.to - part.from) / 4n })
+    // The last block is asked for beside the logs: a node that does not have it has not told all of them.
+    const [before, end, [logs, { to }]] = yield* Effect.all(
+      [at === null ? Effect.succeed(null) : chain.header(at.number), chain.header(range.to), read(range)],
+      { concurrency: "unbounded" }
+    )
+    if (end === null || (at !== null && before === null)) return yield* behind(chain)
+    if (at !== null && before?.hash !== at.hash) return "forked"
+    const last = to === range.to ? end : yield* chain.header(to)
+    if (last === null) return yield* behind(chain)
+    return { position: Cursor.pass(position, to, last.hash), ancestor: null, logs: inOrder(logs), head }
+  })
+
+const behind = (chain: ChainClient) => unreadable(`${chain.origin}: it does not have all blocks that it had`)
+
+/** Where the chain that the node has now leaves the one that was read, and the first blocks of it from there. */
+const forked = (
+  chain: ChainClient,
+  queries: ReadonlyArray<LogQuery>,
+  position: Position,
+  head: Header,
+  limits: Cursor.Bounds
+): Reading<Read> =>
+  Effect.gen(function* () {
+    const oldest = Cursor.oldest(position)
+    const present = new Map<bigint, Header["hash"]>()
+    for (const header of yield* headersOf(chain, numbers({ from: oldest, to: position.next - 1n })))
+      if (header !== null) present.set(header.number, header.hash)
+    const ancestor = Cursor.ancestor(position, present)
+    if (ancestor === null)
+      return yield* unreadable(
+        `${chain.origin}: its chain has none of the last ${position.hashes.length} blocks that were read`
+      )
+    const to = BigIntMath.min(head.number, ancestor + limits.recentBlocks)
+    const before = Cursor.rewind(position, ancestor)
+    const read = yield* recent(chain, queries, before, { from: before.next, to }, limits.depth)
+    if (read === "forked" || read.position.next === before.next)
+      return yield* unreadable(`${chain.origin}: it answers for several chains in turn`)
+    return { ...read, ancestor }
+  })
+
+/** The next blocks from the position on; null: there are none. */
+export const next = (
+  chain: ChainClient,
+  queries: ReadonlyArray<LogQuery>,
+  position: Position,
+  head: Header,
+  limits: Cursor.Bounds
+): Reading<Read | null> =>
+  Effect.gen(function* () {
+    const plan = Cursor.plan(position, head, limits)
+    if (plan._tag === "wait") return null
+    if (plan._tag === "fork") return yield* forked(chain, queries, position, head, limits)
+    const read =
+      plan._tag === "recent"
+        ? yield* recent(chain, queries, position, plan, limits.depth)
+        : yield* settled(chain, queries, position, plan, head.number)
+    if (read === "forked") return yield* forked(chain, queries, position, head, limits)
+    return read.position.next === position.next ? null : read
+  })

@@ -1,0 +1,30 @@
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Event from "../../domain/abi/Event.js"
+import * as EventFilter from "../../domain/abi/EventFilter.js"
+import type { FollowedWatch, WatchSpec } from "../ports/Watches.js"
+import * as EventLoop from "../runtime/EventLoop.js"
+import type { Matched } from "./Matching.js"
+
+/** The filters of a watch. A definition that its fields do not fit was left out when the watch was made. */
+const filtersOf = ({ events, fields }: WatchSpec): Effect.Effect<ReadonlyArray<EventFilter.EventFilter>> =>
+  Effect.map(
+    EventLoop.each(events, (text) => {
+      const definition = Event.parse(text)
+      return Either.isLeft(definition)
+        ? Effect.succeed([])
+        : Effect.map(
+            EventLoop.drive(() => EventFilter.makeSteps(definition.right, fields)),
+            (made) => (Either.isRight(made) ? [made.right] : [])
+          )
+    }),
+    (made) => made.flat()
+  )
+
+export const matched = ({ fromBlock, spec, watch }: FollowedWatch): Effect.Effect<Matched> =>
+  Effect.map(filtersOf(spec), (filters) => ({
+    watch,
+    fromBlock,
+    contracts: new Set(spec.contracts),
+    filters
+  }))

@@ -1,0 +1,255 @@
+import { randomUUID } from "node:crypto"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Layer from "effect/Layer"
+import { ArrayFormatter } from "effect/ParseResult"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import { type Watch, Watches, type WatchesError } from "../../../application/ports/Watches.js"
+import type { Caller } from "../../../application/request/Caller.js"
+import type { Failure } from "../../../application/request/Failure.js"
+import { allScopes } from "../../../application/tenants/FileAccounts.js"
+import * as CreateWatch from "../../../application/usecases/watches/CreateWatch.js"
+import * as Wiring from "../../Wiring.js"
+import * as Command from "../support/Command.js"
+import * as OperatorContext from "../support/OperatorContext.js"
+import * as Table from "../support/Table.js"
+
+const messageOf = ({ message }: WatchesError): string => message
+
+const open = Effect.gen(function* () {
+  const operator = yield* OperatorContext.open
+  const context = yield* Effect.mapError(
+    Layer.build(Wiring.watches(operator.config)),
+    ({ message }) => message
+  )
+  return { operator, context, store: Context.get(context, Watches) }
+})
+
+/** Keys sit in paths: no more than where it leads. */
+const nodeOf = ({ rpc }: Watch): string =>
+  rpc === null ? "the operator's" : new URL(Redacted.value(rpc)).origin
+
+const shown = (watch: Watch) => ({
+  watchId: watch.watchId,
+  account: watch.accountId,
+  webhookId: watch.webhookId,
+  chainId: Number(watch.chainId),
+  node: nodeOf(watch),
+  contracts: watch.spec.contracts,
+  events: watch.spec.events,
+  fields: watch.spec.fields,
+  confirmations: watch.confirmations,
+  fromBlock: Number(watch.fromBlock),
+  nextBlock: Number(watch.nextBlock),
+  state: watch.state,
+  told: watch.sequence,
+  waiting: watch.waiting,
+  dead: watch.dead,
+  problem: watch.problem,
+  createdAt: Table.time(watch.createdAt)
+})
+
+const unknown = (watchId: string): string =>
+  `there is no watch ${watchId}; "castellan watches list" tells which there are`
+
+const watch = Command.operand("WATCH", "the id that watches list shows")
+
+const refusalOf = ({ details, message }: Failure): string =>
+  details.length === 0
+    ? message
+    : details.map(({ message: why, path }) => (path === "" ? why : `${path}: ${why}`)).join("\n")
+
+const json = (flag: string, text: string | undefined): Effect.Effect<unknown, string> =>
+  text === undefined
+    ? Effect.succeed(undefined)
+    : Effect.try({ try: () => JSON.parse(text), catch: () => `--${flag}: expected JSON` })
+
+const whole = (flag: string, text: string | undefined): Effect.Effect<number | undefined, string> =>
+  text === undefined || /^[0-9]{1,15}$/.test(text)
+    ? Effect.succeed(text === undefined ? undefined : Number(text))
+    : Effect.fail(`--${flag}: expected a number`)
+
+const decode = Schema.decodeUnknownEither(CreateWatch.Request, { errors: "all", onExcessProperty: "error" })
+
+const requestOf = (fields: Readonly<Record<string, unknown>>): Effect.Effect<CreateWatch.Request, string> => {
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined)
+  return Either.mapLeft(decode(Object.fromEntries(given)), (error) =>
+    ArrayFormatter.formatErrorSync(error)
+      .map(({ message, path }) => `${path.join(".")}: ${message}`)
+      .join("\n")
+  )
+}
+
+const add = Command.make({
+  name: "add",
+  about: "Has a webhook told of events of contracts.",
+  examples: [
+    'acme --webhook 5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77 --chain 8453 --event "event Transfer(address indexed from, address indexed to, uint256 value)" --contract 0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913'
+  ],
+  operands: { account: Command.operand("ACCOUNT", "the account whose webhook it is") },
+  flags: {
+    webhook: Command.required("webhook", "ID", "the webhook that is told"),
+    event: Command.required("event", "DEFINITION", "the event, as Solidity declares it"),
+    contracts: Command.repeated(
+      "contract",
+      "ADDRESS",
+      "of this contract, once for each; every one unless told"
+    ),
+    fields: Command.optional("fields", "JSON", "values of the event's fields, as in /filterEvent"),
+    chain: Command.optional("chain", "ID", "the operator's node of this chain"),
+    rpc: Command.optional("rpc", "URL", "the account's own node"),
+    from: Command.optional("from", "BLOCK", "the first block; the next one unless told"),
+    confirmations: Command.optional("confirmations", "N", "blocks, the event's own counted; 1 unless told")
+  },
+  run: (given) =>
+    Effect.gen(function* () {
+      const { context, operator } = yield* open
+      const account = yield* OperatorContext.accountOf(operator, given.account)
+      const request = yield* requestOf({
+        webhookId: given.webhook,
+        eventDef: given.event,
+        contracts: given.contracts,
+        fields: yield* json("fields", given.fields),
+        chainId: yield* whole("chain", given.chain),
+        rpc: given.rpc,
+        fromBlock: given.from,
+        confirmations: yield* whole("confirmations", given.confirmations)
+      })
+      const caller: Caller = {
+        principal: {
+          accountId: account.accountId,
+          name: account.name,
+          tier: account.tier,
+          scopes: new Set(allScopes),
+          paused: false
+        },
+        requestId: randomUUID()
+      }
+      const watchId = yield* CreateWatch.run(caller, request).pipe(
+        Effect.provide(context),
+        Effect.mapError(refusalOf),
+        Effect.catchAllDefect(() => Effect.fail("the database can not be used"))
+      )
+      return { json: { watchId }, text: `watch ${watchId}` }
+    })
+})
+
+const list = Command.make({
+  name: "list",
+  about: "Watches, how far each has read, and what is owed of it.",
+  examples: ["--account acme --json"],
+  flags: { account: Command.optional("account", "ID", "of this account") },
+  run: ({ account }) =>
+    Effect.gen(function* () {
+      const { operator, store } = yield* open
+      const accountId =
+        account === undefined ? null : (yield* OperatorContext.accountOf(operator, account)).accountId
+      const rows = (yield* Effect.mapError(store.list(accountId), messageOf)).map(shown)
+      return {
+        json: rows,
+        text:
+          rows.length === 0
+            ? "no watch"
+            : Table.aligned([
+                ["WATCH", "ACCOUNT", "CHAIN", "STATE", "NEXT BLOCK", "TOLD", "WAITING", "DEAD"],
+                ...rows.map((row) => [
+                  row.watchId,
+                  row.account,
+                  String(row.chainId),
+                  row.state,
+                  String(row.nextBlock),
+                  String(row.told),
+                  String(row.waiting),
+                  String(row.dead)
+                ])
+              ])
+      }
+    })
+})
+
+const show = Command.make({
+  name: "show",
+  about: "One watch.",
+  examples: ["0f5c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77"],
+  operands: { watch },
+  run: (given) =>
+    Effect.gen(function* () {
+      const { store } = yield* open
+      const found = yield* Effect.mapError(store.get(given.watch), messageOf)
+      if (found === null) return yield* Effect.fail(unknown(given.watch))
+      const it = shown(found)
+      return {
+        json: it,
+        text: Table.aligned([
+          ["watch", it.watchId],
+          ["account", it.account],
+          ["webhook", it.webhookId],
+          ["chain", String(it.chainId)],
+          ["node", it.node],
+          ...it.events.map((text) => ["event", text]),
+          ["contracts", it.contracts.length === 0 ? "all" : it.contracts.join(", ")],
+          ["fields", JSON.stringify(it.fields)],
+          ["confirmations", String(it.confirmations)],
+          ["from block", String(it.fromBlock)],
+          ["next block", String(it.nextBlock)],
+          ["state", it.state],
+          ["told", String(it.told)],
+          ["waiting", String(it.waiting)],
+          ["dead", String(it.dead)],
+          ["problem", it.problem ?? "none"],
+          ["created", it.createdAt]
+        ])
+      }
+    })
+})
+
+const changing = (
+  name: string,
+  about: string,
+  change: (store: Watches["Type"], watchId: string) => Effect.Effect<boolean, WatchesError>,
+  done: string
+) =>
+  Command.make({
+    name,
+    about,
+    examples: ["0f5c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77"],
+    operands: { watch },
+    run: (given) =>
+      Effect.gen(function* () {
+        const { store } = yield* open
+        if (!(yield* Effect.mapError(change(store, given.watch), messageOf)))
+          return yield* Effect.fail(unknown(given.watch))
+        return {
+          json: { watchId: given.watch, state: done },
+          text: `watch ${given.watch} is ${done}`
+        }
+      })
+  })
+
+const pause = changing(
+  "pause",
+  "Reads no further until it is resumed; what it was told is delivered.",
+  (store, watchId) => store.setState(watchId, "paused"),
+  "paused"
+)
+const resume = changing(
+  "resume",
+  "Reads on from where it was paused.",
+  (store, watchId) => store.setState(watchId, "enabled"),
+  "enabled"
+)
+const remove = changing(
+  "remove",
+  "Removes it, with all that is owed of it.",
+  (store, watchId) => store.remove(watchId),
+  "removed"
+)
+
+export const commands = [add, list, show, pause, resume, remove] as const
+
+export const notes = [
+  "Takes effect within seconds, on all replicas, without a restart. Of a URL its origin alone is shown: keys sit in paths.",
+  "A webhook that is removed takes its watches with it."
+]

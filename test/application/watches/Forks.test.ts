@@ -1,0 +1,167 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
+import * as TestContext from "effect/TestContext"
+import * as fc from "fast-check"
+import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
+import * as SqlWatches from "../../../src/adapters/sql/watches/Watches.js"
+import * as SqlWebhooks from "../../../src/adapters/sql/webhooks/Webhooks.js"
+import { Replicas } from "../../../src/application/ports/Replicas.js"
+import { type WatchEvent, Watches } from "../../../src/application/ports/Watches.js"
+import * as Followers from "../../../src/application/watches/Followers.js"
+import { options } from "../../support/journal/Layers.js"
+import * as Following from "../../support/watches/Following.js"
+import { ForkingChain } from "../../support/watches/ForkingChain.js"
+
+const store = Layer.provide(
+  Layer.mergeAll(SqlWatches.layer(options), SqlWebhooks.layer(options)),
+  Layer.orDie(Sqlite.layer({ filename: ":memory:" }))
+).pipe(Layer.orDie)
+
+const replica = (process: string) =>
+  Layer.succeed(Replicas, {
+    process,
+    owns: () => true,
+    assigned: Stream.empty,
+    independent: Effect.succeed([]),
+    tell: () => Effect.void,
+    heard: Stream.empty
+  })
+
+/** A process that follows the chain, until the scope ends. */
+const begin = (chain: ForkingChain, process = "this one") =>
+  Effect.provide(Followers.start, Layer.merge(Following.around(chain), replica(process)))
+
+const placeOf = ({ data }: WatchEvent): string => `${data.blockNumber} ${data.blockHash} ${data.logIndex}`
+
+/** What a receiver has after it was told all of this: fails where a number is missing, or what was not there is removed. */
+const fold = (told: ReadonlyArray<WatchEvent>): ReadonlyArray<string> => {
+  const standing = new Set<string>()
+  told.forEach((event, index) => {
+    expect(event.sequence).toBe(index + 1)
+    const place = placeOf(event)
+    expect(standing.has(place)).toBe(event.kind === "removed")
+    if (event.kind === "removed") standing.delete(place)
+    else standing.add(place)
+  })
+  return [...standing]
+}
+
+const truth = (chain: ForkingChain, to: number | null, confirmations: number, fromBlock: bigint) =>
+  chain.blocks
+    .filter(({ number }) => number >= fromBlock && number + BigInt(confirmations) - 1n <= chain.head.number)
+    .flatMap(({ hash, logs, number }) =>
+      logs
+        .filter((log) => log.address === Following.token && (to === null || log.topics[2]?.endsWith(`${to}`)))
+        .map(({ logIndex }) => `${number} ${hash} ${logIndex}`)
+    )
+
+const Step = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ mine: fc.array(fc.integer({ min: 1, max: 3 }), { maxLength: 3 }) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      takeBack: fc.integer({ min: 1, max: 20 }),
+      mine: fc.array(fc.integer({ min: 1, max: 3 }), { maxLength: 2 })
+    })
+  },
+  { weight: 2, arbitrary: fc.record({ rest: fc.boolean() }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      to: fc.option(fc.integer({ min: 1, max: 3 })),
+      confirmations: fc.integer({ min: 1, max: 4 }),
+      back: fc.integer({ min: 0, max: 85 })
+    })
+  },
+  { weight: 1, arbitrary: fc.record({ pause: fc.nat(3) }) },
+  { weight: 1, arbitrary: fc.record({ restart: fc.boolean() }) }
+)
+
+interface Known {
+  readonly to: number | null
+  readonly confirmations: number
+  readonly fromBlock: bigint
+}
+
+/** A chain of random forks, read from a node of which each answer may be of another one that is behind or on a fork. */
+const story = (
+  steps: ReadonlyArray<typeof Step extends fc.Arbitrary<infer A> ? A : never>,
+  seeds: ReadonlyArray<number>
+) =>
+  Effect.gen(function* () {
+    const chain = new ForkingChain(5)
+    for (let n = 0; n < 85; n++) chain.mine(n % 7 === 0 ? [Following.transfer(1 + (n % 3))] : [])
+    const known = new Map<string, Known>()
+    const paused = new Set<string>()
+    const watches = yield* Watches
+    const past: Array<ForkingChain["blocks"]> = []
+    let turn = 0
+    chain.view = () => {
+      turn += 1
+      const seed = seeds[turn % seeds.length] ?? 0
+      return seed < 3 ? (past.at(-1 - seed) ?? chain.blocks) : chain.blocks
+    }
+    const remember = () => past.push(chain.blocks)
+    const scoped = (rest: typeof steps): Effect.Effect<void, unknown, Following.Ports> =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          yield* begin(chain, `process ${rest.length}`)
+          for (const [index, step] of rest.entries()) {
+            if ("takeBack" in step) {
+              // No block that is settled is taken back: a chain that was higher is as high again before the next one.
+              const { length } = chain.blocks
+              chain.takeBack(step.takeBack)
+              while (chain.blocks.length <= length) chain.mine(step.mine.map((to) => Following.transfer(to)))
+              remember()
+            } else if ("mine" in step) {
+              chain.mine(step.mine.map((to) => Following.transfer(to)))
+              remember()
+            } else if ("rest" in step) yield* Following.rounds(8)
+            else if ("back" in step) {
+              const fromBlock = chain.head.number - BigInt(step.back)
+              const watch = { to: step.to, confirmations: step.confirmations, fromBlock }
+              const fields: Readonly<Record<string, unknown>> =
+                step.to === null ? {} : { to: Following.addressOf(step.to) }
+              const watchId = yield* Following.add({ ...watch, spec: { ...Following.spec, fields } })
+              known.set(watchId, watch)
+            } else if ("pause" in step) {
+              const watchId = [...known.keys()][step.pause]
+              if (watchId !== undefined) {
+                const isPaused = paused.has(watchId)
+                yield* watches.setState(watchId, isPaused ? "enabled" : "paused")
+                if (isPaused) paused.delete(watchId)
+                else paused.add(watchId)
+              }
+            } else return rest.slice(index + 1)
+          }
+          return null
+        })
+      ).pipe(Effect.flatMap((left) => (left === null ? Effect.void : scoped(left))))
+    yield* scoped(steps)
+    for (const watchId of paused) yield* watches.setState(watchId, "enabled")
+    chain.view = () => chain.blocks
+    yield* begin(chain, "the last one")
+    chain.mine([Following.transfer(1)])
+    yield* Following.caughtUp(chain)
+    const told = yield* Following.deliveries()
+    for (const [watchId, { confirmations, fromBlock, to }] of known)
+      expect(fold(told.get(watchId) ?? [])).toEqual(truth(chain, to, confirmations, fromBlock))
+  }).pipe(Effect.scoped, Effect.provide(Layer.fresh(store)), Effect.provide(TestContext.TestContext))
+
+describe("whatever forks a chain takes", () => {
+  it(
+    "what a watch is told is numbered without a gap, and comes to exactly the events of the chain",
+    { timeout: 300_000 },
+    () =>
+      fc.assert(
+        fc.asyncProperty(
+          fc.array(Step, { minLength: 5, maxLength: 40 }),
+          fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 1, maxLength: 20 }),
+          (steps, seeds) => Effect.runPromise(story(steps, seeds))
+        ),
+        { numRuns: Number(process.env.FC_RUNS ?? 25) }
+      )
+  )
+})
