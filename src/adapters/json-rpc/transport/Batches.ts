@@ -2,6 +2,7 @@ import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
+import * as FiberRef from "effect/FiberRef"
 import { ChainRpcError } from "../../../application/ports/chain/ChainRpc.js"
 import type * as Background from "./Background.js"
 import type * as Egress from "./Egress.js"
@@ -127,6 +128,18 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
       for (const [{ settle }, error] of entries) settle(Effect.fail(error))
     })
 
+  /** Without anybody who listens to spans there is none: it would cost a stack trace. */
+  const spanned = <A>(work: Effect.Effect<A>, methods: ReadonlyArray<string>): Effect.Effect<A> =>
+    Effect.withFiberRuntime((fiber) =>
+      fiber.getFiberRef(FiberRef.currentTracerEnabled)
+        ? Effect.withSpan(work, "ChainRpc.exchange", {
+            kind: "client",
+            attributes: { origin, methods },
+            captureStackTrace: false
+          })
+        : work
+    )
+
   /** One HTTP round trip. Fails with the entries for which another attempt is worth it. */
   const exchange = (entries: ReadonlyArray<Entry>, room: Room): Effect.Effect<void, Again> =>
     Effect.gen(function* () {
@@ -135,11 +148,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
       onExchange({ origin, trust, methods })
       const body = JsonRpc.body(entries.map(({ encoded }) => encoded))
       const patient = methods.some((method) => slow.has(method))
-      const posted = yield* Effect.withSpan(
-        Effect.either(http.post(target, body, patient)),
-        "ChainRpc.exchange",
-        { kind: "client", attributes: { origin, methods } }
-      )
+      const posted = yield* spanned(Effect.either(http.post(target, body, patient)), methods)
       const classified = judge(posted, calls, yield* Clock.currentTimeMillis)
       if (classified._tag === "smaller") {
         batchCalls = Math.min(batchCalls, Math.max(1, entries.length >> 1))
