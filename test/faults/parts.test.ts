@@ -6,6 +6,7 @@ import * as Campaign from "../support/faults/Campaign.js"
 import type { Fault } from "../support/faults/Fault.js"
 import * as FaultProxy from "../support/faults/FaultProxy.js"
 import * as Killing from "../support/faults/Killing.js"
+import * as Receiver from "../support/faults/Receiver.js"
 import * as Scenario from "../support/faults/Scenario.js"
 import type * as Journals from "../support/journal/Journals.js"
 
@@ -222,5 +223,28 @@ describe("a failing node", () => {
     await post("eth_sendRawTransaction")
     await post("eth_chainId")
     expect(told).toEqual(["before 0", "after 1"])
+  })
+})
+
+describe("what webhooks were told", () => {
+  const told = (sequence: number, kind: string, data = "{}") => ({ requestId: "r1", sequence, kind, data })
+  const [one, two, three] = [told(1, "accepted"), told(2, "submitted", '{"txHash":"0x1"}'), told(3, "final")]
+  const judged = (...arrivals: ReadonlyArray<Receiver.Told>) =>
+    Receiver.judge(
+      [one, two, three],
+      ["r1"],
+      arrivals.map((each) => ({ ...each, isTaken: true }))
+    )
+
+  it("is right with each event once or more, each after the one before it", () => {
+    expect(judged(one, one, two, one, three)).toEqual({ undelivered: [], outOfOrder: [], invented: [] })
+  })
+
+  it("is wrong with an event that is missing, that overtook another, or that never was", () => {
+    expect(judged(one).undelivered).toEqual(["r1 2 submitted", "r1 3 final", "the end of r1"])
+    expect(judged(two, one, three).outOfOrder).toEqual(["r1 2 submitted after 0"])
+    const other = told(2, "submitted", '{"txHash":"0x2"}')
+    expect(judged(one, other, two, three).invented).toEqual(["r1 2 submitted"])
+    expect(judged(one, two, three, told(4, "reopened")).invented).toEqual(["r1 4 reopened"])
   })
 })

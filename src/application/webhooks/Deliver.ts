@@ -20,7 +20,7 @@ const betweenLooksMillis = 25
 const round = 16
 const atOnce = 8
 /** A round takes at most twice the sender's time-out: the claim of an endpoint outlasts it. */
-const claimMillis = 60_000
+const claimMillis = 30_000
 /** An endpoint that has taken nothing of a round is left alone for so long, whatever else is due to it. */
 const restMillis = 30_000
 

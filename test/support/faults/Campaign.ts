@@ -116,6 +116,7 @@ export const summaryLines = ({ broken, millis, reports, steps }: Summary): Reado
     `surroundings: ${texts(tallied(reports.flatMap(({ scenario: { others, remote, store, version } }) => [store, version, ...(remote ? ["remote bundler"] : []), ...(others.length > 0 ? ["two processes"] : [])])))}`,
     `killed: ${texts(deaths)}`,
     `never killed: ${missed.join(", ") || "nowhere"}`,
+    `webhooks sent ${sum(({ messages }) => messages)}`,
     ...Judge.kinds.map((kind) => `${kind} ${sum(({ verdict }) => verdict[kind].length)}`),
     `seeds that did not end ${broken.length}`,
     `${(millis / 1_000).toFixed(0)} s`

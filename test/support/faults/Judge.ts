@@ -1,5 +1,6 @@
 import type { Wallet } from "ethers"
 import { essence, exchange } from "./Client.js"
+import * as Receiver from "./Receiver.js"
 import { type Asked, run as runWorkload, type Setting, type Work } from "./Workload.js"
 
 /** What is wrong after a run. All lists are empty when every accepted write reached the chain exactly once. */
@@ -18,9 +19,26 @@ export interface Verdict {
   readonly stuck: ReadonlyArray<string>
   /** Other breaches: another answer to the same key, a 500, a crash. */
   readonly breaches: ReadonlyArray<string>
+  /** Events of accepted requests that no webhook has arrived of. */
+  readonly undelivered: ReadonlyArray<string>
+  /** Webhooks that overtook another one of their request. */
+  readonly outOfOrder: ReadonlyArray<string>
+  /** Webhooks of what is not so. */
+  readonly invented: ReadonlyArray<string>
 }
 
-export const kinds = ["lost", "duplicated", "misreported", "orphaned", "gaps", "stuck", "breaches"] as const
+export const kinds = [
+  "lost",
+  "duplicated",
+  "misreported",
+  "orphaned",
+  "gaps",
+  "stuck",
+  "breaches",
+  "undelivered",
+  "outOfOrder",
+  "invented"
+] as const
 
 export const flawless: Verdict = {
   lost: [],
@@ -29,7 +47,10 @@ export const flawless: Verdict = {
   orphaned: [],
   gaps: [],
   stuck: [],
-  breaches: []
+  breaches: [],
+  undelivered: [],
+  outOfOrder: [],
+  invented: []
 }
 
 const describe = (work: Work, count: number): string =>
@@ -83,6 +104,22 @@ const repeats = async (
       })
   )
   return found.flat()
+}
+
+/** Longest until everything is delivered: what a dead process had claimed is another's after a minute. */
+const deliveryMillis = 120_000
+
+/** Waits until every event of the journal has arrived, and holds what has arrived against it. */
+const webhooks = async ({ receiver, store }: Setting): Promise<Receiver.Findings> => {
+  const end = Date.now() + deliveryMillis
+  for (;;) {
+    const { ended, events } = await store.events()
+    const arrivals = [...receiver.arrivals()]
+    const found = Receiver.judge(events, ended, arrivals)
+    const isLate = Date.now() > end
+    if ((found.undelivered.length === 0 && found.invented.length === 0) || isLate) return found
+    await pause(200)
+  }
 }
 
 /** Holds what was said against the chain, and sees whether every lane still works. */
@@ -145,6 +182,7 @@ export const judge = async (
       ...where(({ said }) => said === "nothing"),
       ...lanes.filter(({ said }) => said === "failure").map((work) => `the lane ${describe(work, 0)}`)
     ],
-    breaches: [...repeated, ...violations, ...supervisor.complaints()]
+    breaches: [...repeated, ...violations, ...supervisor.complaints()],
+    ...(await webhooks(setting))
   }
 }

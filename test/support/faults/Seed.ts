@@ -8,6 +8,7 @@ import { ask, type Question } from "./Client.js"
 import * as FaultProxy from "./FaultProxy.js"
 import * as Judge from "./Judge.js"
 import * as Random from "./Random.js"
+import * as Receiver from "./Receiver.js"
 import type * as Scenario from "./Scenario.js"
 import * as Store from "./Store.js"
 import * as Supervisor from "./Supervisor.js"
@@ -25,6 +26,8 @@ export interface Report {
   readonly refused: ReadonlyArray<string>
   readonly faults: ReadonlyMap<string, number>
   readonly events: ReadonlyMap<string, number>
+  /** Messages that webhooks were sent, repeats included. */
+  readonly messages: number
   readonly deaths: ReadonlyArray<string>
   readonly restarts: number
   readonly millis: number
@@ -92,6 +95,7 @@ export const run = async (
   configure(operators.url)
   const process = (kills: Scenario.Scenario["kills"]) =>
     Supervisor.start({ build, folder, config, kills, wasAway: store.wasAway })
+  const receiver = await Receiver.start(seed)
   const supervisor = Supervisor.fleet(
     [process(scenario.kills), ...scenario.others.map(process)],
     Random.make(`which process ${seed}`)
@@ -109,6 +113,14 @@ export const run = async (
     for (const address of addresses.values())
       await world.send("anvil_setBalance", address, `0x${(10n * ether).toString(16)}`)
     if (scenario.settledDepth > 1) await actors.mine({ mode: "steady", millis: 50 })
+    for (const { key } of tenants)
+      await insist(supervisor, {
+        path: "/webhooks",
+        apiKey: key,
+        key: null,
+        patience: 20_000,
+        body: { url: receiver.url }
+      })
     await Promise.all(
       signers.map((_, signer) => create(scenario, node.url, supervisor, tenants, salts, signer))
     )
@@ -119,6 +131,7 @@ export const run = async (
     const setting: Workload.Setting = {
       scenario,
       world,
+      receiver,
       store,
       supervisor,
       nodeUrl: node.url,
@@ -132,6 +145,7 @@ export const run = async (
     const storm = Date.now()
     node.play(scenario.script, supervisor.onSend)
     supervisor.arm()
+    receiver.storm()
     const clients = scenario.requests.map(async (plan, index) => {
       await until(storm, plan.at)
       return Workload.run(setting, plan, index)
@@ -174,6 +188,7 @@ export const run = async (
     // What is left of faults and kills is for whoever is not done yet.
     await Promise.race([outcomes, supervisor.url().then(() => until(Date.now(), overtimeMillis))])
     node.calm()
+    receiver.calm()
     supervisor.disarm()
     await actors.calm(needsBlocks(scenario))
     calmSince = Date.now()
@@ -197,8 +212,9 @@ export const run = async (
       refused: works
         .filter((work) => work.said === "failure" && work.deed === "hit" && work.after === null)
         .map(({ why }) => why),
-      faults: node.faults(),
+      faults: new Map([...node.faults(), ...receiver.faults()]),
       events: new Map([...actors.done(), ...happened]),
+      messages: receiver.arrivals().length,
       deaths: supervisor.deaths(),
       restarts: supervisor.restarts(),
       millis: Date.now() - began,
@@ -210,6 +226,7 @@ export const run = async (
     await supervisor.stop()
     await Promise.all(nodes.map((one) => one.stop()))
     await bundler?.stop()
+    await receiver.stop()
     await actors.leave()
     rmSync(folder, { recursive: true, force: true })
   }

@@ -4,9 +4,11 @@ import Database from "better-sqlite3"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import * as Compact from "../../../src/adapters/sql/Compact.js"
 import * as Postgres from "../../../src/adapters/sql/Postgres.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import * as Server from "../postgres/Server.js"
+import type * as Receiver from "./Receiver.js"
 import type { Outage } from "./Scenario.js"
 
 /** The database of a run, which may be taken away. */
@@ -17,6 +19,11 @@ export interface Store {
   readonly back: () => Promise<void>
   /** Whether it has been away at some time since then, Unix milliseconds. */
   readonly wasAway: (since: number) => boolean
+  /** All events of the journal, and the requests that are final. */
+  readonly events: () => Promise<{
+    readonly events: ReadonlyArray<Receiver.Told>
+    readonly ended: ReadonlyArray<string>
+  }>
   /** Nonces that the journal handed out and that neither a transaction of ours nor somebody else's has used. */
   readonly holes: (signer: string) => Promise<ReadonlyArray<string>>
 }
@@ -74,6 +81,32 @@ export const make = async (folder: string, server: Server.Server | null): Promis
       isAway = false
     },
     wasAway: (since) => isAway || lastBack >= since,
+    events: () =>
+      Effect.runPromise(
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          const told = yield* sql<{
+            readonly request_id: string
+            readonly sequence: number
+            readonly kind: string
+            readonly data: string | null
+          }>`
+            select requests.request_id, sequence, kind, data
+            from request_events join requests on requests.request_no = request_events.request_no
+            order by request_events.request_no, sequence`
+          const final = yield* sql<{ readonly request_id: string }>`
+            select request_id from requests where state = 'final'`
+          return {
+            events: told.map(({ data, kind, request_id, sequence }) => ({
+              requestId: request_id,
+              sequence,
+              kind,
+              data: data === null ? "{}" : JSON.stringify(JSON.parse(Compact.read(data)))
+            })),
+            ended: final.map(({ request_id }) => request_id)
+          }
+        }).pipe(Effect.provide(client))
+      ),
     holes: (signer) =>
       Effect.runPromise(
         Effect.flatMap(

@@ -1,5 +1,6 @@
 import { id as hashOf } from "ethers"
 import { type Answer, ask, type EstimatedOp, essence, type Question } from "./Client.js"
+import type * as Receiver from "./Receiver.js"
 import type { Deed, RequestPlan, Scenario } from "./Scenario.js"
 import type { Store } from "./Store.js"
 import type { Supervisor } from "./Supervisor.js"
@@ -24,6 +25,7 @@ export interface Work {
 export interface Setting {
   readonly scenario: Scenario
   readonly world: World
+  readonly receiver: Receiver.Receiver
   readonly store: Store
   readonly supervisor: Supervisor
   readonly nodeUrl: string
