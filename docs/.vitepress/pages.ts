@@ -60,6 +60,7 @@ export const sidebar: Array<DefaultTheme.SidebarItem> = [
           { text: "PKCS#11", link: "/signers/pkcs11" }
         ]
       },
+      { text: "Nodes", link: "/nodes" },
       { text: "Scaling", link: "/scaling" },
       { text: "Security", link: "/security" },
       { text: "Performance", link: "/performance" }

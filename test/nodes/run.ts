@@ -8,21 +8,24 @@ import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as LogLevel from "effect/LogLevel"
 import * as Redacted from "effect/Redacted"
-import { JsonRpcProvider } from "ethers"
+import { JsonRpcProvider, Wallet } from "ethers"
 import { entryPoints } from "../../src/hosts/cli/deploy/EntryPoints.js"
+import { startAnvil } from "../../src/hosts/cli/dev/Anvil.js"
 import { devKeys } from "../../src/hosts/cli/dev/DevKeys.js"
 import * as Config from "../../src/hosts/config/Config.js"
+import * as Inspections from "../../src/hosts/Inspections.js"
 import * as Service from "../../src/hosts/node/Service.js"
 import * as Wiring from "../../src/hosts/Wiring.js"
 import * as Installed from "../package/Installed.js"
 import * as Readme from "../package/Readme.js"
 import * as CommandLine from "../support/process/CommandLine.js"
+import * as Custodies from "./Custodies.js"
 
 /** `npm run test:nodes`: castellan on development nodes of others. See README.md beside this file. */
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
-const nodes = {
+const hardhats = {
   "Hardhat 2": {
     cwd: "hardhat2",
     node: process.execPath,
@@ -43,7 +46,7 @@ const freePort = (): Promise<number> =>
     })
   })
 
-const start = async ({ cli, cwd, node }: (typeof nodes)[keyof typeof nodes]) => {
+const startHardhat = async ({ cli, cwd, node }: (typeof hardhats)[keyof typeof hardhats]) => {
   const port = await freePort()
   const child = spawn(node, [cli, "node", "--hostname", "127.0.0.1", "--port", String(port)], {
     cwd: here(cwd),
@@ -70,6 +73,14 @@ const start = async ({ cli, cwd, node }: (typeof nodes)[keyof typeof nodes]) => 
   }
 }
 
+const nodes: Readonly<
+  Record<string, () => Promise<{ readonly url: string; readonly stop: () => Promise<void> }>>
+> = {
+  anvil: () => startAnvil({ args: ["--disable-default-create2-deployer"] }),
+  "Hardhat 2": () => startHardhat(hardhats["Hardhat 2"]),
+  "Hardhat 3": () => startHardhat(hardhats["Hardhat 3"])
+}
+
 const fact = (name: string, holds: boolean, seen: unknown = "") => {
   if (!holds) throw new Error(`not so: ${name} ${JSON.stringify(seen)}`)
   console.log(`ok  ${name}`)
@@ -77,13 +88,19 @@ const fact = (name: string, holds: boolean, seen: unknown = "") => {
 
 const pepper = "of the nodes that are tried, and of nothing else"
 
+/** The second owner of multisigs; it submits nothing. */
+const cosigner = new Wallet(`0x${"79".repeat(32)}`)
+
 const configFile = (profile: { networks: ReadonlyArray<unknown> }, folder: string, hash: string) => ({
   profile: "development",
   listen: { host: "127.0.0.1", port: 0 },
   database: { path: join(folder, "castellan.sqlite") },
   keyPepper: pepper,
   accounts: [{ id: "main", name: "Main", tier: "enterprise", keys: [{ hash }] }],
-  signers: [{ accounts: ["main"], clientId: "s", versionId: "1", privateKey: devKeys.signer.privateKey }],
+  signers: [
+    { accounts: ["main"], clientId: "s", versionId: "1", privateKey: devKeys.signer.privateKey },
+    { accounts: ["main"], clientId: "s", versionId: "2", privateKey: cosigner.privateKey }
+  ],
   systemKeys: {
     deployer: devKeys.deployer.privateKey,
     serviceEoa: devKeys.serviceEoa.privateKey,
@@ -92,15 +109,27 @@ const configFile = (profile: { networks: ReadonlyArray<unknown> }, folder: strin
   networks: profile.networks
 })
 
-const client = (url: string, key: string) => async (path: string, body: unknown) => {
-  const answer = await fetch(`${url}${path}`, {
-    method: "POST",
-    headers: { "content-type": "application/json", "x-api-key": key },
-    body: JSON.stringify(body)
-  })
-  const said = JSON.parse(await answer.text())
-  if (!answer.ok) throw new Error(`${path}: ${JSON.stringify(said)}`)
-  return said
+const asking =
+  (url: string, key: string): Custodies.Ask =>
+  async (path, body) => {
+    const answer = await fetch(`${url}${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-api-key": key },
+      body: JSON.stringify(body)
+    })
+    return { ok: answer.ok, said: JSON.parse(await answer.text()) }
+  }
+
+const client =
+  (ask: Custodies.Ask) =>
+  async <A>(path: string, body: unknown): Promise<A> => {
+    const { ok, said } = await ask<A>(path, body)
+    if (!ok) throw new Error(`${path}: ${JSON.stringify(said)}`)
+    return said
+  }
+
+interface Outcome {
+  readonly status: number
 }
 
 /** Creates a wallet and lets it call. */
@@ -108,24 +137,24 @@ const job = async (call: ReturnType<typeof client>, rpc: string, entryPoint: str
   const settings = { rpc, entryPoint, signer: { clientId: "s", versionId: "1" } }
   const salt = `of ${entryPoint}`
   const accounts = [{ salt, walletCustody: 1 }]
-  const [{ wallet }]: readonly [{ wallet: string }] = await call("/check", { accounts, settings })
+  const [{ wallet }] = await call<readonly [{ readonly wallet: string }]>("/check", { accounts, settings })
   const provider = new JsonRpcProvider(rpc, 31337, { staticNetwork: true })
   const sent = await devKeys.faucet.connect(provider).sendTransaction({ to: wallet, value: 10n ** 18n })
   await sent.wait()
   provider.destroy()
-  const created = await call("/create", { accounts, settings })
+  const created = await call<Outcome>("/create", { accounts, settings })
   fact(`a wallet is created at ${entryPoint}`, created.status === 1, created)
   const operations = [
     { wallet, walletCustody: 1, to: devKeys.faucet.address, funcSignature: "receive()", value: "1" }
   ]
-  const executed = await call("/execute", { operations, settings })
+  const executed = await call<Outcome>("/execute", { operations, settings })
   fact("and executes an operation", executed.status === 1, executed)
 }
 
-const tryOn = async (name: keyof typeof nodes) => {
+const tryOn = async (name: string, start: (typeof nodes)[string]) => {
   console.log(`\n${name}`)
   const folder = mkdtempSync(join(tmpdir(), "castellan-nodes-"))
-  const node = await start(nodes[name])
+  const node = await start()
   try {
     const keys = [
       ["--deployer", devKeys.deployer.address],
@@ -159,9 +188,12 @@ const tryOn = async (name: keyof typeof nodes) => {
       const env = { CASTELLAN_RPC_31337: node.url }
       const config = yield* Config.fromText(file, "of the nodes", env, folder)
       const { url } = yield* Service.start(config)
-      const call = client(url, Redacted.value(key))
+      for (const { message } of yield* Inspections.run(config)) console.log(`    ${message}`)
+      const ask = asking(url, Redacted.value(key))
+      const call = client(ask)
       for (const entryPoint of Object.values(entryPoints))
         yield* Effect.promise(() => job(call, node.url, entryPoint))
+      yield* Effect.promise(() => Custodies.journey(ask, node.url, fact))
     })
     await Effect.runPromise(Effect.scoped(run).pipe(Logger.withMinimumLogLevel(LogLevel.Warning)))
   } finally {
@@ -203,7 +235,7 @@ const readme = async (): Promise<void> => {
 }
 
 const wanted = process.argv.slice(2)
-for (const name of Object.keys(nodes) as ReadonlyArray<keyof typeof nodes>)
-  if (wanted.length === 0 || wanted.includes(name)) await tryOn(name)
+for (const [name, node] of Object.entries(nodes))
+  if (wanted.length === 0 || wanted.includes(name)) await tryOn(name, node)
 if (wanted.length === 0 || wanted.includes("readme")) await readme()
 process.exit(0)
