@@ -12,6 +12,7 @@ import { RequestJournal } from "../../application/ports/journal/RequestJournal.j
 import { TransactionJournal } from "../../application/ports/journal/TransactionJournal.js"
 import { RequestHistory } from "../../application/ports/RequestHistory.js"
 import { TenantStore } from "../../application/ports/TenantStore.js"
+import { Webhooks } from "../../application/ports/Webhooks.js"
 import * as EventLoop from "../../application/runtime/EventLoop.js"
 import { Lifetime } from "../../application/runtime/Lifetime.js"
 import * as UnstickLane from "../../application/usecases/operator/UnstickLane.js"
@@ -60,6 +61,7 @@ const build = <A, E, R>(
           requests: Context.get(ports, RequestJournal),
           tenants: Context.get(ports, TenantStore),
           budgets: Context.get(ports, Budgets),
+          webhooks: Context.get(ports, Webhooks),
           audit: Context.get(ports, AuditLog),
           unstick: (lane, dryRun) => Effect.provide(UnstickLane.run(lane, dryRun), ports)
         }

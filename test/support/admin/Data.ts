@@ -15,6 +15,12 @@ export const empty: Data = {
     resume: () => Effect.void
   },
   budgets: { open: () => Effect.succeed([]) },
+  webhooks: {
+    list: () => Effect.succeed([]),
+    oldest: Effect.succeed(null),
+    dead: () => Effect.succeed([]),
+    changes: () => Effect.succeed([])
+  },
   audit: { find: () => Effect.succeed([]) },
   unstick: () => Effect.succeed({ replaced: [], left: [] })
 }

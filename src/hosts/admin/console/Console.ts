@@ -20,6 +20,7 @@ import * as Page from "./Page.js"
 import * as Records from "./Records.js"
 import * as Requests from "./Requests.js"
 import * as Sessions from "./Sessions.js"
+import * as Webhooks from "./Webhooks.js"
 
 /** The operator's pages: made on the server, without a script, for whoever has brought the operator's token. */
 
@@ -103,6 +104,10 @@ const pageAt = (data: Data, view: View, path: string): Shown | null => {
     case "accounts":
       return second === undefined
         ? { title: "Accounts", section: "/accounts", content: Accounts.accounts(data, view) }
+        : null
+    case "webhooks":
+      return second === undefined
+        ? { title: "Webhooks", section: "/webhooks", content: Webhooks.webhooks(data, view) }
         : null
     case "budgets":
       return second === undefined

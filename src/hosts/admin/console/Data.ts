@@ -8,6 +8,7 @@ import type { NetworkProfile } from "../../../application/ports/NetworkProfile.j
 import type { RequestHistory } from "../../../application/ports/RequestHistory.js"
 import type { TenantStore } from "../../../application/ports/TenantStore.js"
 import type { AccountId, Tier } from "../../../application/ports/Tenants.js"
+import type { Webhooks } from "../../../application/ports/Webhooks.js"
 import type * as UnstickLane from "../../../application/usecases/operator/UnstickLane.js"
 
 /** An account of the configuration file. */
@@ -29,6 +30,7 @@ export interface Data {
   readonly requests: Pick<RequestJournal["Type"], "request">
   readonly tenants: Pick<TenantStore["Type"], "content" | "pause" | "resume">
   readonly budgets: Pick<Budgets["Type"], "open">
+  readonly webhooks: Pick<Webhooks["Type"], "list" | "oldest" | "dead" | "changes">
   readonly audit: Pick<AuditLog["Type"], "find">
   readonly unstick: (
     lane: Lane,

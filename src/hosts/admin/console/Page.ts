@@ -7,6 +7,7 @@ const sections = [
   ["/lanes", "Lanes"],
   ["/requests", "Requests"],
   ["/accounts", "Accounts"],
+  ["/webhooks", "Webhooks"],
   ["/budgets", "Budgets"],
   ["/audit", "Audit"]
 ] as const

@@ -79,6 +79,57 @@ describe("the operator's console", () => {
     }).pipe(Effect.provide(silent))
   )
 
+  it.scopedLive("has the webhooks of all accounts, what was given up, and who changed them", () =>
+    Effect.gen(function* () {
+      const webhook = {
+        webhookId: "w1",
+        accountId: account.accountId,
+        url: Redacted.make("https://hooks.example/with-a-key-in-it"),
+        kinds: [],
+        state: "failing",
+        createdAt: 0,
+        waiting: 7,
+        dead: 1
+      } as const
+      const { get, signIn } = yield* browser({
+        ...Empty.empty,
+        webhooks: {
+          list: () => Effect.succeed([webhook]),
+          oldest: Effect.succeed(1),
+          dead: () =>
+            Effect.succeed([
+              {
+                requestId: "r1",
+                endpoint: "/execute",
+                chainId: 1n,
+                metadata: {},
+                event: { sequence: 3, kind: "final" as const, data: {}, at: 0 },
+                attempts: 20,
+                failingSince: 0,
+                lastError: hostile
+              }
+            ]),
+          changes: () =>
+            Effect.succeed([
+              {
+                at: 0,
+                webhookId: "w1",
+                accountId: account.accountId,
+                what: "failing" as const,
+                by: "service"
+              }
+            ])
+        }
+      })
+      yield* signIn
+      const { status, text } = yield* get("/console/webhooks")
+      expect(status).toBe(200)
+      for (const part of ["https://hooks.example", "failing", "w1", "r1", "service", "20"])
+        expect(text).toContain(part)
+      for (const hidden of ["with-a-key-in-it", hostile]) expect(text).not.toContain(hidden)
+    }).pipe(Effect.provide(silent))
+  )
+
   it.scopedLive("ends a session when it is signed out", () =>
     Effect.gen(function* () {
       const { formToken, get, post, signIn } = yield* browser(Empty.empty)
