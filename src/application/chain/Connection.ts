@@ -53,7 +53,7 @@ export const refusal = (
         message:
           error.reason === "rejected" || error.reason === "unsupported"
             ? Reasons.text("nodeAnswered", {
-                // Where the operator's node stands is nobody's business.
+                // A caller is not told where the operator's node is.
                 origin: trust === "caller" ? error.origin : "the operator's node",
                 message: whyOf(error)
               })

@@ -103,7 +103,7 @@ export const make = ({ transactionJournal, lanes, signerOf }: Dependencies) => {
           return
         }
         const { action } = TransactionState.step(TransactionState.from(used), { _tag: "nonceOpen" }, now)
-        // A node that is behind for a moment is nobody's business.
+        // A node may be behind for a moment.
         if (action._tag === "report" && open.isStuck)
           yield* Effect.annotateLogs(
             Effect.logError(

@@ -123,7 +123,7 @@ export const make = ({ bundlers, remoteOpJournal, remoteOps }: Dependencies): Bu
           bundler: client,
           offer,
           validUntil: validUntilOf(version, op),
-          handover: {
+          submission: {
             requestId,
             index,
             accountId: access.accountId,

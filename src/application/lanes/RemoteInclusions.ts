@@ -18,13 +18,13 @@ export interface Held {
   readonly profile: NetworkProfile
   /** Null: the profile names none any more, and the op can only be waited for. */
   readonly bundler: BundlerClient | null
-  readonly handover: RemoteSubmission
+  readonly submission: RemoteSubmission
   readonly offer: Offer
   /** Last second at which it may land, by the chain's clock; 0: no bound. */
   readonly validUntil: number
 }
 
-/** What is remembered of one op until its landing is at settled depth, or it can land no more. */
+/** What is remembered of one op until its inclusion is at settled depth, or it can land no more. */
 export interface Entry extends Held {
   /** First block that is still to be looked at. */
   next: bigint
@@ -35,9 +35,9 @@ export interface Entry extends Held {
     readonly txHash: Hex.Bytes32
     readonly block: Pick<Inclusions.Inclusion, "blockNumber" | "blockHash"> | null
   } | null
-  /** Head at which its landing was last looked at. */
+  /** Head at which its inclusion was last looked at. */
   lookedAt: bigint
-  /** How often in a row a landing was not to be seen any more. */
+  /** How often in a row an inclusion was not to be seen any more. */
   missed: number
   /** When the bundler is asked for it again, milliseconds, and how long after that once more. */
   offerAt: number
@@ -72,13 +72,13 @@ export const look = (
   Effect.gen(function* () {
     const from = entries.reduce((least, { next }) => earlier(least, next), head.number)
     const to = earlier(head.number, from + maxBlocks - 1n)
-    const hashes = entries.map(({ handover }) => handover.userOpHash)
-    const landings = yield* Inclusions.within(chain, entryPoint, hashes, { from, to })
+    const hashes = entries.map(({ submission }) => submission.userOpHash)
+    const inclusions = yield* Inclusions.within(chain, entryPoint, hashes, { from, to })
     for (const entry of entries) {
       const bound = earlier(to + 1n, settledBlock(entry, head) - lagBlocks)
       entry.next = later(entry.next, bound)
     }
-    return { landings, complete: to === head.number }
+    return { inclusions, complete: to === head.number }
   })
 
 export const isOver = ({ validUntil }: Held, head: Block) => validUntil !== 0 && head.timestamp > validUntil
@@ -89,13 +89,13 @@ export const isOver = ({ validUntil }: Held, head: Block) => validUntil !== 0 &&
  */
 export const isPast = (entry: Entry, head: Block): Effect.Effect<boolean, ChainRpcError> =>
   Effect.gen(function* () {
-    const { chain, handover, offer, validUntil } = entry
+    const { chain, submission, offer, validUntil } = entry
     const at = settledBlock(entry, head)
     if (isOver(entry, head)) {
       const settled = at === head.number ? head : yield* chain.block(at)
       if (settled !== null && settled.timestamp > validUntil) return true
     }
-    const { entryPoint, wallet } = handover.space
+    const { entryPoint, wallet } = submission.space
     const { initCode, nonce } = offer.op
     const data = Nonce.question(wallet, Nonce.keyOf(nonce))
     const { data: answer, success } = yield* chain.call({ to: entryPoint, data }, undefined, at)
@@ -113,32 +113,32 @@ export const isPast = (entry: Entry, head: Block): Effect.Effect<boolean, ChainR
 /** Asks the bundler for the op, and gives it the op again when it has none. */
 export const offer = (entry: Entry, bundler: BundlerClient, head: Block) =>
   Effect.gen(function* () {
-    const { chain, handover } = entry
-    const { entryPoint } = handover.space
-    const found = yield* Effect.orElseSucceed(bundler.find(handover.userOpHash), () => null)
+    const { chain, submission } = entry
+    const { entryPoint } = submission.space
+    const found = yield* Effect.orElseSucceed(bundler.find(submission.userOpHash), () => null)
     if (found !== null) {
       if (found.txHash === null) return
       const receipt = yield* chain.receipt(found.txHash)
       if (receipt === null) return
-      const outcome = Inclusions.inReceipt(entryPoint, receipt, [handover.userOpHash]).get(
-        handover.userOpHash
+      const outcome = Inclusions.inReceipt(entryPoint, receipt, [submission.userOpHash]).get(
+        submission.userOpHash
       )
       const { blockHash, blockNumber } = receipt
       if (outcome !== undefined) entry.hint = { ...outcome, blockHash, blockNumber }
       return
     }
     if (isOver(entry, head)) return
-    yield* bundler.send(entry.offer, handover.userOpHash)
+    yield* bundler.send(entry.offer, submission.userOpHash)
   })
 
 /** Where the op landed, of all blocks since it was handed over: what was overlooked would be done twice. */
-export const anywhere = ({ chain, handover }: Held, head: Block) =>
+export const anywhere = ({ chain, submission }: Held, head: Block) =>
   Effect.gen(function* () {
-    for (let from = handover.since; from <= head.number; from += maxBlocks) {
+    for (let from = submission.since; from <= head.number; from += maxBlocks) {
       const to = earlier(head.number, from + maxBlocks - 1n)
-      const hashes = [handover.userOpHash]
-      const found = yield* Inclusions.within(chain, handover.space.entryPoint, hashes, { from, to })
-      const inclusion = found.get(handover.userOpHash)
+      const hashes = [submission.userOpHash]
+      const found = yield* Inclusions.within(chain, submission.space.entryPoint, hashes, { from, to })
+      const inclusion = found.get(submission.userOpHash)
       if (inclusion !== undefined) return inclusion
     }
     return null

@@ -17,7 +17,7 @@ export interface RemoteOps {
   readonly watch: (held: Held) => Effect.Effect<Entry>
   /** The bundler was given the op, or perhaps was: it is asked for it later, sooner when nobody knows. */
   readonly offered: (entry: Entry, certain: boolean) => Effect.Effect<void>
-  readonly isWatched: (handover: RemoteSubmission) => boolean
+  readonly isWatched: (submission: RemoteSubmission) => boolean
   /** Forgets an op that is at no remote bundler any more. */
   readonly forget: (entry: Entry) => Effect.Effect<void>
 }
@@ -29,10 +29,10 @@ const offerMillis = 10_000
 /** After an unknown answer it is sooner, and then twice as late each time, up to a minute. */
 const firstOfferMillis = 250
 const longestOfferMillis = 60_000
-/** A landing is gone when this many looks in a row do not show it. */
+/** An inclusion is gone when this many looks in a row do not show it. */
 const missesForGone = 2
 
-const keyOf = ({ handover: { space, userOpHash } }: Pick<Held, "handover">): string =>
+const keyOf = ({ submission: { space, userOpHash } }: Pick<Held, "submission">): string =>
   `${space.authority}:${userOpHash}`
 
 /**
@@ -51,7 +51,7 @@ export const make = (options: {
     const { remoteOpJournal, wakeUps, reopened } = options
     const nodes = new Map<ChainClient, Map<string, Entry>>()
 
-    const wake = ({ handover: { space } }: Held, requestIds: ReadonlyArray<string>) =>
+    const wake = ({ submission: { space } }: Held, requestIds: ReadonlyArray<string>) =>
       Effect.zipRight(
         wakeUps.notify(requestIds),
         wakeUps.signal({ chainId: space.chainId, signer: space.authority })
@@ -63,34 +63,34 @@ export const make = (options: {
     }
 
     const finalise = (entry: Entry) => {
-      const { authority, chainId } = entry.handover.space
+      const { authority, chainId } = entry.submission.space
       return Effect.tap(
-        remoteOpJournal.finaliseInclusions(authority, chainId, [entry.handover.userOpHash]),
+        remoteOpJournal.finaliseInclusions(authority, chainId, [entry.submission.userOpHash]),
         () => Effect.sync(() => drop(entry))
       )
     }
 
-    const recordInclusion = (entry: Entry, landing: Inclusions.Inclusion, head: Block) =>
+    const recordInclusion = (entry: Entry, inclusion: Inclusions.Inclusion, head: Block) =>
       Effect.gen(function* () {
-        const { handover, profile } = entry
-        const { authority, chainId } = handover.space
-        const { blockNumber, revertData, success, txHash } = landing
+        const { submission, profile } = entry
+        const { authority, chainId } = submission.space
+        const { blockNumber, revertData, success, txHash } = inclusion
         entry.next = RemoteInclusions.earlier(entry.next, blockNumber)
         if (!RemoteInclusions.deepEnough(blockNumber, profile.confirmations, head)) return
-        const outcome = { userOpHash: handover.userOpHash, success, revertData, txHash }
+        const outcome = { userOpHash: submission.userOpHash, success, revertData, txHash }
         const affected = yield* remoteOpJournal.recordInclusions(authority, chainId, [outcome])
-        entry.landed = { txHash, block: landing }
+        entry.landed = { txHash, block: inclusion }
         entry.lookedAt = head.number
         entry.missed = 0
         if (RemoteInclusions.deepEnough(blockNumber, profile.settledDepth, head)) yield* finalise(entry)
         yield* wake(entry, affected)
       })
 
-    /** Looks whether a recorded landing is still there, and whether it is at settled depth by now. */
+    /** Looks whether a recorded inclusion is still there, and whether it is at settled depth by now. */
     const confirm = (entry: Entry, landed: NonNullable<Entry["landed"]>, head: Block) =>
       Effect.gen(function* () {
-        const { chain, handover, profile } = entry
-        const { authority, chainId, entryPoint } = handover.space
+        const { chain, submission, profile } = entry
+        const { authority, chainId, entryPoint } = submission.space
         if (head.number === entry.lookedAt && entry.missed === 0) return
         const receipt = yield* chain.receipt(landed.txHash)
         entry.lookedAt = head.number
@@ -98,16 +98,18 @@ export const make = (options: {
         const there =
           receipt !== null &&
           (known === null || known.blockHash === receipt.blockHash) &&
-          Inclusions.inReceipt(entryPoint, receipt, [handover.userOpHash]).size > 0
+          Inclusions.inReceipt(entryPoint, receipt, [submission.userOpHash]).size > 0
         if (!there) {
           entry.missed += 1
           if (entry.missed < missesForGone) return
           entry.landed = null
           entry.hint = null
-          entry.next = handover.since
+          entry.next = submission.since
           entry.offerAt = 0
           entry.offerDelay = firstOfferMillis
-          const affected = yield* remoteOpJournal.revertInclusions(authority, chainId, [handover.userOpHash])
+          const affected = yield* remoteOpJournal.revertInclusions(authority, chainId, [
+            submission.userOpHash
+          ])
           yield* wake(entry, affected)
           return yield* reopened
         }
@@ -119,12 +121,12 @@ export const make = (options: {
 
     const revoke = (entry: Entry, head: Block) =>
       Effect.gen(function* () {
-        const { handover } = entry
-        const landing = yield* RemoteInclusions.anywhere(entry, head)
-        if (landing !== null) return yield* recordInclusion(entry, landing, head)
-        yield* remoteOpJournal.revokeRemote(handover.requestId, [handover.index])
+        const { submission } = entry
+        const inclusion = yield* RemoteInclusions.anywhere(entry, head)
+        if (inclusion !== null) return yield* recordInclusion(entry, inclusion, head)
+        yield* remoteOpJournal.revokeRemote(submission.requestId, [submission.index])
         drop(entry)
-        yield* wake(entry, [handover.requestId])
+        yield* wake(entry, [submission.requestId])
       })
 
     /** At most once at a time for one op, beside the poll: a bundler may take long. */
@@ -148,7 +150,7 @@ export const make = (options: {
                   entry.busy = false
                 })
               ),
-              Effect.annotateLogs({ userOpHash: entry.handover.userOpHash })
+              Effect.annotateLogs({ userOpHash: entry.submission.userOpHash })
             ),
             scope
           )
@@ -161,7 +163,7 @@ export const make = (options: {
         Effect.catchAllCause((cause) =>
           Effect.logWarning("a look at an op at a remote bundler failed and is repeated", cause)
         ),
-        Effect.annotateLogs({ userOpHash: entry.handover.userOpHash })
+        Effect.annotateLogs({ userOpHash: entry.submission.userOpHash })
       )
 
     const group = (chain: ChainClient, entries: ReadonlyArray<Entry>, head: Block) =>
@@ -169,18 +171,18 @@ export const make = (options: {
         const [first] = entries
         if (first === undefined) return
         const seen = yield* Effect.either(
-          RemoteInclusions.look(chain, first.handover.space.entryPoint, entries, head)
+          RemoteInclusions.look(chain, first.submission.space.entryPoint, entries, head)
         )
         if (Either.isLeft(seen))
           yield* Effect.logWarning("the node does not tell what became of ops at remote bundlers", seen.left)
-        const { complete, landings } = Either.getOrElse(seen, () => ({
+        const { complete, inclusions } = Either.getOrElse(seen, () => ({
           complete: false,
-          landings: new Map<Hex.Bytes32, Inclusions.Inclusion>()
+          inclusions: new Map<Hex.Bytes32, Inclusions.Inclusion>()
         }))
         const now = yield* Clock.currentTimeMillis
         for (const entry of entries) {
-          const landing = landings.get(entry.handover.userOpHash) ?? entry.hint
-          if (landing !== null) yield* tolerated(entry, recordInclusion(entry, landing, head))
+          const inclusion = inclusions.get(entry.submission.userOpHash) ?? entry.hint
+          if (inclusion !== null) yield* tolerated(entry, recordInclusion(entry, inclusion, head))
           else if (entry.busy || (!complete && Either.isRight(seen))) continue
           else if (now >= entry.offerAt || RemoteInclusions.isOver(entry, head))
             yield* attend(entry, head, now)
@@ -198,8 +200,8 @@ export const make = (options: {
             yield* tolerated(entry, confirm(entry, landed, head))
             continue
           }
-          const of = groups.get(entry.handover.space.entryPoint) ?? []
-          groups.set(entry.handover.space.entryPoint, of)
+          const of = groups.get(entry.submission.space.entryPoint) ?? []
+          groups.set(entry.submission.space.entryPoint, of)
           of.push(entry)
         }
         for (const all of groups.values())
@@ -226,12 +228,12 @@ export const make = (options: {
     return {
       watch: (held) =>
         Effect.gen(function* () {
-          const { chain, handover } = held
+          const { chain, submission } = held
           const entry: Entry = {
             ...held,
-            next: handover.since,
+            next: submission.since,
             hint: null,
-            landed: handover.includedIn === null ? null : { txHash: handover.includedIn, block: null },
+            landed: submission.includedIn === null ? null : { txHash: submission.includedIn, block: null },
             lookedAt: -1n,
             missed: 0,
             offerAt: 0,
@@ -252,7 +254,7 @@ export const make = (options: {
           entry.offerAt = now + (certain ? offerMillis : firstOfferMillis)
           entry.busy = false
         }),
-      isWatched: (handover) => [...nodes.values()].some((entries) => entries.has(keyOf({ handover }))),
+      isWatched: (submission) => [...nodes.values()].some((entries) => entries.has(keyOf({ submission }))),
       forget: (entry) => Effect.sync(() => drop(entry))
     }
   })

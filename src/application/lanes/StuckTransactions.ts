@@ -119,7 +119,7 @@ export const make = ({ transactionJournal, lanes, scope, settlement, signerOf }:
             )
           const renewed = yield* lanes.replace(record, signer, prices.right)
           yield* monitor.watch({ chain, profile, record: renewed })
-          yield* Effect.logInfo("a waiting transaction was priced anew")
+          yield* Effect.logInfo("a waiting transaction was replaced at a higher price")
         })
       )
     })
@@ -165,7 +165,7 @@ export const make = ({ transactionJournal, lanes, scope, settlement, signerOf }:
             Effect.logWarning(
               "another transaction of the same key used the nonce; its work goes on under another one"
             ),
-            { foreignTxHash: txHash }
+            { externalTxHash: txHash }
           )
         })
       )

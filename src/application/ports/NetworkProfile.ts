@@ -57,7 +57,7 @@ export interface NetworkProfile {
   readonly confirmations: number
   /** Blocks, the including one counted, after which nothing is undone any more. At least `confirmations`. */
   readonly settledDepth: number
-  /** How long the lowest waiting transaction of an EOA waits before it is priced anew, milliseconds. */
+  /** How long the lowest waiting transaction of an EOA waits before it is replaced at a higher price, milliseconds. */
   readonly bumpAfterMillis: number
   /** URL of the ERC-4337 bundler that ops go through on this chain; null: the service bundles itself. */
   readonly remoteBundler: Redacted.Redacted<string> | null

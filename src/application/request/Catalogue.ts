@@ -139,7 +139,7 @@ export const catalogue = {
   ),
   operator_rpc_missing: invalid(
     "no operator RPC for this chain",
-    "The request needs a system key, or names no rpc, and the operator has configured no RPC of his own for the chain.",
+    "The request needs a system key, or names no rpc, and the operator has configured no RPC for the chain.",
     "Name an rpc of your own where no system key is needed, or ask the operator to configure one for the chain."
   ),
   unauthorized: unauthorized(

@@ -110,15 +110,15 @@ export const watch = (
 
 /** An op that a bundler was given is watched, and offered again if need be. */
 export const watchRemote = (
-  handover: RemoteSubmission
+  submission: RemoteSubmission
 ): Effect.Effect<void, Obstacles.Obstacle, ChainRpc | Engine | Networks> =>
   Effect.gen(function* () {
     const bundlers = yield* BundlerRpc
     const remoteOps = yield* RemoteOps
-    if (remoteOps.isWatched(handover)) return
+    if (remoteOps.isWatched(submission)) return
     const rpcs = yield* ChainRpc
     const networks = yield* Networks
-    const { accountId, node, signed, space } = handover
+    const { accountId, node, signed, space } = submission
     const profile = yield* networks.profile(accountId, space.chainId)
     const version = EntryPoint.versionOf(space.entryPoint)
     if (profile === null || version === undefined)
@@ -139,7 +139,7 @@ export const watchRemote = (
       chain,
       profile,
       bundler,
-      handover,
+      submission,
       offer: { version, entryPoint: space.entryPoint, op: op.right },
       validUntil: RemoteBundler.validUntilOf(version, op.right)
     })

@@ -57,7 +57,10 @@ const isNamed = ({ headers }: HttpServerRequest.HttpServerRequest, { hosts }: Op
 }
 
 /** Why a request that is no browser's is not listened to; null: it is. */
-const stranger = ({ headers }: HttpServerRequest.HttpServerRequest, options: Options): Response | null => {
+const refusalOfOrigin = (
+  { headers }: HttpServerRequest.HttpServerRequest,
+  options: Options
+): Response | null => {
   const { authorization = "", origin } = headers
   // Browsers say where a page's request comes from; tools say nothing.
   const site = headers["sec-fetch-site"]
@@ -226,7 +229,7 @@ const app = (options: Options): HttpApp.Default => {
     if (!isNamed(request, options))
       return Effect.succeed(refuse(421, "this port is not served under that name"))
     if (isPage(request.url)) return pages
-    const refused = stranger(request, options)
+    const refused = refusalOfOrigin(request, options)
     return refused === null ? router : Effect.succeed(refused)
   }).pipe(
     HttpRouter.withRouterConfig({

@@ -144,7 +144,7 @@ const profileFields = (field: typeof ofChain) => ({
   lowBalance: field(Wei, "Wei below which an EOA that submits is said to run low", String(usualLowBalance)),
   bumpAfterMillis: field(
     integer(100, 3_600_000),
-    "How long the lowest waiting transaction of an EOA waits before it is priced anew, milliseconds",
+    "How long the lowest waiting transaction of an EOA waits before it is replaced at a higher price, milliseconds",
     said(({ bumpAfterMillis }) => bumpAfterMillis)
   ),
   maxInFlight: field(

@@ -55,7 +55,7 @@ const world = (
     const remoteOps: RemoteOps = {
       watch: (held) =>
         Effect.sync((): Entry => {
-          told.push(`watched ${held.handover.index}`)
+          told.push(`watched ${held.submission.index}`)
           const landed = says.landed === true ? { txHash: Make.word(1), block: null } : null
           return {
             ...held,
@@ -69,10 +69,10 @@ const world = (
             busy: true
           }
         }),
-      offered: ({ handover }, certain) =>
-        Effect.sync(() => void told.push(`${certain ? "taken" : "perhaps taken"} ${handover.index}`)),
+      offered: ({ submission }, certain) =>
+        Effect.sync(() => void told.push(`${certain ? "taken" : "perhaps taken"} ${submission.index}`)),
       isWatched: () => false,
-      forget: ({ handover }) => Effect.sync(() => void told.push(`forgotten ${handover.index}`))
+      forget: ({ submission }) => Effect.sync(() => void told.push(`forgotten ${submission.index}`))
     }
     const remoteOpJournal = {
       submitRemotely: ({ ops }: RemoteSubmissionIntent) =>

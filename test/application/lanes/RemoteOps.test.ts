@@ -62,7 +62,7 @@ const world = (options: { readonly validUntil?: number; readonly confirmations?:
           op: { ...Ops.plain, sender: space.wallet }
         },
         validUntil,
-        handover: {
+        submission: {
           requestId: "r",
           index: 0,
           accountId: Make.alice,
@@ -177,7 +177,7 @@ describe("an op at a remote bundler", () => {
   it.scoped("comes back once its time is over at settled depth, and not a block before", () =>
     Effect.gen(function* () {
       const { mine, remoteOps, told, watch } = yield* world({ validUntil: 600 })
-      const { handover } = yield* watch
+      const { submission } = yield* watch
       // The settled block is two below the latest: 600 seconds are block 60.
       yield* mine(62)
       yield* TestClock.adjust("2 minutes")
@@ -185,7 +185,7 @@ describe("an op at a remote bundler", () => {
       yield* mine(1)
       yield* TestClock.adjust("2 minutes")
       expect(told).toEqual(["revoked"])
-      expect(remoteOps.isWatched(handover)).toBe(false)
+      expect(remoteOps.isWatched(submission)).toBe(false)
     })
   )
 

@@ -19,7 +19,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       )
     )
 
-  describe(`ops in other hands in ${name}`, () => {
+  describe(`ops at remote bundlers in ${name}`, () => {
     fact(
       "ops that are handed over are sent, in no transaction of ours",
       Effect.gen(function* () {
@@ -134,7 +134,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "what is in other hands is told with all that it needs to be offered again, until it is taken back",
+      "what a remote bundler has is told with all that it needs to be offered again, until it is taken back",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* signOps("r1", [1])

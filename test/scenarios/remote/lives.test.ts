@@ -23,7 +23,7 @@ interface Life {
   readonly end: () => Promise<void>
 }
 
-describe("an op in other hands", () => {
+describe("an op at a remote bundler", () => {
   let bundler: StandIn
   let stack: Stack
   let token: Address.Address

@@ -79,7 +79,7 @@ export interface Scenario {
    * until then.
    */
   readonly settledDepth: number
-  /** How long a transaction waits before it is priced anew. */
+  /** How long a transaction waits before it is replaced at a higher price. */
   readonly bumpAfterMillis: number
   /** How long a request waits for its transaction before `outcome_unknown`. */
   readonly receiptTimeoutMillis: number

@@ -74,7 +74,7 @@ export interface Profile {
   readonly nodeUrl: string
   readonly confirmations: number
   readonly settledDepth: number
-  /** How long a transaction waits before it is priced anew. */
+  /** How long a transaction waits before it is replaced at a higher price. */
   readonly bumpAfterMillis: number
   readonly receiptTimeoutMillis: number
   readonly tenants: ReadonlyArray<Tenant>

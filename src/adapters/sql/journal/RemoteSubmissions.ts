@@ -17,6 +17,7 @@ import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
 import * as Requests from "./Requests.js"
 
+/** Part of what is sealed: rows do not open under another name. */
 const sealName = (opId: Ops.Id): string => `handover ${opId}`
 
 export const submitRemotely =
@@ -209,7 +210,7 @@ const toSubmission = (seal: Store.Store["seal"], row: Row): Effect.Effect<Remote
     includedIn: row.tx_hash === null ? null : Hex.unsafe32(row.tx_hash)
   }))
 
-/** Every op in other hands, and those that landed there and not for good. */
+/** Every op that a remote bundler has, and those that landed through it and are not at settled depth. */
 export const remoteSubmissions = ({
   seal,
   sql,

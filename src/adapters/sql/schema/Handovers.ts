@@ -1,7 +1,7 @@
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as Effect from "effect/Effect"
 
-/** One row for every op that is in other hands, or landed there and is not yet at settled depth. `rpc` is sealed. */
+/** One row for every op that a remote bundler has, or that landed through it and is not yet at settled depth. `rpc` is sealed. */
 export const handovers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`

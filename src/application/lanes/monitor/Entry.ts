@@ -8,7 +8,7 @@ import type { Answer } from "./TransactionState.js"
 export interface Watched {
   /**
    * The node of the request that gives it: the first one that it is offered to. Left out, or null: the one that its access
-   * names. What goes by the operator's node goes by his present one, whatever is named here.
+   * names. What goes by the operator's node goes by the present one, whatever is named here.
    */
   readonly chain?: ChainClient | null
   readonly profile: NetworkProfile

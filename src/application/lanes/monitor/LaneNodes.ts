@@ -63,7 +63,7 @@ export class LaneNodes {
     return node
   }
 
-  /** The operator's present nodes, in the place of those that he had before. */
+  /** The operator's present nodes, in the place of the earlier ones. */
   setOperators(chains: ReadonlyArray<ChainClient>): void {
     this.operators = [...new Set(chains)].map(
       (chain) => this.operators.find((known) => known.chain === chain) ?? make(chain, null)

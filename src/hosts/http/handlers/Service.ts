@@ -20,7 +20,7 @@ const notReady = problem("unavailable", [{ path: "", message: "the database does
 
 /** The endpoints that need no key, by name. */
 export const handlers = (
-  gate: InFlightLimit,
+  inFlight: InFlightLimit,
   isReady: Effect.Effect<boolean>,
   basePath: string
 ): Readonly<Record<string, Effect.Effect<unknown, Problem>>> => {
@@ -28,7 +28,7 @@ export const handlers = (
   return {
     live: Effect.succeed({ status: "live" }),
     ready: Effect.suspend(() =>
-      gate.stopping
+      inFlight.stopping
         ? Effect.fail(problem("shutting_down", [], { headers: retryAfter(5) }))
         : Effect.flatMap(isReady, (ready) =>
             ready ? Effect.succeed({ status: "ready" }) : Effect.fail(notReady)

@@ -16,9 +16,9 @@ const minute = 60_000
 const beginning = (key: string): string => key.slice(0, 16)
 
 /**
- * Counts the requests of those who have shown no valid key, by address, in this process. Who is over the limit is
- * refused before anything is done for him. A key that was valid here before gets in all the same, to be looked at: no
- * stranger at the same address, that of a proxy perhaps, locks an account out.
+ * Counts the requests of callers that have shown no valid key, by address, in this process. A caller over the limit is
+ * refused before any work is done for it. A key that was valid here before gets in all the same, to be looked at: no
+ * caller without a key at the same address, that of a proxy perhaps, locks an account out.
  */
 export class AnonymousRateLimit {
   private begins = Number.NaN

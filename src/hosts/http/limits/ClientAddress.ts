@@ -21,7 +21,7 @@ const entry = (text: string): IpAddress.IpAddress | undefined => {
 
 /**
  * Whose request it is: the socket's address, or, where that is one of the operator's proxies, the rightmost address of
- * X-Forwarded-For that is not. Whatever stands left of it was written by that client himself, so nobody believes it; an
+ * X-Forwarded-For that is not. Whatever stands left of it was written by that client itself and is not believed; an
  * entry that is no address ends the search at the proxy which passed it on.
  * The `name` of it; null: the transport does not tell.
  */

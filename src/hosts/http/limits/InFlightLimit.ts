@@ -2,7 +2,7 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 
-/** One request inside the gate. */
+/** One request under way. */
 export interface Ticket {
   /** What to interrupt when the drain time is over. */
   fiber: Fiber.RuntimeFiber<unknown, unknown>
@@ -16,7 +16,7 @@ export class InFlightLimit {
 
   constructor(
     private readonly most: number,
-    /** Asks everybody inside to answer with what he knows. */
+    /** Asks the handlers under way to answer with what they know. */
     private readonly lastCall: Effect.Effect<void>
   ) {}
 
@@ -40,7 +40,7 @@ export class InFlightLimit {
     if (this.inside.size === 0) this.empty.unsafeOpen()
   }
 
-  /** Closes the gate; waits for those inside. After `drain` it gives the last call, then interrupts who does not heed it. */
+  /** Refuses new requests and waits for those under way. After `drain` it gives the last call, then interrupts the rest. */
   stop(drain: Duration.DurationInput): Effect.Effect<void> {
     return Effect.gen(this, function* () {
       this.closed = true

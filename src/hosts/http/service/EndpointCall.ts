@@ -34,7 +34,7 @@ export interface Known {
   /** The chain that it was about, as far as that came out. */
   chainId: bigint | null
   /** Where a request without a valid key is counted; null: it is not. */
-  stranger: string | null
+  anonymousAddress: string | null
   /** Its place among the requests under way; whoever answers it gives it back. */
   ticket: Ticket | null
   params: Readonly<Record<string, string>>
@@ -58,8 +58,8 @@ export type Call = (
 ) => Effect.Effect<unknown, Problem | Body.Broken>
 
 export interface Parts {
-  readonly gate: InFlightLimit
-  readonly strangers: AnonymousRateLimit
+  readonly inFlight: InFlightLimit
+  readonly anonymous: AnonymousRateLimit
   readonly tenants: Tenants["Type"]
   readonly limiter: RateLimit["Type"]
   readonly bounds: Payload.Bounds
@@ -71,7 +71,7 @@ type UseCase<R> = (caller: Caller, request: unknown) => Effect.Effect<unknown, F
 export const make = <H extends Handlers, R>(
   handlers: H,
   context: Context.Context<R>,
-  { bounds, gate, limiter, strangers, tenants }: Parts
+  { bounds, inFlight, limiter, anonymous, tenants }: Parts
 ): Call => {
   // The contract pairs each use case with the schema that decoded its request.
   const useCases = handlers as Readonly<Record<string, UseCase<R>>>
@@ -125,14 +125,14 @@ export const make = <H extends Handlers, R>(
   }
 
   return (incoming, route, scope, known, fiber) => {
-    const ticket = gate.enter(fiber)
+    const ticket = inFlight.enter(fiber)
     if (typeof ticket === "string")
       return Effect.fail(problem(ticket, [], { headers: ErrorEnvelope.retryAfter(1) }))
     known.ticket = ticket
     const apiKey = header(incoming, "x-api-key")
     const counted = Effect.flatMap(Access.authenticate(tenants, apiKey), (principal) => {
-      strangers.recognise(apiKey)
-      known.stranger = null
+      anonymous.recognise(apiKey)
+      known.anonymousAddress = null
       known.accountId = principal.accountId
       return Effect.flatMap(Access.count(limiter, principal), (allowance) => {
         known.headers = Access.headers(allowance)
@@ -142,7 +142,7 @@ export const make = <H extends Handlers, R>(
       })
     })
     return Effect.map(counted, (success) => {
-      gate.leave(ticket)
+      inFlight.leave(ticket)
       return success
     })
   }

@@ -98,16 +98,16 @@ export const make = <H extends Handlers>(
 ): Effect.Effect<HttpService, never, Tenants | RateLimit | Requirements<H>> =>
   Effect.map(Effect.context<Tenants | RateLimit | Requirements<H>>(), (context) => {
     const maxBytes = options.maxBodyBytes ?? MiB
-    const gate = new InFlightLimit(options.maxConcurrent ?? 512, options.lastCall ?? Effect.void)
-    const strangers = new AnonymousRateLimit({ perMinute: options.strangersPerMinute ?? 300 })
+    const inFlight = new InFlightLimit(options.maxConcurrent ?? 512, options.lastCall ?? Effect.void)
+    const anonymous = new AnonymousRateLimit({ perMinute: options.strangersPerMinute ?? 300 })
     return driver({
-      gate,
+      inFlight,
       ready: options.ready ?? Effect.succeed(true),
-      strangers,
+      anonymous,
       streams: new StreamLimit(options.maxStreams ?? 1_024, options.maxStreamsPerAccount ?? 64),
       call: EndpointCall.make(handlers, context, {
-        gate,
-        strangers,
+        inFlight,
+        anonymous,
         tenants: Context.get(context, Tenants),
         limiter: Context.get(context, RateLimit),
         bounds: {
@@ -128,10 +128,10 @@ export const make = <H extends Handlers>(
 
 /** What every request has to do with. */
 interface Parts {
-  readonly gate: InFlightLimit
+  readonly inFlight: InFlightLimit
   readonly ready: Effect.Effect<boolean>
   readonly call: EndpointCall.Call
-  readonly strangers: AnonymousRateLimit
+  readonly anonymous: AnonymousRateLimit
   readonly streams: StreamLimit
   readonly trustedProxies: ReadonlyArray<IpAddress.Range>
   readonly origins: Cors.Origins
@@ -156,7 +156,7 @@ const begin = (): Known => ({
   headers: {},
   params: {},
   ticket: null,
-  stranger: null,
+  anonymousAddress: null,
   quiet: false
 })
 
@@ -166,16 +166,16 @@ type Running = Fiber.RuntimeFiber<unknown, unknown>
 const driver = ({
   basePath,
   call,
-  gate,
+  inFlight,
   origins,
   pages,
   ready,
-  strangers,
+  anonymous,
   streams,
   trustedProxies
 }: Parts): HttpService => {
   const table = Routes.make(api)
-  const service = Service.handlers(gate, ready, basePath)
+  const service = Service.handlers(inFlight, ready, basePath)
 
   /** The answer to a request; what is done before the first wait is one step of the fiber. */
   const respond = (
@@ -187,11 +187,14 @@ const driver = ({
     const path = Routes.pathOf(incoming.target)
     const place = table.find(path)
     const route = place === undefined ? undefined : Routes.routeOf(place, incoming.method)
-    known.stranger = route?.unlimited === true ? null : ClientAddress.of(incoming, trustedProxies)
-    if (known.stranger !== null && strangers.refuses(known.stranger, header(incoming, "x-api-key"), now)) {
-      known.quiet = !strangers.firstRefusal(known.stranger)
-      known.stranger = null
-      return Effect.fail(Answers.tooMany(strangers.resetSeconds(now)))
+    known.anonymousAddress = route?.unlimited === true ? null : ClientAddress.of(incoming, trustedProxies)
+    if (
+      known.anonymousAddress !== null &&
+      anonymous.refuses(known.anonymousAddress, header(incoming, "x-api-key"), now)
+    ) {
+      known.quiet = !anonymous.firstRefusal(known.anonymousAddress)
+      known.anonymousAddress = null
+      return Effect.fail(Answers.tooMany(anonymous.resetSeconds(now)))
     }
     if (place === undefined) return Pages.answer(pages, path, incoming.method)
     const preflight = Cors.preflight(incoming, place.methods.keys(), origins)
@@ -225,7 +228,7 @@ const driver = ({
     Effect.gen(function* () {
       const broken =
         Option.isSome(Cause.failureOption(cause)) ||
-        (Cause.isInterruptedOnly(cause) && (gate.stopping || (yield* interrupted)))
+        (Cause.isInterruptedOnly(cause) && (inFlight.stopping || (yield* interrupted)))
       if (!broken)
         return yield* Effect.as(
           RequestLog.defect(known, cause),
@@ -233,7 +236,7 @@ const driver = ({
             ? problem("unavailable", [], { headers: ErrorEnvelope.retryAfter(1) })
             : problem("internal_error")
         )
-      return gate.stopping ? problem("shutting_down", [], { headers: ErrorEnvelope.retryAfter(1) }) : null
+      return inFlight.stopping ? problem("shutting_down", [], { headers: ErrorEnvelope.retryAfter(1) }) : null
     })
 
   /** Writes down what became of the request, and completes its answer. */
@@ -244,9 +247,10 @@ const driver = ({
     times: { readonly began: number; readonly now: number },
     fiber: Running
   ): Answer => {
-    if (known.ticket !== null) gate.leave(known.ticket)
-    // Who could not be looked at may be no stranger.
-    if (known.stranger !== null && answer.status < 500) strangers.count(known.stranger, times.began)
+    if (known.ticket !== null) inFlight.leave(known.ticket)
+    // An account's key that could not be looked up is not counted as none.
+    if (known.anonymousAddress !== null && answer.status < 500)
+      anonymous.count(known.anonymousAddress, times.began)
     known.millis = times.now - times.began
     RequestLog.figures(known)
     if (!known.quiet) RequestLog.line(known, fiber, times.now)
@@ -302,7 +306,7 @@ const driver = ({
         : Effect.withScheduler(whole, EventLoop.scheduler)
     })
 
-  return { handle, stop: (drain) => Effect.zipRight(streams.stop, gate.stop(drain)) }
+  return { handle, stop: (drain) => Effect.zipRight(streams.stop, inFlight.stop(drain)) }
 }
 
 /**
