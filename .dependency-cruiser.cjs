@@ -69,7 +69,7 @@ const sdks = {
 const forbid = (name, comment, from, to) => ({ name, comment, severity: "error", from, to })
 
 /** Entry points: nothing imports them. */
-const roots = "^src/(index|hosts/(node/main|web/(Http|Promise)|cli/castellan)|client/Client)\\.ts$"
+const roots = "^src/(index|hosts/(node/main|web/(Http|Promise)|cli/castellan)|client/(Client|Passkeys))\\.ts$"
 
 module.exports = {
   forbidden: [

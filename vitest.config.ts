@@ -10,6 +10,7 @@ export default defineConfig({
       { find: /^castellan$/, replacement: source("index.ts") },
       { find: /^castellan\/client$/, replacement: source("client/Client.ts") },
       { find: /^castellan\/http$/, replacement: source("hosts/web/Http.ts") },
+      { find: /^castellan\/passkeys$/, replacement: source("client/Passkeys.ts") },
       { find: /^castellan\/promise$/, replacement: source("hosts/web/Promise.ts") }
     ]
   },

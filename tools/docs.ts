@@ -9,6 +9,7 @@ import { api } from "../src/hosts/http/contract/Api.js"
 import * as Markdown from "../src/hosts/http/docs/Markdown.js"
 import * as OpenApi from "../src/hosts/http/docs/OpenApi.js"
 import * as Reference from "../src/hosts/http/docs/Reference.js"
+import * as BrowserModule from "./BrowserModule.js"
 import * as Licences from "./Licences.js"
 import * as PublicApi from "./PublicApi.js"
 
@@ -61,6 +62,10 @@ export const pages = (): Readonly<Record<string, string>> => {
     "docs/config.schema.json": `${ConfigSchema.text}\n`,
     "docs/licences.md": Licences.page(
       JSON.parse(readFileSync(new URL("package-lock.json", root), "utf8")).packages
+    ),
+    "src/hosts/http/playground/Passkeys.generated.ts": BrowserModule.page(
+      new URL("src/client/Passkeys.ts", root),
+      "castellan/passkeys"
     ),
     "docs/errors.md": Markdown.errors(source),
     "docs/public-api.md": publicApi,

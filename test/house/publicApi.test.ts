@@ -26,7 +26,8 @@ describe("the public surface", () => {
     const others = [...sources.keys()].filter((path) => !namespaces.has(path))
     expect(
       others.filter(
-        (path) => !/^castellan(\/http|\/client|\/promise|\/adapters\/[A-Z][A-Za-z0-9]*)?$/.test(path)
+        (path) =>
+          !/^castellan(\/http|\/client|\/passkeys|\/promise|\/adapters\/[A-Z][A-Za-z0-9]*)?$/.test(path)
       )
     ).toEqual([])
   })

@@ -19,7 +19,9 @@ describe("the playground", () => {
       const files = [...page.text.matchAll(/(?:src|href)="(\/playground\/[^"]+)"/g)].map(
         ([, path]) => path ?? ""
       )
-      expect(new Set(files)).toEqual(new Set(["/playground/style.css", "/playground/script.js"]))
+      expect(new Set(files)).toEqual(
+        new Set(["/playground/style.css", "/playground/script.js", "/playground/passkeys.js"])
+      )
       for (const file of files) {
         const answer = yield* get(url, file)
         expect(answer.status).toBe(200)
@@ -30,11 +32,13 @@ describe("the playground", () => {
 
   it.live("has nothing inline, and nothing from elsewhere", () =>
     Effect.sync(() => {
-      const [page, script, style] = [...Playground.pages.values()].map(({ body }) => body)
+      const [page, passkeys, script, style] = [...Playground.pages.values()].map(({ body }) => body)
       expect(page).not.toMatch(/ style=| on[a-z]+=|<style|<script[^>]*>[^<]/)
       expect(page).not.toMatch(/(?:src|href)="(?!\/|#|data:)/)
       expect(style).not.toMatch(/url\(|@import/)
-      expect(script).not.toMatch(/import |innerHTML|eval|https:/)
+      for (const module of [script, passkeys]) expect(module).not.toMatch(/innerHTML|eval|https:/)
+      expect(String(script).match(/import .*/g)).toEqual(['import { register, sign } from "./passkeys.js"'])
+      expect(passkeys).not.toMatch(/import /)
     })
   )
 

@@ -147,10 +147,11 @@ describe("A passkey in a browser", () => {
   })
 
   test("is used by keyboard alone, from top to bottom, and the focus shows", async () => {
-    const path = await Accessibility.walk(browser.page, 18)
+    const path = await Accessibility.walk(browser.page, 19)
     expect(path.map(({ name }) => name)).toEqual([
       "Skip to the content",
       "The script",
+      "castellan/passkeys",
       "All endpoints",
       "apiKey",
       "rpc",

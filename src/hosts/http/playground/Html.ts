@@ -14,7 +14,7 @@ export const page = `<!DOCTYPE html>
 <a class="skip" href="#main">Skip to the content</a>
 <header>
 <h1>castellan playground</h1>
-<p>A wallet that only your passkey can move, step by step, through the same endpoints as every client. Served in development only. <a href="/playground/script.js">The script</a> uses no library: take from it what you need. <a href="/docs">All endpoints</a>.</p>
+<p>A wallet that only your passkey can move, step by step, through the same endpoints as every client. Served in development only. <a href="/playground/script.js">The script</a> uses nothing but <a href="/playground/passkeys.js">castellan/passkeys</a>: take from it what you need. <a href="/docs">All endpoints</a>.</p>
 </header>
 <main id="main">
 <noscript><p class="bad">This page does nothing without its script.</p></noscript>

@@ -1,5 +1,6 @@
 import type { Pages } from "../message/Pages.js"
 import * as Html from "./Html.js"
+import * as Passkeys from "./Passkeys.generated.js"
 import * as Script from "./Script.js"
 import * as Style from "./Style.js"
 
@@ -17,6 +18,7 @@ export const pages: Pages = new Map([
       headers: { "content-security-policy": policy }
     }
   ],
+  ["/playground/passkeys.js", { contentType: "text/javascript; charset=utf-8", body: Passkeys.script }],
   ["/playground/script.js", { contentType: "text/javascript; charset=utf-8", body: Script.script }],
   ["/playground/style.css", { contentType: "text/css; charset=utf-8", body: Style.style }]
 ])

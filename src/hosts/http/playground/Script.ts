@@ -1,11 +1,12 @@
-/** The playground's script, as browsers run it: an example for pages that hold passkeys, without any library. */
-export const script = `const byId = (id) => document.getElementById(id)
+/** The playground's script, as browsers run it: an example for pages that hold passkeys. */
+export const script = `// The module that the package has as castellan/passkeys.
+import { register, sign } from "./passkeys.js"
+
+const byId = (id) => document.getElementById(id)
 
 // ---------------------------------------------------------------------------------------------- bytes as text
 
 const toBase64 = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer)))
-const fromBase64 = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0))
-const fromHex = (text) => Uint8Array.from(text.slice(2).match(/../g) ?? [], (digits) => parseInt(digits, 16))
 
 // ------------------------------------------------------------------------------------------------- the service
 
@@ -45,38 +46,10 @@ const stored = "castellan.playground.passkey"
 const passkey = () => JSON.parse(localStorage.getItem(stored) ?? "null")
 
 const createPasskey = async () => {
-  const name = byId("name").value
-  const credential = await navigator.credentials.create({
-    publicKey: {
-      rp: { name: "castellan playground" },
-      user: { id: crypto.getRandomValues(new Uint8Array(16)), name, displayName: name },
-      // Nobody checks this challenge: the attestation is not asked for.
-      challenge: crypto.getRandomValues(new Uint8Array(32)),
-      pubKeyCredParams: [{ type: "public-key", alg: -7 }],
-      authenticatorSelection: { residentKey: "preferred", userVerification: "required" },
-      attestation: "none"
-    }
-  })
-  const publicKey = credential.response.getPublicKey()
-  localStorage.setItem(stored, JSON.stringify({ id: toBase64(credential.rawId), publicKey: toBase64(publicKey) }))
+  const made = await register({ name: "castellan playground", user: { name: byId("name").value } })
+  localStorage.setItem(stored, JSON.stringify(made))
   byId("publicKey").textContent = passkey().publicKey
   show("The passkey is made.", [])
-}
-
-/** The passkey signs: the challenge is the op's signing hash. */
-const assertion = async (signingHash) => {
-  const { response } = await navigator.credentials.get({
-    publicKey: {
-      challenge: fromHex(signingHash),
-      allowCredentials: [{ type: "public-key", id: fromBase64(passkey().id) }],
-      userVerification: "required"
-    }
-  })
-  return {
-    signature: toBase64(response.signature),
-    authenticatorData: toBase64(response.authenticatorData),
-    clientDataJSON: toBase64(response.clientDataJSON)
-  }
 }
 
 // ------------------------------------------------------------------------------------------------- the wallet
@@ -120,7 +93,7 @@ const operate = async (funcSignature, funcParams) => {
   })
   const [{ encodedUserOp, error, signingHash, userOpHash }] = results
   if (error !== null) throw new Refused(error)
-  const validationData = await assertion(signingHash)
+  const validationData = await sign({ signingHash, ids: [passkey().id] })
   const result = await ask("/executePasskey", {
     operations: [{ encodedUserOp, userOpHash, validationData }],
     settings: common
