@@ -7,6 +7,7 @@ import { type Act, AuditLog, type Entry } from "../../src/application/ports/Audi
 import type { AccountId } from "../../src/application/ports/Tenants.js"
 import * as Address from "../../src/domain/primitives/Address.js"
 import * as Hex from "../../src/domain/primitives/Hex.js"
+import * as InterruptedAt from "../support/InterruptedAt.js"
 
 const account = (name: string) => name as AccountId
 const address = (n: number) => Address.unsafe(`0x${n.toString(16).padStart(40, "0")}`)
@@ -35,6 +36,19 @@ export const suite = (
     it.scoped(title, () => Effect.flatMap(layer, (own) => Effect.provide(body, own)))
 
   describe(`the audit log in ${name}`, () => {
+    fact(
+      "records what comes after a caller who was interrupted, at whichever step that was",
+      Effect.gen(function* () {
+        const log = yield* AuditLog
+        for (let step = 1; step <= 30; step += 1) {
+          yield* InterruptedAt.step(step, log.record(act(step)))
+          yield* log.record(act(1_000 + step))
+        }
+        const found = hashes(yield* log.find({ limit: 1_000 })).filter((hash) => hash > 1_000)
+        expect(found).toEqual(Array.from({ length: 30 }, (_, n) => 1_030 - n))
+      })
+    )
+
     fact(
       "gives back what was recorded, with its time, the newest first",
       Effect.gen(function* () {

@@ -106,15 +106,17 @@ export const make: Effect.Effect<
 
   return {
     record: (act) =>
-      Effect.gen(function* () {
-        const done = Deferred.unsafeMake<void, AuditLogError>(FiberId.none)
-        waiting.push({ act, at: yield* Clock.currentTimeMillis, done })
-        if (!writing) {
-          writing = true
-          yield* Effect.forkIn(Effect.interruptible(drain), scope)
-        }
-        return yield* Deferred.await(done)
-      }),
+      Effect.uninterruptibleMask((restore) =>
+        Effect.gen(function* () {
+          const done = Deferred.unsafeMake<void, AuditLogError>(FiberId.none)
+          waiting.push({ act, at: yield* Clock.currentTimeMillis, done })
+          if (!writing) {
+            writing = true
+            yield* Effect.forkIn(Effect.interruptible(drain), scope)
+          }
+          return yield* restore(Deferred.await(done))
+        })
+      ),
     find: ({ accountId, before, from, hash, limit, requestId, signer, to }) =>
       sql<Row>`
         select * from audit

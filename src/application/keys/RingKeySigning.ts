@@ -100,7 +100,7 @@ export const make = (
       if (calls >= limits.inFlight) return Effect.void
       calls += 1
       return Effect.yieldNow().pipe(Effect.zipRight(drain), Effect.interruptible, Effect.forkIn(scope))
-    })
+    }).pipe(Effect.uninterruptible)
 
     return (digest) =>
       Effect.suspend(() => {

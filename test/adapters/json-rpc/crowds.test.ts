@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { type Asked, callsOf, honest, json } from "../../support/HostileNode.js"
+import * as InterruptedAt from "../../support/InterruptedAt.js"
 import { balances, connect, http, reasonOf } from "./support.js"
 
 /** The number of an account of `balances`. */
@@ -227,4 +228,17 @@ describe("the wordings of a block that the node does not know", () => {
         expect(node.seen.length).toBe(3)
       })
     )
+})
+
+describe("what is asked once for all", () => {
+  it.scopedLive("is told to everybody, at whichever step the first to ask was interrupted", () =>
+    Effect.gen(function* () {
+      const node = yield* http((response, body) => honest(response, body, () => "0x89"))
+      for (let step = 1; step <= 30; step += 1) {
+        const chain = yield* connect(node)
+        yield* InterruptedAt.step(step, chain.chainId)
+        expect(yield* chain.chainId).toBe(137n)
+      }
+    })
+  )
 })

@@ -53,24 +53,22 @@ const toFilter = ({ address, fromBlock, toBlock, topics }: LogFilter) => ({
 /** Concurrent askers get one answer; a good one is kept for ever, a bad one not at all. */
 const shared = <A, E>(ask: Effect.Effect<A, E>): Effect.Effect<A, E> => {
   let known: Effect.Effect<A, E> | undefined
-  return Effect.suspend(() => {
-    if (known !== undefined) return known
+  return Effect.uninterruptibleMask((restore) => {
+    if (known !== undefined) return restore(known)
     const answer = Deferred.unsafeMake<A, E>(FiberId.none)
     const forget = Effect.sync(() => {
       known = undefined
     })
     known = Deferred.await(answer)
-    // In a fiber of its own: the first asker may be interrupted while others wait.
+    // In a fiber of its own: the first asker may be interrupted while others wait, before it has begun as well.
     return Effect.zipRight(
-      Effect.uninterruptible(
-        Effect.forkDaemon(
-          Effect.intoDeferred(
-            Effect.tapErrorCause(ask, () => forget),
-            answer
-          )
+      Effect.forkDaemon(
+        Effect.intoDeferred(
+          Effect.tapErrorCause(ask, () => forget),
+          answer
         )
       ),
-      Deferred.await(answer)
+      restore(Deferred.await(answer))
     )
   })
 }
