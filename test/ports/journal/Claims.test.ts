@@ -170,7 +170,8 @@ for (const [name, pair] of Object.entries(pairs)) {
           accountId: Make.alice,
           elements: requestId === "r2" ? 3 : 1,
           endpoint: Make.acceptance(requestId, []).endpoint,
-          acceptedAt: expect.any(Number)
+          acceptedAt: expect.any(Number),
+          notBefore: null
         })
         const work = { lane: Make.lane, accountId: Make.alice, key: { clientId: "key 1" } }
         expect(yield* one.work).toEqual([
