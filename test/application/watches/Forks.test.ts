@@ -66,7 +66,7 @@ const Step = fc.oneof(
       mine: fc.array(fc.integer({ min: 1, max: 3 }), { maxLength: 2 })
     })
   },
-  { weight: 2, arbitrary: fc.record({ rest: fc.boolean() }) },
+  { weight: 6, arbitrary: fc.record({ rest: fc.boolean() }) },
   {
     weight: 1,
     arbitrary: fc.record({
@@ -101,7 +101,7 @@ const story = (
     chain.view = () => {
       turn += 1
       const seed = seeds[turn % seeds.length] ?? 0
-      return seed < 3 ? (past.at(-1 - seed) ?? chain.blocks) : chain.blocks
+      return seed < 4 ? (past.at(-2 - (seed % 2)) ?? chain.blocks) : chain.blocks
     }
     const remember = () => past.push(chain.blocks)
     const scoped = (rest: typeof steps): Effect.Effect<void, unknown, Following.Ports> =>
@@ -118,7 +118,7 @@ const story = (
             } else if ("mine" in step) {
               chain.mine(step.mine.map((to) => Following.transfer(to)))
               remember()
-            } else if ("rest" in step) yield* Following.rounds(8)
+            } else if ("rest" in step) yield* Following.rounds(4)
             else if ("back" in step) {
               const fromBlock = chain.head.number - BigInt(step.back)
               const watch = { to: step.to, confirmations: step.confirmations, fromBlock }
@@ -139,6 +139,8 @@ const story = (
           return null
         })
       ).pipe(Effect.flatMap((left) => (left === null ? Effect.void : scoped(left))))
+    const first = { to: null, confirmations: 1, fromBlock: chain.head.number }
+    known.set(yield* Following.add(first), first)
     yield* scoped(steps)
     for (const watchId of paused) yield* watches.setState(watchId, "enabled")
     chain.view = () => chain.blocks
@@ -157,7 +159,7 @@ describe("whatever forks a chain takes", () => {
     () =>
       fc.assert(
         fc.asyncProperty(
-          fc.array(Step, { minLength: 5, maxLength: 40 }),
+          fc.array(Step, { minLength: 20, maxLength: 50 }),
           fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 1, maxLength: 20 }),
           (steps, seeds) => Effect.runPromise(story(steps, seeds))
         ),
