@@ -71,6 +71,9 @@ export const encode = <B, J>(
 /** Longer texts of elements' failures are cut in a summary. */
 const longestText = 200
 
+/** Of more elements a summary tells how many succeeded, and not of each. */
+const mostElements = 256
+
 /** What became of one element, by its answer: `success` where the endpoint says it, else that there is no error. */
 const elementOf = (index: number, value: unknown): EventData => {
   const { error = null, success = error === null }: { readonly error?: unknown; readonly success?: unknown } =
@@ -86,7 +89,16 @@ const isAnswerOfElements = Schema.is(
   })
 )
 
-/** The answer in short: its status, and what became of each element. Of a size that grows with the elements alone. */
+const elementsOf = (returnData: ReadonlyArray<Readonly<Record<string, unknown>>>): EventData => {
+  const elements = returnData.flatMap((entry) =>
+    Object.entries(entry).map(([index, value]) => elementOf(Number(index), value))
+  )
+  return elements.length <= mostElements
+    ? { elements }
+    : { total: elements.length, succeeded: elements.filter(({ success }) => success === true).length }
+}
+
+/** The answer in short: its status, and what became of each element, or of how many. */
 export const summary = (result: Either.Either<unknown, Unprocessable>): EventData =>
   Either.match(result, {
     onLeft: ({ code }) => ({ httpStatus: 422, code }),
@@ -95,9 +107,7 @@ export const summary = (result: Either.Either<unknown, Unprocessable>): EventDat
         ? {
             httpStatus: 200,
             status: answer.status,
-            elements: answer.returnData.flatMap((entry) =>
-              Object.entries(entry).map(([index, value]) => elementOf(Number(index), value))
-            )
+            ...elementsOf(answer.returnData)
           }
         : { httpStatus: 200 }
   })

@@ -12,6 +12,8 @@ import * as JsonNumber from "./JsonNumber.js"
 export interface Bounds {
   /** Most elements of one array. */
   readonly maxElements: number
+  /** The one member of the value itself that is an array with another bound; none when left out. */
+  readonly longest?: { readonly name: string; readonly maxElements: number }
   /** Most arrays and objects inside each other. */
   readonly maxDepth: number
   /** Most values in all, members and elements of arrays and objects alike. Default: any number. */
@@ -104,7 +106,7 @@ const stride = 4_096
 /** Walks text that is known to be JSON, and says where it breaks the rules, in order; nothing where it only stops. */
 function* refusals(
   text: string,
-  { decimals, maxDepth, maxElements }: Bounds
+  { decimals, longest, maxDepth, maxElements }: Bounds
 ): Generator<Refusal | undefined, void> {
   const frames: Array<Frame> = []
   let top: Frame | undefined
@@ -137,8 +139,11 @@ function* refusals(
     } else if (unit === comma) {
       untilStop -= 1
       if (top?.names) top.atName = true
-      else if (top && ++top.index >= maxElements)
-        yield beyond(frames, `expected at most ${maxElements} elements`)
+      else if (top && ++top.index >= Math.min(maxElements, longest?.maxElements ?? maxElements)) {
+        const isLongest = longest !== undefined && frames.length === 2 && frames[0]?.name === longest.name
+        const most = isLongest ? longest.maxElements : maxElements
+        if (top.index >= most) yield beyond(frames, `expected at most ${most} elements`)
+      }
     } else if (unit === minus || (unit >= 0x30 && unit <= 0x39)) {
       const end = numberEnd(text, at)
       if (!JsonNumber.isExact(text.slice(at, end)))

@@ -61,6 +61,7 @@ export interface Config {
   readonly limits: {
     readonly bodyBytes: number
     readonly arrayElements: number
+    readonly batchElements: number
     readonly concurrentRequests: number
     readonly openRequests: number
     readonly openElements: number
@@ -76,6 +77,7 @@ export interface Config {
 const defaultLimits: Config["limits"] = {
   bodyBytes: 1_048_576,
   arrayElements: 256,
+  batchElements: 10_000,
   concurrentRequests: 512,
   openRequests: OpenRequests.defaults.requests,
   openElements: OpenRequests.defaults.elements,

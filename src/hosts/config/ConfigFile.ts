@@ -50,6 +50,7 @@ export const ConfigFile = Schema.Struct({
     Schema.Struct({
       bodyBytes: optional(integer(1_024, 8 * 1_024 * 1_024)),
       arrayElements: optional(integer(1, 65_536)),
+      batchElements: optional(integer(1, 10_000)),
       concurrentRequests: optional(integer(1, 65_536)),
       openRequests: optional(integer(1, 10_000_000)),
       openElements: optional(integer(1, 10_000_000)),

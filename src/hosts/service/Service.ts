@@ -72,6 +72,7 @@ const build = <A, E, R>(
     const service = HttpService.make(Groups.handlers, {
       maxBodyBytes: limits.bodyBytes,
       maxElements: limits.arrayElements,
+      maxBatchElements: limits.batchElements,
       maxConcurrent: limits.concurrentRequests,
       strangersPerMinute: limits.strangersPerMinute,
       trustedProxies: edge.trustedProxies,

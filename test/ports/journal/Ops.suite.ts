@@ -28,6 +28,28 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
+      "those of some elements of a request are told without the others, however many they are",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        const indexes = Array.from({ length: 600 }, (_, index) => index)
+        yield* journal.accept(
+          Make.acceptance(
+            "r1",
+            indexes.map((index) =>
+              Make.op({ index, nonceKey: BigInt(index), userOpHash: Make.word(index + 1) })
+            )
+          )
+        )
+        const told = (elements?: ReadonlyArray<number>) =>
+          Effect.map(journal.ofRequest("r1", elements), ({ ops }) => ops.map(({ index }) => index))
+        expect(yield* told([599, 7, 300, 9_999])).toHaveLength(3)
+        expect(new Set(yield* told(indexes.slice(1)))).toEqual(new Set(indexes.slice(1)))
+        expect(yield* told([])).toEqual([])
+        expect(yield* told()).toEqual(indexes)
+      })
+    )
+
+    fact(
       "an op whose hash follows its acceptance is found by it from then on",
       Effect.gen(function* () {
         const journal = yield* Journals.all

@@ -41,6 +41,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           lane: Make.lane,
           body,
           idempotency: idempotency("key"),
+          elements: 1,
           acceptedAt: 1_900_000_000_123,
           metadata: { order: "№ 4711 🏰", by: "a:b" },
           ops: [0, 2].map((index) => expect.objectContaining({ index, state: "accepted" })),

@@ -89,6 +89,7 @@ export const handlers = {
       acceptedAt: 1,
       metadata: {},
       notBefore: null,
+      progress: { total: 1, waiting: 1, sent: 0, succeeded: 0, failed: 0 },
       txHashes: [],
       httpStatus: null,
       answer: null

@@ -237,33 +237,43 @@ const wasSigned = ({ tx_state }: Carrier): boolean =>
   tx_state === "signed" || tx_state === "mined" || tx_state === "settled" || tx_state === "foreign"
 
 /**
- * The latest op of each element of the request, by index; every op of it that was ever in a signed transaction, in the
- * order of acceptance; and the nonces of all of them.
+ * The latest op of each element of the request (or of these elements of it), by index; every op of it that was ever in a
+ * signed transaction, in the order of acceptance; and the nonces of all of them.
  */
-export const read = ({ sql }: Store.Store, requestId: string) =>
-  Effect.map(
-    sql<Row & Carrier & { readonly account_id: AccountId }>`
-      select ops.*, requests.account_id, transactions.chain_id as tx_chain, transactions.signer, transactions.nonce,
-        transactions.state as tx_state, ${versionsOf(sql)}
-      from ops
-      join requests on requests.request_id = ops.request_id
-      left join transaction_ops on transaction_ops.op_id = ops.op_id
-      left join transactions on transactions.chain_id = transaction_ops.chain_id
-        and transactions.signer = transaction_ops.signer and transactions.nonce = transaction_ops.nonce
-      where ops.request_id = ${requestId} order by ops.op_index, ops.op_id`,
-    (rows) => {
-      // `tx_hash` of the transaction stands under another name: that of the op is its own.
-      const latest = new Map(rows.map((row) => [row.op_index, toRecord(row)]))
-      const signed = new Map(rows.filter(wasSigned).map((row) => [String(row.op_id), row]))
-      return {
-        ops: [...latest.values()],
-        signed: [...signed.values()]
-          .sort((one, other) => Number(one.op_id) - Number(other.op_id))
-          .map((row) => toRecord(row)),
-        nonces: rows
-      }
+export const read = (
+  { sql }: Store.Store,
+  requestId: string,
+  elements: ReadonlyArray<number> | null = null
+) => {
+  const rowsOf = (some: ReadonlyArray<number> | null) => sql<
+    Row & Carrier & { readonly account_id: AccountId }
+  >`
+    select ops.*, requests.account_id, transactions.chain_id as tx_chain, transactions.signer, transactions.nonce,
+      transactions.state as tx_state, ${versionsOf(sql)}
+    from ops
+    join requests on requests.request_id = ops.request_id
+    left join transaction_ops on transaction_ops.op_id = ops.op_id
+    left join transactions on transactions.chain_id = transaction_ops.chain_id
+      and transactions.signer = transaction_ops.signer and transactions.nonce = transaction_ops.nonce
+    where ops.request_id = ${requestId} ${some === null ? sql.literal("") : sql`and ${sql.in("op_index", some)}`}
+    order by ops.op_index, ops.op_id`
+  const all =
+    elements === null
+      ? rowsOf(null)
+      : Effect.map(Effect.forEach(Store.chunks(elements), rowsOf), (parts) => parts.flat())
+  return Effect.map(all, (rows) => {
+    // `tx_hash` of the transaction stands under another name: that of the op is its own.
+    const latest = new Map(rows.map((row) => [row.op_index, toRecord(row)]))
+    const signed = new Map(rows.filter(wasSigned).map((row) => [String(row.op_id), row]))
+    return {
+      ops: [...latest.values()],
+      signed: [...signed.values()]
+        .sort((one, other) => Number(one.op_id) - Number(other.op_id))
+        .map((row) => toRecord(row)),
+      nonces: rows
     }
-  )
+  })
+}
 
 /** One hash for each nonce that may be or is mined, in the order of the first signatures. */
 export const hashes = (carriers: ReadonlyArray<Carrier>): ReadonlyArray<Hex.Bytes32> => {
@@ -281,9 +291,9 @@ export const hashes = (carriers: ReadonlyArray<Carrier>): ReadonlyArray<Hex.Byte
 
 export const ofRequest =
   (store: Store.Store) =>
-  (requestId: string): Effect.Effect<RequestOps, JournalError> =>
+  (requestId: string, elements?: ReadonlyArray<number>): Effect.Effect<RequestOps, JournalError> =>
     store.reading(
-      Effect.map(read(store, requestId), ({ nonces, ops, signed }) => ({
+      Effect.map(read(store, requestId, elements ?? null), ({ nonces, ops, signed }) => ({
         ops,
         signed,
         txHashes: hashes(nonces)

@@ -32,6 +32,7 @@ interface Row extends Terms.Place {
   readonly outcome: string | null
   readonly cancelled: CancellationCode | null
   readonly metadata: string | null
+  readonly elements: number
   readonly not_before: number | string | null
   readonly due_at: number | string | null
 }
@@ -258,6 +259,7 @@ export const request =
           lane: Claims.laneOf(row),
           body: yield* Effect.orElseSucceed(store.seal.open(sealName(requestId), row.body), () => null),
           idempotency: idempotencyOf(row),
+          elements: row.elements,
           acceptedAt: Number(row.accepted_at),
           metadata: Terms.read(row.metadata),
           ops,

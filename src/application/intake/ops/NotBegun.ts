@@ -3,6 +3,9 @@ import type { Block } from "../../ports/chain/ChainRpc.js"
 import type { Schedule } from "../../ports/journal/Requests.js"
 import { hasBegun, type Window } from "./Windows.js"
 
+/** The chain's clock, as its latest block says. */
+export type Clock = Pick<Block, "timestamp">
+
 /** The shortest and the longest time after which a chain whose clock is behind is looked at again, milliseconds. */
 const shortestMillis = 1_000
 const longestMillis = 30_000
@@ -15,7 +18,7 @@ export const until = (
   elements: ReadonlyArray<number>,
   windowOf: (index: number) => Window,
   dependencies: Dependencies.Dependencies,
-  { isApart, timestamp }: Pick<Block, "timestamp"> & { readonly isApart: boolean }
+  { isApart, timestamp }: Clock & { readonly isApart: boolean }
 ): ReadonlyMap<number, number> => {
   const own = (index: number) => {
     const { validAfter = 0 } = windowOf(index)
@@ -40,7 +43,7 @@ export const until = (
 /** When what waits is taken up: with the first of it, and not at once where the chain's clock is behind the service's. */
 export const schedule = (
   scheduled: ReadonlyMap<number, number>,
-  { timestamp }: Pick<Block, "timestamp">,
+  { timestamp }: Clock,
   now: number
 ): Schedule => {
   const notBefore = Math.min(...scheduled.values())

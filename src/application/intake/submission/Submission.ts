@@ -56,7 +56,7 @@ const conclude = <R>(run: Run<R>, state: State): Effect.Effect<Outcomes, never, 
       monitor.receiptOf(context.connection.chain, txHash)
     )
     const own = new Set([...landed.values()].map(({ userOpHash }) => userOpHash))
-    yield* current.conclude
+    if (plan.part == null) yield* current.conclude
     return {
       landed,
       failed: SubmissionProgress.failuresOf(end),
@@ -103,7 +103,8 @@ export const run = <R>(
       }
       return Effect.gen(function* () {
         let { action, state } = SubmissionState.begin(terms, plan.elements, {
-          isAccepted: current.resumed,
+          isAccepted: current.accepted(),
+          isResumed: current.resumed,
           now: yield* Clock.currentTimeMillis
         })
         while (action._tag !== "end") {

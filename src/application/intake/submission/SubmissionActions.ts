@@ -51,7 +51,7 @@ export interface Run<R> extends Records.Reader {
 
 export const giveBack = <R>(run: Run<R>) =>
   Effect.flatMap(OpJournal, (opJournal) =>
-    Effect.map(Effect.orDie(opJournal.release(run.plan.caller.requestId)), () => {
+    Effect.map(Effect.orDie(opJournal.release(run.plan.part?.holder ?? run.plan.caller.requestId)), () => {
       run.holdsLeases = false
     })
   )

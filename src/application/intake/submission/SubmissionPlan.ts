@@ -1,6 +1,6 @@
 import type * as Effect from "effect/Effect"
 import type * as Dependencies from "../../../domain/erc4337/Dependencies.js"
-import type { Acceptance, DeploymentIntent } from "../../ports/journal/Requests.js"
+import type { Acceptance, DeploymentIntent, RequestRecord } from "../../ports/journal/Requests.js"
 import type { ElementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import type * as HeldNonces from "./HeldNonces.js"
@@ -28,11 +28,21 @@ export interface Busy {
   readonly busy: ReadonlyArray<number>
 }
 
+/** A submission of some of a request's elements, beside others of the same request. */
+export interface Part {
+  /** Whose the nonce keys are that it leases. */
+  readonly holder: string
+  /** The request as it was when this life of it began; null: it was accepted in this one. */
+  readonly standing: Pick<RequestRecord, "cancelled" | "failed"> | null
+}
+
 export interface Plan<R> extends SubmissionRoute {
   readonly endpoint: string
   readonly elements: ReadonlyArray<number>
   /** What each element depends on, by index; none when left out. */
   readonly dependencies?: Dependencies.Dependencies
+  /** The elements are not all of the request; null, or left out: they are. */
+  readonly part?: Part | null
   /**
    * Reads the chain for these elements. As long as wallets are busy nothing is prepared, and it is run again later. What
    * one of them depends on is among them, or has succeeded. Elements with a held nonce are prepared under it: the journal

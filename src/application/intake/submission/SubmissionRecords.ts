@@ -22,6 +22,7 @@ import * as HeldNonces from "./HeldNonces.js"
 import type { SubmissionRoute } from "./Sending.js"
 import type { Landed } from "./SubmissionElements.js"
 import type { Carrier, Event } from "./SubmissionPhases.js"
+import type { Part } from "./SubmissionPlan.js"
 import type { Ready } from "./Transfers.js"
 
 /** The ports of the journal that a submission uses. */
@@ -29,7 +30,10 @@ export type SubmissionJournals = OpJournal | RemoteOpJournal | RequestJournal | 
 
 /** A submission, as far as the journal and the chain are asked what became of it. */
 export interface Reader {
-  readonly plan: SubmissionRoute & { readonly elements: ReadonlyArray<number> }
+  readonly plan: SubmissionRoute & {
+    readonly elements: ReadonlyArray<number>
+    readonly part?: Part | null
+  }
   readonly componentOf: (index: number) => number
   readonly watch: Watch
   /** What the journal said at last of the request's ops; null: something may have changed since. */
@@ -83,10 +87,14 @@ export const landings = (
 
 const readOps = (run: Reader) =>
   Effect.flatMap(OpJournal, (opJournal) =>
-    Effect.tap(Effect.orDie(opJournal.ofRequest(run.plan.caller.requestId)), (ops) =>
-      Effect.sync(() => {
-        run.ops = ops
-      })
+    Effect.tap(
+      Effect.orDie(
+        opJournal.ofRequest(run.plan.caller.requestId, run.plan.part == null ? undefined : run.plan.elements)
+      ),
+      (ops) =>
+        Effect.sync(() => {
+          run.ops = ops
+        })
     )
   )
 
@@ -159,19 +167,27 @@ export const takeLanded = (run: Reader, elements: ReadonlyArray<number>) =>
     return landed
   })
 
-/** What an earlier life of the request has left. */
-export const resume = (run: Reader): Effect.Effect<Event, never, ChainFacts | SubmissionJournals> =>
+/** The request as the journal has it; of a part of it the part's ops. */
+const recordOf = (run: Reader) =>
   Effect.gen(function* () {
-    const { caller, elements } = run.plan
+    const { caller, part } = run.plan
     const requestJournal = yield* RequestJournal
-    const remoteOpJournal = yield* RemoteOpJournal
-    const before = yield* Effect.orDie(
+    if (part?.standing != null) return { ...part.standing, ...(yield* readOps(run)) }
+    return yield* Effect.orDie(
       Effect.filterOrDieMessage(
         requestJournal.request(caller.requestId),
         (found) => found !== null,
         "the journal has lost an accepted request"
       )
     )
+  })
+
+/** What an earlier life of the request has left. */
+export const resume = (run: Reader): Effect.Effect<Event, never, ChainFacts | SubmissionJournals> =>
+  Effect.gen(function* () {
+    const { elements } = run.plan
+    const remoteOpJournal = yield* RemoteOpJournal
+    const before = yield* recordOf(run)
     // What failed with another one is judged again: that one may have vanished from the chain, and done better since.
     const failed = new Map(
       before.failed

@@ -266,16 +266,20 @@ export const step = (state: State, event: Event, now: number): Step => at(apply(
 export const begin = (
   terms: Terms,
   elements: ReadonlyArray<number>,
-  { isAccepted, now }: { readonly isAccepted: boolean; readonly now: number }
+  {
+    isAccepted,
+    isResumed,
+    now
+  }: { readonly isAccepted: boolean; readonly isResumed: boolean; readonly now: number }
 ): Step =>
   at(
     {
       terms,
       elements: untouched(elements),
-      phase: isAccepted ? { _tag: "resuming" } : asking,
+      phase: isResumed ? { _tag: "resuming" } : asking,
       isAccepted,
       deadline: now + terms.patienceMillis,
-      mayHold: isAccepted,
+      mayHold: isResumed,
       tries: new Map(),
       shared: new Map(),
       node: { fault: null, faults: 0, refusals: 0 }

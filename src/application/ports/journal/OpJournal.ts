@@ -35,8 +35,11 @@ export class OpJournal extends Context.Tag("castellan/OpJournal")<
       requestId: string,
       indexes: ReadonlyArray<number>
     ) => Effect.Effect<void, JournalError>
-    /** The ops of an accepted request; empty where it is unknown, or forgotten. */
-    readonly ofRequest: (requestId: string) => Effect.Effect<RequestOps, JournalError>
+    /** The ops of an accepted request, or of those of its elements alone; empty where it is unknown, or forgotten. */
+    readonly ofRequest: (
+      requestId: string,
+      elements?: ReadonlyArray<number>
+    ) => Effect.Effect<RequestOps, JournalError>
     /** An op by its hash, when it belongs to this account; the latest one, and one given up only when no other is left. */
     readonly findOp: (
       accountId: AccountId,

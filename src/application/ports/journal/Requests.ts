@@ -171,6 +171,8 @@ export interface RequestRecord {
   /** Null: it was sealed under another key. */
   readonly body: string | null
   readonly idempotency: Idempotency | null
+  /** How many operations or accounts it is about. */
+  readonly elements: number
   /** Unix milliseconds. */
   readonly acceptedAt: number
   readonly metadata: Metadata

@@ -32,6 +32,16 @@ export type Query = typeof Query.Type
 /** No request has an id of another form; whatever else is in a path is not taken to the journal. */
 const shape = /^[!-~]{1,255}$/
 
+const Count = Schema.Int.pipe(Schema.nonNegative())
+
+const Progress = Schema.Struct({
+  total: Count,
+  waiting: Count.annotations({ description: "Nothing of it is signed." }),
+  sent: Count.annotations({ description: "In a signed transaction, or at a bundler." }),
+  succeeded: Count,
+  failed: Count.annotations({ description: "Reverted on the chain, or not to be sent any more." })
+}).annotations({ identifier: "RequestProgress" })
+
 export const Response = Schema.Struct({
   requestId: Schema.String,
   endpoint: Schema.String.annotations({ description: "For example /execute." }),
@@ -44,6 +54,10 @@ export const Response = Schema.Struct({
   }),
   txHashes: Schema.Array(Schema.String).annotations({
     description: "Its transactions, as far as they are signed; the newest version of each."
+  }),
+  progress: Progress.annotations({
+    description:
+      "How many of its operations (or accounts; 1 of a request that has no list of them) are how far."
   }),
   httpStatus: Schema.NullOr(Schema.Int).annotations({
     description: "Status of the final answer: 200 or 422. Null while it is pending."
@@ -66,6 +80,32 @@ export const find = (
     const code = "request_not_found"
     return yield* new NotFound({ code, message: catalogue[code].text, details: [] })
   })
+
+const isStatus = Schema.is(Schema.Struct({ status: Schema.Int }))
+
+/** The ops of the journal tell it; of a request that needs none its final answer does. */
+const progressOf = (
+  { elements, failed, ops }: RequestRecord,
+  final: { readonly httpStatus: number; readonly answer: unknown } | null
+): typeof Progress.Type => {
+  const alive = ops.filter(({ state }) => state === "sent" || state === "settled")
+  const sent = alive.filter(({ state }) => state === "sent").length
+  const succeeded = alive.filter(({ state, success }) => state === "settled" && success === true).length
+  const known = new Set(alive.map(({ index }) => index))
+  const refused = failed.filter(({ index }) => !known.has(index)).length
+  const ended = alive.length - sent - succeeded + refused
+  const left = elements - sent - succeeded - ended
+  if (final === null) return { total: elements, waiting: left, sent, succeeded, failed: ended }
+  const isDone =
+    ops.length === 0 && final.httpStatus === 200 && isStatus(final.answer) && final.answer.status !== 0
+  return {
+    total: elements,
+    waiting: 0,
+    sent,
+    succeeded: succeeded + (isDone ? left : 0),
+    failed: ended + (isDone ? 0 : left)
+  }
+}
 
 /** The request once it is final, or as it is when the time is over. Waiting costs the journal nothing. */
 const awaited = (caller: Caller, requestId: string, seconds: number) =>
@@ -97,6 +137,7 @@ export const run = (
       metadata: record.metadata,
       notBefore: record.notBefore,
       txHashes: record.txHashes,
+      progress: progressOf(record, final),
       httpStatus: final?.httpStatus ?? null,
       answer: final?.answer ?? null
     }

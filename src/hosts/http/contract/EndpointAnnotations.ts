@@ -23,6 +23,9 @@ export class BodyOptional extends Context.Tag("castellan/BodyOptional")<BodyOpti
 /** The endpoint writes: it takes the headers Idempotency-Key and Request-Metadata. */
 export class Idempotent extends Context.Tag("castellan/Idempotent")<Idempotent, true>() {}
 
+/** Whose list of operations may be long, in a request that asks for no answer but that it is accepted. */
+export class LongList extends Context.Tag("castellan/LongList")<LongList, string>() {}
+
 /** Header that makes repeats of a writing request one request. */
 export const idempotencyHeader = "Idempotency-Key"
 

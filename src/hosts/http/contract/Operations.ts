@@ -15,7 +15,14 @@ import * as StreamEvents from "../../../application/usecases/operations/StreamEv
 import * as TransactSigner from "../../../application/usecases/operations/TransactSigner.js"
 import * as Unstuck from "../../../application/usecases/operations/Unstuck.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
-import { Authentication, Example, Idempotent, RequiredScope, Streamed } from "./EndpointAnnotations.js"
+import {
+  Authentication,
+  Example,
+  Idempotent,
+  LongList,
+  RequiredScope,
+  Streamed
+} from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 
 const operation = {
@@ -35,10 +42,11 @@ export const group = HttpApiGroup.make("operations")
       .addSuccess(ExecuteOperations.Response)
       .annotate(RequiredScope, "write")
       .annotate(Idempotent, true)
+      .annotate(LongList, "operations")
       .annotate(OpenApi.Summary, "Execute operations")
       .annotate(
         OpenApi.Description,
-        "Encodes, estimates, signs and submits one op per operation, together in one transaction when they fit. An operation that would revert is not sent; the others are, and status is 4."
+        "Encodes, estimates, signs and submits one op per operation, together in one transaction when they fit. An operation that would revert is not sent; the others are, and status is 4. With Prefer: respond-async it takes up to 10,000 operations, in a body of up to 8 MiB; logs of the answer to more than 256 are empty."
       )
       .annotate(Example, { operations: [operation], settings })
   )

@@ -13,7 +13,7 @@ export const chapters: ReadonlyArray<Chapter> = [
       "Every endpoint except health and documentation requires the account's key in the header `X-API-Key`. Bodies are JSON in UTF-8 with `Content-Type: application/json`."
     ],
     points: [
-      "A body has at most 1 MiB, an array at most 256 elements, unless the operator has configured other limits.",
+      "A body has at most 1 MiB, an array at most 256 elements, unless the operator has configured other limits. `/execute` with `Prefer: respond-async` takes up to 10,000 operations in a body of up to 8 MiB that announces its length.",
       "Unknown members are refused, never ignored. So is a name that occurs twice in one object.",
       "The end of a window of validity is spelled `validUnitl`.",
       "Integers that can exceed 2^53 are decimal strings, in requests and in answers.",

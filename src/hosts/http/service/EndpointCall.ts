@@ -63,6 +63,7 @@ export interface Parts {
   readonly tenants: Tenants["Type"]
   readonly limiter: RateLimit["Type"]
   readonly bounds: Payload.Bounds
+  readonly long: Payload.Long
 }
 
 type UseCase<R> = (caller: Caller, request: unknown) => Effect.Effect<unknown, Failure.Failure, R>
@@ -71,10 +72,11 @@ type UseCase<R> = (caller: Caller, request: unknown) => Effect.Effect<unknown, F
 export const make = <H extends Handlers, R>(
   handlers: H,
   context: Context.Context<R>,
-  { bounds, inFlight, limiter, anonymous, tenants }: Parts
+  { bounds, inFlight, limiter, long, anonymous, tenants }: Parts
 ): Call => {
   // The contract pairs each use case with the schema that decoded its request.
   const useCases = handlers as Readonly<Record<string, UseCase<R>>>
+  const payloadOf = Payload.reader(bounds, long)
 
   const admitted = (
     incoming: Incoming,
@@ -121,7 +123,7 @@ export const make = <H extends Handlers, R>(
     }
     return route.decode === null
       ? run({ request: { ...known.params, ...query.right }, bodyHash: null })
-      : Effect.flatMap(Payload.read(incoming, bounds, route, key !== null), run)
+      : Effect.flatMap(payloadOf(incoming, route, key !== null, early !== null), run)
   }
 
   return (incoming, route, scope, known, fiber) => {

@@ -44,6 +44,8 @@ export interface Options {
   readonly maxBodyBytes?: number
   /** Most elements of an array in a body. Default 256. */
   readonly maxElements?: number
+  /** Most operations of an /execute whose caller does not wait. Default 10,000. */
+  readonly maxBatchElements?: number
   /** Most requests under way; more are answered 503. Default 512. */
   readonly maxConcurrent?: number
   /** Most streams of events at once. Default 1,024. */
@@ -91,6 +93,9 @@ const maxDepth = 64
 /** JSON values of a body: the time to read it grows with them. */
 const maxValues = 32_768
 
+/** The same of a request with a long list, of up to so many bytes. */
+const long = { maxBytes: 8 * MiB, maxValues: 262_144 }
+
 /** The front over the use cases in `handlers` (`Http.handlers` has the real ones). Its requirements are theirs. */
 export const make = <H extends Handlers>(
   handlers: H,
@@ -117,7 +122,8 @@ export const make = <H extends Handlers>(
           maxDepth,
           maxValues,
           decimals: Settings.decimals
-        }
+        },
+        long: { ...long, maxElements: options.maxBatchElements ?? 10_000 }
       }),
       trustedProxies: options.trustedProxies ?? [],
       origins: new Set(options.corsOrigins),

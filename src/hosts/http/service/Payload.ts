@@ -1,11 +1,13 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Option from "effect/Option"
 import * as EventLoop from "../../../application/runtime/EventLoop.js"
 import * as Json from "../../../domain/json/Json.js"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import * as Keccak from "../../../domain/primitives/Keccak.js"
 import type { Steps } from "../../../domain/primitives/Steps.js"
 import * as Body from "../message/Body.js"
+import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
 import { type Problem, problem } from "../message/ErrorEnvelope.js"
 import { header, type Incoming } from "../message/HttpMessage.js"
 import type { Route } from "./Routes.js"
@@ -21,6 +23,9 @@ const contentType = /^application\/json\s*(?:;\s*charset\s*=\s*(?:utf-8|"utf-8")
 /** True when the headers announce a body; only then may a method without a payload be refused for one. */
 export const announced = (incoming: Incoming): boolean =>
   header(incoming, "transfer-encoding") !== "" || !["", "0"].includes(header(incoming, "content-length"))
+
+/** Whether the length of the body is known before it is read. */
+const hasLength = (incoming: Incoming): boolean => /^[0-9]+$/.test(header(incoming, "content-length"))
 
 /** A request as its endpoint wants it, and what its bytes were. */
 export interface Read {
@@ -48,6 +53,48 @@ export const read = (
       ? Effect.succeed(nothing)
       : Effect.flatten(EventLoop.drive(() => interpret(collector, bounds, route.decode, hashed)))
   )
+}
+
+/** Bounds of a request with a long list, whose caller does not wait for more than that it is accepted. */
+export interface Long {
+  readonly maxBytes: number
+  readonly maxElements: number
+  readonly maxValues: number
+}
+
+/** Bodies beyond the usual bound that are read and decoded at once, of all callers. */
+const longBodies = 4
+
+/**
+ * Reads bodies; one that may be long within the bounds of long ones. It is longer than usual only if its headers say so:
+ * what is counted as it comes has the usual bound.
+ */
+export const reader = (bounds: Bounds, long: Long) => {
+  const places = Effect.unsafeMakeSemaphore(longBodies)
+  return (
+    incoming: Incoming,
+    route: Pick<Route, "bodyOptional" | "decode" | "longList">,
+    hashed: boolean,
+    mayBeLong: boolean
+  ): Effect.Effect<Read, Problem | Body.Broken> => {
+    const { longList } = route
+    if (!mayBeLong || longList === null) return read(incoming, bounds, route, hashed)
+    const listed = {
+      ...bounds,
+      maxValues: long.maxValues,
+      longest: { name: longList, maxElements: Math.max(bounds.maxElements, long.maxElements) }
+    }
+    if (!hasLength(incoming) || Number(header(incoming, "content-length")) <= bounds.maxBytes)
+      return read(incoming, listed, route, hashed)
+    const maxBytes = Math.max(bounds.maxBytes, long.maxBytes)
+    return Effect.flatMap(
+      places.withPermitsIfAvailable(1)(read(incoming, { ...listed, maxBytes }, route, hashed)),
+      Option.match({
+        onNone: () => Effect.fail(problem("overloaded", [], { headers: ErrorEnvelope.retryAfter(1) })),
+        onSome: Effect.succeed
+      })
+    )
+  }
 }
 
 function* interpret(

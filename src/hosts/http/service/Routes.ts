@@ -12,6 +12,7 @@ import {
   Authentication,
   BodyOptional,
   Idempotent,
+  LongList,
   RequiredScope,
   Streamed,
   Unlimited
@@ -36,6 +37,8 @@ export interface Route {
   readonly bodyOptional: boolean
   /** Whether it takes an idempotency key. */
   readonly idempotent: boolean
+  /** The member of its body that may be a long list where the caller does not wait; null: none. */
+  readonly longList: string | null
   /** Whether it is answered with events as they come. */
   readonly streams: boolean
   /** Success as text. `Left`: it does not fit the contract, which is a defect; the text names the places only. */
@@ -118,6 +121,7 @@ export const make = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup
         query: Option.getOrNull(Option.map(endpoint.urlParamsSchema, queryOf)),
         bodyOptional: Option.isSome(Context.getOption(mergedAnnotations, BodyOptional)),
         idempotent: Option.isSome(Context.getOption(mergedAnnotations, Idempotent)),
+        longList: Option.getOrNull(Context.getOption(mergedAnnotations, LongList)),
         streams: Option.isSome(Context.getOption(mergedAnnotations, Streamed)),
         encode,
         contentType

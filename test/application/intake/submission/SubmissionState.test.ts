@@ -78,7 +78,7 @@ const through = (begun: Step, ...events: ReadonlyArray<Event>): Step =>
   events.reduce(({ state }, event) => SubmissionState.step(state, event, now), begun)
 
 const fresh = (elements: ReadonlyArray<number> = [0, 1], of: Partial<Terms> = {}) =>
-  SubmissionState.begin({ ...terms, ...of }, elements, { isAccepted: false, now })
+  SubmissionState.begin({ ...terms, ...of }, elements, { isAccepted: false, isResumed: false, now })
 
 const tagsOf = ({ elements }: State) => [...elements.values()].map(({ _tag }) => _tag)
 const codesOf = (state: State) =>
@@ -86,7 +86,7 @@ const codesOf = (state: State) =>
 
 /** A request of two elements, each in a transaction of its own, in every phase. */
 const steps = {
-  resuming: SubmissionState.begin(terms, [0, 1], { isAccepted: true, now }),
+  resuming: SubmissionState.begin(terms, [0, 1], { isAccepted: true, isResumed: true, now }),
   preparing: fresh(),
   offering: through(fresh(), prepared([0], [1])),
   sending: through(fresh(), prepared([0], [1]), accepted),
@@ -550,6 +550,7 @@ describe("whatever the nodes, the journal and time do to a request", () => {
     const pick = (most: number) => (choices[at++ % choices.length] ?? 0) % Math.max(most, 1)
     let step = SubmissionState.begin({ dependencies: of, isApart, patienceMillis }, [0, 1, 2, 3], {
       isAccepted,
+      isResumed: isAccepted,
       now
     })
     for (let n = 0; n < 100_000 && step.action._tag !== "end"; n++) {

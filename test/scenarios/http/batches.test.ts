@@ -1,0 +1,136 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import {
+  type DevService,
+  type Envelope,
+  first,
+  type RequestState,
+  start
+} from "../../support/http/DevService.js"
+
+let service: DevService
+let wallet: string
+beforeAll(async () => {
+  service = await start()
+  wallet = first(await service.create("payroll"))
+  await service.fund(wallet, 10n ** 20n)
+})
+afterAll(() => service.stop())
+
+const async = { headers: { prefer: "respond-async" } }
+const mebibyte = 1024 * 1024
+
+/** Mints 1 so often, to the wallet itself. */
+const mints = (count: number) => ({
+  operations: Array.from({ length: count }, () => ({
+    wallet,
+    walletCustody: 1,
+    to: service.info.token,
+    funcSignature: "mint(address,uint256)",
+    funcParams: [wallet, "1"]
+  })),
+  settings: service.info.settings
+})
+
+/** The same value in a text of that length. */
+const padded = (value: unknown, length: number): string => {
+  const text = JSON.stringify(value)
+  return `${" ".repeat(length - text.length)}${text}`
+}
+
+describe("an /execute of many operations", () => {
+  it("is accepted from a caller that does not wait, with a body of several MiB, and tells how far it is", async () => {
+    const before = await service.token.getFunction("balanceOf")(wallet)
+    const answer = await service.keyed<{ readonly requestId: string }>(
+      "/execute",
+      padded(mints(300), 4 * mebibyte),
+      "many",
+      async
+    )
+    expect([answer.status, answer.body]).toMatchObject([202, { state: "pending" }])
+    const { requestId } = answer.body
+    const { body } = await service.request<RequestState & { readonly progress: object }>(
+      `${requestId}?wait=60`
+    )
+    expect(body).toMatchObject({
+      state: "final",
+      httpStatus: 200,
+      progress: { total: 300, waiting: 0, sent: 0, succeeded: 300, failed: 0 }
+    })
+    expect(await service.token.getFunction("balanceOf")(wallet)).toBe(before + 300n)
+    const repeat = await service.keyed<{ readonly status: number }>(
+      "/execute",
+      padded(mints(300), 4 * mebibyte),
+      "many",
+      async
+    )
+    expect([repeat.status, repeat.body.status]).toEqual([200, 1])
+    expect(await service.token.getFunction("balanceOf")(wallet)).toBe(before + 300n)
+  })
+
+  it("has the usual bounds where its caller waits, and at every other endpoint", async () => {
+    const refused = async (path: string, body: unknown, ask = {}) => {
+      const { code, details } = await service.refused(400, path, body, ask)
+      return [code, details[0]?.path, details[0]?.message]
+    }
+    const many = ["invalid_request", "operations", "expected at most 256 elements"]
+    const long = ["body_too_large", "", "expected at most 1048576 bytes"]
+    expect(await refused("/execute", mints(257))).toEqual(many)
+    expect(await refused("/execute", padded(mints(2), mebibyte + 1))).toEqual(long)
+    expect(await refused("/executeEncoded", mints(257), async)).toEqual(many)
+    expect(await refused("/executeEncoded", padded(mints(2), mebibyte + 1), async)).toEqual(long)
+    expect(await refused("/estimateGas", mints(257), async)).toEqual(many)
+  })
+
+  it("is bounded by operations and by bytes, and no other list in it is longer than usual", async () => {
+    const refused = async (body: unknown) => {
+      const answer = await service.ask<Envelope>("/execute", body, async)
+      return [answer.status, answer.body.code, answer.body.details[0]?.path, answer.body.details[0]?.message]
+    }
+    const most = "expected at most 10000 elements"
+    expect(await refused(mints(10_001))).toEqual([400, "invalid_request", "operations", most])
+    expect(await refused(padded(mints(2), 8 * mebibyte + 1))).toEqual([
+      400,
+      "body_too_large",
+      "",
+      `expected at most ${8 * mebibyte} bytes`
+    ])
+    const { operations, settings } = mints(1)
+    const useABI = Array.from({ length: 257 }, () => "error E()")
+    expect(await refused({ operations, settings: { ...settings, useABI } })).toEqual([
+      400,
+      "invalid_request",
+      "settings.useABI",
+      "expected at most 256 elements"
+    ])
+    const [operation] = operations
+    const funcParams = Array.from({ length: 257 }, () => "1")
+    expect(await refused({ operations: [{ ...operation, funcParams }], settings })).toEqual([
+      400,
+      "invalid_request",
+      "operations[0].funcParams",
+      "expected at most 256 elements"
+    ])
+  })
+
+  it("of unknown length has the usual bound of bytes", async () => {
+    const text = padded(mints(2), mebibyte + 1)
+    const answer = await fetch(`${service.info.baseUrl}/execute`, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        "x-api-key": service.info.apiKeys.enterprise,
+        prefer: "respond-async"
+      },
+      body: new Blob([text]).stream(),
+      duplex: "half"
+    } as RequestInit)
+    expect([answer.status, await answer.json()]).toMatchObject([400, { code: "body_too_large" }])
+  })
+
+  it("is refused as a whole for one operation that says something wrong, which is named", async () => {
+    const { operations, settings } = mints(2_000)
+    const wrong = operations.map((each, index) => (index === 1_999 ? { ...each, to: "0x12" } : each))
+    const answer = await service.ask<Envelope>("/execute", { operations: wrong, settings }, async)
+    expect([answer.status, answer.body.details[0]?.path]).toEqual([400, "operations[1999].to"])
+  })
+})
