@@ -174,7 +174,8 @@ export const auditLog = (config: Config): Layer.Layer<AuditLogPort, StartError> 
  */
 export const copyStore = (
   from: Config,
-  to: Config
+  to: Config,
+  onTable: (copied: StoreCopy.Copied) => Effect.Effect<void>
 ): Effect.Effect<ReadonlyArray<StoreCopy.Copied>, StartError> =>
   Effect.gen(function* () {
     if ("url" in from.database)
@@ -198,7 +199,7 @@ export const copyStore = (
       })
     const source = yield* open(file({ filename }))
     const target = yield* open(server({ ...to.database, answerTimeoutMillis: null }))
-    return yield* StoreCopy.copy(source, target)
+    return yield* StoreCopy.copy(source, target, onTable)
   }).pipe(
     Effect.scoped,
     Effect.mapError((error) => (error instanceof StartError ? error : failed(error)))

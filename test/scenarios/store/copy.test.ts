@@ -38,13 +38,21 @@ const fileOf = (name: string, text: string): string => {
   return path
 }
 
+/** What the command has told so far beside its result. */
+let told = ""
+
 /** `castellan store copy`, from the rig's file to this database. */
 const copy = (url: string): Promise<string> =>
   Effect.runPromise(
     Effect.merge(
-      CommandLine.run(["store", "copy", fileOf("new.json", rig.file({ url }))], {
+      CommandLine.heard(["store", "copy", fileOf("new.json", rig.file({ url }))], {
         CASTELLAN_CONFIG: fileOf("old.json", rig.file())
-      })
+      }).pipe(
+        Effect.map(({ stderr, stdout }) => {
+          told += stderr
+          return stdout
+        })
+      )
     )
   )
 
@@ -63,6 +71,7 @@ it("a service on a copy of its database in PostgreSQL goes on with what was unde
   await rig.end(old)
   expect((await waiting).body.code).toBe("outcome_unknown")
   expect(await copy(url)).toMatch(/^\d+ rows of \d+ tables are copied, and counted in both/)
+  expect(told).toMatch(/^requests: \d+ rows$/m)
 
   const other = await rig.begin({}, world.chain.url, { url })
   // What was seen of it in the old database is all that there is: it is nobody's to send again.

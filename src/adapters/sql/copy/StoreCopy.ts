@@ -152,7 +152,9 @@ const copyTable = (source: SqlClient.SqlClient, target: SqlClient.SqlClient, tab
  */
 export const copy = (
   source: SqlClient.SqlClient,
-  target: SqlClient.SqlClient
+  target: SqlClient.SqlClient,
+  /** Told of each table that is copied; all of it is there only when this ends. */
+  onTable: (copied: Copied) => Effect.Effect<void>
 ): Effect.Effect<ReadonlyArray<Copied>, StoreCopyError> =>
   Store.transaction(target)(
     Effect.gen(function* () {
@@ -167,7 +169,9 @@ export const copy = (
           return yield* refuse(`the other database is not empty: its table ${name} has ${rows} rows`)
       }
       yield* target`delete from ${target(seeded)}`
-      return yield* Effect.forEach(inOrder(tables), (table) => copyTable(source, target, table))
+      return yield* Effect.forEach(inOrder(tables), (table) =>
+        Effect.tap(copyTable(source, target, table), onTable)
+      )
     })
   ).pipe(
     Effect.catchTag("SqlError", (error: SqlError) =>

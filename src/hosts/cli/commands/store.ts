@@ -34,10 +34,13 @@ export const commands = [
     },
     run: ({ file }) =>
       Effect.gen(function* () {
-        const { env } = yield* Command.Operator
+        const { env, tell } = yield* Command.Operator
         const from = yield* Either.mapLeft(Config.load(env), messageOf)
         const to = yield* Either.mapLeft(read(file, env), messageOf)
-        const copied = yield* Effect.mapError(Wiring.copyStore(from, to), messageOf)
+        const copied = yield* Effect.mapError(
+          Wiring.copyStore(from, to, ({ rows, table }) => tell(`${table}: ${rows} rows`)),
+          messageOf
+        )
         const rows = copied.reduce((sum, table) => sum + table.rows, 0)
         return {
           json: copied,
