@@ -3,6 +3,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs"
 import * as http from "node:http"
 import type { AddressInfo } from "node:net"
 import { describe, expect, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -399,6 +400,24 @@ for (const [name, layer] of [
         }
         expect([verified(hits[0], secret), verified(hits[0], fresh)]).toEqual([true, true])
         expect([verified(hits[1], secret), verified(hits[1], fresh)]).toEqual([false, true])
+      })
+    )
+
+    fact(
+      "of a process that has died are served by another one, once its claim has ended",
+      Effect.gen(function* () {
+        const { hits, url } = yield* receiver(ok)
+        const store = yield* Webhooks
+        const { webhookId } = yield* add(url)
+        const now = yield* Clock.currentTimeMillis
+        expect(yield* store.claim(webhookId, "the dead one", now + 30_000)).toBe(true)
+        yield* acceptOp("r1", 1)
+        yield* begin("the other one")
+        yield* pass(20)
+        expect(hits).toEqual([])
+        yield* pass(15)
+        yield* owed(webhookId, 0)
+        expect(hits).toHaveLength(1)
       })
     )
 
