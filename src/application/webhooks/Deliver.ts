@@ -134,6 +134,8 @@ export const start: Effect.Effect<void, never, Webhooks | WebhookSender | Replic
         served.add(webhookId)
         missed.delete(webhookId)
         const own = serve(parts, webhookId).pipe(
+          // A process that ends leaves the endpoint to the next one at once.
+          Effect.onInterrupt(() => Effect.ignore(parts.store.release(webhookId, process))),
           Effect.catchAllCause(failed),
           Effect.ensuring(
             Effect.suspend(() => {

@@ -4,7 +4,6 @@ import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
@@ -22,7 +21,6 @@ import * as SqlWebhooks from "../../../src/adapters/sql/webhooks/Webhooks.js"
 import * as WakeUps from "../../../src/application/lanes/requests/WakeUps.js"
 import { OperatorAbi } from "../../../src/application/ports/AbiStore.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
-import { Replicas } from "../../../src/application/ports/Replicas.js"
 import { Webhooks } from "../../../src/application/ports/Webhooks.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import * as CreateWatch from "../../../src/application/usecases/watches/CreateWatch.js"
@@ -76,11 +74,6 @@ const caller: Caller = {
   requestId: "r"
 }
 
-/** After a restart a process has another name, and waits until the claims of the one before have ended: not here. */
-const sameProcess = Layer.map(SoleProcess.layer, (context) =>
-  Context.make(Replicas, { ...Context.get(context, Replicas), process: "the process" })
-)
-
 const topic = id("Ping(uint256)")
 
 it.scopedLive(
@@ -123,7 +116,7 @@ it.scopedLive(
         }),
         AbiStore.layer,
         Layer.succeed(OperatorAbi, { events: [], errors: [], functions: [] }),
-        sameProcess
+        SoleProcess.layer
       ).pipe(Layer.provide(Sqlite.layer({ filename: join(folder, "castellan.sqlite") })), Layer.orDie)
       const running = <A, E>(body: Effect.Effect<A, E, Layer.Layer.Success<typeof process>>) =>
         Effect.gen(function* () {
