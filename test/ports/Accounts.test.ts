@@ -20,7 +20,7 @@ const pepper = Redacted.make("a pepper of more than 16 bytes")
 const hash = Either.getOrThrow(ApiKey.hasher(pepper))
 const issue = () => Effect.runSync(ApiKey.issue)
 const hashOf = (key: Redacted.Redacted<string>) => hash(key) ?? ""
-const all: ReadonlySet<Scope> = new Set(["read", "write", "sign"])
+const all: ReadonlySet<Scope> = new Set(["read", "write", "sign", "webhooks"])
 const carol = accountId("carol")
 
 const [first, second, third, fourth, fifth] = Array.from({ length: 5 }, issue)
