@@ -85,11 +85,12 @@ describe("a configuration", () => {
       name: "Acme",
       tier: "pro",
       paused: false,
-      keys: [{ hash, scopes: ["read", "write", "sign"] }]
+      keys: [{ hash, scopes: ["read", "write", "sign", "webhooks"] }]
     })
     expect(config.limits).toEqual({
       bodyBytes: 1_048_576,
       arrayElements: 256,
+      batchElements: 10_000,
       concurrentRequests: 512,
       openRequests: 10_000,
       openElements: 50_000,

@@ -250,7 +250,10 @@ export const at = (place: Place): Bodies => {
       { weight: 1, arbitrary: address }
     ),
     address,
-    chainId: fc.constantFrom("1", "137", "0x7a69"),
+    chainId: fc.oneof(
+      { weight: 9, arbitrary: fc.constant(31_337) },
+      { weight: 1, arbitrary: fc.constantFrom<unknown>(1, "1", "0x7a69") }
+    ),
     paymaster: address,
     aggregator: address,
     percentUserOpGasOvershoot: percent,
@@ -283,7 +286,7 @@ export const at = (place: Place): Bodies => {
 
   /** What is on the wire, made from the schema alone; `depth` bounds what refers to itself. */
   const structural = (ast: AST.AST, depth: number): fc.Arbitrary<unknown> => {
-    const { maximum, minimum, pattern } = described(ast)
+    const { exclusiveMinimum, maximum, minimum, pattern } = described(ast)
     if (typeof pattern === "string") return fc.stringMatching(new RegExp(pattern))
     switch (ast._tag) {
       case "StringKeyword":
@@ -308,6 +311,8 @@ export const at = (place: Place): Bodies => {
             min: typeof minimum === "number" ? minimum : Number.MIN_SAFE_INTEGER,
             max: typeof maximum === "number" ? maximum : Number.MAX_SAFE_INTEGER
           })
+        if (typeof exclusiveMinimum === "number")
+          return fc.integer({ min: exclusiveMinimum + 1, max: Number.MAX_SAFE_INTEGER })
         return described(ast).type === "integer" ? fc.integer() : structural(from, depth)
       }
       case "Transformation":
