@@ -68,7 +68,10 @@ describe("a judgement", () => {
       orphaned: [expect.stringContaining(ids[4] ?? "")],
       gaps: [],
       stuck: [],
-      breaches: []
+      breaches: [],
+      undelivered: [],
+      outOfOrder: [],
+      invented: []
     })
   })
 })

@@ -159,7 +159,6 @@ describe("a request for events", () => {
     [{ toBlock: null }, "toBlock"],
     [{ useABI: ["event Transfer("] }, "useABI[0]"],
     [{ useABI: {} }, "useABI"],
-    [{ rpc: undefined }, "rpc"],
     [{ rpc: "ftp://x" }, "rpc", "invalid_rpc"],
     [{ rpc: "http://127.0.0.1:1/" }, "rpc", "invalid_rpc"],
     [{ settings: {} }, "settings", "unknown_field"],

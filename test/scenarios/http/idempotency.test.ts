@@ -282,7 +282,10 @@ describe("a request whose outcome is unknown", () => {
           endpoint: path,
           state: "pending",
           acceptedAt: expect.any(Number),
+          metadata: {},
+          notBefore: null,
           txHashes: [txHash],
+          progress: { total: 1, waiting: 0, sent: 1, succeeded: 0, failed: 0 },
           httpStatus: null,
           answer: null
         }
@@ -298,7 +301,14 @@ describe("a request whose outcome is unknown", () => {
       const answer = await repeat
       expect([answer.status, answer.body.status, answer.body.txHash]).toEqual([200, 1, txHash])
       const final = await settled(requestId)
-      expect(final).toEqual({ ...pending.body, state: "final", httpStatus: 200, answer: answer.body })
+      const progress = { total: 1, waiting: 0, sent: 1, succeeded: 1, failed: 0 }
+      expect(final).toEqual({
+        ...pending.body,
+        state: "final",
+        progress,
+        httpStatus: 200,
+        answer: answer.body
+      })
       expect((await service.keyed(path, body, key)).text).toBe(answer.text)
       expect(await nonce()).toBe(before + 1)
     }

@@ -180,7 +180,6 @@ describe("a bad field", () => {
       "invalid_function_parameter"
     ],
     ["an unknown field", { to: recipient, data: "0x" }, {}, "data", "unknown_field"],
-    ["no node", { to: recipient }, { rpc: undefined }, "settings.rpc", "invalid_request"],
     ["no signer", { to: recipient }, { signer: undefined }, "settings.signer", "invalid_request"],
     ["a signer of nothing", { to: recipient }, { signer: {} }, "settings.signer.clientId", "invalid_request"],
     [

@@ -377,7 +377,6 @@ describe("a bad field", () => {
       [{ dryRun: "yes" }, {}, "dryRun"],
       [{ fillUnknown: 1 }, {}, "fillUnknown"],
       [{ nonce: 1 }, {}, "nonce"],
-      [{}, { rpc: undefined }, "settings.rpc"],
       [{}, { signer: undefined }, "settings.signer"],
       [{}, { percentTxGasPriceOvershoot: -1 }, "settings.percentTxGasPriceOvershoot"]
     ]

@@ -180,7 +180,7 @@ describe("the work on a request", () => {
     expect(RequestState.isStopped(states.offered)).toBe(false)
   })
 
-  it("whatever happens: once accepted it ends with a stored answer or at another process, and never as if it were not", () => {
+  it("whatever happens: once accepted it ends with a stored answer, at another process or until its window begins, and never as if it were not", () => {
     const all = names(events).map((name) => events[name])
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...all), { maxLength: 60 }), (happening) => {
@@ -191,7 +191,7 @@ describe("the work on a request", () => {
           if (before.acceptance === "accepted") {
             expect(state.acceptance).toBe("accepted")
             if (state.phase._tag === "ended" && before.phase._tag !== "ended")
-              expect(["answered", "elsewhere", "fenced"]).toContain(state.phase.as)
+              expect(["answered", "elsewhere", "fenced", "scheduled"]).toContain(state.phase.as)
           }
           if (state.phase._tag === "ended" && state.phase.as === "answered")
             expect(before.phase._tag === "finishing" || before.phase === state.phase).toBe(true)

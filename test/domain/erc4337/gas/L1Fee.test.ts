@@ -88,7 +88,8 @@ describe("the layer 1 fee", () => {
         // A scalar loses a byte when the noise begins with a zero.
         expect(drawn.whole).toBeGreaterThanOrEqual(real.whole - 3)
         expect(drawn.whole).toBeLessThanOrEqual(real.whole + 40)
-        expect(drawn.small).toBeGreaterThanOrEqual(real.small - 3)
+        // Of two noises one compresses by a few bytes better.
+        expect(drawn.small).toBeGreaterThanOrEqual(real.small - 8)
         const { data, to, value } = Reference.from(asked)
         expect([data, to?.toLowerCase(), value]).toEqual([
           carried.data,
