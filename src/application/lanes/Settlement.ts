@@ -131,9 +131,11 @@ export const make = ({
     stranded: (chain, record, block) =>
       Effect.gen(function* () {
         const landed = yield* landedOf(chain, record.ops, block)
-        yield* wake(record)(yield* remoteOpJournal.recordInclusions(record.signer, record.chainId, landed))
+        const included = yield* remoteOpJournal.recordInclusions(record.signer, record.chainId, landed)
         yield* booked(losses.stranded(record))
-        yield* wake(record)(yield* transactionJournal.recordExternalUse(record, record.nonce))
+        const freed = yield* transactionJournal.recordExternalUse(record, record.nonce)
+        // Not before the nonce is known to be somebody else's: a request that concludes would wait for a receipt of it.
+        yield* wake(record)([...included, ...freed])
       })
   }
 }

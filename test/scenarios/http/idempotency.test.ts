@@ -301,7 +301,7 @@ describe("a request whose outcome is unknown", () => {
       const answer = await repeat
       expect([answer.status, answer.body.status, answer.body.txHash]).toEqual([200, 1, txHash])
       const final = await settled(requestId)
-      const progress = { total: 1, waiting: 0, sent: 1, succeeded: 1, failed: 0 }
+      const progress = { total: 1, waiting: 0, sent: 0, succeeded: 1, failed: 0 }
       expect(final).toEqual({
         ...pending.body,
         state: "final",

@@ -85,7 +85,7 @@ const isStatus = Schema.is(Schema.Struct({ status: Schema.Int }))
 
 /** The ops of the journal tell it; of a request that needs none its final answer does. */
 const progressOf = (
-  { elements, failed, ops }: RequestRecord,
+  { elements, failed, ops, txHashes }: RequestRecord,
   final: { readonly httpStatus: number; readonly answer: unknown } | null
 ): typeof Progress.Type => {
   const alive = ops.filter(({ state }) => state === "sent" || state === "settled")
@@ -95,7 +95,11 @@ const progressOf = (
   const refused = failed.filter(({ index }) => !known.has(index)).length
   const ended = alive.length - sent - succeeded + refused
   const left = elements - sent - succeeded - ended
-  if (final === null) return { total: elements, waiting: left, sent, succeeded, failed: ended }
+  if (final === null) {
+    // A transaction of the signer itself carries no ops.
+    const direct = ops.length === 0 && txHashes.length > 0 ? left : 0
+    return { total: elements, waiting: left - direct, sent: sent + direct, succeeded, failed: ended }
+  }
   const isDone =
     ops.length === 0 && final.httpStatus === 200 && isStatus(final.answer) && final.answer.status !== 0
   return {
