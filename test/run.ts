@@ -21,6 +21,8 @@ const files = {
 const env: NodeJS.ProcessEnv = {
   ...process.env,
   ...(process.stdout.isTTY && { FORCE_COLOR: "1" }),
+  // What a test that was killed leaves behind goes with the rest.
+  TMPDIR: folder,
   CASTELLAN_TEST_EXCHANGES: files.exchanges,
   CASTELLAN_SOLIDITY_RESULTS: files.solidity
 }
@@ -203,7 +205,7 @@ const finish = (): never => {
     ...(unsteady.length > 0 ? [`, ${unsteady.length} unsteady`] : [])
   ]
   console.log(`${passed} passed, ${failed.length} failed${rest.join("")}`)
-  rmSync(folder, { recursive: true })
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
   process.exit(failed.length === 0 ? 0 : 1)
 }
 

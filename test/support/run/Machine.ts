@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process"
-import { existsSync } from "node:fs"
+import { existsSync, statfsSync } from "node:fs"
 import { createRequire } from "node:module"
+import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
 import * as Anvil from "../../../src/hosts/cli/dev/Anvil.js"
 import * as Postgres from "../postgres/Programs.js"
@@ -35,7 +36,18 @@ const apt = (name: string): string => `apt-get install ${name}`
 const foundry = (name: string): string =>
   `npm ci, without --omit=optional; it is in the package @foundry-rs/${name}-${process.platform}-*`
 
+const freeBytes = (folder: string): number => {
+  const { bavail, bsize } = statfsSync(folder)
+  return bavail * bsize
+}
+
 const needs: ReadonlyArray<Need> = [
+  {
+    name: "4 GiB of free disk",
+    steps: ["integration", "package", "site", "demo", "bench"],
+    present: () => freeBytes(tmpdir()) >= 4 * 2 ** 30,
+    remedy: `databases, chains and an installed package are written to ${tmpdir()}; TMPDIR=/another/folder`
+  },
   {
     name: "anvil",
     steps: ["integration", "demo", "bench"],

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process"
-import { accessSync, constants } from "node:fs"
+import { accessSync, constants, mkdtempSync, rmSync } from "node:fs"
 import { createRequire } from "node:module"
+import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
 
 /** A running development chain. `stop` ends exactly the process that `startAnvil` started. */
@@ -67,12 +68,18 @@ const stop = (child: ChildProcess): Promise<void> =>
 /** Starts an anvil of its own on 127.0.0.1 and resolves when it answers. */
 export const startAnvil = async (options: AnvilOptions = {}): Promise<Anvil> => {
   const chainId = options.chainId ?? 31337
+  // A killed anvil leaves the states of its old blocks behind, gigabytes of them in the home folder: they go here.
+  const states = mkdtempSync(join(tmpdir(), "castellan-anvil-"))
   const args = ["--host", "127.0.0.1", "--port", String(options.port ?? 0), "--chain-id", String(chainId)]
+  args.push("--cache-path", states)
   if (options.blockTime !== undefined) args.push("--block-time", String(options.blockTime))
   const child = spawn(binary(), [...args, ...(options.args ?? [])], {
     stdio: ["ignore", "pipe", "pipe"],
     detached: options.detached ?? false
   })
+  const forget = () => rmSync(states, { recursive: true, force: true })
+  child.once("error", forget)
+  child.once("exit", forget)
   const port = await new Promise<string>((resolve, reject) => {
     let said = ""
     const read = (chunk: Buffer) => {
@@ -87,7 +94,10 @@ export const startAnvil = async (options: AnvilOptions = {}): Promise<Anvil> => 
   })
   child.stdout?.removeAllListeners("data").resume()
   child.stderr?.removeAllListeners("data").resume()
-  const orphan = () => void child.kill("SIGKILL")
+  const orphan = () => {
+    child.kill("SIGKILL")
+    forget()
+  }
   process.once("exit", orphan)
   child.once("exit", () => process.removeListener("exit", orphan))
   return { url: `http://127.0.0.1:${port}`, chainId, stop: () => stop(child) }
