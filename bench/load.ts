@@ -48,7 +48,7 @@ const bound = ({ machine, replicas }: Mixed.Report["processors"]): string => {
   return "callers, who wait for blocks"
 }
 
-const build = Build.make()
+const build = await Build.make()
 for (const replicas of values.replicas.split(",").map(Number)) {
   const name = `load-${replicas}`
   const fleet = await Fleet.start({

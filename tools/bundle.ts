@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { type BuildOptions, build, type Plugin } from "esbuild"
+import { bundling } from "./Bundling.js"
 import { bundled } from "./Licences.js"
 
 /**
@@ -12,21 +13,6 @@ import { bundled } from "./Licences.js"
 
 const [folder = fileURLToPath(new URL("../dist", import.meta.url))] = process.argv.slice(2)
 const hosts = join(folder, "hosts")
-
-/** Loaded when they are there, or by what is native. */
-const external = [
-  "@aws-sdk/*",
-  "@azure/*",
-  "@fireblocks/*",
-  "@google-cloud/*",
-  "better-sqlite3",
-  "ioredis",
-  "pg",
-  "pg-cursor",
-  "pkcs11js",
-  "swagger-ui-dist",
-  "undici"
-]
 
 /**
  * A module that looks for files beside itself still finds them: each file of the bundle stands in a folder of `hosts`, from
@@ -45,20 +31,7 @@ const places: Plugin = {
   }
 }
 
-const common = {
-  allowOverwrite: true,
-  bundle: true,
-  metafile: true,
-  format: "esm",
-  platform: "node",
-  target: "node20",
-  external,
-  // Packages in the form of CommonJS ask for Node's own modules by `require`.
-  banner: {
-    js: 'import { createRequire as requireOf } from "node:module"; const require = requireOf(import.meta.url);'
-  },
-  logLevel: "warning"
-} satisfies BuildOptions
+const common = { ...bundling, allowOverwrite: true, metafile: true } satisfies BuildOptions
 
 const processes = await build({
   ...common,

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process"
 import { join } from "node:path"
-import * as Build from "../../test/support/faults/Build.js"
 import { root } from "../../test/support/process/Program.js"
+import * as Modules from "./Modules.js"
 
 /** What a claim runs in. */
 export interface Context {
@@ -14,7 +14,7 @@ export interface Context {
   /** Rounds in which the contenders alternate. */
   readonly rounds: number
   /** The service as plain JavaScript, as the built package has it. */
-  readonly build: Build.Build
+  readonly build: Modules.Modules
   /** The full figure, or the one of a quick run. */
   readonly size: (full: number, quick: number) => number
   readonly say: (line: string) => void
@@ -34,7 +34,7 @@ export interface Session {
 }
 
 /** The service's process as it ships. */
-const bundle = ({ folder }: Build.Build): void => {
+const bundle = ({ folder }: Modules.Modules): void => {
   const args = [
     join(root, "node_modules/tsx/dist/cli.mjs"),
     join(root, "tools/bundle.ts"),
@@ -46,7 +46,7 @@ const bundle = ({ folder }: Build.Build): void => {
 
 /** The build is made once for all claims. */
 export const open = (options: Options): Session => {
-  const build = Build.make()
+  const build = Modules.make()
   // A profile tells packages and files apart, which are one in the bundle.
   if (options.profiles === null) bundle(build)
   return {

@@ -41,7 +41,7 @@ describe("a judgement", () => {
   let world: World.World
   let build: Build.Build
   beforeAll(async () => {
-    build = Build.make()
+    build = await Build.make()
     world = await World.start()
   })
   afterAll(async () => {

@@ -32,8 +32,8 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-const dev = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) => {
-  const program = runSource(join(root, "src/hosts/cli/castellan.ts"), ["dev", ...args], {
+const dev = async (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) => {
+  const program = await runSource("src/hosts/cli/castellan.ts", ["dev", ...args], {
     cwd: folder,
     env: { TMPDIR: temporary, ...env }
   })
@@ -75,7 +75,7 @@ const script = (printed: string): string =>
 
 describe("npm run dev", () => {
   it("starts a stack whose file is for its owner only and holds what a client needs", async () => {
-    const program = dev(["--port", "0", "--rpc-port", "0", "--chain-id", "80002"])
+    const program = await dev(["--port", "0", "--rpc-port", "0", "--chain-id", "80002"])
     await program.says("Ctrl-C stops it")
     expect(statSync(file).mode & 0o777).toBe(0o600)
     expect(statSync(join(folder, ".castellan")).mode & 0o777).toBe(0o700)
@@ -200,10 +200,10 @@ describe("npm run dev", () => {
     const stack = info()
     const before = folders()
     expect(before).toHaveLength(1)
-    const service = dev(["--port", String(portOf(stack.baseUrl)), "--rpc-port", "0"])
+    const service = await dev(["--port", String(portOf(stack.baseUrl)), "--rpc-port", "0"])
     expect(await service.ended).toBe(1)
     expect(service.stderr()).toContain(`port ${portOf(stack.baseUrl)} (--port) is in use`)
-    const node = dev(["--port", "0", "--rpc-port", String(portOf(stack.rpc))])
+    const node = await dev(["--port", "0", "--rpc-port", String(portOf(stack.rpc))])
     expect(await node.ended).toBe(1)
     expect(node.stderr()).toContain(`port ${portOf(stack.rpc)} (--rpc-port) is in use`)
     expect(folders()).toEqual(before)
@@ -223,7 +223,7 @@ describe("npm run dev", () => {
 
   it("does nothing where real keys may be", async () => {
     for (const env of [{ NODE_ENV: "production" }, { CASTELLAN_CONFIG: "/nowhere/castellan.json" }]) {
-      const program = dev(["--port", "0", "--rpc-port", "0"], env)
+      const program = await dev(["--port", "0", "--rpc-port", "0"], env)
       expect(await program.ended).toBe(1)
       expect(program.stdout()).toBe("")
       expect(program.stderr()).toContain("the development stack does not start")
@@ -237,7 +237,7 @@ describe("npm run dev", () => {
       [["--port", "70000"], "--port: expected an integer from 0 to 65535"],
       [["--block-time", "0"], "--block-time: expected an integer from 1 to 3600"]
     ] as const) {
-      const program = dev(args)
+      const program = await dev(args)
       expect(await program.ended).toBe(1)
       expect(program.stderr()).toContain(message)
     }
@@ -246,9 +246,9 @@ describe("npm run dev", () => {
 
 describe("a stack that makes blocks every second", () => {
   it("serves the demo, which uses a running stack when it is told to", async () => {
-    const stack = dev(["--port", "0", "--rpc-port", "0", "--block-time", "1"])
+    const stack = await dev(["--port", "0", "--rpc-port", "0", "--block-time", "1"])
     await stack.says("Ctrl-C stops it")
-    const demo = runSource("tools/demo/demo.ts", ["--dev", file])
+    const demo = await runSource("tools/demo/demo.ts", ["--dev", file])
     running.push(demo)
     expect(await demo.ended, demo.stdout() + demo.stderr()).toBe(0)
     expect(demo.stdout()).toMatch(/\n\d+ checks passed, 0 failed, in /)
@@ -260,7 +260,7 @@ describe("a stack that makes blocks every second", () => {
 
 describe("npm run demo", () => {
   it("fails when the stack is not there", async () => {
-    const demo = runSource("tools/demo/demo.ts", ["--dev", join(temporary, "absent.json")])
+    const demo = await runSource("tools/demo/demo.ts", ["--dev", join(temporary, "absent.json")])
     running.push(demo)
     expect(await demo.ended).toBe(1)
     expect(demo.stderr()).toContain("ENOENT")

@@ -143,15 +143,15 @@ describe("the built service process", () => {
 })
 
 describe("the command that makes a key for the configuration", () => {
-  const key = (...args: ReadonlyArray<string>) =>
+  const key = async (...args: ReadonlyArray<string>) =>
     started(
-      runSource("src/hosts/cli/castellan.ts", ["keys", "hash", ...args], {
+      await runSource("src/hosts/cli/castellan.ts", ["keys", "hash", ...args], {
         env: { PEPPER: "a pepper of many bytes" }
       })
     )
 
   it("issues a key that the service takes once its hash is in the configuration", async () => {
-    const command = key("--pepper-env", "PEPPER")
+    const command = await key("--pepper-env", "PEPPER")
     expect(await command.ended).toBe(0)
     const issued = /API key \(shown once\): (cst_[A-Za-z0-9_-]{43})/.exec(command.stdout())?.[1] ?? "none"
     const keyHash = /"hash": "([0-9a-f]{64})"/.exec(command.stdout())?.[1] ?? "none"
@@ -181,16 +181,16 @@ describe("the command that makes a key for the configuration", () => {
   })
 
   it("never issues the same key twice", async () => {
-    const [one, other] = [key("--pepper-env", "PEPPER"), key("--pepper-env", "PEPPER")]
+    const [one, other] = await Promise.all([key("--pepper-env", "PEPPER"), key("--pepper-env", "PEPPER")])
     await Promise.all([one.ended, other.ended])
     expect(one.stdout()).not.toBe(other.stdout())
   })
 
   it("explains itself when the pepper is not named or not there", async () => {
-    const unnamed = key()
+    const unnamed = await key()
     expect(await unnamed.ended).toBe(1)
     expect(unnamed.stderr()).toContain("either --pepper-env or --pepper-file")
-    const absent = key("--pepper-env", "NOWHERE")
+    const absent = await key("--pepper-env", "NOWHERE")
     expect(await absent.ended).toBe(1)
     expect(absent.stderr()).toBe("no pepper: the environment variable NOWHERE is not set\n")
   })

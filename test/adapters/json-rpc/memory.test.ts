@@ -1,4 +1,3 @@
-import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as EthersChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
@@ -9,6 +8,7 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { bytesInUse, MiB, textOf } from "../../support/Heap.js"
 import { type Asked, callsOf } from "../../support/HostileNode.js"
 import { acme } from "../../support/NamedBy.js"
+import * as Bundle from "../../support/process/Bundle.js"
 import { run } from "../../support/process/Program.js"
 import { http } from "./support.js"
 
@@ -91,8 +91,8 @@ describe("a caller's node that answers at length", () => {
           response.write(long)
           response.end(after)
         })
-        const reader = fileURLToPath(new URL("../../support/memory/LongAnswers.ts", import.meta.url))
-        const options = ["--max-old-space-size=256", "--import", "tsx", reader, node.url, "20"]
+        const reader = yield* Effect.promise(() => Bundle.of("test/support/memory/LongAnswers.ts"))
+        const options = ["--max-old-space-size=256", reader, node.url, "20"]
         const program = yield* Effect.acquireRelease(
           Effect.sync(() => run(options)),
           ({ child }) => Effect.sync(() => child.kill("SIGKILL"))

@@ -131,7 +131,7 @@ describe("a flag", () => {
 
 describe("completions", () => {
   const printed = async (shell: string) => {
-    const program = runSource("src/hosts/cli/castellan.ts", ["--completions", shell])
+    const program = await runSource("src/hosts/cli/castellan.ts", ["--completions", shell])
     expect(await program.ended).toBe(0)
     return program.stdout()
   }

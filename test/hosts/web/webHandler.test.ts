@@ -195,7 +195,7 @@ describe("toWebHandler", () => {
   })
 
   it("leaves nothing running behind", async () => {
-    const program = runSource("test/hosts/web/program.ts")
+    const program = await runSource("test/hosts/web/program.ts")
     ends.push(() => program.child.kill("SIGKILL"))
     expect({ code: await program.ended, stderr: program.stderr() }).toEqual({ code: 0, stderr: "" })
     expect(program.stdout()).toContain("disposed after 200")

@@ -10,58 +10,64 @@ import * as Journals from "../../support/journal/Journals.js"
 import { at, sqliteAt, temporaryFolder } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Postgres from "../../support/postgres/Postgres.js"
+import * as Bundle from "../../support/process/Bundle.js"
 
 const databases = Postgres.perFile()
-const writer = join(import.meta.dirname, "../../support/journal/Writer.ts")
-
-const contender = join(import.meta.dirname, "../../support/journal/Contender.ts")
+const writer = Effect.promise(() => Bundle.of("test/support/journal/Writer.ts"))
+const contender = Effect.promise(() => Bundle.of("test/support/journal/Contender.ts"))
 
 /** Runs a writer, kills it without warning as soon as it has told `lines` lines, and gives what it told. */
 const workUntilKilled = (file: string, name: string, lines: number) =>
-  Effect.async<ReadonlyArray<string>, Error>((resume) => {
-    const child = spawn(process.execPath, ["--import", "tsx", writer, file, name], {
-      stdio: ["ignore", "pipe", "pipe"]
-    })
-    const told: Array<string> = []
-    let complaint = ""
-    child.stderr.on("data", (data) => {
-      complaint += String(data)
-    })
-    createInterface({ input: child.stdout }).on("line", (line) => {
-      told.push(line)
-      if (told.length === lines) child.kill("SIGKILL")
-    })
-    child.on("close", (_, signal) =>
-      resume(
-        signal === "SIGKILL" ? Effect.succeed(told) : Effect.fail(new Error(`the writer ended: ${complaint}`))
+  Effect.flatMap(writer, (program) =>
+    Effect.async<ReadonlyArray<string>, Error>((resume) => {
+      const child = spawn(process.execPath, [program, file, name], {
+        stdio: ["ignore", "pipe", "pipe"]
+      })
+      const told: Array<string> = []
+      let complaint = ""
+      child.stderr.on("data", (data) => {
+        complaint += String(data)
+      })
+      createInterface({ input: child.stdout }).on("line", (line) => {
+        told.push(line)
+        if (told.length === lines) child.kill("SIGKILL")
+      })
+      child.on("close", (_, signal) =>
+        resume(
+          signal === "SIGKILL"
+            ? Effect.succeed(told)
+            : Effect.fail(new Error(`the writer ended: ${complaint}`))
+        )
       )
-    )
-    return Effect.sync(() => child.kill("SIGKILL"))
-  })
+      return Effect.sync(() => child.kill("SIGKILL"))
+    })
+  )
 
 /** Runs a contender to its end, and gives what it told. */
 const workUntilDone = (database: string, name: string) =>
-  Effect.async<ReadonlyArray<string>, Error>((resume) => {
-    const child = spawn(process.execPath, ["--import", "tsx", contender, database, name], {
-      stdio: ["ignore", "pipe", "pipe"]
-    })
-    let told = ""
-    let complaint = ""
-    child.stdout.on("data", (data) => {
-      told += String(data)
-    })
-    child.stderr.on("data", (data) => {
-      complaint += String(data)
-    })
-    child.on("close", (code) =>
-      resume(
-        code === 0
-          ? Effect.succeed(told.trim().split("\n"))
-          : Effect.fail(new Error(`the contender ended: ${complaint}`))
+  Effect.flatMap(contender, (program) =>
+    Effect.async<ReadonlyArray<string>, Error>((resume) => {
+      const child = spawn(process.execPath, [program, database, name], {
+        stdio: ["ignore", "pipe", "pipe"]
+      })
+      let told = ""
+      let complaint = ""
+      child.stdout.on("data", (data) => {
+        told += String(data)
+      })
+      child.stderr.on("data", (data) => {
+        complaint += String(data)
+      })
+      child.on("close", (code) =>
+        resume(
+          code === 0
+            ? Effect.succeed(told.trim().split("\n"))
+            : Effect.fail(new Error(`the contender ended: ${complaint}`))
+        )
       )
-    )
-    return Effect.sync(() => child.kill("SIGKILL"))
-  })
+      return Effect.sync(() => child.kill("SIGKILL"))
+    })
+  )
 
 const numbers = (told: ReadonlyArray<string>, step: string): ReadonlyArray<number> =>
   told.filter((line) => line.startsWith(`${step} `)).map((line) => Number(line.split(" ")[1]))

@@ -3,14 +3,14 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as Guides from "../../support/docs/Guides.js"
-import { type Program, root, runSource } from "../../support/process/Program.js"
+import { type Program, runSource } from "../../support/process/Program.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-guides-"))
 let dev: Program
 
 beforeAll(async () => {
   await Guides.prepare(folder)
-  dev = runSource(join(root, "src/hosts/cli/castellan.ts"), ["dev", "--port", "0", "--rpc-port", "0"], {
+  dev = await runSource("src/hosts/cli/castellan.ts", ["dev", "--port", "0", "--rpc-port", "0"], {
     cwd: folder
   })
   await dev.says("Ctrl-C stops it")

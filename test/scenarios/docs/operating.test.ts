@@ -36,6 +36,7 @@ const expectDone = (ran: Finished): void => {
   expect(ran.status, Guides.lastLines(ran)).toBe(0)
   const statuses = Guides.statuses(ran.stdout)
   expect(statuses.length).toBeGreaterThan(2)
+  expect(Guides.refusals(folder)).toEqual([])
   expect(new Set(statuses)).toEqual(new Set(["1"]))
 }
 

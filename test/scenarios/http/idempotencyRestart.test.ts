@@ -8,7 +8,7 @@ const node = async (url: string) => ({ url, stop: async () => {} })
 let world: World.World
 let build: Build.Build
 beforeAll(async () => {
-  build = Build.make()
+  build = await Build.make()
   world = await World.start()
 })
 afterAll(async () => {

@@ -11,7 +11,7 @@ let world: World.World
 let build: Build.Build
 
 beforeAll(async () => {
-  build = Build.make()
+  build = await Build.make()
   world = await World.start()
 })
 afterAll(async () => {

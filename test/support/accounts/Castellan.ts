@@ -50,7 +50,7 @@ export const make = (
   writeFileSync(path, text)
   const env = { ...variables, PEPPER: pepper, CASTELLAN_CONFIG: path }
   const command = async (...args: ReadonlyArray<string>): Promise<Ran> => {
-    const program = runSource("src/hosts/cli/castellan.ts", args, { env })
+    const program = await runSource("src/hosts/cli/castellan.ts", args, { env })
     const code = await program.ended
     return { code, stdout: program.stdout(), stderr: program.stderr() }
   }

@@ -1,6 +1,7 @@
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import { execFileSync } from "node:child_process"
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { build } from "esbuild"
+import * as Bundle from "../process/Bundle.js"
 import * as Finished from "../process/Finished.js"
 import { root } from "../process/Program.js"
 
@@ -10,32 +11,32 @@ export const commands = (page: string): ReadonlyArray<string> =>
     ([, block = ""]) => block
   )
 
-const shims = (folder: string): Readonly<Record<string, string>> => ({
-  npx: `[ "$1" = castellan ] || { echo "npx $1 is not of the guides" >&2; exit 1; }
-shift
-exec "${process.execPath}" "${join(folder, "package/dist/hosts/cli/castellan.js")}" "$@"`,
-  // The package is not in the registry of the machine that tests; what it installs is tried by npm run test:package.
-  npm: `[ "$1 $2" = "install castellan" ] || { echo "npm $* is not of the guides" >&2; exit 1; }`
-})
+const onPath = (program: string): string => execFileSync("which", [program], { encoding: "utf8" }).trim()
 
-/** A folder in which `castellan` and what it depends on are installed: the present source, in the package's layout. */
+const answers = (folder: string): string => join(folder, "answers")
+
+/** What the service has refused, an answer a line. */
+export const refusals = (folder: string): ReadonlyArray<string> =>
+  readFileSync(answers(folder), "utf8")
+    .split("\n")
+    .filter((line) => /"code" ?: ?"/.test(line))
+
+/** A folder in which `castellan` and what it depends on are installed: the command line of the present sources. */
 export const prepare = async (folder: string): Promise<void> => {
-  const source = join(root, "src")
-  await build({
-    entryPoints: readdirSync(source, { recursive: true, encoding: "utf8" })
-      .filter((path) => path.endsWith(".ts"))
-      .map((path) => join(source, path)),
-    outdir: join(folder, "package/dist"),
-    outbase: source,
-    format: "esm",
-    target: "node20"
-  })
-  for (const name of ["contracts", "node_modules", "package.json"])
-    symlinkSync(join(root, name), join(folder, "package", name))
+  const castellan = await Bundle.of("src/hosts/cli/castellan.ts")
+  const shims = {
+    // What a guide leaves out of an answer may say why a test of it fails.
+    curl: `set -o pipefail; "${onPath("curl")}" "$@" | tee -a "${answers(folder)}"`,
+    npx: `[ "$1" = castellan ] || { echo "npx $1 is not of the guides" >&2; exit 1; }
+shift
+exec "${process.execPath}" "${castellan}" "$@"`,
+    // The package is not in the registry of the machine that tests; what it installs is tried by npm run test:package.
+    npm: `[ "$1 $2" = "install castellan" ] || { echo "npm $* is not of the guides" >&2; exit 1; }`
+  }
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
   mkdirSync(join(folder, "bin"))
-  for (const [name, text] of Object.entries(shims(folder)))
-    writeFileSync(join(folder, "bin", name), `#!/bin/sh\n${text}\n`, { mode: 0o755 })
+  for (const [name, text] of Object.entries(shims))
+    writeFileSync(join(folder, "bin", name), `#!/usr/bin/env bash\n${text}\n`, { mode: 0o755 })
 }
 
 const limitSeconds = 400

@@ -126,7 +126,7 @@ export const summaryLines = ({ broken, millis, reports, steps }: Summary): Reado
 /** Runs seeds and prints a line for each. */
 export const run = async ({ print, seeds, seedsPerWorld, verbose, worlds }: Options): Promise<Summary> => {
   const began = Date.now()
-  const build = Build.make()
+  const build = await Build.make()
   const names = await steps
   const reports: Array<Seed.Report> = []
   const broken: Array<string> = []

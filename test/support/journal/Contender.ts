@@ -7,7 +7,7 @@ import * as Make from "./Make.js"
 
 /**
  * A process that wants what the others want: keys and money of one wallet, and the idempotency key of every round.
- * `tsx Contender.ts <database> <name>`; it tells of each round: its number, the key, what became of it, and whose it is.
+ * `Contender.ts <database> <name>`; it tells of each round: its number, the key, what became of it, and whose it is.
  */
 const [, , database = "", name = ""] = process.argv
 

@@ -5,7 +5,7 @@ import { at } from "./Layers.js"
 import * as Make from "./Make.js"
 
 /**
- * A process that works at a journal until it is ended: `tsx Writer.ts <database> <name>`. Every step is told on
+ * A process that works at a journal until it is ended: `Writer.ts <database> <name>`. Every step is told on
  * standard output after the journal said that it is done.
  */
 const [, , database = "", name = ""] = process.argv

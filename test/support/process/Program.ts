@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process"
-import { fileURLToPath } from "node:url"
+import * as Bundle from "./Bundle.js"
 
-export const root = fileURLToPath(new URL("../../..", import.meta.url))
+export const root = Bundle.root
 
 /** A child process, its output so far, and its end. */
 export interface Program {
@@ -64,6 +64,9 @@ export const run = (args: ReadonlyArray<string>, options: Options = {}): Program
   }
 }
 
-/** Runs a TypeScript program as `npm run` does. */
-export const runSource = (path: string, args: ReadonlyArray<string> = [], options: Options = {}): Program =>
-  run(["--import", "tsx", path, ...args], options)
+/** Runs a program of the present sources. */
+export const runSource = async (
+  program: Bundle.Program,
+  args: ReadonlyArray<string> = [],
+  options: Options = {}
+): Promise<Program> => run([await Bundle.of(program), ...args], options)

@@ -167,8 +167,8 @@ const prove = async (
 /** Executes ops while replicas, database, node and Redis fail one after the other, and asks the chain what became of them. */
 export const run = async (options: Options): Promise<Report> => {
   const { seed, upgradeFrom, wallets } = options
-  const builds = upgradeFrom === undefined ? [] : [Build.ofCommit(upgradeFrom)]
-  const newest = Build.make()
+  const builds = upgradeFrom === undefined ? [] : [await Build.ofCommit(upgradeFrom)]
+  const newest = await Build.make()
   builds.push(newest)
   let fleet: Fleet.Fleet | null = null
   try {

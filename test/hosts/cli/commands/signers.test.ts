@@ -81,7 +81,7 @@ const configuration = (keys: Readonly<Record<string, unknown>>): string => {
 
 /** Runs the command with a configuration of these keys. */
 const command = async (args: ReadonlyArray<string>, keys: Readonly<Record<string, unknown>> = {}) => {
-  const program = runSource("src/hosts/cli/castellan.ts", ["signers", ...args], {
+  const program = await runSource("src/hosts/cli/castellan.ts", ["signers", ...args], {
     env: { ...env, CASTELLAN_CONFIG: configuration(keys) }
   })
   const code = await program.ended

@@ -1,0 +1,99 @@
+import { createHash, randomUUID } from "node:crypto"
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs"
+import { dirname, join, relative } from "node:path"
+import { fileURLToPath, pathToFileURL } from "node:url"
+import { build, type Plugin } from "esbuild"
+import { bundling } from "../../../tools/Bundling.js"
+
+export const root = fileURLToPath(new URL("../../..", import.meta.url))
+
+/** The programs that tests start as processes of their own: a process of a bundle takes an eighth of one of `tsx`. */
+const programs = [
+  "src/hosts/cli/castellan.ts",
+  "src/hosts/node/main.ts",
+  "test/hosts/web/program.ts",
+  "test/support/faults/Host.ts",
+  "test/support/journal/Contender.ts",
+  "test/support/journal/Writer.ts",
+  "test/support/memory/LongAnswers.ts",
+  "test/support/replicas/Host.ts",
+  "tools/demo/demo.ts"
+] as const
+
+export type Program = (typeof programs)[number]
+
+/** Where the program of this source is, in a folder of bundles. */
+export const place = (folder: string, program: Program): string =>
+  join(folder, program.replace(/\.ts$/, ".mjs"))
+
+/** A module that looks for files beside its source finds those of this repository. */
+const places = (sources: string): Plugin => ({
+  name: "places",
+  setup: ({ onLoad }) => {
+    onLoad({ filter: /\.ts$/ }, ({ path }) => {
+      const text = readFileSync(path, "utf8")
+      if (!text.includes("import.meta.url")) return undefined
+      const own = pathToFileURL(join(root, relative(sources, path))).href
+      const contents = text.replaceAll("import.meta.url", JSON.stringify(own))
+      return { contents, loader: "ts", resolveDir: dirname(path) }
+    })
+  }
+})
+
+/** Bundles programs of `sources`, the root of this repository or a copy, into a folder. */
+export const into = async (
+  folder: string,
+  sources: string,
+  chosen: ReadonlyArray<Program> = programs
+): Promise<void> => {
+  await build({
+    ...bundling,
+    entryPoints: chosen.map((program) => join(sources, program)),
+    nodePaths: [join(root, "node_modules")],
+    outbase: sources,
+    outdir: folder,
+    outExtension: { ".js": ".mjs" },
+    splitting: true,
+    plugins: [places(sources)]
+  })
+}
+
+const cache = join(root, "node_modules/.cache/castellan")
+const prefix = "programs-"
+const dayMillis = 86_400_000
+
+/** Changes with whatever may be in a bundle. */
+const ingredients = (): string => {
+  const hash = createHash("sha256").update(readFileSync(join(root, "package-lock.json")))
+  for (const part of ["src", "tools", "test/support", "test/hosts/web"])
+    for (const path of readdirSync(join(root, part), { recursive: true, encoding: "utf8" }).sort())
+      if (path.endsWith(".ts")) hash.update(path).update(readFileSync(join(root, part, path)))
+  return hash.digest("hex").slice(0, 24)
+}
+
+const made = async (): Promise<string> => {
+  const folder = join(cache, `${prefix}${ingredients()}`)
+  if (existsSync(folder)) return folder
+  // Whole or not at all: other processes read it meanwhile, or make the same.
+  const draft = join(cache, `${prefix}${randomUUID()}`)
+  await into(draft, root)
+  try {
+    renameSync(draft, folder)
+  } catch (error) {
+    rmSync(draft, { recursive: true })
+    if (!existsSync(folder)) throw error
+  }
+  for (const name of readdirSync(cache).filter((each) => each.startsWith(prefix))) {
+    const age = Date.now() - (statSync(join(cache, name), { throwIfNoEntry: false })?.mtimeMs ?? Date.now())
+    if (age > dayMillis) rmSync(join(cache, name), { recursive: true, force: true })
+  }
+  return folder
+}
+
+let folder: Promise<string> | undefined
+
+/** The file of a program of the present sources; they are bundled once, for all who ask. */
+export const of = async (program: Program): Promise<string> => {
+  folder ??= made()
+  return place(await folder, program)
+}
