@@ -20,9 +20,11 @@ import type { RateLimit } from "./application/ports/RateLimit.js"
 import type { Replicas } from "./application/ports/Replicas.js"
 import type { Signers, SystemSigners } from "./application/ports/Signers.js"
 import type { AccountId } from "./application/ports/Tenants.js"
+import type { Watches } from "./application/ports/Watches.js"
 import type { WebhookSender, Webhooks } from "./application/ports/Webhooks.js"
 import type { Caller } from "./application/request/Caller.js"
 import * as Sweep from "./application/sweep/Sweep.js"
+import * as Followers from "./application/watches/Followers.js"
 import * as Deliver from "./application/webhooks/Deliver.js"
 import * as IpAddress from "./domain/net/IpAddress.js"
 import * as Keccak from "./domain/primitives/Keccak.js"
@@ -50,6 +52,7 @@ export type Services =
   | RateLimit
   | Signers
   | SystemSigners
+  | Watches
   | Webhooks
   | WebhookSender
 
@@ -137,6 +140,7 @@ const stores = ({ abiStore, auditLog, budgets, database, journal }: Options) => 
     budgets ?? sql(() => import("./adapters/sql/Budgets.js").then(({ layer }) => layer)),
     journal ??
       sql(() => import("./adapters/sql/journal/Journal.js").then(({ layer }) => layer({ sealingKey }))),
+    sql(() => import("./adapters/sql/watches/Watches.js").then(({ layer }) => layer({ sealingKey }))),
     sql(() => import("./adapters/sql/webhooks/Webhooks.js").then(({ layer }) => layer({ sealingKey })))
   )
 }
@@ -269,7 +273,11 @@ export const layer = (options: Options): Layer.Layer<Services, LayerError> => {
     networks.right.port,
     keys(options)
   )
-  return Layer.merge(Layer.effectDiscard(Sweep.start), Layer.scopedDiscard(Deliver.start)).pipe(
+  return Layer.mergeAll(
+    Layer.effectDiscard(Sweep.start),
+    Layer.scopedDiscard(Deliver.start),
+    Layer.scopedDiscard(Followers.start)
+  ).pipe(
     Layer.provideMerge(Engine.layer),
     Layer.provideMerge(
       ConfigWatch.layer({ networks: networks.right.profiles, lowBalances: networks.right.lowBalances })

@@ -82,6 +82,7 @@ export const sidebar: Array<DefaultTheme.SidebarItem> = [
           "signing",
           "network",
           "webhooks",
+          "watches",
           "service"
         ].map((name) => ({ text: name, link: `/reference/${name}` }))
       },

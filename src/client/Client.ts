@@ -5,6 +5,7 @@ import type { CallOptions } from "./CallOptions.js"
 import { CastellanError } from "./CastellanError.js"
 import { type Reads, reads, type Signing, type Writes, writes } from "./Endpoints.js"
 import * as Transport from "./Transport.js"
+import * as Watches from "./Watches.js"
 import * as Webhooks from "./Webhooks.js"
 
 /**
@@ -15,6 +16,7 @@ import * as Webhooks from "./Webhooks.js"
 export { CastellanError, type Problem } from "./CastellanError.js"
 export type { Reads, Signing, Writes } from "./Endpoints.js"
 export type { Options } from "./Transport.js"
+export type { Watches } from "./Watches.js"
 export type { Webhooks } from "./Webhooks.js"
 
 export type { CallOptions }
@@ -61,6 +63,8 @@ export type Client = { readonly [K in keyof Reads]: Read<Reads[K]> } & {
   ) => Promise<typeof CancelRequest.Response.Encoded>
   /** Where the account is told of its requests' events. Needs a key with the scope `webhooks`. */
   readonly webhooks: Webhooks.Webhooks
+  /** Which events of contracts webhooks are told of. Needs a key with the scope `webhooks`. */
+  readonly watches: Watches.Watches
   /**
    * The final answer of a write that was accepted, after `outcome_unknown` or in asynchronous mode; waits until there is
    * one or the signal aborts. Rejects as the call itself would have.
@@ -118,9 +122,7 @@ export const make = (options: Transport.Options): Client => {
     query: Readonly<Record<string, string | undefined>>,
     { signal }: CallOptions
   ) => {
-    const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined)
-    const text = new URLSearchParams(given).toString()
-    const target = text === "" ? path : `${path}?${text}`
+    const target = `${path}${Transport.queryOf(query)}`
     return (await send({ method, path: target, idempotencyKey: null, repeatable: true, signal })).body
   }
 
@@ -154,6 +156,7 @@ export const make = (options: Transport.Options): Client => {
     cancel: (requestId: string, more: CallOptions = {}) =>
       plain("DELETE", `/requests/${encodeURIComponent(requestId)}`, {}, more),
     webhooks: Webhooks.make(send),
+    watches: Watches.make(send),
     waitFor
   } as Client
 }

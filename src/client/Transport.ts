@@ -1,3 +1,4 @@
+import type { CallOptions } from "./CallOptions.js"
 import { CastellanError } from "./CastellanError.js"
 
 export interface Options {
@@ -27,6 +28,25 @@ export interface Answer {
   readonly status: number
   readonly body: unknown
 }
+
+/** What stands behind the path of a request; what has no value is left out. */
+export const queryOf = (query: Readonly<Record<string, string | undefined>>): string => {
+  const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined)
+  const text = new URLSearchParams(given).toString()
+  return text === "" ? "" : `?${text}`
+}
+
+/** Asks the endpoints under one path. None takes an idempotency key. */
+export const under =
+  (send: (exchange: Exchange) => Promise<Answer>, root: string) =>
+  async (
+    method: Exchange["method"],
+    path: string,
+    body: unknown,
+    repeatable: boolean,
+    { signal }: CallOptions = {}
+  ): Promise<unknown> =>
+    (await send({ method, path: `${root}${path}`, body, idempotencyKey: null, repeatable, signal })).body
 
 const parsed = async (response: Response): Promise<unknown> => {
   const text = await response.text()

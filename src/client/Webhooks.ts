@@ -7,7 +7,7 @@ import type * as RemoveWebhook from "../application/usecases/webhooks/RemoveWebh
 import type * as RotateSecret from "../application/usecases/webhooks/RotateSecret.js"
 import type * as Webhook from "../application/usecases/webhooks/Webhook.js"
 import type { CallOptions } from "./CallOptions.js"
-import type * as Transport from "./Transport.js"
+import * as Transport from "./Transport.js"
 
 /** The endpoints of webhooks. Secrets are in the answers of `add` and `rotate`, and in no other. */
 export interface Webhooks {
@@ -42,13 +42,7 @@ export interface Webhooks {
 }
 
 export const make = (send: (exchange: Transport.Exchange) => Promise<Transport.Answer>): Webhooks => {
-  const ask = async (
-    method: Transport.Exchange["method"],
-    path: string,
-    body: unknown,
-    repeatable: boolean,
-    { signal }: CallOptions = {}
-  ) => (await send({ method, path: `/webhooks${path}`, body, idempotencyKey: null, repeatable, signal })).body
+  const ask = Transport.under(send, "/webhooks")
   const at = (webhookId: string) => `/${encodeURIComponent(webhookId)}`
   const endpoints = {
     add: (request: unknown, more?: CallOptions) => ask("POST", "", request, false, more),

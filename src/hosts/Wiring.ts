@@ -83,6 +83,7 @@ export type Ports =
   | RequestHistoryPort
   | SignersPort
   | SystemSigners
+  | WatchesPort
   | WebhookSenderPort
   | WebhooksPort
 
@@ -302,13 +303,14 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
     ChainRpc.layer({ egress: egressOf(config) }),
     between === undefined ? journal : Layer.map(journal, between),
     rateLimit(config, sql),
-    webhooksOn(config, sql)
-  )
-  const following = Layer.provide(
-    Layer.scopedDiscard(Followers.start),
+    webhooksOn(config, sql),
     Layer.provide(SqlWatches.layer({ sealingKey: config.keyPepper }), sql)
   )
-  return Layer.mergeAll(Layer.effectDiscard(Sweep.start), Layer.scopedDiscard(Deliver.start), following).pipe(
+  return Layer.mergeAll(
+    Layer.effectDiscard(Sweep.start),
+    Layer.scopedDiscard(Deliver.start),
+    Layer.scopedDiscard(Followers.start)
+  ).pipe(
     Layer.provideMerge(Engine.layer),
     Layer.provideMerge(ConfigWatch.layer(config)),
     Layer.provideMerge(adapters),

@@ -135,12 +135,12 @@ export const watchesSuite = (name: string, layer: Layer.Layer<Watches | Webhooks
         const one = yield* Following.add({ fromBlock: 5n })
         const two = yield* Following.add({ fromBlock: 5n })
         yield* read(6)
-        expect(yield* watches.setState(one, "paused")).toBe(true)
+        expect(yield* watches.setState(one, "paused", "operator")).toBe(true)
         yield* read(8)
         const paused = yield* source
         expect([paused.cursors.length, paused.watches.size]).toEqual([1, 1])
         expect((yield* watches.get(one))?.nextBlock).toBe(7n)
-        yield* watches.setState(one, "enabled")
+        yield* watches.setState(one, "enabled", "operator")
         const resumed = yield* source
         expect(resumed.cursors.map(({ hashes, next }) => [next, hashes])).toEqual([
           [7n, [hash(6)]],
@@ -153,7 +153,7 @@ export const watchesSuite = (name: string, layer: Layer.Layer<Watches | Webhooks
         const merged = yield* source
         expect([merged.cursors.length, new Set(merged.watches.values()).size]).toEqual([1, 1])
         expect([(yield* watches.get(one))?.nextBlock, (yield* watches.get(two))?.nextBlock]).toEqual([9n, 9n])
-        expect(yield* watches.setState("another", "paused")).toBe(false)
+        expect(yield* watches.setState("another", "paused", "operator")).toBe(false)
       })
     )
 
@@ -195,16 +195,32 @@ export const watchesSuite = (name: string, layer: Layer.Layer<Watches | Webhooks
         for (let n = 0; n < 100; n++) yield* Following.add()
         expect((yield* Effect.flip(Following.add())).reason).toBe("tooMany")
         yield* Following.add({ isBroad: false })
-        expect(yield* watches.list(Make.bob)).toEqual([])
-        const all = yield* watches.list(Make.alice)
+        expect(yield* watches.list(Make.bob, { limit: 100 })).toEqual([])
+        const all = yield* watches.list(Make.alice, { limit: 200 })
         expect(all).toHaveLength(101)
+        const pages = yield* Effect.forEach([0, all[39]?.number, all[99]?.number], (after) =>
+          watches.list(Make.alice, { after, limit: 40 })
+        )
+        expect(pages.map((page) => page.map(({ watchId }) => watchId))).toEqual(
+          [all.slice(0, 40), all.slice(40, 80), all.slice(100)].map((page) => page.map((one) => one.watchId))
+        )
         const id = all[0]?.watchId ?? ""
         yield* read(5, { events: [event(5, 0, 0, yield* numberOf)] })
         expect((yield* watches.get(id))?.waiting).toBe(1)
-        expect([yield* watches.remove(id), yield* watches.remove(id)]).toEqual([true, false])
+        expect([yield* watches.remove(id, "operator"), yield* watches.remove(id, "operator")]).toEqual([
+          true,
+          false
+        ])
         expect(yield* webhooks.oldest).toBe(null)
+        const changes = yield* webhooks.changes(all[0]?.webhookId ?? "", 200)
+        expect(changes.slice(0, 2).map(({ by, watchId, what }) => [what, watchId === id, by])).toEqual([
+          ["removed", true, "operator"],
+          ["added", false, "operator"]
+        ])
+        expect(changes.filter(({ watchId }) => watchId === null)).toHaveLength(1)
+        expect(changes).toHaveLength(103)
         yield* webhooks.remove(all[0]?.webhookId ?? "", "operator")
-        expect(yield* watches.list(null)).toEqual([])
+        expect(yield* watches.list(null, { limit: 100 })).toEqual([])
         expect((yield* watches.sources("this one")).length).toBe(0)
       })
     )
@@ -238,7 +254,9 @@ export const watchesSuite = (name: string, layer: Layer.Layer<Watches | Webhooks
         yield* TestClock.adjust("10 seconds")
         expect(yield* watches.claim(known, "two", 20_000)).not.toBe(null)
         yield* watches.note(known, "it is away")
-        expect((yield* watches.list(null)).filter(({ problem }) => problem !== null)).toHaveLength(2)
+        expect(
+          (yield* watches.list(null, { limit: 100 })).filter(({ problem }) => problem !== null)
+        ).toHaveLength(2)
       })
     )
   })

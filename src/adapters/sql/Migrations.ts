@@ -23,7 +23,7 @@ import { requestLanes } from "./schema/RequestLanes.js"
 import { requestElements, requestNotes } from "./schema/RequestNotes.js"
 import { retention } from "./schema/Retention.js"
 import { watches } from "./watches/Schema.js"
-import { webhookChanges, webhooks } from "./webhooks/Schema.js"
+import { watchChanges, webhookChanges, webhooks } from "./webhooks/Schema.js"
 
 /** The schema cannot be brought to what this version of the program expects. */
 export class MigrationsError extends Data.TaggedError("MigrationsError")<{ readonly message: string }> {}
@@ -57,7 +57,8 @@ export const migrations = {
   "0019_request_metadata": requestMetadata,
   "0020_schedules": Schedules.schema,
   "0021_webhook_changes": webhookChanges,
-  "0022_watches": watches
+  "0022_watches": watches,
+  "0023_watch_changes": watchChanges
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

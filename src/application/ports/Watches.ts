@@ -40,6 +40,8 @@ export interface NewWatch {
 /** An account's webhook is told of events of contracts. */
 export interface Watch extends Omit<NewWatch, "node" | "isBroad"> {
   readonly watchId: string
+  /** Its place in the order of their making. */
+  readonly number: number
   readonly chainId: bigint
   /** Null: the operator's, or sealed under another key. */
   readonly rpc: Redacted.Redacted<string> | null
@@ -56,6 +58,13 @@ export interface Watch extends Omit<NewWatch, "node" | "isBroad"> {
   readonly problem: string | null
   /** Unix milliseconds. */
   readonly createdAt: number
+}
+
+/** Some of the watches, in the order of their making. */
+export interface WatchPage {
+  /** Those that were made after the one of this number. */
+  readonly after?: number | undefined
+  readonly limit: number
 }
 
 /** How far watches have read, and what they may have to take back. */
@@ -148,15 +157,16 @@ type Asked<A> = Effect.Effect<A, WatchesError>
 export class Watches extends Context.Tag("castellan/Watches")<
   Watches,
   {
-    readonly add: (watch: NewWatch) => Asked<string>
+    /** `by`: whom the log of changes names, the id of a request or `operator`. */
+    readonly add: (watch: NewWatch, by: string) => Asked<string>
     /** In the order of their making; of one account, or of all. */
-    readonly list: (accountId: AccountId | null) => Asked<ReadonlyArray<Watch>>
+    readonly list: (accountId: AccountId | null, page: WatchPage) => Asked<ReadonlyArray<Watch>>
     /** Null: there is none. */
     readonly get: (watchId: string) => Asked<Watch | null>
     /** Stays where it is until it is enabled again, and then reads on from there. False: there is no such watch. */
-    readonly setState: (watchId: string, state: "enabled" | "paused") => Asked<boolean>
+    readonly setState: (watchId: string, state: "enabled" | "paused", by: string) => Asked<boolean>
     /** With all that is owed of it. */
-    readonly remove: (watchId: string) => Asked<boolean>
+    readonly remove: (watchId: string, by: string) => Asked<boolean>
 
     /** Sources with watches that read on, and which no other process has claimed. */
     readonly sources: (process: string) => Asked<ReadonlyArray<WatchSource>>

@@ -60,11 +60,13 @@ export type DeliveryRef = ({ readonly requestId: string } | { readonly watchId: 
   readonly sequence: number
 }
 
-/** One change of an endpoint, as it was logged in the transaction that made it. Nothing in that log is ever changed. */
+/** One change of an endpoint, or of a watch of it, as it was logged in the transaction that made it. Nothing in that log is ever changed. */
 export interface EndpointChange {
   /** Unix milliseconds. */
   readonly at: number
   readonly webhookId: string
+  /** Null: the endpoint itself was changed. */
+  readonly watchId: string | null
   readonly accountId: AccountId
   readonly what: "added" | Webhook["state"] | "kinds" | "rotated" | "removed" | "redelivered"
   /** The id of the request that made it, `operator`, or `service`. */

@@ -62,6 +62,11 @@ export const catalogue = {
     "The account has as many webhooks as it may.",
     "Remove one that is not needed any more."
   ),
+  too_many_watches: invalid(
+    "too many watches",
+    "The account has as many watches as it may, or as many of them without a value of an indexed field.",
+    "Remove one that is not needed any more, or give an indexed field a value."
+  ),
   invalid_salt_format: invalid(
     "invalid salt format",
     "A salt is not 1 to 256 UTF-8 bytes of well-formed NFC text without control characters or outer white space.",
@@ -372,6 +377,11 @@ export const catalogue = {
     "webhook not found",
     "The account has no webhook of this id.",
     "GET /webhooks lists those that there are."
+  ),
+  watch_not_found: notFound(
+    "watch not found",
+    "The account has no watch of this id.",
+    "GET /watches lists those that there are. One that was removed, or whose webhook was, is gone."
   ),
   not_found: notFound("not found", "No endpoint has this path.", "See /docs for the endpoints."),
   method_not_allowed: notAllowed(

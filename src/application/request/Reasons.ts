@@ -115,6 +115,7 @@ export const reasons = {
   nodeRefused: node("the node refused the request: {message}"),
   nodeAnswered: node("{origin} answered: {message}"),
   operatorNodeSilent: node("the operator's node did not answer"),
+  operatorNodeUnread: node("the operator's node is not read at present"),
   operatorNodeOfOtherChain: node("the operator's node serves another chain"),
   operatorNodeWithoutBlock: node("the operator's node has no latest block"),
   nodeWithoutBlock: node("the node has no latest block"),

@@ -4,11 +4,12 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as Redacted from "effect/Redacted"
+import * as Connection from "../chain/Connection.js"
 import * as Metrics from "../observe/Metrics.js"
 import {
   type ChainClient,
   ChainRpc,
-  type ChainRpcError,
+  ChainRpcError,
   type FoundLog,
   type Header
 } from "../ports/chain/ChainRpc.js"
@@ -30,6 +31,15 @@ import * as Telling from "./Telling.js"
 
 /** Whom no network's settings are. */
 const nobody = Brand.nominal<AccountId>()("")
+
+/**
+ * What the account may know of it: of its own node what requests are told of such nodes, which does not say which names
+ * lead inside of the operator's network. Of the operator's node it is shown to the operator alone.
+ */
+const toldOf = ({ rpc }: WatchSource, error: ChainRpcError | Reading.Unreadable): string =>
+  error instanceof ChainRpcError && rpc !== null
+    ? (Connection.refusal("caller", "rpc")(error).details[0]?.message ?? error.message)
+    : error.message
 
 /** Blocks that one range has, where a reorganisation takes none back; the node may allow fewer. */
 const settledBlocks = 1_000n
@@ -142,6 +152,8 @@ const look = (parts: Parts) =>
     const head = yield* node.chain.header("latest")
     if (head === null)
       return yield* new Reading.Unreadable({ message: `${node.chain.origin}: it has no block` })
+    if (head.number > BigInt(Number.MAX_SAFE_INTEGER))
+      return yield* new Reading.Unreadable({ message: `${node.chain.origin}: its blocks are no blocks` })
     const ordered = [...followed.cursors].sort(isLower)
     const newest = ordered.at(-1)
     if (newest === undefined) return false
@@ -179,7 +191,7 @@ export const follow = (
     const followed = new Followed()
     let problem: string | null | undefined
     let balanced = 0
-    const tell = (now: string | null) =>
+    const tell = (now: string | null, told = now) =>
       Effect.gen(function* () {
         if (now === problem) return
         const annotations = { chainId: source.chainId.toString(), problem: now ?? "" }
@@ -188,7 +200,7 @@ export const follow = (
         else if (problem !== undefined)
           yield* Effect.annotateLogs(Effect.logInfo("a node is read for watches again"), annotations)
         problem = now
-        yield* watches.note(source.source, now)
+        yield* watches.note(source.source, told)
       })
     const turn: Effect.Effect<boolean, WatchesError, ChainRpc | Networks> = Effect.gen(function* () {
       const node = yield* connect(source)
@@ -201,13 +213,13 @@ export const follow = (
         Unreadable: (error) => failed(error)
       })
     )
-    const failed = ({ message }: { readonly message: string }) =>
+    const failed = (error: ChainRpcError | Reading.Unreadable) =>
       Effect.zipRight(
         Metrics.count(Metrics.watchReadErrors, {
           chain: source.chainId.toString(),
           node: nameOf(source)
         }),
-        Effect.as(tell(message), false)
+        Effect.as(tell(error.message, toldOf(source, error)), false)
       )
     for (;;) {
       const now = yield* Clock.currentTimeMillis

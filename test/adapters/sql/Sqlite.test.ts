@@ -140,7 +140,8 @@ describe("the schema", () => {
         { migration_id: 19, name: "request_metadata" },
         { migration_id: 20, name: "schedules" },
         { migration_id: 21, name: "webhook_changes" },
-        { migration_id: 22, name: "watches" }
+        { migration_id: 22, name: "watches" },
+        { migration_id: 23, name: "watch_changes" }
       ])
     }).pipe(Effect.provide(inMemory))
   )

@@ -130,7 +130,7 @@ const story = (
               const watchId = [...known.keys()][step.pause]
               if (watchId !== undefined) {
                 const isPaused = paused.has(watchId)
-                yield* watches.setState(watchId, isPaused ? "enabled" : "paused")
+                yield* watches.setState(watchId, isPaused ? "enabled" : "paused", "operator")
                 if (isPaused) paused.delete(watchId)
                 else paused.add(watchId)
               }
@@ -142,7 +142,7 @@ const story = (
     const first = { to: null, confirmations: 1, fromBlock: chain.head.number }
     known.set(yield* Following.add(first), first)
     yield* scoped(steps)
-    for (const watchId of paused) yield* watches.setState(watchId, "enabled")
+    for (const watchId of paused) yield* watches.setState(watchId, "enabled", "operator")
     chain.view = () => chain.blocks
     yield* begin(chain, "the last one")
     chain.mine([Following.transfer(1)])

@@ -23,7 +23,7 @@ import { OperatorAbi } from "../../../src/application/ports/AbiStore.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import { Webhooks } from "../../../src/application/ports/Webhooks.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
-import * as CreateWatch from "../../../src/application/usecases/watches/CreateWatch.js"
+import * as AddWatch from "../../../src/application/usecases/watches/AddWatch.js"
 import * as Followers from "../../../src/application/watches/Followers.js"
 import * as Deliver from "../../../src/application/webhooks/Deliver.js"
 import { startAnvil } from "../../../src/hosts/cli/dev/Anvil.js"
@@ -145,7 +145,7 @@ it.scopedLive(
         Effect.gen(function* () {
           const webhooks = yield* Webhooks
           const { webhookId } = yield* webhooks.add(Make.alice, Redacted.make(url), [], "operator")
-          yield* CreateWatch.run(caller, {
+          yield* AddWatch.run(caller, {
             webhookId,
             eventDef: "event Ping(uint256 n)",
             contracts: [echo],

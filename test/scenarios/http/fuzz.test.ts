@@ -19,6 +19,12 @@ const count = 400
 describe("every endpoint of a service on a real chain, asked what its schema can say and more", () => {
   it(`answers ${count} requests: never 500, never nothing, never late, always as documented`, async () => {
     const { apiKeys, baseUrl, settings, token } = service.info
+    const { body } = await service.ask<{ readonly webhookId: string }>(
+      "/webhooks",
+      { url: "https://example.com/hook" },
+      { key: apiKeys.enterprise }
+    )
+    const { webhookId } = body
     const bodies = Bodies.at({
       rpc: settings.rpc,
       noRpc: "http://127.0.0.1:1",
@@ -29,7 +35,8 @@ describe("every endpoint of a service on a real chain, asked what its schema can
       beacon: settings.beaconAdminAddress,
       validator: settings.validator,
       creationCode: settings.beaconAdminCreationCode,
-      token
+      token,
+      webhookId
     })
     const all = endpoints.filter(({ withKey }) => withKey)
     // What needs a chain that answers is asked more often here.

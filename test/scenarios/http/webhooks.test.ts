@@ -1,8 +1,7 @@
-import * as http from "node:http"
-import type { AddressInfo } from "node:net"
 import { Webhook } from "standardwebhooks"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type DevService, type Envelope, start } from "../../support/http/DevService.js"
+import * as Receiver from "../../support/http/Receiver.js"
 
 interface Message {
   readonly type: string
@@ -20,26 +19,18 @@ interface Hook {
 const recipient = "0x000000000000000000000000000000000000dEaD"
 
 let service: DevService
-let server: http.Server
+let receiver: Receiver.Receiver
 let url: string
-const messages: Array<{ readonly headers: Record<string, string>; readonly body: string }> = []
-let wake: () => void = () => {}
+let messages: Receiver.Receiver["sent"]
 
 beforeAll(async () => {
   service = await start()
-  server = http.createServer(async (request, response) => {
-    let body = ""
-    for await (const text of request.setEncoding("utf8")) body += text
-    messages.push({ headers: request.headers as Record<string, string>, body })
-    response.writeHead(204).end()
-    wake()
-  })
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve))
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/with-a-key-in-it`
+  receiver = await Receiver.start()
+  url = receiver.url
+  messages = receiver.sent
 })
 afterAll(async () => {
-  server.closeAllConnections()
-  server.close()
+  receiver.stop()
   await service.stop()
 })
 
@@ -59,19 +50,15 @@ const pay = async (): Promise<string> => {
   return headers.get("x-request-id") ?? ""
 }
 
-const told = async (requestId: string, type: string): Promise<Message & { readonly at: number }> => {
-  for (;;) {
-    const at = messages.findIndex(({ body }) => {
+const told = (requestId: string, type: string): Promise<Message & { readonly at: number }> =>
+  receiver.until((sent) => {
+    const at = sent.findIndex(({ body }) => {
       const message: Message = JSON.parse(body)
       return message.type === type && message.data.requestId === requestId
     })
-    const found = messages[at]
-    if (found !== undefined) return { ...(JSON.parse(found.body) as Message), at }
-    await new Promise<void>((resolve) => {
-      wake = resolve
-    })
-  }
-}
+    const found = sent[at]
+    return found === undefined ? undefined : { ...(JSON.parse(found.body) as Message), at }
+  })
 
 describe("webhooks by HTTP", () => {
   it("are added, told what they want, signed with a secret that is shown once", async () => {
@@ -89,7 +76,7 @@ describe("webhooks by HTTP", () => {
     for (const path of ["", `/${webhookId}`, `/${webhookId}/dead`]) {
       const { body, status } = await ask<unknown>("GET", path)
       expect(status).toBe(200)
-      for (const hidden of [secret, "with-a-key-in-it"]) expect(JSON.stringify(body)).not.toContain(hidden)
+      for (const hidden of [secret, Receiver.secretPath]) expect(JSON.stringify(body)).not.toContain(hidden)
     }
     expect((await ask("DELETE", `/${webhookId}`)).status).toBe(200)
     expect((await ask<Envelope>("GET", `/${webhookId}`)).body.code).toBe("webhook_not_found")

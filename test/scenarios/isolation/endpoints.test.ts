@@ -33,6 +33,7 @@ const salt = "shared between the two"
 /** What alice executed under an idempotency key. */
 const idempotency = { "idempotency-key": "the-key-that-alice-chose" }
 let hook: { readonly webhookId: string }
+let watchId: string
 let executed: { readonly request: unknown; readonly answer: Answer<TransactionResult> }
 
 const operation = (to: string) => ({
@@ -65,6 +66,7 @@ beforeAll(async () => {
   executed = { request, answer: await alice.ask("/execute", request, idempotency) }
   expect(executed.answer.body).toMatchObject({ status: 1 })
   hook = (await webhook(alice, "POST", "", { url: "https://example.com/hook", kinds: ["expired"] })).body
+  watchId = (await watchAsk(alice, "POST", "", watchOf(hook))).body.watchId
 })
 afterAll(() => world.service.stop())
 
@@ -84,6 +86,30 @@ const alikeOf = async (method: string, path: string, body?: unknown) => {
   expect([one.status, one.body.code]).toEqual([404, "webhook_not_found"])
   expect(lesson(one, webhookId, none)).toEqual(lesson(other, webhookId, none))
   expect((await webhook(alice, "GET", `/${webhookId}`)).body).toMatchObject({ webhookId, state: "enabled" })
+}
+
+const watchAsk = ({ key }: Tenant, method: string, path: string, body?: unknown) =>
+  world.service.ask<Hook & { readonly watchId: string; readonly watches: ReadonlyArray<unknown> }>(
+    `/watches${path}`,
+    body,
+    { key, method }
+  )
+
+const watchOf = ({ webhookId }: { readonly webhookId: string }) => ({
+  webhookId,
+  eventDef: "event Watched(uint256 indexed n)",
+  fields: { n: "1" },
+  rpc: world.service.info.rpc
+})
+
+/** The same of alice's watch. */
+const alikeOfWatch = async (method: string, body?: unknown) => {
+  const none = "00000000-0000-4000-8000-000000000000"
+  const one = await watchAsk(bob, method, `/${watchId}`, body)
+  const other = await watchAsk(bob, method, `/${none}`, body)
+  expect([one.status, one.body.code]).toEqual([404, "watch_not_found"])
+  expect(lesson(one, watchId, none)).toEqual(lesson(other, watchId, none))
+  expect((await watchAsk(alice, "GET", `/${watchId}`)).body).toMatchObject({ watchId, state: "enabled" })
 }
 
 /** bob is told the same of alice's as of what nobody has; whether it exists, he can not tell. */
@@ -290,6 +316,19 @@ const cases = {
     expect((await webhook(bob, "GET", "")).body.webhooks).toEqual([])
   },
   listWebhooks: () => alikeOf("GET", ""),
+  addWatch: async () => {
+    const none = "00000000-0000-4000-8000-000000000000"
+    const one = await watchAsk(bob, "POST", "", watchOf(hook))
+    const other = await watchAsk(bob, "POST", "", watchOf({ webhookId: none }))
+    expect([one.status, one.body.details[0]?.path]).toEqual([400, "webhookId"])
+    expect(lesson(one, hook.webhookId, none)).toEqual(lesson(other, hook.webhookId, none))
+    expect((await watchAsk(bob, "GET", "")).body.watches).toEqual([])
+    expect((await watchAsk(alice, "GET", "")).body.watches).toHaveLength(1)
+  },
+  listWatches: () => alikeOfWatch("GET"),
+  getWatch: () => alikeOfWatch("GET"),
+  changeWatch: () => alikeOfWatch("PATCH", { state: "paused" }),
+  removeWatch: () => alikeOfWatch("DELETE"),
   getWebhook: () => alikeOf("GET", ""),
   changeWebhook: () => alikeOf("PATCH", "", { state: "paused" }),
   removeWebhook: () => alikeOf("DELETE", ""),

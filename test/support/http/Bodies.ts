@@ -170,6 +170,8 @@ export interface Place {
   readonly validator: string
   readonly creationCode: string
   readonly token: string
+  /** Of the account. */
+  readonly webhookId: string
 }
 
 export interface Bodies {
@@ -229,6 +231,8 @@ export const at = (place: Place): Bodies => {
     returnSignature: fc.constantFrom("uint256", "(uint256,string)", "returns (bool a)", "((a,b))", "bytes[]"),
     value: fc.constantFrom("0", "1", "0x10", (2n ** 256n - 1n).toString()),
     txHashes: fc.array(hash, { maxLength: 3 }),
+    webhookId: fc.constant(place.webhookId),
+    confirmations: fc.constantFrom(1, 3, 64, 65),
     userOpHash: hash,
     eventName: fc.constantFrom("Transfer", "Approval", "Paid", "Nothing"),
     eventDef: fc.constantFrom("event Transfer(address indexed from, address indexed to, uint256 value)"),

@@ -52,7 +52,7 @@ const wrong = (sent: Sent, { headers, status, text }: Got): ReadonlyArray<string
   return problems
 }
 
-/** How often each path answered with each status: `/predict 200`. */
+/** How often each path answered with each status: `/predict 200`, `/webhooks/* 404`. */
 export type Statuses = Map<string, number>
 
 /** The same in every run, unless `FUZZ_SEED` names another: `FUZZ_SEED=$RANDOM` looks further. */
@@ -81,7 +81,7 @@ export const campaign = async (plan: Campaign): Promise<Statuses> => {
   const judge = (sent: Sent, answer: Either.Either<Got, Error>): ReadonlyArray<string> => {
     if (Either.isLeft(answer)) return [`${answer.left.message} <- ${show(sent)}`]
     const got = answer.right
-    const path = sent.target.replace(/\?.*$/s, "").replace(/^\/requests\/.*$/s, "/requests")
+    const path = sent.target.replace(/\?.*$/s, "").replace(/^\/(requests|webhooks|watches)\/[^/]*/, "/$1/*")
     const name = `${path} ${got.status}`
     statuses.set(name, (statuses.get(name) ?? 0) + 1)
     return wrong(sent, got).map((problem) => `${problem} <- ${show(sent)}`)

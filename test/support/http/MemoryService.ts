@@ -15,6 +15,7 @@ import * as Replicas from "../../../src/adapters/memory/Replicas.js"
 import * as PrivateKeys from "../../../src/adapters/private-key/KeyProvider.js"
 import * as InMemoryJournal from "../../../src/adapters/sql/journal/InMemory.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
+import * as SqlWatches from "../../../src/adapters/sql/watches/Watches.js"
 import * as SqlWebhooks from "../../../src/adapters/sql/webhooks/Webhooks.js"
 import * as KeyRing from "../../../src/application/keys/KeyRing.js"
 import * as Engine from "../../../src/application/lanes/Engine.js"
@@ -56,7 +57,8 @@ export const place: Place = {
   beacon,
   validator: `0x${"00".repeat(20)}`,
   creationCode: walletProxyCreationCode,
-  token: `0x${"33".repeat(20)}`
+  token: `0x${"33".repeat(20)}`,
+  webhookId: "none"
 }
 
 const keys = {
@@ -136,7 +138,10 @@ export const make: Effect.Effect<HttpService.HttpService, never, Scope.Scope> = 
         ),
         InMemoryJournal.layer,
         PaymasterRpc.layer(),
-        Layer.orDie(Layer.provide(SqlWebhooks.layer(options), Sqlite.layer({ filename: ":memory:" }))),
+        Layer.merge(SqlWebhooks.layer(options), SqlWatches.layer(options)).pipe(
+          Layer.provide(Sqlite.layer({ filename: ":memory:" })),
+          Layer.orDie
+        ),
         WebhookSender.layer({ egress: { allowLoopback: false } }),
         Networks.layer({ profiles: [profile], overrides: [] }),
         KeyRing.layer({

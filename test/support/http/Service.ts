@@ -53,6 +53,25 @@ const webhook = {
   createdAt: 1
 }
 
+const watch = {
+  watchId: "w",
+  webhookId: "w",
+  chainId: 8453,
+  origin: null,
+  contracts: [`0x${"33".repeat(20)}`],
+  events: ["event Transfer(address indexed from, address indexed to, uint256 value)"],
+  fields: {},
+  confirmations: 3,
+  fromBlock: 1,
+  nextBlock: 2,
+  state: "enabled" as const,
+  told: 0,
+  waiting: 0,
+  dead: 0,
+  problem: null,
+  createdAt: 1
+}
+
 const transaction = {
   status: 1,
   txHash: `0x${"11".repeat(32)}`,
@@ -114,6 +133,11 @@ export const handlers = {
       ]
     }),
   redeliver: () => Effect.succeed({ owed: 1 }),
+  addWatch: () => Effect.succeed(watch),
+  listWatches: () => Effect.succeed({ watches: [watch], next: null }),
+  getWatch: () => Effect.succeed(watch),
+  changeWatch: () => Effect.succeed({ ...watch, state: "paused" as const }),
+  removeWatch: (_, { watchId }) => Effect.succeed({ watchId, state: "removed" as const }),
   streamEvents: () => Effect.succeed(new EventStream(null)),
   listRequests: () => Effect.succeed({ requests: [], next: null }),
   cancelRequest: (_, { requestId }) =>

@@ -59,7 +59,7 @@ export const add = (fields: Partial<NewWatch> = {}) =>
       known?.webhookId ??
       (yield* webhooks.add(accountId, Redacted.make("https://example.com/hook"), [], "operator")).webhookId
     const watch = { accountId, webhookId, node, spec, isBroad: true, confirmations: 1, fromBlock: 0n }
-    return yield* watches.add({ ...watch, ...fields })
+    return yield* watches.add({ ...watch, ...fields }, "operator")
   })
 
 /** All that is owed to a webhook of an account, taken by it: by watch, in the order of delivery. */
@@ -102,7 +102,7 @@ export const rounds = (count: number): Effect.Effect<void, never, Watches> =>
     () =>
       Effect.zipRight(
         TestClock.adjust("1 second"),
-        Effect.flatMap(Watches, (watches) => Effect.ignore(watches.list(null)))
+        Effect.flatMap(Watches, (watches) => Effect.ignore(watches.list(null, { limit: 20_000 })))
       ),
     { discard: true }
   )
@@ -111,7 +111,7 @@ export const rounds = (count: number): Effect.Effect<void, never, Watches> =>
 export const caughtUp = (chain: ForkingChain) =>
   until(
     Effect.map(
-      Effect.flatMap(Watches, (watches) => watches.list(null)),
+      Effect.flatMap(Watches, (watches) => watches.list(null, { limit: 20_000 })),
       (all) =>
         all.every(({ nextBlock, state }) => state !== "enabled" || nextBlock === chain.head.number + 1n)
     )

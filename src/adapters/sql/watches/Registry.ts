@@ -13,6 +13,7 @@ import {
   type WatchNode
 } from "../../../application/ports/Watches.js"
 import type * as Store from "../Store.js"
+import * as Changes from "../webhooks/Changes.js"
 
 /** Of one account: watches, and those of them that no indexed field narrows. */
 export const mostOfAccount = 10_000
@@ -23,6 +24,7 @@ export const rpcName = (sourceId: string): string => `watch rpc ${sourceId}`
 type Asked = <A>(effect: Effect.Effect<A, WatchesError | SqlError>) => Effect.Effect<A, WatchesError>
 
 interface Row {
+  readonly watch_no: number | string
   readonly watch_id: string
   readonly account_id: AccountId
   readonly webhook_id: string
@@ -48,6 +50,7 @@ const toWatch =
       row.rpc === null ? Effect.succeedNone : Effect.option(seal.open(rpcName(row.source_id), row.rpc)),
       (rpc) => ({
         watchId: row.watch_id,
+        number: Number(row.watch_no),
         accountId: row.account_id,
         webhookId: row.webhook_id,
         chainId: BigInt(row.chain_id),
@@ -71,7 +74,7 @@ const selected = ({ sql }: Store.Store) => {
       where webhook_deliveries.request_no = -watches.watch_no and webhook_deliveries.state = '${state}') as ${state}`
   )
   return sql.literal(`
-    select watches.watch_id, watches.account_id, webhooks.webhook_id, watch_sources.source_id,
+    select watches.watch_no, watches.watch_id, watches.account_id, webhooks.webhook_id, watch_sources.source_id,
       watch_sources.chain_id, watch_sources.rpc, watches.state, watches.spec, watches.confirmations,
       watches.from_block, watch_cursors.next_block, watches.sequence, watch_sources.problem, watches.created_at,
       ${counts.join(", ")}
@@ -148,7 +151,7 @@ const countOf = ({ sql }: Store.Store, accountId: AccountId, isBroad: boolean) =
     ([row]) => Number(row?.known)
   )
 
-const add = (store: Store.Store, watch: NewWatch) =>
+const add = (store: Store.Store, watch: NewWatch, by: string) =>
   Effect.gen(function* () {
     const { sql } = store
     const { accountId } = watch
@@ -183,6 +186,7 @@ const add = (store: Store.Store, watch: NewWatch) =>
         revision,
         created_at: yield* Clock.currentTimeMillis
       })}`
+    yield* Changes.logOfWatch(store, watchId, "added", by)
     return watchId
   })
 
@@ -211,7 +215,7 @@ const numbersOf = ({ sql }: Store.Store, watchId: string) =>
     ([row]) => row
   )
 
-const setState = (store: Store.Store, watchId: string, state: "enabled" | "paused") =>
+const setState = (store: Store.Store, watchId: string, state: "enabled" | "paused", by: string) =>
   Effect.gen(function* () {
     const { sql } = store
     const known = yield* numbersOf(store, watchId)
@@ -223,15 +227,17 @@ const setState = (store: Store.Store, watchId: string, state: "enabled" | "pause
     if (state === "paused" && was.state === "enabled") yield* leave(store, known.watch_no)
     yield* sql`update watches set state = ${state}, revision = ${revision} where watch_no = ${known.watch_no}`
     yield* tidy(store, known.source_no)
+    yield* Changes.logOfWatch(store, watchId, state, by)
     return true
   })
 
-const remove = (store: Store.Store, watchId: string) =>
+const remove = (store: Store.Store, watchId: string, by: string) =>
   Effect.gen(function* () {
     const { sql } = store
     const known = yield* numbersOf(store, watchId)
     if (known === undefined) return false
     yield* revise(store, known.source_no)
+    yield* Changes.logOfWatch(store, watchId, "removed", by)
     yield* sql`delete from webhook_deliveries where request_no = ${-known.watch_no}`
     yield* sql`delete from watch_events where watch_no = ${known.watch_no}`
     const gone = yield* sql`delete from watches where watch_no = ${known.watch_no} returning watch_no`
@@ -247,13 +253,14 @@ export const make = (
   const { sql } = store
   const select = selected(store)
   return {
-    add: (watch) => asked(add(store, watch)),
-    list: (accountId) =>
+    add: (watch, by) => asked(add(store, watch, by)),
+    list: (accountId, { after = 0, limit }) =>
       asked(
         Effect.flatMap(
           sql<Row>`
-            ${select} where ${accountId === null ? sql.literal("watches.watch_no > 0") : sql`watches.account_id = ${accountId}`}
-            order by watches.watch_no`,
+            ${select} where watches.watch_no > ${after}
+              ${accountId === null ? sql.literal("") : sql`and watches.account_id = ${accountId}`}
+            order by watches.watch_no limit ${limit}`,
           (rows) => Effect.forEach(rows, toWatch(store))
         )
       ),
@@ -263,7 +270,7 @@ export const make = (
           row === undefined ? Effect.succeed(null) : toWatch(store)(row)
         )
       ),
-    setState: (watchId, state) => asked(setState(store, watchId, state)),
-    remove: (watchId) => asked(remove(store, watchId))
+    setState: (watchId, state, by) => asked(setState(store, watchId, state, by)),
+    remove: (watchId, by) => asked(remove(store, watchId, by))
   }
 }

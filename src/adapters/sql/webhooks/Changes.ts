@@ -8,6 +8,7 @@ import type * as Store from "../Store.js"
 interface Row {
   readonly at: number | string
   readonly webhook_id: string
+  readonly watch_id: string | null
   readonly account_id: AccountId
   readonly what: EndpointChange["what"]
   readonly changed_by: string
@@ -23,6 +24,18 @@ export const log = ({ sql }: Store.Store, webhookId: string, what: EndpointChang
       from webhooks where webhook_id = ${webhookId}`
   )
 
+/** The same of a watch that is there. */
+export const logOfWatch = ({ sql }: Store.Store, watchId: string, what: EndpointChange["what"], by: string) =>
+  Effect.flatMap(
+    Clock.currentTimeMillis,
+    (now) => sql`
+      insert into webhook_changes (at, webhook_id, watch_id, account_id, what, changed_by)
+      select cast(${now} as bigint), webhooks.webhook_id, watches.watch_id, watches.account_id,
+        cast(${what} as text), cast(${by} as text)
+      from watches join webhooks on webhooks.webhook_no = watches.webhook_no
+      where watches.watch_id = ${watchId}`
+  )
+
 export const list =
   (
     { sql }: Store.Store,
@@ -32,13 +45,14 @@ export const list =
     asked(
       Effect.map(
         sql<Row>`
-          select at, webhook_id, account_id, what, changed_by from webhook_changes
+          select at, webhook_id, watch_id, account_id, what, changed_by from webhook_changes
           where ${webhookId === null ? sql.literal("change_no > 0") : sql`webhook_id = ${webhookId}`}
           order by change_no desc limit ${limit}`,
         (rows) =>
-          rows.map(({ account_id, at, changed_by, webhook_id, what }) => ({
+          rows.map(({ account_id, at, changed_by, watch_id, webhook_id, what }) => ({
             at: Number(at),
             webhookId: webhook_id,
+            watchId: watch_id,
             accountId: account_id,
             what,
             by: changed_by

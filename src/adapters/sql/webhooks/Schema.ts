@@ -49,6 +49,12 @@ export const webhooks = Effect.gen(function* () {
     create index webhook_deliveries_oldest on webhook_deliveries (owed_at) where state = 'waiting'`
 })
 
+/** Changes of watches are in the log of their endpoint, with their id. */
+export const watchChanges = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`alter table webhook_changes add column watch_id text`
+})
+
 /** Who changed which endpoint, and how. As with `audit`, the database itself refuses to change or remove a row. */
 export const webhookChanges = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

@@ -9,6 +9,7 @@ import type { ListedRequest, ListQuestion } from "../../ports/journal/Requests.j
 import type { Caller } from "../../request/Caller.js"
 import { type Failure, invalid } from "../../request/Failure.js"
 import * as Metadata from "../../request/Metadata.js"
+import * as Page from "../Page.js"
 
 const optional = { exact: true } as const
 
@@ -45,16 +46,7 @@ export const Query = Schema.Struct({
     }),
     optional
   ),
-  cursor: Schema.optionalWith(
-    Schema.String.annotations({ description: "The next of the page before, with the same filters." }),
-    optional
-  ),
-  limit: Schema.optionalWith(
-    Schema.String.pipe(
-      Schema.pattern(/^(?:[1-9][0-9]?|100)$/, { message: () => "expected a whole number, 1 to 100" })
-    ).annotations({ description: "Most requests of the page, 1 to 100. Default 20." }),
-    optional
-  )
+  ...Page.query("requests")
 }).annotations({ identifier: "ListRequestsQuery" })
 export type Query = typeof Query.Type
 
@@ -69,9 +61,7 @@ const Listed = Schema.Struct({
 
 export const Response = Schema.Struct({
   requests: Schema.Array(Listed).annotations({ description: "The newest first." }),
-  next: Schema.NullOr(Schema.String).annotations({
-    description: "cursor of the next page; null: there is none."
-  })
+  next: Page.next
 }).annotations({ identifier: "RequestList" })
 export type Response = typeof Response.Type
 
@@ -102,7 +92,7 @@ const byOf = ({ metadata, wallet }: Query): ListQuestion["by"] | null => {
 /** The account's accepted requests, the newest first, a page at a time. */
 export const run = ({ principal }: Caller, query: Query): Effect.Effect<Response, Failure, RequestJournal> =>
   Effect.gen(function* () {
-    const { cursor, limit = "20", since, state, until } = query
+    const { cursor, since, state, until } = query
     const requestJournal = yield* RequestJournal
     const by = byOf(query)
     if (by === null)
@@ -112,11 +102,8 @@ export const run = ({ principal }: Caller, query: Query): Effect.Effect<Response
         ])
       )
     const after = cursor === undefined ? undefined : placeOf(cursor)
-    if (after === null)
-      return yield* Effect.fail(
-        invalid("invalid_request", [{ path: "cursor", message: "expected the next of a page before" }])
-      )
-    const most = Number(limit)
+    if (after === null) return yield* Effect.fail(Page.foreignCursor)
+    const limit = Page.limitOf(query.limit)
     const found = yield* Effect.orDie(
       requestJournal.list(principal.accountId, {
         state,
@@ -124,11 +111,10 @@ export const run = ({ principal }: Caller, query: Query): Effect.Effect<Response
         until: millisOf(until),
         by,
         after,
-        limit: most + 1
+        limit: limit + 1
       })
     )
-    const page = found.slice(0, most)
-    const last = page.at(-1)
+    const { next, page } = Page.cut(found, limit, cursorOf)
     return {
       requests: page.map(({ acceptedAt, chainId, endpoint, metadata, requestId, state }) => ({
         requestId,
@@ -138,6 +124,6 @@ export const run = ({ principal }: Caller, query: Query): Effect.Effect<Response
         acceptedAt: Math.floor(acceptedAt / 1_000),
         metadata
       })),
-      next: found.length > most && last !== undefined ? cursorOf(last) : null
+      next
     }
   }).pipe(Span.named("ListRequests"))

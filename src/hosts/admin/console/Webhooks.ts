@@ -66,10 +66,11 @@ ${table(
 )}
 ${table(
   "Changes, the newest first",
-  ["Time (UTC)", "Webhook", "Account", "Change", "By"],
-  changes.map(({ accountId, at, by, webhookId, what }) => [
+  ["Time (UTC)", "Webhook", "Watch", "Account", "Change", "By"],
+  changes.map(({ accountId, at, by, watchId, webhookId, what }) => [
     time(at),
     code(webhookId),
+    watchId === null ? "" : code(watchId),
     code(accountId),
     what,
     by

@@ -1,22 +1,29 @@
-import { randomUUID } from "node:crypto"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import { ArrayFormatter } from "effect/ParseResult"
-import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import { type Watch, Watches, type WatchesError } from "../../../application/ports/Watches.js"
+import type { AccountId } from "../../../application/ports/Tenants.js"
+import { type Watch, Watches, WatchesError } from "../../../application/ports/Watches.js"
 import type { Caller } from "../../../application/request/Caller.js"
 import type { Failure } from "../../../application/request/Failure.js"
 import { allScopes } from "../../../application/tenants/FileAccounts.js"
-import * as CreateWatch from "../../../application/usecases/watches/CreateWatch.js"
+import * as AddWatch from "../../../application/usecases/watches/AddWatch.js"
+import { originOf } from "../../../application/usecases/watches/Watch.js"
+import * as Changes from "../../../application/watches/Changes.js"
+import type { Actor } from "../../../application/webhooks/Endpoints.js"
 import * as Wiring from "../../Wiring.js"
 import * as Command from "../support/Command.js"
 import * as OperatorContext from "../support/OperatorContext.js"
 import * as Table from "../support/Table.js"
 
-const messageOf = ({ message }: WatchesError): string => message
+const messageOf = (error: WatchesError | Changes.UnknownWatch): string =>
+  error instanceof WatchesError
+    ? error.message
+    : `${error.message}; "castellan watches list" tells which there are`
+
+const anyone: Actor = { accountId: null, by: "operator" }
 
 const open = Effect.gen(function* () {
   const operator = yield* OperatorContext.open
@@ -27,16 +34,12 @@ const open = Effect.gen(function* () {
   return { operator, context, store: Context.get(context, Watches) }
 })
 
-/** Keys sit in paths: no more than where it leads. */
-const nodeOf = ({ rpc }: Watch): string =>
-  rpc === null ? "the operator's" : new URL(Redacted.value(rpc)).origin
-
 const shown = (watch: Watch) => ({
   watchId: watch.watchId,
   account: watch.accountId,
   webhookId: watch.webhookId,
   chainId: Number(watch.chainId),
-  node: nodeOf(watch),
+  node: originOf(watch) ?? "the operator's",
   contracts: watch.spec.contracts,
   events: watch.spec.events,
   fields: watch.spec.fields,
@@ -50,9 +53,6 @@ const shown = (watch: Watch) => ({
   problem: watch.problem,
   createdAt: Table.time(watch.createdAt)
 })
-
-const unknown = (watchId: string): string =>
-  `there is no watch ${watchId}; "castellan watches list" tells which there are`
 
 const watch = Command.operand("WATCH", "the id that watches list shows")
 
@@ -71,9 +71,9 @@ const whole = (flag: string, text: string | undefined): Effect.Effect<number | u
     ? Effect.succeed(text === undefined ? undefined : Number(text))
     : Effect.fail(`--${flag}: expected a number`)
 
-const decode = Schema.decodeUnknownEither(CreateWatch.Request, { errors: "all", onExcessProperty: "error" })
+const decode = Schema.decodeUnknownEither(AddWatch.Request, { errors: "all", onExcessProperty: "error" })
 
-const requestOf = (fields: Readonly<Record<string, unknown>>): Effect.Effect<CreateWatch.Request, string> => {
+const requestOf = (fields: Readonly<Record<string, unknown>>): Effect.Effect<AddWatch.Request, string> => {
   const given = Object.entries(fields).filter(([, value]) => value !== undefined)
   return Either.mapLeft(decode(Object.fromEntries(given)), (error) =>
     ArrayFormatter.formatErrorSync(error)
@@ -125,9 +125,9 @@ const add = Command.make({
           scopes: new Set(allScopes),
           paused: false
         },
-        requestId: randomUUID()
+        requestId: anyone.by
       }
-      const watchId = yield* CreateWatch.run(caller, request).pipe(
+      const { watchId } = yield* AddWatch.run(caller, request).pipe(
         Effect.provide(context),
         Effect.mapError(refusalOf),
         Effect.catchAllDefect(() => Effect.fail("the database can not be used"))
@@ -135,6 +135,21 @@ const add = Command.make({
       return { json: { watchId }, text: `watch ${watchId}` }
     })
 })
+
+/** Watches that are read at once. */
+const page = 1_000
+
+const all = (
+  store: Watches["Type"],
+  accountId: AccountId | null,
+  after = 0
+): Effect.Effect<ReadonlyArray<Watch>, WatchesError> =>
+  Effect.flatMap(store.list(accountId, { after, limit: page }), (found) => {
+    const last = found.at(-1)
+    return last === undefined || found.length < page
+      ? Effect.succeed(found)
+      : Effect.map(all(store, accountId, last.number), (rest) => [...found, ...rest])
+  })
 
 const list = Command.make({
   name: "list",
@@ -146,7 +161,7 @@ const list = Command.make({
       const { operator, store } = yield* open
       const accountId =
         account === undefined ? null : (yield* OperatorContext.accountOf(operator, account)).accountId
-      const rows = (yield* Effect.mapError(store.list(accountId), messageOf)).map(shown)
+      const rows = (yield* Effect.mapError(all(store, accountId), messageOf)).map(shown)
       return {
         json: rows,
         text:
@@ -177,9 +192,8 @@ const show = Command.make({
   run: (given) =>
     Effect.gen(function* () {
       const { store } = yield* open
-      const found = yield* Effect.mapError(store.get(given.watch), messageOf)
-      if (found === null) return yield* Effect.fail(unknown(given.watch))
-      const it = shown(found)
+      const found = Effect.provideService(Changes.find(anyone, given.watch), Watches, store)
+      const it = shown(yield* Effect.mapError(found, messageOf))
       return {
         json: it,
         text: Table.aligned([
@@ -208,7 +222,7 @@ const show = Command.make({
 const changing = (
   name: string,
   about: string,
-  change: (store: Watches["Type"], watchId: string) => Effect.Effect<boolean, WatchesError>,
+  change: (watchId: string) => Effect.Effect<unknown, WatchesError | Changes.UnknownWatch, Watches>,
   done: string
 ) =>
   Command.make({
@@ -219,8 +233,7 @@ const changing = (
     run: (given) =>
       Effect.gen(function* () {
         const { store } = yield* open
-        if (!(yield* Effect.mapError(change(store, given.watch), messageOf)))
-          return yield* Effect.fail(unknown(given.watch))
+        yield* Effect.mapError(Effect.provideService(change(given.watch), Watches, store), messageOf)
         return {
           json: { watchId: given.watch, state: done },
           text: `watch ${given.watch} is ${done}`
@@ -231,19 +244,19 @@ const changing = (
 const pause = changing(
   "pause",
   "Reads no further until it is resumed; what it was told is delivered.",
-  (store, watchId) => store.setState(watchId, "paused"),
+  (watchId) => Changes.setState(anyone, watchId, "paused"),
   "paused"
 )
 const resume = changing(
   "resume",
   "Reads on from where it was paused.",
-  (store, watchId) => store.setState(watchId, "enabled"),
+  (watchId) => Changes.setState(anyone, watchId, "enabled"),
   "enabled"
 )
 const remove = changing(
   "remove",
   "Removes it, with all that is owed of it.",
-  (store, watchId) => store.remove(watchId),
+  (watchId) => Changes.remove(anyone, watchId),
   "removed"
 )
 

@@ -254,7 +254,7 @@ const redeliver = Command.make({
 
 const history = Command.make({
   name: "history",
-  about: "Who changed webhooks, and how, the newest first; also those that were removed.",
+  about: "Who changed webhooks and their watches, and how, the newest first; also those that were removed.",
   examples: ["", "--webhook 5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77 --json"],
   flags: { webhook: Command.optional("webhook", "WEBHOOK", "of this one alone") },
   run: (given) =>
@@ -268,10 +268,11 @@ const history = Command.make({
             rows.length === 0
               ? "no webhook was changed"
               : Table.aligned([
-                  ["TIME", "WEBHOOK", "ACCOUNT", "CHANGE", "BY"],
-                  ...rows.map(({ accountId, at, by, webhookId, what }) => [
+                  ["TIME", "WEBHOOK", "WATCH", "ACCOUNT", "CHANGE", "BY"],
+                  ...rows.map(({ accountId, at, by, watchId, webhookId, what }) => [
                     at,
                     webhookId,
+                    watchId ?? "",
                     accountId,
                     what,
                     by

@@ -9,6 +9,7 @@ import * as Registry from "./Registry.js"
 import * as Service from "./Service.js"
 import * as Signing from "./Signing.js"
 import * as Wallets from "./Wallets.js"
+import * as Watches from "./Watches.js"
 import * as Webhooks from "./Webhooks.js"
 
 /**
@@ -24,6 +25,7 @@ export const api = HttpApi.make("castellan")
   .add(Signing.group)
   .add(Network.group)
   .add(Webhooks.group)
+  .add(Watches.group)
   .add(Service.group)
   .addError(ErrorEnvelope.schemas[400], { status: 400 })
   .addError(ErrorEnvelope.schemas[401], { status: 401 })

@@ -11,10 +11,11 @@ import * as RemoveWebhook from "../../../application/usecases/webhooks/RemoveWeb
 import * as RotateSecret from "../../../application/usecases/webhooks/RotateSecret.js"
 import * as Webhook from "../../../application/usecases/webhooks/Webhook.js"
 import * as ErrorEnvelope from "../message/ErrorEnvelope.js"
-import { Authentication, BodyOptional, Example, RequiredScope } from "./EndpointAnnotations.js"
+import { Authentication, BodyOptional, Example, RequiredScope, said } from "./EndpointAnnotations.js"
 import * as Sample from "./Sample.js"
 
 const notFound = ErrorEnvelope.schemas[404]
+const one = { webhookId: Sample.requestId }
 
 /** Where an account is told of its requests' events. */
 export const group = HttpApiGroup.make("webhooks")
@@ -22,27 +23,28 @@ export const group = HttpApiGroup.make("webhooks")
     HttpApiEndpoint.post("addWebhook", "/webhooks")
       .setPayload(AddWebhook.Request)
       .addSuccess(AddWebhook.Response)
-      .annotate(OpenApi.Summary, "Add a webhook")
-      .annotate(
-        OpenApi.Description,
-        "Events of the account's requests are sent to the URL from now on, signed as Standard Webhooks says with the secret of the answer, which is shown this once. A repeat makes another webhook; an account has at most ten."
+      .annotateContext(
+        said(
+          "Add a webhook",
+          "Events of the account's requests are sent to the URL from now on, signed as Standard Webhooks says with the secret of the answer, which is shown this once. A repeat makes another webhook; an account has at most ten."
+        )
       )
       .annotate(Example, { url: "https://example.com/castellan", kinds: ["final", "reopened"] })
   )
   .add(
     HttpApiEndpoint.get("listWebhooks", "/webhooks")
       .addSuccess(ListWebhooks.Response)
-      .annotate(OpenApi.Summary, "List webhooks")
-      .annotate(OpenApi.Description, "The account's webhooks, with how much is owed to each.")
+      .annotateContext(said("List webhooks", "The account's webhooks, with how much is owed to each."))
   )
   .add(
     HttpApiEndpoint.get("getWebhook", "/webhooks/:webhookId")
       .setPath(Webhook.Path)
       .addSuccess(GetWebhook.Response)
       .addError(notFound, { status: 404 })
-      .annotate(OpenApi.Summary, "Ask for one webhook")
-      .annotate(OpenApi.Description, "One webhook of the account. Another account's is not found.")
-      .annotate(Example, { webhookId: Sample.requestId })
+      .annotateContext(
+        said("Ask for one webhook", "One webhook of the account. Another account's is not found.")
+      )
+      .annotate(Example, one)
   )
   .add(
     HttpApiEndpoint.patch("changeWebhook", "/webhooks/:webhookId")
@@ -50,21 +52,21 @@ export const group = HttpApiGroup.make("webhooks")
       .setPayload(ChangeWebhook.Request)
       .addSuccess(ChangeWebhook.Response)
       .addError(notFound, { status: 404 })
-      .annotate(OpenApi.Summary, "Pause, resume or change a webhook")
-      .annotate(
-        OpenApi.Description,
-        "Changes what the body names. What is owed to a paused webhook waits; resume also one that the service has paused (failing). Other kinds hold for events from now on."
+      .annotateContext(
+        said(
+          "Pause, resume or change a webhook",
+          "Changes what the body names. What is owed to a paused webhook waits; resume also one that the service has paused (failing). Other kinds hold for events from now on."
+        )
       )
-      .annotate(Example, { webhookId: Sample.requestId, state: "paused" })
+      .annotate(Example, { ...one, state: "paused" })
   )
   .add(
     HttpApiEndpoint.del("removeWebhook", "/webhooks/:webhookId")
       .setPath(Webhook.Path)
       .addSuccess(RemoveWebhook.Response)
       .addError(notFound, { status: 404 })
-      .annotate(OpenApi.Summary, "Remove a webhook")
-      .annotate(OpenApi.Description, "Removes it with all that is owed to it.")
-      .annotate(Example, { webhookId: Sample.requestId })
+      .annotateContext(said("Remove a webhook", "Removes it with all that is owed to it."))
+      .annotate(Example, one)
   )
   .add(
     HttpApiEndpoint.post("rotateSecret", "/webhooks/:webhookId/rotate")
@@ -73,21 +75,23 @@ export const group = HttpApiGroup.make("webhooks")
       .addSuccess(RotateSecret.Response)
       .addError(notFound, { status: 404 })
       .annotate(BodyOptional, true)
-      .annotate(OpenApi.Summary, "Rotate the secret of a webhook")
-      .annotate(
-        OpenApi.Description,
-        "A new secret, shown this once. Messages are signed with both until overlapHours are over; a secret before the older one ends now."
+      .annotateContext(
+        said(
+          "Rotate the secret of a webhook",
+          "A new secret, shown this once. Messages are signed with both until overlapHours are over; a secret before the older one ends now."
+        )
       )
-      .annotate(Example, { webhookId: Sample.requestId, overlapHours: 24 })
+      .annotate(Example, { ...one, overlapHours: 24 })
   )
   .add(
     HttpApiEndpoint.get("listDead", "/webhooks/:webhookId/dead")
       .setPath(Webhook.Path)
       .addSuccess(ListDead.Response)
       .addError(notFound, { status: 404 })
-      .annotate(OpenApi.Summary, "List events that were given up")
-      .annotate(OpenApi.Description, "Events that the webhook has not taken for three days.")
-      .annotate(Example, { webhookId: Sample.requestId })
+      .annotateContext(
+        said("List events that were given up", "Events that the webhook has not taken for three days.")
+      )
+      .annotate(Example, one)
   )
   .add(
     HttpApiEndpoint.post("redeliver", "/webhooks/:webhookId/redeliver")
@@ -96,12 +100,13 @@ export const group = HttpApiGroup.make("webhooks")
       .addSuccess(Redeliver.Response)
       .addError(notFound, { status: 404 })
       .annotate(BodyOptional, true)
-      .annotate(OpenApi.Summary, "Send again what was given up")
-      .annotate(
-        OpenApi.Description,
-        "Owes the webhook once more what was given up, of one request or of all."
+      .annotateContext(
+        said(
+          "Send again what was given up",
+          "Owes the webhook once more what was given up, of one request or of all."
+        )
       )
-      .annotate(Example, { webhookId: Sample.requestId, requestId: Sample.requestId })
+      .annotate(Example, { ...one, requestId: Sample.requestId })
   )
   .annotateEndpoints(RequiredScope, "webhooks")
   .middleware(Authentication)

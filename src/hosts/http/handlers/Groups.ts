@@ -5,6 +5,7 @@ import * as Operations from "./Operations.js"
 import * as Registry from "./Registry.js"
 import * as Signing from "./Signing.js"
 import * as Wallets from "./Wallets.js"
+import * as Watches from "./Watches.js"
 import * as Webhooks from "./Webhooks.js"
 
 /** The use case behind every endpoint that needs a key, by the endpoint's name in the contract. */
@@ -16,5 +17,6 @@ export const handlers = {
   ...Registry.handlers,
   ...Signing.handlers,
   ...Network.handlers,
-  ...Webhooks.handlers
+  ...Webhooks.handlers,
+  ...Watches.handlers
 }

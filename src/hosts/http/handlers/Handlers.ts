@@ -10,6 +10,7 @@ import type * as Operations from "../contract/Operations.js"
 import type * as Registry from "../contract/Registry.js"
 import type * as Signing from "../contract/Signing.js"
 import type * as Wallets from "../contract/Wallets.js"
+import type * as Watches from "../contract/Watches.js"
 import type * as Webhooks from "../contract/Webhooks.js"
 
 /** What a part of a request adds; nothing when the endpoint has no such part. */
@@ -37,4 +38,5 @@ export type Handlers<R = unknown> = HandlersOf<typeof Wallets.group, R> &
   HandlersOf<typeof Registry.group, R> &
   HandlersOf<typeof Signing.group, R> &
   HandlersOf<typeof Network.group, R> &
-  HandlersOf<typeof Webhooks.group, R>
+  HandlersOf<typeof Webhooks.group, R> &
+  HandlersOf<typeof Watches.group, R>

@@ -114,6 +114,7 @@ describe("the operator's console", () => {
               {
                 at: 0,
                 webhookId: "w1",
+                watchId: "watch-1",
                 accountId: account.accountId,
                 what: "failing" as const,
                 by: "service"
@@ -124,7 +125,7 @@ describe("the operator's console", () => {
       yield* signIn
       const { status, text } = yield* get("/console/webhooks")
       expect(status).toBe(200)
-      for (const part of ["https://hooks.example", "failing", "w1", "r1", "service", "20"])
+      for (const part of ["https://hooks.example", "failing", "w1", "watch-1", "r1", "service", "20"])
         expect(text).toContain(part)
       for (const hidden of ["with-a-key-in-it", hostile]) expect(text).not.toContain(hidden)
     }).pipe(Effect.provide(silent))

@@ -16,9 +16,12 @@ import { Networks } from "../../ports/Networks.js"
 import type { AccountId } from "../../ports/Tenants.js"
 import { Watches, type WatchNode } from "../../ports/Watches.js"
 import type { Caller } from "../../request/Caller.js"
-import { type Failure, type InvalidRequest, invalid } from "../../request/Failure.js"
+import { type Failure, type InvalidRequest, invalid, unprocessable } from "../../request/Failure.js"
 import { optional } from "../../request/Fields.js"
+import * as Reasons from "../../request/Reasons.js"
+import * as Changes from "../../watches/Changes.js"
 import * as Cursor from "../../watches/Cursor.js"
+import * as Watch from "./Watch.js"
 
 /** Characters of JSON that what a watch is about may have. */
 const mostCharacters = 65_536
@@ -53,8 +56,11 @@ export const Request = Schema.Struct({
   rpc: EventQuery.Request.fields.rpc,
   chainId: EventQuery.Request.fields.chainId,
   useABI: EventQuery.Request.fields.useABI
-}).annotations({ identifier: "WatchRequest" })
+}).annotations({ identifier: "AddWatchRequest" })
 export type Request = typeof Request.Type
+
+export const Response = Watch.Shown
+export type Response = typeof Response.Type
 
 const wrong = (path: string, message: string): InvalidRequest =>
   invalid("invalid_request", [{ path, message }])
@@ -104,6 +110,14 @@ const blockOf = (
       : number
   })
 
+/** The highest block of which the numbers of all that a watch may begin with are exact. */
+const newestBlock = BigInt(Number.MAX_SAFE_INTEGER) - EventReader.maxBlocks
+
+const noHead = (trust: Connection.Connection["trust"]): Failure =>
+  trust === "caller"
+    ? unprocessable("node_refused", [{ path: "rpc", message: Reasons.text("nodeWithoutBlock") }])
+    : unprocessable("node_refused", [{ path: "", message: Reasons.text("operatorNodeWithoutBlock") }])
+
 /** Whose the node is. An account of which the operator has a node of its own shares it with nobody. */
 const nodeOf = (
   { principal: { accountId } }: Caller,
@@ -120,12 +134,16 @@ const nodeOf = (
 /** Whether a log of any event of that name may be meant, whatever its indexed fields are. */
 const isBroad = ({ topics }: EventFilter): boolean => topics.slice(1).every((wanted) => wanted === null)
 
-/** Has a webhook told of events from a block on. */
+/**
+ * Has a webhook told of events from a block on. `requestId` of the caller is who the log of changes names: the command
+ * line is `operator`.
+ */
 export const run = (
   caller: Caller,
   request: Request
-): Effect.Effect<string, Failure, AbiStore | ChainRpc | Networks | Watches> =>
+): Effect.Effect<Response, Failure, AbiStore | ChainRpc | Networks | Watches> =>
   Effect.gen(function* () {
+    if (!Changes.isId(request.webhookId)) return yield* wrong("webhookId", "the account has no such webhook")
     const filters = yield* filtersOf(caller, request)
     const spec = {
       contracts: [...new Set(request.contracts ?? [])],
@@ -141,22 +159,17 @@ export const run = (
     if (confirmations > most) return yield* wrong("confirmations", `expected at most ${most}`)
     const refusal = Connection.refusal(trust, "rpc")
     const head = yield* Effect.mapError(chain.header("latest"), refusal)
-    if (head === null) return yield* wrong("rpc", `${chain.origin}: it has no block`)
+    if (head === null || head.number > newestBlock) return yield* noHead(trust)
     const watches = yield* Watches
-    return yield* watches
-      .add({
-        accountId: caller.principal.accountId,
-        webhookId: request.webhookId,
-        node: yield* nodeOf(caller, connection),
-        spec,
-        isBroad: filters.some(isBroad),
-        confirmations,
-        fromBlock: yield* blockOf(chain, head, request.fromBlock, refusal)
-      })
-      .pipe(
-        Effect.catchAll((error) => {
-          if (error.reason === "noWebhook") return Effect.fail(wrong("webhookId", error.message))
-          return error.reason === "tooMany" ? Effect.fail(wrong("", error.message)) : Effect.die(error)
-        })
-      )
-  }).pipe(Span.named("CreateWatch"))
+    const actor = Watch.actorOf(caller)
+    const watch = {
+      accountId: actor.accountId,
+      webhookId: request.webhookId,
+      node: yield* nodeOf(caller, connection),
+      spec,
+      isBroad: filters.some(isBroad),
+      confirmations,
+      fromBlock: yield* blockOf(chain, head, request.fromBlock, refusal)
+    }
+    return Watch.shown(yield* Changes.find(actor, yield* watches.add(watch, actor.by)))
+  }).pipe(Watch.failing, Span.named("AddWatch"))

@@ -1,0 +1,45 @@
+import * as Schema from "effect/Schema"
+import { type InvalidRequest, invalid } from "../request/Failure.js"
+
+/** Lists that are answered a page at a time. */
+
+const optional = { exact: true } as const
+
+export const most = 100
+const usual = 20
+
+/** Parameters of the query. */
+export const query = (noun: string) => ({
+  cursor: Schema.optionalWith(
+    Schema.String.annotations({ description: "The next of the page before, with the same filters." }),
+    optional
+  ),
+  limit: Schema.optionalWith(
+    Schema.String.pipe(
+      Schema.pattern(/^(?:[1-9][0-9]?|100)$/, { message: () => `expected a whole number, 1 to ${most}` })
+    ).annotations({ description: `Most ${noun} of the page, 1 to ${most}. Default ${usual}.` }),
+    optional
+  )
+})
+
+/** Member of the answer. */
+export const next = Schema.NullOr(Schema.String).annotations({
+  description: "cursor of the next page; null: there is none."
+})
+
+export const limitOf = (limit: string | undefined): number => (limit === undefined ? usual : Number(limit))
+
+/** What was read with a limit of one more than the page has, as a page and the cursor of the next one. */
+export const cut = <A>(
+  found: ReadonlyArray<A>,
+  limit: number,
+  cursorOf: (last: A) => string
+): { readonly page: ReadonlyArray<A>; readonly next: string | null } => {
+  const page = found.slice(0, limit)
+  const last = page.at(-1)
+  return { page, next: found.length > limit && last !== undefined ? cursorOf(last) : null }
+}
+
+export const foreignCursor: InvalidRequest = invalid("invalid_request", [
+  { path: "cursor", message: "expected the next of a page before" }
+])

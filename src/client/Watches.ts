@@ -1,0 +1,42 @@
+import type * as AddWatch from "../application/usecases/watches/AddWatch.js"
+import type * as ChangeWatch from "../application/usecases/watches/ChangeWatch.js"
+import type * as ListWatches from "../application/usecases/watches/ListWatches.js"
+import type * as RemoveWatch from "../application/usecases/watches/RemoveWatch.js"
+import type * as Watch from "../application/usecases/watches/Watch.js"
+import type { CallOptions } from "./CallOptions.js"
+import * as Transport from "./Transport.js"
+
+/** The endpoints of watches. */
+export interface Watches {
+  /** Not sent again when its answer is lost: each makes a watch. */
+  readonly add: (
+    request: typeof AddWatch.Request.Encoded,
+    options?: CallOptions
+  ) => Promise<typeof AddWatch.Response.Encoded>
+  readonly list: (
+    query?: typeof ListWatches.Query.Encoded,
+    options?: CallOptions
+  ) => Promise<typeof ListWatches.Response.Encoded>
+  readonly get: (watchId: string, options?: CallOptions) => Promise<typeof Watch.Shown.Encoded>
+  readonly change: (
+    watchId: string,
+    request: typeof ChangeWatch.Request.Encoded,
+    options?: CallOptions
+  ) => Promise<typeof Watch.Shown.Encoded>
+  readonly remove: (watchId: string, options?: CallOptions) => Promise<typeof RemoveWatch.Response.Encoded>
+}
+
+export const make = (send: (exchange: Transport.Exchange) => Promise<Transport.Answer>): Watches => {
+  const ask = Transport.under(send, "/watches")
+  const at = (watchId: string) => `/${encodeURIComponent(watchId)}`
+  const endpoints = {
+    add: (request: unknown, more?: CallOptions) => ask("POST", "", request, false, more),
+    list: (query: typeof ListWatches.Query.Encoded = {}, more?: CallOptions) =>
+      ask("GET", Transport.queryOf({ ...query }), undefined, true, more),
+    get: (watchId: string, more?: CallOptions) => ask("GET", at(watchId), undefined, true, more),
+    change: (watchId: string, request: unknown, more?: CallOptions) =>
+      ask("PATCH", at(watchId), request, true, more),
+    remove: (watchId: string, more?: CallOptions) => ask("DELETE", at(watchId), undefined, false, more)
+  }
+  return endpoints as Watches
+}

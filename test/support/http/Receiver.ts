@@ -1,0 +1,50 @@
+import * as http from "node:http"
+import type { AddressInfo } from "node:net"
+
+/** What was sent to it, as it came. */
+export interface Sent {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+/** A receiver of webhooks that takes everything. */
+export interface Receiver {
+  /** With a path that stands for a secret. */
+  readonly url: string
+  readonly sent: Array<Sent>
+  /** Waits until one of the messages is so. */
+  readonly until: <A>(look: (sent: ReadonlyArray<Sent>) => A | undefined) => Promise<A>
+  readonly stop: () => void
+}
+
+export const secretPath = "with-a-key-in-it"
+
+export const start = async (): Promise<Receiver> => {
+  const sent: Array<Sent> = []
+  let wake: () => void = () => {}
+  const server = http.createServer(async (request, response) => {
+    let body = ""
+    for await (const text of request.setEncoding("utf8")) body += text
+    sent.push({ headers: request.headers as Record<string, string>, body })
+    response.writeHead(204).end()
+    wake()
+  })
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/${secretPath}`,
+    sent,
+    until: async (look) => {
+      for (;;) {
+        const found = look(sent)
+        if (found !== undefined) return found
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
+      }
+    },
+    stop: () => {
+      server.closeAllConnections()
+      server.close()
+    }
+  }
+}
