@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url"
 import { defineConfig } from "vitest/config"
+import Sequencer from "./test/support/run/Sequencer.js"
 
 const source = (path: string) => fileURLToPath(new URL(`src/${path}`, import.meta.url))
 
@@ -16,8 +17,8 @@ export default defineConfig({
   },
   test: {
     include: ["test/**/*.test.ts"],
-    // One after the other: each undoes and wraps what those before it have left as it was.
-    sequence: { setupFiles: "list" },
+    // Setup files one after the other: each undoes and wraps what those before it have left as it was.
+    sequence: { setupFiles: "list", sequencer: Sequencer },
     setupFiles: ["test/support/run/setup.ts", "test/support/secrets/setup.ts", "test/support/http/setup.ts"],
     testTimeout: 60_000,
     hookTimeout: 120_000,

@@ -1,15 +1,18 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { availableParallelism, tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as Command from "./support/run/Command.js"
 import * as Counts from "./support/run/Counts.js"
 import * as Machine from "./support/run/Machine.js"
 import * as Report from "./support/run/Report.js"
+import * as Schedule from "./support/run/Schedule.js"
+import * as Seconds from "./support/run/Seconds.js"
 
 /**
  * `npm test`: every check of the project, or those that are named: `npm test -- lint units`. What fails and may have
- * failed by chance is tried once more; the summary tells both. docs/testing.md says more.
+ * failed by chance is tried once more; the summary tells both. `--record` writes down how long test files took.
+ * docs/testing.md says more.
  */
 
 process.chdir(fileURLToPath(new URL("..", import.meta.url)))
@@ -42,7 +45,13 @@ const shared = (processes: number): ReadonlyArray<string> =>
     (option) => `--poolOptions.forks.${option}`
   )
 
-interface Step {
+/** The priority of what runs beside the first step: it takes what is left. */
+const leftOver = 5
+
+/** More steps side by side would want more memory than machines have. */
+const mostSideBySide = 4
+
+interface Step extends Pick<Schedule.Job, "processors"> {
   readonly name: string
   readonly command: ReadonlyArray<string>
   readonly limitMinutes: number
@@ -52,41 +61,46 @@ interface Step {
 
 const unitFolders = ["test/domain", "test/application"]
 
-/** One group after the other; the steps of a group side by side. */
-const groups: ReadonlyArray<ReadonlyArray<Step>> = [
-  [
-    { name: "lint", command: npmRun("lint"), limitMinutes: 5 },
-    { name: "types", command: npmRun("typecheck"), limitMinutes: 10 },
-    { name: "imports", command: npmRun("depcruise"), limitMinutes: 5 },
-    { name: "contracts", command: npmRun("contracts", "--", "--check"), limitMinutes: 10 },
-    { name: "site", command: npmRun("docs:site"), limitMinutes: 5 }
-  ],
-  [
-    {
-      name: "units",
-      command: vitest(...shared(2), ...unitFolders),
-      limitMinutes: 10,
-      again: "files"
-    }
-  ],
-  [
-    {
-      name: "integration",
-      command: vitest(...shared(3), ...unitFolders.flatMap((path) => ["--exclude", `${path}/**`])),
-      limitMinutes: 40,
-      again: "files"
-    }
-  ],
-  [
-    { name: "package", command: npmRun("test:package"), limitMinutes: 10 },
-    { name: "solidity", command: npmRun("test:solidity"), limitMinutes: 10 }
-  ],
-  [{ name: "demo", command: npmRun("demo"), limitMinutes: 5, again: "step" }],
-  [{ name: "bench", command: npmRun("bench", "--", "--quick"), limitMinutes: 15, again: "step" }]
+/**
+ * In the order in which they begin. What takes longest waits for two fifths of its time, for blocks, leases and locks;
+ * the others use what it leaves of the processors.
+ */
+const steps: ReadonlyArray<Step> = [
+  {
+    name: "integration",
+    command: vitest(...shared(4), ...unitFolders.flatMap((path) => ["--exclude", `${path}/**`])),
+    limitMinutes: 40,
+    again: "files",
+    processors: 1
+  },
+  { name: "lint", command: npmRun("lint"), limitMinutes: 10, processors: 1 },
+  { name: "types", command: npmRun("typecheck"), limitMinutes: 20, processors: 1 },
+  {
+    name: "units",
+    command: vitest(...shared(2), ...unitFolders),
+    limitMinutes: 20,
+    again: "files",
+    processors: 1
+  },
+  { name: "imports", command: npmRun("depcruise"), limitMinutes: 10, processors: 1 },
+  { name: "contracts", command: npmRun("contracts", "--", "--check"), limitMinutes: 20, processors: 1 },
+  { name: "site", command: npmRun("docs:site"), limitMinutes: 10, processors: 1 },
+  { name: "solidity", command: npmRun("test:solidity"), limitMinutes: 20, processors: 1 },
+  { name: "package", command: npmRun("test:package"), limitMinutes: 20, processors: 1 },
+  { name: "demo", command: npmRun("demo"), limitMinutes: 5, again: "step", processors: 1 },
+  // It compares times.
+  {
+    name: "bench",
+    command: npmRun("bench", "--", "--quick"),
+    limitMinutes: 15,
+    again: "step",
+    processors: "alone"
+  }
 ]
 
-const steps = groups.flat()
-const named = process.argv.slice(2)
+const recordOption = "--record"
+const named = process.argv.slice(2).filter((word) => word !== recordOption)
+const recorded = process.argv.includes(recordOption)
 const unknown = named.filter((name) => !steps.some((step) => step.name === name))
 if (unknown.length > 0) {
   console.error(`no such step: ${unknown.join(", ")}; there are ${steps.map(({ name }) => name).join(", ")}`)
@@ -117,49 +131,51 @@ interface Outcome {
   readonly firstTail: ReadonlyArray<string>
 }
 
-const outcomes: Array<Outcome> = []
+const diskInUse = Machine.watchDisk()
 let tries = 0
 let stoppedBy: NodeJS.Signals | null = null
 
-const run = async (
-  command: ReadonlyArray<string>,
-  options: Pick<Command.Options, "limitMinutes" | "quiet">
-) => {
+const run = async (command: ReadonlyArray<string>, options: Omit<Command.Options, "env">) => {
   const path = join(folder, `vitest-${++tries}.jsonl`)
   const ended = await Command.run(command, { env: { ...env, CASTELLAN_TEST_REPORT: path }, ...options })
   return { ended, report: Report.read(readOr(path, "")) }
 }
 
-const repeat = async (file: string): Promise<Report.Repeated> => {
+type First = Pick<Outcome, "step" | "ended" | "report">
+
+const perform = async (step: Step, isFirst: boolean, isAlone: boolean): Promise<First> => {
+  if (isFirst) console.log(`\n== ${step.name}`)
+  const options = { limitMinutes: step.limitMinutes, quiet: !isFirst, priority: isAlone ? 0 : leftOver }
+  const { ended, report } = await run(step.command, options)
+  if (!isFirst) console.log(`== ${step.name}: ${ended.ok ? "ok" : "FAILED"}`)
+  return { step, ended, report }
+}
+
+const repeated = async (file: string): Promise<Report.Repeated> => {
   console.log(`\n== once more, alone: ${file}`)
   const { ended, report } = await run(vitest(file), { limitMinutes: 6 })
   return { file, report, ok: ended.ok }
 }
 
-const perform = async (step: Step, quiet: boolean): Promise<void> => {
-  if (!quiet) console.log(`\n== ${step.name}`)
-  const limits = { limitMinutes: step.limitMinutes, quiet }
-  const { ended, report } = await run(step.command, limits)
-  if (quiet) console.log(`== ${step.name}: ${ended.ok ? "ok" : "FAILED"}`)
+/** Tries once more what may have failed by chance; nothing else runs beside it. */
+const judged = async ({ ended, report, step }: First): Promise<Outcome> => {
   const again: Array<Report.Repeated> = []
   if (step.again === "files" && !ended.ok)
-    for (const file of Report.toRepeat(report)) if (stoppedBy === null) again.push(await repeat(file))
+    for (const file of Report.toRepeat(report)) if (stoppedBy === null) again.push(await repeated(file))
   const verdict = Report.verdict(report, again)
   if (step.again !== "step" || ended.ok || stoppedBy !== null) {
     const ok = ended.ok || (again.length > 0 && verdict.failures.length === 0)
-    outcomes.push({ step, ended: { ...ended, ok }, report, verdict, firstTail: [] })
-    return
+    return { step, ended: { ...ended, ok }, report, verdict, firstTail: [] }
   }
   console.log(`\n== once more: ${step.name}`)
-  const second = await run(step.command, limits)
-  const firstTail = second.ended.ok ? ended.tail : []
-  outcomes.push({ step, ended: second.ended, report, verdict, firstTail })
+  const second = await run(step.command, { limitMinutes: step.limitMinutes })
+  return { step, ended: second.ended, report, verdict, firstTail: second.ended.ok ? ended.tail : [] }
 }
 
 const indented = (lines: ReadonlyArray<string>): string => lines.map((line) => `    | ${line}`).join("\n")
 
 /** Says how it went, and ends the process. */
-const finish = (): never => {
+const finish = (outcomes: ReadonlyArray<Outcome>): never => {
   const has = (name: string): boolean => outcomes.some(({ step }) => step.name === name)
   console.log("\n== summary")
   for (const { ended, step } of outcomes)
@@ -173,6 +189,7 @@ const finish = (): never => {
   const held = has("integration") ? Counts.exchanges(readOr(files.exchanges, "")) : null
   if (held !== null)
     console.log(`${held.requests} requests and ${held.answers} answers held against the OpenAPI document`)
+  console.log(`disk: ${(diskInUse() / 2 ** 30).toFixed(1)} GiB in use at most`)
   const skipped = verdicts.flatMap((verdict) => verdict.skipped)
   const skips = skipped.map(({ name, reason }) => `skipped: ${name}: ${reason}`)
   for (const line of skips) console.log(line)
@@ -215,8 +232,18 @@ for (const signal of ["SIGINT", "SIGTERM"] as const)
     Command.endAll()
   })
 
-for (const group of groups) {
-  const together = stoppedBy === null ? group.filter(chosen) : []
-  await Promise.all(together.map((step) => perform(step, together.length > 1)))
-}
-finish()
+const chosenSteps = steps.filter(chosen)
+const first: Array<First> = []
+const alone = new Set(chosenSteps.filter(({ processors }) => processors === "alone"))
+await Schedule.run(
+  chosenSteps.map((step, place) => ({
+    processors: step.processors,
+    run: async () => void first.push(await perform(step, place === 0, place === 0 || alone.has(step)))
+  })),
+  Math.min(availableParallelism(), mostSideBySide),
+  () => stoppedBy !== null
+)
+const outcomes: Array<Outcome> = []
+for (const each of first) outcomes.push(await judged(each))
+if (recorded) writeFileSync(Seconds.file, Seconds.text(outcomes.map(({ report }) => report)))
+finish(outcomes)

@@ -35,6 +35,7 @@ const ruleNames: ReadonlyArray<string> = createRequire(import.meta.url)(config).
   (rule: { readonly name: string }) => rule.name
 )
 
+/** That the tree keeps them is the step `imports` of `npm test`. */
 describe("import rules", () => {
   const tree = mkdtempSync(join(tmpdir(), "castellan-imports-"))
   let found: ReadonlyArray<Violation> = []
@@ -50,10 +51,6 @@ describe("import rules", () => {
   })
 
   afterAll(() => rmSync(tree, { recursive: true }))
-
-  it("hold in the whole tree", async () => {
-    expect(await violations(root, ["src", "tools", "test", "contracts"])).toEqual([])
-  }, 300_000)
 
   it("each have a planted breach", () => {
     expect(new Set(breaches.map(({ rule }) => rule))).toEqual(new Set(ruleNames))

@@ -1,9 +1,12 @@
+import { existsSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
 import * as Command from "../support/run/Command.js"
 import * as Counts from "../support/run/Counts.js"
 import * as LeftBehind from "../support/run/LeftBehind.js"
 import * as Machine from "../support/run/Machine.js"
 import * as Report from "../support/run/Report.js"
+import * as Schedule from "../support/run/Schedule.js"
+import * as Seconds from "../support/run/Seconds.js"
 
 const text = (...lines: ReadonlyArray<Report.Line>): string =>
   lines.map((line) => `${JSON.stringify(line)}\n`).join("")
@@ -158,5 +161,69 @@ describe("what a test file changes in its process", () => {
     third?.()
     LeftBehind.undoAll()
     expect(undone).toHaveLength(3)
+  })
+})
+
+describe("the steps of a test run", () => {
+  /** Jobs that say when they begin, and end when they are told to. */
+  const jobs = (...wanted: ReadonlyArray<Schedule.Job["processors"]>) => {
+    const begun: Array<number> = []
+    const ends: Array<() => void> = []
+    return {
+      begun,
+      end: async (place: number) => {
+        ends[place]?.()
+        await new Promise((resolve) => setImmediate(resolve))
+      },
+      list: wanted.map((processors, place) => ({
+        processors,
+        run: () => {
+          begun.push(place)
+          return new Promise<void>((resolve) => {
+            ends[place] = resolve
+          })
+        }
+      }))
+    }
+  }
+  const never = () => false
+
+  it("run side by side as far as the processors go, one alone after all others", async () => {
+    const { begun, end, list } = jobs(1, 1, 1, "alone", 1)
+    const done = Schedule.run(list, 2, never)
+    expect(begun).toEqual([0, 1])
+    await end(1)
+    expect(begun).toEqual([0, 1, 2])
+    await end(0)
+    expect(begun).toEqual([0, 1, 2])
+    await end(2)
+    expect(begun).toEqual([0, 1, 2, 3])
+    await end(3)
+    expect(begun).toEqual([0, 1, 2, 3, 4])
+    await end(4)
+    await done
+  })
+
+  it("that want more than the machine has run alone, and none begins once the run is stopped", async () => {
+    let stopped = false
+    const { begun, end, list } = jobs(8, 1, 1)
+    const done = Schedule.run(list, 1, () => stopped)
+    expect(begun).toEqual([0])
+    await end(0)
+    expect(begun).toEqual([0, 1])
+    stopped = true
+    await end(1)
+    await done
+    expect(begun).toEqual([0, 1])
+  })
+})
+
+describe("the seconds of test files", () => {
+  it("are those of files that there are, and of the longer ones only", () => {
+    const read = Object.keys(Seconds.read())
+    expect(read.length).toBeGreaterThan(10)
+    expect(read.filter((path) => !existsSync(path))).toEqual([])
+    const report = Report.read(text(end("short"), end("b", { millis: 7_400 }), end("a", { millis: 9_600 })))
+    expect(Seconds.text([report])).toBe('{\n  "a": 10,\n  "b": 7\n}\n')
   })
 })

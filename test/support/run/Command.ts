@@ -1,4 +1,6 @@
 import { spawn } from "node:child_process"
+import { writeFileSync } from "node:fs"
+import { setPriority } from "node:os"
 
 /** A command that has ended. */
 export interface Ended {
@@ -14,6 +16,8 @@ export interface Options {
   readonly limitMinutes: number
   /** Its output is shown when it has ended, in one piece: others run beside it. */
   readonly quiet?: boolean
+  /** Of the operating system: from 0, the usual one, to 19, the lowest. */
+  readonly priority?: number
 }
 
 const tailLines = 15
@@ -32,16 +36,28 @@ export const endAll = (): void => {
     }
 }
 
+/** Lowers the priority of a process and of what it will start. */
+const lower = (pid: number, priority: number): void => {
+  try {
+    setPriority(pid, priority)
+    // Linux may schedule sessions against each other, and the processes of one only among themselves.
+    writeFileSync(`/proc/${pid}/autogroup`, String(priority))
+  } catch {
+    // It has ended already, or the system has no such thing.
+  }
+}
+
 /** Runs a command in a process group of its own and shows what it says. */
 export const run = (
   [command = "", ...args]: ReadonlyArray<string>,
-  { env, limitMinutes, quiet = false }: Options
+  { env, limitMinutes, priority = 0, quiet = false }: Options
 ): Promise<Ended> =>
   new Promise((resolve, reject) => {
     const began = performance.now()
     const child = spawn(command, args, { env, stdio: ["ignore", "pipe", "pipe"], detached: true })
     const group = child.pid ?? 0
     if (group > 0) groups.add(group)
+    if (group > 0 && priority > 0) lower(group, priority)
     const kept: Array<Buffer> = []
     let last = ""
     const hear = (chunk: Buffer, stream: NodeJS.WriteStream): void => {

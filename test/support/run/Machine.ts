@@ -41,6 +41,22 @@ const freeBytes = (folder: string): number => {
   return bavail * bsize
 }
 
+const lookMillis = 2_000
+
+/** Watches the disk: the result says how many bytes less were free at one of the moments since then than at first. */
+export const watchDisk = (): (() => number) => {
+  const atFirst = freeBytes(tmpdir())
+  let least = atFirst
+  const look = () => {
+    least = Math.min(least, freeBytes(tmpdir()))
+  }
+  setInterval(look, lookMillis).unref()
+  return () => {
+    look()
+    return atFirst - least
+  }
+}
+
 const needs: ReadonlyArray<Need> = [
   {
     name: "4 GiB of free disk",
