@@ -4,6 +4,7 @@ import type * as ListRequests from "../application/usecases/operations/ListReque
 import type { CallOptions } from "./CallOptions.js"
 import { CastellanError } from "./CastellanError.js"
 import { type Reads, reads, type Signing, type Writes, writes } from "./Endpoints.js"
+import * as Events from "./Events.js"
 import * as Transport from "./Transport.js"
 import * as Watches from "./Watches.js"
 import * as Webhooks from "./Webhooks.js"
@@ -15,6 +16,7 @@ import * as Webhooks from "./Webhooks.js"
 
 export { CastellanError, type Problem } from "./CastellanError.js"
 export type { Reads, Signing, Writes } from "./Endpoints.js"
+export type { EventsOptions, RequestEvent } from "./Events.js"
 export type { Options } from "./Transport.js"
 export type { Watches } from "./Watches.js"
 export type { Webhooks } from "./Webhooks.js"
@@ -61,6 +63,17 @@ export type Client = { readonly [K in keyof Reads]: Read<Reads[K]> } & {
     requestId: string,
     options?: CallOptions
   ) => Promise<typeof CancelRequest.Response.Encoded>
+  /**
+   * What becomes of a write that was accepted, step by step, until it has its answer (`request` tells that). Goes on
+   * after the last event where a connection breaks; rejects when it breaks too often in a row without an event.
+   *
+   * @example
+   * for await (const { type, data } of client.events(requestId)) console.log(type, data)
+   */
+  readonly events: (
+    requestId: string,
+    options?: Events.EventsOptions
+  ) => AsyncGenerator<Events.RequestEvent, void, void>
   /** Where the account is told of its requests' events. Needs a key with the scope `webhooks`. */
   readonly webhooks: Webhooks.Webhooks
   /** Which events of contracts webhooks are told of. Needs a key with the scope `webhooks`. */
@@ -155,6 +168,7 @@ export const make = (options: Transport.Options): Client => {
     requests: (query = {}, more = {}) => plain("GET", "/requests", { ...query }, more),
     cancel: (requestId: string, more: CallOptions = {}) =>
       plain("DELETE", `/requests/${encodeURIComponent(requestId)}`, {}, more),
+    events: Events.make(Transport.opener(options)),
     webhooks: Webhooks.make(send),
     watches: Watches.make(send),
     waitFor

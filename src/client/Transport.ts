@@ -57,7 +57,8 @@ const parsed = async (response: Response): Promise<unknown> => {
   }
 }
 
-const pause = (millis: number, signal: AbortSignal | undefined): Promise<void> =>
+/** Rejects as soon as the signal aborts. */
+export const pause = (millis: number, signal: AbortSignal | undefined): Promise<void> =>
   new Promise((resolve, reject) => {
     const onAbort = () => {
       clearTimeout(timer)
@@ -72,7 +73,7 @@ const pause = (millis: number, signal: AbortSignal | undefined): Promise<void> =
   })
 
 /** Half of it for certain, so that many clients do not come back at one moment. */
-const backoff = (attempt: number): number => 250 * 2 ** attempt * (0.5 + Math.random() / 2)
+export const backoff = (attempt: number): number => 250 * 2 ** attempt * (0.5 + Math.random() / 2)
 
 const asked = (response: Response, attempt: number): number => {
   const seconds = Number(response.headers.get("retry-after"))
@@ -86,14 +87,22 @@ const noAnswer = ({ idempotencyKey }: Exchange, cause: unknown): CastellanError 
     cause
   )
 
+const whole = async (response: Response): Promise<Answer | undefined> => {
+  const body = await parsed(response)
+  return body === undefined ? undefined : { status: response.status, body }
+}
+
 /**
  * Sends a request until it is answered. A 429 and a 503 are sent again whatever they are of: nothing has happened. A
  * lost answer is sent again when that does nothing twice: reads, and writes under the same idempotency key.
  */
-export const make = ({ apiKey, baseUrl, fetch: own, longestWaitMillis = 10_000, retries = 4 }: Options) => {
+const sender = <A>(
+  { apiKey, baseUrl, fetch: own, longestWaitMillis = 10_000, retries = 4 }: Options,
+  read: (success: Response) => Promise<A | undefined>
+) => {
   const root = baseUrl.replace(/\/+$/, "")
   const send = own ?? globalThis.fetch.bind(globalThis)
-  return async (exchange: Exchange): Promise<Answer> => {
+  return async (exchange: Exchange): Promise<A> => {
     const { body, headers, idempotencyKey, method, path, repeatable, signal } = exchange
     const init: RequestInit = {
       method,
@@ -111,8 +120,9 @@ export const make = ({ apiKey, baseUrl, fetch: own, longestWaitMillis = 10_000, 
       let wait: number
       try {
         const response = await send(`${root}${path}`, init)
-        const answer = await parsed(response)
-        if (response.ok && answer !== undefined) return { status: response.status, body: answer }
+        const success = response.ok ? await read(response) : undefined
+        if (success !== undefined) return success
+        const answer = response.ok ? undefined : await parsed(response)
         const closed = response.status === 429 || response.status === 503
         const lost = response.ok || response.status === 502 || response.status === 504
         wait = asked(response, attempt)
@@ -127,3 +137,10 @@ export const make = ({ apiKey, baseUrl, fetch: own, longestWaitMillis = 10_000, 
     }
   }
 }
+
+/** Sends a request, and gives its answer with a body of JSON. */
+export const make = (options: Options): ((exchange: Exchange) => Promise<Answer>) => sender(options, whole)
+
+/** Sends a request, and gives its answer as soon as there is one: what is in it is still to come. */
+export const opener = (options: Options): ((exchange: Exchange) => Promise<Response>) =>
+  sender(options, (response) => Promise.resolve(response))

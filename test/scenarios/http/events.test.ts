@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import * as Client from "../../../src/client/Client.js"
 import { type DevService, type Envelope, start } from "../../support/http/DevService.js"
 
 interface Event {
@@ -62,6 +63,48 @@ describe("GET /requests/{requestId}/events", () => {
     expect([200, 204]).toContain((await follow(requestId, String(known))).status)
     const answer = await follow(requestId, "999")
     expect([answer.status, await answer.text()]).toEqual([204, ""])
+  })
+
+  it("is followed by the client to the end, over connections that are cut after every event", async () => {
+    const { apiKeys, baseUrl } = service.info
+    let connections = 0
+    /** Gives what has come so far of an answer, and then breaks. */
+    const cutting: typeof globalThis.fetch = async (input, init) => {
+      connections += 1
+      const answer = await fetch(input, init)
+      const reader = answer.body?.getReader()
+      if (reader === undefined || answer.status === 204) return answer
+      let text = ""
+      while (!/\ndata: .*\n\n/.test(text)) {
+        const { done, value } = await reader.read()
+        if (done) break
+        text += new TextDecoder().decode(value)
+      }
+      await reader.cancel()
+      const first = text.slice(0, text.indexOf("\n\n", text.indexOf("\ndata: ")) + 2)
+      const body = new ReadableStream<Uint8Array>({
+        pull: (controller) => {
+          if (text === "") return controller.error(new TypeError("terminated"))
+          text = ""
+          controller.enqueue(new TextEncoder().encode(first))
+        }
+      })
+      return new Response(body, { status: answer.status, headers: answer.headers })
+    }
+    const requestId = await pay(4)
+    const whole = await eventsOf(follow(requestId))
+    const client = Client.make({ baseUrl, apiKey: apiKeys.enterprise })
+    const cut = Client.make({ baseUrl, apiKey: apiKeys.enterprise, fetch: cutting })
+    for (const one of [client, cut]) {
+      const told: Array<Client.RequestEvent> = []
+      for await (const event of one.events(requestId)) told.push(event)
+      const end = told.findIndex(({ type }) => type === "final")
+      expect(end).toBeGreaterThan(0)
+      expect(told.slice(0, end + 1)).toEqual(whole.slice(0, end + 1))
+    }
+    expect(connections).toBeGreaterThanOrEqual(whole.findIndex(({ type }) => type === "final") + 1)
+    const other = Client.make({ baseUrl, apiKey: apiKeys.pro })
+    await expect(other.events(requestId).next()).rejects.toMatchObject({ code: "request_not_found" })
   })
 
   it("is not found of another account", async () => {

@@ -1,6 +1,7 @@
 import {
   apiKeyHeader,
   idempotencyHeader,
+  lastEventHeader,
   metadataHeader,
   preferHeader
 } from "../contract/EndpointAnnotations.js"
@@ -20,7 +21,14 @@ const exposed = [
   "Preference-Applied"
 ]
 
-const permitted = ["Content-Type", apiKeyHeader, idempotencyHeader, metadataHeader, preferHeader]
+const permitted = [
+  "Content-Type",
+  apiKeyHeader,
+  idempotencyHeader,
+  lastEventHeader,
+  metadataHeader,
+  preferHeader
+]
 
 /** How long a browser need not ask again, seconds: two hours, the most that Chromium keeps. */
 const maxAge = 7_200
