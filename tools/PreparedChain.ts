@@ -3,9 +3,10 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFile
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { gunzipSync } from "node:zlib"
-import { JsonRpcProvider } from "ethers"
+import type { JsonRpcProvider } from "ethers"
 import { type Anvil, type AnvilOptions, startAnvil } from "../src/hosts/cli/dev/Anvil.js"
 import type { StartNode } from "../src/hosts/cli/dev/DevChain.js"
+import { NodeProvider } from "../src/hosts/cli/support/NodeProvider.js"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 const folder = join(root, "node_modules/.cache/castellan")
@@ -19,7 +20,7 @@ const ingredients = (): string => {
 }
 
 const connect = ({ chainId, url }: Anvil): JsonRpcProvider =>
-  new JsonRpcProvider(url, chainId, { staticNetwork: true, cacheTimeout: -1, pollingInterval: 20 })
+  new NodeProvider(url, chainId, { staticNetwork: true, cacheTimeout: -1, pollingInterval: 20 })
 
 const withProvider = async <A>(anvil: Anvil, use: (provider: JsonRpcProvider) => Promise<A>): Promise<A> => {
   const provider = connect(anvil)

@@ -1,7 +1,7 @@
 import { createPublicKey } from "node:crypto"
-import { JsonRpcProvider } from "ethers"
 import { entryPoints } from "../../src/hosts/cli/deploy/EntryPoints.js"
 import { devKeys } from "../../src/hosts/cli/dev/DevKeys.js"
+import { NodeProvider } from "../../src/hosts/cli/support/NodeProvider.js"
 import * as Authenticator from "../support/passkeys/Authenticator.js"
 import { newPasskey, passkeyProof } from "../support/suite/Keys.js"
 
@@ -53,7 +53,7 @@ export const journey = async (
     accounts: plain,
     settings
   })
-  const provider = new JsonRpcProvider(rpc, 31337, { staticNetwork: true, cacheTimeout: -1 })
+  const provider = new NodeProvider(rpc, 31337, { staticNetwork: true, cacheTimeout: -1 })
   const faucet = devKeys.faucet.connect(provider)
   for (const { wallet } of found)
     await (await faucet.sendTransaction({ to: wallet, value: 10n ** 18n })).wait()

@@ -8,10 +8,11 @@ import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as LogLevel from "effect/LogLevel"
 import * as Redacted from "effect/Redacted"
-import { JsonRpcProvider, Wallet } from "ethers"
+import { Wallet } from "ethers"
 import { entryPoints } from "../../src/hosts/cli/deploy/EntryPoints.js"
 import { startAnvil } from "../../src/hosts/cli/dev/Anvil.js"
 import { devKeys } from "../../src/hosts/cli/dev/DevKeys.js"
+import { NodeProvider } from "../../src/hosts/cli/support/NodeProvider.js"
 import * as Config from "../../src/hosts/config/Config.js"
 import * as Inspections from "../../src/hosts/Inspections.js"
 import * as Service from "../../src/hosts/node/Service.js"
@@ -138,7 +139,7 @@ const job = async (call: ReturnType<typeof client>, rpc: string, entryPoint: str
   const salt = `of ${entryPoint}`
   const accounts = [{ salt, walletCustody: 1 }]
   const [{ wallet }] = await call<readonly [{ readonly wallet: string }]>("/check", { accounts, settings })
-  const provider = new JsonRpcProvider(rpc, 31337, { staticNetwork: true })
+  const provider = new NodeProvider(rpc, 31337, { staticNetwork: true })
   const sent = await devKeys.faucet.connect(provider).sendTransaction({ to: wallet, value: 10n ** 18n })
   await sent.wait()
   provider.destroy()

@@ -5,9 +5,10 @@ import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
-import { Contract, computeAddress, JsonRpcProvider, parseEther, recoverAddress } from "ethers"
+import { Contract, computeAddress, type JsonRpcProvider, parseEther, recoverAddress } from "ethers"
 import * as DevChain from "../../src/hosts/cli/dev/DevChain.js"
 import { devKeys } from "../../src/hosts/cli/dev/DevKeys.js"
+import { NodeProvider } from "../../src/hosts/cli/support/NodeProvider.js"
 import * as Config from "../../src/hosts/config/Config.js"
 import * as KeyProviders from "../../src/hosts/keys/KeyProviders.js"
 import * as Service from "../../src/hosts/node/Service.js"
@@ -84,7 +85,7 @@ beforeAll(async () => {
     for (const label of labels) SoftHsm.generate(pkcs11, session, label)
   })
   chain = await run(DevChain.start({ port: 0, chainId: 31_337, blockTime: null, startNode }))
-  provider = new JsonRpcProvider(chain.url, undefined, { cacheTimeout: -1, staticNetwork: true })
+  provider = new NodeProvider(chain.url, undefined, { cacheTimeout: -1, staticNetwork: true })
   const issued = await run(Wiring.issueKey(Redacted.make(pepper)))
   apiKey = Redacted.value(issued.key)
   const config = Either.getOrThrowWith(

@@ -8,9 +8,10 @@ import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
-import { computeAddress, JsonRpcProvider } from "ethers"
+import { computeAddress } from "ethers"
 import * as DevChain from "../../src/hosts/cli/dev/DevChain.js"
 import { devKeys } from "../../src/hosts/cli/dev/DevKeys.js"
+import { NodeProvider } from "../../src/hosts/cli/support/NodeProvider.js"
 import * as Config from "../../src/hosts/config/Config.js"
 import * as Service from "../../src/hosts/node/Service.js"
 import * as Wiring from "../../src/hosts/Wiring.js"
@@ -132,7 +133,7 @@ beforeAll(async () => {
   const config = Either.getOrThrowWith(read(configuration(issued.hash)), (error) => error)
   leaks.keep("configuration", config)
   url = (await run(Service.start(config))).url
-  const provider = new JsonRpcProvider(chain.url)
+  const provider = new NodeProvider(chain.url)
   for (const key of [owner, stored])
     await provider.send("anvil_setBalance", [computeAddress(key), "0xde0b6b3a7640000"])
   provider.destroy()
@@ -157,7 +158,7 @@ const settings = (versionId: string) => ({
 })
 
 const fund = async (address: string) => {
-  const provider = new JsonRpcProvider(chain.url)
+  const provider = new NodeProvider(chain.url)
   await provider.send("anvil_setBalance", [address, "0xde0b6b3a7640000"])
   provider.destroy()
 }

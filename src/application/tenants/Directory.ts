@@ -20,6 +20,9 @@ import * as FileAccounts from "./FileAccounts.js"
 /** How old what is known of the store may be when it decides, milliseconds. */
 const freshMillis = 500
 
+/** How old it may be when it knows nothing of a key, which may be a new one, milliseconds. */
+const newcomerMillis = 50
+
 /** How long the store may take to answer, milliseconds. */
 const patienceMillis = 5_000
 
@@ -94,7 +97,8 @@ export class Directory extends Context.Tag("castellan/Directory")<
 
 /**
  * Reads the store once, then asks it for its version when half a second has passed and somebody wants to know, and
- * reads it again when that has changed. What the store does not confirm in time is not believed: nobody gets in.
+ * reads it again when that has changed; for a key that it does not know it asks twenty times a second at most. What the
+ * store does not confirm in time is not believed: nobody gets in.
  */
 export const make = (
   options: Options
@@ -109,28 +113,33 @@ export const make = (
     })
     const first = yield* Clock.currentTimeMillis
     let known = { at: first, snapshot: yield* read }
-    const isFresh = (now: number) => now >= known.at && now - known.at < freshMillis
+    const isYounger = (millis: number, now: number) => now >= known.at && now - known.at < millis
+    const isFresh = (now: number) => isYounger(freshMillis, now)
 
     const turn = yield* Effect.makeSemaphore(1)
-    const renew = turn
-      .withPermits(1)(
-        Effect.gen(function* () {
-          const at = yield* Clock.currentTimeMillis
-          if (isFresh(at)) return known.snapshot
-          const { snapshot } = known
-          known = { at, snapshot: (yield* store.version) === snapshot.version ? snapshot : yield* read }
-          return known.snapshot
-        })
-      )
-      .pipe(
-        Effect.timeoutFail({
-          duration: patienceMillis,
-          onTimeout: () =>
-            new TenantStoreError({ reason: "unavailable", message: "the store of accounts does not answer" })
-        })
-      )
+    const renew = (millis: number) =>
+      turn
+        .withPermits(1)(
+          Effect.gen(function* () {
+            const at = yield* Clock.currentTimeMillis
+            if (isYounger(millis, at)) return known.snapshot
+            const { snapshot } = known
+            known = { at, snapshot: (yield* store.version) === snapshot.version ? snapshot : yield* read }
+            return known.snapshot
+          })
+        )
+        .pipe(
+          Effect.timeoutFail({
+            duration: patienceMillis,
+            onTimeout: () =>
+              new TenantStoreError({
+                reason: "unavailable",
+                message: "the store of accounts does not answer"
+              })
+          })
+        )
     const current = Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      isFresh(now) ? Effect.succeed(known.snapshot) : renew
+      isFresh(now) ? Effect.succeed(known.snapshot) : renew(freshMillis)
     )
 
     let uses = new Map<string, number>()
@@ -163,9 +172,11 @@ export const make = (
             uses.set(hash, now)
             return holder.principal
           }
-          return isFresh(clock.unsafeCurrentTimeMillis())
-            ? Effect.succeed(holderOf(known.snapshot))
-            : Effect.map(renew, holderOf)
+          const now = clock.unsafeCurrentTimeMillis()
+          if (!isFresh(now)) return Effect.map(renew(freshMillis), holderOf)
+          const holder = holderOf(known.snapshot)
+          if (holder !== null || isYounger(newcomerMillis, now)) return Effect.succeed(holder)
+          return Effect.orElseSucceed(Effect.map(renew(newcomerMillis), holderOf), () => null)
         }),
       isPaused: (kind, subject) => Effect.map(current, ({ paused }) => paused.has(pauseName(kind, subject)))
     }

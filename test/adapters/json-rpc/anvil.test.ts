@@ -1,7 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as ManagedRuntime from "effect/ManagedRuntime"
-import { JsonRpcProvider } from "ethers"
 import { afterAll, beforeAll, beforeEach } from "vitest"
 import * as EthersChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import { type ChainClient, ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
@@ -9,6 +8,7 @@ import * as Transaction from "../../../src/domain/evm/Transaction.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { type Anvil, startAnvil } from "../../../src/hosts/cli/dev/Anvil.js"
+import { NodeProvider } from "../../../src/hosts/cli/support/NodeProvider.js"
 import { chainRpcSuite } from "../../ports/ChainRpc.suite.js"
 import { echo, echoCode, funded, minedReceipt, sign } from "../../support/ChainScript.js"
 import { acme } from "../../support/NamedBy.js"
@@ -25,7 +25,7 @@ const runtime = ManagedRuntime.make(
 
 beforeAll(async () => {
   anvil = await startAnvil()
-  const provider = new JsonRpcProvider(anvil.url, anvil.chainId, { staticNetwork: true })
+  const provider = new NodeProvider(anvil.url, anvil.chainId, { staticNetwork: true })
   await provider.send("anvil_setCode", [echo, echoCode])
   provider.destroy()
 })

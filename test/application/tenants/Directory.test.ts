@@ -104,6 +104,34 @@ describe("a key", () => {
   )
 
   it.effect(
+    "that is new works at once where the store was last asked 50 ms ago, however many are unknown",
+    () =>
+      Effect.gen(function* () {
+        const { state, store, who } = yield* world
+        const { versions } = state
+        yield* TestClock.adjust(50)
+        yield* store.addKey(key("e", { accountId: alice }))
+        const strangers = Array.from({ length: 100 }, (_, n) => who(`stranger ${n}`))
+        expect(yield* Effect.all(strangers, { concurrency: "unbounded" })).toEqual(strangers.map(() => null))
+        expect(yield* who("e")).toBe(alice)
+        yield* TestClock.adjust(49)
+        yield* Effect.all(strangers)
+        expect(state.versions - versions).toBe(2)
+      })
+  )
+
+  it.effect(
+    "that is unknown is refused while the store is away, as long as what is known of it is fresh",
+    () =>
+      Effect.gen(function* () {
+        const { state, who } = yield* world
+        yield* TestClock.adjust(50)
+        state.answers = "badly"
+        expect([yield* who("x"), yield* who("c")]).toEqual([null, carol])
+      })
+  )
+
+  it.effect(
     "of the file that has an end in the store is no key of the store once the file has it no more",
     () =>
       Effect.gen(function* () {

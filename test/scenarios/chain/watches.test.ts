@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
 import * as Redacted from "effect/Redacted"
-import { id, JsonRpcProvider } from "ethers"
+import { id } from "ethers"
 import * as ChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import * as WebhookSender from "../../../src/adapters/json-rpc/services/WebhookSender.js"
 import * as AbiStore from "../../../src/adapters/memory/AbiStore.js"
@@ -27,6 +27,7 @@ import * as AddWatch from "../../../src/application/usecases/watches/AddWatch.js
 import * as Followers from "../../../src/application/watches/Followers.js"
 import * as Deliver from "../../../src/application/webhooks/Deliver.js"
 import { startAnvil } from "../../../src/hosts/cli/dev/Anvil.js"
+import { NodeProvider } from "../../../src/hosts/cli/support/NodeProvider.js"
 import { echo, echoCode, funded } from "../../support/ChainScript.js"
 import * as Journals from "../../support/journal/Journals.js"
 import { options } from "../../support/journal/Layers.js"
@@ -85,7 +86,7 @@ it.scopedLive(
         (started) => Effect.promise(() => started.stop())
       )
       const provider = yield* Effect.acquireRelease(
-        Effect.sync(() => new JsonRpcProvider(anvil.url, anvil.chainId, { staticNetwork: true })),
+        Effect.sync(() => new NodeProvider(anvil.url, anvil.chainId, { staticNetwork: true })),
         (made) => Effect.sync(() => made.destroy())
       )
       const send = (method: string, ...params: ReadonlyArray<unknown>) =>

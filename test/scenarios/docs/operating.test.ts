@@ -11,12 +11,14 @@ import type { Finished } from "../../support/process/Finished.js"
 import * as Port from "../../support/process/Port.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-guides-"))
+/** A block at once for a transaction; and others, as on the chains of the guides, where no script waits for ever. */
+const blocks = { blockTime: 1, args: ["--mixed-mining"] }
 let anvil: Anvil
 let postgres: Server.Server
 
 beforeAll(async () => {
   await Guides.prepare(folder)
-  anvil = await startAnvil({ chainId: 80_002 })
+  anvil = await startAnvil({ chainId: 80_002, ...blocks })
   postgres = await Server.start()
 })
 afterAll(async () => {
@@ -55,7 +57,7 @@ describe("from an empty folder", () => {
 
   it("the guide of Base Sepolia does what it says; the local chain has no fees of a layer 1", async () => {
     await anvil.stop()
-    anvil = await startAnvil({ chainId: 84_532 })
+    anvil = await startAnvil({ chainId: 84_532, ...blocks })
     const ran = await Guides.run(
       folder,
       ["guides/base-sepolia.md"],

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
-import { JsonRpcProvider, toBeHex } from "ethers"
+import { type JsonRpcProvider, toBeHex } from "ethers"
 import * as fc from "fast-check"
 import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
 import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
@@ -9,6 +9,7 @@ import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Keccak from "../../../src/domain/primitives/Keccak.js"
 import { deployEntryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { type Anvil, startAnvil } from "../../../src/hosts/cli/dev/Anvil.js"
+import { NodeProvider } from "../../../src/hosts/cli/support/NodeProvider.js"
 import { op } from "../../domain/generators.js"
 import { devKey } from "../../support/suite/Chain.js"
 
@@ -20,7 +21,7 @@ let provider: JsonRpcProvider
 
 beforeAll(async () => {
   anvil = await startAnvil({ chainId })
-  provider = new JsonRpcProvider(anvil.url, chainId, {
+  provider = new NodeProvider(anvil.url, chainId, {
     staticNetwork: true,
     cacheTimeout: -1,
     batchMaxCount: 1,

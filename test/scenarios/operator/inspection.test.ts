@@ -6,9 +6,10 @@ import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
-import { JsonRpcProvider } from "ethers"
+import type { JsonRpcProvider } from "ethers"
 import * as DevChain from "../../../src/hosts/cli/dev/DevChain.js"
 import { devKeys } from "../../../src/hosts/cli/dev/DevKeys.js"
+import { NodeProvider } from "../../../src/hosts/cli/support/NodeProvider.js"
 import * as Config from "../../../src/hosts/config/Config.js"
 import * as Inspections from "../../../src/hosts/Inspections.js"
 import { startNode } from "../../../tools/PreparedChain.js"
@@ -66,7 +67,7 @@ const poorNode = async (target: string) => {
 beforeAll(async () => {
   const starting = DevChain.start({ port: 0, chainId: 31337, blockTime: null, startNode })
   dev = await Effect.runPromise(Scope.extend(starting, scope))
-  provider = new JsonRpcProvider(dev.url, 31337, { staticNetwork: true })
+  provider = new NodeProvider(dev.url, 31337, { staticNetwork: true })
   poor = await poorNode(dev.url)
 })
 afterAll(async () => {

@@ -1,7 +1,7 @@
 import * as Either from "effect/Either"
 import {
   AbiCoder,
-  JsonRpcProvider,
+  type JsonRpcProvider,
   keccak256,
   NonceManager,
   type TransactionReceipt,
@@ -22,6 +22,7 @@ import { initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { deployEntryPoints, entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { deploySuite, type Suite } from "../../../src/hosts/cli/deploy/Suite.js"
 import type { Anvil } from "../../../src/hosts/cli/dev/Anvil.js"
+import { NodeProvider } from "../../../src/hosts/cli/support/NodeProvider.js"
 import { startPrepared } from "../../../tools/PreparedChain.js"
 import { mined } from "../suite/Receipt.js"
 import { npmInterface, tokenAbi, toTuple } from "./Abis.js"
@@ -99,7 +100,7 @@ export class World {
     const anvil = await startPrepared("entry-points", { args }, (provider) =>
       deployEntryPoints(new NonceManager(new Wallet(faucetKey, provider)))
     )
-    const provider = new JsonRpcProvider(anvil.url, undefined, {
+    const provider = new NodeProvider(anvil.url, undefined, {
       staticNetwork: true,
       cacheTimeout: -1,
       pollingInterval: 20

@@ -9,7 +9,7 @@ import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
-import { Contract, HDNodeWallet, JsonRpcProvider, keccak256, Mnemonic, NonceManager } from "ethers"
+import { Contract, HDNodeWallet, type JsonRpcProvider, keccak256, Mnemonic, NonceManager } from "ethers"
 import * as ChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import * as BundlerRpc from "../../../src/adapters/json-rpc/services/BundlerRpc.js"
 import * as PaymasterRpc from "../../../src/adapters/json-rpc/services/PaymasterRpc.js"
@@ -48,6 +48,7 @@ import { deploy } from "../../../src/hosts/cli/deploy/DeterministicDeployer.js"
 import { deployEntryPoints, entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { deploySuite, fundPaymaster, type Suite } from "../../../src/hosts/cli/deploy/Suite.js"
 import type { Anvil } from "../../../src/hosts/cli/dev/Anvil.js"
+import { NodeProvider } from "../../../src/hosts/cli/support/NodeProvider.js"
 import { startPrepared } from "../../../tools/PreparedChain.js"
 import * as Journals from "../journal/Journals.js"
 import * as PrivateKeys from "../signing/PrivateKeys.js"
@@ -239,7 +240,7 @@ export const startStack = async (options: Options = {}): Promise<Stack> => {
     const { suite } = await deployContracts(faucet)
     await fundPaymaster(faucet, suite.paymaster, 10n ** 18n)
   })
-  const provider = new JsonRpcProvider(anvil.url, anvil.chainId, { staticNetwork: true, cacheTimeout: -1 })
+  const provider = new NodeProvider(anvil.url, anvil.chainId, { staticNetwork: true, cacheTimeout: -1 })
   provider.pollingInterval = 20
   const faucet = new NonceManager(keyOf(0).connect(provider))
   const signer = keyOf(1)

@@ -1,4 +1,4 @@
-import { Contract, ContractFactory, HDNodeWallet, JsonRpcProvider, Mnemonic, type Signer } from "ethers"
+import { Contract, ContractFactory, HDNodeWallet, type JsonRpcProvider, Mnemonic, type Signer } from "ethers"
 import { artifact } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import {
   deployEntryPoints,
@@ -6,6 +6,7 @@ import {
   entryPoints
 } from "../../../src/hosts/cli/deploy/EntryPoints.js"
 import { deploySuite, type Suite } from "../../../src/hosts/cli/deploy/Suite.js"
+import { NodeProvider } from "../../../src/hosts/cli/support/NodeProvider.js"
 import { startPrepared } from "../../../tools/PreparedChain.js"
 
 const mnemonic = Mnemonic.fromPhrase("test test test test test test test test test test test junk")
@@ -87,7 +88,7 @@ export const startChain = async (args: ReadonlyArray<string> = []): Promise<Chai
   const anvil = await startPrepared("suite", { chainId, args }, (fresh) =>
     deployContracts(devKey(0).connect(fresh))
   )
-  const provider = new JsonRpcProvider(anvil.url, chainId, {
+  const provider = new NodeProvider(anvil.url, chainId, {
     staticNetwork: true,
     cacheTimeout: -1,
     batchMaxCount: 1,

@@ -2,7 +2,8 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
-import { JsonRpcProvider, Network } from "ethers"
+import { type JsonRpcProvider, Network } from "ethers"
+import { NodeProvider } from "./NodeProvider.js"
 
 /**
  * ethers over a node, closed with the scope. The network is named by hand: under the id of a public chain
@@ -16,7 +17,7 @@ export const connect = (
   Effect.acquireRelease(
     Effect.sync(
       () =>
-        new JsonRpcProvider(url, new Network("of the operator", chainId), {
+        new NodeProvider(url, new Network("of the operator", chainId), {
           staticNetwork: true,
           cacheTimeout: -1,
           pollingInterval

@@ -4,12 +4,13 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { Contract, JsonRpcProvider } from "ethers"
+import { Contract, type JsonRpcProvider } from "ethers"
 import * as Multicall from "../../../../src/domain/evm/Multicall.js"
 import { deterministicDeployer } from "../../../../src/hosts/cli/deploy/DeterministicDeployer.js"
 import { entryPoints } from "../../../../src/hosts/cli/deploy/EntryPoints.js"
 import { type Anvil, startAnvil } from "../../../../src/hosts/cli/dev/Anvil.js"
 import { devKeys } from "../../../../src/hosts/cli/dev/DevKeys.js"
+import { NodeProvider } from "../../../../src/hosts/cli/support/NodeProvider.js"
 import * as Config from "../../../../src/hosts/config/Config.js"
 import * as CommandLine from "../../../support/process/CommandLine.js"
 
@@ -18,7 +19,7 @@ let anvil: Anvil
 let provider: JsonRpcProvider
 beforeAll(async () => {
   anvil = await startAnvil({ args: ["--disable-default-create2-deployer"] })
-  provider = new JsonRpcProvider(anvil.url, 31337, { staticNetwork: true, cacheTimeout: -1 })
+  provider = new NodeProvider(anvil.url, 31337, { staticNetwork: true, cacheTimeout: -1 })
 })
 afterAll(async () => {
   provider.destroy()
