@@ -5,9 +5,10 @@ import type * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as FiberId from "effect/FiberId"
+import * as FiberRef from "effect/FiberRef"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
-import { type Act, AuditLog, AuditLogError, type Entry } from "../../application/ports/AuditLog.js"
+import { type Act, AuditLog, AuditLogError, type Entry, withheld } from "../../application/ports/AuditLog.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
@@ -64,6 +65,7 @@ export const make: Effect.Effect<
   const scope = yield* Effect.scope
   const waiting: Array<Job> = []
   let writing = false
+  const durable = Effect.mapError(Store.durable(sql), failed)
 
   const rowOf = ({ act, at }: Job) => ({
     at,
@@ -79,11 +81,7 @@ export const make: Effect.Effect<
 
   const write = (jobs: ReadonlyArray<Job>) =>
     Store.atOnce(sql)(sql`insert into audit ${sql.insert(jobs.map(rowOf))}`).pipe(
-      // The bytes of a transaction leave after the journal has them, which is in the same database.
-      Effect.locally(
-        GroupCommit.untilNext,
-        jobs.every(({ act }) => act.kind === "transaction")
-      ),
+      Effect.locally(GroupCommit.answered, "committed"),
       Effect.mapError(failed),
       Effect.matchEffect({
         onFailure: (error) =>
@@ -114,7 +112,9 @@ export const make: Effect.Effect<
             writing = true
             yield* Effect.forkIn(Effect.interruptible(drain), scope)
           }
-          return yield* restore(Deferred.await(done))
+          // The journal is in the same database.
+          const waits = act.kind !== "transaction" && !(yield* FiberRef.get(withheld))
+          return yield* restore(Effect.zipRight(Deferred.await(done), waits ? durable : Effect.void))
         })
       ),
     find: ({ accountId, before, from, hash, limit, requestId, signer, to }) =>

@@ -75,7 +75,7 @@ const prepare = (
 
 /**
  * A client of one SQLite file with a write-ahead log. Every commit is on the disk when it returns, except for those that
- * say otherwise (`GroupCommit.untilNext`); the event loop does not wait for the disk.
+ * say otherwise (`GroupCommit.answered`); the event loop does not wait for the disk.
  */
 export const make = (
   options: Options

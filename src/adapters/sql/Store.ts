@@ -20,6 +20,8 @@ export interface Store {
   ) => Effect.Effect<A, Exclude<E, SqlError> | JournalError>
   /** The same of one that only reads: all that it reads is of one moment. */
   readonly reading: Store["transaction"]
+  /** Waits until everything that was committed before survives the machine. */
+  readonly durable: Effect.Effect<void, JournalError>
   /** Keeps others that lock the same name out until the transaction ends. */
   readonly lock: (name: string) => Effect.Effect<void, SqlError>
   /** End of a query whose rows are kept from others until the transaction ends. */
@@ -69,6 +71,10 @@ const readAtOnce =
   <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E | SqlError> =>
     SqliteClient.isSqlite(sql) ? sql.read(effect) : transaction(sql)(effect)
 
+/** PostgreSQL answers no commit before that. */
+export const durable = (sql: SqlClient.SqlClient): Effect.Effect<void, SqlError> =>
+  SqliteClient.isSqlite(sql) ? sql.durable : Effect.void
+
 /** Keeps others that lock the same name out until the transaction ends. */
 export const lock =
   (sql: SqlClient.SqlClient) =>
@@ -106,6 +112,7 @@ export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store =
   instance: randomUUID(),
   transaction: (effect) => told(sql, atOnce(sql)(effect)),
   reading: (effect) => told(sql, readAtOnce(sql)(effect)),
+  durable: Effect.mapError(durable(sql), storeFailed),
   lock: lock(sql)
 })
 

@@ -9,6 +9,7 @@ import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
 import * as Transaction from "../../domain/evm/Transaction.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
+import { withheld } from "../ports/AuditLog.js"
 import type { ChainClient } from "../ports/chain/ChainRpc.js"
 import type { JournalError } from "../ports/journal/JournalError.js"
 import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
@@ -111,6 +112,9 @@ export const standing = (versions: ReadonlyArray<TransactionVersion>) => ({
   legacy: versions.some(({ raw }) => !raw.startsWith("0x02"))
 })
 
+const signatureOf = (signer: Signer, transaction: Transaction.Transaction) =>
+  Effect.locally(signer.sign(Transaction.signingDigest(transaction)), withheld, true)
+
 const laneOf = ({ chainId, signer }: Lane): Lane => ({ chainId, signer })
 
 /** Of a store that does not answer. */
@@ -205,7 +209,7 @@ export const make = (transactionJournal: TransactionJournal["Type"]): NonceManag
         gasLimit,
         ...prices
       }
-      const signature = yield* Effect.tapError(signer.sign(Transaction.signingDigest(transaction)), () =>
+      const signature = yield* Effect.tapError(signatureOf(signer, transaction), () =>
         transactionJournal.unallocate(lane, nonce)
       )
       const signed = version(transaction, signature)
@@ -251,7 +255,7 @@ export const make = (transactionJournal: TransactionJournal["Type"]): NonceManag
       const transaction: Transaction.Transaction = { ...parsed.right.transaction, ...prices }
       if (transaction.chainId !== chainId || transaction.nonce !== nonce)
         return yield* new LaneDamaged({ message: "the stored bytes are of another nonce" })
-      const signature = yield* signer.sign(Transaction.signingDigest(transaction))
+      const signature = yield* signatureOf(signer, transaction)
       const signed = version(transaction, signature)
       const { highest } = standing(record.versions)
       const raised = BigInts.max(transaction.maxFeePerGas - highest.maxFeePerGas, 0n)

@@ -1,6 +1,7 @@
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
+import * as FiberRef from "effect/FiberRef"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import type { AccountId } from "./Tenants.js"
@@ -48,13 +49,19 @@ export interface Question {
   readonly limit: number
 }
 
+/**
+ * Whether what this fiber has signed stays in the process until the journal is durable (`RequestJournal.durable`), or until
+ * it has the bytes of the transaction that it is for.
+ */
+export const withheld: FiberRef.FiberRef<boolean> = FiberRef.unsafeMake(false)
+
 /** Who signed what, when, and for whom. Nothing in it is ever changed or removed. */
 export class AuditLog extends Context.Tag("castellan/AuditLog")<
   AuditLog,
   {
     /**
-     * Durable when it returns: the act waits for it. Of a transaction it may be as late as the moment when the journal has its
-     * bytes: they leave after that.
+     * Durable when it returns: the act waits for it. Of a transaction, and of a signature that is `withheld`, it survives the
+     * process when it returns, and the machine with the journal's next method that does: what was signed leaves after that.
      */
     readonly record: (act: Act) => Effect.Effect<void, AuditLogError>
     /** The newest first. */

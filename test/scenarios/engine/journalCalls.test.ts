@@ -37,7 +37,7 @@ describe("an execution by itself", () => {
   })
   afterAll(() => stack.stop())
 
-  it("calls the journal seven times, each time for something that has to be durable or known", async () => {
+  it("calls the journal seven times, each time for something that has to be durable or known, and waits for it before signatures leave", async () => {
     const to = Address.unsafe(await stack.token.getAddress())
     const dead = "0x000000000000000000000000000000000000dEaD"
     const execute = () =>
@@ -60,6 +60,15 @@ describe("an execution by itself", () => {
     calls.length = 0
     await execute()
     expect(await stack.balanceOf(dead)).toBe(2n)
-    expect(calls).toEqual(["lease", "accept", "allocate", "recordSigned", "settle", "ofRequest", "finish"])
+    expect(calls).toEqual([
+      "lease",
+      "accept",
+      "durable",
+      "allocate",
+      "recordSigned",
+      "settle",
+      "ofRequest",
+      "finish"
+    ])
   })
 })

@@ -27,16 +27,22 @@ import * as Settlements from "./Settlements.js"
 import * as Transactions from "./Transactions.js"
 import * as Work from "./Work.js"
 
+const answering =
+  (when: GroupCommit.Answered) =>
+  <Args extends ReadonlyArray<unknown>, A, E>(method: (...args: Args) => Effect.Effect<A, E>) =>
+  (...args: Args): Effect.Effect<A, E> =>
+    Effect.locally(method(...args), GroupCommit.answered, when)
+
 /**
  * A method whose effect survives the process when it returns, and the machine once a later method has returned: nothing that
  * follows from it leaves the process before that. A nonce that was leased or allocated and is lost was never in anything
- * that was sent. No method that tells an event is one of these: a webhook may have it at once, and a number that it was told
- * under is never another fact's.
+ * that was sent; an acceptance is on the disk before the audit log lets an op of it be signed, and before anybody is told
+ * of it; what was mined is looked up again. Methods that only read for the engine are of these too.
  */
-const early =
-  <Args extends ReadonlyArray<unknown>, A, E>(method: (...args: Args) => Effect.Effect<A, E>) =>
-  (...args: Args): Effect.Effect<A, E> =>
-    Effect.locally(method(...args), GroupCommit.untilNext, true)
+const early = answering("committed")
+
+/** A method that reads what is told outside: the disk has all of it first, so that a fact or a number that was told stays. */
+const told = answering("whole")
 
 /** The journal in the database of the client; brings its schema up to date first. */
 export const make = (
@@ -47,19 +53,20 @@ export const make = (
     const store = Store.make(yield* SqlClient.SqlClient, options)
     return Context.empty().pipe(
       Context.add(RequestJournal, {
-        accept: Acceptances.accept(store),
+        accept: early(Acceptances.accept(store)),
         decline: Requests.decline(store),
         note: early(Requests.note(store)),
         refuse: early(Requests.refuse(store)),
         schedule: early(Schedules.schedule(store)),
         finish: Requests.finish(store),
         cancel: Cancellations.cancel(store),
-        request: Requests.request(store),
-        requestOf: Requests.requestOf(store),
-        list: Listing.list(store),
-        finalAmong: Requests.finalAmong(store),
-        events: Events.events(store),
-        newestEvents: Events.newestEvents(store),
+        durable: store.durable,
+        request: told(Requests.request(store)),
+        requestOf: told(Requests.requestOf(store)),
+        list: told(Listing.list(store)),
+        finalAmong: early(Requests.finalAmong(store)),
+        events: told(Events.events(store)),
+        newestEvents: early(Events.newestEvents(store)),
         forget: Retention.forget(store)
       }),
       Context.add(OpJournal, {
@@ -68,23 +75,26 @@ export const make = (
         identify: early(Ops.identify(store)),
         abandon: early(Ops.abandon(store)),
         abandonUnsigned: early(Ops.abandonUnsigned(store)),
-        ofRequest: Ops.ofRequest(store),
-        findOp: Ops.findOp(store)
+        ofRequest: early(Ops.ofRequest(store)),
+        findOp: told(Ops.findOp(store))
       }),
-      Context.add(LaneJournal, { work: Work.work(store), claim: early(Claims.claim(store)) }),
+      Context.add(LaneJournal, {
+        work: Effect.locally(Work.work(store), GroupCommit.answered, "committed"),
+        claim: early(Claims.claim(store))
+      }),
       Context.add(TransactionJournal, {
         allocate: early(Transactions.allocate(store)),
         unallocate: early(Transactions.unallocate(store)),
         recordSigned: Transactions.recordSigned(store),
-        settle: Settlements.settle(store),
-        finalise: Settlements.finalise(store),
+        settle: early(Settlements.settle(store)),
+        finalise: early(Settlements.finalise(store)),
         unsettle: Settlements.unsettle(store),
         recordExternalUse: Settlements.recordExternalUse(store),
-        open: Records.open(store),
-        openOf: Records.openOf(store),
-        transactionsBetween: Records.transactionsBetween(store),
-        findTransaction: Records.findTransaction(store),
-        transactionOf: Records.transactionOf(store)
+        open: Effect.locally(Records.open(store), GroupCommit.answered, "committed"),
+        openOf: early(Records.openOf(store)),
+        transactionsBetween: early(Records.transactionsBetween(store)),
+        findTransaction: told(Records.findTransaction(store)),
+        transactionOf: early(Records.transactionOf(store))
       }),
       Context.add(RemoteOpJournal, {
         submitRemotely: RemoteSubmissions.submitRemotely(store),
@@ -92,7 +102,11 @@ export const make = (
         revertInclusions: RemoteSubmissions.revertInclusions(store),
         finaliseInclusions: RemoteSubmissions.finaliseInclusions(store),
         revokeRemote: RemoteSubmissions.revokeRemote(store),
-        remoteSubmissions: RemoteSubmissions.remoteSubmissions(store)
+        remoteSubmissions: Effect.locally(
+          RemoteSubmissions.remoteSubmissions(store),
+          GroupCommit.answered,
+          "committed"
+        )
       })
     )
   })

@@ -30,13 +30,19 @@ export interface GroupCommit {
   readonly atOnce: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E | SqlError>
   /** Of one that only reads: it waits for no others to be committed with. */
   readonly read: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E | SqlError>
+  /** Waits until all that is committed is on the disk. */
+  readonly durable: Effect.Effect<void, SqlError>
 }
 
 /**
- * Transactions of the fiber are answered as soon as they are committed: they are on the disk with the next one that is
- * answered later. What they write may be lost with the machine, together with all that came after it.
+ * When transactions of the fiber are answered. `onDisk`: when the disk has what they wrote, or what they have seen of others
+ * that are answered so. `committed`: at once; what they wrote is on the disk with the next one that is answered later, and may
+ * be lost with the machine until then, together with all that came after it. `whole`: when the disk has all that was committed
+ * before, also by those that did not wait: what they have seen is told outside of the process.
  */
-export const untilNext: FiberRef.FiberRef<boolean> = FiberRef.unsafeMake(false)
+export type Answered = "onDisk" | "committed" | "whole"
+
+export const answered: FiberRef.FiberRef<Answered> = FiberRef.unsafeMake<Answered>("onDisk")
 
 export interface Options {
   readonly durability: Durability
@@ -110,22 +116,20 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
   let gathering = false
   const run = (statement: string): void => void connection.all(statement, [])
 
-  const onDisk = (changes: boolean, early: boolean): Effect.Effect<void, SqlError> =>
-    changes ? (early ? Effect.void : durable) : told
+  const onDisk = (changes: boolean, when: Answered): Effect.Effect<void, SqlError> =>
+    when === "committed" ? Effect.void : changes || when === "whole" ? durable : told
 
   const outside = connectionOf((text, parameters) =>
     Effect.withFiberRuntime((fiber) => {
       const changes = !reading.test(text)
-      const early = fiber.getFiberRef(untilNext)
+      const when = fiber.getFiberRef(answered)
       let rows: ReadonlyArray<unknown> = []
       const step = () => {
         rows = connection.all(text, parameters)
         if (changes) committed()
       }
       const answer = (failure: Failed) =>
-        failure === null
-          ? Effect.zipRight(onDisk(changes, early), Effect.succeed(rows))
-          : Effect.fail(failure)
+        failure === null ? Effect.zipRight(onDisk(changes, when), Effect.succeed(rows)) : Effect.fail(failure)
       if (turns.isFree()) {
         const failure = failureOf(step)
         if (!isBusy(failure)) return answer(failure)
@@ -272,7 +276,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
   const first = <R, E, A>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R> =>
     Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
-        const early = yield* FiberRef.get(untilNext)
+        const when = yield* FiberRef.get(answered)
         let left: (broken: Failed) => void = () => undefined
         let outcome: Effect.Effect<void, SqlError> | null = null
         let over: () => void = () => undefined
@@ -307,7 +311,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
           over = () => outcome !== null && resume(outcome)
           over()
         })
-        yield* onDisk(member.changes, early)
+        yield* onDisk(member.changes, when)
         return yield* exit
       })
     )
@@ -323,7 +327,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
     return () => Runtime.runSyncExit(runtime)(effect)
   }
 
-  const entered = <A, E>(step: () => Exit.Exit<A, E>, early: boolean): Effect.Effect<A, E | SqlError> =>
+  const entered = <A, E>(step: () => Exit.Exit<A, E>, when: Answered): Effect.Effect<A, E | SqlError> =>
     Effect.async((resume) => {
       let exit: Exit.Exit<A, E> | null = null
       let over: (() => void) | null = () => undefined
@@ -337,7 +341,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
         end: (failure) => {
           if (failure !== null) resume(Effect.fail(failure))
           else if (exit !== null)
-            resume(Effect.uninterruptible(Effect.zipRight(onDisk(member.changes, early), exit)))
+            resume(Effect.uninterruptible(Effect.zipRight(onDisk(member.changes, when), exit)))
           over?.()
           over = null
         },
@@ -353,7 +357,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
 
   const atOnce: GroupCommit["atOnce"] = (effect) =>
     Effect.withFiberRuntime((fiber) =>
-      isWithin(fiber) ? nested(effect) : entered(stepOf(fiber, effect), fiber.getFiberRef(untilNext))
+      isWithin(fiber) ? nested(effect) : entered(stepOf(fiber, effect), fiber.getFiberRef(answered))
     )
 
   return {
@@ -367,6 +371,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
         Scheduler.defaultScheduler
       ),
     atOnce,
+    durable,
     read: (effect) =>
       Effect.withFiberRuntime((fiber) => {
         if (isWithin(fiber) || !turns.isFree()) return atOnce(effect)
@@ -376,7 +381,7 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
         if (began !== null) return Effect.fail(began)
         const exit = step()
         const ended = failureOf(() => run("commit"))
-        if (ended === null) return Effect.zipRight(told, exit)
+        if (ended === null) return Effect.zipRight(onDisk(false, fiber.getFiberRef(answered)), exit)
         failureOf(() => run("rollback"))
         return Effect.fail(ended)
       })

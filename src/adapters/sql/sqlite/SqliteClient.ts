@@ -8,7 +8,7 @@ import * as Effectable from "effect/Effectable"
 import type { GroupCommit } from "./GroupCommit.js"
 
 /** A client whose transactions need not wait for anything but the thread. */
-export interface SqliteClient extends SqlClient.SqlClient, Pick<GroupCommit, "atOnce" | "read"> {}
+export interface SqliteClient extends SqlClient.SqlClient, Pick<GroupCommit, "atOnce" | "durable" | "read"> {}
 
 export const isSqlite = (client: SqlClient.SqlClient): client is SqliteClient => "atOnce" in client
 
@@ -80,7 +80,7 @@ export const make = (group: GroupCommit): Effect.Effect<SqliteClient, never, Rea
           ? client(first)
           : new DirectStatement(client<A>(first, ...values), group)
       }
-      const { atOnce, read, withTransaction } = group
-      return Object.assign(sql, client, { withTransaction, atOnce, read })
+      const { atOnce, durable, read, withTransaction } = group
+      return Object.assign(sql, client, { withTransaction, atOnce, durable, read })
     }
   )

@@ -9,6 +9,7 @@ import type { Delivery, DeliveryRef, Webhooks, WebhooksError } from "../../../ap
 import * as Compact from "../Compact.js"
 import * as Terms from "../listing/Terms.js"
 import type * as Store from "../Store.js"
+import * as GroupCommit from "../sqlite/GroupCommit.js"
 import * as Changes from "./Changes.js"
 
 export const urlName = (webhookId: string): string => `webhook url ${webhookId}`
@@ -114,9 +115,15 @@ export const make = (
       })
     )
 
+  const answering =
+    (when: GroupCommit.Answered) =>
+    <A>(effect: Effect.Effect<A, WebhooksError | SqlError>) =>
+      Effect.locally(asked(effect), GroupCommit.answered, when)
+
   return {
     due: (process) =>
-      asked(
+      // It tells nobody anything yet.
+      answering("committed")(
         Effect.gen(function* () {
           const now = yield* Clock.currentTimeMillis
           const rows = yield* sql<{ readonly webhook_id: string }>`
@@ -148,7 +155,8 @@ export const make = (
           update webhooks set claimed_until = 0 where webhook_id = ${webhookId} and claimed_by = ${process}`)
       ),
     next: (webhookId, limit) =>
-      asked(
+      // An event that was told, and its number, stay so whatever becomes of the machine.
+      answering("whole")(
         Effect.gen(function* () {
           const now = yield* Clock.currentTimeMillis
           const [row] = yield* sql<Endpoint>`

@@ -5,8 +5,10 @@ import type { Address } from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import { ChainFacts } from "../../chain/ChainFacts.js"
 import { WakeUps } from "../../lanes/requests/WakeUps.js"
+import { withheld } from "../../ports/AuditLog.js"
 import { Bundler, type BundlerError } from "../../ports/chain/Bundler.js"
 import { OpJournal } from "../../ports/journal/OpJournal.js"
+import { RequestJournal } from "../../ports/journal/RequestJournal.js"
 import type { LaneAccess } from "../../ports/journal/Transactions.js"
 import type { Signer } from "../../ports/Signers.js"
 import type { Caller } from "../../request/Caller.js"
@@ -75,10 +77,11 @@ export const send = (
   { gasBound, prices }: Bounds,
   { alone, ops: bundle }: Transfer,
   revert: (data: Hex.Hex) => string
-): Effect.Effect<SendResult, never, Bundler | ChainFacts | OpJournal | WakeUps> =>
+): Effect.Effect<SendResult, never, Bundler | ChainFacts | OpJournal | RequestJournal | WakeUps> =>
   Effect.gen(function* () {
     const bundler = yield* Bundler
     const opJournal = yield* OpJournal
+    const requestJournal = yield* RequestJournal
     const facts = yield* ChainFacts
     const wakeUps = yield* WakeUps
     const { buffers, connection, entryPoint, version } = context
@@ -96,7 +99,9 @@ export const send = (
         )
 
     const none = { failed, outdated, forAll: null, fault: null, isSent: false }
-    const signing = yield* Effect.either(Signing.sign(requestId, context, bundle, revert))
+    const signing = yield* Effect.either(
+      Effect.locally(Signing.sign(requestId, context, bundle, revert), withheld, true)
+    )
     if (Either.isLeft(signing)) {
       yield* giveUp(bundle)
       const obstacle = signing.left
@@ -111,6 +116,8 @@ export const send = (
       }
     }
     const { aggregate, ops, release } = signing.right
+    // Nodes see the signatures from here on: the ops own their nonces, whatever becomes of the machine.
+    yield* Effect.orDie(requestJournal.durable)
     const outcome = yield* Effect.either(
       bundler.submit({
         requestId,

@@ -81,14 +81,20 @@ export const isAccepted = <B, J, R>({ state }: Live<B, J, R>): boolean => state.
 const load = <B, J, R>({ dependencies, task }: Live<B, J, R>) =>
   Effect.orDie(dependencies.requestJournal.request(task.caller.requestId))
 
+/** Tells the caller that it is accepted, which holds whatever becomes of the machine. */
+const promise = <B, J, R>({ dependencies, task }: Live<B, J, R>) =>
+  Effect.ignoreLogged(
+    Effect.map(dependencies.requestJournal.durable, () => task.caller.onAccepted?.(task.caller.requestId))
+  )
+
 const becameDurable = <B, J, R>(live: Live<B, J, R>, lane: Lane, patienceMillis: number) =>
   Effect.flatMap(Clock.currentTimeMillis, (now) => {
     const { caller } = live.task
     tell(live, { _tag: "accepted" })
     live.lane = lane
     live.until = now + patienceMillis
-    caller.onAccepted?.(caller.requestId)
-    return Effect.asVoid(Deferred.succeed(live.accepted, undefined))
+    const known = Deferred.succeed(live.accepted, undefined)
+    return caller.onAccepted === undefined ? Effect.asVoid(known) : Effect.zipRight(known, promise(live))
   })
 
 /** Whether this process is to go on with the accepted request. */

@@ -38,6 +38,11 @@ export class RequestJournal extends Context.Tag("castellan/RequestJournal")<
      */
     readonly accept: (acceptance: Acceptance) => Effect.Effect<AcceptanceResult, JournalError>
     /**
+     * Waits until everything that methods have returned before survives the machine. Whoever tells a caller of an acceptance
+     * waits for it; what `request` and `events` tell has waited.
+     */
+    readonly durable: Effect.Effect<void, JournalError>
+    /**
      * Decides about a request whose acceptance failed and may take effect all the same, now or later: waits for one that is
      * being written. The lane of the accepted request, or null: it was not accepted, and nothing is under its id from now
      * on. The idempotency key of a declined request stays free; nothing tells of it.

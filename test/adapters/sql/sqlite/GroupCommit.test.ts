@@ -275,7 +275,7 @@ describe("transactions of one turn of the event loop", { timeout: 60_000 }, () =
       const reader = yield* Effect.fork(Effect.tap(look, () => tell("reader")))
       const early = yield* Effect.fork(
         Effect.zipRight(
-          Effect.locally(withTransaction(insert(2)), GroupCommit.untilNext, true),
+          Effect.locally(withTransaction(insert(2)), GroupCommit.answered, "committed"),
           tell("early")
         )
       )

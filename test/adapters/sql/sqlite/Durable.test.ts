@@ -1,0 +1,190 @@
+import { join } from "node:path"
+import * as Reactivity from "@effect/experimental/Reactivity"
+import * as SqlClient from "@effect/sql/SqlClient"
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as SqlAuditLog from "../../../../src/adapters/sql/AuditLog.js"
+import * as SqlJournal from "../../../../src/adapters/sql/journal/Journal.js"
+import * as GroupCommit from "../../../../src/adapters/sql/sqlite/GroupCommit.js"
+import * as SqliteClient from "../../../../src/adapters/sql/sqlite/SqliteClient.js"
+import * as SqliteConnection from "../../../../src/adapters/sql/sqlite/SqliteConnection.js"
+import * as WriteAheadLog from "../../../../src/adapters/sql/sqlite/WriteAheadLog.js"
+import { type AuditLog, withheld } from "../../../../src/application/ports/AuditLog.js"
+
+import * as Journals from "../../../support/journal/Journals.js"
+import { options, temporaryFolder } from "../../../support/journal/Layers.js"
+import * as Make from "../../../support/journal/Make.js"
+
+/** Everything that can go on without the disk has gone on. */
+const settled = Effect.promise(() => new Promise((resolve) => setImmediate(resolve))).pipe(Effect.repeatN(20))
+
+/** The journal and the audit log of one database, over a disk that is written when the test says so. */
+const setup = Effect.gen(function* () {
+  const connection = yield* SqliteConnection.open(join(yield* temporaryFolder, "durable.db"))
+  const writes: Array<() => void> = []
+  const disk = { isHeld: false }
+  const durability = WriteAheadLog.durability((end) => {
+    if (disk.isHeld) writes.push(() => end(null))
+    else setImmediate(end, null)
+  })
+  const group = GroupCommit.make(connection, { durability, gatherMillis: null, busyMillis: 1_000 })
+  const sql = yield* Effect.provide(SqliteClient.make(group), Reactivity.layer)
+  const inDatabase = Effect.provideService(SqlClient.SqlClient, sql)
+  const ports = yield* inDatabase(SqlJournal.make(options))
+  const journal = yield* Effect.provide(Journals.all, ports)
+  const audit: AuditLog["Type"] = yield* inDatabase(SqlAuditLog.make)
+  /** Whether it is answered only once the disk has been written. */
+  const waits = <A, E>(effect: Effect.Effect<A, E>) =>
+    Effect.gen(function* () {
+      yield* settled
+      disk.isHeld = true
+      const fiber = yield* Effect.fork(effect)
+      yield* settled
+      const isWaiting = fiber.unsafePoll() === null
+      disk.isHeld = false
+      for (const end of writes.splice(0)) end()
+      yield* Fiber.join(fiber)
+      return isWaiting
+    })
+  return { audit, journal, waits }
+})
+
+const act = {
+  kind: "signature",
+  accountId: Make.alice,
+  requestId: "r1",
+  by: "/execute",
+  signer: Make.lane.signer,
+  hash: Make.word(7),
+  chainId: null,
+  nonce: null
+} as const
+
+describe("the journal on a disk that is slow", () => {
+  it.scopedLive(
+    "answers work of the engine at once, and what leaves the process once the disk has all of it",
+    () =>
+      Effect.gen(function* () {
+        const { audit, journal, waits } = yield* setup
+        const { lane } = Make
+        yield* journal.claim(lane, { process: "this one", independent: [] })
+        expect(yield* waits(journal.lease(Make.leaseRequest("r1")))).toBe(false)
+        const ops = [Make.op({ userOpHash: Make.word(1) })]
+        expect(yield* waits(journal.accept(Make.acceptance("r1", ops)))).toBe(false)
+        expect(yield* waits(journal.ofRequest("r1"))).toBe(false)
+        // One after the other: what one of them has waited for, the next need not.
+        const outward: ReadonlyArray<Effect.Effect<unknown, unknown>> = [
+          journal.durable,
+          journal.request("r1"),
+          journal.requestOf(Make.alice, "execute", "key"),
+          journal.list(Make.alice, { limit: 2 }),
+          journal.events("r1", 0, 10),
+          journal.findOp(Make.alice, Make.chainId, Make.word(1)),
+          journal.findTransaction(Make.alice, Make.chainId, Make.signed(0n).txHash),
+          audit.record(act)
+        ]
+        for (const each of outward) {
+          expect(yield* waits(journal.note("r1", "{}"))).toBe(false)
+          expect(yield* waits(each)).toBe(true)
+          expect(yield* waits(each)).toBe(each === outward.at(-1))
+        }
+        expect(yield* waits(Effect.locally(audit.record(act), withheld, true))).toBe(false)
+        expect(yield* waits(audit.record({ ...act, kind: "transaction" }))).toBe(false)
+        expect(yield* waits(journal.allocate(Make.allocation("r1", { ops: [0] })))).toBe(false)
+        expect(yield* waits(journal.recordSigned(Make.signed(0n)))).toBe(true)
+        expect(yield* waits(journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false))).toBe(
+          false
+        )
+        expect(yield* waits(journal.finalise(lane, 0n))).toBe(false)
+        expect(yield* waits(journal.finish("r1", "{}", {}))).toBe(true)
+      })
+  )
+})
+
+/** Durability whose writes and whose time the test tells. */
+const crowded = () => {
+  const writes: Array<() => void> = []
+  const looks: Array<() => void> = []
+  const time = { now: 0, idle: 0 }
+  const log = WriteAheadLog.durability((end) => void writes.push(() => end(null)), {
+    most: 50,
+    later: (look) => void looks.push(look),
+    clock: () => time
+  })
+  const wait = (count: number) =>
+    Effect.forEach(Array.from({ length: count }), () =>
+      Effect.zipRight(Effect.sync(log.committed), Effect.fork(log.durable))
+    ).pipe(Effect.zipLeft(Effect.yieldNow()))
+  /** Time goes on, and whoever waits for it looks. */
+  const pass = (millis: number, idle = 0) =>
+    Effect.sync(() => {
+      time.now += millis
+      time.idle += idle
+      for (const look of looks.splice(0)) look()
+    })
+  const end = Effect.zipRight(
+    Effect.sync(() => writes.shift()?.()),
+    Effect.yieldNow()
+  )
+  return { end, looks, pass, wait, writes }
+}
+
+describe("writes of the log", () => {
+  it.effect("that nobody shares begin at once", () =>
+    Effect.gen(function* () {
+      const { end, looks, wait, writes } = crowded()
+      for (let n = 0; n < 5; n++) {
+        yield* wait(1)
+        expect(writes).toHaveLength(1)
+        yield* end
+      }
+      expect(looks).toEqual([])
+    })
+  )
+
+  it.effect("wait for others once some have shared one, while the event loop is busy, and not for long", () =>
+    Effect.gen(function* () {
+      const { end, pass, wait, writes } = crowded()
+      yield* wait(2)
+      expect(writes).toHaveLength(1)
+      // The second one was committed before the write and is in it.
+      yield* end
+      yield* wait(2)
+      yield* end
+      yield* wait(3)
+      expect(writes).toHaveLength(0)
+      yield* pass(3)
+      expect(writes).toHaveLength(0)
+      yield* pass(60)
+      expect(writes).toHaveLength(1)
+      yield* end
+    })
+  )
+
+  it.effect("begin when the event loop has nothing else to do, or when enough wait", () =>
+    Effect.gen(function* () {
+      const { end, pass, wait, writes } = crowded()
+      const shared = Effect.gen(function* () {
+        yield* wait(20)
+        yield* pass(0, 5)
+        while (writes.length > 0) {
+          yield* end
+          yield* pass(0, 5)
+        }
+      })
+      yield* shared
+      yield* shared
+      yield* wait(2)
+      yield* pass(1)
+      expect(writes).toHaveLength(0)
+      yield* pass(1, 1)
+      expect(writes).toHaveLength(1)
+      yield* end
+      yield* wait(16)
+      yield* pass(0)
+      expect(writes).toHaveLength(1)
+      yield* end
+    })
+  )
+})
