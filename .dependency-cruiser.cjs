@@ -8,7 +8,7 @@ const npm = (pattern) => `node_modules/${pattern}`
 
 const anyNpm = npm("")
 
-/** Packages that nobody installs with castellan: what is used of them is in its own files. */
+/** Packages that nobody has to install with castellan: what is used of them is in its own files. */
 const bundled = npm(`(${require("./tools/bundled.json").join("|")})/`)
 
 /** Modules of `effect` without fibers, clock, randomness or other effects. */
@@ -214,16 +214,17 @@ module.exports = {
       { dependencyTypes: ["npm-dev"], pathNot: bundled }
     ),
     forbid(
-      "bundled-in-bundles-only",
-      "What is not installed is in the bundles alone.",
-      { path: "^src/", pathNot: "^src/(hosts/(cli|node|admin|telemetry)|adapters/cluster)/" },
-      { path: bundled }
+      "client-is-not-bundled",
+      "The client runs in browsers as it is: it loads no package.",
+      { path: "^src/client/" },
+      { path: anyNpm, dependencyTypesNot: ["type-only"] }
     ),
     forbid(
       "declared-packages-only",
       "A package that is not in package.json is there by accident.",
       { path: "^(src|tools|test|contracts|bench)/" },
-      { dependencyTypes: ["npm-no-pkg", "npm-unknown"] }
+      // What "peerDependenciesMeta" has is taken for no package as well.
+      { dependencyTypes: ["npm-no-pkg", "npm-unknown"], dependencyTypesNot: ["npm-peer"] }
     ),
     forbid(
       "resolvable",

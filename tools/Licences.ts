@@ -13,7 +13,7 @@ export interface Licensed {
   readonly licence: string
 }
 
-/** Packages for development of which parts are in the package's own files: see `bundle.ts`. */
+/** Packages of which parts are in the package's own files, by their places below node_modules: see `bundle.ts`. */
 export const bundled: ReadonlyArray<string> = JSON.parse(
   readFileSync(new URL("bundled.json", import.meta.url), "utf8")
 )

@@ -1,22 +1,35 @@
-import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { type BuildOptions, build, type Plugin } from "esbuild"
-import { bundling } from "./Bundling.js"
+import { bundling, installed, requireOf } from "./Bundling.js"
+import * as Declarations from "./Declarations.js"
 import { bundled } from "./Licences.js"
 
 /**
- * Puts the service's process, the command line and what they load into a few files in the place of those that `tsc` has
- * built: a thousand modules less to find and to read, and of packages that nothing else needs the parts in use, so that
- * nobody has to install them. Native and optional packages stay where npm has them. `npx tsx tools/bundle.ts FOLDER`.
+ * Puts what `tsc` has built into few files, with the parts in use of packages that nobody has to install: the service's
+ * process and the command line with all that they load, and the modules that programs import. Native and optional
+ * packages, and those whose own updates matter to operators, stay where npm has them. Modules and declarations that
+ * nothing leads to any more are removed. `npx tsx tools/bundle.ts FOLDER`.
  */
 
-const [folder = fileURLToPath(new URL("../dist", import.meta.url))] = process.argv.slice(2)
+const root = fileURLToPath(new URL("..", import.meta.url))
+const [folder = join(root, "dist")] = process.argv.slice(2)
 const hosts = join(folder, "hosts")
 
+interface Manifest {
+  readonly name: string
+  readonly version: string
+  readonly license: string
+  readonly exports: Readonly<Record<string, string>>
+  readonly peerDependencies: Readonly<Record<string, string>>
+}
+const manifestOf = (path: string): Manifest => JSON.parse(readFileSync(join(path, "package.json"), "utf8"))
+const own = manifestOf(root)
+
 /**
- * A module that looks for files beside itself still finds them: each file of the bundle stands in a folder of `hosts`, from
- * which the way to the module's own place is the same.
+ * A module that looks for files beside itself still finds them: it is told its own place from that of the file in which it
+ * is now.
  */
 const places: Plugin = {
   name: "places",
@@ -25,80 +38,107 @@ const places: Plugin = {
       if (!path.startsWith(folder)) return undefined
       const contents = readFileSync(path, "utf8")
       if (!contents.includes("import.meta.url")) return undefined
-      const own = `new URL(${JSON.stringify(relative(join(hosts, "node"), path).replace(/^(?!\.)/, "../node/"))}, import.meta.url).href`
-      return { contents: contents.replaceAll("import.meta.url", own), resolveDir: dirname(path) }
+      const at = `new URL(${JSON.stringify(`@built/${relative(folder, path)}`)}, import.meta.url).href`
+      return { contents: contents.replaceAll("import.meta.url", at), resolveDir: dirname(path) }
     })
   }
 }
 
-const common = { ...bundling, allowOverwrite: true, metafile: true } satisfies BuildOptions
-
-const processes = await build({
-  ...common,
-  entryPoints: { "node/main": join(hosts, "node/main.js"), "cli/castellan": join(hosts, "cli/castellan.js") },
-  outdir: hosts,
+const common = {
+  ...bundling,
+  // Put where it is needed: there are modules that also run without Node.
+  banner: {},
   splitting: true,
-  chunkNames: "node/service-[hash]",
-  plugins: [places]
-})
-
-/** Modules that programs that embed castellan load when they want them, each with what stands in its folder. */
-const late = ["adapters/cluster/Replicas.js", "hosts/admin/Admin.js", "hosts/telemetry/Otlp.js"].map((path) =>
-  join(folder, path)
-)
-
-/** Other modules of castellan, and what those programs install anyway, stay as they are. */
-const embedded: Plugin = {
-  name: "embedded",
-  setup: ({ onResolve }) => {
-    onResolve({ filter: /^(effect|@effect\/(platform|sql))(\/|$)|^node:/ }, () => ({ external: true }))
-    onResolve({ filter: /^\.\.\// }, ({ importer, path }) => {
-      const home = late.map(dirname).find((at) => importer.startsWith(`${at}/`))
-      if (home === undefined) return undefined
-      const from = relative(home, join(dirname(importer), path))
-      return from.startsWith("../") ? { external: true, path: from } : undefined
-    })
-  }
-}
-
-const parts = await build({
-  ...common,
-  entryPoints: late,
   outdir: folder,
   outbase: folder,
-  plugins: [embedded]
+  plugins: [places]
+} satisfies BuildOptions
+
+const bundle = async (options: BuildOptions) => {
+  const { metafile, outputFiles } = await build({ ...common, ...options, write: false, metafile: true })
+  const files = outputFiles.map(({ path, text }) => {
+    const [shebang = ""] = /^#!.*\n/.exec(text) ?? []
+    const code = text
+      .slice(shebang.length)
+      .replaceAll('"@built/', `"${relative(dirname(path), folder).replace(/^(?!\.)/, "./")}/`)
+    return { path, text: shebang + (/\b__require = /.test(code) ? `${requireOf}\n` : "") + code }
+  })
+  return { files, metafile }
+}
+
+const processes = await bundle({
+  entryPoints: [join(hosts, "node/main.js"), join(hosts, "cli/castellan.js")],
+  chunkNames: "hosts/node/service-[hash]"
 })
 
-/** The modules of the command line are in the bundle now, and nobody's else. */
-for (const entry of readdirSync(join(hosts, "cli")))
-  if (entry !== "castellan.js") rmSync(join(hosts, "cli", entry), { recursive: true })
+const modules = Object.values(own.exports).filter((path) => path.endsWith(".js"))
 
-/** The folders of the packages of which there are parts in the bundle. */
+/** Modules of castellan that run in browsers stay as they are. */
+const isClient = (path: string): boolean => path.startsWith("./dist/client/")
+
+/** Modules that a part of the service loads when it is configured. */
+const late = ["adapters/cluster/Replicas.js", "hosts/admin/Admin.js", "hosts/telemetry/Otlp.js"]
+
+/** What programs import shares its modules, and `effect` with the program. */
+const library = await bundle({
+  entryPoints: [
+    ...modules.filter((path) => !isClient(path)).map((path) => join(folder, relative("dist", path))),
+    ...late.map((path) => join(folder, path))
+  ],
+  chunkNames: "modules/[name]-[hash]",
+  external: ["swagger-ui-dist", ...installed]
+})
+
+const built = new Map([...processes.files, ...library.files].map(({ path, text }) => [path, text]))
+for (const [path, text] of built) {
+  mkdirSync(dirname(path), { recursive: true })
+  writeFileSync(path, text)
+}
+
+const declarations = Declarations.reachable(
+  folder,
+  modules.map((path) => join(folder, relative("dist", path).replace(/\.js$/, ".d.ts"))),
+  [...installed, ...Object.keys(own.peerDependencies)]
+)
+for (const entry of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
+  const path = join(folder, entry)
+  const isKept = entry.endsWith(".d.ts")
+    ? declarations.has(path)
+    : built.has(path) || /^client\/|\/swagger-ui\//.test(entry)
+  if (/\.(js|d\.ts)$/.test(entry) && !isKept) rmSync(path)
+}
+const prune = (at: string): void => {
+  for (const entry of readdirSync(at, { withFileTypes: true }))
+    if (entry.isDirectory()) prune(join(at, entry.name))
+  if (readdirSync(at).length === 0) rmdirSync(at)
+}
+prune(folder)
+
+/** The packages of which there are parts in these files, by their places below node_modules. */
 const packages = new Set(
-  [processes, parts]
+  [processes, library]
     .flatMap(({ metafile }) => Object.values(metafile.outputs))
     .flatMap(({ inputs }) =>
       Object.entries(inputs).flatMap(([path, { bytesInOutput }]) => {
-        const found = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0]
+        const found = /^.*?node_modules\/((?:.*node_modules\/)?(?:@[^/]+\/)?[^/]+)/.exec(path)?.[1]
         return found === undefined || bytesInOutput === 0 ? [] : [found]
       })
     )
 )
+for (const name of declarations.packages) packages.add(name)
 
-const manifestOf = (path: string) => JSON.parse(readFileSync(join(path, "package.json"), "utf8"))
-const installed = manifestOf(fileURLToPath(new URL("..", import.meta.url)))
-const undeclared = Object.keys(installed.devDependencies).filter(
-  (name) => !bundled.includes(name) && [...packages].some((path) => path.endsWith(`node_modules/${name}`))
-)
+const undeclared = [...packages].filter((name) => !bundled.includes(name) && !installed.includes(name))
+const absent = bundled.filter((name) => !packages.has(name))
 if (undeclared.length > 0) throw new Error(`tools/bundled.json lacks ${undeclared.join(", ")}`)
+if (absent.length > 0) throw new Error(`tools/bundled.json has ${absent.join(", ")}, which nothing uses`)
 
-const notice = (path: string): string => {
-  const at = fileURLToPath(new URL(path, pathToFileURL(`${process.cwd()}/`)))
-  const { license, name, version } = manifestOf(at)
+const notice = (name: string): string => {
+  const at = fileURLToPath(new URL(`node_modules/${name}`, pathToFileURL(root)))
+  const { license, version } = manifestOf(at)
   const texts = readdirSync(at)
     .filter((file) => /^(licen[cs]e|notice)/i.test(file))
     .map((file) => readFileSync(join(at, file), "utf8").trim())
-  return [`${name} ${version} (${license})`, ...texts].join("\n\n")
+  return [`${manifestOf(at).name} ${version} (${license})`, ...texts].join("\n\n")
 }
 
 writeFileSync(

@@ -1,69 +1,78 @@
 import type { DefaultTheme } from "vitepress"
 
+/** Pages by what they are called. */
+const items = (pages: Readonly<Record<string, string>>): Array<DefaultTheme.SidebarItem> =>
+  Object.entries(pages).map(([text, link]) => ({ text, link }))
+
+const signers = items({
+  "AWS KMS": "/signers/aws-kms",
+  "Azure Key Vault": "/signers/azure-kv",
+  Fireblocks: "/signers/fireblocks",
+  "Google Cloud KMS": "/signers/gcp-kms",
+  "PKCS#11": "/signers/pkcs11"
+})
+
+const groups = [
+  "wallets",
+  "operations",
+  "chain",
+  "events",
+  "registry",
+  "signing",
+  "network",
+  "webhooks",
+  "watches",
+  "service"
+]
+
 /** What the site shows, in this order. A test holds it against the pages that there are. */
 export const sidebar: Array<DefaultTheme.SidebarItem> = [
-  {
-    text: "Start",
-    items: [
-      { text: "Quick start", link: "/start" },
-      { text: "Comparison", link: "/comparison" }
-    ]
-  },
+  { text: "Start", items: items({ "Quick start": "/start", Comparison: "/comparison" }) },
   {
     text: "Concepts",
-    items: [
-      { text: "Addresses before wallets", link: "/concepts/prediction" },
-      { text: "Custody", link: "/custody" },
-      { text: "Ops and bundles", link: "/concepts/ops" },
-      { text: "The life of a request", link: "/concepts/requests" },
-      { text: "Architecture", link: "/architecture" }
-    ]
+    items: items({
+      "Addresses before wallets": "/concepts/prediction",
+      Custody: "/custody",
+      "Ops and bundles": "/concepts/ops",
+      "The life of a request": "/concepts/requests",
+      Architecture: "/architecture"
+    })
   },
   {
     text: "Guides",
-    items: [
-      { text: "Polygon Amoy", link: "/guides/polygon-amoy" },
-      { text: "Base Sepolia", link: "/guides/base-sepolia" },
-      { text: "Passkeys in a web app", link: "/passkeys" },
-      { text: "A multisig treasury", link: "/guides/treasury" },
-      { text: "Sponsored gas", link: "/guides/sponsored-gas" },
-      { text: "Many payouts", link: "/guides/payouts" },
-      { text: "Production", link: "/guides/production" },
-      { text: "Backup and restore", link: "/guides/backup" },
-      { text: "Upgrade", link: "/guides/upgrade" },
-      { text: "Rotating every key", link: "/guides/rotation" }
-    ]
+    items: items({
+      "Polygon Amoy": "/guides/polygon-amoy",
+      "Base Sepolia": "/guides/base-sepolia",
+      "Passkeys in a web app": "/passkeys",
+      "A multisig treasury": "/guides/treasury",
+      "Sponsored gas": "/guides/sponsored-gas",
+      "Many payouts": "/guides/payouts",
+      Production: "/guides/production",
+      "Backup and restore": "/guides/backup",
+      Upgrade: "/guides/upgrade",
+      "Rotating every key": "/guides/rotation"
+    })
   },
   {
     text: "Using it",
-    items: [
-      { text: "Executing operations", link: "/executing" },
-      { text: "Gas", link: "/gas" },
-      { text: "Webhooks", link: "/webhooks" },
-      { text: "Watches", link: "/watches" }
-    ]
+    items: items({
+      "Executing operations": "/executing",
+      Gas: "/gas",
+      Webhooks: "/webhooks",
+      Watches: "/watches"
+    })
   },
   {
     text: "Operating it",
     items: [
-      { text: "Operations", link: "/operations" },
-      { text: "Accounts, keys and limits", link: "/accounts" },
-      {
-        text: "Signers",
-        link: "/signers",
-        collapsed: true,
-        items: [
-          { text: "AWS KMS", link: "/signers/aws-kms" },
-          { text: "Azure Key Vault", link: "/signers/azure-kv" },
-          { text: "Fireblocks", link: "/signers/fireblocks" },
-          { text: "Google Cloud KMS", link: "/signers/gcp-kms" },
-          { text: "PKCS#11", link: "/signers/pkcs11" }
-        ]
-      },
-      { text: "Nodes", link: "/nodes" },
-      { text: "Scaling", link: "/scaling" },
-      { text: "Security", link: "/security" },
-      { text: "Performance", link: "/performance" }
+      ...items({ Operations: "/operations", "Accounts, keys and limits": "/accounts" }),
+      { text: "Signers", link: "/signers", collapsed: true, items: signers },
+      ...items({
+        Nodes: "/nodes",
+        Scaling: "/scaling",
+        Security: "/security",
+        Performance: "/performance"
+      })
     ]
   },
   {
@@ -73,26 +82,17 @@ export const sidebar: Array<DefaultTheme.SidebarItem> = [
         text: "HTTP",
         link: "/reference",
         collapsed: true,
-        items: [
-          "wallets",
-          "operations",
-          "chain",
-          "events",
-          "registry",
-          "signing",
-          "network",
-          "webhooks",
-          "watches",
-          "service"
-        ].map((name) => ({ text: name, link: `/reference/${name}` }))
+        items: groups.map((name) => ({ text: name, link: `/reference/${name}` }))
       },
-      { text: "Errors", link: "/errors" },
-      { text: "Command line", link: "/cli" },
-      { text: "Modules", link: "/public-api" },
-      { text: "Contracts", link: "/contracts" },
-      { text: "Contracts, function by function", link: "/contracts-reference" },
-      { text: "Tests", link: "/testing" },
-      { text: "Licences", link: "/licences" }
+      ...items({
+        Errors: "/errors",
+        "Command line": "/cli",
+        Modules: "/public-api",
+        Contracts: "/contracts",
+        "Contracts, function by function": "/contracts-reference",
+        Tests: "/testing",
+        Licences: "/licences"
+      })
     ]
   }
 ]

@@ -100,7 +100,7 @@ export const breaches: ReadonlyArray<Breach> = [
   breach("no-barrels", "src/adapters/json-rpc/LoadsEthers.ts", importing("ethers")),
   breach("no-barrels", "src/hosts/http/LoadsPlatform.ts", importing("@effect/platform")),
   breach("no-development-packages", "src/hosts/http/Checks.ts", importing("fast-check")),
-  breach("bundled-in-bundles-only", "src/hosts/web/Traces.ts", importing("@effect/opentelemetry/OtlpTracer")),
+  breach("client-is-not-bundled", "src/client/Hashes.ts", importing("ethers/crypto")),
   breach("declared-packages-only", "src/hosts/http/Borrows.ts", importing("acorn")),
   breach("resolvable", "src/hosts/http/Dangles.ts", importing("./Nowhere.js")),
   breach("no-cycles", "src/domain/Egg.ts", importing("./Hen.js"), ["src/domain/Hen.ts", typesOf("./Egg.js")]),

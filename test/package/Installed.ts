@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process"
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import { lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 
@@ -15,6 +15,35 @@ const need = (...of: Parameters<typeof run>): string => {
   if (!ok) throw new Error(said)
   return stdout
 }
+
+interface Locked {
+  readonly dev?: boolean
+  readonly optional?: boolean
+}
+
+/** What is installed besides castellan itself: places in `node_modules`, nested ones as well. */
+const locked = (): ReadonlyArray<readonly [path: string, locked: Locked]> => {
+  const lock: { readonly packages: Readonly<Record<string, Locked>> } = JSON.parse(
+    readFileSync(join(root, "package-lock.json"), "utf8")
+  )
+  return Object.entries(lock.packages).filter(([path, { dev }]) => path !== "" && dev !== true)
+}
+
+const isOutermost = (path: string): boolean => /^node_modules\/(@[^/]+\/)?[^/]+$/.test(path)
+
+/** Of a folder's files and those below it, packages within packages aside. */
+const size = (path: string): number =>
+  readdirSync(path, { withFileTypes: true }).reduce((sum, entry) => {
+    if (entry.name === "node_modules") return sum
+    const at = join(path, entry.name)
+    return sum + (entry.isDirectory() ? size(at) : lstatSync(at).size)
+  }, 0)
+
+/** What castellan and all that it needs take, optional packages aside. */
+export const bytes = (folder: string): number =>
+  locked()
+    .filter(([, { optional }]) => optional !== true)
+    .reduce((sum, [path]) => sum + size(join(root, path)), size(join(folder, "node_modules/castellan")))
 
 /**
  * Packs the package, and unpacks it in the empty folder where npm would put it, beside the packages that it declares: none
@@ -32,11 +61,8 @@ export const install = (
   const at = join(folder, "node_modules/castellan")
   mkdirSync(at, { recursive: true })
   need("tar", ["-xzf", tarball, "--strip-components=1", "-C", at], folder)
-  const lock: { readonly packages: Readonly<Record<string, { readonly dev?: boolean }>> } = JSON.parse(
-    readFileSync(join(root, "package-lock.json"), "utf8")
-  )
-  for (const [path, { dev }] of Object.entries(lock.packages))
-    if (/^node_modules\/(@[^/]+\/)?[^/]+$/.test(path) && dev !== true) {
+  for (const [path] of locked())
+    if (isOutermost(path)) {
       mkdirSync(dirname(join(folder, path)), { recursive: true })
       symlinkSync(join(root, path), join(folder, path))
     }

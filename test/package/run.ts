@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { delimiter, dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -22,6 +22,7 @@ const modules = join(folder, "node_modules")
 const paths = [...PublicApi.sources().keys()]
 const problems: Array<string> = []
 
+const compiler = join(root, "node_modules/typescript/bin/tsc")
 const run = (command: string, args: ReadonlyArray<string>) => Installed.run(command, args, folder)
 
 const expect = (what: string, { ok, said }: { readonly ok: boolean; readonly said: string }) => {
@@ -60,6 +61,13 @@ const wrong =
           : [`${problemKindInfo[problem.kind].title}: ${JSON.stringify(problem)}`]
       )
 expect("the types are those of the modules", { ok: wrong.length === 0, said: wrong.join("\n") })
+
+/** Optional packages aside; SQLite's binding as it is when it was compiled, with its sources. */
+const megabytes = Installed.bytes(folder) / 1_000_000
+expect(`what is installed takes ${megabytes.toFixed(1)} MB, at most 90`, {
+  ok: megabytes > 40 && megabytes <= 90,
+  said: `${megabytes} MB`
+})
 
 expect("npx castellan --help", run("npx", ["--no", "castellan", "--help"]))
 
@@ -100,6 +108,21 @@ expect(
     if (!Object.keys(createRequire(import.meta.url).cache).some((path) => path.includes("better-sqlite3"))) throw new Error("nothing is seen")`)
 )
 
+expect(
+  "importing the library loads no package that is not installed, and one copy of effect",
+  module(`import * as Castellan from "castellan"
+    import * as Sqlite from "castellan/adapters/Sqlite"
+    import * as SqlJournal from "castellan/adapters/SqlJournal"
+    import * as Effect from "effect/Effect"
+    import * as Layer from "effect/Layer"
+    import * as Redacted from "effect/Redacted"
+    const journal = SqlJournal.layer({ sealingKey: Redacted.make(new Uint8Array(32).fill(1)) }).pipe(Layer.provide(Sqlite.layer({ filename: ":memory:" })))
+    await Effect.runPromise(Effect.scoped(Layer.build(journal)))
+    const { existsSync } = await import("node:fs")
+    for (const absent of ["ethers", "@effect/platform", "@effect/sql"])
+      if (existsSync("node_modules/" + absent)) throw new Error(absent)`)
+)
+
 const program = readFileSync(join(root, "test/embed/program.ts"), "utf8")
 const all = paths.map((path, n) => `import * as I${n} from "${path}"`).join("\n")
 writeFileSync(join(folder, "program.ts"), program)
@@ -124,9 +147,66 @@ for (const [module, resolution] of [
   }
   const file = `tsconfig.${resolution}.json`
   writeFileSync(join(folder, file), JSON.stringify({ compilerOptions, files: ["program.ts", "all.ts"] }))
-  const compiler = join(root, "node_modules/typescript/bin/tsc")
   expect(`the README's program type-checks with ${resolution}`, run(process.execPath, [compiler, "-p", file]))
 }
+
+/** Those whose types are of @effect/platform, which a program with an HttpApp of Effect has. */
+const ofPlatform = new Set(["castellan/http"])
+writeFileSync(
+  join(folder, "strict.ts"),
+  paths.flatMap((path, n) => (ofPlatform.has(path) ? [] : [`export * as I${n} from "${path}"\n`])).join("")
+)
+const strict = [
+  ["--module", "node16", "--target", "es2022", "--lib", "es2023,dom", "--types", "node", "--strict"],
+  ["--skipLibCheck", "false", "--noEmit", "strict.ts"]
+].flat()
+expect("the declarations need no package that is not installed", run(process.execPath, [compiler, ...strict]))
+
+for (const name of ["@effect/platform", "@effect/platform-node", "@hono/node-server"]) {
+  mkdirSync(dirname(join(modules, name)), { recursive: true })
+  symlinkSync(join(root, "node_modules", name), join(modules, name))
+}
+for (const example of ["effect.ts", "node.ts"])
+  writeFileSync(join(folder, example), readFileSync(join(root, "examples", example)))
+expect(
+  "an Effect server with packages of its own type-checks",
+  run(process.execPath, [
+    compiler,
+    ...strict.map((option) => (option === "strict.ts" ? "effect.ts" : option === "false" ? "true" : option)),
+    "--exactOptionalPropertyTypes"
+  ])
+)
+expect(
+  "what castellan/http gives is of use to an Effect server's own @effect/platform",
+  module(`import * as HttpApp from "@effect/platform/HttpApp"
+    import * as HttpRouter from "@effect/platform/HttpRouter"
+    import * as OpenApi from "@effect/platform/OpenApi"
+    import * as Castellan from "castellan"
+    import * as Http from "castellan/http"
+    import * as Effect from "effect/Effect"
+    import * as Layer from "effect/Layer"
+    const told = Object.keys(OpenApi.fromApi(Http.api).paths)
+    if (!told.includes("/execute")) throw new Error(told.join())
+    const address = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
+    const layer = Castellan.layer({
+      networks: [{ chainId: 31337, rpc: "http://127.0.0.1:9", factory: address, beaconAdminAddress: address }],
+      signers: [], systemKeys: {}, egress: { allowLoopback: true }
+    })
+    const tenants = Layer.succeed(Castellan.Tenants.Tenants, { authenticate: () => Effect.succeed(null) })
+    const answers = Effect.gen(function* () {
+      const app = yield* Http.httpApp({ basePath: "/wallets" })
+      const router = HttpRouter.mountApp(HttpRouter.empty, "/wallets", app)
+      const handler = HttpApp.toWebHandler(router)
+      const ask = (path, init) => Effect.promise(async () => {
+        const answer = await handler(new Request("http://localhost/wallets" + path, init))
+        return answer.status + (await answer.text()).slice(0, 0)
+      })
+      const headers = { "content-type": "application/json", "x-api-key": "none" }
+      return [yield* ask("/openapi.json"), yield* ask("/execute", { method: "POST", headers, body: "{}" })]
+    })
+    const said = await Effect.runPromise(Effect.scoped(Effect.provide(answers, Layer.merge(layer, tenants))))
+    if (said.join() !== "200,401") throw new Error(said.join())`)
+)
 
 rmSync(folder, { recursive: true })
 for (const problem of problems) console.error(`\n${problem}`)

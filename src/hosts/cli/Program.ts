@@ -55,7 +55,7 @@ const groups: Readonly<Record<string, { readonly about: string; readonly load: (
     load: () => import("./commands/config.js")
   },
   signers: {
-    about: "list the keys that sign, create one in an HSM, pause and resume one",
+    about: "list and show the keys that sign, create one in an HSM, pause and resume one",
     load: () => import("./commands/signers.js")
   }
 }

@@ -13,6 +13,28 @@ const stateOf = ({ address, problem, source: { address: pinned } }: KnownSigners
   return pinned === undefined || pinned === address ? "reachable" : `reachable, but configured is ${pinned}`
 }
 
+const placeOf = ({ source: { key, provider } }: KnownSigners.Asked): string =>
+  `${JSON.stringify(key)} of provider ${JSON.stringify(provider)}`
+
+const accountsOf = ({ accounts }: KnownSigners.Asked): string =>
+  accounts.length === 0 ? "-" : accounts.join(",")
+
+const addressesOf = (asked: ReadonlyArray<KnownSigners.Asked>): ReadonlyArray<string> =>
+  asked.map(({ address, name }) => `${address ?? "unknown"} (${name})`)
+
+const shown = (signer: KnownSigners.Asked) => ({
+  signer: signer.name,
+  accounts: signer.accounts,
+  address: signer.address,
+  pinned: signer.source.address ?? null,
+  type: signer.type,
+  provider: signer.source.provider,
+  key: signer.source.key,
+  origin: signer.origin,
+  reachable: signer.problem === null,
+  problem: signer.problem
+})
+
 const list = Command.make({
   name: "list",
   about:
@@ -32,24 +54,56 @@ const list = Command.make({
                   signer.name,
                   signer.address ?? "unknown",
                   signer.type ?? "",
-                  `${JSON.stringify(signer.source.key)} of provider ${JSON.stringify(signer.source.provider)}`,
-                  signer.accounts.length === 0 ? "-" : signer.accounts.join(","),
+                  placeOf(signer),
+                  accountsOf(signer),
                   signer.origin,
                   stateOf(signer)
                 ])
               ]),
-        json: signers.map((signer) => ({
-          signer: signer.name,
-          accounts: signer.accounts,
-          address: signer.address,
-          pinned: signer.source.address ?? null,
-          type: signer.type,
-          provider: signer.source.provider,
-          key: signer.source.key,
-          origin: signer.origin,
-          reachable: signer.problem === null,
-          problem: signer.problem
-        }))
+        json: signers.map(shown)
+      }
+    })
+})
+
+const subjectOf = (text: string) => Either.mapLeft(Address.from(text), ({ message }) => `${text}: ${message}`)
+
+const show = Command.make({
+  name: "show",
+  about:
+    "Shows a key by its address: every signer and system key that it is, in the configuration file and in the database, and whether it is paused. Also a pinned address whose provider does not answer.",
+  examples: ["0x7842e753F6A682A7907939a0855E0c72eD0c6cB9"],
+  operands: { text: Command.operand("ADDRESS", "the key's address") },
+  run: ({ text }) =>
+    Effect.gen(function* () {
+      const address = yield* subjectOf(text)
+      const context = yield* OperatorContext.open
+      const asked = yield* KnownSigners.ask(KnownSigners.all(context), context.config.keys)
+      const signers = asked.filter((each) => each.address === address || each.source.address === address)
+      if (signers.length === 0)
+        return yield* Effect.fail(
+          `no key of the service has the address ${address}; ${OperatorContext.thereAre(addressesOf(asked), "it has no keys")}`
+        )
+      const pause = context.content.pauses.find(
+        ({ kind, subject }) => kind === "signer" && subject === address
+      )
+      const paused = pause === undefined ? null : Table.time(pause.since)
+      return {
+        text: [
+          ...signers.map((signer) =>
+            Table.aligned([
+              ["signer", signer.name],
+              ["address", signer.address ?? "unknown"],
+              ...(signer.source.address === undefined ? [] : [["configured as", signer.source.address]]),
+              ["type", signer.type ?? "unknown"],
+              ["key", placeOf(signer)],
+              ["accounts", accountsOf(signer)],
+              ["from", signer.origin],
+              ["state", stateOf(signer)]
+            ])
+          ),
+          paused === null ? "it may sign" : `it is paused since ${paused}`
+        ].join("\n\n"),
+        json: { address, paused, signers: signers.map(shown) }
       }
     })
 })
@@ -70,21 +124,21 @@ const exists = (subject: string, context: OperatorContext.OperatorContext) =>
         `nobody says whether ${subject} is a key of the service: ${silent.map(({ name }) => name).join(", ")} can not be reached`
       )
     }
-    const names = asked.map(({ address, name }) => `${address} (${name})`)
     return yield* Effect.fail(
-      `no key of the service has the address ${subject}; ${OperatorContext.thereAre(names, "it has no keys")}`
+      `no key of the service has the address ${subject}; ${OperatorContext.thereAre(addressesOf(asked), "it has no keys")}`
     )
   })
 
 export const commands = [
   list,
+  show,
   create,
   ...Switch.commands({
     kind: "signer",
     operand: Command.operand("ADDRESS", "the key's address"),
     what: "by",
     example: "0x7842e753F6A682A7907939a0855E0c72eD0c6cB9",
-    subjectOf: (text) => Either.mapLeft(Address.from(text), ({ message }) => `${text}: ${message}`),
+    subjectOf,
     exists
   })
 ] as const

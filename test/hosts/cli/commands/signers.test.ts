@@ -278,6 +278,65 @@ describe("the command that lists signers", () => {
   })
 })
 
+describe("the command that shows a signer", () => {
+  const address = new Wallet(privateKey).address
+  const keys = {
+    signers: [
+      { accounts: ["acme"], clientId: "acme", versionId: "6", privateKey: { env: "KEY" } },
+      { ...signer("4", "kms", "alias/acme"), address: stranger }
+    ]
+  }
+  const heard = (...args: ReadonlyArray<string>) =>
+    Effect.runPromise(
+      Effect.map(
+        CommandLine.heard(["signers", ...args], { ...env, CASTELLAN_CONFIG: configuration(keys) }),
+        (said) => {
+          leaks.keep(args.join(" "), said.stdout)
+          leaks.keep(args.join(" "), said.stderr)
+          return said
+        }
+      )
+    )
+
+  it("tells all that is known of the key of an address", async () => {
+    const { stdout } = await heard("show", address.toLowerCase())
+    expect(stdout).toMatch(/^signer +signer "acme" versionId "6"\naddress +0x/)
+    expect(stdout).toContain(`address   ${address}\n`)
+    expect(stdout).toContain('"signers[0].privateKey" of provider "configuration"\n')
+    expect(stdout).toContain("accounts  acme\nfrom      file\nstate     reachable\n\nit may sign")
+  })
+
+  it("tells of one whose provider is away what is configured, and why", async () => {
+    const { stdout } = await heard("show", stranger, "--json")
+    expect(JSON.parse(stdout)).toEqual({
+      address: stranger,
+      paused: null,
+      signers: [
+        {
+          signer: 'signer "acme" versionId "4"',
+          accounts: ["acme"],
+          address: stranger,
+          pinned: stranger,
+          type: "KMS",
+          provider: "kms",
+          key: "alias/acme",
+          origin: "file",
+          reachable: false,
+          problem: "AWS KMS: ECONNREFUSED (unavailable)"
+        }
+      ]
+    })
+  })
+
+  it("names those that there are, asked for another", async () => {
+    const nobody = "0x00000000000000000000000000000000000000f3"
+    expect(await refusal(["show", nobody], keys)).toBe(
+      `no key of the service has the address 0x00000000000000000000000000000000000000f3; there are: ${address} (signer "acme" versionId "6"), ${stranger} (signer "acme" versionId "4")`
+    )
+    expect(await refusal(["show", "acme"], keys)).toMatch(/^acme: /)
+  })
+})
+
 describe("the command that pauses a signer", () => {
   it("does so also when the provider does not answer that could tell whether it is one, and says so", async () => {
     const paused = await Effect.runPromise(
