@@ -8,6 +8,7 @@ import { publint } from "publint"
 import { formatMessage } from "publint/utils"
 import * as Anvil from "../../src/hosts/cli/dev/Anvil.js"
 import * as PublicApi from "../../tools/PublicApi.js"
+import * as Port from "../support/process/Port.js"
 import * as Installed from "./Installed.js"
 import * as Readme from "./Readme.js"
 
@@ -89,6 +90,26 @@ expect(
     `for (const part of ["adapters/cluster/Replicas", "hosts/admin/Admin", "hosts/telemetry/Otlp"])
       await import(new URL("dist/" + part + ".js", import.meta.resolve("castellan/package.json")))`
   )
+)
+const port = await Port.free()
+writeFileSync(
+  join(folder, "service.json"),
+  JSON.stringify({
+    profile: "development",
+    listen: { host: "127.0.0.1", port },
+    database: { path: "service.sqlite" },
+    keyPepper: "a pepper of many bytes",
+    accounts: [],
+    networks: []
+  })
+)
+expect(
+  "the service's process starts, is ready, and ends when it is told to",
+  module(`process.env.CASTELLAN_CONFIG = "service.json"
+    await import(new URL("dist/hosts/node/main.js", import.meta.resolve("castellan/package.json")))
+    const isReady = () => fetch("http://127.0.0.1:${port}/health/ready").then(({ status }) => status === 200, () => false)
+    while (!(await isReady())) await new Promise((resolve) => setTimeout(resolve, 50))
+    process.kill(process.pid, "SIGTERM")`)
 )
 expect(
   "nothing else can be imported",

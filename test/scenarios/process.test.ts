@@ -1,12 +1,13 @@
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
-import { finished } from "../support/process/Finished.js"
-import { type Program, root, run, runSource } from "../support/process/Program.js"
+import * as Bundle from "../support/process/Bundle.js"
+import { type Program, run, runSource } from "../support/process/Program.js"
 
+/** The service as a process, of one bundle; that of the package is started by `npm run test:package`. */
 const folder = mkdtempSync(join(tmpdir(), "castellan-process-"))
-const main = join(folder, "dist/hosts/node/main.js")
+let main: string
 let configs = 0
 const running: Array<Program> = []
 
@@ -33,7 +34,7 @@ const configFile = (): string => {
   return path
 }
 
-/** The built service, at the address that it logs. */
+/** The service, at the address that it logs. */
 const service = async (env: Readonly<Record<string, string>> = {}) => {
   const program = started(run([main], { cwd: folder, env: { CASTELLAN_CONFIG: configFile(), ...env } }))
   await program.says('"message":"listening"')
@@ -44,22 +45,9 @@ const service = async (env: Readonly<Record<string, string>> = {}) => {
 const hash = "21ca2b88d8bd2b95fe8ad6c38ea53aebfd1a2c4ba9b7d2c4fa5b4fd62adfb7cd"
 
 beforeAll(async () => {
-  const build = await finished(
-    process.execPath,
-    ["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json", "--outDir", join(folder, "dist")],
-    root
-  )
-  expect(build).toEqual({ status: 0, stdout: "", stderr: "" })
-  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"))
-  const bundle = await finished(
-    process.execPath,
-    ["node_modules/tsx/dist/cli.mjs", "tools/bundle.ts", join(folder, "dist")],
-    root
-  )
-  expect(bundle).toEqual({ status: 0, stdout: "", stderr: "" })
-  writeFileSync(join(folder, "package.json"), '{"type":"module"}')
+  main = await Bundle.of("src/hosts/node/main.ts")
   writeFileSync(join(folder, "pepper"), "a pepper of many bytes\n", { mode: 0o600 })
-}, 300_000)
+})
 
 afterAll(async () => {
   for (const { child } of running) child.kill("SIGKILL")
@@ -67,7 +55,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-describe("the built service process", () => {
+describe("the service process", () => {
   it("is ready once it listens", async () => {
     const { url } = await service()
     const ready = await fetch(`${url}/health/ready`)
@@ -108,7 +96,7 @@ describe("the built service process", () => {
   })
 
   it("is started by the command line as well, with the configuration that it names", async () => {
-    const cli = join(folder, "dist/hosts/cli/castellan.js")
+    const cli = await Bundle.of("src/hosts/cli/castellan.ts")
     const program = started(run([cli, "serve", "--config", configFile()], { cwd: folder }))
     await program.says('"message":"listening"')
     const url = /"url":"([^"]+)"/.exec(program.stdout())?.[1] ?? "no url"
