@@ -110,15 +110,18 @@ const endAnswered = Effect.gen(function* () {
     yield* Effect.forEach(yield* requestJournal.finalAmong(working), review, { discard: true })
 })
 
+const openWork = Effect.flatMap(LaneJournal, ({ work }) => work)
+
+const counted = (lanes: ReadonlyArray<LaneWork>) =>
+  Effect.flatMap(Requests, (requests) => requests.counted(lanes.flatMap((lane) => lane.requests)))
+
 /** Begins the sweep of every lane that has work; a lane whose node or key is silent holds up neither another nor the next. */
 const sweepLanes = (taken: Obstacles.Obstacles, busy: Set<string>, signed: Set<string>) =>
   Effect.gen(function* () {
-    const laneJournal = yield* LaneJournal
     const { scope } = yield* Lifetime
-    const lanes = yield* laneJournal.work
-    const all = lanes.flatMap(({ requests }) => requests)
-    yield* (yield* Requests).counted(all)
-    const open = new Set(all.map(({ requestId }) => requestId))
+    const lanes = yield* openWork
+    yield* counted(lanes)
+    const open = new Set(lanes.flatMap(({ requests }) => requests).map(({ requestId }) => requestId))
     for (const requestId of signed) if (!open.has(requestId)) signed.delete(requestId)
     yield* Effect.forEach(lanes, (work) => expire(work, signed), { discard: true })
     yield* endAnswered
@@ -189,8 +192,8 @@ export const run: Effect.Effect<void, never, Surroundings> = Effect.suspend(() =
 /**
  * Holds the journal against what this process works on, again and again: transactions that may be on their way are
  * watched, ops at remote bundlers too, and accepted requests go on. What an earlier life of the process left, what
- * another process gave up, and what a failing part left behind are the same to it. Returns at once: a start waits for
- * nothing of it.
+ * another process gave up, and what a failing part left behind are the same to it. A start waits for the number of open
+ * requests, which bounds what is accepted, and for nothing else.
  */
 export const start: Effect.Effect<void, never, Surroundings> = Effect.gen(function* () {
   const { nudges, scope } = yield* Lifetime
@@ -199,6 +202,7 @@ export const start: Effect.Effect<void, never, Surroundings> = Effect.gen(functi
     Effect.forkIn(Effect.forever(Effect.zipRight(tolerated(effect), pause)), scope)
   const busy = new Set<string>()
   const signed = new Set<string>()
+  yield* tolerated(Effect.flatMap(openWork, counted))
   yield* repeat(
     sweepLanes(taken, busy, signed),
     Effect.raceFirst(Queue.take(nudges), Effect.sleep(sweepInterval))

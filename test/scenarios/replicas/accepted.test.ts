@@ -1,37 +1,19 @@
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import * as Effect from "effect/Effect"
-import * as Redacted from "effect/Redacted"
 import { id as hashOf } from "ethers"
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
-import * as World from "../../support/faults/World.js"
-import * as Postgres from "../../support/postgres/Postgres.js"
-import * as Rig from "../../support/replicas/Rig.js"
+import { describe, expect, it } from "vitest"
+import type * as Wiring from "../../../src/hosts/Wiring.js"
+import * as Journals from "../../support/journal/Journals.js"
+import * as Ground from "../../support/replicas/Ground.js"
+import type * as Rig from "../../support/replicas/Rig.js"
 
-const databases = Postgres.perFile()
-const folder = mkdtempSync(join(tmpdir(), "castellan-accepted-"))
-const rigs: Array<Rig.Rig> = []
-let world: World.World
+const { freshUrl, rigOn, world } = Ground.perFile()
 
-beforeAll(async () => {
-  world = await World.start()
-})
-afterEach(async () => {
-  await world.send("evm_setAutomine", true)
-  await Promise.all(rigs.splice(0).map(({ endAll }) => endAll()))
-})
-afterAll(async () => {
-  await world.stop()
-  rmSync(folder, { recursive: true })
-})
+const rigWith = async (limits: Readonly<Record<string, number>>) =>
+  rigOn({ url: await freshUrl() }, { limits })
 
-const rigWith = async (limits: Readonly<Record<string, number>>) => {
-  const address = await Effect.runPromise(databases.fresh)
-  const database = { url: "url" in address ? Redacted.value(address.url) : "" }
-  const rig = await Rig.make(world, folder, database, { limits })
-  rigs.push(rig)
-  return rig
+/** A process that has its first caller before it has read what others have open would not count that. */
+const slowlyRead: Wiring.Seams = {
+  journal: Journals.mapped((journal) => ({ ...journal, work: Effect.delay(journal.work, "1 second") }))
 }
 
 const post = (rig: Rig.Rig, service: Rig.Running, name: string) =>
@@ -42,7 +24,7 @@ describe("work that was accepted with 202", { timeout: 120_000 }, () => {
     const rig = await rigWith({ openRequestsPerAccount: 3 })
     const first = await rig.begin()
     await rig.prepare(first)
-    await world.send("evm_setAutomine", false)
+    await world().send("evm_setAutomine", false)
     const names = ["one", "two", "three"]
     for (const name of names) expect((await post(rig, first, name)).status).toBe(202)
     const refused = {
@@ -56,14 +38,14 @@ describe("work that was accepted with 202", { timeout: 120_000 }, () => {
     expect(await post(rig, first, "four")).toMatchObject(refused)
     // What was accepted is still known by its key.
     expect((await post(rig, first, "two")).status).toBe(202)
-    const second = await rig.begin()
+    const second = await rig.begin(slowlyRead)
     expect(await post(rig, second, "four")).toMatchObject(refused)
     await rig.end(first)
     await rig.end(second)
     const third = await rig.begin()
     expect(await post(rig, third, "four")).toMatchObject(refused)
-    await world.send("evm_setAutomine", true)
-    await world.send("evm_mine")
+    await world().send("evm_setAutomine", true)
+    await world().send("evm_mine")
     expect(await rig.insist(() => third, "/execute", "four", rig.hit(0, hashOf("four")))).toMatchObject({
       status: 200
     })
@@ -74,7 +56,7 @@ describe("work that was accepted with 202", { timeout: 120_000 }, () => {
     const rig = await rigWith({ openRequests: 2 })
     const service = await rig.begin()
     await rig.prepare(service)
-    await world.send("evm_setAutomine", false)
+    await world().send("evm_setAutomine", false)
     for (const name of ["whole-one", "whole-two"]) expect((await post(rig, service, name)).status).toBe(202)
     expect(await post(rig, service, "whole-three")).toMatchObject({
       status: 503,

@@ -1,43 +1,11 @@
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as Effect from "effect/Effect"
-import * as Redacted from "effect/Redacted"
 import { id as hashOf } from "ethers"
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import * as Random from "../../support/faults/Random.js"
-import * as World from "../../support/faults/World.js"
-import * as Postgres from "../../support/postgres/Postgres.js"
+import * as Ground from "../../support/replicas/Ground.js"
 import * as Rig from "../../support/replicas/Rig.js"
 
-const databases = Postgres.perFile()
-const folder = mkdtempSync(join(tmpdir(), "castellan-two-"))
-const rigs: Array<Rig.Rig> = []
-let world: World.World
-
-beforeAll(async () => {
-  world = await World.start()
-})
-afterEach(async () => {
-  await Promise.all(rigs.splice(0).map(({ endAll }) => endAll()))
-  await world.send("evm_setAutomine", true)
-})
-afterAll(async () => {
-  await world.stop()
-  rmSync(folder, { recursive: true })
-})
-
-/** A rig on a database; its services end with the test. */
-const rigOn = async (database: Rig.Database) => {
-  const rig = await Rig.make(world, folder, database)
-  rigs.push(rig)
-  return rig
-}
-
-const freshUrl = async (): Promise<string> => {
-  const address = await Effect.runPromise(databases.fresh)
-  return "url" in address ? Redacted.value(address.url) : ""
-}
+const { folder, freshUrl, rigOn, world } = Ground.perFile()
 
 /** `npm run test:faults` has the large one. */
 const operations = process.env.CASTELLAN_TEST_LONG === undefined ? 60 : 200
@@ -106,13 +74,13 @@ describe("two services on one PostgreSQL database", { timeout: 400_000 }, () => 
     await mine.prepare(first)
     await theirs.prepare(other)
     const [own, foreign] = [hashOf("own"), hashOf("foreign")]
-    await world.send("evm_setAutomine", false)
+    await world().send("evm_setAutomine", false)
     const pending = mine.exchange(first, "/execute", "pending", mine.hit(0, own))
     await expect.poll(mine.pooled, { timeout: 20_000 }).toBeGreaterThan(0)
     await mine.end(first)
     expect((await pending).body.code).toBe("outcome_unknown")
-    await world.send("evm_setAutomine", true)
-    await world.send("evm_mine")
+    await world().send("evm_setAutomine", true)
+    await world().send("evm_mine")
     // Long after its sweeps have seen it.
     for (const n of [1, 2, 3])
       expect(

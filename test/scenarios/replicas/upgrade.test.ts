@@ -1,46 +1,22 @@
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import * as Migrator from "@effect/sql/Migrator"
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { id as hashOf } from "ethers"
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import * as Migrations from "../../../src/adapters/sql/Migrations.js"
 import * as PostgresClient from "../../../src/adapters/sql/Postgres.js"
-import * as World from "../../support/faults/World.js"
-import * as Postgres from "../../support/postgres/Postgres.js"
-import * as Rig from "../../support/replicas/Rig.js"
+import * as Ground from "../../support/replicas/Ground.js"
+import type * as Rig from "../../support/replicas/Rig.js"
 import * as Shape from "../../support/schema/Shape.js"
 
-const databases = Postgres.perFile()
-const folder = mkdtempSync(join(tmpdir(), "castellan-upgrade-"))
-const rigs: Array<Rig.Rig> = []
-let world: World.World
-
-beforeAll(async () => {
-  world = await World.start()
-})
-afterEach(async () => {
-  await world.send("evm_setAutomine", true)
-  await Promise.all(rigs.splice(0).map(({ endAll }) => endAll()))
-})
-afterAll(async () => {
-  await world.stop()
-  rmSync(folder, { recursive: true })
-})
+const { freshUrl, rigOn, world } = Ground.perFile()
 
 const numbers = Object.keys(Migrations.migrations).map((name) => Number.parseInt(name, 10))
 const newest = Math.max(...numbers)
 
 const at = <A>(url: string, effect: Effect.Effect<A, unknown, SqlClient.SqlClient>): Promise<A> =>
   Effect.runPromise(Effect.provide(effect, PostgresClient.layer({ url: Redacted.make(url) })))
-
-const freshUrl = async (): Promise<string> => {
-  const address = await Effect.runPromise(databases.fresh)
-  return "url" in address ? Redacted.value(address.url) : ""
-}
 
 /** Takes from the database what the newest migration gave it; every row stays. */
 const downgrade = async (url: string): Promise<void> => {
@@ -118,11 +94,10 @@ const earlierVersion = (url: string) => {
 describe("a database of the version before", { timeout: 180_000 }, () => {
   it("is brought up to date once by three processes that start at once, while its work is under way and callers ask", async () => {
     const url = await freshUrl()
-    const rig = await Rig.make(world, folder, { url })
-    rigs.push(rig)
+    const rig = await rigOn({ url })
     const first = await rig.begin()
     await rig.prepare(first)
-    await world.send("evm_setAutomine", false)
+    await world().send("evm_setAutomine", false)
     const accepted = ["accepted-1", "accepted-2", "accepted-3"]
     for (const [n, name] of accepted.entries())
       expect(
@@ -133,8 +108,8 @@ describe("a database of the version before", { timeout: 180_000 }, () => {
     await downgrade(url)
 
     const endEarlier = earlierVersion(url)
-    await world.send("evm_setAutomine", true)
-    await world.send("evm_mine")
+    await world().send("evm_setAutomine", true)
+    await world().send("evm_mine")
     const serving: Array<Rig.Running> = []
     const asked = Array.from({ length: 12 }, (_, n) => `asked-${n}`)
     const answers = Promise.all(
