@@ -60,18 +60,17 @@ export const transfer = (world: World, salt: string, to: string) => ({
   funcParams: [to, "1"]
 })
 
-/** One request of transfers that must all succeed. */
+/** One request of transfers that must all succeed. `key`: the account whose it is; without it, the next one. */
 export const execute = async (
   world: World,
   castellan: Castellan,
   salts: ReadonlyArray<string>,
-  to: string
+  to: string,
+  key?: number
 ): Promise<TransactionResult> => {
   const operations = salts.map((salt) => transfer(world, salt, to))
-  const result = await castellan.ok<TransactionResult>("/execute", {
-    operations,
-    settings: castellan.settings
-  })
+  const body = { operations, settings: castellan.settings }
+  const result = await castellan.ok<TransactionResult>("/execute", body, key)
   ensure(result.status === 1, `an execution failed: ${JSON.stringify(result).slice(0, 500)}`)
   return result
 }

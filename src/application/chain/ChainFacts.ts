@@ -16,6 +16,12 @@ export interface ChainFacts {
   readonly code: (chain: ChainClient, address: Address) => Effect.Effect<Hex | null, ChainRpcError>
   /** The code that `initCode` leaves at an address; null when it reverts. */
   readonly deployedCode: (chain: ChainClient, initCode: Hex) => Effect.Effect<Hex | null, ChainRpcError>
+  /**
+   * Whether the code that `initCode` leaves was seen at the address. It may have gone with its block: then what stands
+   * there does not answer as that code does.
+   */
+  readonly isKnown: (chain: ChainClient, address: Address, initCode: Hex) => boolean
+  readonly noteKnown: (chain: ChainClient, address: Address, initCode: Hex) => void
   /** What `validator()` of a wallet implementation answers. */
   readonly validatorOf: (
     chain: ChainClient,
@@ -50,7 +56,11 @@ const maxBytes = 32 * 1_024 * 1_024
 /** A fact beside its digits: its key, and how it is held. */
 const factBytes = 512
 
+/** Addresses whose code is known, of all nodes together: bytes of their entries, whose code is everybody's. */
+const known = { mostBytes: 16 * 1_024 * 1_024, bytes: 256 }
+
 export const make = (): ChainFacts => {
+  const deployed = new NodeCache<Hex>(known.mostBytes, () => known.bytes)
   const facts = new NodeCache<Hex>(maxBytes, (fact) => factBytes + fact.length)
   /** How many of `callGas` a node has refused. */
   const refusals = new WeakMap<ChainClient, number>()
@@ -104,6 +114,8 @@ export const make = (): ChainFacts => {
           result.success && result.data !== "0x" ? result.data : null
         )
       ),
+    isKnown: (chain, address, initCode) => deployed.get(chain, address) === initCode,
+    noteKnown: (chain, address, initCode) => deployed.set(chain, address, initCode),
     validatorOf: (chain, implementation, codeHash) =>
       once(
         chain,

@@ -8,7 +8,7 @@ import * as WalletAddress from "../../domain/wallet/WalletAddress.js"
 import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
 import * as WalletConfig from "../../domain/wallet/WalletConfig.js"
 import type { ChainFacts } from "../chain/ChainFacts.js"
-import type { ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
+import type { CallResult, ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import { type Detail, type Failure, type InvalidRequest, invalid, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
@@ -136,30 +136,48 @@ export type WalletState =
 export const epochOf = (state: WalletState | undefined): bigint =>
   state?._tag === "deployed" ? WalletConfig.epochOf(state.configuration) : 0n
 
-/** Reads what stands at each address. `initCode` is that of the beacon's proxies. */
+/** Null: its code was not asked for, since it is known, and what it answers is not what that code does. */
+const stateOf = (code: Hex | null, expected: Hex | null, answer: CallResult): WalletState | null => {
+  if (code === "0x") return { _tag: "absent" }
+  const configuration = WalletConfig.decode(answer.data)
+  if ((code === null || code === expected) && answer.success && Either.isRight(configuration))
+    return { _tag: "deployed", configuration: configuration.right }
+  return code === null ? null : { _tag: "foreign" }
+}
+
+/**
+ * Reads what stands at each address. `initCode` is that of the beacon's proxies. Their code never changes: where it was
+ * seen it is not asked for again, unless it has gone with its block.
+ */
 export const read = (
   facts: ChainFacts,
   chain: ChainClient,
   initCode: Hex,
-  wallets: ReadonlyArray<Address.Address>
+  wallets: ReadonlyArray<Address.Address>,
+  known: (wallet: Address.Address) => boolean = (wallet) => facts.isKnown(chain, wallet, initCode)
 ): Effect.Effect<ReadonlyMap<Address.Address, WalletState>, ChainRpcError> =>
   Effect.gen(function* () {
-    const [expected, states] = yield* Together.all([
-      facts.deployedCode(chain, initCode),
-      Together.forEach(wallets, (wallet) =>
-        Together.all([chain.code(wallet), chain.call({ to: wallet, data: WalletCalls.configuration })])
+    const codes = wallets.map((wallet) => (known(wallet) ? Effect.succeed(null) : chain.code(wallet)))
+    const [expected, answers] = yield* Together.all([
+      wallets.every(known) ? Effect.succeed(null) : facts.deployedCode(chain, initCode),
+      Together.forEach(wallets, (wallet, index) =>
+        Together.all([
+          codes[index] ?? Effect.succeed(null),
+          chain.call({ to: wallet, data: WalletCalls.configuration })
+        ])
       )
     ])
     const found = new Map<Address.Address, WalletState>()
+    const again: Array<Address.Address> = []
     for (const [index, wallet] of wallets.entries()) {
-      const state = states[index]
-      if (state === undefined) continue
-      const [code, answer] = state
-      const configuration = WalletConfig.decode(answer.data)
-      if (code === "0x") found.set(wallet, { _tag: "absent" })
-      else if (code === expected && answer.success && Either.isRight(configuration))
-        found.set(wallet, { _tag: "deployed", configuration: configuration.right })
-      else found.set(wallet, { _tag: "foreign" })
+      const answer = answers[index]
+      if (answer === undefined) continue
+      const state = stateOf(answer[0], expected, answer[1])
+      if (state === null) again.push(wallet)
+      else found.set(wallet, state)
+      if (state?._tag === "deployed") facts.noteKnown(chain, wallet, initCode)
     }
-    return found
+    if (again.length === 0) return found
+    const seen = yield* read(facts, chain, initCode, again, () => false)
+    return new Map([...found, ...seen])
   })

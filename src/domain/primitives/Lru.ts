@@ -1,9 +1,43 @@
+/** A place in the ring. */
+interface Place<K, V> {
+  before: Entry<K, V> | Place<K, V>
+  after: Entry<K, V> | Place<K, V>
+}
+
+interface Entry<K, V> extends Place<K, V> {
+  readonly key: K
+  readonly value: V
+  readonly weight: number
+}
+
+const ringOf = <K, V>(): Place<K, V> => {
+  const ring = {} as Place<K, V>
+  ring.before = ring
+  ring.after = ring
+  return ring
+}
+
+const take = <K, V>({ after, before }: Entry<K, V>): void => {
+  before.after = after
+  after.before = before
+}
+
+/** As the last one to leave. */
+const put = <K, V>(entry: Entry<K, V>, ring: Place<K, V>): void => {
+  entry.before = ring.before
+  entry.after = ring
+  ring.before.after = entry
+  ring.before = entry
+}
+
 /**
  * Values by key, in order of their use. When all of them together weigh more than `most`, the least recently used ones
  * leave; a value that weighs more by itself is not kept at all.
  */
 export class Lru<K, V> {
-  private readonly entries = new Map<K, { readonly value: V; readonly weight: number }>()
+  private readonly entries = new Map<K, Entry<K, V>>()
+  /** A ring through all of them, from the least recently used one: a map whose entries change places grows and shrinks. */
+  private readonly ring = ringOf<K, V>()
   private total = 0
 
   /** `weigh`: what a value weighs when it is set; without it `most` is a number of values. */
@@ -26,8 +60,10 @@ export class Lru<K, V> {
   get(key: K): V | undefined {
     const entry = this.entries.get(key)
     if (entry === undefined) return undefined
-    this.entries.delete(key)
-    this.entries.set(key, entry)
+    if (entry.after !== this.ring) {
+      take(entry)
+      put(entry, this.ring)
+    }
     return entry.value
   }
 
@@ -36,21 +72,27 @@ export class Lru<K, V> {
     this.delete(key)
     const weight = this.weigh(value)
     if (weight > this.most) return
-    this.entries.set(key, { value, weight })
+    const entry: Entry<K, V> = { key, value, weight, before: this.ring, after: this.ring }
+    this.entries.set(key, entry)
+    put(entry, this.ring)
     this.total += weight
-    for (const oldest of this.entries.keys()) {
-      if (this.total <= this.most) break
-      this.delete(oldest)
+    while (this.total > this.most) {
+      const { after } = this.ring
+      if (!("key" in after)) break
+      this.delete(after.key)
     }
   }
 
   delete(key: K): void {
-    this.total -= this.entries.get(key)?.weight ?? 0
+    const entry = this.entries.get(key)
+    if (entry === undefined) return
     this.entries.delete(key)
+    take(entry)
+    this.total -= entry.weight
   }
 
   /** The values, the least recently used one first. */
   *values(): IterableIterator<V> {
-    for (const { value } of this.entries.values()) yield value
+    for (let entry = this.ring.after; "key" in entry; entry = entry.after) yield entry.value
   }
 }

@@ -87,9 +87,8 @@ describe("HTTP round trips to anvil", () => {
   it("a large call does not take the others of its moment over the size limit", () =>
     on((chain) =>
       Effect.gen(function* () {
-        const data = Hex.unsafe(`0x${"11".repeat(300_000)}`)
         const answers = yield* Effect.forEach(
-          [data, data, data],
+          ["11", "22", "33"].map((byte) => Hex.unsafe(`0x${byte.repeat(300_000)}`)),
           (each) => chain.call({ to: Address.zero, data: each, gas: 30_000_000n }),
           together
         )

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Scope from "effect/Scope"
@@ -10,6 +11,8 @@ import * as Address from "../../../src/domain/primitives/Address.js"
 import { callsOf, type HostileNode, honest, json } from "../../support/HostileNode.js"
 import { acme, bolt } from "../../support/NamedBy.js"
 import { balances, connect, http, options, raw, reasonOf } from "./support.js"
+
+const five = Address.unsafe(`0x${"05".padStart(40, "0")}`)
 
 describe("the answers to a batch", () => {
   const answering = (change: (answers: Array<unknown>) => unknown) =>
@@ -154,6 +157,42 @@ describe("connections", () => {
       expect(yield* reasonOf(chain.balance(Address.zero), node)).toBe("unreachable")
       expect(yield* reasonOf(chain.chainId, node)).toBe("unreachable")
       expect(yield* reasonOf(chain.sendRawTransaction(raw), node)).toBe("unreachable")
+    })
+  )
+
+  it.scopedLive("what several ask at one moment is asked once, and each of them is answered", () =>
+    Effect.gen(function* () {
+      const node = yield* http((response, body) =>
+        honest(response, body, ({ params }) => `0x${String(params[0]).slice(-2)}`)
+      )
+      const chain = yield* connect(node)
+      const ask = Effect.all([balances(chain, 3), balances(chain, 3), chain.balance(five)], {
+        concurrency: "unbounded"
+      })
+      const three = [0n, 1n, 2n].map(Either.right)
+      expect(yield* ask).toEqual([three, three, 5n])
+      expect(node.seen.map(({ body }) => callsOf(body).length)).toEqual([4])
+      // Later it may be something else.
+      yield* ask
+      expect(node.seen.map(({ body }) => callsOf(body).length)).toEqual([4, 4])
+    })
+  )
+
+  it.scopedLive("what nobody waits for any more is not asked, what somebody still waits for is", () =>
+    Effect.gen(function* () {
+      const node = yield* http((response, body) => honest(response, body, () => "0x7"))
+      const chain = yield* connect(node)
+      const [both, alone] = [Address.zero, Address.unsafe(`0x${"01".padStart(40, "0")}`)]
+      const [stays, leaves, leavesAlone] = yield* Effect.all(
+        [both, both, alone].map((address) => Effect.fork(chain.balance(address)))
+      )
+      const kept = yield* Effect.fork(Effect.uninterruptible(chain.balance(five)))
+      yield* Effect.yieldNow()
+      for (const fiber of [leaves, leavesAlone]) if (fiber !== undefined) yield* Fiber.interruptFork(fiber)
+      yield* Fiber.interruptFork(kept)
+      if (stays !== undefined) expect(yield* Fiber.join(stays)).toBe(7n)
+      const asked = node.seen.flatMap(({ body }) => callsOf(body).map(({ params }) => params[0]))
+      expect(asked).toEqual([both, five])
     })
   )
 

@@ -1,8 +1,10 @@
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import * as FiberRef from "effect/FiberRef"
+import * as RuntimeFlags from "effect/RuntimeFlags"
 import { ChainRpcError } from "../../../application/ports/chain/ChainRpc.js"
 import type * as Background from "./Background.js"
 import type * as Egress from "./Egress.js"
@@ -49,22 +51,38 @@ export interface Batches {
   ) => Effect.Effect<JsonRpc.Outcome, ChainRpcError>
 }
 
+type Answer = Effect.Effect<JsonRpc.Outcome, ChainRpcError>
+
+/** Who waits for an answer. */
+interface Asker {
+  readonly fiber: Fiber.RuntimeFiber<unknown, unknown>
+  /** An interruption ends its wait. */
+  readonly interruptible: boolean
+  readonly resume: (answer: Answer) => void
+}
+
 interface Entry {
   readonly call: JsonRpc.Call
   readonly encoded: string
   readonly bytes: number
+  /** Those who asked the same at the same moment: all of them get one answer. */
+  readonly askers: Array<Asker>
   /** Only the first word counts. */
-  readonly settle: (outcome: Effect.Effect<JsonRpc.Outcome, ChainRpcError>) => void
+  readonly settle: (answer: Answer) => void
   readonly isSettled: boolean
-  /** Nobody waits for it any more. */
-  abandoned: boolean
 }
+
+/** Looked for when it matters: to be told of it would cost every call more than the call itself. */
+const waits = ({ fiber, interruptible }: Asker): boolean =>
+  !interruptible || Cause.isEmpty(fiber.getFiberRef(FiberRef.interruptedCause))
 
 /** Entries for which a later attempt may fare better, each with its error until then. */
 class Again extends Data.TaggedError("Again")<{
   readonly entries: ReadonlyMap<Entry, ChainRpcError>
   readonly afterMillis: number
 }> {}
+
+type Begin = (method: string, params: ReadonlyArray<unknown>, asker: Asker) => void
 
 /** What a moment's calls may still cost beyond their own requests. */
 interface Room {
@@ -113,7 +131,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
   let nextId = 1
   let batchCalls = limits.batchCalls
   /** The reads of the present moment; undefined between moments. */
-  let moment: Array<Entry> | undefined
+  let moment: Map<string, Entry> | undefined
 
   /** Tells those that have no answer yet why they get none. */
   const giveUp = (entries: ReadonlyArray<Entry>, reason: ChainRpcError["reason"], message: string): void => {
@@ -188,7 +206,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
       let limited = 0
       let behind = 0
       const attempt = Effect.suspend(() => {
-        pending = pending.filter(({ abandoned }) => !abandoned)
+        pending = pending.filter(({ askers }) => askers.some(waits))
         return pending.length === 0 ? Effect.void : exchange(pending, room)
       })
       const mayRepeat = (again: Again) => {
@@ -249,74 +267,81 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
     })
 
   /** Whatever goes wrong in the work of these entries, nobody waits for ever. */
-  const guarded = (work: Effect.Effect<void>, entries: ReadonlyArray<Entry>) =>
+  const guarded = (work: Effect.Effect<void>, entries: () => ReadonlyArray<Entry>) =>
     Effect.catchAllDefect(work, () =>
-      Effect.sync(() => giveUp(entries, "notAnRpc", "its answer could not be processed"))
+      Effect.sync(() => giveUp(entries(), "notAnRpc", "its answer could not be processed"))
     )
 
   const shutDown = (entries: ReadonlyArray<Entry>) =>
     giveUp(entries, "unreachable", "the connection is shut down")
 
-  const entryOf = (method: string, params: ReadonlyArray<unknown>, answer: Entry["settle"]): Entry => {
-    const call = { id: nextId++, method, params }
-    const encoded = JsonRpc.encode(call)
+  const entryOf = (call: JsonRpc.Call, encoded: string, asker: Asker): Entry => {
+    const askers = [asker]
     const entry = {
       call,
       encoded,
       bytes: Buffer.byteLength(encoded),
-      settle: (outcome: Parameters<Entry["settle"]>[0]) => {
+      askers,
+      settle: (answer: Answer) => {
         if (entry.isSettled) return
         entry.isSettled = true
-        answer(outcome)
+        for (const { resume } of askers) resume(answer)
       },
-      isSettled: false,
-      abandoned: false
+      isSettled: false
     }
     return entry
   }
 
-  type Asker = Fiber.RuntimeFiber<unknown, unknown>
-
-  /** Joins the present moment, or begins one. */
-  const enqueue = (entry: Entry, asker: Asker): void => {
-    if (moment !== undefined) {
-      moment.push(entry)
+  /** Joins the present moment, or begins one. What is asked in it already is asked once. */
+  const enqueue: Begin = (method, params, asker) => {
+    const question = JsonRpc.question(method, params)
+    const same = moment?.get(question)
+    if (same !== undefined) {
+      same.askers.push(asker)
       return
     }
-    const entries = [entry]
-    moment = entries
+    const call = { id: nextId++, method, params }
+    const entry = entryOf(call, JsonRpc.encode(call.id, question), asker)
+    if (moment !== undefined) {
+      moment.set(question, entry)
+      return
+    }
+    const present = new Map([[question, entry]])
+    moment = present
     const over = () => {
-      if (moment === entries) moment = undefined
+      if (moment === present) moment = undefined
     }
     const work = Effect.flatMap(endOfMoment, () => {
       over()
-      return deliver(entries, { splits: maxSplits })
+      return deliver([...present.values()], { splits: maxSplits })
     })
-    background.start(asker, guarded(work, entries), () => {
+    const all = () => [...present.values()]
+    background.start(asker.fiber, guarded(work, all), () => {
       over()
-      shutDown(entries)
+      shutDown(all())
     })
   }
 
-  const alone = (entry: Entry, asker: Asker): void => {
+  const alone: Begin = (method, params, asker) => {
+    const call = { id: nextId++, method, params }
+    const entry = entryOf(call, JsonRpc.encode(call.id, JsonRpc.question(method, params)), asker)
     const work = Effect.catchAll(exchange([entry], { splits: 0 }), giveUpEach)
-    background.start(asker, guarded(work, [entry]), () => shutDown([entry]))
+    background.start(
+      asker.fiber,
+      guarded(work, () => [entry]),
+      () => shutDown([entry])
+    )
   }
 
   const call = (
     method: string,
     params: ReadonlyArray<unknown>,
-    begin: (entry: Entry, asker: Asker) => void
+    begin: Begin
   ): Effect.Effect<JsonRpc.Outcome, ChainRpcError> =>
-    Effect.withFiberRuntime((asker) =>
-      Effect.async((resume) => {
-        const entry = entryOf(method, params, resume)
-        begin(entry, asker)
-        return Effect.sync(() => {
-          entry.abandoned = true
-        })
-      })
-    )
+    Effect.withFiberRuntime((fiber, { runtimeFlags }) => {
+      const interruptible = RuntimeFlags.interruptible(runtimeFlags)
+      return Effect.async((resume) => begin(method, params, { fiber, interruptible, resume }))
+    })
 
   return {
     read: (method, params) => call(method, params, enqueue),

@@ -17,6 +17,9 @@ export type OpData = Omit<UserOperation, keyof Limits>
 
 const word = 32n
 
+/** "0" */
+const zeroDigit = 48
+
 export const add = (...costs: ReadonlyArray<DataCost>): DataCost => ({
   gas: costs.reduce((sum, cost) => sum + cost.gas, 0n),
   bytes: costs.reduce((sum, cost) => sum + cost.bytes, 0n)
@@ -24,9 +27,11 @@ export const add = (...costs: ReadonlyArray<DataCost>): DataCost => ({
 
 /** Of `0x` and whole bytes. */
 export const ofBytes = (hex: string): DataCost => {
-  let gas = 0n
-  for (let i = 2; i < hex.length; i += 2) gas += hex[i] === "0" && hex[i + 1] === "0" ? 4n : 16n
-  return { gas, bytes: BigInt(hex.length / 2 - 1) }
+  let zeros = 0
+  for (let i = 2; i < hex.length; i += 2)
+    if (hex.charCodeAt(i) === zeroDigit && hex.charCodeAt(i + 1) === zeroDigit) zeros++
+  const bytes = hex.length / 2 - 1
+  return { gas: BigInt(16 * bytes - 12 * zeros), bytes: BigInt(bytes) }
 }
 
 const ofUint = (value: bigint): DataCost => ofBytes(`0x${value.toString(16).padStart(64, "0")}`)
