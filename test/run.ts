@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { availableParallelism, tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -17,6 +17,8 @@ import * as Seconds from "./support/run/Seconds.js"
 
 process.chdir(fileURLToPath(new URL("..", import.meta.url)))
 const folder = mkdtempSync(join(tmpdir(), "castellan-test-"))
+// PostgreSQL, which runs as another user when root starts it, finds its own folder in it, and nothing else.
+chmodSync(folder, 0o711)
 const files = {
   solidity: join(folder, "solidity.json"),
   exchanges: join(folder, "exchanges.jsonl")
