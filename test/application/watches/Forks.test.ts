@@ -1,61 +1,10 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import * as Stream from "effect/Stream"
-import * as TestContext from "effect/TestContext"
 import * as fc from "fast-check"
-import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
-import * as SqlWatches from "../../../src/adapters/sql/watches/Watches.js"
-import * as SqlWebhooks from "../../../src/adapters/sql/webhooks/Webhooks.js"
-import { Replicas } from "../../../src/application/ports/Replicas.js"
-import { type WatchEvent, Watches } from "../../../src/application/ports/Watches.js"
-import * as Followers from "../../../src/application/watches/Followers.js"
-import { options } from "../../support/journal/Layers.js"
+import { Watches } from "../../../src/application/ports/Watches.js"
 import * as Following from "../../support/watches/Following.js"
 import { ForkingChain } from "../../support/watches/ForkingChain.js"
-
-const store = Layer.provide(
-  Layer.mergeAll(SqlWatches.layer(options), SqlWebhooks.layer(options)),
-  Layer.orDie(Sqlite.layer({ filename: ":memory:" }))
-).pipe(Layer.orDie)
-
-const replica = (process: string) =>
-  Layer.succeed(Replicas, {
-    process,
-    owns: () => true,
-    assigned: Stream.empty,
-    independent: Effect.succeed([]),
-    tell: () => Effect.void,
-    heard: Stream.empty
-  })
-
-/** A process that follows the chain, until the scope ends. */
-const begin = (chain: ForkingChain, process = "this one") =>
-  Effect.provide(Followers.start, Layer.merge(Following.around(chain), replica(process)))
-
-const placeOf = ({ data }: WatchEvent): string => `${data.blockNumber} ${data.blockHash} ${data.logIndex}`
-
-/** What a receiver has after it was told all of this: fails where a number is missing, or what was not there is removed. */
-const fold = (told: ReadonlyArray<WatchEvent>): ReadonlyArray<string> => {
-  const standing = new Set<string>()
-  told.forEach((event, index) => {
-    expect(event.sequence).toBe(index + 1)
-    const place = placeOf(event)
-    expect(standing.has(place)).toBe(event.kind === "removed")
-    if (event.kind === "removed") standing.delete(place)
-    else standing.add(place)
-  })
-  return [...standing]
-}
-
-const truth = (chain: ForkingChain, to: number | null, confirmations: number, fromBlock: bigint) =>
-  chain.blocks
-    .filter(({ number }) => number >= fromBlock && number + BigInt(confirmations) - 1n <= chain.head.number)
-    .flatMap(({ hash, logs, number }) =>
-      logs
-        .filter((log) => log.address === Following.token && (to === null || log.topics[2]?.endsWith(`${to}`)))
-        .map(({ logIndex }) => `${number} ${hash} ${logIndex}`)
-    )
+import * as Watching from "../../support/watches/Watching.js"
 
 const Step = fc.oneof(
   { weight: 4, arbitrary: fc.record({ mine: fc.array(fc.integer({ min: 1, max: 3 }), { maxLength: 3 }) }) },
@@ -107,7 +56,7 @@ const story = (
     const scoped = (rest: typeof steps): Effect.Effect<void, unknown, Following.Ports> =>
       Effect.scoped(
         Effect.gen(function* () {
-          yield* begin(chain, `process ${rest.length}`)
+          yield* Watching.begin(chain, `process ${rest.length}`)
           for (const [index, step] of rest.entries()) {
             if ("takeBack" in step) {
               // No block that is settled is taken back: a chain that was higher is as high again before the next one.
@@ -144,13 +93,15 @@ const story = (
     yield* scoped(steps)
     for (const watchId of paused) yield* watches.setState(watchId, "enabled", "operator")
     chain.view = () => chain.blocks
-    yield* begin(chain, "the last one")
+    yield* Watching.begin(chain, "the last one")
     chain.mine([Following.transfer(1)])
     yield* Following.caughtUp(chain)
     const told = yield* Following.deliveries()
     for (const [watchId, { confirmations, fromBlock, to }] of known)
-      expect(fold(told.get(watchId) ?? [])).toEqual(truth(chain, to, confirmations, fromBlock))
-  }).pipe(Effect.scoped, Effect.provide(Layer.fresh(store)), Effect.provide(TestContext.TestContext))
+      expect(Watching.fold(told.get(watchId) ?? [])).toEqual(
+        Watching.truth(chain, to, confirmations, fromBlock)
+      )
+  }).pipe(Effect.scoped, Watching.inMemory)
 
 describe("whatever forks a chain takes", () => {
   it(

@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import * as TestClock from "effect/TestClock"
 import { id } from "ethers/hash"
 import { ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
@@ -10,6 +9,7 @@ import { type NewWatch, type WatchEvent, Watches } from "../../../src/applicatio
 import { type Target, Webhooks } from "../../../src/application/ports/Webhooks.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../journal/Make.js"
+import * as SteppedClock from "../SteppedClock.js"
 import { type ForkingChain, type Log, origin } from "./ForkingChain.js"
 
 /** Blocks that a reorganisation may take back. */
@@ -87,12 +87,7 @@ export const deliveries = (accountId = Make.alice) =>
 /** Time passes, and the event loop turns, until it is so. */
 export const until = <E, R>(look: Effect.Effect<boolean, E, R>): Effect.Effect<void, E, R> =>
   Effect.flatMap(look, (isSo) =>
-    isSo
-      ? Effect.void
-      : TestClock.adjust("1 second").pipe(
-          Effect.zipRight(Effect.promise(() => new Promise((turned) => setImmediate(turned)))),
-          Effect.zipRight(until(look))
-        )
+    isSo ? Effect.void : Effect.zipRight(SteppedClock.step("1 second"), until(look))
   )
 
 /** Time in which a source is looked at about so often. */
@@ -101,7 +96,7 @@ export const rounds = (count: number): Effect.Effect<void, never, Watches> =>
     Array.from({ length: count }, (_, n) => n),
     () =>
       Effect.zipRight(
-        TestClock.adjust("1 second"),
+        SteppedClock.step("1 second"),
         Effect.flatMap(Watches, (watches) => Effect.ignore(watches.list(null, { limit: 20_000 })))
       ),
     { discard: true }
