@@ -120,7 +120,7 @@ const shownHost = (options: Options): string | null => {
   return new URL(text).hostname || "the local socket"
 }
 
-const defaultAnswerTimeoutMillis = 15_000
+export const defaultAnswerTimeoutMillis = 15_000
 
 const poolOf = (options: Options, answerTimeoutMillis: number | null) =>
   Pool.make({

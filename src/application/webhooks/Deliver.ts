@@ -19,8 +19,14 @@ const betweenLooksMillis = 25
 /** Events of one round of one endpoint, of different requests, and how many of them are sent at once. */
 const round = 16
 const atOnce = 8
-/** A round takes at most twice the sender's time-out: the claim of an endpoint outlasts it. */
-const claimMillis = 30_000
+/**
+ * For so long an endpoint is this process's own. An attempt begins when this much of it is left: more than the sender
+ * waits for an answer and the store for a statement, so that nobody else begins the same one meanwhile.
+ */
+export const claimMillis = 30_000
+export const attemptMillis = 25_500
+/** How often what came of an attempt is noted again, when the store has failed, while the endpoint is its own. */
+const noteAgainMillis = 1_000
 /** An endpoint that has taken nothing of a round is left alone for so long, whatever else is due to it. */
 const restMillis = 30_000
 
@@ -48,9 +54,49 @@ const send = (
     Fiber.join
   )
 
-/** Sends one event and notes what came of it; whether it was taken. Not to be interrupted between the two. */
-const deliver = (parts: Parts, target: Target, delivery: Delivery) =>
+/** An endpoint while it is this process's own. */
+class Claim {
+  private until = 0
+  private readonly turn = Effect.unsafeMakeSemaphore(1)
+
+  constructor(
+    private readonly parts: Parts,
+    readonly webhookId: string
+  ) {}
+
+  /** Whether it is its own for as long as an attempt may take; from now on for all of the time, unless that is so. */
+  get hold(): Effect.Effect<boolean, WebhooksError> {
+    return this.turn.withPermits(1)(
+      Effect.gen(this, function* () {
+        const now = yield* Clock.currentTimeMillis
+        if (this.until - now >= attemptMillis) return true
+        const { process, store } = this.parts
+        if (!(yield* store.claim(this.webhookId, process, now + claimMillis))) return false
+        this.until = now + claimMillis
+        return true
+      })
+    )
+  }
+
+  /** Notes what came of an attempt, again and again while nobody else can begin it. Between two tries it may be interrupted. */
+  note(noting: Effect.Effect<void, WebhooksError>): Effect.Effect<void, WebhooksError> {
+    return Effect.catchAll(noting, (error) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) =>
+        now + noteAgainMillis >= this.until
+          ? Effect.fail(error)
+          : Effect.zipRight(Effect.interruptible(Effect.sleep(noteAgainMillis)), this.note(noting))
+      )
+    )
+  }
+}
+
+/**
+ * Sends one event and notes what came of it. Not to be interrupted between the two. `lost`: the endpoint is another
+ * process's, or paused, and nothing is sent.
+ */
+const deliver = (parts: Parts, claim: Claim, target: Target, delivery: Delivery) =>
   Effect.gen(function* () {
+    if (!(yield* claim.hold)) return "lost"
     const { store } = parts
     const began = yield* Clock.currentTimeMillis
     const { event } = delivery
@@ -65,9 +111,9 @@ const deliver = (parts: Parts, target: Target, delivery: Delivery) =>
     }
     const isTaken = status >= 200 && status < 300
     if (isTaken) {
-      yield* store.delivered(ref)
+      yield* claim.note(store.delivered(ref))
       yield* Metrics.count(Metrics.webhookDeliveries, { outcome: "delivered" })
-      return true
+      return "taken"
     }
     const now = yield* Clock.currentTimeMillis
     const retryAt = Backoff.next(delivery, now)
@@ -75,31 +121,32 @@ const deliver = (parts: Parts, target: Target, delivery: Delivery) =>
       onLeft: ({ message }) => message,
       onRight: (answered) => `it answered ${answered}`
     })
-    yield* store.failed(ref, reason, retryAt)
+    yield* claim.note(store.failed(ref, reason, retryAt))
     yield* Metrics.count(Metrics.webhookDeliveries, { outcome: retryAt === null ? "dead" : "failed" })
-    if (status !== gone && retryAt !== null) return false
+    if (status !== gone && retryAt !== null) return "refused"
     yield* store.setState(target.webhookId, "failing", "service")
     yield* Effect.annotateLogs(
       Effect.logWarning("a webhook takes nothing and is paused until it is resumed"),
       { webhookId: target.webhookId, accountId: target.accountId, reason }
     )
-    return false
+    return "refused"
   }).pipe(Effect.uninterruptible)
 
 /** Delivers to one endpoint what is due to it, as long as it takes some of it. */
-const serve = (parts: Parts, webhookId: string): Effect.Effect<void, WebhooksError> =>
+const serve = (parts: Parts, claim: Claim): Effect.Effect<void, WebhooksError> =>
   Effect.gen(function* () {
     const { process, store } = parts
-    const now = yield* Clock.currentTimeMillis
-    if (!(yield* store.claim(webhookId, process, now + claimMillis))) return
+    const { webhookId } = claim
+    if (!(yield* claim.hold)) return
     const next = yield* store.next(webhookId, round)
     if (next === null || next.deliveries.length === 0) return yield* store.release(webhookId, process)
-    const taken = yield* Effect.forEach(
+    const outcomes = yield* Effect.forEach(
       next.deliveries,
-      (delivery) => deliver(parts, next.target, delivery),
+      (delivery) => deliver(parts, claim, next.target, delivery),
       { concurrency: atOnce }
     )
-    if (taken.includes(true)) return yield* serve(parts, webhookId)
+    if (outcomes.includes("lost")) return
+    if (outcomes.includes("taken")) return yield* serve(parts, claim)
     yield* store.rest(webhookId, (yield* Clock.currentTimeMillis) + restMillis)
     yield* store.release(webhookId, process)
   })
@@ -133,7 +180,7 @@ export const start: Effect.Effect<void, never, Webhooks | WebhookSender | Replic
         }
         served.add(webhookId)
         missed.delete(webhookId)
-        const own = serve(parts, webhookId).pipe(
+        const own = serve(parts, new Claim(parts, webhookId)).pipe(
           // A process that ends leaves the endpoint to the next one at once.
           Effect.onInterrupt(() => Effect.ignore(parts.store.release(webhookId, process))),
           Effect.catchAllCause(failed),

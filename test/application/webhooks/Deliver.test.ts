@@ -14,6 +14,7 @@ import * as TestClock from "effect/TestClock"
 import { Webhook } from "standardwebhooks"
 import * as WebhookSender from "../../../src/adapters/json-rpc/services/WebhookSender.js"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
+import * as SqlPostgres from "../../../src/adapters/sql/Postgres.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
 import * as SqlWebhooks from "../../../src/adapters/sql/webhooks/Webhooks.js"
 import * as WakeUps from "../../../src/application/lanes/requests/WakeUps.js"
@@ -71,6 +72,8 @@ const status = (code: number) => (_: Hit, response: http.ServerResponse) =>
   void response.writeHead(code, { location: "http://127.0.0.1:1/" }).end()
 
 const sender = WebhookSender.layer({ egress: { allowLoopback: true } })
+/** One that waits for the end of an answer for less time than the service does. */
+const impatient = WebhookSender.layer({ egress: { allowLoopback: true }, http: { totalMillis: 500 } })
 
 const replica = (process: string) =>
   Layer.succeed(Replicas, {
@@ -104,12 +107,12 @@ const until = <R>(look: Effect.Effect<boolean, unknown, R>): Effect.Effect<void,
   )
 
 /** Time passes in steps in which the store can answer: longer ones would be over before it does. */
-const pass = (seconds: number): Effect.Effect<void, WebhooksError, Webhooks> =>
+const pass = (seconds: number, step = 5): Effect.Effect<void, WebhooksError, Webhooks> =>
   Effect.forEach(
-    Array.from({ length: seconds / 5 }, (_, n) => n),
+    Array.from({ length: seconds / step }, (_, n) => n),
     () =>
       Effect.zipRight(
-        TestClock.adjust("5 seconds"),
+        TestClock.adjust(`${step} seconds`),
         Effect.flatMap(Webhooks, (store) => store.oldest)
       ),
     { discard: true }
@@ -251,7 +254,8 @@ for (const [name, layer] of [
     fact(
       "hold no other one up when they are slow",
       Effect.gen(function* () {
-        const slow = yield* receiver(() => undefined)
+        const held: Array<http.ServerResponse> = []
+        const slow = yield* receiver((_, response) => void held.push(response))
         const quick = yield* receiver(ok)
         yield* add(slow.url)
         const { webhookId } = yield* add(quick.url)
@@ -260,7 +264,8 @@ for (const [name, layer] of [
         yield* owed(webhookId, 0)
         expect(sequences(quick.hits, "r1")).toEqual([1, 2, 3, 4, 5])
         expect(sequences(slow.hits, "r1")).toEqual([1])
-        yield* TestClock.adjust("11 seconds")
+        // What is being sent when the process ends is waited for.
+        for (const response of held) response.writeHead(500).end()
       })
     )
 
@@ -276,15 +281,14 @@ for (const [name, layer] of [
         yield* acceptOp("r1", 1)
         yield* Effect.scoped(
           Effect.gen(function* () {
-            yield* begin()
+            yield* Effect.provide(begin(), impatient)
             yield* next
-            yield* pass(10)
             yield* until(Effect.map(store.due("this one"), (due) => due.length === 0))
           })
         )
         yield* pass(35)
         const { deliveries } = (yield* store.next(webhookId, 1)) ?? { deliveries: [] }
-        expect(deliveries[0]?.lastError).toBe("no complete answer within 10000 ms")
+        expect(deliveries[0]?.lastError).toBe("no complete answer within 500 ms")
       })
     )
 
@@ -422,6 +426,93 @@ for (const [name, layer] of [
     )
 
     fact(
+      "are one process's as long as an attempt may take: nothing is sent twice however slow it and they are",
+      Effect.gen(function* () {
+        const held: Array<http.ServerResponse> = []
+        const { hits, url } = yield* receiver((_, response) => void held.push(response))
+        const answer = () => {
+          for (const response of held.splice(0)) response.writeHead(204).end()
+        }
+        const store = yield* Webhooks
+        const { webhookId } = yield* add(url)
+        for (let n = 0; n < 16; n++) yield* acceptOp(`r${n}`, n)
+        const delivered: typeof store.delivered = (ref) =>
+          Effect.zipRight(Effect.sleep("14 seconds"), store.delivered(ref))
+        yield* Effect.provideService(begin("the slow one"), Webhooks, { ...store, delivered })
+        yield* until(Effect.sync(() => hits.length === 8))
+        yield* begin("the other one")
+        for (const waiting of [8, 0]) {
+          // Almost as long as the sender waits, and then as the store does.
+          yield* pass(9, 1)
+          answer()
+          yield* until(
+            Effect.map(
+              Effect.zipRight(TestClock.adjust("1 second"), webhookOf(webhookId)),
+              (it) => it?.waiting === waiting
+            )
+          )
+          yield* until(Effect.sync(() => hits.length === 16))
+        }
+        expect(new Set(hits.map(({ headers }) => headers["webhook-id"])).size).toBe(16)
+        expect(hits).toHaveLength(16)
+      })
+    )
+
+    fact(
+      "are sent nothing more by a process whose claim has gone to another one, and are not left alone for that",
+      Effect.gen(function* () {
+        const held: Array<http.ServerResponse> = []
+        const { hits, url } = yield* receiver((_, response) => void held.push(response))
+        const store = yield* Webhooks
+        const { webhookId } = yield* add(url)
+        for (let n = 0; n < 16; n++) yield* acceptOp(`r${n}`, n)
+        let claims = 0
+        const claim: typeof store.claim = (...asked) =>
+          Effect.suspend(() => (++claims === 1 ? store.claim(...asked) : Effect.succeed(false)))
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* Effect.provideService(begin("the slow one"), Webhooks, { ...store, claim })
+            yield* until(Effect.sync(() => hits.length === 8))
+            yield* pass(9, 1)
+            for (const response of held) response.writeHead(204).end()
+            yield* until(Effect.sync(() => claims >= 2))
+            yield* owed(webhookId, 8)
+          })
+        )
+        expect(hits).toHaveLength(8)
+        yield* store.release(webhookId, "the slow one")
+        expect(yield* store.due("the other one")).toEqual([webhookId])
+      })
+    )
+
+    fact(
+      "are not sent again what they took while the store was away for seconds",
+      Effect.gen(function* () {
+        const { hits, url } = yield* receiver(ok)
+        const store = yield* Webhooks
+        const { webhookId } = yield* add(url)
+        yield* acceptOp("r1", 1)
+        let failures = 0
+        const delivered: typeof store.delivered = (ref) =>
+          Effect.suspend(() =>
+            ++failures > 10
+              ? store.delivered(ref)
+              : Effect.fail(new WebhooksError({ reason: "unavailable", message: "the store is away" }))
+          )
+        yield* Effect.provideService(begin(), Webhooks, { ...store, delivered })
+        yield* until(Effect.sync(() => failures > 0))
+        yield* until(
+          Effect.map(
+            Effect.zipRight(TestClock.adjust("1 second"), webhookOf(webhookId)),
+            (it) => it?.waiting === 0
+          )
+        )
+        yield* pass(60)
+        expect(hits).toHaveLength(1)
+      })
+    )
+
+    fact(
       "are sent at once what this process has told of, before the next look at what others have",
       Effect.gen(function* () {
         const { url } = yield* receiver(ok)
@@ -467,6 +558,13 @@ for (const [name, layer] of [
     )
   })
 }
+
+it("a claim lasts longer than the sender waits for an answer and the store for a statement", () => {
+  const { connectMillis, firstByteMillis, totalMillis } = WebhookSender.limits
+  expect([connectMillis, firstByteMillis, totalMillis]).toEqual([5_000, 10_000, 10_000])
+  expect(Deliver.attemptMillis).toBeGreaterThan(totalMillis + SqlPostgres.defaultAnswerTimeoutMillis)
+  expect(Deliver.claimMillis).toBeGreaterThan(Deliver.attemptMillis)
+})
 
 describe("docs/webhooks.md", () => {
   it.scopedLive("has a receiver that runs as it stands there", () =>

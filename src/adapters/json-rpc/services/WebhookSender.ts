@@ -13,13 +13,13 @@ export interface Options {
 }
 
 /** Whoever wants to say more than that has no use for it. */
-const limits: Partial<Http.Limits> = {
+export const limits = {
   connectMillis: 5_000,
   firstByteMillis: 10_000,
   totalMillis: 10_000,
   responseBytes: 65_536,
   callerResponseBytes: 65_536
-}
+} satisfies Partial<Http.Limits>
 
 const reasons = {
   invalidUrl: "expected an http or https URL without user name and password",
