@@ -6,35 +6,35 @@ import * as Compact from "./Compact.js"
 
 /** Text at rest that only the holder of the key reads, bound to the row that it stands in. */
 export interface Seal {
-  readonly close: (row: string, text: string) => string
-  readonly open: (row: string, sealed: string) => Effect.Effect<string, JournalError>
+  readonly close: (row: string, text: string) => Compact.Column
+  readonly open: (row: string, sealed: Compact.Column) => Effect.Effect<string, JournalError>
 }
 
-/** Of the text as it is, and of one that was deflated before. */
+/** Of the text as it is, of one that was deflated before, and of one that was so with the dictionary. */
 const plain = "v1:"
-const short = "v2:"
+const alone = "v2:"
+const shared = "v3:"
 const algorithm = "aes-256-gcm"
 const nonceBytes = 12
 const tagBytes = 16
 
 /** AES-256-GCM under a key of its own; the row's name is authenticated, so that no text moves to another row. */
-export const make = (secret: Redacted.Redacted<string>): Seal => {
+export const make = (secret: Redacted.Redacted<string>, isBinary = false): Seal => {
   const key = new Uint8Array(hkdfSync("sha256", Redacted.value(secret), "", "castellan journal", 32))
   return {
     close: (row, text) => {
       const nonce = randomBytes(nonceBytes)
       const cipher = createCipheriv(algorithm, key, nonce).setAAD(Buffer.from(row))
-      const deflated = Compact.deflated(text)
+      const deflated = Compact.deflated(text, isBinary)
       const body = cipher.update(deflated ?? Buffer.from(text, "utf8"))
       const sealed = Buffer.concat([nonce, body, cipher.final(), cipher.getAuthTag()])
-      return (deflated === null ? plain : short) + sealed.toString("base64")
+      return Compact.columnOf(deflated === null ? plain : isBinary ? shared : alone, sealed, isBinary)
     },
     open: (row, sealed) =>
       Effect.try({
         try: () => {
-          const isShort = sealed.startsWith(short)
-          if (!isShort && !sealed.startsWith(plain)) throw new Error("not sealed by this version")
-          const bytes = Buffer.from(sealed.slice(plain.length), "base64")
+          const { bytes, prefix } = Compact.partsOf(sealed)
+          if (![plain, alone, shared].includes(prefix)) throw new Error("not sealed by this version")
           const decipher = createDecipheriv(algorithm, key, bytes.subarray(0, nonceBytes), {
             authTagLength: tagBytes
           })
@@ -42,7 +42,8 @@ export const make = (secret: Redacted.Redacted<string>): Seal => {
             .setAuthTag(bytes.subarray(-tagBytes))
           const body = bytes.subarray(nonceBytes, -tagBytes)
           const text = Buffer.concat([decipher.update(body), decipher.final()])
-          return isShort ? Compact.inflated(text) : text.toString("utf8")
+          if (prefix === shared) return Compact.inflated(text)
+          return prefix === alone ? Compact.inflatedAlone(text) : text.toString("utf8")
         },
         catch: () =>
           new JournalError({

@@ -7,6 +7,7 @@ import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
 import { JournalError } from "../../application/ports/journal/JournalError.js"
 import * as Uint from "../../domain/primitives/Uint.js"
+import * as Compact from "./Compact.js"
 import * as ErrorCode from "./ErrorCode.js"
 import * as Seal from "./Seal.js"
 import * as SqliteClient from "./sqlite/SqliteClient.js"
@@ -31,6 +32,8 @@ export interface Store {
   /** The name of this instance of the journal, as the holder of lanes. */
   readonly instance: string
   readonly seal: Seal.Seal
+  /** A column of hex or JSON. */
+  readonly column: (text: string) => Compact.Column
 }
 
 export interface Options {
@@ -100,7 +103,8 @@ const told = <A, E>(
 
 export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store => ({
   sql,
-  seal: Seal.make(sealingKey),
+  seal: Seal.make(sealingKey, SqliteClient.isSqlite(sql)),
+  column: Compact.write(SqliteClient.isSqlite(sql)),
   forUpdate: sql.onDialectOrElse({
     pg: () => sql.literal("for update"),
     orElse: () => sql.literal("")

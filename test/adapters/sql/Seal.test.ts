@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as fc from "fast-check"
+import * as Compact from "../../../src/adapters/sql/Compact.js"
 import * as SqlJournal from "../../../src/adapters/sql/journal/Journal.js"
 import * as Seal from "../../../src/adapters/sql/Seal.js"
 import * as Sqlite from "../../../src/adapters/sql/Sqlite.js"
@@ -12,6 +13,7 @@ import { options } from "../../support/journal/Layers.js"
 import * as Make from "../../support/journal/Make.js"
 
 const seal = Seal.make(Redacted.make("one secret"))
+const binary = Seal.make(Redacted.make("one secret"), true)
 const other = Seal.make(Redacted.make("another secret"))
 
 describe("the seal", () => {
@@ -20,13 +22,17 @@ describe("the seal", () => {
       fc.property(fc.string({ unit: "binary" }), fc.string({ unit: "binary" }), (row, text) => {
         const sealed = seal.close(row, text)
         expect(seal.close(row, text)).not.toBe(sealed)
+        const bytes = binary.close(row, text)
+        if (typeof bytes === "string") throw new Error("not as bytes")
+        for (const same of [bytes, Compact.asText(bytes)])
+          expect(Effect.runSync(seal.open(row, same))).toBe(text)
         expect(Effect.runSync(seal.open(row, sealed))).toBe(text)
       })
     )
   })
 
   it("opens under no other key, for no other row, and not when a character was changed", () => {
-    const sealed = seal.close("row 1", "a secret text")
+    const sealed = String(seal.close("row 1", "a secret text"))
     const flip = (at: number) =>
       `${sealed.slice(0, at)}${sealed[at] === "A" ? "B" : "A"}${sealed.slice(at + 1)}`
     const wrong = [

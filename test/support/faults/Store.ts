@@ -89,7 +89,7 @@ export const make = async (folder: string, server: Server.Server | null): Promis
             readonly request_id: string
             readonly sequence: number
             readonly kind: string
-            readonly data: string | null
+            readonly data: Compact.Column | null
           }>`
             select requests.request_id, sequence, kind, data
             from request_events join requests on requests.request_no = request_events.request_no

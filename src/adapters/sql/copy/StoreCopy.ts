@@ -3,6 +3,7 @@ import type { SqlError } from "@effect/sql/SqlError"
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import * as Compact from "../Compact.js"
 import * as ErrorCode from "../ErrorCode.js"
 import * as Store from "../Store.js"
 
@@ -103,6 +104,9 @@ const columnsOf = (target: SqlClient.SqlClient, { name }: Table) =>
 
 type Row = Readonly<Record<string, unknown>>
 
+/** No column is one of bytes there. */
+const valueOf = (value: unknown): unknown => (value instanceof Uint8Array ? Compact.asText(value) : value)
+
 /** Rows go over in the order of their keys; numbers that the database gives go on behind them. */
 const copyTable = (source: SqlClient.SqlClient, target: SqlClient.SqlClient, table: Table) =>
   Effect.gen(function* () {
@@ -126,7 +130,9 @@ const copyTable = (source: SqlClient.SqlClient, target: SqlClient.SqlClient, tab
       last = some.at(-1)
       if (last === undefined) break
       const values = target.csv(
-        some.map((row) => target`(${target.csv(table.columns.map((column) => target`${row[column]}`))})`)
+        some.map(
+          (row) => target`(${target.csv(table.columns.map((column) => target`${valueOf(row[column])}`))})`
+        )
       )
       yield* target`
         insert into ${target(table.name)} (${names}) overriding system value values ${values}`

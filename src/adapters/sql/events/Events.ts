@@ -28,8 +28,8 @@ const rounds = (told: ReadonlyArray<Told>): ReadonlyArray<ReadonlyArray<Told>> =
   return parts.flatMap((part) => Store.chunks(part, perStatement))
 }
 
-const columnOf = (data: EventData | null): string | null =>
-  data === null ? null : Compact.write(JSON.stringify(data))
+const columnOf = ({ column }: Store.Store, data: EventData | null): Compact.Column | null =>
+  data === null ? null : column(JSON.stringify(data))
 
 interface Written {
   readonly request_no: number | string
@@ -38,8 +38,11 @@ interface Written {
   readonly heard: number | boolean
 }
 
-const write = ({ sql }: Store.Store, round: ReadonlyArray<Told>, now: number) => {
-  const rows = round.map(({ data, kind, requestId }) => sql`(${requestId}, ${kind}, ${columnOf(data)})`)
+const write = (store: Store.Store, round: ReadonlyArray<Told>, now: number) => {
+  const { sql } = store
+  const rows = round.map(
+    ({ data, kind, requestId }) => sql`(${requestId}, ${kind}, ${columnOf(store, data)})`
+  )
   return sql<Written>`
     insert into request_events (request_no, sequence, kind, data, told_at)
     select requests.request_no, coalesce((
@@ -141,7 +144,7 @@ export const ofElements = (
 interface Row {
   readonly sequence: number
   readonly kind: EventKind
-  readonly data: string | null
+  readonly data: Compact.Column | null
   readonly told_at: number | string
 }
 

@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type { Cancellation } from "../../../application/ports/journal/Requests.js"
-import * as Compact from "../Compact.js"
 import * as Events from "../events/Events.js"
 import type * as Store from "../Store.js"
 import * as Ops from "./Ops.js"
@@ -50,7 +49,7 @@ export const cancel =
           return "kept" as const
         }
         yield* sql`
-          update requests set cancelled = ${code}, state = 'final', outcome = ${Compact.write(outcome)}
+          update requests set cancelled = ${code}, state = 'final', outcome = ${store.column(outcome)}
           where request_id = ${requestId}`
         const kind = code === "request_expired" ? "expired" : "cancelled"
         yield* Events.tell(store, [{ requestId, kind, data: null }])

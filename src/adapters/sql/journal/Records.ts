@@ -24,7 +24,7 @@ interface Row extends Nonce {
   readonly key_client: string | null
   readonly key_version: string | null
   readonly key_asset: string | null
-  readonly rpc: string
+  readonly rpc: Compact.Column
   readonly trust: LaneAccess["trust"]
   readonly direct: string | null
   readonly tx_hash: string | null
@@ -35,7 +35,7 @@ interface Row extends Nonce {
 
 interface Version extends Nonce {
   readonly tx_hash: string
-  readonly raw: string
+  readonly raw: Compact.Column
   readonly max_fee_per_gas: string
   readonly max_priority_fee_per_gas: string
   readonly signed_at: number

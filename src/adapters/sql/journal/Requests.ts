@@ -23,13 +23,13 @@ interface Row extends Terms.Place {
   readonly endpoint: string
   readonly chain_id: string
   readonly signer: string | null
-  readonly body: string
+  readonly body: Compact.Column
   readonly idempotency_key: string | null
   readonly body_hash: string | null
   readonly failed: string
   readonly state: "open" | "final" | "forgotten"
-  readonly note: string | null
-  readonly outcome: string | null
+  readonly note: Compact.Column | null
+  readonly outcome: Compact.Column | null
   readonly cancelled: CancellationCode | null
   readonly metadata: string | null
   readonly elements: number
@@ -110,7 +110,7 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
         body_hash: idempotency?.bodyHash ?? null,
         elements: acceptance.elements,
         failed: "[]",
-        note: acceptance.note === null ? null : Compact.write(acceptance.note),
+        note: acceptance.note === null ? null : store.column(acceptance.note),
         metadata: Terms.write(acceptance.metadata),
         state: "open",
         accepted_at: yield* Clock.currentTimeMillis,
@@ -129,7 +129,7 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
       return yield* Store.refuse("the request was accepted as another one")
     if (row.state !== "open") return yield* Store.refuse("the request is final")
     // Any process accepts a request; only the one that works on the lane adds to it.
-    const isNew = row.body === sealed
+    const isNew = Compact.isSame(row.body, sealed)
     if (!isNew) yield* Claims.fence(store, Claims.laneOf(row))
     if (!isNew && row.due_at !== null)
       yield* sql`update requests set due_at = null where request_id = ${requestId}`
@@ -191,7 +191,7 @@ export const note =
         yield* Claims.fence(store, Claims.laneOf(row))
         if (row.state !== "open") return yield* Store.refuse("the request is final")
         yield* store.sql`
-          update requests set note = ${text === null ? null : Compact.write(text)} where request_id = ${requestId}`
+          update requests set note = ${text === null ? null : store.column(text)} where request_id = ${requestId}`
       })
     )
 
@@ -213,7 +213,7 @@ export const finish =
           select nonce from transactions where direct = ${requestId} and state = 'signed' limit 1`
         if (underWay.length > 0 || unmined.length > 0) return false
         yield* sql`
-          update requests set state = 'final', outcome = ${Compact.write(outcome)} where request_id = ${requestId}`
+          update requests set state = 'final', outcome = ${store.column(outcome)} where request_id = ${requestId}`
         yield* Events.tell(store, [{ requestId, kind: "final", data: summary }])
         return true
       })

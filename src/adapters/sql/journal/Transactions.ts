@@ -10,7 +10,6 @@ import type {
   SignedTransaction,
   TransactionRecord
 } from "../../../application/ports/journal/Transactions.js"
-import * as Compact from "../Compact.js"
 import * as Events from "../events/Events.js"
 import * as Store from "../Store.js"
 import * as Claims from "./Claims.js"
@@ -297,7 +296,7 @@ export const recordSigned =
             signer: signed.signer,
             nonce: Store.uint64(signed.nonce),
             tx_hash: signed.txHash,
-            raw: Compact.write(signed.raw),
+            raw: store.column(signed.raw),
             max_fee_per_gas: signed.maxFeePerGas.toString(),
             max_priority_fee_per_gas: signed.maxPriorityFeePerGas.toString(),
             signed_at: yield* Clock.currentTimeMillis

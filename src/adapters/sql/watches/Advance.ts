@@ -3,7 +3,6 @@ import type { Fragment } from "@effect/sql/Statement"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { type WatchedEvent, WatchesError, type WatchStep } from "../../../application/ports/Watches.js"
-import * as Compact from "../Compact.js"
 import * as Store from "../Store.js"
 import * as Hashes from "./Hashes.js"
 
@@ -61,7 +60,7 @@ const note = (store: Store.Store, cursor: number, events: ReadonlyArray<WatchedE
         chunk.map(
           ({ blockHash, blockNumber, data, logIndex, watch }) =>
             sql`(cast(${watch} as bigint), cast(${blockNumber.toString()} as bigint), ${blockHash},
-              cast(${logIndex} as bigint), ${Compact.write(JSON.stringify(data))})`
+              cast(${logIndex} as bigint), ${store.column(JSON.stringify(data))})`
         )
       )}) as own
       where own.column1 in (${ofCursor(store, cursor)})`,

@@ -12,6 +12,7 @@ import {
   WatchesError,
   type WatchNode
 } from "../../../application/ports/Watches.js"
+import type * as Compact from "../Compact.js"
 import type * as Store from "../Store.js"
 import * as Changes from "../webhooks/Changes.js"
 
@@ -30,7 +31,7 @@ interface Row {
   readonly webhook_id: string
   readonly source_id: string
   readonly chain_id: string
-  readonly rpc: string | null
+  readonly rpc: Compact.Column | null
   readonly state: Watch["state"]
   readonly spec: string
   readonly confirmations: number
@@ -92,7 +93,7 @@ const sourceOf = ({ seal, sql }: Store.Store, { accountId, chainId, rpc }: Watch
     const known = yield* sql<{
       readonly source_no: number
       readonly source_id: string
-      readonly rpc: string | null
+      readonly rpc: Compact.Column | null
     }>`
       select source_no, source_id, rpc from watch_sources
       where chain_id = ${chain} and account_id = ${owner} order by source_no`

@@ -13,6 +13,7 @@ import {
   WatchesError,
   type WatchSource
 } from "../../../application/ports/Watches.js"
+import type * as Compact from "../Compact.js"
 import * as Migrations from "../Migrations.js"
 import * as Store from "../Store.js"
 import * as Advance from "./Advance.js"
@@ -28,7 +29,7 @@ interface SourceRow {
   readonly source_id: string
   readonly chain_id: string
   readonly account_id: AccountId
-  readonly rpc: string | null
+  readonly rpc: Compact.Column | null
 }
 
 interface WatchRow {

@@ -26,7 +26,7 @@ interface Row {
   readonly metadata: string | null
   readonly sequence: number
   readonly kind: string
-  readonly data: string | null
+  readonly data: Compact.Column | null
   readonly told_at: number | string
   readonly attempts: number
   readonly failing_since: number | string | null
@@ -59,9 +59,9 @@ const toDelivery = (row: Row): Delivery => {
 interface Endpoint {
   readonly webhook_no: number | string
   readonly account_id: AccountId
-  readonly url: string
-  readonly secret: string
-  readonly old_secret: string | null
+  readonly url: Compact.Column
+  readonly secret: Compact.Column
+  readonly old_secret: Compact.Column | null
   readonly old_until: number | string
   readonly created_at: number | string
 }

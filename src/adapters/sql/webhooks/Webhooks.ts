@@ -15,6 +15,7 @@ import {
   Webhooks,
   WebhooksError
 } from "../../../application/ports/Webhooks.js"
+import type * as Compact from "../Compact.js"
 import * as Migrations from "../Migrations.js"
 import * as Store from "../Store.js"
 import * as Changes from "./Changes.js"
@@ -26,7 +27,7 @@ const mostOfAccount = 10
 interface Row {
   readonly webhook_id: string
   readonly account_id: AccountId
-  readonly url: string
+  readonly url: Compact.Column
   readonly kinds: string
   readonly state: Webhook["state"]
   readonly created_at: number | string
