@@ -111,6 +111,28 @@ describe("one request", () => {
     )
   })
 
+  it("whose node is away after its acceptance, for longer than its caller waits, is done once it is back", async () => {
+    await using(
+      async (rig) => {
+        let isAway = false
+        rig.node.behave(async ({ method }, ask) => {
+          // What is simulated so is an accepted request's.
+          isAway ||= method === "eth_simulateV1"
+          return isAway ? null : ask()
+        })
+        const id = Rig.idOf(`${rig.signer.address} away`)
+        const body = { operations: [rig.hit("a", id)], settings: rig.settings }
+        const unknown = await rig.once("/execute", "away", body)
+        expect(unknown).toMatchObject({ status: 422, body: { code: "outcome_unknown" } })
+        rig.node.behave()
+        expect(await rig.insist("/execute", "away", body)).toMatchObject(success)
+        expect(await rig.count(id)).toBe(1)
+      },
+      [],
+      1_000
+    )
+  })
+
   for (const [moment, step] of [
     ["after", "recordSigned"],
     ["before", "settle"],

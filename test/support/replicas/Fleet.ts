@@ -36,6 +36,8 @@ export interface Question {
   readonly account: string
   /** The Idempotency-Key. */
   readonly key?: string
+  /** Request-Metadata. */
+  readonly metadata?: Readonly<Record<string, string>>
   readonly body?: unknown
   /** Whether the answer is to come as soon as the work is accepted. */
   readonly isAsync?: boolean
@@ -53,6 +55,7 @@ export interface Answer {
     readonly txHash?: string
     readonly httpStatus?: number | null
     readonly answer?: Answer["body"] | null
+    readonly requests?: ReadonlyArray<{ readonly requestId: string }>
   }
 }
 
@@ -162,6 +165,7 @@ const assemble = async (
           "x-api-key": Random.make(question.account).pick(tenants).key,
           ...(question.body !== undefined && { "content-type": "application/json" }),
           ...(question.key !== undefined && { "idempotency-key": question.key }),
+          ...(question.metadata !== undefined && { "request-metadata": JSON.stringify(question.metadata) }),
           ...(question.isAsync === true && { prefer: "respond-async" })
         },
         ...(question.body !== undefined && { body: JSON.stringify(question.body) }),

@@ -33,7 +33,10 @@ export interface Load {
   readonly end: () => void
 }
 
-/** The same request with the same key finds another answer later, or at another replica. */
+/**
+ * Of a request that was not accepted: the same with the same key finds another answer later, or at another replica. The
+ * answer of an accepted one stays what it is.
+ */
 const passing = new Set(["outcome_unknown", "invalid_rpc", "node_refused", "wallet_busy", "fees_above_cap"])
 
 const isPassing = ({ body, status }: Answer): boolean =>
@@ -101,6 +104,13 @@ export const start = (
     return null
   }
 
+  /** The answer of a request that was accepted, and is refused for something that passes; null: it has none. */
+  const finalOf = async (dice: Random.Random, account: string, op: string): Promise<Answer | null> => {
+    const path = `/requests?state=final&metadata=op:${op}`
+    const [found] = (await asked(dice, { method: "GET", path, account }))?.body.requests ?? []
+    return found === undefined ? null : followed(dice, account, found.requestId)
+  }
+
   const one = async (n: number): Promise<Op> => {
     const dice = random.fork(`op ${n}`)
     const id = hashOf(`${name} op ${n}`)
@@ -111,9 +121,19 @@ export const start = (
     const outcome = async (): Promise<Answer | null> => {
       while (!isOver) {
         const body = fleet.hit(wallet, id)
-        const answer = await asked(dice, { path: "/execute", account, key: `${name}-${n}`, body, isAsync })
+        const op = `${name}-${n}`
+        const answer = await asked(dice, {
+          path: "/execute",
+          account,
+          key: op,
+          metadata: { op },
+          body,
+          isAsync
+        })
         if (answer?.status === 202) return followed(dice, account, answer.body.requestId ?? "")
         if (answer !== null && !isPassing(answer)) return answer
+        const final = answer?.status === 422 ? await finalOf(dice, account, op) : null
+        if (final !== null) return final
         await pause(Math.min(1_000, 1_000 * (answer?.retryAfter ?? 0.1)))
       }
       return null

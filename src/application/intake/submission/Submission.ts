@@ -86,7 +86,8 @@ export const run = <R>(
     const terms = {
       dependencies,
       isApart: profile.remoteBundler !== null,
-      patienceMillis: profile.receiptTimeoutMillis
+      patienceMillis: profile.receiptTimeoutMillis,
+      expiryMillis: profile.requestExpiryMillis
     }
     const submission = (watch: Watch) => {
       const run: Run<R> = {

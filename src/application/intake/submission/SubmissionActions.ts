@@ -152,7 +152,8 @@ const send = <R>(run: Run<R>, place: number): Effect.Effect<Event, never, Servic
     run.ops = null
     const result = yield* Sending.send(plan, batch.prepared, transfer, revert)
     run.isSent = result.isSent
-    yield* current.extend(plan.context.connection.profile.receiptTimeoutMillis)
+    // Who waits for a node that fails waits no longer for it than for a transaction.
+    if (result.fault === null) yield* current.extend(plan.context.connection.profile.receiptTimeoutMillis)
     return { _tag: "sent", ...result }
   })
 

@@ -14,6 +14,11 @@ export interface State {
   readonly isAccepted: boolean
   /** Unix milliseconds. */
   readonly deadline: number
+  /**
+   * A node that cannot be reached is waited for until then, Unix milliseconds: later than a request expires of which
+   * nothing was signed.
+   */
+  readonly outlasts: number
   /** Whether something that was signed may have come back: the journal has to be asked which nonces are held. */
   readonly mayHold: boolean
   /** How often a transaction was mined without the element: one of its component alone, one that it shared. */
@@ -30,6 +35,8 @@ export interface Terms {
   readonly isApart: boolean
   /** How long the request is pursued, and again from each outcome on. */
   readonly patienceMillis: number
+  /** How long after its acceptance a request of which nothing was signed is given up. */
+  readonly expiryMillis: number
 }
 
 /** By element, why it fails. */

@@ -60,6 +60,10 @@ const indexesOf = ({ elements }: State, is: (element: Elements.Element) => boole
 
 export const waitingOf = (state: State) => indexesOf(state, Elements.isWaiting)
 
+/** Nothing of the request is on the chain, or may be, as far as is known. */
+export const isUnsigned = ({ elements }: State): boolean =>
+  [...elements.values()].every(({ _tag }) => _tag !== "landed" && _tag !== "held" && _tag !== "underWay")
+
 /** Why elements come to nothing, in the order of the request. */
 export const failuresOf = ({ elements }: State): Failures =>
   new Map(

@@ -15,6 +15,7 @@ import {
   held,
   heldOf,
   included,
+  isUnsigned,
   named,
   noted,
   settled,
@@ -44,14 +45,24 @@ const over: Phase = { _tag: "over" }
 const releasing: Phase = { _tag: "pausing", millis: 0, releases: true }
 
 /**
+ * Until when a failing node is asked again. The time for which a process cannot reach a node is not the time of an accepted
+ * request of which nothing was signed, whichever process works on it: that expires, whatever delays it.
+ */
+const deadlineAt = (state: State, { unreachable }: NodeFault, now: number): number =>
+  unreachable && state.isAccepted && isUnsigned(state)
+    ? Math.max(state.deadline, Math.min(now + state.terms.patienceMillis, state.outlasts))
+    : state.deadline
+
+/**
  * The node failed, and nothing is on its way: the same again after a pause, until the request's time is over. It ends
  * with all open elements given up at the latest.
  */
 const retried = (state: State, fault: NodeFault, now: number): State => {
-  const left = state.deadline - now
+  const deadline = deadlineAt(state, fault, now)
+  const left = deadline - now
   const refusals = fault.unreachable ? 0 : state.node.refusals + 1
   const faults = state.node.faults + 1
-  const after = { ...state, node: { fault, faults, refusals } }
+  const after = { ...state, deadline, node: { fault, faults, refusals } }
   return refusals >= maxRefusals || left <= 0
     ? { ...failed(after, alike(waitingOf(after), fault.failure)), phase: asking }
     : {
@@ -279,6 +290,7 @@ export const begin = (
       phase: isResumed ? { _tag: "resuming" } : asking,
       isAccepted,
       deadline: now + terms.patienceMillis,
+      outlasts: now + terms.expiryMillis + terms.patienceMillis,
       mayHold: isResumed,
       tries: new Map(),
       shared: new Map(),

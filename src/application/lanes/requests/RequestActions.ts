@@ -92,7 +92,8 @@ const becameDurable = <B, J, R>(live: Live<B, J, R>, lane: Lane, patienceMillis:
     const { caller } = live.task
     tell(live, { _tag: "accepted" })
     live.lane = lane
-    live.until = now + patienceMillis
+    // What goes again is accepted again, which gives its caller no more time: see `extend`.
+    if (live.until === 0) live.until = now + patienceMillis
     const known = Deferred.succeed(live.accepted, undefined)
     return caller.onAccepted === undefined ? Effect.asVoid(known) : Effect.zipRight(known, promise(live))
   })

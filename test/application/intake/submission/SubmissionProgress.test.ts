@@ -31,11 +31,12 @@ const request = (
   elements: ReadonlyArray<Element>,
   dependencies: State["terms"]["dependencies"] = []
 ): State => ({
-  terms: { dependencies, isApart: false, patienceMillis },
+  terms: { dependencies, isApart: false, patienceMillis, expiryMillis: 0 },
   elements: new Map(elements.entries()),
   phase: { _tag: "asking" },
   isAccepted: true,
   deadline: now,
+  outlasts: now,
   mayHold: false,
   tries: new Map(),
   shared: new Map(),

@@ -19,7 +19,8 @@ import * as Make from "../../../support/journal/Make.js"
 
 const now = 1_000_000
 const patienceMillis = 60_000
-const terms: Terms = { dependencies: [], isApart: false, patienceMillis }
+const expiryMillis = 600_000
+const terms: Terms = { dependencies: [], isApart: false, patienceMillis, expiryMillis }
 
 const wrong = elementFailure("execution_failed")
 const cancelled = elementFailure("request_cancelled")
@@ -349,13 +350,41 @@ describe("the elements of a request", () => {
     expect(codesOf(through(twice, refused).state)).toEqual({ 0: "node_refused", 1: "node_refused" })
   })
 
-  it("wait at a failing node no longer than their time", () => {
+  it("wait at a node that answers with errors no longer than their time", () => {
+    const { state } = steps.asking
     const { action } = SubmissionState.step(
-      steps.asking.state,
-      events.nodeFailed,
-      steps.asking.state.deadline - 30
+      state,
+      { _tag: "nodeFailed", fault: refusing },
+      state.deadline - 30
     )
     expect(action).toEqual({ _tag: "pause", millis: 30, releases: true })
+  })
+
+  it("of which nothing was signed outlast a node that cannot be reached once they are accepted, until they expire", () => {
+    const { state } = steps.asking
+    const later = (millis: number) => SubmissionState.step(state, events.nodeFailed, state.deadline + millis)
+    const waiting = later(1)
+    const { firstMillis } = SubmissionState.backoff
+    expect(waiting.action).toEqual({ _tag: "pause", millis: firstMillis, releases: true })
+    expect(codesOf(waiting.state)).toEqual({})
+    // It is back: what is left to do has as much time as before.
+    const back = SubmissionState.step(waiting.state, { _tag: "paused" }, state.deadline + 1 + firstMillis)
+    expect(back.action._tag).toBe("ask")
+    // The sweep gives them up before that.
+    expect(later(expiryMillis - 30).action).toEqual({ _tag: "pause", millis: 30, releases: true })
+    const { code } = away.failure
+    expect(codesOf(later(expiryMillis).state)).toEqual({ 0: code, 1: code })
+  })
+
+  it("the others of which are on the chain wait no longer for a node that cannot be reached than their time", () => {
+    const part = through(steps.following, follow({ landed: landed(0) }), prepared([1]))
+    const lost = SubmissionState.step(
+      part.state,
+      sent({ fault: away, isSent: false }),
+      part.state.deadline + 1
+    )
+    const { state } = SubmissionState.step(lost.state, follow({}), part.state.deadline + 1)
+    expect([tagsOf(state), codesOf(state)]).toEqual([["landed", "failed"], { 1: away.failure.code }])
   })
 
   it("forget what a node did once a whole transaction has landed", () => {
@@ -548,11 +577,15 @@ describe("whatever the nodes, the journal and time do to a request", () => {
     let time = now
     let at = 0
     const pick = (most: number) => (choices[at++ % choices.length] ?? 0) % Math.max(most, 1)
-    let step = SubmissionState.begin({ dependencies: of, isApart, patienceMillis }, [0, 1, 2, 3], {
-      isAccepted,
-      isResumed: isAccepted,
-      now
-    })
+    let step = SubmissionState.begin(
+      { dependencies: of, isApart, patienceMillis, expiryMillis },
+      [0, 1, 2, 3],
+      {
+        isAccepted,
+        isResumed: isAccepted,
+        now
+      }
+    )
     for (let n = 0; n < 100_000 && step.action._tag !== "end"; n++) {
       const { action, state } = step
       if (action._tag === "pause") time += action.millis
