@@ -71,6 +71,15 @@ export const within = (
     return inclusions
   })
 
+/** An op's outcome, and the number of the block that it is in. */
+export interface Found extends OpOutcome {
+  readonly blockNumber: bigint
+}
+
+/** Blocks from this one to the head, both counted. */
+export const confirmationsOf = (blockNumber: bigint, head: bigint): number =>
+  head < blockNumber ? 1 : Number(head - blockNumber) + 1
+
 /**
  * The inclusions of these ops, in any transaction: an unbound op can be copied into anybody's bundle. Searches from
  * 1,024 blocks before `block` on; an op that is missing was not included since.
@@ -80,9 +89,9 @@ export const find = (
   entryPoint: Address,
   userOpHashes: ReadonlyArray<Bytes32>,
   block: bigint
-): Effect.Effect<ReadonlyMap<Bytes32, OpOutcome>, ChainRpcError> =>
+): Effect.Effect<ReadonlyMap<Bytes32, Found>, ChainRpcError> =>
   Effect.gen(function* () {
-    const outcomes = new Map<Bytes32, OpOutcome>()
+    const outcomes = new Map<Bytes32, Found>()
     if (userOpHashes.length === 0) return outcomes
     const logs = yield* chain.logs({
       address: [entryPoint],
@@ -90,13 +99,13 @@ export const find = (
       fromBlock: block > lookBackBlocks ? block - lookBackBlocks : 0n,
       toBlock: "latest"
     })
-    for (const txHash of new Set(logs.map((log) => log.txHash))) {
+    for (const { blockNumber, txHash } of new Map(logs.map((log) => [log.txHash, log])).values()) {
       const parsed = Outcome.parse(
         entryPoint,
         logs.filter((log) => log.txHash === txHash)
       )
       for (const [hash, { revertData, success }] of parsed)
-        outcomes.set(hash, { success, revertData, txHash })
+        outcomes.set(hash, { success, revertData, txHash, blockNumber })
     }
     return outcomes
   })

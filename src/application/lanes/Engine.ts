@@ -100,7 +100,6 @@ export const layer: Layer.Layer<
     yield* Effect.forkScoped(Stream.runForEach(replicas.assigned, () => nudge))
     const settlement = Settlement.make({
       transactionJournal,
-      remoteOpJournal,
       wakeUps,
       losses: Losses.make(budgets),
       reopened: nudge

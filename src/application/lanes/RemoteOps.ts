@@ -62,10 +62,14 @@ export const make = (options: {
       if (entries?.get(keyOf(entry)) === entry) entries.delete(keyOf(entry))
     }
 
-    const finalise = (entry: Entry) => {
-      const { authority, chainId } = entry.submission.space
+    const finalise = (entry: Entry, blockNumber: bigint) => {
+      const { profile, submission } = entry
+      const { authority, chainId } = submission.space
+      const { userOpHash } = submission
       return Effect.tap(
-        remoteOpJournal.finaliseInclusions(authority, chainId, [entry.submission.userOpHash]),
+        remoteOpJournal.finaliseInclusions(authority, chainId, [
+          { userOpHash, blockNumber, confirmations: profile.settledDepth }
+        ]),
         () => Effect.sync(() => drop(entry))
       )
     }
@@ -77,12 +81,15 @@ export const make = (options: {
         const { blockNumber, revertData, success, txHash } = inclusion
         entry.next = RemoteInclusions.earlier(entry.next, blockNumber)
         if (!RemoteInclusions.deepEnough(blockNumber, profile.confirmations, head)) return
-        const outcome = { userOpHash: submission.userOpHash, success, revertData, txHash }
+        const { confirmations } = profile
+        const { userOpHash } = submission
+        const outcome = { userOpHash, success, revertData, txHash, blockNumber, confirmations }
         const affected = yield* remoteOpJournal.recordInclusions(authority, chainId, [outcome])
         entry.landed = { txHash, block: inclusion }
         entry.lookedAt = head.number
         entry.missed = 0
-        if (RemoteInclusions.deepEnough(blockNumber, profile.settledDepth, head)) yield* finalise(entry)
+        if (RemoteInclusions.deepEnough(blockNumber, profile.settledDepth, head))
+          yield* finalise(entry, blockNumber)
         yield* wake(entry, affected)
       })
 
@@ -116,7 +123,7 @@ export const make = (options: {
         entry.missed = 0
         entry.landed = { txHash: landed.txHash, block: receipt }
         if (RemoteInclusions.deepEnough(receipt.blockNumber, profile.settledDepth, head))
-          yield* finalise(entry)
+          yield* finalise(entry, receipt.blockNumber)
       })
 
     const revoke = (entry: Entry, head: Block) =>

@@ -4,10 +4,8 @@ import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import * as Inclusions from "../chain/Inclusions.js"
 import * as Losses from "../pay/Losses.js"
 import type { BudgetsError } from "../ports/Budgets.js"
-import type { OpOutcome } from "../ports/chain/Bundler.js"
 import type { ChainClient, ChainRpcError, Receipt } from "../ports/chain/ChainRpc.js"
 import { JournalError } from "../ports/journal/JournalError.js"
-import type { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
 import type { OpSettlement } from "../ports/journal/Requests.js"
 import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
 import type { TransactionRecord } from "../ports/journal/Transactions.js"
@@ -21,7 +19,8 @@ const outcomesBy = (
   look: (
     entryPoint: Address,
     hashes: ReadonlyArray<Bytes32>
-  ) => Effect.Effect<ReadonlyMap<Bytes32, OpOutcome>, ChainRpcError>
+  ) => Effect.Effect<ReadonlyMap<Bytes32, Inclusions.Found>, ChainRpcError>,
+  confirmations: number
 ): Effect.Effect<ReadonlyArray<OpSettlement>, ChainRpcError> =>
   Effect.map(
     Effect.forEach(new Set<Address>(ops.map(({ entryPoint }) => entryPoint)), (entryPoint) =>
@@ -31,77 +30,95 @@ const outcomesBy = (
       )
     ),
     (found) =>
-      found.flatMap((outcomes) => [...outcomes].map(([userOpHash, outcome]) => ({ userOpHash, ...outcome })))
+      found.flatMap((outcomes) =>
+        [...outcomes].map(([userOpHash, outcome]) => ({ userOpHash, ...outcome, confirmations }))
+      )
   )
 
-/** Those of the ops that landed around that block, in whatever transaction. */
-const landedOf = (chain: ChainClient, ops: Ops, block: bigint) =>
-  outcomesBy(ops, (entryPoint, hashes) => Inclusions.find(chain, entryPoint, hashes, block))
-
 /** What became of the ops of a mined transaction; those that its receipt does not show are looked up wherever they landed. */
-const outcomesOf = (chain: ChainClient, { ops }: TransactionRecord, receipt: Receipt) =>
-  outcomesBy(ops, (entryPoint, hashes) => {
-    const shown = Inclusions.inReceipt(entryPoint, receipt, hashes)
-    const rest = hashes.filter((hash) => !shown.has(hash))
-    return Effect.map(
-      Inclusions.find(chain, entryPoint, rest, receipt.blockNumber),
-      (found) => new Map([...shown, ...found])
-    )
-  })
+const outcomesOf = (
+  chain: ChainClient,
+  { ops }: TransactionRecord,
+  receipt: Receipt,
+  confirmations: number
+) =>
+  outcomesBy(
+    ops,
+    (entryPoint, hashes) => {
+      const { blockNumber } = receipt
+      const shown = Inclusions.inReceipt(entryPoint, receipt, hashes)
+      const rest = hashes.filter((hash) => !shown.has(hash))
+      return Effect.map(
+        Inclusions.find(chain, entryPoint, rest, blockNumber),
+        (found) =>
+          new Map([...[...shown].map(([hash, it]) => [hash, { ...it, blockNumber }] as const), ...found])
+      )
+    },
+    confirmations
+  )
+
+/** How deep a mined transaction is. */
+export interface Seen {
+  readonly confirmations: number
+  /** It is at settled depth. */
+  readonly final: boolean
+}
+
+/** Somebody else's transaction that has a nonce, at settled depth. */
+export interface ExternalUse {
+  readonly blockNumber: bigint
+  /** The newest block that is at settled depth, and how many confirmations that depth is. */
+  readonly settledTo: bigint
+  readonly confirmations: number
+}
 
 export interface Settlement {
   /**
-   * Records a mined transaction and the outcomes of its ops, and wakes whom it concerns. `final`: it is at settled depth;
-   * ops that did not land are then to go again.
+   * Records a mined transaction and the outcomes of its ops, and wakes whom it concerns. At settled depth ops that did not
+   * land are then to go again.
    */
   readonly mined: (
     chain: ChainClient,
     record: TransactionRecord,
     receipt: Receipt,
-    final: boolean
+    seen: Seen
   ) => Effect.Effect<void, ChainRpcError | JournalError>
   /** A recorded transaction has reached settled depth. */
-  readonly finalised: (record: TransactionRecord) => Effect.Effect<void, JournalError>
+  readonly finalised: (record: TransactionRecord, confirmations: number) => Effect.Effect<void, JournalError>
   /** A recorded transaction has left the chain again. */
   readonly vanished: (record: TransactionRecord) => Effect.Effect<void, JournalError>
   /**
    * A transaction that is none of ours has the nonce, at settled depth. It may carry the same ops all the same: a backup
-   * of the database does not know of every replacement. Those that landed are done, the others are to go again.
+   * of the database does not know of every replacement. Those that landed are done, the others are to go again. False, and
+   * nothing is recorded: one of them is in a block that is not at settled depth yet.
    */
   readonly stranded: (
     chain: ChainClient,
     record: TransactionRecord,
-    block: bigint
-  ) => Effect.Effect<void, ChainRpcError | JournalError>
+    use: ExternalUse
+  ) => Effect.Effect<boolean, ChainRpcError | JournalError>
 }
 
 export interface Dependencies {
   readonly transactionJournal: TransactionJournal["Type"]
-  readonly remoteOpJournal: RemoteOpJournal["Type"]
   readonly wakeUps: Pick<WakeUps.WakeUps, "notify" | "signal">
   readonly losses: Losses.Losses
   /** The final answer of some request was undone by a reorganisation. */
   readonly reopened: Effect.Effect<void>
 }
 
-export const make = ({
-  losses,
-  remoteOpJournal,
-  reopened,
-  transactionJournal,
-  wakeUps
-}: Dependencies): Settlement => {
+export const make = ({ losses, reopened, transactionJournal, wakeUps }: Dependencies): Settlement => {
   const wake = (record: TransactionRecord) => (affected: ReadonlyArray<string>) =>
     Effect.zipRight(wakeUps.notify([...affected, WakeUps.transaction(record)]), wakeUps.signal(record))
 
   const booked = Effect.mapError(({ message }: BudgetsError) => new JournalError({ message }))
 
   return {
-    mined: (chain, record, receipt, final) =>
+    mined: (chain, record, receipt, { confirmations, final }) =>
       Effect.gen(function* () {
         const { chainId, nonce, signer } = record
         const { blockHash, blockNumber, success, txHash } = receipt
-        const outcomes = yield* outcomesOf(chain, record, receipt)
+        const outcomes = yield* outcomesOf(chain, record, receipt, confirmations)
         const bearer = yield* Losses.bearerOf(record, receipt, outcomes, {
           accountOf: (hash) =>
             Effect.map(
@@ -113,29 +130,33 @@ export const make = ({
         yield* booked(losses.mined(record, receipt, bearer))
         if (final) yield* booked(losses.finalised(record))
         const affected = yield* transactionJournal.settle(
-          { chainId, signer, nonce, txHash, success, blockNumber, blockHash },
+          { chainId, signer, nonce, txHash, success, blockNumber, blockHash, confirmations },
           outcomes,
           final
         )
         yield* wake(record)(affected)
       }),
-    finalised: (record) =>
+    finalised: (record, confirmations) =>
       booked(losses.finalised(record)).pipe(
-        Effect.zipRight(transactionJournal.finalise(record, record.nonce)),
+        Effect.zipRight(transactionJournal.finalise(record, record.nonce, confirmations)),
         Effect.flatMap(wake(record))
       ),
     vanished: (record) =>
       Effect.flatMap(transactionJournal.unsettle(record, record.nonce), (affected) =>
         Effect.zipRight(wake(record)(affected), reopened)
       ),
-    stranded: (chain, record, block) =>
+    stranded: (chain, record, { blockNumber, confirmations, settledTo }) =>
       Effect.gen(function* () {
-        const landed = yield* landedOf(chain, record.ops, block)
-        const included = yield* remoteOpJournal.recordInclusions(record.signer, record.chainId, landed)
+        const landed = yield* outcomesBy(
+          record.ops,
+          (entryPoint, hashes) => Inclusions.find(chain, entryPoint, hashes, blockNumber),
+          confirmations
+        )
+        // An outcome that a reorganisation may take back would be told for good: nobody watches this nonce afterwards.
+        if (landed.some((op) => op.blockNumber > settledTo)) return false
         yield* booked(losses.stranded(record))
-        const freed = yield* transactionJournal.recordExternalUse(record, record.nonce)
-        // Not before the nonce is known to be somebody else's: a request that concludes would wait for a receipt of it.
-        yield* wake(record)([...included, ...freed])
+        yield* wake(record)(yield* transactionJournal.recordExternalUse(record, record.nonce, landed))
+        return true
       })
   }
 }

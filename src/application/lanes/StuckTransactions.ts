@@ -142,7 +142,8 @@ export const make = ({ transactionJournal, lanes, scope, settlement, signerOf }:
       if (user === null || user.blockNumber === null) return
       const { blockNumber, txHash } = user
       if (waiting.versions.some((version) => version.txHash === txHash)) return
-      const depth = TransactionState.depthOf(blockNumber, yield* chain.block("latest"), profile)
+      const head = yield* chain.block("latest")
+      const depth = TransactionState.depthOf(blockNumber, head, profile)
       const event = { _tag: "nonceUsed", depth } as const
       yield* lanes.exclusive(
         waiting,
@@ -159,7 +160,9 @@ export const make = ({ transactionJournal, lanes, scope, settlement, signerOf }:
             return yield* Effect.logError(
               "a transaction that is not in the journal has the nonce and does the same; whether it is ours is for the operator to say"
             )
-          yield* settlement.stranded(chain, record, blockNumber)
+          const { settledDepth: confirmations } = profile
+          const settledTo = BigInts.max((head?.number ?? 0n) - BigInt(confirmations) + 1n, blockNumber)
+          if (!(yield* settlement.stranded(chain, record, { blockNumber, settledTo, confirmations }))) return
           yield* monitor.forget(entry)
           yield* Effect.annotateLogs(
             Effect.logWarning(

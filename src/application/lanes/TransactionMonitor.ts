@@ -90,18 +90,20 @@ export const make = (options: {
       witness: Entry.LaneNode | undefined
     ) =>
       Effect.gen(function* () {
-        const { record } = entry
+        const { profile, record } = entry
         entry.missedSince = state._tag === "mined" ? state.missedSince : null
         switch (action._tag) {
           case "record": {
             if (witness === undefined) return
             const { receipt } = action
             search.seen(witness, receipt)
-            yield* settlement.mined(witness.chain, record, receipt, action.final)
-            return action.final ? lane.drop(record) : lane.put(Entry.mined(entry, witness, receipt))
+            const { final } = action
+            const confirmations = final ? profile.settledDepth : profile.confirmations
+            yield* settlement.mined(witness.chain, record, receipt, { confirmations, final })
+            return final ? lane.drop(record) : lane.put(Entry.mined(entry, witness, receipt))
           }
           case "finalise":
-            yield* settlement.finalised(record)
+            yield* settlement.finalised(record, profile.settledDepth)
             return lane.drop(record)
           case "withdraw":
             yield* settlement.vanished(record)

@@ -212,8 +212,8 @@ const transactions = (methods: TransactionJournal["Type"], record: Recording): T
           Metric.update(Metric.tagged(Metrics.bundleOps, "chain", mined.chainId.toString()), ops.length)
         )
       ),
-    recordExternalUse: (lane, nonce) =>
-      Effect.tap(methods.recordExternalUse(lane, nonce), () =>
+    recordExternalUse: (lane, nonce, ops) =>
+      Effect.tap(methods.recordExternalUse(lane, nonce, ops), () =>
         Metrics.count(Metrics.transactionsMined, { chain: lane.chainId.toString(), outcome: "foreign" })
       )
   }

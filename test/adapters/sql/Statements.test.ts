@@ -40,7 +40,7 @@ const life = Effect.gen(function* () {
   yield* journal.remoteSubmissions
   yield* journal.recordInclusions(lane.signer, Make.chainId, [Make.landed(Make.word(4), 0n)])
   yield* journal.revertInclusions(lane.signer, Make.chainId, [Make.word(4)])
-  yield* journal.finaliseInclusions(lane.signer, Make.chainId, [Make.word(4)])
+  yield* journal.finaliseInclusions(lane.signer, Make.chainId, [Make.deep(Make.word(4))])
   yield* journal.revokeRemote("r1", [3])
   yield* journal.allocate(Make.allocation("r1", { ops: [0, 1] }))
   yield* journal.unallocate(lane, 0n)
@@ -51,7 +51,7 @@ const life = Effect.gen(function* () {
   yield* journal.settle(Make.mined(0n), [], false)
   yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))
   yield* journal.recordSigned(Make.signed(1n))
-  yield* journal.recordExternalUse(lane, 1n)
+  yield* journal.recordExternalUse(lane, 1n, [])
   yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false)
   const cancellation = { code: "request_cancelled", outcome: "{}", onlyUnsigned: false } as const
   yield* journal.cancel("r1", cancellation)
@@ -76,7 +76,7 @@ const life = Effect.gen(function* () {
   yield* journal.transactionOf(lane, Make.signed(0n).txHash)
   yield* journal.unsettle(lane, 0n)
   yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false)
-  yield* journal.finalise(lane, 0n)
+  yield* journal.finalise(lane, 0n, Make.settledDepth)
   yield* journal.recordInclusions(lane.signer, Make.chainId, [Make.landed(Make.word(2), 0n)])
   yield* journal.requestOf(Make.alice, "execute", "key")
   yield* Make.unfinished(journal)
@@ -188,7 +188,7 @@ describe("the statements of the journal", () => {
       expect(yield* countOf(journal.ofRequest("r1"))).toBe(1)
       expect(yield* countOf(journal.open)).toBe(3)
       expect(yield* countOf(Make.unfinished(journal))).toBe(3)
-      expect(yield* countOf(journal.finalise(Make.lane, 0n))).toBe(7)
+      expect(yield* countOf(journal.finalise(Make.lane, 0n, Make.settledDepth))).toBe(7)
     }).pipe(Effect.provide(journalOn))
   )
 

@@ -9,7 +9,12 @@ import * as Make from "../../support/journal/Make.js"
 import * as Landings from "../../support/lanes/Landings.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 
-type Journals = Pick<Settlement.Dependencies, "transactionJournal" | "remoteOpJournal">
+type Journals = Pick<Settlement.Dependencies, "transactionJournal">
+
+const [shallow, deep] = [
+  { confirmations: 1, final: false },
+  { confirmations: 2, final: true }
+]
 
 const [own, elsewhere, lost] = [Make.word(0x0a), Make.word(0x0b), Make.word(0x0c)]
 
@@ -48,11 +53,8 @@ const world = (booksFail = false) =>
           ),
         finalise: (_: unknown, nonce: bigint) => tell(`finalised ${nonce}`, ["r"]),
         unsettle: (_: unknown, nonce: bigint) => tell(`withdrawn ${nonce}`, ["r"]),
-        recordExternalUse: (_: unknown, nonce: bigint) => tell(`used elsewhere ${nonce}`, ["r"])
-      },
-      remoteOpJournal: {
-        recordInclusions: (_: unknown, __: unknown, outcomes: ReadonlyArray<OpSettlement>) =>
-          tell(`included: ${outcomes.map(({ userOpHash }) => BigInt(userOpHash))}`, ["r"])
+        recordExternalUse: (_: unknown, nonce: bigint, outcomes: ReadonlyArray<OpSettlement>) =>
+          tell(`used elsewhere ${nonce}: ${outcomes.map(({ userOpHash }) => BigInt(userOpHash))}`, ["r"])
       }
     } as unknown as Journals
     const booked = (what: string) =>
@@ -79,7 +81,7 @@ describe("a mined transaction", () => {
   it.effect("is recorded with the outcomes of its ops, wherever they landed, after what it has lost", () =>
     Effect.gen(function* () {
       const { chain, receipt, settlement, told } = yield* world()
-      yield* settlement.mined(chain, record, receipt, false)
+      yield* settlement.mined(chain, record, receipt, shallow)
       expect(told).toEqual(["loss of alice", "settled 0: 10,11", woken])
     })
   )
@@ -87,10 +89,10 @@ describe("a mined transaction", () => {
   it.effect("at settled depth has lost for good what it has lost", () =>
     Effect.gen(function* () {
       const { chain, receipt, settlement, told } = yield* world()
-      yield* settlement.mined(chain, record, receipt, true)
+      yield* settlement.mined(chain, record, receipt, deep)
       expect(told).toEqual(["loss of alice", "loss for good", "settled 0 for good: 10,11", woken])
       told.length = 0
-      yield* settlement.finalised(record)
+      yield* settlement.finalised(record, 2)
       expect(told).toEqual(["loss for good", "finalised 0", woken])
     })
   )
@@ -98,7 +100,10 @@ describe("a mined transaction", () => {
   it.effect("is not recorded as long as its loss can not be booked: nobody would book it later", () =>
     Effect.gen(function* () {
       const { chain, receipt, settlement, told } = yield* world(true)
-      for (const settling of [settlement.mined(chain, record, receipt, true), settlement.finalised(record)])
+      for (const settling of [
+        settlement.mined(chain, record, receipt, deep),
+        settlement.finalised(record, 2)
+      ])
         expect((yield* Effect.flip(settling))._tag).toBe("JournalError")
       expect(told).toEqual([])
     })
@@ -114,13 +119,21 @@ describe("a mined transaction", () => {
 })
 
 describe("a transaction whose nonce another one has", () => {
-  it.effect("sets free only ops that are not on the chain: what landed is recorded before", () =>
+  const use = { blockNumber: 6n, settledTo: 6n, confirmations: 2 }
+
+  it.effect("sets free only ops that are not on the chain: the journal is told of all of them at once", () =>
     Effect.gen(function* () {
       const { chain, settlement, told } = yield* world()
-      yield* settlement.stranded(chain, record, 6n)
-      // Whoever is woken finds both in the journal: it would wait for the receipt of a transaction that never has one.
-      const both = woken.replace("r, ", "r, r, ")
-      expect(told).toEqual(["included: 11,10", "no loss", "used elsewhere 0", both])
+      expect(yield* settlement.stranded(chain, record, use)).toBe(true)
+      expect(told).toEqual(["no loss", "used elsewhere 0: 11,10", woken])
+    })
+  )
+
+  it.effect("is not recorded before all that landed of it is at settled depth: nobody watches it then", () =>
+    Effect.gen(function* () {
+      const { chain, settlement, told } = yield* world()
+      expect(yield* settlement.stranded(chain, record, { ...use, settledTo: 5n })).toBe(false)
+      expect(told).toEqual([])
     })
   )
 })

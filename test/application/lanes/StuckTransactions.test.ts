@@ -75,7 +75,11 @@ const start = (
           mined: () => Effect.void,
           finalised: () => Effect.void,
           vanished: () => Effect.void,
-          stranded: (_, { nonce }) => Effect.sync(() => void stranded.push(nonce))
+          stranded: (_, { nonce }) =>
+            Effect.sync(() => {
+              stranded.push(nonce)
+              return true
+            })
         },
         signerOf: () =>
           Effect.sync(() => {

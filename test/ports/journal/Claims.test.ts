@@ -61,9 +61,9 @@ for (const [name, pair] of Object.entries(pairs)) {
           one.unallocate(Make.lane, 1n),
           one.recordSigned(Make.signed(0n, { txHash: Make.word(0x2000) })),
           one.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true),
-          one.finalise(Make.lane, 0n),
+          one.finalise(Make.lane, 0n, Make.settledDepth),
           one.unsettle(Make.lane, 0n),
-          one.recordExternalUse(Make.lane, 0n),
+          one.recordExternalUse(Make.lane, 0n, []),
           one.abandon("r1", [0]),
           one.abandonUnsigned("r1", [0]),
           one.identify("r1", [{ index: 0, userOpHash: Make.word(1) }]),
@@ -74,7 +74,7 @@ for (const [name, pair] of Object.entries(pairs)) {
           one.revokeRemote("r1", [0]),
           one.recordInclusions(Make.lane.signer, Make.chainId, [Make.landed(Make.word(1), 0n)]),
           one.revertInclusions(Make.lane.signer, Make.chainId, [Make.word(1)]),
-          one.finaliseInclusions(Make.lane.signer, Make.chainId, [Make.word(1)]),
+          one.finaliseInclusions(Make.lane.signer, Make.chainId, [Make.deep(Make.word(1))]),
           one.accept(Make.acceptance("r1", [Make.op({ index: 1, nonceKey: 9n })]))
         ])
           expect((yield* Effect.flip(late)).isFenced).toBe(true)

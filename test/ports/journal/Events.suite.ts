@@ -7,6 +7,9 @@ import * as Make from "../../support/journal/Make.js"
 
 const prices = { maxFeePerGas: "30000000000", maxPriorityFeePerGas: "1000000000" }
 
+/** What an event says of the block of all transactions here. */
+const at = (confirmations: number) => ({ blockNumber: "7", confirmations })
+
 const toldOf = (requestId: string) =>
   Effect.flatMap(Journals.all, (journal) =>
     Effect.map(journal.events(requestId, 0, 100), (events) =>
@@ -37,14 +40,14 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const landed = [1, 2, 3].map((n) => ({ ...Make.landed(Make.word(n), 0n), txHash: second }))
         yield* journal.settle(Make.mined(0n, { txHash: second }), landed, false)
         yield* journal.finish("r1", "{}", { httpStatus: 200 })
-        yield* journal.finalise(Make.lane, 0n)
+        yield* journal.finalise(Make.lane, 0n, Make.settledDepth)
         const txHash = Make.signed(0n).txHash
         const story = (elements: ReadonlyArray<number>) => [
           [2, "submitted", { txHash, ...prices, elements }],
           [3, "replaced", { txHash: second, replaces: txHash, ...prices, elements }],
-          [4, "included", { txHash: second, blockNumber: "7", success: true, elements }]
+          [4, "included", { txHash: second, ...at(1), success: true, elements }]
         ]
-        const settled = { txHash: second, blockNumber: "7" }
+        const settled = { txHash: second, ...at(Make.settledDepth) }
         expect(yield* toldOf("r1")).toEqual([
           [1, "accepted", {}],
           ...story([1, 2]),
@@ -94,7 +97,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const journal = yield* Journals.all
         yield* signOps("r1", [1])
         const before = yield* toldOf("r1")
-        yield* refused(journal.finalise(Make.lane, 0n))
+        yield* refused(journal.finalise(Make.lane, 0n, Make.settledDepth))
         yield* refused(journal.settle(Make.mined(0n, { txHash: Make.word(9) }), [], false))
         yield* journal.recordSigned(Make.signed(0n))
         yield* journal.finish("r1", "{}", {})
@@ -143,15 +146,75 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* journal.recordInclusions(signer, Make.chainId, [first, second])
         yield* journal.recordInclusions(signer, Make.chainId, [first])
         yield* journal.revertInclusions(signer, Make.chainId, [Make.word(2)])
-        yield* journal.finaliseInclusions(signer, Make.chainId, [Make.word(1)])
-        yield* journal.finaliseInclusions(signer, Make.chainId, [Make.word(1)])
+        yield* journal.finaliseInclusions(signer, Make.chainId, [Make.deep(Make.word(1))])
+        yield* journal.finaliseInclusions(signer, Make.chainId, [Make.deep(Make.word(1))])
         expect(yield* toldOf("r1")).toEqual([
           [1, "accepted", {}],
           [2, "submitted", { elements: [1, 2] }],
-          [3, "included", { txHash: first.txHash, elements: [1] }],
-          [4, "included", { txHash: second.txHash, elements: [2] }],
+          [3, "included", { txHash: first.txHash, ...at(1), success: true, elements: [1] }],
+          [4, "included", { txHash: second.txHash, ...at(1), success: true, elements: [2] }],
           [5, "reopened", { txHash: second.txHash, elements: [2] }],
-          [6, "settled", { txHash: first.txHash, elements: [1] }]
+          [6, "settled", { txHash: first.txHash, ...at(Make.settledDepth), elements: [1] }]
+        ])
+      })
+    )
+
+    fact(
+      "of a nonce that somebody else's transaction used, and of ops that it carries, the landing is told for good",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        const { lane } = Make
+        yield* acceptOp("r1", 1)
+        yield* acceptOp("r2", 2)
+        yield* journal.allocate({
+          ...Make.allocation("", {}),
+          ops: [
+            { requestId: "r1", index: 1 },
+            { requestId: "r2", index: 2 }
+          ]
+        })
+        yield* journal.recordSigned(Make.signed(0n))
+        const landed = Make.landed(Make.word(1), 9n, { confirmations: Make.settledDepth })
+        yield* journal.recordExternalUse(lane, 0n, [landed])
+        yield* journal.recordExternalUse(lane, 0n, [landed])
+        const data = { txHash: landed.txHash, ...at(Make.settledDepth), elements: [1] }
+        expect((yield* toldOf("r1")).slice(2)).toEqual([
+          [3, "included", { ...data, success: true }],
+          [4, "settled", data]
+        ])
+        expect((yield* toldOf("r2")).slice(2)).toEqual([])
+        expect((yield* journal.ofRequest("r1")).ops.map(({ state }) => state)).toEqual(["settled"])
+        expect((yield* journal.ofRequest("r2")).ops.map(({ state }) => state)).toEqual(["accepted"])
+      })
+    )
+
+    fact(
+      "of a transaction of which an op has landed in another one, both are told, and undone together",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        const { lane } = Make
+        yield* acceptOp("r1", 1)
+        yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
+        yield* journal.recordSigned(Make.signed(0n))
+        const { txHash } = Make.signed(0n)
+        const landed = Make.landed(Make.word(1), 9n)
+        const elements = [1]
+        yield* journal.settle(Make.mined(0n, { success: false }), [landed], false)
+        yield* journal.settle(Make.mined(0n, { success: false }), [landed], false)
+        yield* journal.unsettle(lane, 0n)
+        yield* journal.settle(Make.mined(0n, { success: false }), [landed], false)
+        yield* journal.finalise(lane, 0n, Make.settledDepth)
+        const included = [
+          ["included", { txHash, ...at(1), success: false, elements }],
+          ["included", { txHash: landed.txHash, ...at(1), success: true, elements }]
+        ]
+        expect((yield* toldOf("r1")).slice(2).map(([, ...told]) => told)).toEqual([
+          ...included,
+          ["reopened", { txHash, elements }],
+          ["reopened", { txHash: landed.txHash, elements }],
+          ...included,
+          ["settled", { txHash, ...at(Make.settledDepth), elements }],
+          ["settled", { txHash: landed.txHash, elements }]
         ])
       })
     )

@@ -72,7 +72,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* journal.findTransaction(Make.alice, Make.chainId, Make.word(0x2001))).toEqual(record)
         const { success, ...block } = { success: false, blockNumber: 2n ** 60n, blockHash: Make.word(0xb) }
         const txHash = Make.word(0x2001)
-        yield* journal.settle({ ...Make.lane, nonce, txHash, success, ...block }, [], false)
+        yield* journal.settle({ ...Make.lane, nonce, txHash, success, ...block, confirmations: 1 }, [], false)
         const mined = { txHash, success, ...block }
         expect(yield* journal.open).toEqual([{ ...record, state: "mined", mined }])
       })
@@ -136,7 +136,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         }
         yield* journal.settle(Make.mined(9n, lane), [], true)
         yield* journal.settle(Make.mined(10n, lane), [], false)
-        yield* journal.recordExternalUse(lane, 11n)
+        yield* journal.recordExternalUse(lane, 11n, [])
         yield* journal.allocate(Make.allocation("", { ...lane, chainNonce: 13n }))
         const between = (from: bigint, below: bigint, over = {}) =>
           Effect.map(journal.transactionsBetween({ ...lane, ...over }, from, below), (records) =>
@@ -174,7 +174,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         if (first === undefined || second === undefined || third === undefined) return
         yield* journal.settle(Make.mined(9n, first), [], false)
         yield* journal.settle(Make.mined(9n, second), [], true)
-        yield* journal.recordExternalUse(third, 10n)
+        yield* journal.recordExternalUse(third, 10n, [])
         yield* journal.allocate(Make.allocation("", { ...third, chainNonce: 50n }))
         const short = (records: ReadonlyArray<{ chainId: bigint; signer: string; nonce: bigint }>) =>
           records.map(({ chainId, nonce, signer }) => [chainId, signer, nonce])
@@ -206,7 +206,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
         expect(yield* find()).toMatchObject({ state: "settled", mined: { txHash: Make.mined(0n).txHash } })
         yield* signOps("r1", [2], 1n)
-        yield* journal.recordExternalUse(Make.lane, 1n)
+        yield* journal.recordExternalUse(Make.lane, 1n, [])
         expect(yield* find(Make.signed(1n).txHash)).toMatchObject({ nonce: 1n, state: "foreign" })
       })
     )
@@ -249,12 +249,12 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* direct("r1")
         yield* journal.recordSigned(Make.signed(0n))
         yield* refused(direct("r1"))
-        yield* journal.recordExternalUse(Make.lane, 0n)
+        yield* journal.recordExternalUse(Make.lane, 0n, [])
         yield* direct("r1")
         yield* journal.recordSigned(Make.signed(1n))
         expect(yield* journal.settle(Make.mined(1n), [], false)).toEqual(["r1"])
         yield* refused(direct("r1"))
-        yield* journal.finalise(Make.lane, 1n)
+        yield* journal.finalise(Make.lane, 1n, Make.settledDepth)
         yield* refused(direct("r1"))
       })
     )

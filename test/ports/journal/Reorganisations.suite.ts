@@ -100,13 +100,13 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* signOps("r1", [1, 2])
         yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false)
         expect(yield* stateOf(2)).toBe("sent")
-        expect(yield* journal.finalise(Make.lane, 0n)).toEqual(["r1"])
+        expect(yield* journal.finalise(Make.lane, 0n, Make.settledDepth)).toEqual(["r1"])
         expect(yield* opOf(1)).toMatchObject({ state: "settled", txHash: Make.mined(0n).txHash })
         expect(yield* opOf(2)).toMatchObject({ state: "accepted", txHash: null })
         expect(yield* open).toEqual([])
-        expect(yield* journal.finalise(Make.lane, 0n)).toEqual(["r1"])
+        expect(yield* journal.finalise(Make.lane, 0n, Make.settledDepth)).toEqual(["r1"])
         yield* journal.abandon("r1", [2])
-        expect(yield* journal.finalise(Make.lane, 0n)).toEqual(["r1"])
+        expect(yield* journal.finalise(Make.lane, 0n, Make.settledDepth)).toEqual(["r1"])
         expect(yield* stateOf(2)).toBe("abandoned")
       })
     )
@@ -117,11 +117,11 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const journal = yield* Journals.all
         yield* signOps("r1", [1, 2])
         yield* journal.recordInclusions(Make.lane.signer, Make.chainId, [Make.landed(Make.word(1), 0n)])
-        expect(yield* journal.recordExternalUse(Make.lane, 0n)).toEqual(["r1"])
+        expect(yield* journal.recordExternalUse(Make.lane, 0n, [])).toEqual(["r1"])
         yield* journal.accept(Make.acceptance("d1", []))
         yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))
         yield* journal.recordSigned(Make.signed(1n))
-        expect(yield* journal.recordExternalUse(Make.lane, 1n)).toEqual(["d1"])
+        expect(yield* journal.recordExternalUse(Make.lane, 1n, [])).toEqual(["d1"])
         expect(yield* stateOf(1)).toBe("settled")
         expect(yield* opOf(2)).toMatchObject({ state: "accepted", txHash: null })
         expect(yield* open).toEqual([])
@@ -134,7 +134,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         })
         yield* journal.recordSigned(Make.signed(3n))
         // Told again, nothing of the new work is touched.
-        expect(yield* journal.recordExternalUse(Make.lane, 0n)).toEqual(["r1"])
+        expect(yield* journal.recordExternalUse(Make.lane, 0n, [])).toEqual(["r1"])
         expect(yield* stateOf(2)).toBe("sent")
         yield* refused(journal.recordSigned(Make.signed(0n, { txHash: Make.word(0x2000) })))
         yield* refused(journal.settle(Make.mined(0n), [], true))
@@ -147,7 +147,15 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const journal = yield* Journals.all
         const { lane } = Make
         const refuseAll = (...events: ReadonlyArray<"finalise" | "unsettle" | "recordExternalUse">) =>
-          Effect.forEach(events, (event) => refused(journal[event](lane, 0n)))
+          Effect.forEach(events, (event) =>
+            refused(
+              {
+                finalise: journal.finalise(lane, 0n, Make.settledDepth),
+                unsettle: journal.unsettle(lane, 0n),
+                recordExternalUse: journal.recordExternalUse(lane, 0n, [])
+              }[event]
+            )
+          )
         yield* refuseAll("finalise", "unsettle", "recordExternalUse")
         yield* acceptOp("r1", 1)
         yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
@@ -157,11 +165,11 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* journal.unsettle(lane, 0n)).toEqual(["r1"])
         yield* journal.settle(Make.mined(0n), [], false)
         yield* refuseAll("recordExternalUse")
-        yield* journal.finalise(lane, 0n)
+        yield* journal.finalise(lane, 0n, Make.settledDepth)
         yield* refuseAll("unsettle", "recordExternalUse")
         yield* journal.allocate(Make.allocation("r1", { ops: [1] }))
         yield* journal.recordSigned(Make.signed(1n))
-        expect(yield* journal.finalise(lane, 0n)).toEqual(["r1"])
+        expect(yield* journal.finalise(lane, 0n, Make.settledDepth)).toEqual(["r1"])
         expect(yield* stateOf(1)).toBe("sent")
       })
     )

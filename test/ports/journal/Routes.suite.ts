@@ -93,7 +93,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* acceptRoutes
         yield* journal.allocate(one)
         yield* journal.recordSigned(Make.signed(0n))
-        yield* journal.recordExternalUse(Make.lane, 0n)
+        yield* journal.recordExternalUse(Make.lane, 0n, [])
         expect(yield* journal.allocate(other)).toEqual(allocated(1n))
       })
     )

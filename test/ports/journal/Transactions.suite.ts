@@ -52,7 +52,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         }
         yield* journal.settle(Make.mined(5n), [], true)
         yield* journal.settle(Make.mined(6n), [], false)
-        yield* journal.recordExternalUse(Make.lane, 7n)
+        yield* journal.recordExternalUse(Make.lane, 7n, [])
         for (const chainNonce of [5n, 6n, 7n, 8n, 9n])
           expect(yield* journal.allocate(Make.allocation("r1", { chainNonce }))).toEqual(allocated(9n))
       })
@@ -181,7 +181,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* journal.unsettle(Make.lane, 0n)
         expect(yield* allocate(1n)).toEqual({ _tag: "insufficientFunds", reserved: 2n * cost })
         yield* journal.settle(Make.mined(0n), [], true)
-        yield* journal.recordExternalUse(Make.lane, 1n)
+        yield* journal.recordExternalUse(Make.lane, 1n, [])
         expect(yield* allocate(2n * cost)).toEqual(allocated(2n))
       })
     )

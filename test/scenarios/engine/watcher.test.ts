@@ -74,7 +74,7 @@ const lastOf = (count: number, receipt: ChainClient["receipt"]) =>
           nonce === BigInt(count) ? Effect.asVoid(Deferred.succeed(last, mined)) : Effect.void,
         finalised: () => Effect.void,
         vanished: () => Effect.void,
-        stranded: () => Effect.void
+        stranded: () => Effect.succeed(true)
       },
       inFlight,
       attend: () => Effect.void,
@@ -144,7 +144,7 @@ describe("the watcher", () => {
           Effect.sync(() => {
             seen.vanished += 1
           }),
-        stranded: () => Effect.void
+        stranded: () => Effect.succeed(true)
       },
       inFlight,
       attend: () => Effect.void,
@@ -214,7 +214,7 @@ describe("the watcher", () => {
         mined: () => Effect.void,
         finalised: () => Effect.void,
         vanished: () => Effect.void,
-        stranded: () => Effect.void
+        stranded: () => Effect.succeed(true)
       }
       const inFlight = InFlight.make()
       const journal = Journals.methodsOf(yield* InMemoryJournal.make)

@@ -266,7 +266,9 @@ const settle = fc
         const txHash = pick(out?.versions ?? [], rank) ?? Make.word(0x9999)
         const hashes = [...(out?.hashes.slice(0, some) ?? []), ...(stray === null ? [] : [stray])]
         const transaction = Make.mined(nonce, { ...lane, txHash, blockHash: Make.word(block) })
-        const ops = hashes.map((userOpHash) => Make.landed(userOpHash, nonce, { success }))
+        const ops = hashes.map((userOpHash, at) =>
+          Make.landed(userOpHash, nonce, { success, txHash: at === 0 ? txHash : Make.word(0x7777) })
+        )
         return {
           name: "settle",
           request: { transaction, ops, final },
@@ -282,20 +284,32 @@ const event = fc
     lane,
     rank,
     fit: often,
+    some: fc.nat(2),
     name: fc.constantFrom("finalise" as const, "unsettle" as const, "recordExternalUse" as const)
   })
   .map(
-    ({ fit, lane, name, rank }): Command =>
+    ({ fit, lane, name, rank, some }): Command =>
       (model) => {
         const wanted = name === "recordExternalUse" ? "signed" : "mined"
         const out = model.handedOut(lane.signer).filter((it) => !fit || it.state === wanted)
-        const nonce = pick(out, rank)?.nonce ?? BigInt(rank)
-        return {
-          name,
-          request: { lane, nonce },
-          journal: (journal) => journal[name](lane, nonce),
-          expected: () => model[name](lane.signer, nonce)
+        const picked = pick(out, rank)
+        const nonce = picked?.nonce ?? BigInt(rank)
+        const landed = (picked?.hashes.slice(0, some) ?? []).map((hash) => Make.landed(hash, 0x888n))
+        const calls = {
+          finalise: {
+            journal: (journal: Service) => journal.finalise(lane, nonce, Make.settledDepth),
+            expected: () => model.finalise(lane.signer, nonce, Make.settledDepth)
+          },
+          unsettle: {
+            journal: (journal: Service) => journal.unsettle(lane, nonce),
+            expected: () => model.unsettle(lane.signer, nonce)
+          },
+          recordExternalUse: {
+            journal: (journal: Service) => journal.recordExternalUse(lane, nonce, landed),
+            expected: () => model.recordExternalUse(lane.signer, nonce, landed)
+          }
         }
+        return { name, request: { lane, nonce, landed }, ...calls[name] }
       }
   )
 
@@ -356,12 +370,18 @@ const landing = fc
     ({ lane, name, often, rank, stray }): Command =>
       (model) => {
         const known = often ? pick(model.remoteSubmissions(), rank)?.[0] : undefined
-        const hashes = [known ?? stray]
+        const hash = known ?? stray
         return {
           name,
-          request: { lane, hashes },
-          journal: (journal) => journal[name](lane.signer, lane.chainId, hashes),
-          expected: () => model[name](lane.signer, hashes)
+          request: { lane, hash },
+          journal: (journal) =>
+            name === "revertInclusions"
+              ? journal.revertInclusions(lane.signer, lane.chainId, [hash])
+              : journal.finaliseInclusions(lane.signer, lane.chainId, [Make.deep(hash)]),
+          expected: () =>
+            name === "revertInclusions"
+              ? model.revertInclusions(lane.signer, [hash])
+              : model.finaliseInclusions(lane.signer, [Make.deep(hash)])
         }
       }
   )

@@ -167,6 +167,7 @@ export const mined = (nonce: bigint, over: Partial<TransactionSettlement> = {}):
   txHash: word(0x1000n + nonce),
   success: true,
   blockNumber: 7n,
+  confirmations: 1,
   blockHash: word(0xb10c),
   ...over
 })
@@ -180,7 +181,19 @@ export const landed = (
   success: true,
   txHash: word(0x1000n + nonce),
   revertData: null,
+  blockNumber: 7n,
+  confirmations: 1,
   ...over
+})
+
+/** Confirmations at settled depth. */
+export const settledDepth = 12
+
+/** An op whose landing is at settled depth. */
+export const deep = (userOpHash: Hex.Bytes32) => ({
+  userOpHash,
+  blockNumber: 7n,
+  confirmations: settledDepth
 })
 
 /** The ids of all accepted requests that are not final, as the lanes' work names them. */

@@ -1,3 +1,4 @@
+import type { Depth } from "../../../src/application/ports/journal/Depth.js"
 import type { EventData, EventKind } from "../../../src/application/ports/journal/Events.js"
 import type {
   Acceptance,
@@ -23,6 +24,11 @@ import * as Make from "./Make.js"
 
 /** What the journal's docstrings say, over plain lists: slow, and obviously right. `"fails"` is a JournalError. */
 type Failing<A> = A | "fails"
+
+const depthOf = ({ blockNumber, confirmations }: Depth) => ({
+  blockNumber: blockNumber.toString(),
+  confirmations
+})
 
 interface Op {
   readonly request: string
@@ -108,22 +114,33 @@ export class Model {
     }
   }
 
-  private tellRemote(kind: EventKind, ops: ReadonlyArray<Op>): void {
+  /** Tells of ops by the transactions in which they have landed. */
+  private tellLanded(
+    kind: EventKind,
+    ops: ReadonlyArray<Op>,
+    depths: ReadonlyArray<Depth & { readonly userOpHash: Bytes32 }> = []
+  ): void {
     for (const txHash of new Set(ops.map((op) => op.tx))) {
       const own = ops.filter((op) => op.tx === txHash)
-      this.tellOf(kind, { txHash }, [...new Set(own.map((op) => op.request))], own)
+      const depth = depths.find((it) => own.some((op) => op.hash === it.userOpHash))
+      const data = { txHash, ...(depth && depthOf(depth)), ...(kind === "included" && { success: true }) }
+      this.tellOf(kind, data, [...new Set(own.map((op) => op.request))], own)
     }
   }
 
-  private tellMined(kind: EventKind, row: Nonce, isIncluded = false): void {
+  private tellMined(kind: EventKind, row: Nonce, confirmations: number | null): void {
     const { blockNumber, success, txHash } = row.mined ?? Make.mined(row.nonce)
     const data = {
       txHash,
-      ...(kind !== "reopened" && { blockNumber: blockNumber.toString() }),
-      ...(isIncluded && { success })
+      ...(confirmations !== null && depthOf({ blockNumber, confirmations })),
+      ...(kind === "included" && { success })
     }
     this.tellOf(kind, data, this.concerned(row), row.ops)
   }
+
+  /** Ops of it that have landed in another transaction. */
+  private elsewhere = (row: Nonce): ReadonlyArray<Op> =>
+    row.ops.filter((op) => op.state === "settled" && op.tx !== row.mined?.txHash)
 
   lease(request: LeaseRequest, now: number): ReadonlyArray<bigint> | null {
     const place = this.place(request)
@@ -356,24 +373,28 @@ export class Model {
       authority,
       outcomes.map((it) => it.userOpHash)
     )
-    this.tellRemote("included", this.settleOps(ops, outcomes))
+    this.tellLanded("included", this.settleOps(ops, outcomes), outcomes)
     return [...new Set(ops.map((op) => op.request))].sort()
   }
 
   revertInclusions(authority: string, hashes: ReadonlyArray<Bytes32>): ReadonlyArray<string> {
     const ops = this.named(authority, hashes).filter((op) => op.handed)
     const landed = ops.filter((it) => it.state === "settled")
-    this.tellRemote("reopened", landed)
+    this.tellLanded("reopened", landed)
     for (const op of landed) Object.assign(op, { state: "sent", tx: null, success: null })
     const concerned = [...new Set(ops.map((op) => op.request))].sort()
     for (const it of this.requests) if (concerned.includes(it.id)) it.outcome = null
     return concerned
   }
 
-  finaliseInclusions(authority: string, hashes: ReadonlyArray<Bytes32>): void {
+  finaliseInclusions(
+    authority: string,
+    landed: ReadonlyArray<Depth & { readonly userOpHash: Bytes32 }>
+  ): void {
+    const hashes = landed.map((it) => it.userOpHash)
     const over = this.named(authority, hashes).filter((op) => op.state === "settled" && op.handed)
     for (const op of over) op.handed = false
-    this.tellRemote("settled", over)
+    this.tellLanded("settled", over, landed)
   }
 
   /** Hash and landing of every op that is to be watched. */
@@ -477,7 +498,8 @@ export class Model {
   }
 
   private withdraw(row: Nonce): void {
-    this.tellMined("reopened", row)
+    this.tellMined("reopened", row, null)
+    this.tellLanded("reopened", this.elsewhere(row))
     Object.assign(row, { state: "signed", mined: null })
     for (const op of row.ops.filter((it) => it.state !== "abandoned"))
       Object.assign(op, { state: "sent", tx: row.versions.at(-1), success: null })
@@ -496,19 +518,25 @@ export class Model {
     if (row.mined !== null && (!isSame || row.mined.blockHash !== mined.blockHash)) this.withdraw(row)
     const isIncluded = row.state === "signed"
     Object.assign(row, { state: final ? "settled" : "mined", mined })
-    if (isIncluded) this.tellMined("included", row, true)
-    if (final) this.tellMined("settled", row)
-    this.settleOps(row.ops, ops)
-    if (final) this.letGo(row)
+    if (isIncluded) this.tellMined("included", row, mined.confirmations)
+    const before = this.elsewhere(row)
+    const others = this.settleOps(row.ops, ops).filter((op) => op.tx !== mined.txHash)
+    this.tellLanded("included", others, ops)
+    if (final) {
+      this.tellMined("settled", row, mined.confirmations)
+      this.tellLanded("settled", [...before, ...others], ops)
+      this.letGo(row)
+    }
     return this.concerned(row)
   }
 
-  finalise(signer: string, nonce: bigint): Failing<ReadonlyArray<string>> {
+  finalise(signer: string, nonce: bigint, confirmations: number): Failing<ReadonlyArray<string>> {
     const row = this.nonce(signer, nonce)
     if (row?.state !== "mined" && row?.state !== "settled") return "fails"
     if (row.state === "mined") {
       this.letGo(row)
-      this.tellMined("settled", row)
+      this.tellMined("settled", row, confirmations)
+      this.tellLanded("settled", this.elsewhere(row))
     }
     row.state = "settled"
     return this.concerned(row)
@@ -521,10 +549,19 @@ export class Model {
     return this.concerned(row)
   }
 
-  recordExternalUse(signer: string, nonce: bigint): Failing<ReadonlyArray<string>> {
+  recordExternalUse(
+    signer: string,
+    nonce: bigint,
+    outcomes: ReadonlyArray<OpSettlement>
+  ): Failing<ReadonlyArray<string>> {
     const row = this.nonce(signer, nonce)
     if (row?.state !== "signed" && row?.state !== "foreign") return "fails"
-    if (row.state === "signed") this.letGo(row)
+    if (row.state === "signed") {
+      const settled = this.settleOps(row.ops, outcomes)
+      this.tellLanded("included", settled, outcomes)
+      this.tellLanded("settled", settled, outcomes)
+      this.letGo(row)
+    }
     row.state = "foreign"
     return this.concerned(row)
   }

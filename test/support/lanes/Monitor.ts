@@ -150,7 +150,7 @@ export const start = (options: {
         mined: (chain, { nonce }) => Effect.sync(() => void mined.push([nonce, chain])),
         finalised: () => Effect.void,
         vanished: () => Effect.void,
-        stranded: () => Effect.void
+        stranded: () => Effect.succeed(true)
       },
       inFlight,
       attend: options.attend ?? (() => Effect.void),

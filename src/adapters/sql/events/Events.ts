@@ -1,5 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import type { Depth } from "../../../application/ports/journal/Depth.js"
 import type { EventData, EventKind, RequestEvent } from "../../../application/ports/journal/Events.js"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import * as Compact from "../Compact.js"
@@ -138,6 +139,38 @@ export const ofElements = (
       kind,
       data: own === undefined ? data : { ...data, elements: own.sort((one, other) => one - other) }
     }
+  })
+}
+
+interface Landed extends Carried {
+  readonly user_op_hash: string | null
+  readonly tx_hash: string | null
+}
+
+/** What an event says of a block. */
+export const ofDepth = ({ blockNumber, confirmations }: Depth) => ({
+  blockNumber: blockNumber.toString(),
+  confirmations
+})
+
+/** For every transaction in which some of the ops have landed, and every request of theirs, one event. */
+export const ofLanded = (
+  kind: "included" | "settled" | "reopened",
+  ops: ReadonlyArray<Landed>,
+  depths: ReadonlyArray<Depth & { readonly userOpHash: string }>
+): ReadonlyArray<Told> => {
+  const byOp = new Map<string | null, Depth>(depths.map((depth) => [depth.userOpHash, depth]))
+  const byTransaction = new Map<string, Array<Landed>>()
+  for (const op of ops)
+    if (op.tx_hash !== null) byTransaction.set(op.tx_hash, [...(byTransaction.get(op.tx_hash) ?? []), op])
+  return [...byTransaction].flatMap(([txHash, own]) => {
+    const depth = own.flatMap((op) => byOp.get(op.user_op_hash) ?? [])[0]
+    const data = {
+      txHash,
+      ...(depth === undefined ? {} : ofDepth(depth)),
+      ...(kind === "included" ? { success: true } : {})
+    }
+    return ofElements(kind, data, Store.distinct(own.map((op) => op.request_id)), own)
   })
 }
 

@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import type { Depth } from "../../../application/ports/journal/Depth.js"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type {
   RemoteSubmission,
@@ -69,16 +70,6 @@ const forget = ({ sql }: Store.Store, ops: ReadonlyArray<Ops.State>) =>
     }
   )
 
-/** The same of every transaction in which some of the ops have landed. */
-const told = (
-  kind: "included" | "settled" | "reopened",
-  ops: ReadonlyArray<Ops.State>
-): ReadonlyArray<Events.Told> =>
-  Store.distinct(ops.flatMap((op) => op.tx_hash ?? [])).flatMap((txHash) => {
-    const own = ops.filter((op) => op.tx_hash === txHash)
-    return Events.ofElements(kind, { txHash }, Store.distinct(own.map((op) => op.request_id)), own)
-  })
-
 export const revokeRemote =
   (store: Store.Store) =>
   (requestId: string, indexes: ReadonlyArray<number>): Effect.Effect<void, JournalError> =>
@@ -126,7 +117,7 @@ export const recordInclusions =
         const hashes = outcomes.map((outcome) => outcome.userOpHash)
         const ops = yield* named(store, authority, chainId, hashes)
         const settled = yield* Ops.settle(store, ops, outcomes)
-        yield* Events.tell(store, told("included", settled))
+        yield* Events.tell(store, Events.ofLanded("included", settled, outcomes))
         return Store.distinct(ops.map((op) => op.request_id))
       })
     )
@@ -164,7 +155,7 @@ export const revertInclusions =
         yield* Ops.move(store, landed, "sent", null)
         const concerned = Store.distinct(own.map((op) => op.request_id))
         yield* Requests.reopen(store, concerned)
-        yield* Events.tell(store, told("reopened", landed))
+        yield* Events.tell(store, Events.ofLanded("reopened", landed, []))
         return concerned
       })
     )
@@ -174,17 +165,18 @@ export const finaliseInclusions =
   (
     authority: Address,
     chainId: bigint,
-    hashes: ReadonlyArray<Hex.Bytes32>
+    landed: ReadonlyArray<Depth & { readonly userOpHash: Hex.Bytes32 }>
   ): Effect.Effect<void, JournalError> =>
     store.transaction(
       Effect.gen(function* () {
         yield* Claims.fence(store, { chainId, signer: authority })
+        const hashes = landed.map((op) => op.userOpHash)
         const ops = yield* named(store, authority, chainId, hashes)
         const over = yield* forget(
           store,
           ops.filter((op) => op.state === "settled")
         )
-        yield* Events.tell(store, told("settled", over))
+        yield* Events.tell(store, Events.ofLanded("settled", over, landed))
       })
     )
 

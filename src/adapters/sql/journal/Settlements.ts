@@ -17,8 +17,25 @@ type Found = Effect.Effect.Success<ReturnType<typeof Transactions.find>> & {}
 const told = (
   kind: "included" | "settled" | "reopened",
   { concerned, ops }: Found,
-  data: { readonly txHash: string | null; readonly blockNumber?: string | null; readonly success?: boolean }
+  data: {
+    readonly txHash: string | null
+    readonly blockNumber?: string | null
+    readonly confirmations?: number
+    readonly success?: boolean
+  }
 ): ReadonlyArray<Events.Told> => Events.ofElements(kind, data, concerned, ops)
+
+/** Those of the ops that have landed, and not in this transaction. */
+const elsewhere = (ops: ReadonlyArray<Ops.State>, txHash: string | null): ReadonlyArray<Ops.State> =>
+  ops.filter((op) => op.state === "settled" && op.tx_hash !== txHash)
+
+const toldReopened = (found: Found): ReadonlyArray<Events.Told> => {
+  const { tx_hash: txHash } = found.row
+  return [
+    ...told("reopened", found, { txHash }),
+    ...Events.ofLanded("reopened", elsewhere(found.ops, txHash), [])
+  ]
+}
 
 /** The mined transaction is signed again; gives its ops as they are then. */
 const withdraw = (store: Store.Store, lane: Lane, nonce: bigint, found: Found) =>
@@ -65,19 +82,24 @@ export const settle =
             success = ${mined.success ? 1 : 0}, block_number = ${blockNumber.toString()},
             block_hash = ${blockHash}
           where ${at}`
-        yield* Ops.settle(store, ops, outcomes)
+        const settled = yield* Ops.settle(store, ops, outcomes)
         if (final) {
           const landed = new Set<string | null>(outcomes.map((outcome) => outcome.userOpHash))
           const left = sent(ops).filter((op) => !landed.has(op.user_op_hash))
           yield* Ops.move(store, left, "accepted", null)
         }
-        const block = blockNumber.toString()
+        const depth = Events.ofDepth(mined)
+        // Of this transaction once only; of an op that another one included whenever that is seen.
+        const others = elsewhere(settled, txHash)
+        const before = elsewhere(ops, txHash)
         yield* Events.tell(store, [
-          ...(moved ? told("reopened", found, { txHash: found.row.tx_hash }) : []),
+          ...(moved ? toldReopened(found) : []),
           ...(moved || found.row.state === "signed"
-            ? told("included", found, { txHash, blockNumber: block, success: mined.success })
+            ? told("included", found, { txHash, ...depth, success: mined.success })
             : []),
-          ...(final ? told("settled", found, { txHash, blockNumber: block }) : [])
+          ...Events.ofLanded("included", others, outcomes),
+          ...(final ? told("settled", found, { txHash, ...depth }) : []),
+          ...(final ? Events.ofLanded("settled", [...before, ...others], outcomes) : [])
         ])
         return found.concerned
       })
@@ -85,7 +107,7 @@ export const settle =
 
 export const finalise =
   (store: Store.Store) =>
-  (lane: Lane, nonce: bigint): Effect.Effect<Affected, JournalError> =>
+  (lane: Lane, nonce: bigint, confirmations: number): Effect.Effect<Affected, JournalError> =>
     store.transaction(
       Effect.gen(function* () {
         const found = yield* Transactions.find(store, lane, nonce)
@@ -95,7 +117,10 @@ export const finalise =
         yield* store.sql`update transactions set state = 'settled' where ${Transactions.at(store, lane, nonce)}`
         yield* Ops.move(store, sent(found.ops), "accepted", null)
         const { block_number: blockNumber, tx_hash: txHash } = found.row
-        yield* Events.tell(store, told("settled", found, { txHash, blockNumber }))
+        yield* Events.tell(store, [
+          ...told("settled", found, { txHash, blockNumber, confirmations }),
+          ...Events.ofLanded("settled", elsewhere(found.ops, txHash), [])
+        ])
         return found.concerned
       })
     )
@@ -110,14 +135,14 @@ export const unsettle =
         if (found?.row.state !== "mined")
           return yield* Store.refuse("only a mined transaction that is not settled vanishes")
         yield* withdraw(store, lane, nonce, found)
-        yield* Events.tell(store, told("reopened", found, { txHash: found.row.tx_hash }))
+        yield* Events.tell(store, toldReopened(found))
         return found.concerned
       })
     )
 
 export const recordExternalUse =
   (store: Store.Store) =>
-  (lane: Lane, nonce: bigint): Effect.Effect<Affected, JournalError> =>
+  (lane: Lane, nonce: bigint, outcomes: ReadonlyArray<OpSettlement>): Effect.Effect<Affected, JournalError> =>
     store.transaction(
       Effect.gen(function* () {
         const found = yield* Transactions.find(store, lane, nonce)
@@ -125,7 +150,14 @@ export const recordExternalUse =
         if (found?.row.state !== "signed")
           return yield* Store.refuse("only a signed transaction that is not mined loses its nonce")
         yield* store.sql`update transactions set state = 'foreign' where ${Transactions.at(store, lane, nonce)}`
-        yield* Ops.move(store, sent(found.ops), "accepted", null)
+        const settled = yield* Ops.settle(store, found.ops, outcomes)
+        const landed = new Set(settled.map((op) => op.op_id))
+        const back = sent(found.ops).filter((op) => !landed.has(op.op_id))
+        yield* Ops.move(store, back, "accepted", null)
+        yield* Events.tell(store, [
+          ...Events.ofLanded("included", settled, outcomes),
+          ...Events.ofLanded("settled", settled, outcomes)
+        ])
         return found.concerned
       })
     )

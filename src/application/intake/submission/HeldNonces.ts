@@ -51,13 +51,14 @@ export const landings = (
     const hashes = versions.flatMap(({ userOpHash }) => userOpHash ?? [])
     if (hashes.length === 0) return new Map<number, never>()
     const head = yield* chain.block("latest")
-    const found = yield* Inclusions.find(chain, entryPoint, hashes, head?.number ?? 0n)
+    const at = head?.number ?? 0n
+    const found = yield* Inclusions.find(chain, entryPoint, hashes, at)
     return new Map(
       versions.flatMap(({ index, returned, userOpHash }) => {
         const outcome = userOpHash === null ? undefined : found.get(userOpHash)
-        return userOpHash === null || outcome === undefined
-          ? []
-          : [[index, { ...outcome, returned, userOpHash }] as const]
+        if (userOpHash === null || outcome === undefined) return []
+        const confirmations = Inclusions.confirmationsOf(outcome.blockNumber, at)
+        return [[index, { ...outcome, confirmations, returned, userOpHash }] as const]
       })
     )
   })

@@ -79,8 +79,13 @@ export const landings = (
     if (indexes.size === 0) return []
     const { chain, profile } = context.connection
     const head = yield* chain.block("latest")
-    const found = yield* Inclusions.find(chain, context.entryPoint, [...indexes.keys()], head?.number ?? 0n)
-    const outcomes = [...found].map(([userOpHash, outcome]) => ({ userOpHash, ...outcome }))
+    const at = head?.number ?? 0n
+    const found = yield* Inclusions.find(chain, context.entryPoint, [...indexes.keys()], at)
+    const outcomes = [...found].map(([userOpHash, outcome]) => ({
+      userOpHash,
+      ...outcome,
+      confirmations: Inclusions.confirmationsOf(outcome.blockNumber, at)
+    }))
     yield* remoteOpJournal.recordInclusions(submitter.address, profile.chainId, outcomes)
     return outcomes.flatMap(({ userOpHash }) => indexes.get(userOpHash) ?? [])
   })

@@ -2,6 +2,7 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { Address } from "../../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
+import type { Depth } from "./Depth.js"
 import type { JournalError } from "./JournalError.js"
 import type { RemoteSubmission, RemoteSubmissionIntent } from "./RemoteSubmissions.js"
 import type { Affected, OpSettlement } from "./Requests.js"
@@ -34,7 +35,7 @@ export class RemoteOpJournal extends Context.Tag("castellan/RemoteOpJournal")<
     readonly finaliseInclusions: (
       authority: Address,
       chainId: bigint,
-      userOpHashes: ReadonlyArray<Bytes32>
+      ops: ReadonlyArray<Depth & { readonly userOpHash: Bytes32 }>
     ) => Effect.Effect<void, JournalError>
     /** Ops that were handed over can land no more: they are `accepted` again. Ops in a transaction of ours are ignored. */
     readonly revokeRemote: (

@@ -1,6 +1,7 @@
 import type { Address } from "../../../domain/primitives/Address.js"
 import type { Bytes32, Hex } from "../../../domain/primitives/Hex.js"
 import type { AccountId } from "../Tenants.js"
+import type { Depth } from "./Depth.js"
 import type { Lane, LaneAccess } from "./Transactions.js"
 
 /**
@@ -132,7 +133,7 @@ export interface Cancellation {
 }
 
 /** What the chain said of one op. */
-export interface OpSettlement {
+export interface OpSettlement extends Depth {
   readonly userOpHash: Bytes32
   readonly success: boolean
   /** The transaction in which it landed. */

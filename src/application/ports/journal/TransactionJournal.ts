@@ -52,21 +52,30 @@ export class TransactionJournal extends Context.Tag("castellan/TransactionJourna
       final: boolean
     ) => Effect.Effect<Affected, JournalError>
     /**
-     * A mined transaction has reached settled depth: state `settled`. Its ops without an outcome did not land and never
+     * A mined transaction has reached settled depth (so many confirmations): state `settled`. Its ops without an outcome did not land and never
      * will through it: they are `accepted` again. Fails when it is neither mined nor settled.
      */
-    readonly finalise: (lane: Lane, nonce: bigint) => Effect.Effect<Affected, JournalError>
+    readonly finalise: (
+      lane: Lane,
+      nonce: bigint,
+      confirmations: number
+    ) => Effect.Effect<Affected, JournalError>
     /**
      * A mined transaction has vanished from the chain before it was settled: it is `signed` again, its ops `sent` (unless
      * abandoned), without outcomes, and its requests are not final any more. Fails when it is neither mined nor signed.
      */
     readonly unsettle: (lane: Lane, nonce: bigint) => Effect.Effect<Affected, JournalError>
     /**
-     * Somebody else's transaction used the nonce, at settled depth: state `foreign`. Its ops are `accepted` again, and
-     * its direct request may be given another nonce. Fails when it is neither signed nor foreign: what is recorded as
-     * mined has vanished before.
+     * Somebody else's transaction used the nonce, at settled depth: state `foreign`. Those of its ops that landed all the
+     * same, at settled depth too, have their outcomes from then on; the others are `accepted` again, and its direct
+     * request may be given another nonce. Outcomes of ops that it does not carry are ignored. Fails when it is neither
+     * signed nor foreign: what is recorded as mined has vanished before.
      */
-    readonly recordExternalUse: (lane: Lane, nonce: bigint) => Effect.Effect<Affected, JournalError>
+    readonly recordExternalUse: (
+      lane: Lane,
+      nonce: bigint,
+      ops: ReadonlyArray<OpSettlement>
+    ) => Effect.Effect<Affected, JournalError>
     /** Every transaction that is signed or mined and not settled, by lane and nonce. */
     readonly open: Effect.Effect<ReadonlyArray<TransactionRecord>, JournalError>
     /** Those of one lane. */

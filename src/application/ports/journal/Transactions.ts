@@ -3,6 +3,7 @@ import type { Address } from "../../../domain/primitives/Address.js"
 import type { Bytes32, Hex } from "../../../domain/primitives/Hex.js"
 import type { SignerRef } from "../Signers.js"
 import type { AccountId } from "../Tenants.js"
+import type { Depth } from "./Depth.js"
 import type { OpRef } from "./OpRef.js"
 
 /** The ordered stream of transactions of one EOA on one chain. */
@@ -94,11 +95,10 @@ export interface SignedTransaction extends Lane, TransactionVersion {
   readonly drainedTo: bigint
 }
 
-export interface TransactionSettlement extends Lane {
+export interface TransactionSettlement extends Lane, Depth {
   readonly nonce: bigint
   readonly txHash: Bytes32
   readonly success: boolean
-  readonly blockNumber: bigint
   readonly blockHash: Bytes32
 }
 

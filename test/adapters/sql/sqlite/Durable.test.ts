@@ -96,7 +96,7 @@ describe("the journal on a disk that is slow", () => {
         expect(yield* waits(journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false))).toBe(
           false
         )
-        expect(yield* waits(journal.finalise(lane, 0n))).toBe(false)
+        expect(yield* waits(journal.finalise(lane, 0n, Make.settledDepth))).toBe(false)
         expect(yield* waits(journal.finish("r1", "{}", {}))).toBe(true)
       })
   )
