@@ -8,6 +8,7 @@ import * as Machine from "./support/run/Machine.js"
 import * as Report from "./support/run/Report.js"
 import * as Schedule from "./support/run/Schedule.js"
 import * as Seconds from "./support/run/Seconds.js"
+import * as Survivors from "./support/run/Survivors.js"
 
 /**
  * `npm test`: every check of the project, or those that are named: `npm test -- lint units`. What fails and may have
@@ -224,6 +225,7 @@ const finish = (outcomes: ReadonlyArray<Outcome>): never => {
     ...(unsteady.length > 0 ? [`, ${unsteady.length} unsteady`] : [])
   ]
   console.log(`${passed} passed, ${failed.length} failed${rest.join("")}`)
+  Survivors.end(folder)
   rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
   process.exit(failed.length === 0 ? 0 : 1)
 }

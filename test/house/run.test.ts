@@ -1,4 +1,8 @@
-import { existsSync } from "node:fs"
+import { type SpawnOptions, spawn } from "node:child_process"
+import { once } from "node:events"
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import * as Command from "../support/run/Command.js"
 import * as Counts from "../support/run/Counts.js"
@@ -7,6 +11,7 @@ import * as Machine from "../support/run/Machine.js"
 import * as Report from "../support/run/Report.js"
 import * as Schedule from "../support/run/Schedule.js"
 import * as Seconds from "../support/run/Seconds.js"
+import * as Survivors from "../support/run/Survivors.js"
 
 const text = (...lines: ReadonlyArray<Report.Line>): string =>
   lines.map((line) => `${JSON.stringify(line)}\n`).join("")
@@ -161,6 +166,31 @@ describe("what a test file changes in its process", () => {
     third?.()
     LeftBehind.undoAll()
     expect(undone).toHaveLength(3)
+  })
+})
+
+describe("what outlives a test run", () => {
+  it("is ended, also in a process group of its own: what has its folder for temporary files, or works in it", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "castellan-survivors-"))
+    mkdirSync(join(folder, "data"))
+    const program = ["-e", "setInterval(() => {}, 1_000)"]
+    const start = (options: SpawnOptions) =>
+      spawn(process.execPath, program, { stdio: "ignore", detached: true, ...options })
+    const [mine, inside, foreign] = [
+      start({ env: { ...process.env, TMPDIR: folder } }),
+      start({ cwd: join(folder, "data") }),
+      start({ env: { ...process.env, TMPDIR: `${folder}-of-another-run` } })
+    ]
+    const ends = [mine, inside].map((child) => once(child, "exit"))
+    try {
+      await Promise.all([mine, inside, foreign].map((child) => once(child, "spawn")))
+      expect(Survivors.end(folder)).toBe(2)
+      expect((await Promise.all(ends)).map(([, signal]) => signal)).toEqual(["SIGKILL", "SIGKILL"])
+      expect(foreign.exitCode ?? foreign.signalCode).toBeNull()
+    } finally {
+      for (const child of [mine, inside, foreign]) child.kill("SIGKILL")
+      rmSync(folder, { recursive: true })
+    }
   })
 })
 
