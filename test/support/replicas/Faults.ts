@@ -81,6 +81,8 @@ export interface Faults {
   readonly current: () => string
   /** How much of the faults is over with the present one, 0 to 1: on a slow machine each lasts longer than planned. */
   readonly share: () => number
+  /** Lanes of one that fails are still its own: who takes them over does so when there is work for them. */
+  readonly isWaiting: () => boolean
 }
 
 type Act = (name: string) => Promise<void>
@@ -101,6 +103,7 @@ export const make = (
   const pauses: Array<Pause> = []
   let current = "nothing yet"
   let begun = 0
+  let isWaiting = () => false
   const ready = async (replica: Replica) => {
     const end = performance.now() + readyMillis
     while (performance.now() < end) {
@@ -124,11 +127,13 @@ export const make = (
       const replica = owner()
       const since = performance.now()
       const life = replica.processes().slice(-1)
+      const isTaken = () => holders.takeOver(life, since) !== null
       await begin(replica)
+      isWaiting = () => !isTaken()
       await pause(millis)
       // A machine that is busy takes longer.
-      while (holders.takeOver(life, since) === null && performance.now() < since + millis + readyMillis)
-        await pause(100)
+      while (!isTaken() && performance.now() < since + millis + readyMillis) await pause(100)
+      isWaiting = () => false
       takeOvers.push({ fault: name, millis: holders.takeOver(life, since) })
       await end(replica)
       await ready(replica)
@@ -218,6 +223,8 @@ export const make = (
       }
     ]
   ]
+  /** The rolling restart, each of the others, and what comes after them: somebody is left to work during the last one. */
+  const parts = others.length + 2
   const run = async () => {
     const left = [...others]
     const strike = async ([name, act]: readonly [string, Act]) => {
@@ -234,7 +241,7 @@ export const make = (
     while (left.length > 0)
       for (const fault of left.splice(random.int(0, left.length - 1), 1)) await strike(fault)
     current = "nothing any more"
-    begun = others.length + 1
+    begun = parts
   }
   return {
     run,
@@ -242,6 +249,7 @@ export const make = (
     takeOvers,
     pauses,
     current: () => current,
-    share: () => begun / (others.length + 1)
+    isWaiting: () => isWaiting(),
+    share: () => begun / parts
   }
 }

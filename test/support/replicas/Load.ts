@@ -26,6 +26,8 @@ export interface Load {
   readonly met: ReadonlyArray<Met>
   /** How many have their final answer. */
   readonly done: () => number
+  /** How many are asked for in all, as far as is known. */
+  readonly total: () => number
   /** How many are asked for and have none yet. */
   readonly underWay: () => number
   readonly ops: Promise<ReadonlyArray<Op>>
@@ -58,6 +60,11 @@ export interface Options {
   readonly wallets: number
   /** Which part of the ops may be begun by now, 0 to 1. Default: all. */
   readonly share?: () => number
+  /**
+   * Whether somebody waits for what only work brings about: a lane is taken over when there is work for it. What is asked
+   * for then comes beside the others, and when none of them is under way. Default: nobody.
+   */
+  readonly wants?: () => boolean
   /** How many ask at once: the others wait for one of them to have its answer. */
   readonly clients: number
 }
@@ -70,13 +77,14 @@ export const start = (
   fleet: Fleet,
   random: Random.Random,
   count: number,
-  { clients, name, overMillis, share = () => 1, wallets }: Options
+  { clients, name, overMillis, share = () => 1, wallets, wants = () => false }: Options
 ): Load => {
   const met: Array<Met> = []
   let isOver = false
   let begun = 0
   let asking = 0
   let done = 0
+  let extra = 0
   const beganAll = performance.now()
 
   const asked = async (dice: Random.Random, question: Parameters<Fleet["exchange"]>[1]) => {
@@ -150,13 +158,20 @@ export const start = (
     }
   }
   const ops: Array<Op> = []
+  /** The number of the next op, once it may begin; null: there is none. */
+  const next = async (): Promise<number | null> => {
+    for (;;) {
+      if (isOver) return begun < count + extra ? begun++ : null
+      if (begun < Math.ceil(count * share()) + extra) return begun++
+      if (wants() && asking === done) extra += clients
+      else if (begun >= count + extra && share() >= 1) return null
+      await pause(100)
+    }
+  }
   const client = async (): Promise<void> => {
-    while (begun < count) {
-      const n = begun
-      begun += 1
-      const early = beganAll + (n * overMillis) / count - performance.now()
+    for (let n = await next(); n !== null; n = await next()) {
+      const early = beganAll + ((n - extra) * overMillis) / count - performance.now()
       if (early > 0 && !isOver) await pause(early)
-      while (n >= count * share() && !isOver) await pause(100)
       asking += 1
       ops.push(await one(n))
     }
@@ -164,6 +179,7 @@ export const start = (
   return {
     met,
     done: () => done,
+    total: () => count + extra,
     underWay: () => asking - done,
     ops: Promise.all(Array.from({ length: clients }, client)).then(() => ops),
     end: () => {

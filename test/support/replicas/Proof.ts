@@ -54,10 +54,10 @@ const lastOps = 10
 const progressMillis = 15_000
 
 /** Waits for all answers, or until no more come. A machine that is busy takes its time. */
-const settled = async (load: Load.Load, count: number, deadline: number): Promise<void> => {
+const settled = async (load: Load.Load, deadline: number): Promise<void> => {
   let last = { done: load.done(), at: performance.now() }
   while (
-    load.done() < count &&
+    load.done() < load.total() &&
     performance.now() < deadline &&
     performance.now() - last.at < standstillMillis
   ) {
@@ -110,11 +110,15 @@ const prove = async (
   const breaches: Array<string> = []
   const faults = Faults.make(fleet, random.fork("faults"), durations, { breaches, deadline, next })
   const asked = { name, overMillis: Faults.lengthOf(durations), wallets, clients }
-  const load = Load.start(fleet, random.fork("load"), count, { ...asked, share: faults.share })
+  const load = Load.start(fleet, random.fork("load"), count, {
+    ...asked,
+    share: faults.share,
+    wants: faults.isWaiting
+  })
   const progress = setInterval(
     () =>
       print(
-        `${seconds(performance.now() - began)} s: ${load.done()} of ${count} ops answered, ` +
+        `${seconds(performance.now() - began)} s: ${load.done()} of ${load.total()} ops answered, ` +
           `${load.underWay()} under way; fault: ${faults.current()}`
       ),
     progressMillis
@@ -122,9 +126,9 @@ const prove = async (
   try {
     await faults.run()
     print(
-      `faults over after ${seconds(performance.now() - began)} s, ${load.done()} of ${count} ops answered`
+      `faults over after ${seconds(performance.now() - began)} s, ${load.done()} of ${load.total()} ops answered`
     )
-    await settled(load, count, deadline)
+    await settled(load, deadline)
   } finally {
     clearInterval(progress)
     load.end()
@@ -137,7 +141,7 @@ const prove = async (
     name: `${name}-last`,
     overMillis: 0
   })
-  await settled(last, lastOps, performance.now() + standstillMillis)
+  await settled(last, performance.now() + standstillMillis)
   const all = [...ops, ...(await last.ops)]
   const gaps = await gapsOf(fleet)
   const found = await Verdict.hits(fleet)
@@ -155,7 +159,7 @@ const prove = async (
   const sorted = ops.map(({ millis }) => millis).sort((a, b) => a - b)
   const transactions = new Set([...found.values()].flat()).size
   print(
-    `${count} ops of ${wallets} wallets in ${seconds(took)} s and ${transactions} transactions; ` +
+    `${ops.length} ops of ${wallets} wallets in ${seconds(took)} s and ${transactions} transactions; ` +
       `until the final answer p50 ${seconds(quantile(sorted, 0.5))} s, p99 ${seconds(quantile(sorted, 0.99))} s, ` +
       `longest ${seconds(sorted.at(-1) ?? 0)} s`
   )
