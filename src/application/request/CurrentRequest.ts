@@ -24,7 +24,7 @@ export class CurrentRequest extends Context.Tag("castellan/CurrentRequest")<
     /** JSON of the request: what `RequestJournal.accept` keeps for a later life. */
     readonly body: string
     readonly idempotency: Idempotency | null
-    /** It was accepted in an earlier life of its fiber, or of the process. */
+    /** It was accepted by an earlier fiber of it, or before the process started. */
     readonly resumed: boolean
     /** From acceptance on the work goes on without its caller, and ends in a stored answer. */
     readonly accepted: () => boolean

@@ -191,7 +191,7 @@ export const run: Effect.Effect<void, never, Surroundings> = Effect.suspend(() =
 
 /**
  * Holds the journal against what this process works on, again and again: transactions that may be on their way are
- * watched, ops at remote bundlers too, and accepted requests go on. What an earlier life of the process left, what
+ * watched, ops at remote bundlers too, and accepted requests go on. What the process left when it stopped, what
  * another process gave up, and what a failing part left behind are the same to it. A start waits for the number of open
  * requests, which bounds what is accepted, and for nothing else.
  */

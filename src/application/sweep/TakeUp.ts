@@ -147,7 +147,7 @@ export const watchRemote = (
     yield* remoteOps.offered(entry, true)
   })
 
-/** Sponsored ops that an earlier life, or a dead process, has left are followed to their end. */
+/** Follows sponsored ops that a process left when it stopped to their end. */
 export const followSponsored: Effect.Effect<void, BudgetsError, ChainRpc | Engine | Networks> = Effect.gen(
   function* () {
     const budgets = yield* Budgets

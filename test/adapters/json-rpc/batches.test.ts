@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import type * as Scheduler from "effect/Scheduler"
 import * as Scope from "effect/Scope"
 import * as EthersChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
 import type { NamedBy } from "../../../src/application/ports/chain/ChainRpc.js"
@@ -105,6 +106,32 @@ describe("the answers to a batch", () => {
       const answers = yield* balances(chain, 9)
       expect(answers.every(({ _tag }) => _tag === "Right")).toBe(true)
       expect(node.seen.filter(({ body }) => !body.startsWith("[")).length).toBe(9)
+    })
+  )
+})
+
+describe("a moment", () => {
+  it.scopedLive("has the calls of fibers that were ready, and were stopped before they asked", () =>
+    Effect.gen(function* () {
+      const node = yield* http((response, body) => honest(response, body, () => "0x1"))
+      const chain = yield* connect(node)
+      const ready: Array<() => void> = []
+      /** Runs one task a turn of the event loop, and stops each fiber after every 16 steps. */
+      const scheduler: Scheduler.Scheduler = {
+        shouldYield: (fiber) => (fiber.currentOpCount % 16 === 15 ? 0 : false),
+        scheduleTask: (task) => {
+          ready.push(task)
+          setImmediate(() => ready.shift()?.())
+        }
+      }
+      const steps = (count: number) =>
+        Effect.reduce(Array.from({ length: count }), 0, (sum) => Effect.succeed(sum))
+      yield* Effect.forEach(
+        [0, 0, 5, 0],
+        (count) => Effect.zipRight(steps(count), chain.balance(Address.zero)),
+        { concurrency: "unbounded" }
+      ).pipe(Effect.withScheduler(scheduler))
+      expect(node.seen.map(({ body }) => callsOf(body).length)).toEqual([4])
     })
   )
 })

@@ -113,11 +113,17 @@ const split = (entries: ReadonlyArray<Entry>, limits: Limits): ReadonlyArray<Rea
   return parts
 }
 
-/** After everything that was ready to run has run: all that was asked at one moment is known then. */
-const endOfMoment = Effect.async<void>((resume) => {
+const turn = Effect.async<void>((resume) => {
   const handle = setImmediate(() => resume(Effect.void))
   return Effect.sync(() => clearImmediate(handle))
 })
+
+/**
+ * After everything that was ready to run has run: all that was asked at one moment is known then. A scheduler of time
+ * slices (runtime/EventLoop.ts) has fibers left when the event loop turns, and stops others before they ask: both are
+ * ahead of whoever yields.
+ */
+const endOfMoment = Effect.zipRight(turn, Effect.zipRight(Effect.yieldNow(), Effect.yieldNow()))
 
 /**
  * The calls of one node, in as few HTTP requests as its limits allow. Long, since its parts share

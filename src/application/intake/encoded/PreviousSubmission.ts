@@ -17,7 +17,7 @@ const seen = (record: OpRecord | null, requestId: string): OpOutcome | "none" | 
 
 /**
  * The outcome of an op that this account has posted before, waited for if need be until the deadline (Unix
- * milliseconds); null: it was never sent, or by an earlier life of this request, which is taken up where it ended.
+ * milliseconds); null: it was never sent, or by this request before a restart, after which it goes on where it was.
  */
 export const outcome = (
   { principal: { accountId }, requestId }: Caller,

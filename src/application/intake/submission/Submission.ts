@@ -71,7 +71,7 @@ const conclude = <R>(run: Run<R>, state: State): Effect.Effect<Outcomes, never, 
  * for those whose transaction was mined without them. What is to be done is said by `SubmissionState`.
  *
  * Up to acceptance an interruption ends everything and leaves nothing. From then on what fails is a failure of
- * elements. A request that was accepted in an earlier life goes on where the journal says that it was.
+ * elements. A request that was accepted before a restart goes on where the journal says that it was.
  */
 export const run = <R>(
   plan: Plan<R>,

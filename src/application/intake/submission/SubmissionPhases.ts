@@ -54,7 +54,7 @@ interface Batch {
 }
 
 export type Phase =
-  /** Accepted in an earlier life: the journal and the chain tell what became of it. */
+  /** Accepted before a restart: the journal and the chain tell what became of it. */
   | { readonly _tag: "resuming" }
   /** What became of the nonces under which something was signed? */
   | { readonly _tag: "asking" }

@@ -187,7 +187,7 @@ const recordOf = (run: Reader) =>
     )
   })
 
-/** What an earlier life of the request has left. */
+/** What the request has recorded before a restart. */
 export const resume = (run: Reader): Effect.Effect<Event, never, ChainFacts | SubmissionJournals> =>
   Effect.gen(function* () {
     const { elements } = run.plan

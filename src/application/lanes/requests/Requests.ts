@@ -115,7 +115,7 @@ export const make = (options: {
 
   const patience = (millis: number) => Effect.raceFirst(Effect.sleep(millis), Deferred.await(stopping))
 
-  /** How long the caller of a request that is worked on elsewhere, or was in an earlier life, waits. */
+  /** How long the caller waits for a request that another process works on, or worked on before a restart. */
   const patienceFor = (requestId: string) =>
     Effect.gen(function* () {
       const record = yield* Effect.orElseSucceed(requestJournal.request(requestId), () => null)

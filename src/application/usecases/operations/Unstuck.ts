@@ -207,7 +207,7 @@ const work = (
       maxFeePerGas: prices.maxFeePerGas.toString(),
       maxPriorityFeePerGas: prices.maxPriorityFeePerGas.toString()
     })
-    /** What an earlier life has replaced of its plan. */
+    /** What was replaced of its plan before the process started again. */
     const doneBefore = ({ replaced }: Plan) =>
       Effect.map(
         Effect.forEach(replaced, ({ nonce }) =>

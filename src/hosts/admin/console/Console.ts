@@ -14,7 +14,7 @@ import * as Address from "../../../domain/primitives/Address.js"
 import * as Accounts from "./Accounts.js"
 import type { Data, Missing, View } from "./Data.js"
 import { type Html, html } from "./Html.js"
-import * as Lanes from "./Lanes.js"
+import * as NonceLanes from "./NonceLanes.js"
 import * as Overview from "./Overview.js"
 import * as Page from "./Page.js"
 import * as Records from "./Records.js"
@@ -92,10 +92,11 @@ const pageAt = (data: Data, view: View, path: string): Shown | null => {
     case "":
       return { title: "Overview", section: "", content: Overview.overview(data, view) }
     case "lanes":
-      if (second === undefined) return { title: "Lanes", section: "/lanes", content: Lanes.lanes(data, view) }
+      if (second === undefined)
+        return { title: "Lanes", section: "/lanes", content: NonceLanes.lanes(data, view) }
       return lane === null
         ? null
-        : { title: "Lane", section: "/lanes", content: Lanes.lane(data, view, lane) }
+        : { title: "Lane", section: "/lanes", content: NonceLanes.lane(data, view, lane) }
     case "requests":
       if (third !== undefined) return null
       return second === undefined
@@ -178,7 +179,7 @@ const act = (data: Data, view: View, path: string, form: URLSearchParams): Effec
       return render(view, {
         title: dryRun ? "New prices: dry run" : "New prices",
         section: "/lanes",
-        content: Lanes.unstuck(data, view, lane, dryRun)
+        content: NonceLanes.unstuck(data, view, lane, dryRun)
       })
     }
     default:

@@ -481,7 +481,7 @@ describe("the elements of a request", () => {
     expect(through(failed, { _tag: "noted" }).action).toEqual({ _tag: "follow", elements: [0] })
   })
 
-  it("that an earlier life noted as failed have landed when the chain says so", () => {
+  it("that were noted as failed before a restart are included when the chain says so", () => {
     const { action, state } = through(steps.resuming, {
       ...events.resumed,
       failed: new Map([0, 1].map((index) => [index, wrong]))

@@ -61,12 +61,12 @@ describe("open requests", () => {
 
   it("are those that the journal has, and those that were begun here since", () => {
     const open = OpenRequests.make({ ...bounds, requestsPerAccount: 1 })
-    open.read([entry("of another process"), entry("of an earlier life", bob)])
+    open.read([entry("of another process"), entry("of before the restart", bob)])
     expect(codes(open)).toEqual(["rate_limited", "rate_limited"])
     open.read([])
     expect(codes(open)).toEqual(["room", "room"])
     open.begin(entry("not accepted yet"))
-    open.read([entry("of an earlier life", bob)])
+    open.read([entry("of before the restart", bob)])
     expect(codes(open)).toEqual(["rate_limited", "rate_limited"])
     open.end("not accepted yet", false)
     expect(codes(open)).toEqual(["room", "rate_limited"])
