@@ -11,6 +11,7 @@ import * as PublicApi from "../../tools/PublicApi.js"
 import * as Port from "../support/process/Port.js"
 import * as Installed from "./Installed.js"
 import * as Readme from "./Readme.js"
+import * as Served from "./Served.js"
 
 /**
  * `npm run test:package`: packs the package, installs it in an empty folder beside the packages that it declares, and
@@ -77,6 +78,11 @@ expect(
   await Readme.follow("On anvil", folder, {
     PATH: `${dirname(Anvil.binary())}${delimiter}${process.env.PATH}`
   })
+)
+
+expect(
+  "castellan serve --config castellan.json runs the service in an empty folder",
+  await Served.run(folder)
 )
 
 const module = (text: string) => run(process.execPath, ["--input-type=module", "--eval", text])

@@ -84,7 +84,7 @@ describe("the service process", () => {
     const none = started(run([main], { cwd: folder }))
     expect(await none.ended).toBe(1)
     expect(none.stderr()).toBe(
-      "CASTELLAN_CONFIG is not set: it names the configuration file (see docs/operations.md)\n"
+      'CASTELLAN_CONFIG is not set: it, or --config of "castellan serve", names the configuration file (see docs/operations.md)\n'
     )
     const bad = join(folder, "bad.json")
     writeFileSync(bad, JSON.stringify({ profile: "production", listen: { host: "127.0.0.1", port: "80" } }))

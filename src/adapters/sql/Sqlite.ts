@@ -8,6 +8,7 @@ import { identity } from "effect/Function"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as ErrorCode from "./ErrorCode.js"
+import * as Binding from "./sqlite/Binding.js"
 import * as GroupCommit from "./sqlite/GroupCommit.js"
 import * as SqliteClient from "./sqlite/SqliteClient.js"
 import * as SqliteConnection from "./sqlite/SqliteConnection.js"
@@ -90,7 +91,9 @@ export const make = (
       cause instanceof SqliteError
         ? cause
         : new SqliteError({
-            message: `cannot use the database file ${options.filename}${ErrorCode.suffix(cause)}`
+            message:
+              Binding.problem(cause) ??
+              `cannot use the database file ${options.filename}${ErrorCode.suffix(cause)}`
           })
     ),
     Effect.withTracerEnabled(false)
@@ -124,9 +127,10 @@ export const exclusive = ({
               catch: (cause) =>
                 new SqliteError({
                   message:
-                    ErrorCode.suffix(cause) === " (SQLITE_BUSY)"
+                    Binding.problem(cause) ??
+                    (ErrorCode.suffix(cause) === " (SQLITE_BUSY)"
                       ? `another process uses the database file ${filename}: stop it first, or give both a PostgreSQL database`
-                      : `cannot lock the database file ${filename}${ErrorCode.suffix(cause)}`
+                      : `cannot lock the database file ${filename}${ErrorCode.suffix(cause)}`)
                 })
             }),
             (lock) => Effect.sync(() => lock.close())

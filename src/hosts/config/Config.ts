@@ -20,6 +20,7 @@ import * as NetworkProfiles from "./NetworkProfiles.js"
 import * as OperationsFile from "./OperationsFile.js"
 import * as SchemaProblems from "./SchemaProblems.js"
 import * as Secrets from "./Secrets.js"
+import * as Unreadable from "./Unreadable.js"
 
 /** The configuration can not be used. `message` is for the operator: a line per problem, no secret in it. */
 export class ConfigError extends Data.TaggedError("ConfigError")<{
@@ -112,7 +113,8 @@ const parse = (
   const json = Json.parse(text, Json.unbounded)
   if (Either.isLeft(json)) {
     const { kind, message, path } = json.left
-    return Either.left(failure([{ path, message: kind === "malformed" ? "it is not JSON" : message }], where))
+    const said = kind === "malformed" ? `it is not JSON${Unreadable.brokenAt(text)}` : message
+    return Either.left(failure([{ path, message: said }], where))
   }
   const overridden = EnvOverrides.apply(json.right, env)
   if (overridden.problems.length > 0) return Either.left(failure(overridden.problems, where))
@@ -276,14 +278,15 @@ export const load = (env: Secrets.Sources["env"]): Either.Either<Config, ConfigE
     return Either.left(
       new ConfigError({
         problems: [],
-        message: "CASTELLAN_CONFIG is not set: it names the configuration file (see docs/operations.md)"
+        message:
+          'CASTELLAN_CONFIG is not set: it, or --config of "castellan serve", names the configuration file (see docs/operations.md)'
       })
     )
   const path = resolve(named)
   return Either.flatMap(
     Either.try({
       try: () => readFileSync(path, "utf8"),
-      catch: () => failure([{ path: "", message: "the file can not be read" }], path)
+      catch: (cause) => failure([{ path: "", message: Unreadable.reason(cause) }], path)
     }),
     (text) => fromText(text, path, env, dirname(path))
   )

@@ -380,8 +380,13 @@ describe("a configuration that can not be used", () => {
   })
 
   it("says where the file is and that it is not JSON", () => {
-    const error = Either.getOrThrow(Either.flip(Config.fromText("{", "/etc/castellan.json", {}, folder)))
-    expect(error.message).toBe("the configuration /etc/castellan.json can not be used:\n  it is not JSON")
+    const said = (text: string) =>
+      Either.getOrThrow(Either.flip(Config.fromText(text, "/etc/castellan.json", {}, folder))).message
+    const broken = "the configuration /etc/castellan.json can not be used:\n  it is not JSON"
+    expect(said("{")).toBe(`${broken}: line 1, column 2`)
+    expect(said('{\n  "accounts": [1 2]\n}')).toBe(`${broken}: line 2, column 18`)
+    expect(said('{ "accounts": ')).toBe(`${broken}: it ends too early`)
+    expect(said('{\n  "keyPepper": s3cr3t\n}')).not.toContain("s3cr3t")
   })
 
   it("names the environment variable or file that a secret lacks", () => {
@@ -478,6 +483,7 @@ describe("a configuration that can not be used", () => {
     const message = (variables: Readonly<Record<string, string>>) =>
       Either.getOrThrow(Either.flip(Config.load(variables))).message
     expect(message({})).toContain("CASTELLAN_CONFIG is not set")
-    expect(message({ CASTELLAN_CONFIG: join(folder, "absent.json") })).toContain("the file can not be read")
+    expect(message({ CASTELLAN_CONFIG: join(folder, "absent.json") })).toContain("there is no such file")
+    expect(message({ CASTELLAN_CONFIG: folder })).toContain("the file can not be read (EISDIR)")
   })
 })

@@ -1,0 +1,13 @@
+import { spawn } from "node:child_process"
+import * as Bundle from "../test/support/process/Bundle.js"
+
+/** `npm run dev`: `castellan dev` of the present sources, which are bundled once; node reads and runs that in half the time. */
+
+const castellan = await Bundle.of("src/hosts/cli/castellan.ts")
+const child = spawn(process.execPath, [castellan, "dev", ...process.argv.slice(2)], { stdio: "inherit" })
+// A terminal sends its signals to both; this process ends when the other one has.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const)
+  process.on(signal, () => {
+    if (!process.stdin.isTTY) child.kill(signal)
+  })
+child.once("exit", (code, signal) => process.exit(code ?? (signal === null ? 1 : 128)))
