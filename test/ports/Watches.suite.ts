@@ -226,6 +226,43 @@ export const watchesSuite = (name: string, layer: Layer.Layer<Watches | Webhooks
     )
 
     fact(
+      "of an account read sixteen nodes of its own at most, of which one that no watch reads counts no more",
+      Effect.gen(function* () {
+        const watches = yield* Watches
+        const nodeOf = (n: number, accountId = Make.alice) => ({
+          chainId: 31_337n,
+          accountId,
+          rpc: Redacted.make(`https://node.example/${n}`)
+        })
+        const ids: Array<string> = []
+        for (let n = 0; n < 16; n++) ids.push(yield* Following.add({ node: nodeOf(n) }))
+        const refused = yield* Effect.flip(Following.add({ node: nodeOf(16) }))
+        expect([refused.reason, refused.message]).toEqual([
+          "tooMany",
+          expect.stringContaining("at most 16 nodes")
+        ])
+        yield* Following.add({ node: nodeOf(3) })
+        yield* Following.add()
+        yield* Following.add({ accountId: Make.bob, node: nodeOf(16, Make.bob) })
+        expect(yield* watches.remove(ids[0] ?? "", "operator")).toBe(true)
+        yield* Following.add({ node: nodeOf(16) })
+        expect(yield* watches.sources("this one")).toHaveLength(18)
+      })
+    )
+
+    fact(
+      "of an account are about so much together at most",
+      Effect.gen(function* () {
+        const long = (length: number) => ({ spec: { ...Following.spec, fields: { to: "x".repeat(length) } } })
+        yield* Following.add(long(16_776_000))
+        const refused = yield* Effect.flip(Following.add(long(2_000)))
+        expect([refused.reason, refused.message]).toEqual(["tooMany", expect.stringContaining("together")])
+        yield* Following.add(long(500))
+        yield* Following.add({ accountId: Make.bob, ...long(2_000) })
+      })
+    )
+
+    fact(
       "of one node have one reader at a time; nodes of accounts are apart from the operator's and from each other",
       Effect.gen(function* () {
         const watches = yield* Watches

@@ -120,6 +120,13 @@ export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store =
   lock: lock(sql)
 })
 
+/** End of a query whose rows of this table nobody removes until the transaction ends; others may change them. */
+export const forKeyShare = ({ sql }: Pick<Store, "sql">, table: string): Fragment =>
+  sql.onDialectOrElse({
+    pg: () => sql.literal(`for key share of ${table}`),
+    orElse: () => sql.literal("")
+  })
+
 /** A call that contradicts what the journal holds. */
 export const refuse = (message: string): Effect.Effect<never, JournalError> =>
   Effect.fail(new JournalError({ message }))

@@ -108,7 +108,7 @@ export class Webhooks extends Context.Tag("castellan/Webhooks")<
     readonly rotate: (webhookId: string, until: number, by: string) => Asked<Redacted.Redacted<string> | null>
     /** With all that is owed to it. */
     readonly remove: (webhookId: string, by: string) => Asked<boolean>
-    /** What was given up, oldest first. */
+    /** What was given up, oldest first; without the data of the events, which may be long. */
     readonly dead: (webhookId: string, limit: number) => Asked<ReadonlyArray<Delivery>>
     /** Owes it once more, of one request or watch or of all; tells how many events that are. */
     readonly redeliver: (webhookId: string, ofId: string | null, by: string) => Asked<number>

@@ -64,7 +64,7 @@ export const catalogue = {
   ),
   too_many_watches: invalid(
     "too many watches",
-    "The account has as many watches as it may, or as many of them without a value of an indexed field.",
+    "The account has as many watches as it may, or as many that cost more: without a value of an indexed field, of more nodes of its own, or long ones (details says which).",
     "Remove one that is not needed any more, or give an indexed field a value."
   ),
   invalid_salt_format: invalid(

@@ -107,11 +107,15 @@ export const dead = (actor: Actor, webhookId: string, limit: number): Asked<Read
     return yield* store.dead(webhookId, limit)
   })
 
+/** No request and no watch has an id of another form; whatever else a caller says is not taken to the store. */
+const shape = /^[!-~]{1,255}$/
+
 /** Owes it once more, of one request or of all; tells how many events that are. */
 export const redeliver = (actor: Actor, webhookId: string, requestId: string | null): Asked<number> =>
   Effect.gen(function* () {
     const store = yield* Webhooks
     yield* find(actor, webhookId)
+    if (requestId !== null && !shape.test(requestId)) return 0
     return yield* store.redeliver(webhookId, requestId, actor.by)
   })
 

@@ -62,7 +62,8 @@ const write = (store: Store.Store, round: ReadonlyArray<Told>, now: number) => {
 }
 
 /** Owes the events to the webhooks of their requests' accounts that want them. */
-const owe = ({ sql }: Store.Store, written: ReadonlyArray<Written>, now: number) => {
+const owe = (store: Store.Store, written: ReadonlyArray<Written>, now: number) => {
+  const { sql } = store
   const heard = written.filter((row) => Boolean(row.heard))
   return Effect.forEach(
     Store.chunks(heard, perStatement),
@@ -76,7 +77,8 @@ const owe = ({ sql }: Store.Store, written: ReadonlyArray<Written>, now: number)
         and (webhooks.kinds = '' or webhooks.kinds like '% ' || told.kind || ' %')
       where (told.request_no, told.sequence) in (values ${sql.csv(
         chunk.map((row) => sql`(cast(${row.request_no} as bigint), cast(${row.sequence} as integer))`)
-      )})`,
+      )})
+      ${Store.forKeyShare(store, "webhooks")}`,
     { discard: true }
   )
 }

@@ -81,8 +81,9 @@ const tell = ({ sql }: Store.Store, cursor: number, head: bigint, now: number) =
   where watch_events.event_no = numbered.event_no`
 
 /** Owes what was numbered since, to the webhooks of its watches. */
-const owe = ({ sql }: Store.Store, cursor: number, now: number) =>
+const owe = (store: Store.Store, cursor: number, now: number) =>
   Effect.gen(function* () {
+    const { sql } = store
     yield* sql`
       insert into webhook_deliveries (request_no, sequence, webhook_no, state, attempts, owed_at, due_at)
       select -watches.watch_no, told.sequence, watches.webhook_no, 'waiting', 0,
@@ -90,7 +91,8 @@ const owe = ({ sql }: Store.Store, cursor: number, now: number) =>
       from watches join watch_events as told
         on told.watch_no = watches.watch_no and told.sequence > watches.sequence
       join webhooks on webhooks.webhook_no = watches.webhook_no
-      where watches.cursor_no = ${cursor}`
+      where watches.cursor_no = ${cursor}
+      ${Store.forKeyShare(store, "webhooks")}`
     yield* sql`
       update watches set sequence = (
         select max(told.sequence) from watch_events as told where told.watch_no = watches.watch_no)

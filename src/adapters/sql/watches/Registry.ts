@@ -13,12 +13,9 @@ import {
   type WatchNode
 } from "../../../application/ports/Watches.js"
 import type * as Compact from "../Compact.js"
-import type * as Store from "../Store.js"
-import * as Changes from "../webhooks/Changes.js"
-
-/** Of one account: watches, and those of them that no indexed field narrows. */
-export const mostOfAccount = 10_000
-export const mostBroad = 100
+import * as Store from "../Store.js"
+import * as Changes from "./Changes.js"
+import * as Limits from "./Limits.js"
 
 export const rpcName = (sourceId: string): string => `watch rpc ${sourceId}`
 
@@ -85,9 +82,21 @@ const selected = ({ sql }: Store.Store) => {
     join watch_cursors on watch_cursors.cursor_no = watches.cursor_no`)
 }
 
-/** The source of a node, made when it is the first watch of it. Its account is locked: no other one makes it. */
-const sourceOf = ({ seal, sql }: Store.Store, { accountId, chainId, rpc }: WatchNode) =>
+/** Nodes of an account that no watch of it reads any more. */
+const forgetSources = ({ sql }: Store.Store, owner: string) =>
   Effect.gen(function* () {
+    const unread = sql`
+      account_id = ${owner} and rpc is not null and not exists (
+        select 1 from watches where watches.source_no = watch_sources.source_no)`
+    yield* sql`
+      delete from watch_cursors where source_no in (select source_no from watch_sources where ${unread})`
+    yield* sql`delete from watch_sources where ${unread}`
+  })
+
+/** The source of a node, made when it is the first watch of it. Its account is locked: no other one makes it. */
+const sourceOf = (store: Store.Store, { accountId, chainId, rpc }: WatchNode) =>
+  Effect.gen(function* () {
+    const { seal, sql } = store
     const chain = chainId.toString()
     const owner = accountId ?? ""
     const known = yield* sql<{
@@ -101,6 +110,10 @@ const sourceOf = ({ seal, sql }: Store.Store, { accountId, chainId, rpc }: Watch
       const url = row.rpc === null ? null : yield* Effect.option(seal.open(rpcName(row.source_id), row.rpc))
       if (url === null ? rpc === null : rpc !== null && Option.contains(url, Redacted.value(rpc)))
         return row.source_no
+    }
+    if (rpc !== null) {
+      yield* forgetSources(store, owner)
+      yield* Limits.checkNodes(store, owner)
     }
     const sourceId = randomUUID()
     const [made] = yield* sql<{ readonly source_no: number }>`
@@ -142,16 +155,6 @@ const cursorOf = ({ sql }: Store.Store, source: number, fromBlock: bigint) =>
     return made?.cursor_no ?? 0
   })
 
-const tooMany = (message: string) => Effect.fail(new WatchesError({ reason: "tooMany", message }))
-
-const countOf = ({ sql }: Store.Store, accountId: AccountId, isBroad: boolean) =>
-  Effect.map(
-    sql<{ readonly known: number | string }>`
-      select count(*) as known from watches
-      where account_id = ${accountId} ${sql.literal(isBroad ? "and is_broad = 1" : "")}`,
-    ([row]) => Number(row?.known)
-  )
-
 const add = (store: Store.Store, watch: NewWatch, by: string) =>
   Effect.gen(function* () {
     const { sql } = store
@@ -159,15 +162,12 @@ const add = (store: Store.Store, watch: NewWatch, by: string) =>
     yield* store.lock(`watches:${watch.node.accountId ?? `chain ${watch.node.chainId}`}`)
     yield* store.lock(`watches of:${accountId}`)
     const [webhook] = yield* sql<{ readonly webhook_no: number }>`
-      select webhook_no from webhooks where webhook_id = ${watch.webhookId} and account_id = ${accountId}`
+      select webhook_no from webhooks where webhook_id = ${watch.webhookId} and account_id = ${accountId}
+      ${Store.forKeyShare(store, "webhooks")}`
     if (webhook === undefined)
       return yield* new WatchesError({ reason: "noWebhook", message: "the account has no such webhook" })
-    if ((yield* countOf(store, accountId, false)) >= mostOfAccount)
-      return yield* tooMany(`an account has at most ${mostOfAccount} watches; remove one first`)
-    if (watch.isBroad && (yield* countOf(store, accountId, true)) >= mostBroad)
-      return yield* tooMany(
-        `an account has at most ${mostBroad} watches without a value of an indexed field; remove one first`
-      )
+    const spec = JSON.stringify(watch.spec)
+    yield* Limits.check(store, watch, spec)
     const source = yield* sourceOf(store, watch.node)
     const revision = yield* revise(store, source)
     const watchId = randomUUID()
@@ -179,7 +179,7 @@ const add = (store: Store.Store, watch: NewWatch, by: string) =>
         source_no: source,
         cursor_no: yield* cursorOf(store, source, watch.fromBlock),
         state: "enabled",
-        spec: JSON.stringify(watch.spec),
+        spec,
         is_broad: watch.isBroad ? 1 : 0,
         confirmations: watch.confirmations,
         from_block: watch.fromBlock.toString(),
@@ -187,7 +187,7 @@ const add = (store: Store.Store, watch: NewWatch, by: string) =>
         revision,
         created_at: yield* Clock.currentTimeMillis
       })}`
-    yield* Changes.logOfWatch(store, watchId, "added", by)
+    yield* Changes.log(store, watchId, "added", by)
     return watchId
   })
 
@@ -228,7 +228,7 @@ const setState = (store: Store.Store, watchId: string, state: "enabled" | "pause
     if (state === "paused" && was.state === "enabled") yield* leave(store, known.watch_no)
     yield* sql`update watches set state = ${state}, revision = ${revision} where watch_no = ${known.watch_no}`
     yield* tidy(store, known.source_no)
-    yield* Changes.logOfWatch(store, watchId, state, by)
+    yield* Changes.log(store, watchId, state, by)
     return true
   })
 
@@ -238,7 +238,7 @@ const remove = (store: Store.Store, watchId: string, by: string) =>
     const known = yield* numbersOf(store, watchId)
     if (known === undefined) return false
     yield* revise(store, known.source_no)
-    yield* Changes.logOfWatch(store, watchId, "removed", by)
+    yield* Changes.log(store, watchId, "removed", by)
     yield* sql`delete from webhook_deliveries where request_no = ${-known.watch_no}`
     yield* sql`delete from watch_events where watch_no = ${known.watch_no}`
     const gone = yield* sql`delete from watches where watch_no = ${known.watch_no} returning watch_no`

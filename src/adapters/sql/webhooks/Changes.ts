@@ -24,18 +24,6 @@ export const log = ({ sql }: Store.Store, webhookId: string, what: EndpointChang
       from webhooks where webhook_id = ${webhookId}`
   )
 
-/** The same of a watch that is there. */
-export const logOfWatch = ({ sql }: Store.Store, watchId: string, what: EndpointChange["what"], by: string) =>
-  Effect.flatMap(
-    Clock.currentTimeMillis,
-    (now) => sql`
-      insert into webhook_changes (at, webhook_id, watch_id, account_id, what, changed_by)
-      select cast(${now} as bigint), webhooks.webhook_id, watches.watch_id, watches.account_id,
-        cast(${what} as text), cast(${by} as text)
-      from watches join webhooks on webhooks.webhook_no = watches.webhook_no
-      where watches.watch_id = ${watchId}`
-  )
-
 export const list =
   (
     { sql }: Store.Store,

@@ -75,14 +75,16 @@ export const make = (
   "claim" | "dead" | "delivered" | "due" | "failed" | "next" | "oldest" | "redeliver" | "release" | "rest"
 > => {
   const { seal, sql } = store
-  const columns = sql.literal(
-    `requests.request_id, requests.endpoint, requests.metadata, watches.watch_id,
+  const columnsWith = (data: string) =>
+    sql.literal(
+      `requests.request_id, requests.endpoint, requests.metadata, watches.watch_id,
       coalesce(requests.chain_id, watch_sources.chain_id) as chain_id, webhook_deliveries.sequence,
       coalesce(request_events.kind, watch_events.kind) as kind,
-      coalesce(request_events.data, watch_events.data) as data,
+      ${data} as data,
       coalesce(request_events.told_at, watch_events.told_at) as told_at,
       webhook_deliveries.attempts, webhook_deliveries.failing_since, webhook_deliveries.last_error`
-  )
+    )
+  const columns = columnsWith("coalesce(request_events.data, watch_events.data)")
   // What is of a watch has its number, below zero, in the place of a request's.
   const joined = sql.literal(
     `webhook_deliveries
@@ -207,7 +209,7 @@ export const make = (
       asked(
         Effect.map(
           sql<Row>`
-            select ${columns} from ${joined}
+            select ${columnsWith("null")} from ${joined}
             where webhook_deliveries.webhook_no = ${numberOf(webhookId)} and webhook_deliveries.state = 'dead'
               and ${isKnown}
             order by webhook_deliveries.owed_at, webhook_deliveries.request_no, webhook_deliveries.sequence

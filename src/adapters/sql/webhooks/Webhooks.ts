@@ -18,6 +18,7 @@ import {
 import type * as Compact from "../Compact.js"
 import * as Migrations from "../Migrations.js"
 import * as Store from "../Store.js"
+import * as Registry from "../watches/Registry.js"
 import * as Changes from "./Changes.js"
 import * as Deliveries from "./Deliveries.js"
 
@@ -174,20 +175,25 @@ export const make = (
       remove: (webhookId, by) =>
         asked(
           Effect.gen(function* () {
-            yield* Changes.log(store, webhookId, "removed", by)
-            yield* sql`
-              delete from webhook_deliveries
-              where webhook_no = (select webhook_no from webhooks where webhook_id = ${webhookId})`
             const watches = sql`
               select watch_no from watches
               where webhook_no = (select webhook_no from webhooks where webhook_id = ${webhookId})`
-            yield* sql`
+            // In the order in which a step of a watch takes them: its source, then the endpoint.
+            const sources = yield* sql<{ readonly source_no: number }>`
               update watch_sources set revision = revision + 1
-              where source_no in (select source_no from watches where watch_no in (${watches}))`
+              where source_no in (select source_no from watches where watch_no in (${watches}))
+              returning source_no`
+            // What is owed to it meanwhile is owed before this, or to nobody.
+            const [known] = yield* sql<{ readonly webhook_no: number }>`
+              select webhook_no from webhooks where webhook_id = ${webhookId} ${store.forUpdate}`
+            if (known === undefined) return false
+            yield* Changes.log(store, webhookId, "removed", by)
+            yield* sql`delete from webhook_deliveries where webhook_no = ${known.webhook_no}`
             yield* sql`delete from watch_events where watch_no in (${watches})`
             yield* sql`delete from watches where watch_no in (${watches})`
-            const gone = yield* sql`delete from webhooks where webhook_id = ${webhookId} returning webhook_no`
-            return gone.length > 0
+            yield* Effect.forEach(sources, ({ source_no }) => Registry.tidy(store, source_no))
+            yield* sql`delete from webhooks where webhook_no = ${known.webhook_no}`
+            return true
           })
         )
     }

@@ -1,0 +1,61 @@
+import * as Effect from "effect/Effect"
+import type { AccountId } from "../../../application/ports/Tenants.js"
+import { type NewWatch, WatchesError } from "../../../application/ports/Watches.js"
+import type * as Store from "../Store.js"
+
+/** How much an account may have of watches. Its lock is held by whoever asks. */
+
+/** Of one account: watches, and those of them that no indexed field narrows. */
+const mostOfAccount = 10_000
+const mostBroad = 100
+/** Nodes that the watches of an account read by its own URLs: each is asked for its newest block every second or so. */
+const mostNodes = 16
+/** What watches are about is in memory where they are read. Characters of those that are long, and from where on they are. */
+const mostCharacters = 16_777_216
+const longCharacters = 1_024
+
+const tooMany = (message: string) => Effect.fail(new WatchesError({ reason: "tooMany", message }))
+
+/** Keeps what watches are about from filling the memory of the process that reads them. */
+const bounded = ({ sql }: Store.Store, accountId: AccountId, spec: string) =>
+  Effect.gen(function* () {
+    if (spec.length <= longCharacters) return
+    const [row] = yield* sql<{ readonly known: number | string | null }>`
+      select sum(length(spec)) as known from watches
+      where account_id = ${accountId} and length(spec) > ${longCharacters}`
+    if (Number(row?.known ?? 0) + spec.length > mostCharacters)
+      yield* tooMany(
+        `what an account's watches of more than ${longCharacters} characters are about has at most ${mostCharacters} characters together; remove one first`
+      )
+  })
+
+const countOf = ({ sql }: Store.Store, accountId: AccountId, isBroad: boolean) =>
+  Effect.map(
+    sql<{ readonly known: number | string }>`
+      select count(*) as known from watches
+      where account_id = ${accountId} ${sql.literal(isBroad ? "and is_broad = 1" : "")}`,
+    ([row]) => Number(row?.known)
+  )
+
+/** Fails when the account may have no other watch that is about this. */
+export const check = (store: Store.Store, { accountId, isBroad }: NewWatch, spec: string) =>
+  Effect.gen(function* () {
+    if ((yield* countOf(store, accountId, false)) >= mostOfAccount)
+      yield* tooMany(`an account has at most ${mostOfAccount} watches; remove one first`)
+    if (isBroad && (yield* countOf(store, accountId, true)) >= mostBroad)
+      yield* tooMany(
+        `an account has at most ${mostBroad} watches without a value of an indexed field; remove one first`
+      )
+    yield* bounded(store, accountId, spec)
+  })
+
+/** Fails when the watches of the account may read no other node of its own. */
+export const checkNodes = ({ sql }: Store.Store, owner: string) =>
+  Effect.gen(function* () {
+    const own = yield* sql`
+      select source_no from watch_sources where account_id = ${owner} and rpc is not null`
+    if (own.length >= mostNodes)
+      yield* tooMany(
+        `the watches of an account read at most ${mostNodes} nodes of its own; remove those of one first`
+      )
+  })
