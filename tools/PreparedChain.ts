@@ -31,6 +31,9 @@ const withProvider = async <A>(anvil: Anvil, use: (provider: JsonRpcProvider) =>
   }
 }
 
+/** The states of so many blocks, which stay in memory; anvil would write those before to the disk, gigabytes of them. */
+const history = ["--prune-history", "500"]
+
 /**
  * An anvil on which `prepare` has run: on a fresh chain the first time, from then on the chain begins with the state
  * that it left. `name` tells apart what is prepared; whoever prepares the same at once does so for himself.
@@ -60,7 +63,7 @@ export const startPrepared = async (
       await anvil.stop()
     }
   }
-  const anvil = await startAnvil({ ...options, chainId, args: [...own, "--load-state", file] })
+  const anvil = await startAnvil({ ...options, chainId, args: [...history, ...own, "--load-state", file] })
   // The chain's time is that of its latest block, which may be of yesterday.
   await withProvider(anvil, (provider) => provider.send("evm_mine", []))
   return anvil
