@@ -112,10 +112,27 @@ export const make = (
     }
     breaches.push(`${replica.name} is not ready ${readyMillis / 1_000} s after its fault`)
   }
-  /** The replica that has the lane of one of the signers at this moment. */
-  const owner = (): Replica => {
-    const process = holders.of(random.pick(signers).address)
-    return replicas.find(({ processes }) => processes().includes(process ?? "")) ?? random.pick(replicas)
+  /**
+   * The replica that has the lane of one of the signers at this moment. What the journal names may have ended: whoever lives
+   * claims its lane when there is work for it.
+   */
+  const owner = async (): Promise<Replica> => {
+    const first = random.pick(signers)
+    const end = performance.now() + readyMillis
+    isWaiting = () => true
+    try {
+      for (;;) {
+        const held = [first, ...signers].map(({ address }) => holders.of(address))
+        const living = held.flatMap(
+          (process) => replicas.find(({ processes }) => processes().at(-1) === process) ?? []
+        )
+        if (living[0] !== undefined) return living[0]
+        if (performance.now() > end) return random.pick(replicas)
+        await pause(100)
+      }
+    } finally {
+      isWaiting = () => false
+    }
   }
   const ofOwner =
     (
@@ -124,7 +141,7 @@ export const make = (
       end: (replica: Replica) => Promise<void>
     ): Act =>
     async (name) => {
-      const replica = owner()
+      const replica = await owner()
       const since = performance.now()
       const life = replica.processes().slice(-1)
       const isTaken = () => holders.takeOver(life, since) !== null
@@ -188,7 +205,7 @@ export const make = (
     [
       "held up for 2 seconds",
       async () => {
-        const replica = owner()
+        const replica = await owner()
         const life = replica.processes().slice(-1)
         const since = performance.now()
         replica.hold(true)
@@ -201,7 +218,7 @@ export const make = (
     [
       "without the node",
       async () => {
-        const replica = owner()
+        const replica = await owner()
         replica.node.cut()
         await pause(durations.withoutNode)
         replica.node.mend()

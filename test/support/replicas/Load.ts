@@ -44,6 +44,9 @@ const passing = new Set(["outcome_unknown", "invalid_rpc", "node_refused", "wall
 const isPassing = ({ body, status }: Answer): boolean =>
   status >= 500 || status === 429 || passing.has(body.code ?? "")
 
+/** Some of what is under way hangs with a replica that does: others begin after so long, milliseconds. */
+const lullMillis = 1_000
+
 const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis))
 
 const nameOf = (answer: Answer | Unanswered): string => {
@@ -62,7 +65,7 @@ export interface Options {
   readonly share?: () => number
   /**
    * Whether somebody waits for what only work brings about: a lane is taken over when there is work for it. What is asked
-   * for then comes beside the others, and when none of them is under way. Default: nobody.
+   * for then comes beside the others, when none of them has begun for a while. Default: nobody.
    */
   readonly wants?: () => boolean
   /** How many ask at once: the others wait for one of them to have its answer. */
@@ -86,6 +89,7 @@ export const start = (
   let done = 0
   let extra = 0
   const beganAll = performance.now()
+  let lastBegan = beganAll
 
   const asked = async (dice: Random.Random, question: Parameters<Fleet["exchange"]>[1]) => {
     const replica = fleet.balancer.pick(dice)
@@ -163,7 +167,7 @@ export const start = (
     for (;;) {
       if (isOver) return begun < count + extra ? begun++ : null
       if (begun < Math.ceil(count * share()) + extra) return begun++
-      if (wants() && asking === done) extra += clients
+      if (wants() && performance.now() - lastBegan > lullMillis) extra += 2
       else if (begun >= count + extra && share() >= 1) return null
       await pause(100)
     }
@@ -173,6 +177,7 @@ export const start = (
       const early = beganAll + ((n - extra) * overMillis) / count - performance.now()
       if (early > 0 && !isOver) await pause(early)
       asking += 1
+      lastBegan = performance.now()
       ops.push(await one(n))
     }
   }
