@@ -35,6 +35,7 @@ import * as KeyRing from "../application/keys/KeyRing.js"
 import type { Registry } from "../application/keys/KeyRingRegistry.js"
 import * as Engine from "../application/lanes/Engine.js"
 import { type Bounds, OpenRequestBounds } from "../application/lanes/requests/OpenRequests.js"
+import { ScheduledRequestBounds } from "../application/lanes/requests/ScheduledRequests.js"
 import { type AbiStore as AbiStorePort, OperatorAbi } from "../application/ports/AbiStore.js"
 import type { AuditLog as AuditLogPort } from "../application/ports/AuditLog.js"
 import type { Budgets as BudgetsPort } from "../application/ports/Budgets.js"
@@ -284,6 +285,13 @@ const openBounds = ({ limits }: Config): Bounds => ({
   elementsPerAccount: limits.openElementsPerAccount
 })
 
+const scheduledBounds = ({ limits }: Config): Bounds => ({
+  requests: limits.scheduledRequests,
+  elements: limits.scheduledElements,
+  requestsPerAccount: limits.scheduledRequestsPerAccount,
+  elementsPerAccount: limits.scheduledElementsPerAccount
+})
+
 /** The one place where technologies are put behind the ports. */
 export const layer = (config: Config, { journal: between }: Seams = {}): Layer.Layer<Ports, StartError> => {
   const sql = client(config)
@@ -292,6 +300,7 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
     Layer.provide(AbiStore.layer, sql),
     Layer.succeed(OperatorAbi, config.abi),
     Layer.succeed(OpenRequestBounds, openBounds(config)),
+    Layer.succeed(ScheduledRequestBounds, scheduledBounds(config)),
     Layer.provide(Budgets.layer, sql),
     replicas(config, sql),
     BundlerRpc.layer(),

@@ -33,6 +33,7 @@ import * as RemoteOps from "./RemoteOps.js"
 import * as LaneClaims from "./requests/LaneClaims.js"
 import * as OpenRequests from "./requests/OpenRequests.js"
 import * as Requests from "./requests/Requests.js"
+import * as ScheduledRequests from "./requests/ScheduledRequests.js"
 import * as Telling from "./requests/Telling.js"
 import * as WakeUps from "./requests/WakeUps.js"
 import * as SelfBundler from "./SelfBundler.js"
@@ -59,7 +60,7 @@ export type Engine =
 
 /**
  * The engine with its bundlers, its own and those of somebody else: everything that the writing use cases need beside
- * the adapters.
+ * the adapters. Long, since each part is made once and given to those that share it.
  */
 export const layer: Layer.Layer<
   Engine | Bundler,
@@ -86,6 +87,10 @@ export const layer: Layer.Layer<
     const inFlight = InFlight.make()
     const slots = LaneSlot.make(lanes, inFlight)
     const openRequests = OpenRequests.make(yield* OpenRequests.OpenRequestBounds)
+    const scheduledRequests = ScheduledRequests.make(
+      yield* ScheduledRequests.ScheduledRequestBounds,
+      yield* RequestJournal
+    )
     const nudges = yield* Queue.sliding<void>(1)
     const nudge = Effect.asVoid(Queue.offer(nudges, undefined))
     yield* Effect.forkScoped(
@@ -119,6 +124,7 @@ export const layer: Layer.Layer<
       wakeUps,
       claims,
       openRequests,
+      scheduledRequests,
       replicas,
       stopping,
       scope

@@ -4,6 +4,7 @@ import type * as Effect from "effect/Effect"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import type { Acceptance, AcceptanceResult, Idempotency, Schedule } from "../ports/journal/Requests.js"
 import type { Switched } from "../ports/KillSwitches.js"
+import type { Failure } from "./Failure.js"
 
 /**
  * The answer is that of an accepted request on which something else works: another request that has the idempotency
@@ -41,12 +42,12 @@ export class CurrentRequest extends Context.Tag("castellan/CurrentRequest")<
     ) => Effect.Effect<Exclude<AcceptanceResult, { readonly _tag: "known" }>, AnsweredElsewhere>
     /**
      * Ends the work until it is due. A request that is not accepted yet is accepted with what the acceptance says; else only
-     * its schedule is stored.
+     * its schedule is stored. Of those that are not accepted yet no more wait than the operator allows.
      */
     readonly schedule: (
       acceptance: AcceptedWork,
       schedule: Schedule
-    ) => Effect.Effect<never, AnsweredElsewhere>
+    ) => Effect.Effect<never, AnsweredElsewhere | Failure>
     /** The caller waits so many milliseconds from now on. */
     readonly extend: (patienceMillis: number) => Effect.Effect<void>
     /** Transactions that the journal does not count to the request, and of which its caller shall hear when they take long. */

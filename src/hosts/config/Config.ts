@@ -6,6 +6,7 @@ import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as OpenRequests from "../../application/lanes/requests/OpenRequests.js"
+import * as ScheduledRequests from "../../application/lanes/requests/ScheduledRequests.js"
 import type { NetworkProfile } from "../../application/ports/NetworkProfile.js"
 import type { AccountId, Scope, Tier } from "../../application/ports/Tenants.js"
 import * as UseAbi from "../../domain/abi/UseAbi.js"
@@ -68,6 +69,10 @@ export interface Config {
     readonly openElements: number
     readonly openRequestsPerAccount: number
     readonly openElementsPerAccount: number
+    readonly scheduledRequests: number
+    readonly scheduledElements: number
+    readonly scheduledRequestsPerAccount: number
+    readonly scheduledElementsPerAccount: number
     readonly strangersPerMinute: number
     readonly connections: number
     readonly connectionsPerAddress: number
@@ -84,6 +89,10 @@ const defaultLimits: Config["limits"] = {
   openElements: OpenRequests.defaults.elements,
   openRequestsPerAccount: OpenRequests.defaults.requestsPerAccount,
   openElementsPerAccount: OpenRequests.defaults.elementsPerAccount,
+  scheduledRequests: ScheduledRequests.defaults.requests,
+  scheduledElements: ScheduledRequests.defaults.elements,
+  scheduledRequestsPerAccount: ScheduledRequests.defaults.requestsPerAccount,
+  scheduledElementsPerAccount: ScheduledRequests.defaults.elementsPerAccount,
   strangersPerMinute: 300,
   connections: 4_096,
   connectionsPerAddress: 1_024,

@@ -47,6 +47,28 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
+      "those that wait are counted by account until they are due or final",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        const counts = Effect.map(journal.waiting, (found) =>
+          found.map(({ accountId, elements, requests }) => [accountId, requests, elements])
+        )
+        expect(yield* counts).toEqual([])
+        const two = Make.acceptance("r2", [], { schedule, elements: 2 })
+        yield* journal.accept(two)
+        yield* journal.accept(
+          Make.acceptance("r3", [], { schedule: { ...schedule, dueAt: 102_000 }, elements: 3 })
+        )
+        yield* journal.accept(Make.acceptance("r4", [], { schedule, elements: 4 }))
+        expect(yield* counts).toEqual([[two.accountId, 3, 9]])
+        yield* journal.cancel("r4", cancellation)
+        expect(yield* counts).toEqual([[two.accountId, 2, 5]])
+        yield* TestClock.setTime(101_000)
+        expect(yield* counts).toEqual([[two.accountId, 1, 3]])
+      })
+    )
+
+    fact(
       "the rest of a request may wait, and each time that it waits for is told once",
       Effect.gen(function* () {
         const journal = yield* Journals.all

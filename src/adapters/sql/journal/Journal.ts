@@ -58,6 +58,7 @@ export const make = (
         note: early(Requests.note(store)),
         refuse: early(Requests.refuse(store)),
         schedule: early(Schedules.schedule(store)),
+        waiting: Schedules.waiting(store),
         finish: Requests.finish(store),
         cancel: Cancellations.cancel(store),
         durable: store.durable,

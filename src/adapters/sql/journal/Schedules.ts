@@ -1,7 +1,10 @@
 import * as SqlClient from "@effect/sql/SqlClient"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
+import type { RequestJournal } from "../../../application/ports/journal/RequestJournal.js"
 import type { Schedule } from "../../../application/ports/journal/Requests.js"
+import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Events from "../events/Events.js"
 import * as Store from "../Store.js"
 import * as Claims from "./Claims.js"
@@ -34,3 +37,25 @@ export const schedule =
         if (!isSame) yield* Events.tell(store, [{ requestId, kind: "scheduled", data: { notBefore } }])
       })
     )
+
+interface WaitingRow {
+  readonly account_id: AccountId
+  readonly requests: number | string
+  readonly elements: number | string
+}
+
+export const waiting = ({ sql, transaction }: Store.Store): RequestJournal["Type"]["waiting"] =>
+  transaction(
+    Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      const rows = yield* sql<WaitingRow>`
+        select account_id, count(*) as requests, sum(elements) as elements from requests
+        where state = 'open' and due_at is not null and due_at > ${now}
+        group by account_id`
+      return rows.map(({ account_id, elements, requests }) => ({
+        accountId: account_id,
+        requests: Number(requests),
+        elements: Number(elements)
+      }))
+    })
+  )

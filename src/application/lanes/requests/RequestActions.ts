@@ -21,6 +21,7 @@ import type { Failure } from "../../request/Failure.js"
 import type { LaneClaims } from "./LaneClaims.js"
 import type { OpenRequests } from "./OpenRequests.js"
 import * as RequestState from "./RequestState.js"
+import type { ScheduledRequests } from "./ScheduledRequests.js"
 import type { WakeUps } from "./WakeUps.js"
 
 /** What the phases of `RequestState` do for one request: one function a phase, and the event that follows. */
@@ -30,6 +31,7 @@ export interface Dependencies {
   readonly wakeUps: WakeUps
   readonly claims: LaneClaims
   readonly openRequests: OpenRequests
+  readonly scheduledRequests: ScheduledRequests
   readonly replicas: Replicas["Type"]
   readonly scope: Scope.Scope
 }
@@ -110,6 +112,7 @@ const isOurs = <B, J, R>(live: Live<B, J, R>) =>
 
 const currentOf = <B, J, R>(live: Live<B, J, R>, resumed: boolean): CurrentRequest["Type"] => {
   const { body, caller, elements } = live.task
+  const { scheduledRequests } = live.dependencies
   const accept: CurrentRequest["Type"]["accept"] = (acceptance, patienceMillis) =>
     Effect.gen(function* () {
       const answer = yield* Effect.uninterruptible(
@@ -146,7 +149,14 @@ const currentOf = <B, J, R>(live: Live<B, J, R>, resumed: boolean): CurrentReque
       Effect.gen(function* () {
         if (isAccepted(live))
           yield* Effect.orDie(live.dependencies.requestJournal.schedule(caller.requestId, schedule))
-        else yield* accept({ ...acceptance, schedule }, 0)
+        else {
+          yield* Effect.catchTag(
+            scheduledRequests.enter({ accountId: caller.principal.accountId, elements }),
+            "JournalError",
+            Effect.die
+          )
+          yield* accept({ ...acceptance, schedule }, 0)
+        }
         return yield* new AnsweredElsewhere({ requestId: caller.requestId, isScheduled: true })
       }),
     extend: (patienceMillis) =>

@@ -20,6 +20,7 @@ import type { LaneClaims } from "./LaneClaims.js"
 import type { Entry, OpenRequests } from "./OpenRequests.js"
 import type { Task } from "./RequestActions.js"
 import * as RequestWork from "./RequestWork.js"
+import type { ScheduledRequests } from "./ScheduledRequests.js"
 import type { WakeUps } from "./WakeUps.js"
 
 /** A writing endpoint, as far as its requests outlive the process. */
@@ -78,6 +79,7 @@ export const make = (options: {
   readonly wakeUps: WakeUps
   readonly claims: LaneClaims
   readonly openRequests: OpenRequests
+  readonly scheduledRequests: ScheduledRequests
   readonly replicas: Replicas["Type"]
   /** Done once nobody shall wait for a sent transaction any more. */
   readonly stopping: Deferred.Deferred<void>

@@ -63,6 +63,11 @@ export class RequestJournal extends Context.Tag("castellan/RequestJournal")<
      * the chain takes something of it back. Fails when the request is final.
      */
     readonly schedule: (requestId: string, schedule: Schedule) => Effect.Effect<void, JournalError>
+    /** How many requests wait for a time, all replicas' together, and how many elements they have, by account. */
+    readonly waiting: Effect.Effect<
+      ReadonlyArray<{ readonly accountId: AccountId; readonly requests: number; readonly elements: number }>,
+      JournalError
+    >
     /**
      * Stores the final answer (JSON) of an accepted request. The first one stays until the request is reopened. False, and
      * nothing is stored: an op of it is `accepted` or `sent`, or its direct transaction `signed`; it is not at its end.

@@ -17,6 +17,7 @@ import * as Cancellations from "../../../../src/application/lanes/requests/Cance
 import * as LaneClaims from "../../../../src/application/lanes/requests/LaneClaims.js"
 import * as OpenRequests from "../../../../src/application/lanes/requests/OpenRequests.js"
 import * as Requests from "../../../../src/application/lanes/requests/Requests.js"
+import * as ScheduledRequests from "../../../../src/application/lanes/requests/ScheduledRequests.js"
 import * as WakeUps from "../../../../src/application/lanes/requests/WakeUps.js"
 import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"
 import type { Acceptance } from "../../../../src/application/ports/journal/Requests.js"
@@ -152,6 +153,7 @@ const setupWith = (bounds: OpenRequests.Bounds) =>
       networks,
       claims,
       openRequests: OpenRequests.make(bounds),
+      scheduledRequests: ScheduledRequests.make(bounds, breaking),
       replicas,
       stopping,
       wakeUps,

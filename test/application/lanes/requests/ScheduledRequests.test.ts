@@ -1,0 +1,73 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as TestClock from "effect/TestClock"
+import * as ScheduledRequests from "../../../../src/application/lanes/requests/ScheduledRequests.js"
+import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"
+import type { AccountId } from "../../../../src/application/ports/Tenants.js"
+
+const account = (name: string) => name as AccountId
+const [alice, bob] = [account("alice"), account("bob")]
+
+const bounds = { requests: 4, elements: 40, requestsPerAccount: 2, elementsPerAccount: 20 }
+
+const journal = () => {
+  const state = {
+    asked: 0,
+    waiting: [] as ReadonlyArray<{ accountId: AccountId; requests: number; elements: number }>
+  }
+  const waiting = Effect.sync(() => {
+    state.asked += 1
+    return state.waiting
+  })
+  return { state, scheduled: ScheduledRequests.make(bounds, { waiting }) }
+}
+
+const codeOf = (scheduled: ScheduledRequests.ScheduledRequests, accountId: AccountId, elements = 1) =>
+  Effect.match(scheduled.enter({ accountId, elements }), {
+    onFailure: (failure) => ("code" in failure ? failure.code : failure._tag),
+    onSuccess: () => "room"
+  })
+
+describe("requests that wait for their windows", () => {
+  it.effect("are bounded by account and in all, by what the journal has and what was let in since", () =>
+    Effect.gen(function* () {
+      const { scheduled, state } = journal()
+      state.waiting = [{ accountId: bob, requests: 1, elements: 1 }]
+      expect(yield* codeOf(scheduled, alice)).toBe("room")
+      expect(yield* codeOf(scheduled, alice)).toBe("room")
+      expect(yield* codeOf(scheduled, alice)).toBe("rate_limited")
+      expect(yield* codeOf(scheduled, bob)).toBe("room")
+      expect(yield* codeOf(scheduled, account("carol"))).toBe("overloaded")
+      expect(state.asked).toBe(1)
+    })
+  )
+
+  it.effect("are bounded by their elements, and one larger than what is left is let in", () =>
+    Effect.gen(function* () {
+      const { scheduled } = journal()
+      expect(yield* codeOf(scheduled, alice, 19)).toBe("room")
+      expect(yield* codeOf(scheduled, alice, 15)).toBe("room")
+      expect(yield* codeOf(scheduled, bob, 6)).toBe("room")
+      expect(yield* codeOf(scheduled, account("carol"), 1)).toBe("overloaded")
+    })
+  )
+
+  it.effect("are counted again after a second: what has begun leaves room, whichever process let it in", () =>
+    Effect.gen(function* () {
+      const { scheduled, state } = journal()
+      state.waiting = [{ accountId: alice, requests: 2, elements: 2 }]
+      expect(yield* codeOf(scheduled, alice)).toBe("rate_limited")
+      state.waiting = []
+      expect(yield* codeOf(scheduled, alice)).toBe("rate_limited")
+      yield* TestClock.adjust("1 second")
+      expect(yield* codeOf(scheduled, alice)).toBe("room")
+    })
+  )
+
+  it.effect("are not let in beside a journal that cannot count them", () =>
+    Effect.gen(function* () {
+      const waiting = Effect.fail(new JournalError({ message: "away" }))
+      expect(yield* codeOf(ScheduledRequests.make(bounds, { waiting }), alice)).toBe("JournalError")
+    })
+  )
+})
