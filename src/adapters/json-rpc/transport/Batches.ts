@@ -82,6 +82,16 @@ class Again extends Data.TaggedError("Again")<{
   readonly afterMillis: number
 }> {}
 
+/** What is asked before the next request. */
+interface Moment {
+  readonly entries: Array<Entry>
+  /** By what is asked. */
+  readonly shared: Map<string, Entry>
+}
+
+/** Characters of parameters; longer ones are seldom alike, and dear to compare. */
+const longestShared = 2_048
+
 type Begin = (method: string, params: ReadonlyArray<unknown>, asker: Asker) => void
 
 /** What a moment's calls may still cost beyond their own requests. */
@@ -137,7 +147,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
   let nextId = 1
   let batchCalls = limits.batchCalls
   /** The reads of the present moment; undefined between moments. */
-  let moment: Map<string, Entry> | undefined
+  let moment: Moment | undefined
 
   /** Tells those that have no answer yet why they get none. */
   const giveUp = (entries: ReadonlyArray<Entry>, reason: ChainRpcError["reason"], message: string): void => {
@@ -273,20 +283,23 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
     })
 
   /** Whatever goes wrong in the work of these entries, nobody waits for ever. */
-  const guarded = (work: Effect.Effect<void>, entries: () => ReadonlyArray<Entry>) =>
+  const guarded = (work: Effect.Effect<void>, entries: ReadonlyArray<Entry>) =>
     Effect.catchAllDefect(work, () =>
-      Effect.sync(() => giveUp(entries(), "notAnRpc", "its answer could not be processed"))
+      Effect.sync(() => giveUp(entries, "notAnRpc", "its answer could not be processed"))
     )
 
   const shutDown = (entries: ReadonlyArray<Entry>) =>
     giveUp(entries, "unreachable", "the connection is shut down")
 
-  const entryOf = (call: JsonRpc.Call, encoded: string, asker: Asker): Entry => {
+  /** `text`: the parameters. They may be long: what is made of them is not looked at before the body is put together. */
+  const entryOf = (method: string, params: ReadonlyArray<unknown>, text: string, asker: Asker): Entry => {
     const askers = [asker]
+    const call = { id: nextId++, method, params }
+    const [before, after] = JsonRpc.frame(call)
     const entry = {
       call,
-      encoded,
-      bytes: Buffer.byteLength(encoded),
+      encoded: before + text + after,
+      bytes: before.length + Buffer.byteLength(text) + after.length,
       askers,
       settle: (answer: Answer) => {
         if (entry.isSettled) return
@@ -300,43 +313,36 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
 
   /** Joins the present moment, or begins one. What is asked in it already is asked once. */
   const enqueue: Begin = (method, params, asker) => {
-    const question = JsonRpc.question(method, params)
-    const same = moment?.get(question)
+    const text = JSON.stringify(params)
+    const question = text.length <= longestShared ? `${method} ${text}` : null
+    const same = question === null ? undefined : moment?.shared.get(question)
     if (same !== undefined) {
       same.askers.push(asker)
       return
     }
-    const call = { id: nextId++, method, params }
-    const entry = entryOf(call, JsonRpc.encode(call.id, question), asker)
-    if (moment !== undefined) {
-      moment.set(question, entry)
-      return
-    }
-    const present = new Map([[question, entry]])
+    const entry = entryOf(method, params, text, asker)
+    const present: Moment = moment ?? { entries: [], shared: new Map() }
+    present.entries.push(entry)
+    if (question !== null) present.shared.set(question, entry)
+    if (moment !== undefined) return
     moment = present
     const over = () => {
       if (moment === present) moment = undefined
     }
     const work = Effect.flatMap(endOfMoment, () => {
       over()
-      return deliver([...present.values()], { splits: maxSplits })
+      return deliver(present.entries, { splits: maxSplits })
     })
-    const all = () => [...present.values()]
-    background.start(asker.fiber, guarded(work, all), () => {
+    background.start(asker.fiber, guarded(work, present.entries), () => {
       over()
-      shutDown(all())
+      shutDown(present.entries)
     })
   }
 
   const alone: Begin = (method, params, asker) => {
-    const call = { id: nextId++, method, params }
-    const entry = entryOf(call, JsonRpc.encode(call.id, JsonRpc.question(method, params)), asker)
+    const entry = entryOf(method, params, JSON.stringify(params), asker)
     const work = Effect.catchAll(exchange([entry], { splits: 0 }), giveUpEach)
-    background.start(
-      asker.fiber,
-      guarded(work, () => [entry]),
-      () => shutDown([entry])
-    )
+    background.start(asker.fiber, guarded(work, [entry]), () => shutDown([entry]))
   }
 
   const call = (

@@ -29,12 +29,11 @@ export type Answers =
   | { readonly _tag: "each"; readonly byId: ReadonlyMap<number, Outcome> }
   | { readonly _tag: "refused"; readonly error: RpcError }
 
-/** What is asked, as text: the members that say it, without the braces around them. */
-export const question = (method: string, params: ReadonlyArray<unknown>): string =>
-  `"method":${JSON.stringify(method)},"params":${JSON.stringify(params)}`
-
-/** A call of that question as text. */
-export const encode = (id: number, question: string): string => `{"jsonrpc":"2.0","id":${id},${question}}`
+/** What stands before the parameters of a call, and after them. */
+export const frame = ({ id, method }: Omit<Call, "params">): readonly [string, string] => [
+  `{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)},"params":`,
+  "}"
+]
 
 /** The request body of encoded calls: one as it is, several as a batch. */
 export const body = (encoded: ReadonlyArray<string>): string =>

@@ -316,12 +316,22 @@ export const make = (connection: SqliteConnection, options: Options): GroupCommi
       })
     )
 
+  /** Contexts of fibers with the transaction in them: all that is in one is copied to add to it. */
+  const contexts = new WeakMap<Context.Context<never>, Context.Context<never>>()
+  const contextOf = (fiber: Fiber.RuntimeFiber<unknown, unknown>): Context.Context<never> => {
+    const known = contexts.get(fiber.currentContext)
+    if (known !== undefined) return known
+    const made = Context.add(fiber.currentContext, SqlClient.TransactionConnection, [inside, 0])
+    contexts.set(fiber.currentContext, made)
+    return made
+  }
+
   /** Runs the effect, which never waits, on a fiber of its own with all that this one has. */
   const stepOf = <A, E>(
     fiber: Fiber.RuntimeFiber<unknown, unknown>,
     effect: Effect.Effect<A, E>
   ): (() => Exit.Exit<A, E>) => {
-    const context = Context.add(fiber.currentContext, SqlClient.TransactionConnection, [inside, 0])
+    const context = contextOf(fiber)
     const runtimeFlags = Runtime.defaultRuntimeFlags
     const runtime = Runtime.make({ context, fiberRefs: fiber.getFiberRefs(), runtimeFlags })
     return () => Runtime.runSyncExit(runtime)(effect)
