@@ -67,7 +67,7 @@ const { quick } = values
 const peers = !quick && !values["no-peers"]
 if (peers) Peers.install()
 
-const session = Context.open({ quick, peers, profiles: values.profile ?? null })
+const session = await Context.open({ quick, peers, profiles: values.profile ?? null })
 process.once("SIGINT", () => process.exit(130))
 process.once("SIGTERM", () => process.exit(143))
 

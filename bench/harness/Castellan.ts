@@ -140,15 +140,11 @@ export const start = async (context: Context, world: World, options: Options): P
   const profiled = profileArgs(context, options.profile)
   if (profiled.length > 0 && context.profiles !== null) mkdirSync(context.profiles, { recursive: true })
   const began = performance.now()
-  const child = spawn(
-    process.execPath,
-    [...profiled, ...(options.nodeArgs ?? []), join(context.build.folder, "src/hosts/node/main.js")],
-    {
-      cwd: folder,
-      env: { ...env, ...options.env, CASTELLAN_CONFIG: config },
-      stdio: ["ignore", output, output]
-    }
-  )
+  const child = spawn(process.execPath, [...profiled, ...(options.nodeArgs ?? []), context.build.main], {
+    cwd: folder,
+    env: { ...env, ...options.env, CASTELLAN_CONFIG: config },
+    stdio: ["ignore", output, output]
+  })
   closeSync(output)
   Processes.tie(child)
   const stop = () => Processes.end(child, "SIGTERM")

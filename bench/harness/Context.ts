@@ -1,6 +1,5 @@
-import { spawnSync } from "node:child_process"
 import { join } from "node:path"
-import { root } from "../../test/support/process/Program.js"
+import * as Bundle from "../../test/support/process/Bundle.js"
 import * as Modules from "./Modules.js"
 
 /** What a claim runs in. */
@@ -13,8 +12,11 @@ export interface Context {
   readonly profiles: string | null
   /** Rounds in which the contenders alternate. */
   readonly rounds: number
-  /** The service as plain JavaScript, as the built package has it. */
-  readonly build: Modules.Modules
+  /** The modules of the service as plain JavaScript. */
+  readonly build: Modules.Modules & {
+    /** The service's process, in a few files as it ships. */
+    readonly main: string
+  }
   /** The full figure, or the one of a quick run. */
   readonly size: (full: number, quick: number) => number
   readonly say: (line: string) => void
@@ -33,22 +35,15 @@ export interface Session {
   readonly close: () => void
 }
 
-/** The service's process as it ships. */
-const bundle = ({ folder }: Modules.Modules): void => {
-  const args = [
-    join(root, "node_modules/tsx/dist/cli.mjs"),
-    join(root, "tools/bundle.ts"),
-    join(folder, "src")
-  ]
-  const { status } = spawnSync(process.execPath, args, { cwd: root, stdio: ["ignore", "ignore", "inherit"] })
-  if (status !== 0) throw new Error("the service was not bundled")
-}
-
 /** The build is made once for all claims. */
-export const open = (options: Options): Session => {
-  const build = Modules.make()
+export const open = async (options: Options): Promise<Session> => {
+  const modules = Modules.make()
   // A profile tells packages and files apart, which are one in the bundle.
-  if (options.profiles === null) bundle(build)
+  const main =
+    options.profiles === null
+      ? await Bundle.of("src/hosts/node/main.ts")
+      : join(modules.folder, "src/hosts/node/main.js")
+  const build = { ...modules, main }
   return {
     close: build.remove,
     context: (claim) => {

@@ -25,7 +25,7 @@ export const counted = (context: Context) => {
     nodeArgs: ["--import", fileURLToPath(new URL("statements.mjs", import.meta.url))],
     env: {
       CASTELLAN_BENCH_COUNTS: file,
-      CASTELLAN_BENCH_MAIN: join(context.build.folder, "src/hosts/node/main.js")
+      CASTELLAN_BENCH_MAIN: context.build.main
     },
     /** Once what is under way has been written down. */
     read: async (): Promise<Statements> => {
