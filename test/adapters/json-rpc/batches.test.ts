@@ -128,7 +128,11 @@ describe("a moment", () => {
         Effect.reduce(Array.from({ length: count }), 0, (sum) => Effect.succeed(sum))
       yield* Effect.forEach(
         [0, 0, 5, 0],
-        (count) => Effect.zipRight(steps(count), chain.balance(Address.zero)),
+        (count, place) =>
+          Effect.zipRight(
+            steps(count),
+            chain.balance(Address.unsafe(`0x${String(place).padStart(40, "0")}`))
+          ),
         { concurrency: "unbounded" }
       ).pipe(Effect.withScheduler(scheduler))
       expect(node.seen.map(({ body }) => callsOf(body).length)).toEqual([4])
