@@ -296,7 +296,8 @@ export const ofRequest =
       Effect.map(read(store, requestId, elements ?? null), ({ nonces, ops, signed }) => ({
         ops,
         signed,
-        txHashes: hashes(nonces)
+        txHashes: hashes(nonces),
+        hasUnmined: nonces.some(({ tx_state }) => tx_state === "signed")
       }))
     )
 

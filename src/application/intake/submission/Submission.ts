@@ -42,7 +42,7 @@ const conclude = <R>(run: Run<R>, state: State): Effect.Effect<Outcomes, never, 
     const now = yield* Clock.currentTimeMillis
     const end = SubmissionState.step(state, { _tag: "foundLanded", landed: found }, now).state
     const landed = SubmissionProgress.landedOf(end)
-    const { ops, txHashes } = yield* Records.opsOf(run)
+    const { ops } = yield* Records.opsOf(run)
     const over = ops.filter((op) => op.state === "accepted").map(({ index }) => index)
     if (over.length > 0) {
       const opJournal = yield* OpJournal
@@ -50,6 +50,7 @@ const conclude = <R>(run: Run<R>, state: State): Effect.Effect<Outcomes, never, 
       yield* Effect.orDie(opJournal.abandon(caller.requestId, over))
       yield* wakeUps.signal(lane)
     }
+    const { txHashes } = yield* Records.minedOps(run)
     const monitor = yield* TransactionMonitor
     const hashes = new Set([...txHashes, ...[...landed.values()].map(({ txHash }) => txHash)])
     const receipts = yield* Together.forEach(hashes, (txHash) =>

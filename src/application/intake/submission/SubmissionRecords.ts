@@ -105,6 +105,20 @@ const readOps = (run: Reader) =>
 
 export const opsOf = (run: Reader) => (run.ops === null ? readOps(run) : Effect.succeed(run.ops))
 
+/**
+ * The same once no transaction of the request waits for a block. A signed one whose ops have all landed elsewhere is mined
+ * under some version, or never: its nonce is somebody else's then. The journal is told of either, and wakes who waits.
+ */
+export const minedOps = (run: Reader) =>
+  Effect.flatMap(opsOf(run), (known) =>
+    known.hasUnmined
+      ? run.watch.until(
+          Effect.map(readOps(run), (found) => (found.hasUnmined ? null : found)),
+          { atOnce: true }
+        )
+      : Effect.succeed(known)
+  )
+
 export const abandonUnsigned = (run: Reader, elements: ReadonlyArray<number>) =>
   elements.length === 0
     ? Effect.void

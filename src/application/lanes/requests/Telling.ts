@@ -32,6 +32,7 @@ export const journals = (
     remoteOpJournal: {
       ...remoteOpJournal,
       submitRemotely: telling(remoteOpJournal.submitRemotely),
+      recordInclusions: telling(remoteOpJournal.recordInclusions),
       finaliseInclusions: telling(remoteOpJournal.finaliseInclusions)
     }
   }

@@ -195,7 +195,10 @@ export interface RequestRecord {
 }
 
 /** What became of a request's ops, and of the transactions that carry them: of a record what changes while it is worked on. */
-export type RequestOps = Pick<RequestRecord, "ops" | "signed" | "txHashes">
+export interface RequestOps extends Pick<RequestRecord, "ops" | "signed" | "txHashes"> {
+  /** One of `txHashes` is of a nonce that is `signed`: that version or another one may be mined, or none ever. */
+  readonly hasUnmined: boolean
+}
 
 /**
  * The requests that an event of the chain concerns, sorted: their state has changed, by this call or by an earlier one

@@ -11,34 +11,41 @@ import { TransactionJournal } from "../../../../src/application/ports/journal/Tr
 import * as Make from "../../../support/journal/Make.js"
 
 describe("whoever follows a request", () => {
-  it.scoped("sees at once that it is accepted and signed, not at the next look of a second", () =>
-    Effect.gen(function* () {
-      const requestJournal = yield* RequestJournal
-      const wakeUps = yield* WakeUps.make(requestJournal)
-      const own = Telling.journals(wakeUps, {
-        requestJournal,
-        transactionJournal: yield* TransactionJournal,
-        remoteOpJournal: yield* RemoteOpJournal
-      })
-      const seen = (after: number) =>
-        Effect.fork(
-          wakeUps.until(
-            WakeUps.events("r1"),
-            Effect.map(Effect.orDie(requestJournal.events("r1", after, 10)), (events) =>
-              events.length === 0 ? null : events.map(({ kind }) => kind)
+  it.scoped(
+    "sees at once that it is accepted, signed, and included by whomever, not at the next look of a second",
+    () =>
+      Effect.gen(function* () {
+        const requestJournal = yield* RequestJournal
+        const wakeUps = yield* WakeUps.make(requestJournal)
+        const own = Telling.journals(wakeUps, {
+          requestJournal,
+          transactionJournal: yield* TransactionJournal,
+          remoteOpJournal: yield* RemoteOpJournal
+        })
+        const seen = (after: number) =>
+          Effect.fork(
+            wakeUps.until(
+              WakeUps.events("r1"),
+              Effect.map(Effect.orDie(requestJournal.events("r1", after, 10)), (events) =>
+                events.length === 0 ? null : events.map(({ kind }) => kind)
+              )
             )
           )
-        )
-      const first = yield* seen(0)
-      yield* Effect.yieldNow()
-      yield* own.requestJournal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
-      expect(yield* Fiber.join(first)).toEqual(["accepted"])
-      yield* own.transactionJournal.allocate(Make.allocation("r1", { ops: [0] }))
-      // Two looks are not made at one moment.
-      yield* TestClock.adjust("25 millis")
-      const second = yield* Effect.zipLeft(seen(1), Effect.yieldNow())
-      yield* own.transactionJournal.recordSigned(Make.signed(0n))
-      expect(yield* Fiber.join(second)).toEqual(["submitted"])
-    }).pipe(Effect.provide(InMemory.layer))
+        const first = yield* seen(0)
+        yield* Effect.yieldNow()
+        yield* own.requestJournal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
+        expect(yield* Fiber.join(first)).toEqual(["accepted"])
+        yield* own.transactionJournal.allocate(Make.allocation("r1", { ops: [0] }))
+        // Two looks are not made at one moment.
+        yield* TestClock.adjust("25 millis")
+        const second = yield* Effect.zipLeft(seen(1), Effect.yieldNow())
+        yield* own.transactionJournal.recordSigned(Make.signed(0n))
+        expect(yield* Fiber.join(second)).toEqual(["submitted"])
+        yield* TestClock.adjust("25 millis")
+        const third = yield* Effect.zipLeft(seen(2), Effect.yieldNow())
+        const landed = Make.landed(Make.word(1), 9n)
+        yield* own.remoteOpJournal.recordInclusions(Make.lane.signer, Make.chainId, [landed])
+        expect(yield* Fiber.join(third)).toEqual(["included"])
+      }).pipe(Effect.provide(InMemory.layer))
   )
 })
