@@ -219,7 +219,7 @@ export const accept =
           const { cancelled, isNew, owner, place } = yield* Requests.write(store, acceptance)
           if (owner !== requestId || place === null)
             return yield* conflict({ _tag: "known", requestId: owner })
-          const replaced = yield* replace(store, acceptance)
+          const replaced = isNew ? new Set<number>() : yield* replace(store, acceptance)
           const begun = ops.find(({ index }) => !replaced.has(index))
           if (cancelled !== null && begun !== undefined)
             return yield* conflict({ _tag: "cancelled", index: begun.index, code: cancelled })

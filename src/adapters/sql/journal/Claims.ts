@@ -79,16 +79,28 @@ export const claim =
     lane: Lane,
     by: { readonly process: string; readonly independent: ReadonlyArray<string> }
   ): Effect.Effect<boolean, JournalError> =>
-    store.transaction(
-      Effect.gen(function* () {
-        yield* lockOnly(store, lane)
-        const row = yield* read(store, lane, store.forUpdate)
-        if (row?.holder === store.instance) {
-          if (row.process !== by.process) yield* rename(store, lane, by.process)
-          return true
-        }
-        if (row !== undefined && by.independent.includes(row.process)) return false
-        yield* write(store, lane, Number(row?.epoch ?? 0) + 1, by.process)
+    Effect.gen(function* () {
+      // Most often it has been claimed before: another look decides when it has not.
+      const known = yield* store.reading(read(store, lane, store.sql.literal("")))
+      if (known?.holder === store.instance && known.process === by.process) return true
+      return yield* claimAnew(store, lane, by)
+    })
+
+const claimAnew = (
+  store: Store.Store,
+  lane: Lane,
+  by: { readonly process: string; readonly independent: ReadonlyArray<string> }
+): Effect.Effect<boolean, JournalError> =>
+  store.transaction(
+    Effect.gen(function* () {
+      yield* lockOnly(store, lane)
+      const row = yield* read(store, lane, store.forUpdate)
+      if (row?.holder === store.instance) {
+        if (row.process !== by.process) yield* rename(store, lane, by.process)
         return true
-      })
-    )
+      }
+      if (row !== undefined && by.independent.includes(row.process)) return false
+      yield* write(store, lane, Number(row?.epoch ?? 0) + 1, by.process)
+      return true
+    })
+  )

@@ -25,21 +25,20 @@ export const lease =
         const chainId = request.chainId.toString()
         const now = yield* Clock.currentTimeMillis
         yield* lock(`wallet:${authority}:${chainId}:${wallet}`)
-        yield* sql`
-          delete from leases
-          where authority = ${authority} and chain_id = ${chainId} and entry_point = ${entryPoint} and wallet = ${wallet}
-            and expires_at <= ${now}`
+        const ofWallet = sql`
+          authority = ${authority} and chain_id = ${chainId} and entry_point = ${entryPoint} and wallet = ${wallet}`
         const from = Store.nonceKey(keys.from)
         const to = Store.nonceKey(keys.to)
-        const rows = yield* sql<{ readonly nonce_key: string }>`
-          select nonce_key from leases
-          where authority = ${authority} and chain_id = ${chainId} and entry_point = ${entryPoint} and wallet = ${wallet}
-            and nonce_key between ${from} and ${to}
-          union
-          select nonce_key from ops
-          where authority = ${authority} and chain_id = ${chainId} and entry_point = ${entryPoint} and wallet = ${wallet}
-            and state in ('accepted', 'sent') and nonce_key between ${from} and ${to}`
-        const chosen = lowestFree(keys, count, new Set(rows.map((row) => BigInt(row.nonce_key))))
+        const rows = yield* sql<{ readonly nonce_key: string; readonly is_over: number }>`
+          select nonce_key, case when expires_at <= ${now} then 1 else 0 end as is_over from leases
+          where ${ofWallet} and (expires_at <= ${now} or nonce_key between ${from} and ${to})
+          union all
+          select nonce_key, 0 as is_over from ops
+          where ${ofWallet} and state in ('accepted', 'sent') and nonce_key between ${from} and ${to}`
+        if (rows.some((row) => row.is_over === 1))
+          yield* sql`delete from leases where ${ofWallet} and expires_at <= ${now}`
+        const taken = rows.filter((row) => row.is_over === 0).map((row) => BigInt(row.nonce_key))
+        const chosen = lowestFree(keys, count, new Set(taken))
         if (chosen === null) return null
         for (const chunk of Store.chunks(chosen))
           yield* sql`insert into leases ${sql.insert(

@@ -44,12 +44,6 @@ export const lockElements = (store: Store.Store, requestId: string, indexes: Rea
   )
 }
 
-export const lockIds = (store: Store.Store, ids: ReadonlyArray<Id>) =>
-  Effect.map(
-    Effect.forEach(Store.chunks(ids), (chunk) => locked(store, store.sql.in("op_id", chunk))),
-    (parts) => parts.flat()
-  )
-
 /** Moves ops to a state without an outcome, carried by that transaction or by none of ours. */
 export const move = (
   { sql }: Store.Store,

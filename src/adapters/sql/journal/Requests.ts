@@ -206,12 +206,11 @@ export const finish =
         yield* Claims.fence(store, Claims.laneOf(row))
         if (row.state !== "open") return true
         const underWay = yield* sql`
-          select op_id from ops
-          where request_id = ${requestId} and state <> 'abandoned' and state in ('accepted', 'sent')
-          limit 1`
-        const unmined = yield* sql`
-          select nonce from transactions where direct = ${requestId} and state = 'signed' limit 1`
-        if (underWay.length > 0 || unmined.length > 0) return false
+          select 1 where exists (
+            select 1 from ops
+            where request_id = ${requestId} and state <> 'abandoned' and state in ('accepted', 'sent'))
+          or exists (select 1 from transactions where direct = ${requestId} and state = 'signed')`
+        if (underWay.length > 0) return false
         yield* sql`
           update requests set state = 'final', outcome = ${store.column(outcome)} where request_id = ${requestId}`
         yield* Events.tell(store, [{ requestId, kind: "final", data: summary }])

@@ -65,14 +65,12 @@ export const settle =
         const { sql } = store
         const { blockHash, blockNumber, nonce, txHash } = mined
         yield* Store.fits(64, [blockNumber])
-        const found = yield* Transactions.find(store, mined, nonce)
+        const found = yield* Transactions.find(store, mined, nonce, txHash)
         const at = Transactions.at(store, mined, nonce)
-        const versions = yield* sql`
-          select tx_hash from transaction_versions where ${at} and tx_hash = ${txHash}`
         const { row } = found ?? {}
         const isOpen = row?.state === "signed" || row?.state === "mined"
         const isSettled = row?.state === "settled" && row.tx_hash === txHash
-        if (found === null || versions.length === 0 || (!isOpen && !isSettled))
+        if (found === null || !found.hasVersion || (!isOpen && !isSettled))
           return yield* Store.refuse("only the one transaction that was signed for a nonce can settle it")
         if (isSettled) return found.concerned
         const moved = row?.state === "mined" && (row.tx_hash !== txHash || row.block_hash !== blockHash)

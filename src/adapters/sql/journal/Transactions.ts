@@ -35,27 +35,37 @@ export interface State {
   readonly block_hash: string | null
 }
 
-/** The nonce's row and its ops. What is mined may be taken back: its requests are locked before its ops. */
-export const find = (store: Store.Store, lane: Lane, nonce: bigint) =>
+/**
+ * The nonce's row and its ops, and whether that hash is of one of its versions. What is mined may be taken back: its requests
+ * are locked before its ops.
+ */
+export const find = (store: Store.Store, lane: Lane, nonce: bigint, txHash: string | null = null) =>
   Effect.gen(function* () {
     const { sql } = store
     yield* Store.fits(64, [nonce])
     const current = yield* Claims.lockLane(store, lane)
-    const [row] = yield* sql<State>`
-      select state, epoch, direct, max_cost, tx_hash, block_number, block_hash
-      from transactions where ${at(store, lane, nonce)}`
+    const nonceAt = at(store, lane, nonce)
+    const [row] = yield* sql<State & { readonly has_version: number | boolean }>`
+      select state, epoch, direct, max_cost, tx_hash, block_number, block_hash, exists (
+        select 1 from transaction_versions where ${nonceAt} and transaction_versions.tx_hash = ${txHash}
+      ) as has_version
+      from transactions where ${nonceAt}`
     if (row === undefined) return null
-    const carried = yield* sql<Pick<Ops.State, "op_id" | "request_id">>`
-      select op_id, request_id from ops
-      where op_id in (select op_id from transaction_ops where ${at(store, lane, nonce)})`
-    const requests = carried.map((op) => op.request_id)
-    const concerned = Store.distinct(row.direct === null ? requests : [...requests, row.direct])
-    if (row.state === "mined") yield* Requests.lockAll(store, concerned)
-    const ops = yield* Ops.lockIds(
-      store,
-      carried.map((op) => op.op_id)
-    )
-    return { row, ops, isOfThisEpoch: Number(row.epoch) === current, concerned }
+    const carried = sql`op_id in (select op_id from transaction_ops where ${nonceAt})`
+    if (row.state === "mined") {
+      const of = yield* sql<Pick<Ops.State, "request_id">>`select request_id from ops where ${carried}`
+      const direct = row.direct === null ? [] : [row.direct]
+      yield* Requests.lockAll(store, [...of.map((op) => op.request_id), ...direct])
+    }
+    const ops = yield* Ops.locked(store, carried)
+    const requests = ops.map((op) => op.request_id)
+    return {
+      row,
+      ops,
+      hasVersion: Boolean(row.has_version),
+      isOfThisEpoch: Number(row.epoch) === current,
+      concerned: Store.distinct(row.direct === null ? requests : [...requests, row.direct])
+    }
   })
 
 /** The hash of the newest version that was signed for the nonce. */

@@ -69,7 +69,9 @@ interface Endpoint {
 /** The methods that deliver what is owed. Long, since they are many; each is a few statements. */
 export const make = (
   store: Store.Store,
-  asked: Asked
+  asked: Asked,
+  /** Of what only reads. */
+  looked: Asked
 ): Pick<
   Webhooks["Type"],
   "claim" | "dead" | "delivered" | "due" | "failed" | "next" | "oldest" | "redeliver" | "release" | "rest"
@@ -120,7 +122,7 @@ export const make = (
   const answering =
     (when: GroupCommit.Answered) =>
     <A>(effect: Effect.Effect<A, WebhooksError | SqlError>) =>
-      Effect.locally(asked(effect), GroupCommit.answered, when)
+      Effect.locally(looked(effect), GroupCommit.answered, when)
 
   return {
     due: (process) =>

@@ -68,12 +68,15 @@ export const make = (
     yield* Migrations.run
     const store = Store.make(yield* SqlClient.SqlClient, options)
     const { seal, sql } = store
-    const asked = <A>(effect: Effect.Effect<A, WebhooksError | SqlError>) =>
-      Effect.mapError(store.transaction(effect), (error) =>
-        error instanceof WebhooksError
-          ? error
-          : new WebhooksError({ reason: "unavailable", message: error.message })
-      )
+    const answering =
+      (run: Store.Store["transaction"]) =>
+      <A>(effect: Effect.Effect<A, WebhooksError | SqlError>) =>
+        Effect.mapError(run(effect), (error) =>
+          error instanceof WebhooksError
+            ? error
+            : new WebhooksError({ reason: "unavailable", message: error.message })
+        )
+    const asked = answering(store.transaction)
     const counts = sql.literal(
       ["waiting", "dead"]
         .map(
@@ -99,7 +102,7 @@ export const make = (
       )
 
     return {
-      ...Deliveries.make(store, asked),
+      ...Deliveries.make(store, asked, answering(store.reading)),
       changes: Changes.list(store, asked),
       add: (accountId, url, kinds, by) =>
         asked(
