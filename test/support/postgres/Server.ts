@@ -69,6 +69,33 @@ const family = (pid: number): ReadonlyArray<number> => [
   ...readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number)
 ]
 
+/** Whether it has come to a stop, or to its end: a signal is heard when its process runs next. */
+const isStill = (pid: number): boolean => {
+  try {
+    return /\) [TtZX] /.test(readFileSync(`/proc/${pid}/stat`, "latin1"))
+  } catch {
+    return true
+  }
+}
+
+/**
+ * Stops the process and its children. The kernel's list of them may lack one while another one begins or ends: it counts
+ * once it has been the same twice, with all of them still.
+ */
+const stopFamily = (pid: number): ReadonlyArray<number> => {
+  const stopped = new Set<number>()
+  for (let looks = 0; looks < 2; looks += 1)
+    for (const each of family(pid)) {
+      if (stopped.has(each) && isStill(each)) continue
+      looks = -1
+      stopped.add(each)
+      try {
+        process.kill(each, "SIGSTOP")
+      } catch {}
+    }
+  return [...stopped]
+}
+
 /** Starts a server; its caller stops it. */
 export const start = async (): Promise<Server> => {
   const bin = Programs.folder()
@@ -139,10 +166,7 @@ export const start = async (): Promise<Server> => {
       await resume()
     },
     freeze: () => {
-      // First the one that begins others.
-      process.kill(child.pid ?? 0, "SIGSTOP")
-      frozen = family(child.pid ?? 0)
-      for (const pid of frozen) process.kill(pid, "SIGSTOP")
+      frozen = stopFamily(child.pid ?? 0)
     },
     thaw,
     stop: async () => {
