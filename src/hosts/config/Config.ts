@@ -60,27 +60,10 @@ export interface Config {
   readonly operations: OperationsFile.Operations
   /** Wei below which an EOA that submits is worth a word, by chain. */
   readonly lowBalances: ReadonlyMap<bigint, bigint>
-  readonly limits: {
-    readonly bodyBytes: number
-    readonly arrayElements: number
-    readonly batchElements: number
-    readonly concurrentRequests: number
-    readonly openRequests: number
-    readonly openElements: number
-    readonly openRequestsPerAccount: number
-    readonly openElementsPerAccount: number
-    readonly scheduledRequests: number
-    readonly scheduledElements: number
-    readonly scheduledRequestsPerAccount: number
-    readonly scheduledElementsPerAccount: number
-    readonly strangersPerMinute: number
-    readonly connections: number
-    readonly connectionsPerAddress: number
-    readonly drainMillis: number
-  }
+  readonly limits: Readonly<Record<keyof typeof defaultLimits, number>>
 }
 
-const defaultLimits: Config["limits"] = {
+const defaultLimits = {
   bodyBytes: 1_048_576,
   arrayElements: 256,
   batchElements: 10_000,
