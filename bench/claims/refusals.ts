@@ -30,7 +30,7 @@ export const claim: Claim = {
   boundSeconds: 240,
   run: async (context) => {
     const world = await World.start(context)
-    const limits = { concurrentRequests: 2_048, bodyBytes: bodyLimit, strangersPerMinute: 1_000_000 }
+    const limits = { concurrentRequests: 2_048, bodyBytes: bodyLimit, anonymousPerMinute: 1_000_000 }
     const config = { limits }
     const open = await Castellan.start(context, world, { accounts: 400, config, profile: "refusals" })
     // The tier with the lowest limits, used up at once.

@@ -76,7 +76,7 @@ const defaultLimits = {
   scheduledElements: ScheduledRequests.defaults.elements,
   scheduledRequestsPerAccount: ScheduledRequests.defaults.requestsPerAccount,
   scheduledElementsPerAccount: ScheduledRequests.defaults.elementsPerAccount,
-  strangersPerMinute: 300,
+  anonymousPerMinute: 300,
   connections: 4_096,
   connectionsPerAddress: 1_024,
   drainMillis: 25_000

@@ -60,7 +60,7 @@ export const ConfigFile = Schema.Struct({
       scheduledElements: optional(integer(1, 10_000_000)),
       scheduledRequestsPerAccount: optional(integer(1, 10_000_000)),
       scheduledElementsPerAccount: optional(integer(1, 10_000_000)),
-      strangersPerMinute: optional(integer(1, 1_000_000)),
+      anonymousPerMinute: optional(integer(1, 1_000_000)),
       connections: optional(integer(1, 1_000_000)),
       connectionsPerAddress: optional(integer(1, 1_000_000)),
       drainMillis: optional(integer(0, 600_000))

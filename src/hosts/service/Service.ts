@@ -74,7 +74,7 @@ const build = <A, E, R>(
       maxElements: limits.arrayElements,
       maxBatchElements: limits.batchElements,
       maxConcurrent: limits.concurrentRequests,
-      strangersPerMinute: limits.strangersPerMinute,
+      anonymousPerMinute: limits.anonymousPerMinute,
       trustedProxies: edge.trustedProxies,
       corsOrigins: edge.corsOrigins,
       ...(config.profile === "development" && { pages: Playground.pages }),

@@ -278,7 +278,7 @@ describe("nonces that the chain has open below a waiting transaction", () => {
   it.scoped("never get bytes whose work has gone on under another nonce", () =>
     Effect.gen(function* () {
       const record = recordOf(6, service)
-      const foreign = recordOf(5, service, { state: "foreign" })
+      const foreign = recordOf(5, service, { state: "external" })
       const { filled, monitor, node } = yield* start([foreign, record])
       node.nonce = 5n
       yield* monitor.watch({ chain: null, profile, record })
@@ -294,7 +294,7 @@ describe("nonces that the chain has open below a waiting transaction", () => {
       Effect.gen(function* () {
         const told: Array<string> = []
         const record = recordOf(6, service)
-        const { monitor, node } = yield* start([recordOf(5, service, { state: "foreign" }), record])
+        const { monitor, node } = yield* start([recordOf(5, service, { state: "external" }), record])
         node.nonce = 5n
         const log = Logger.make(({ logLevel, message }) => {
           if (logLevel._tag === "Error") told.push(String(message))

@@ -100,7 +100,7 @@ describe("a configuration", () => {
       scheduledElements: 500_000,
       scheduledRequestsPerAccount: 10_000,
       scheduledElementsPerAccount: 50_000,
-      strangersPerMinute: 300,
+      anonymousPerMinute: 300,
       connections: 4_096,
       connectionsPerAddress: 1_024,
       drainMillis: 25_000

@@ -136,7 +136,7 @@ describe("pages of other origins", () => {
 
   it.scopedLive("are limited like every stranger", () =>
     Effect.gen(function* () {
-      const { port } = yield* start({ front: { corsOrigins: [origin], strangersPerMinute: 2 } })
+      const { port } = yield* start({ front: { corsOrigins: [origin], anonymousPerMinute: 2 } })
       const statuses = []
       for (let n = 0; n < 3; n++) statuses.push((yield* preflight(port, "/predict", origin)).status)
       expect(statuses).toEqual([200, 200, 429])

@@ -105,7 +105,7 @@ describe("toWebHandler", () => {
 
   it("limits those without a key by the address that the host knows", async () => {
     const { ask } = start(
-      { limits: { strangersPerMinute: 1 } },
+      { limits: { anonymousPerMinute: 1 } },
       { remoteAddress: (request) => request.headers.get("x-peer") }
     )
     const from = async (peer: string) => (await ask("/predict", { headers: { "x-peer": peer } })).status

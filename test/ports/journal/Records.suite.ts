@@ -145,7 +145,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const all = [
           [9n, "settled"],
           [10n, "mined"],
-          [11n, "foreign"],
+          [11n, "external"],
           [12n, "signed"],
           [100n, "signed"]
         ]
@@ -207,7 +207,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* find()).toMatchObject({ state: "settled", mined: { txHash: Make.mined(0n).txHash } })
         yield* signOps("r1", [2], 1n)
         yield* journal.recordExternalUse(Make.lane, 1n, [])
-        expect(yield* find(Make.signed(1n).txHash)).toMatchObject({ nonce: 1n, state: "foreign" })
+        expect(yield* find(Make.signed(1n).txHash)).toMatchObject({ nonce: 1n, state: "external" })
       })
     )
   })

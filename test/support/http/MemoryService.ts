@@ -178,7 +178,7 @@ export const make: Effect.Effect<HttpService.HttpService, never, Scope.Scope> = 
   )
   const context = yield* Effect.orDie(Layer.build(ports))
   return yield* Effect.provide(
-    HttpService.make(Groups.handlers, { strangersPerMinute: 1_000_000_000 }),
+    HttpService.make(Groups.handlers, { anonymousPerMinute: 1_000_000_000 }),
     context
   )
 })

@@ -275,7 +275,7 @@ export const makeFront = (options: StartOptions = {}): Effect.Effect<HttpService
   const all: Handlers<never> = { ...handlers, ...options.handlers }
   const ports = Layer.merge(accounts, rateLimit(options.allowance ?? (() => unlimited)))
   // The tests of one file are one address, and many of them have no key.
-  return HttpService.make(all, { strangersPerMinute: 1_000_000, ...options.front }).pipe(
+  return HttpService.make(all, { anonymousPerMinute: 1_000_000, ...options.front }).pipe(
     Effect.provide(ports)
   )
 }

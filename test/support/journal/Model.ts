@@ -555,14 +555,14 @@ export class Model {
     outcomes: ReadonlyArray<OpSettlement>
   ): Failing<ReadonlyArray<string>> {
     const row = this.nonce(signer, nonce)
-    if (row?.state !== "signed" && row?.state !== "foreign") return "fails"
+    if (row?.state !== "signed" && row?.state !== "external") return "fails"
     if (row.state === "signed") {
       const settled = this.settleOps(row.ops, outcomes)
       this.tellLanded("included", settled, outcomes)
       this.tellLanded("settled", settled, outcomes)
       this.letGo(row)
     }
-    row.state = "foreign"
+    row.state = "external"
     return this.concerned(row)
   }
 

@@ -19,7 +19,7 @@ interface Nonce {
 }
 
 interface Row extends Nonce {
-  readonly state: TransactionRecord["state"]
+  readonly state: Transactions.Signed
   readonly account_id: AccountId
   readonly key_client: string | null
   readonly key_version: string | null
@@ -88,7 +88,7 @@ const toRecord = (
         rpc: Option.getOrNull(Option.map(rpc, Redacted.make<string>)),
         trust: row.trust
       },
-      state: row.state,
+      state: row.state === "foreign" ? "external" : row.state,
       versions: versions.map((version) => ({
         txHash: Hex.unsafe32(version.tx_hash),
         raw: Hex.unsafe(Compact.read(version.raw)),

@@ -7,8 +7,7 @@ import type {
   AllocationRequest,
   AllocationResult,
   Lane,
-  SignedTransaction,
-  TransactionRecord
+  SignedTransaction
 } from "../../../application/ports/journal/Transactions.js"
 import * as Events from "../events/Events.js"
 import * as Store from "../Store.js"
@@ -25,8 +24,14 @@ export const at = ({ sql }: Store.Store, { chainId, signer }: Lane, nonce: bigin
 export const sealName = ({ chainId, signer }: Lane, nonce: bigint): string =>
   `transaction ${chainId} ${signer} ${nonce}`
 
+/**
+ * The states of a signed transaction as they are stored: `foreign` is `external` in the port. The stored word stays,
+ * since processes of the version before read it.
+ */
+export type Signed = "signed" | "mined" | "settled" | "foreign"
+
 export interface State {
-  readonly state: "free" | "allocated" | TransactionRecord["state"]
+  readonly state: "free" | "allocated" | Signed
   readonly epoch: number | string
   readonly direct: string | null
   readonly max_cost: string

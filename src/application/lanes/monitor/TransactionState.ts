@@ -136,7 +136,7 @@ export const step = (state: State, event: Event, now: number): Step => {
 /** The state of a transaction as the journal has it. */
 export const from = ({ mined, state }: TransactionRecord, missedSince: number | null = null): State => {
   if (state === "settled") return settled
-  if (state === "foreign") return externallyUsed
+  if (state === "external") return externallyUsed
   if (state === "signed" || mined === null) return signed
   return { _tag: "mined", blockHash: mined.blockHash, txHash: mined.txHash, missedSince }
 }

@@ -26,7 +26,7 @@ export class TransactionJournal extends Context.Tag("castellan/TransactionJourna
      * more than the balance; nothing is handed out. `otherRoute`: a transaction of the lane that is `signed`, from
      * `drainedTo` on, has another route (see `Route`); nothing is handed out until it is mined. It is judged before the
      * money. Fails when one of the ops is not `accepted`, is of another chain or authority, or of another EntryPoint than the first one, or when the
-     * direct request was not accepted on this chain, is final, or has a signed transaction that is not `foreign`.
+     * direct request was not accepted on this chain, is final, or has a signed transaction that is not `external`.
      */
     readonly allocate: (request: AllocationRequest) => Effect.Effect<AllocationResult, JournalError>
     /** The signer refused: the nonce goes to the lane's next work. Fails when it was signed or never handed out. */
@@ -66,10 +66,10 @@ export class TransactionJournal extends Context.Tag("castellan/TransactionJourna
      */
     readonly unsettle: (lane: Lane, nonce: bigint) => Effect.Effect<Affected, JournalError>
     /**
-     * Somebody else's transaction used the nonce, at settled depth: state `foreign`. Those of its ops that landed all the
+     * A transaction that is not castellan's used the nonce, at settled depth: state `external`. Those of its ops that landed all the
      * same, at settled depth too, have their outcomes from then on; the others are `accepted` again, and its direct
      * request may be given another nonce. Outcomes of ops that it does not carry are ignored. Fails when it is neither
-     * signed nor foreign: what is recorded as mined has vanished before.
+     * signed nor external: what is recorded as mined has vanished before.
      */
     readonly recordExternalUse: (
       lane: Lane,

@@ -108,9 +108,9 @@ export interface TransactionRecord extends Lane {
   readonly access: LaneAccess
   /**
    * `signed`: perhaps sent, not mined as far as is known; `mined`: in a block, not yet at settled depth; `settled`: for
-   * good; `foreign`: somebody else's transaction used the nonce.
+   * good; `external`: a transaction that is not castellan's used the nonce.
    */
-  readonly state: "signed" | "mined" | "settled" | "foreign"
+  readonly state: "signed" | "mined" | "settled" | "external"
   /** Oldest first; never empty. */
   readonly versions: ReadonlyArray<TransactionVersion>
   /** Unix milliseconds at which the newest version was signed. */

@@ -114,7 +114,7 @@ const fateOf = (
     )
     const mined = others.find((receipt) => receipt !== null) ?? null
     if (mined !== null) return mined
-    return known !== null || (ours !== null && ours.state !== "foreign") ? "pending" : "unknown"
+    return known !== null || (ours !== null && ours.state !== "external") ? "pending" : "unknown"
   })
 
 /** The receipts of mined transactions with decoded logs; the other hashes are told apart from failed ones. */

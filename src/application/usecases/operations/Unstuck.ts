@@ -309,7 +309,7 @@ const work = (
               Effect.orDie(
                 transactionJournal.findTransaction(caller.principal.accountId, chainId, oldestHash)
               ),
-              (record) => (record?.state === "foreign" ? { txHash: null } : (record?.mined ?? null))
+              (record) => (record?.state === "external" ? { txHash: null } : (record?.mined ?? null))
             )
           )
     const receipt =

@@ -53,7 +53,7 @@ export interface Options {
   /** Most streams of events of one account at once. Default 64. */
   readonly maxStreamsPerAccount?: number
   /** Most requests without a valid key of one address in a minute; more are answered 429. Default 300. */
-  readonly strangersPerMinute?: number
+  readonly anonymousPerMinute?: number
   /** Proxies whose X-Forwarded-For is believed. Default none. */
   readonly trustedProxies?: ReadonlyArray<IpAddress.Range>
   /** Web origins whose pages may use the service. Default none. */
@@ -104,7 +104,7 @@ export const make = <H extends Handlers>(
   Effect.map(Effect.context<Tenants | RateLimit | Requirements<H>>(), (context) => {
     const maxBytes = options.maxBodyBytes ?? MiB
     const inFlight = new InFlightLimit(options.maxConcurrent ?? 512, options.lastCall ?? Effect.void)
-    const anonymous = new AnonymousRateLimit({ perMinute: options.strangersPerMinute ?? 300 })
+    const anonymous = new AnonymousRateLimit({ perMinute: options.anonymousPerMinute ?? 300 })
     return driver({
       inFlight,
       ready: options.ready ?? Effect.succeed(true),

@@ -265,7 +265,7 @@ describe("the state of a transaction that the journal has", () => {
     expect(TransactionState.from(record)).toEqual(states.signed)
     expect(TransactionState.from({ ...record, state: "mined", mined: inBlock })).toEqual(states.mined)
     expect(TransactionState.from({ ...record, state: "settled", mined: inBlock })).toEqual(states.settled)
-    expect(TransactionState.from({ ...record, state: "foreign" })).toEqual(states.externallyUsed)
+    expect(TransactionState.from({ ...record, state: "external" })).toEqual(states.externallyUsed)
   })
 
   it("is that it is signed where no block of it is known, and where it left its block", () => {

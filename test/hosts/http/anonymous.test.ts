@@ -48,7 +48,7 @@ const withKey = (change: Partial<Incoming> = {}): Partial<Incoming> => ({
 describe("requests without a valid key", () => {
   it.effect("are answered up to the limit of their address, then 429 until the next minute", () =>
     Effect.gen(function* () {
-      const front = yield* makeFront({ front: { strangersPerMinute: 3 } })
+      const front = yield* makeFront({ front: { anonymousPerMinute: 3 } })
       expect(yield* times(5, front)).toEqual([404, 404, 404, 429, 429])
       expect(yield* ask(front, { remoteAddress: "203.0.113.8" })).toBe(404)
       yield* TestClock.adjust("59 seconds")
@@ -66,7 +66,7 @@ describe("requests without a valid key", () => {
 
   it.effect("count whatever they ask for: unknown paths, wrong methods, pages, wrong keys", () =>
     Effect.gen(function* () {
-      const front = yield* makeFront({ front: { strangersPerMinute: 5 } })
+      const front = yield* makeFront({ front: { anonymousPerMinute: 5 } })
       const asked: ReadonlyArray<readonly [Partial<Incoming>, number]> = [
         [{}, 404],
         [{ target: "/predict" }, 405],
@@ -81,7 +81,7 @@ describe("requests without a valid key", () => {
 
   it.effect("are refused before the key is looked at and the body is read", () =>
     Effect.gen(function* () {
-      const front = yield* makeFront({ front: { strangersPerMinute: 1 } })
+      const front = yield* makeFront({ front: { anonymousPerMinute: 1 } })
       yield* ask(front)
       // The key would be valid; reading the body would be a defect.
       expect(yield* ask(front, { method: "POST", target: "/predict", headers: { "x-api-key": key } })).toBe(
@@ -92,7 +92,7 @@ describe("requests without a valid key", () => {
 
   it.effect("do not keep a key out that was valid before, nor do its own requests count", () =>
     Effect.gen(function* () {
-      const front = yield* makeFront({ front: { strangersPerMinute: 2 } })
+      const front = yield* makeFront({ front: { anonymousPerMinute: 2 } })
       expect(yield* times(5, front, withKey())).toEqual([200, 200, 200, 200, 200])
       expect(yield* times(3, front)).toEqual([404, 404, 429])
       expect(yield* ask(front, withKey())).toBe(200)
@@ -106,7 +106,7 @@ describe("requests without a valid key", () => {
   it.effect("that are refused leave one line in the log, however many they are", () => {
     const log = Log.make()
     return Effect.gen(function* () {
-      const front = yield* makeFront({ front: { strangersPerMinute: 2 } })
+      const front = yield* makeFront({ front: { anonymousPerMinute: 2 } })
       yield* times(50, front)
       yield* ask(front, { remoteAddress: "203.0.113.8" })
       const codes = log.lines.map(({ annotations }) => annotations.code)
@@ -116,7 +116,7 @@ describe("requests without a valid key", () => {
 
   it.effect("for the health of the service are always answered", () =>
     Effect.gen(function* () {
-      const front = yield* makeFront({ front: { strangersPerMinute: 1 } })
+      const front = yield* makeFront({ front: { anonymousPerMinute: 1 } })
       yield* ask(front)
       for (const target of ["/health/live", "/health/ready"])
         expect(yield* times(3, front, { target })).toEqual([200, 200, 200])
@@ -126,14 +126,14 @@ describe("requests without a valid key", () => {
 
   it.effect("are not counted against those that the service is too busy to look at", () =>
     Effect.gen(function* () {
-      const front = yield* makeFront({ front: { strangersPerMinute: 2, maxConcurrent: 0 } })
+      const front = yield* makeFront({ front: { anonymousPerMinute: 2, maxConcurrent: 0 } })
       expect(yield* times(5, front, withKey())).toEqual([503, 503, 503, 503, 503])
     }).pipe(Effect.provide(quiet))
   )
 
   it.scopedLive("are limited over a real socket, whatever they say of themselves", () =>
     Effect.gen(function* () {
-      const { port } = yield* start({ front: { strangersPerMinute: 4 } })
+      const { port } = yield* start({ front: { anonymousPerMinute: 4 } })
       const statuses: Array<number> = []
       for (const forwarded of ["1.1.1.1", "2.2.2.2", "3.3.3.3", "127.0.0.2", "::1", "4.4.4.4"]) {
         const text = yield* raw(port, [
