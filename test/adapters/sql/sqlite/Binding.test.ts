@@ -17,7 +17,10 @@ const thrown = (run: () => unknown): unknown => {
 
 describe("a binding of SQLite that does not load", () => {
   it("is one that was not built, or for another Node", () => {
-    const bindings: (options: object) => unknown = require("bindings")
+    // As better-sqlite3 loads its own.
+    const bindings: (options: object) => unknown = createRequire(
+      require.resolve("better-sqlite3/package.json")
+    )("bindings")
     const absent = thrown(() =>
       bindings({
         bindings: "absent.node",
