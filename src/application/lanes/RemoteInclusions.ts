@@ -98,8 +98,8 @@ export const isPast = (entry: Entry, head: Block): Effect.Effect<boolean, ChainR
     const { entryPoint, wallet } = submission.space
     const { initCode, nonce } = offer.op
     const data = Nonce.question(wallet, Nonce.keyOf(nonce))
-    const { data: answer, success } = yield* chain.call({ to: entryPoint, data }, undefined, at)
-    if (success && answer.length === 66 && BigInt(answer) > Nonce.sequenceOf(nonce)) return true
+    const next = Nonce.answered(yield* chain.call({ to: entryPoint, data }, undefined, at))
+    if (next !== null && next > Nonce.sequenceOf(nonce)) return true
     if (initCode !== Hex.empty) return false
     const state = yield* chain.call({ to: wallet, data: WalletCalls.configuration }, undefined, at)
     const configuration = WalletConfig.decode(state.data)
@@ -131,10 +131,13 @@ export const offer = (entry: Entry, bundler: BundlerClient, head: Block) =>
     yield* bundler.send(entry.offer, submission.userOpHash)
   })
 
-/** Where the op landed, of all blocks since it was handed over: what was overlooked would be done twice. */
+/**
+ * Where the op landed, of all blocks since it was handed over and some before, when it may have been so for the first time:
+ * what was overlooked would be done twice.
+ */
 export const anywhere = ({ chain, submission }: Held, head: Block) =>
   Effect.gen(function* () {
-    for (let from = submission.since; from <= head.number; from += maxBlocks) {
+    for (let from = later(0n, submission.since - maxBlocks + 1n); from <= head.number; from += maxBlocks) {
       const to = earlier(head.number, from + maxBlocks - 1n)
       const hashes = [submission.userOpHash]
       const found = yield* Inclusions.within(chain, submission.space.entryPoint, hashes, { from, to })

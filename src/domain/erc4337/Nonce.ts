@@ -26,9 +26,21 @@ export const epochOf = (nonce: bigint): bigint => BigInt.asUintN(64, nonce >> 19
 
 const getNonce = Keccak.selector("getNonce(address,uint192)")
 
-/** Calldata by which the EntryPoint is asked for the next nonce of a wallet's key; it answers one word. */
+/** Calldata by which the EntryPoint is asked for the next nonce of a wallet's key; `answered` reads what it says. */
 export const question = (wallet: Address.Address, key: bigint): Hex.Hex =>
   Words.call(getNonce, [Words.address(wallet), Words.uint(key, 192)])
+
+/**
+ * The sequence of the next op of the key, of what the EntryPoint answers to `question`: one word, the whole nonce with the
+ * key above its 64 bits. Null: no such answer.
+ */
+export const answered = ({
+  data,
+  success
+}: {
+  readonly data: Hex.Hex
+  readonly success: boolean
+}): bigint | null => (success && data.length === 66 ? sequenceOf(BigInt(data)) : null)
 
 /** A range of 192-bit keys, both ends included. */
 export interface Keys {

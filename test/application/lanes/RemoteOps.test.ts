@@ -4,6 +4,7 @@ import * as TestClock from "effect/TestClock"
 import * as RemoteOps from "../../../src/application/lanes/RemoteOps.js"
 import type { OpSettlement } from "../../../src/application/ports/journal/Requests.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
+import * as Nonce from "../../../src/domain/erc4337/Nonce.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Landings from "../../support/lanes/Landings.js"
@@ -17,9 +18,11 @@ const hash = Make.word(0x0b)
  * An op at a bundler that neither has it nor answers, on a chain whose blocks are ten seconds apart. What the journal was
  * told of it.
  */
-const world = (options: { readonly validUntil?: number; readonly confirmations?: number } = {}) =>
+const world = (
+  options: { readonly validUntil?: number; readonly confirmations?: number; readonly nonce?: bigint } = {}
+) =>
   Effect.gen(function* () {
-    const { confirmations = 1, validUntil = 0 } = options
+    const { confirmations = 1, nonce = 0n, validUntil = 0 } = options
     const chain = Landings.makeChain()
     const told: Array<string> = []
     const tell = (what: string) =>
@@ -59,7 +62,7 @@ const world = (options: { readonly validUntil?: number; readonly confirmations?:
         offer: {
           version: "v0.7",
           entryPoint: Landings.entryPoint,
-          op: { ...Ops.plain, sender: space.wallet }
+          op: { ...Ops.plain, sender: space.wallet, nonce }
         },
         validUntil,
         submission: {
@@ -87,6 +90,22 @@ const world = (options: { readonly validUntil?: number; readonly confirmations?:
   })
 
 describe("an op at a remote bundler", () => {
+  it.scoped("of any nonce key is given up when the EntryPoint has used its sequence, and not before", () =>
+    Effect.gen(function* () {
+      const nonce = Nonce.make(16n, 2n)
+      const { chain, mine, told, watch } = yield* world({ nonce })
+      chain.say(nonce)
+      yield* watch
+      yield* mine(5)
+      yield* TestClock.adjust("10 minutes")
+      expect(told).toEqual([])
+      chain.say(nonce + 1n)
+      yield* mine(1)
+      yield* TestClock.adjust("10 minutes")
+      expect(told).toEqual(["revoked"])
+    })
+  )
+
   it.scoped("is recorded once it is in a block, and for good at settled depth", () =>
     Effect.gen(function* () {
       const { chain, mine, told, watch } = yield* world()

@@ -2,6 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Interface } from "ethers"
 import * as fc from "fast-check"
 import * as Nonce from "../../../src/domain/erc4337/Nonce.js"
+import type { Hex } from "../../../src/domain/primitives/Hex.js"
 import { address, uint } from "../generators.js"
 
 describe("Nonce", () => {
@@ -31,6 +32,19 @@ describe("Nonce", () => {
         expect(Nonce.question(wallet, key)).toBe(abi.encodeFunctionData("getNonce", [wallet, key]))
       })
     )
+  })
+
+  it("of a key is answered whole, of which the sequence counts", () => {
+    const abi = new Interface(["function getNonce(address sender, uint192 key) view returns (uint256)"])
+    fc.assert(
+      fc.property(uint(192), uint(64), (key, sequence) => {
+        const data = abi.encodeFunctionResult("getNonce", [Nonce.make(key, sequence)]) as Hex
+        expect(Nonce.answered({ data, success: true })).toBe(sequence)
+        expect(Nonce.answered({ data, success: false })).toBeNull()
+        expect(Nonce.answered({ data: data.slice(0, -2) as Hex, success: true })).toBeNull()
+      })
+    )
+    expect(Nonce.answered({ data: "0x" as Hex, success: true })).toBeNull()
   })
 
   it("names the configuration of its wallet in its highest 64 bits, and so do ranges of keys", () => {

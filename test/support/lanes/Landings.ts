@@ -13,7 +13,7 @@ import * as Keccak from "../../../src/domain/primitives/Keccak.js"
 export const entryPoint = Address.unsafe("0x0000000071727De22E5E9d8BAf0edAc6f37da032")
 const paymaster = `0x${"5a".repeat(20)}`
 
-/** What every call answers: a word of zeros. */
+/** What every call answers unless told otherwise: a word of zeros. */
 const nothing = Hex.unsafe(`0x${"00".repeat(32)}`)
 
 const bare = {
@@ -36,6 +36,7 @@ export const makeChain = () => {
   let head = 0n
   let silent = false
   let hidden = false
+  let said: Hex.Hex = nothing
   let landed: ReadonlyArray<FoundLog> = []
   const block = (number: bigint) => ({
     number,
@@ -61,7 +62,7 @@ export const makeChain = () => {
         const { blockHash, blockNumber } = first
         return { ...bare, txHash: first.txHash, blockNumber, blockHash, logs }
       }),
-    call: () => answer(() => ({ success: true, data: nothing })),
+    call: () => answer(() => ({ success: true, data: said })),
     block: (tag: unknown) => answer(() => block(typeof tag === "bigint" ? tag : head)),
     logs: ({
       fromBlock,
@@ -112,6 +113,10 @@ export const makeChain = () => {
     },
     undo: () => {
       landed = []
+    },
+    /** Every call answers this word from now on. */
+    say: (word: bigint) => {
+      said = Hex.unsafe(`0x${word.toString(16).padStart(64, "0")}`)
     },
     /** It does not show what has landed, or does again. */
     hide: (now: boolean) => {

@@ -84,7 +84,7 @@ export const fateOf = (
     const nextOf = ({ nonceKey, space }: HeldNonce, at?: bigint) =>
       Effect.map(
         chain.call({ to: space.entryPoint, data: Nonce.question(space.wallet, nonceKey) }, undefined, at),
-        ({ data, success }) => (success && data.length === 66 ? BigInt(data) : 0n)
+        (answer) => Nonce.answered(answer) ?? 0n
       )
     const [states, nonces] = yield* Together.all([
       Wallets.read(facts, chain, formula.initCode, wallets),

@@ -1,7 +1,15 @@
 import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as ChainFacts from "../../../../src/application/chain/ChainFacts.js"
+import type { OpContext } from "../../../../src/application/intake/Preparation.js"
 import * as HeldNonces from "../../../../src/application/intake/submission/HeldNonces.js"
+import type { ChainClient } from "../../../../src/application/ports/chain/ChainRpc.js"
 import type { OpRecord } from "../../../../src/application/ports/journal/Requests.js"
+import * as NetworkProfile from "../../../../src/application/ports/NetworkProfile.js"
+import * as Nonce from "../../../../src/domain/erc4337/Nonce.js"
+import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as Make from "../../../support/journal/Make.js"
+import * as Landings from "../../../support/lanes/Landings.js"
 
 const record = (index: number, over: Partial<OpRecord> = {}): OpRecord => ({
   ...Make.op({ index, nonceKey: 3n, sequence: 7n, userOpHash: Make.word(index) }),
@@ -41,6 +49,28 @@ describe("the nonces that elements are held to", () => {
     const version = record(0, { userOpHash: Make.word(99) })
     expect(indexes(HeldNonces.of({ ops, signed: [version] }, [0]))).toEqual([0])
   })
+})
+
+describe("what has become of a held nonce", () => {
+  const chain = Landings.makeChain()
+  chain.mine(9)
+  /** A wallet of its first configuration, which does not exist yet. */
+  const state = { ...chain.client, code: () => Effect.succeed(Hex.empty) } as unknown as ChainClient
+  const context = {
+    connection: { chain: state, profile: NetworkProfile.make({ chainId: Make.chainId, settledDepth: 3 }) },
+    formula: { initCode: "0x00" }
+  } as unknown as OpContext
+  const held = HeldNonces.of({ ops: [record(0)], signed: [record(0)] }, [0])
+  const fate = Effect.suspend(() => HeldNonces.fateOf(context, { facts: ChainFacts.make() }, held))
+
+  it.effect("is told by the sequence alone, whatever its key is", () =>
+    Effect.gen(function* () {
+      chain.say(Nonce.make(3n, 7n))
+      expect(yield* fate).toEqual({ dead: [], undecided: [] })
+      chain.say(Nonce.make(3n, 8n))
+      expect(yield* fate).toEqual({ dead: [0], undecided: [] })
+    })
+  )
 })
 
 describe("an op that has another nonce than its element is held to", () => {
