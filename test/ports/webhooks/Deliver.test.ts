@@ -571,7 +571,7 @@ describe("docs/webhooks.md", () => {
     Effect.gen(function* () {
       const [, code = ""] = /```js\n([\s\S]*?)```/.exec(readFileSync("docs/webhooks.md", "utf8")) ?? []
       expect(code.trim().split("\n").length).toBeLessThanOrEqual(20)
-      const file = `test/application/webhooks/.receiver-${process.pid}.mjs`
+      const file = `test/ports/webhooks/.receiver-${process.pid}.mjs`
       const secret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`
       const port = yield* Effect.scoped(Effect.map(receiver(ok), ({ url }) => Number(new URL(url).port)))
       const said = yield* Queue.unbounded<string>()
