@@ -14,7 +14,7 @@ import { budgetHolders } from "./schema/BudgetHolders.js"
 import { budgets } from "./schema/Budgets.js"
 import { cancellations } from "./schema/Cancellations.js"
 import { declinedRequests } from "./schema/DeclinedRequests.js"
-import { handovers } from "./schema/Handovers.js"
+import { handovers, landings } from "./schema/Handovers.js"
 import { journal } from "./schema/Journal.js"
 import { lanes } from "./schema/LaneClaims.js"
 import { listing } from "./schema/Listing.js"
@@ -58,7 +58,8 @@ export const migrations = {
   "0020_schedules": Schedules.schema,
   "0021_webhook_changes": webhookChanges,
   "0022_watches": watches,
-  "0023_watch_changes": watchChanges
+  "0023_watch_changes": watchChanges,
+  "0024_landings": landings
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

@@ -132,7 +132,8 @@ export const make = ({ bundlers, remoteOpJournal, remoteOps }: Dependencies): Bu
             node,
             since,
             signed,
-            includedIn: null
+            includedIn: null,
+            landedAs: userOpHash
           }
         })
         const answer = yield* Effect.onInterrupt(restore(Effect.either(client.send(offer, userOpHash))), () =>

@@ -12,14 +12,15 @@ import type { NetworkProfile } from "../ports/NetworkProfile.js"
 
 /** What the chain and the bundler tell of ops at remote bundlers. */
 
-/** An op that somebody else's bundler was given. */
+/** An op that somebody else's bundler was given, or that somebody else landed. */
 export interface Held {
   readonly chain: ChainClient
   readonly profile: NetworkProfile
   /** Null: the profile names none any more, and the op can only be waited for. */
   readonly bundler: BundlerClient | null
   readonly submission: RemoteSubmission
-  readonly offer: Offer
+  /** Null: nobody is to be given it; its landing was found, and is watched. */
+  readonly offer: Offer | null
   /** Last second at which it may land, by the chain's clock; 0: no bound. */
   readonly validUntil: number
 }
@@ -95,6 +96,7 @@ export const isPast = (entry: Entry, head: Block): Effect.Effect<boolean, ChainR
       const settled = at === head.number ? head : yield* chain.block(at)
       if (settled !== null && settled.timestamp > validUntil) return true
     }
+    if (offer === null) return false
     const { entryPoint, wallet } = submission.space
     const { initCode, nonce } = offer.op
     const data = Nonce.question(wallet, Nonce.keyOf(nonce))
@@ -127,7 +129,7 @@ export const offer = (entry: Entry, bundler: BundlerClient, head: Block) =>
       if (outcome !== undefined) entry.hint = { ...outcome, blockHash, blockNumber }
       return
     }
-    if (isOver(entry, head)) return
+    if (isOver(entry, head) || entry.offer === null) return
     yield* bundler.send(entry.offer, submission.userOpHash)
   })
 

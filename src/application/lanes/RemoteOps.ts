@@ -13,7 +13,7 @@ import * as RemoteInclusions from "./RemoteInclusions.js"
 import type { WakeUps } from "./requests/WakeUps.js"
 
 export interface RemoteOps {
-  /** Watches an op that was handed over, however long that takes. It is `busy` until its first offer is done: see `offered`. */
+  /** Watches an op that was handed over or has landed, however long that takes. It is `busy` until its first offer is done: see `offered`. */
   readonly watch: (held: Held) => Effect.Effect<Entry>
   /** The bundler was given the op, or perhaps was: it is asked for it later, sooner when nobody knows. */
   readonly offered: (entry: Entry, certain: boolean) => Effect.Effect<void>
@@ -36,8 +36,9 @@ const keyOf = ({ submission: { space, userOpHash } }: Pick<Held, "submission">):
   `${space.authority}:${userOpHash}`
 
 /**
- * Watches ops at remote bundlers by what the EntryPoint logs of them: one loop per node serves all of them. Those that the
- * bundler has lost are offered to it again, as they were signed, as long as they may land.
+ * Watches ops by what the EntryPoint logs of them, where no transaction of ours tells: one loop per node serves all of them.
+ * Those that a remote bundler has lost are offered to it again, as they were signed, as long as they may land. Those that
+ * were found on the chain are watched until they are at settled depth.
  *
  * Long, since the loop of a node and what its looks lead to share one table of ops.
  */
@@ -81,15 +82,24 @@ export const make = (options: {
         const { blockNumber, revertData, success, txHash } = inclusion
         entry.next = RemoteInclusions.earlier(entry.next, blockNumber)
         if (!RemoteInclusions.deepEnough(blockNumber, profile.confirmations, head)) return
-        const { confirmations } = profile
-        const { userOpHash } = submission
-        const outcome = { userOpHash, success, revertData, txHash, blockNumber, confirmations }
-        const affected = yield* remoteOpJournal.recordInclusions(authority, chainId, [outcome])
+        const { landedAs, node, userOpHash } = submission
+        const final = RemoteInclusions.deepEnough(blockNumber, profile.settledDepth, head)
+        const confirmations = final ? profile.settledDepth : profile.confirmations
+        const outcome = {
+          userOpHash,
+          success,
+          revertData,
+          txHash,
+          blockNumber,
+          confirmations,
+          landedAs,
+          final
+        }
+        const affected = yield* remoteOpJournal.recordInclusions(authority, chainId, [outcome], node)
         entry.landed = { txHash, block: inclusion }
         entry.lookedAt = head.number
         entry.missed = 0
-        if (RemoteInclusions.deepEnough(blockNumber, profile.settledDepth, head))
-          yield* finalise(entry, blockNumber)
+        if (final) drop(entry)
         yield* wake(entry, affected)
       })
 
@@ -105,7 +115,7 @@ export const make = (options: {
         const there =
           receipt !== null &&
           (known === null || known.blockHash === receipt.blockHash) &&
-          Inclusions.inReceipt(entryPoint, receipt, [submission.userOpHash]).size > 0
+          Inclusions.inReceipt(entryPoint, receipt, [submission.landedAs]).size > 0
         if (!there) {
           entry.missed += 1
           if (entry.missed < missesForGone) return
@@ -117,6 +127,8 @@ export const make = (options: {
           const affected = yield* remoteOpJournal.revertInclusions(authority, chainId, [
             submission.userOpHash
           ])
+          // Nobody else has it to offer it again: the request goes on with its nonce.
+          if (entry.offer === null) drop(entry)
           yield* wake(entry, affected)
           return yield* reopened
         }

@@ -108,7 +108,7 @@ export const watch = (
     yield* monitor.watch({ profile, record })
   })
 
-/** An op that a bundler was given is watched, and offered again if need be. */
+/** An op that a bundler was given is watched, and offered again if need be; what has landed is watched until it is for good. */
 export const watchRemote = (
   submission: RemoteSubmission
 ): Effect.Effect<void, Obstacles.Obstacle, ChainRpc | Engine | Networks> =>
@@ -128,6 +128,17 @@ export const watchRemote = (
       rpcs.connect(Redacted.value(node.rpc), namedBy(node.trust, accountId)),
       ({ message }) => Obstacles.of(message)
     )
+    if (signed === null) {
+      const entry = yield* remoteOps.watch({
+        chain,
+        profile,
+        bundler: null,
+        submission,
+        offer: null,
+        validUntil: 0
+      })
+      return yield* remoteOps.offered(entry, true)
+    }
     const op = UserOperation.decode(version, signed)
     if (Either.isLeft(op)) return yield* Obstacles.of(`a stored op cannot be read: ${op.left}`)
     const { remoteBundler } = profile

@@ -141,7 +141,8 @@ describe("the schema", () => {
         { migration_id: 20, name: "schedules" },
         { migration_id: 21, name: "webhook_changes" },
         { migration_id: 22, name: "watches" },
-        { migration_id: 23, name: "watch_changes" }
+        { migration_id: 23, name: "watch_changes" },
+        { migration_id: 24, name: "landings" }
       ])
     }).pipe(Effect.provide(inMemory))
   )

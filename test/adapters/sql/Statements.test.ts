@@ -38,7 +38,7 @@ const life = Effect.gen(function* () {
   yield* journal.abandon("r1", [2, 9])
   yield* journal.submitRemotely(Make.handing("r1", [3]))
   yield* journal.remoteSubmissions
-  yield* journal.recordInclusions(lane.signer, Make.chainId, [Make.landed(Make.word(4), 0n)])
+  yield* journal.recordInclusions(lane.signer, Make.chainId, [Make.landed(Make.word(4), 0n)], Make.node())
   yield* journal.revertInclusions(lane.signer, Make.chainId, [Make.word(4)])
   yield* journal.finaliseInclusions(lane.signer, Make.chainId, [Make.deep(Make.word(4))])
   yield* journal.revokeRemote("r1", [3])
@@ -77,7 +77,7 @@ const life = Effect.gen(function* () {
   yield* journal.unsettle(lane, 0n)
   yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], false)
   yield* journal.finalise(lane, 0n, Make.settledDepth)
-  yield* journal.recordInclusions(lane.signer, Make.chainId, [Make.landed(Make.word(2), 0n)])
+  yield* journal.recordInclusions(lane.signer, Make.chainId, [Make.landed(Make.word(2), 0n)], Make.node())
   yield* journal.requestOf(Make.alice, "execute", "key")
   yield* Make.unfinished(journal)
   yield* journal.finish("r1", "{}", {})

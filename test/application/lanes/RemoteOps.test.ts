@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/TestClock"
 import * as RemoteOps from "../../../src/application/lanes/RemoteOps.js"
-import type { OpSettlement } from "../../../src/application/ports/journal/Requests.js"
+import type { FoundInclusion } from "../../../src/application/ports/journal/RemoteSubmissions.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import * as Nonce from "../../../src/domain/erc4337/Nonce.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -19,10 +19,15 @@ const hash = Make.word(0x0b)
  * told of it.
  */
 const world = (
-  options: { readonly validUntil?: number; readonly confirmations?: number; readonly nonce?: bigint } = {}
+  options: {
+    readonly validUntil?: number
+    readonly confirmations?: number
+    readonly nonce?: bigint
+    readonly found?: Hex.Bytes32
+  } = {}
 ) =>
   Effect.gen(function* () {
-    const { confirmations = 1, nonce = 0n, validUntil = 0 } = options
+    const { confirmations = 1, found, nonce = 0n, validUntil = 0 } = options
     const chain = Landings.makeChain()
     const told: Array<string> = []
     const tell = (what: string) =>
@@ -31,8 +36,8 @@ const world = (
         return ["r"]
       })
     const remoteOpJournal = {
-      recordInclusions: (_: unknown, __: unknown, [outcome]: ReadonlyArray<OpSettlement>) =>
-        tell(`recorded: ${outcome?.success}`),
+      recordInclusions: (_: unknown, __: unknown, [outcome]: ReadonlyArray<FoundInclusion>) =>
+        tell(`recorded${outcome?.final === true ? " for good" : ""}: ${outcome?.success}`),
       finaliseInclusions: () => tell("finalised"),
       revertInclusions: () => tell("reverted"),
       revokeRemote: () => tell("revoked")
@@ -51,19 +56,25 @@ const world = (
       const entry = yield* remoteOps.watch({
         chain: chain.client,
         profile: NetworkProfile.make({ chainId: Make.chainId, confirmations, settledDepth: 3 }),
-        bundler: {
-          origin: "http://bundler",
-          chainId: Effect.succeed(Make.chainId),
-          entryPoints: Effect.succeed([Landings.entryPoint]),
-          preVerificationGas: () => Effect.die(new Error("not asked for")),
-          find: () => Effect.succeed(null),
-          send: (_, userOpHash) => Effect.sync(() => void offers.push(userOpHash))
-        },
-        offer: {
-          version: "v0.7",
-          entryPoint: Landings.entryPoint,
-          op: { ...Ops.plain, sender: space.wallet, nonce }
-        },
+        bundler:
+          found !== undefined
+            ? null
+            : {
+                origin: "http://bundler",
+                chainId: Effect.succeed(Make.chainId),
+                entryPoints: Effect.succeed([Landings.entryPoint]),
+                preVerificationGas: () => Effect.die(new Error("not asked for")),
+                find: () => Effect.succeed(null),
+                send: (_, userOpHash) => Effect.sync(() => void offers.push(userOpHash))
+              },
+        offer:
+          found !== undefined
+            ? null
+            : {
+                version: "v0.7",
+                entryPoint: Landings.entryPoint,
+                op: { ...Ops.plain, sender: space.wallet, nonce }
+              },
         validUntil,
         submission: {
           requestId: "r",
@@ -73,8 +84,9 @@ const world = (
           userOpHash: hash,
           node: { rpc: Monitor.callers.rpc, trust: "caller" },
           since: 0n,
-          signed: Hex.empty,
-          includedIn: null
+          signed: found === undefined ? Hex.empty : null,
+          includedIn: found === undefined ? null : Landings.txHashOf(found),
+          landedAs: found ?? hash
         }
       })
       yield* remoteOps.offered(entry, true)
@@ -144,7 +156,7 @@ describe("an op at a remote bundler", () => {
       expect(told).toEqual([])
       chain.hide(false)
       yield* TestClock.adjust(round)
-      expect(told).toEqual(["recorded: true", "finalised"])
+      expect(told).toEqual(["recorded for good: true"])
     })
   )
 
@@ -176,7 +188,7 @@ describe("an op at a remote bundler", () => {
       expect(told).toEqual(["recorded: true", "reverted", "reopened"])
       chain.land(hash, 1n)
       yield* mine(2)
-      expect(told).toEqual(["recorded: true", "reverted", "reopened", "recorded: true", "finalised"])
+      expect(told).toEqual(["recorded: true", "reverted", "reopened", "recorded for good: true"])
     })
   )
 
@@ -218,7 +230,45 @@ describe("an op at a remote bundler", () => {
       chain.hide(false)
       yield* mine(23)
       yield* TestClock.adjust("2 minutes")
-      expect(told).toEqual(["recorded: true", "finalised"])
+      expect(told).toEqual(["recorded for good: true"])
+    })
+  )
+})
+
+describe("an op whose landing was found", () => {
+  const version = Make.word(0x0c)
+
+  it.scoped("is watched under the hash that landed, and for good at settled depth", () =>
+    Effect.gen(function* () {
+      const { chain, mine, offers, remoteOps, told, watch } = yield* world({ found: version })
+      yield* mine(5)
+      chain.land(version, 1n)
+      const { submission } = yield* watch
+      yield* TestClock.adjust(round)
+      expect(told).toEqual([])
+      yield* mine(2)
+      expect(told).toEqual(["finalised"])
+      expect(remoteOps.isWatched(submission)).toBe(false)
+      expect(offers).toEqual([])
+    })
+  )
+
+  it.scoped("is its request's again when two looks in a row do not show it, and watched no more", () =>
+    Effect.gen(function* () {
+      const { chain, mine, offers, remoteOps, told, watch } = yield* world({ found: version })
+      yield* mine(5)
+      chain.land(version, 1n)
+      const { submission } = yield* watch
+      yield* mine(1)
+      chain.undo()
+      yield* mine(1)
+      expect(told).toEqual([])
+      yield* TestClock.adjust(round)
+      expect(told).toEqual(["reverted", "reopened"])
+      expect(remoteOps.isWatched(submission)).toBe(false)
+      yield* TestClock.adjust("10 minutes")
+      expect(told).toEqual(["reverted", "reopened"])
+      expect(offers).toEqual([])
     })
   )
 })

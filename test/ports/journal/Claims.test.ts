@@ -72,7 +72,7 @@ for (const [name, pair] of Object.entries(pairs)) {
           one.note("r1", "{}"),
           one.submitRemotely(Make.handing("r1", [0])),
           one.revokeRemote("r1", [0]),
-          one.recordInclusions(Make.lane.signer, Make.chainId, [Make.landed(Make.word(1), 0n)]),
+          one.recordInclusions(Make.lane.signer, Make.chainId, [Make.landed(Make.word(1), 0n)], Make.node()),
           one.revertInclusions(Make.lane.signer, Make.chainId, [Make.word(1)]),
           one.finaliseInclusions(Make.lane.signer, Make.chainId, [Make.deep(Make.word(1))]),
           one.accept(Make.acceptance("r1", [Make.op({ index: 1, nonceKey: 9n })]))

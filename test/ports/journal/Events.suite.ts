@@ -143,8 +143,8 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* journal.submitRemotely(Make.handing("r1", [1, 2]))
         yield* journal.submitRemotely(Make.handing("r1", [2]))
         const [first, second] = [Make.landed(Make.word(1), 1n), Make.landed(Make.word(2), 2n)]
-        yield* journal.recordInclusions(signer, Make.chainId, [first, second])
-        yield* journal.recordInclusions(signer, Make.chainId, [first])
+        yield* journal.recordInclusions(signer, Make.chainId, [first, second], Make.node())
+        yield* journal.recordInclusions(signer, Make.chainId, [first], Make.node())
         yield* journal.revertInclusions(signer, Make.chainId, [Make.word(2)])
         yield* journal.finaliseInclusions(signer, Make.chainId, [Make.deep(Make.word(1))])
         yield* journal.finaliseInclusions(signer, Make.chainId, [Make.deep(Make.word(1))])

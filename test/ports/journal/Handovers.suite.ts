@@ -15,7 +15,8 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       journal.recordInclusions(
         Make.lane.signer,
         Make.chainId,
-        ns.map((n) => Make.landed(Make.word(n), 0n))
+        ns.map((n) => Make.landed(Make.word(n), 0n)),
+        Make.node()
       )
     )
 
@@ -103,8 +104,8 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           [Make.address(0x99), Make.chainId],
           [Make.lane.signer, 1n]
         ] as const)
-          expect(yield* journal.recordInclusions(authority, chainId, outcomes)).toEqual([])
-        const tell = journal.recordInclusions(Make.lane.signer, Make.chainId, outcomes)
+          expect(yield* journal.recordInclusions(authority, chainId, outcomes, Make.node())).toEqual([])
+        const tell = journal.recordInclusions(Make.lane.signer, Make.chainId, outcomes, Make.node())
         expect(yield* tell).toEqual(["r1", "r2", "r3"])
         for (const n of [1, 2, 3])
           expect(yield* opOf(n)).toMatchObject({
@@ -152,7 +153,8 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
             node,
             since,
             signed: ops[0]?.signed,
-            includedIn: null
+            includedIn: null,
+            landedAs: Make.word(n)
           }
         }
         expect(yield* journal.remoteSubmissions).toEqual([told(2), told(3)])
@@ -168,21 +170,115 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "a landing that vanishes puts the op back into other hands and reopens its request",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        for (const n of [1, 2]) yield* acceptOp("r1", n)
+        yield* acceptOp("r1", 1)
         yield* journal.submitRemotely(Make.handing("r1", [1]))
-        yield* land(1, 2)
+        yield* land(1)
         yield* journal.finish("r1", "{}", {})
         const includedIn = (yield* journal.remoteSubmissions).map((it) => it.includedIn)
         expect(includedIn).toEqual([Make.landed(Make.word(1), 0n).txHash])
-        const vanish = journal.revertInclusions(Make.lane.signer, Make.chainId, [Make.word(1), Make.word(2)])
+        const vanish = journal.revertInclusions(Make.lane.signer, Make.chainId, [Make.word(1)])
         expect(yield* journal.revertInclusions(Make.address(0x99), Make.chainId, [Make.word(1)])).toEqual([])
         expect(yield* journal.revertInclusions(Make.lane.signer, 1n, [Make.word(1)])).toEqual([])
         expect(yield* vanish).toEqual(["r1"])
         expect(yield* opOf(1)).toMatchObject({ state: "sent", txHash: null, success: null })
-        expect(yield* stateOf(2)).toBe("settled")
         expect(yield* Make.unfinished(journal)).toEqual(["r1"])
         expect(yield* vanish).toEqual(["r1"])
         expect((yield* journal.remoteSubmissions).map((it) => it.includedIn)).toEqual([null])
+      })
+    )
+
+    fact(
+      "an op that others landed is watched at the node that showed it, under the hash that landed",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        for (const n of [1, 2]) yield* acceptOp("r1", n)
+        const landedAs = Make.word(0xa5)
+        const found = [
+          Make.landed(Make.word(1), 0n, { landedAs, blockNumber: 9n }),
+          Make.landed(Make.word(2), 1n)
+        ]
+        const tell = journal.recordInclusions(Make.lane.signer, Make.chainId, found, Make.node())
+        yield* tell
+        yield* tell
+        expect(yield* journal.remoteSubmissions).toEqual(
+          found.map(({ blockNumber, landedAs, txHash, userOpHash }, at) => ({
+            requestId: "r1",
+            index: at + 1,
+            accountId: Make.alice,
+            space: Make.op({ index: at + 1 }).space,
+            userOpHash,
+            node: Make.node(),
+            since: blockNumber,
+            signed: null,
+            includedIn: txHash,
+            landedAs
+          }))
+        )
+        yield* journal.finish("r1", "{}", {})
+        expect((yield* journal.work).map(({ lane }) => lane)).toEqual([Make.lane])
+        const deep = [1, 2].map((n) => Make.deep(Make.word(n)))
+        yield* journal.finaliseInclusions(Make.lane.signer, Make.chainId, deep)
+        expect(yield* journal.remoteSubmissions).toEqual([])
+        expect(yield* journal.work).toEqual([])
+      })
+    )
+
+    fact(
+      "an op that others landed and whose landing vanishes is accepted again, keeps its nonce, and is public",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        for (const n of [1, 2]) yield* acceptOp("r1", n)
+        yield* land(1)
+        yield* journal.abandon("r1", [2])
+        yield* journal.finish("r1", "{}", {})
+        const vanish = journal.revertInclusions(Make.lane.signer, Make.chainId, [Make.word(1)])
+        expect(yield* vanish).toEqual(["r1"])
+        expect(yield* opOf(1)).toMatchObject({ state: "accepted", txHash: null, success: null })
+        expect(yield* Make.unfinished(journal)).toEqual(["r1"])
+        expect(yield* journal.remoteSubmissions).toEqual([])
+        expect(yield* vanish).toEqual([])
+        yield* journal.abandonUnsigned("r1", [1])
+        expect(yield* stateOf(1)).toBe("accepted")
+        const signed = (yield* journal.request("r1"))?.signed
+        expect(signed?.map(({ userOpHash }) => userOpHash)).toEqual([Make.word(1)])
+        const again = Make.op({ index: 1, nonceKey: 1n, userOpHash: Make.word(0xa6) })
+        expect(yield* journal.accept(Make.acceptance("r1", [again]))).toEqual({ _tag: "accepted" })
+        expect(yield* stateOf(1)).toBe("abandoned")
+        yield* land(0xa6)
+        expect((yield* journal.remoteSubmissions).map(({ userOpHash }) => userOpHash)).toEqual([
+          Make.word(0xa6)
+        ])
+        const told = (yield* journal.events("r1", 0, 20)).map(({ kind }) => kind)
+        expect(told).toEqual(["accepted", "included", "final", "reopened", "included"])
+      })
+    )
+
+    fact(
+      "an op that is found at settled depth is told as such, and is never watched",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* acceptOp("r1", 1)
+        const found = Make.landed(Make.word(1), 0n, { final: true, confirmations: Make.settledDepth })
+        yield* journal.recordInclusions(Make.lane.signer, Make.chainId, [found], Make.node())
+        expect(yield* journal.remoteSubmissions).toEqual([])
+        const told = (yield* journal.events("r1", 0, 20)).map(({ kind }) => kind)
+        expect(told).toEqual(["accepted", "included", "settled"])
+        expect(yield* journal.revertInclusions(Make.lane.signer, Make.chainId, [Make.word(1)])).toEqual([])
+        yield* acceptOp("r2", 2)
+        yield* journal.submitRemotely(Make.handing("r2", [2]))
+        const deep = Make.landed(Make.word(2), 0n, { final: true })
+        yield* journal.recordInclusions(Make.lane.signer, Make.chainId, [deep], Make.node())
+        expect(yield* journal.remoteSubmissions).toEqual([])
+      })
+    )
+
+    fact(
+      "an op of a transaction of ours that is not settled is followed with that one, wherever it landed",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* signOps("r1", [1])
+        yield* land(1)
+        expect(yield* journal.remoteSubmissions).toEqual([])
       })
     )
 

@@ -78,7 +78,7 @@ const remote = (n: number): Pair => {
       Effect.gen(function* () {
         yield* journal.accept(Make.acceptance(requestId, [opOf(n)]))
         yield* journal.submitRemotely(Make.handing(requestId, [0]))
-        yield* journal.recordInclusions(signer, Make.chainId, [Make.landed(Make.word(n), 0n)])
+        yield* journal.recordInclusions(signer, Make.chainId, [Make.landed(Make.word(n), 0n)], Make.node())
       })
     ),
     takeBack: call((journal) => journal.revertInclusions(signer, Make.chainId, [Make.word(n)]))

@@ -116,7 +116,12 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* signOps("r1", [1, 2])
-        yield* journal.recordInclusions(Make.lane.signer, Make.chainId, [Make.landed(Make.word(1), 0n)])
+        yield* journal.recordInclusions(
+          Make.lane.signer,
+          Make.chainId,
+          [Make.landed(Make.word(1), 0n)],
+          Make.node()
+        )
         expect(yield* journal.recordExternalUse(Make.lane, 0n, [])).toEqual(["r1"])
         yield* journal.accept(Make.acceptance("d1", []))
         yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))

@@ -402,7 +402,12 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* left).toEqual(["direct", "handed"])
         yield* journal.finalise({ ...Make.lane, ...own }, 1n, Make.settledDepth)
         expect(yield* left).toEqual(["handed"])
-        yield* journal.recordInclusions(Make.lane.signer, Make.chainId, [Make.landed(Make.word(9), 0n)])
+        yield* journal.recordInclusions(
+          Make.lane.signer,
+          Make.chainId,
+          [Make.landed(Make.word(9), 0n)],
+          Make.node()
+        )
         expect(yield* finish).toEqual([true, true, true])
         expect(yield* left).toEqual(["handed"])
         yield* journal.finaliseInclusions(Make.lane.signer, Make.chainId, [Make.deep(Make.word(9))])

@@ -148,7 +148,12 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           yield* journal.accept(Make.acceptance("r9", [own], { funds: Make.fundsOf([own], 5n) }))
         ).toEqual({ _tag: "accepted" })
         yield* journal.settle(Make.mined(0n, stranger), [Make.landed(Make.word(7), 0n)], true)
-        yield* journal.recordInclusions(stranger.signer, Make.chainId, [Make.landed(Make.word(7), 0n)])
+        yield* journal.recordInclusions(
+          stranger.signer,
+          Make.chainId,
+          [Make.landed(Make.word(7), 0n)],
+          Make.node()
+        )
         expect(yield* opOf(7)).toMatchObject({ requestId: "r9", state: "accepted" })
       })
     )

@@ -346,13 +346,13 @@ const inOtherHands = fc
   )
 
 const recordInclusions = fc
-  .record({ lane, hashes: fc.array(hash, { maxLength: 2 }), success: fc.boolean() })
-  .map(({ hashes, lane, success }): Command => {
-    const ops = hashes.map((userOpHash) => Make.landed(userOpHash, 0x777n, { success }))
+  .record({ lane, hashes: fc.array(hash, { maxLength: 2 }), success: fc.boolean(), final: fc.boolean() })
+  .map(({ final, hashes, lane, success }): Command => {
+    const ops = hashes.map((userOpHash) => Make.landed(userOpHash, 0x777n, { success, final }))
     return (model) => ({
       name: "recordInclusions",
       request: { lane, ops },
-      journal: (journal) => journal.recordInclusions(lane.signer, lane.chainId, ops),
+      journal: (journal) => journal.recordInclusions(lane.signer, lane.chainId, ops, Make.node()),
       expected: () => model.recordInclusions(lane.signer, ops)
     })
   })

@@ -2,15 +2,17 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import type { LaneJournal } from "../../../src/application/ports/journal/LaneJournal.js"
-import type { RemoteSubmissionIntent } from "../../../src/application/ports/journal/RemoteSubmissions.js"
+import type {
+  FoundInclusion,
+  RemoteSubmissionIntent
+} from "../../../src/application/ports/journal/RemoteSubmissions.js"
 import type {
   Acceptance,
   DeploymentIntent,
   FailedElement,
   LeaseRequest,
   NonceSpace,
-  OpIntent,
-  OpSettlement
+  OpIntent
 } from "../../../src/application/ports/journal/Requests.js"
 import type {
   AllocationRequest,
@@ -116,9 +118,12 @@ export const access = (over: Partial<LaneAccess> = {}): LaneAccess => ({
 })
 
 /** Ops of these indexes given to somebody else's bundler. */
+/** The node that shows ops on the chain. */
+export const node = (): RemoteSubmissionIntent["node"] => ({ rpc: access().rpc, trust: "caller" })
+
 export const handing = (requestId: string, indexes: ReadonlyArray<number>): RemoteSubmissionIntent => ({
   requestId,
-  node: { rpc: access().rpc, trust: "caller" },
+  node: node(),
   since: 7n,
   ops: indexes.map((index) => ({ index, signed: Hex.unsafe(`0x51${index.toString(16).padStart(2, "0")}`) }))
 })
@@ -175,9 +180,11 @@ export const mined = (nonce: bigint, over: Partial<TransactionSettlement> = {}):
 export const landed = (
   userOpHash: Hex.Bytes32,
   nonce: bigint,
-  over: Partial<OpSettlement> = {}
-): OpSettlement => ({
+  over: Partial<FoundInclusion> = {}
+): FoundInclusion => ({
   userOpHash,
+  landedAs: userOpHash,
+  final: false,
   success: true,
   txHash: word(0x1000n + nonce),
   revertData: null,

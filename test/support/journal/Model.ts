@@ -1,5 +1,6 @@
 import type { Depth } from "../../../src/application/ports/journal/Depth.js"
 import type { EventData, EventKind } from "../../../src/application/ports/journal/Events.js"
+import type { FoundInclusion } from "../../../src/application/ports/journal/RemoteSubmissions.js"
 import type {
   Acceptance,
   AcceptanceResult,
@@ -37,7 +38,10 @@ interface Op {
   state: OpRecord["state"]
   tx: Bytes32 | null
   success: boolean | null
-  handed: boolean
+  /** Who has it where no transaction of ours does: a bundler, or nobody, when it was only found on the chain. */
+  handed: "bundler" | "found" | null
+  /** It was found on the chain, and is there no more. */
+  known: boolean
 }
 
 interface Nonce {
@@ -87,6 +91,7 @@ export class Model {
 
   private nonceOf = (op: OpIntent) => `${this.place(op.space)} ${op.nonceKey} ${op.sequence}`
   private signed = (op: Op) =>
+    op.known ||
     this.nonces.some((it) => it.state !== "free" && it.state !== "allocated" && it.ops.includes(op))
   private holds = (op: Op) =>
     this.ops.some(
@@ -247,7 +252,8 @@ export class Model {
         state: "accepted",
         tx: null,
         success: null,
-        handed: false
+        handed: null,
+        known: false
       })
       this.leases = this.leases.filter(
         (it) => it.place !== this.place(intent.space) || it.key !== intent.nonceKey
@@ -309,7 +315,8 @@ export class Model {
     for (const it of this.requests) {
       const ops = this.ops.filter((op) => op.request === it.id)
       const own = this.nonces.filter((tx) => tx.direct === it.id || tx.ops.some((op) => ops.includes(op)))
-      const isOver = ops.every((op) => !this.live().includes(op) && !op.handed) && !own.some(this.isOpen)
+      const isOver =
+        ops.every((op) => !this.live().includes(op) && op.handed === null) && !own.some(this.isOpen)
       if (it.forgotten || it.outcome === null || it.acceptedAt >= before || !isOver) continue
       it.forgotten = true
       this.leases = this.leases.filter(({ holder }) => holder !== it.id)
@@ -345,13 +352,13 @@ export class Model {
     const ops = indexes.map((index) => this.of(requestId, index))
     if (ops.some((op) => !op?.hash || op.state === "settled" || this.carried(op))) return "fails"
     const fresh = ops.filter((op) => op !== undefined).filter((op) => op.state === "accepted")
-    for (const op of fresh) Object.assign(op, { state: "sent", handed: true })
+    for (const op of fresh) Object.assign(op, { state: "sent", handed: "bundler" })
     if (fresh.length > 0) this.tellOf("submitted", {}, [requestId], fresh)
   }
 
   revokeRemote(requestId: string, indexes: ReadonlyArray<number>): void {
     for (const op of indexes.map((index) => this.of(requestId, index)))
-      if (op?.state === "sent" && !this.carried(op)) Object.assign(op, { state: "accepted", handed: false })
+      if (op?.state === "sent" && !this.carried(op)) Object.assign(op, { state: "accepted", handed: null })
   }
 
   /** Gives those that it has settled. */
@@ -368,20 +375,29 @@ export class Model {
       (op) => op.hash !== null && hashes.includes(op.hash) && op.intent.space.authority === authority
     )
 
-  recordInclusions(authority: string, outcomes: ReadonlyArray<OpSettlement>): ReadonlyArray<string> {
+  recordInclusions(authority: string, outcomes: ReadonlyArray<FoundInclusion>): ReadonlyArray<string> {
     const ops = this.named(
       authority,
       outcomes.map((it) => it.userOpHash)
     )
-    this.tellLanded("included", this.settleOps(ops, outcomes), outcomes)
+    const settled = this.settleOps(ops, outcomes)
+    this.tellLanded("included", settled, outcomes)
+    const own = settled.filter((op) => !this.carried(op))
+    const isFinal = (op: Op) => outcomes.some((it) => it.userOpHash === op.hash && it.final)
+    for (const op of own) op.handed = isFinal(op) ? null : (op.handed ?? "found")
+    this.tellLanded("settled", own.filter(isFinal), outcomes)
     return [...new Set(ops.map((op) => op.request))].sort()
   }
 
   revertInclusions(authority: string, hashes: ReadonlyArray<Bytes32>): ReadonlyArray<string> {
-    const ops = this.named(authority, hashes).filter((op) => op.handed)
+    const ops = this.named(authority, hashes).filter((op) => op.handed !== null)
     const landed = ops.filter((it) => it.state === "settled")
     this.tellLanded("reopened", landed)
-    for (const op of landed) Object.assign(op, { state: "sent", tx: null, success: null })
+    for (const op of landed) {
+      const isFound = op.handed === "found"
+      Object.assign(op, { state: isFound ? "accepted" : "sent", tx: null, success: null })
+      if (isFound) Object.assign(op, { handed: null, known: true })
+    }
     const concerned = [...new Set(ops.map((op) => op.request))].sort()
     for (const it of this.requests) if (concerned.includes(it.id)) it.outcome = null
     return concerned
@@ -392,14 +408,16 @@ export class Model {
     landed: ReadonlyArray<Depth & { readonly userOpHash: Bytes32 }>
   ): void {
     const hashes = landed.map((it) => it.userOpHash)
-    const over = this.named(authority, hashes).filter((op) => op.state === "settled" && op.handed)
-    for (const op of over) op.handed = false
+    const over = this.named(authority, hashes).filter((op) => op.state === "settled" && op.handed !== null)
+    for (const op of over) op.handed = null
     this.tellLanded("settled", over, landed)
   }
 
   /** Hash and landing of every op that is to be watched. */
   remoteSubmissions(): ReadonlyArray<readonly [Bytes32 | null, Bytes32 | null]> {
-    return this.ops.filter((op) => op.handed).map((op) => [op.hash, op.tx])
+    return this.ops
+      .filter((op) => op.handed === "bundler" || (op.handed === "found" && op.state === "settled"))
+      .map((op) => [op.hash, op.tx])
   }
 
   private lane = (signer: string) => this.nonces.filter((it) => it.signer === signer)

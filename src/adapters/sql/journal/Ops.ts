@@ -62,6 +62,19 @@ export const move = (
     { discard: true }
   )
 
+/** Their bytes are known to others, whatever else is known of them. */
+export const publish = ({ sql }: Store.Store, ops: ReadonlyArray<State>) =>
+  Effect.forEach(
+    Store.chunks(ops),
+    (chunk) => sql`
+      update ops set was_public = 1
+      where ${sql.in(
+        "op_id",
+        chunk.map((op) => op.op_id)
+      )}`,
+    { discard: true }
+  )
+
 /** Gives those of the ops that are under way the outcomes that are told of them; they are the answer. */
 export const settle = (
   { sql }: Store.Store,
@@ -108,7 +121,10 @@ export const carried = ({ sql }: Store.Store, ops: ReadonlyArray<State>) =>
 export const holding = ({ sql }: Store.Store, requestId: string) =>
   Effect.map(
     sql<{ readonly op_id: Id }>`
-      select distinct ops.op_id from ops
+      select op_id from ops
+      where request_id = ${requestId} and state <> 'abandoned' and was_public = 1
+      union
+      select ops.op_id from ops
       join ops as version on version.request_id = ops.request_id and version.op_index = ops.op_index
         and version.entry_point = ops.entry_point and version.wallet = ops.wallet
         and version.nonce_key = ops.nonce_key and version.sequence = ops.sequence
@@ -179,6 +195,8 @@ export interface Row extends State {
   readonly returned: string | null
   readonly success: number | null
   readonly revert_data: string | null
+  /** 1: it was on the chain, in somebody else's transaction, and is no more. */
+  readonly was_public: number | null
 }
 
 /** Where an op's nonce lives. */
@@ -227,8 +245,12 @@ export const versionsOf = (sql: Store.Store["sql"]) => {
   )
 }
 
-const wasSigned = ({ tx_state }: Carrier): boolean =>
-  tx_state === "signed" || tx_state === "mined" || tx_state === "settled" || tx_state === "foreign"
+const wasSigned = ({ tx_state, was_public }: Carrier & Pick<Row, "was_public">): boolean =>
+  was_public === 1 ||
+  tx_state === "signed" ||
+  tx_state === "mined" ||
+  tx_state === "settled" ||
+  tx_state === "foreign"
 
 /**
  * The latest op of each element of the request (or of these elements of it), by index; every op of it that was ever in a

@@ -4,10 +4,11 @@ import * as Redacted from "effect/Redacted"
 import type { Depth } from "../../../application/ports/journal/Depth.js"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type {
+  FoundInclusion,
   RemoteSubmission,
   RemoteSubmissionIntent
 } from "../../../application/ports/journal/RemoteSubmissions.js"
-import type { Affected, OpSettlement } from "../../../application/ports/journal/Requests.js"
+import type { Affected } from "../../../application/ports/journal/Requests.js"
 import type { LaneAccess } from "../../../application/ports/journal/Transactions.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import type { Address } from "../../../domain/primitives/Address.js"
@@ -104,20 +105,62 @@ const named = (
   )
 }
 
+type Node = Pick<LaneAccess, "rpc" | "trust">
+
+/** Lets ops that were found on the chain be watched there until they are at settled depth. */
+const watch = (
+  { seal, sql }: Store.Store,
+  ops: ReadonlyArray<Ops.State>,
+  found: ReadonlyMap<string | null, FoundInclusion>,
+  node: Node
+) =>
+  Effect.forEach(
+    ops.flatMap((op) => {
+      const inclusion = found.get(op.user_op_hash)
+      return inclusion === undefined ? [] : [{ op, inclusion }]
+    }),
+    ({ inclusion: { blockNumber, landedAs }, op }) => sql`
+      insert into handovers ${sql.insert({
+        op_id: op.op_id,
+        rpc: seal.close(sealName(op.op_id), node.rpc === null ? "" : Redacted.value(node.rpc)),
+        trust: node.trust,
+        since: blockNumber.toString(),
+        signed: Hex.empty,
+        landed_as: landedAs === op.user_op_hash ? null : landedAs
+      })}
+      on conflict (op_id) do nothing`,
+    { discard: true }
+  )
+
 export const recordInclusions =
   (store: Store.Store) =>
   (
     authority: Address,
     chainId: bigint,
-    outcomes: ReadonlyArray<OpSettlement>
+    outcomes: ReadonlyArray<FoundInclusion>,
+    node: Node
   ): Effect.Effect<Affected, JournalError> =>
     store.transaction(
       Effect.gen(function* () {
         yield* Claims.fence(store, { chainId, signer: authority })
+        const found = new Map<string | null, FoundInclusion>(outcomes.map((it) => [it.userOpHash, it]))
         const hashes = outcomes.map((outcome) => outcome.userOpHash)
         const ops = yield* named(store, authority, chainId, hashes)
         const settled = yield* Ops.settle(store, ops, outcomes)
-        yield* Events.tell(store, Events.ofLanded("included", settled, outcomes))
+        const inOurs = yield* Ops.carried(store, settled)
+        const own = settled.filter((op) => !inOurs.has(String(op.op_id)))
+        const over = own.filter((op) => found.get(op.user_op_hash)?.final === true)
+        yield* forget(store, over)
+        yield* watch(
+          store,
+          own.filter((op) => !over.includes(op)),
+          found,
+          node
+        )
+        yield* Events.tell(store, [
+          ...Events.ofLanded("included", settled, outcomes),
+          ...Events.ofLanded("settled", over, outcomes)
+        ])
         return Store.distinct(ops.map((op) => op.request_id))
       })
     )
@@ -143,16 +186,26 @@ export const revertInclusions =
         const ops = (yield* named(store, authority, chainId, hashes)).filter((op) =>
           requests.has(op.request_id)
         )
-        const watched = new Set<string>()
+        const watched = new Map<string, string>()
         for (const chunk of Store.chunks(ops)) {
           const ids = chunk.map((op) => op.op_id)
-          const rows = yield* sql<Pick<Ops.State, "op_id">>`
-            select op_id from handovers where ${sql.in("op_id", ids)}`
-          for (const row of rows) watched.add(String(row.op_id))
+          const rows = yield* sql<Pick<Row, "op_id" | "signed">>`
+            select op_id, signed from handovers where ${sql.in("op_id", ids)}`
+          for (const row of rows) watched.set(String(row.op_id), row.signed)
         }
         const own = ops.filter((op) => watched.has(String(op.op_id)))
         const landed = own.filter((op) => op.state === "settled")
-        yield* Ops.move(store, landed, "sent", null)
+        const isFound = (op: Ops.State) => watched.get(String(op.op_id)) === Hex.empty
+        const found = landed.filter(isFound)
+        yield* Ops.move(
+          store,
+          landed.filter((op) => !isFound(op)),
+          "sent",
+          null
+        )
+        yield* Ops.move(store, found, "accepted", null)
+        yield* Ops.publish(store, found)
+        yield* forget(store, found)
         const concerned = Store.distinct(own.map((op) => op.request_id))
         yield* Requests.reopen(store, concerned)
         yield* Events.tell(store, Events.ofLanded("reopened", landed, []))
@@ -187,6 +240,7 @@ interface Row extends Ops.Row {
   readonly trust: LaneAccess["trust"]
   readonly since: string
   readonly signed: string
+  readonly landed_as: string | null
 }
 
 const toSubmission = (seal: Store.Store["seal"], row: Row): Effect.Effect<RemoteSubmission> =>
@@ -198,11 +252,12 @@ const toSubmission = (seal: Store.Store["seal"], row: Row): Effect.Effect<Remote
     userOpHash: Hex.unsafe32(row.user_op_hash),
     node: { rpc: Option.getOrNull(Option.map(rpc, Redacted.make<string>)), trust: row.trust },
     since: BigInt(row.since),
-    signed: Hex.unsafe(row.signed),
-    includedIn: row.tx_hash === null ? null : Hex.unsafe32(row.tx_hash)
+    signed: row.signed === Hex.empty ? null : Hex.unsafe(row.signed),
+    includedIn: row.tx_hash === null ? null : Hex.unsafe32(row.tx_hash),
+    landedAs: Hex.unsafe32(row.landed_as ?? row.user_op_hash)
   }))
 
-/** Every op that a remote bundler has, and those that landed through it and are not at settled depth. */
+/** Every op that a remote bundler has, and those that landed in transactions of others and are not at settled depth. */
 export const remoteSubmissions = ({
   seal,
   sql,
@@ -211,10 +266,12 @@ export const remoteSubmissions = ({
   reading(
     Effect.flatMap(
       sql<Row>`
-        select ops.*, requests.account_id, handovers.rpc, handovers.trust, handovers.since, handovers.signed
+        select ops.*, requests.account_id, handovers.rpc, handovers.trust, handovers.since, handovers.signed,
+          handovers.landed_as
         from handovers
         join ops on ops.op_id = handovers.op_id
         join requests on requests.request_id = ops.request_id
+        where handovers.signed <> ${Hex.empty} or ops.state = 'settled'
         order by handovers.op_id`,
       (rows) => Effect.forEach(rows, (row) => toSubmission(seal, row))
     )

@@ -1,7 +1,10 @@
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as Effect from "effect/Effect"
 
-/** One row for every op that a remote bundler has, or that landed through it and is not yet at settled depth. `rpc` is sealed. */
+/**
+ * One row for every op that a remote bundler has, or that landed in a transaction of others and is not yet at settled depth.
+ * `rpc` is sealed. `signed`: `0x` where no bundler was given it.
+ */
 export const handovers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -12,4 +15,14 @@ export const handovers = Effect.gen(function* () {
       since text not null,
       signed text not null
     )`
+})
+
+/**
+ * Ops that were found on the chain. `landed_as`: the hash under which the op landed, where it is not its own. `was_public`: 1
+ * for an op whose landing has vanished, so that its bytes are known to others.
+ */
+export const landings = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`alter table handovers add column landed_as text`
+  yield* sql`alter table ops add column was_public smallint`
 })

@@ -71,7 +71,7 @@ const carriersOf = ({ plan: { caller, context } }: Reader, { txHashes }: Request
 /** Those of the ops that are on the chain all the same: a backup of the journal may be older than their transaction. */
 export const landings = (
   remoteOpJournal: RemoteOpJournal["Type"],
-  { context, submitter }: Pick<SubmissionRoute, "context" | "submitter">,
+  { access, context, submitter }: Pick<SubmissionRoute, "access" | "context" | "submitter">,
   ops: ReadonlyArray<OpRecord>
 ) =>
   Effect.gen(function* () {
@@ -81,12 +81,12 @@ export const landings = (
     const head = yield* chain.block("latest")
     const at = head?.number ?? 0n
     const found = yield* Inclusions.find(chain, context.entryPoint, [...indexes.keys()], at)
-    const outcomes = [...found].map(([userOpHash, outcome]) => ({
-      userOpHash,
-      ...outcome,
-      confirmations: Inclusions.confirmationsOf(outcome.blockNumber, at)
-    }))
-    yield* remoteOpJournal.recordInclusions(submitter.address, profile.chainId, outcomes)
+    const outcomes = [...found].map(([userOpHash, outcome]) => {
+      const confirmations = Inclusions.confirmationsOf(outcome.blockNumber, at)
+      const final = confirmations >= profile.settledDepth
+      return { userOpHash, ...outcome, confirmations, landedAs: userOpHash, final }
+    })
+    yield* remoteOpJournal.recordInclusions(submitter.address, profile.chainId, outcomes, access)
     return outcomes.flatMap(({ userOpHash }) => indexes.get(userOpHash) ?? [])
   })
 
@@ -166,7 +166,8 @@ export const follow = (run: Reader, elements: ReadonlyArray<number>, isSent: boo
 /** Elements of which some version is on the chain, in whatever transaction, are done. */
 export const takeLanded = (run: Reader, elements: ReadonlyArray<number>) =>
   Effect.gen(function* () {
-    const { context, submitter } = run.plan
+    const { access, context, submitter } = run.plan
+    const { settledDepth } = context.connection.profile
     const found = yield* opsOf(run)
     const landed = yield* HeldNonces.landings(context, found, elements)
     if (landed.size === 0) return landed
@@ -178,9 +179,12 @@ export const takeLanded = (run: Reader, elements: ReadonlyArray<number>) =>
         context.chainId,
         [...landed].map(([index, outcome]) => ({
           ...outcome,
+          landedAs: outcome.userOpHash,
+          final: outcome.confirmations >= settledDepth,
           // Its nonce is used: whatever version the journal holds is through.
           userOpHash: found.ops.find((op) => op.index === index)?.userOpHash ?? outcome.userOpHash
-        }))
+        })),
+        access
       )
     )
     return landed

@@ -4,8 +4,9 @@ import type { Address } from "../../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../../domain/primitives/Hex.js"
 import type { Depth } from "./Depth.js"
 import type { JournalError } from "./JournalError.js"
-import type { RemoteSubmission, RemoteSubmissionIntent } from "./RemoteSubmissions.js"
-import type { Affected, OpSettlement } from "./Requests.js"
+import type { FoundInclusion, RemoteSubmission, RemoteSubmissionIntent } from "./RemoteSubmissions.js"
+import type { Affected } from "./Requests.js"
+import type { LaneAccess } from "./Transactions.js"
 
 /** Ops that somebody else's bundler submits, or that others included. See `Journals`. */
 export class RemoteOpJournal extends Context.Tag("castellan/RemoteOpJournal")<
@@ -16,22 +17,28 @@ export class RemoteOpJournal extends Context.Tag("castellan/RemoteOpJournal")<
      * them is unknown, settled, or in a signed transaction; handed over again, nothing changes.
      */
     readonly submitRemotely: (handing: RemoteSubmissionIntent) => Effect.Effect<void, JournalError>
-    /** What became of ops that were handed over, or that others landed. Ops that are not `accepted` or `sent` are ignored. */
+    /**
+     * What became of ops that were handed over, or that others landed. Ops that are not `accepted` or `sent` are ignored.
+     * Those that are not at settled depth are to be watched at that node, unless a transaction of ours that is not settled
+     * carries them: then they are followed with it.
+     */
     readonly recordInclusions: (
       authority: Address,
       chainId: bigint,
-      ops: ReadonlyArray<OpSettlement>
+      ops: ReadonlyArray<FoundInclusion>,
+      node: Pick<LaneAccess, "rpc" | "trust">
     ) => Effect.Effect<Affected, JournalError>
     /**
-     * Landings of ops that were handed over have vanished from the chain: the ops are `sent` again, without outcomes, and
-     * their requests not final any more. Ignored once `finaliseInclusions` was told of them.
+     * Landings of ops that are watched have vanished from the chain: the ops are without outcomes, and their requests not
+     * final any more. What a bundler has is `sent` again. The others are `accepted`, watched no more, and count as signed:
+     * their bytes are public. Ignored once they were at settled depth.
      */
     readonly revertInclusions: (
       authority: Address,
       chainId: bigint,
       userOpHashes: ReadonlyArray<Bytes32>
     ) => Effect.Effect<Affected, JournalError>
-    /** Landings of ops that were handed over have reached settled depth: they need to be watched no more. */
+    /** Landings of ops that are watched have reached settled depth: they need to be watched no more. */
     readonly finaliseInclusions: (
       authority: Address,
       chainId: bigint,
@@ -42,7 +49,7 @@ export class RemoteOpJournal extends Context.Tag("castellan/RemoteOpJournal")<
       requestId: string,
       indexes: ReadonlyArray<number>
     ) => Effect.Effect<void, JournalError>
-    /** Every op that was handed over and is neither taken back nor landed for good, in the order of acceptance. */
+    /** Every op that is to be watched: handed over, or landed as others told, and neither taken back nor landed for good; in the order of acceptance. */
     readonly remoteSubmissions: Effect.Effect<ReadonlyArray<RemoteSubmission>, JournalError>
   }
 >() {}

@@ -1,7 +1,7 @@
 import type { Bytes32, Hex } from "../../../domain/primitives/Hex.js"
 import type { AccountId } from "../Tenants.js"
 import type { OpRef } from "./OpRef.js"
-import type { NonceSpace } from "./Requests.js"
+import type { NonceSpace, OpSettlement } from "./Requests.js"
 import type { LaneAccess } from "./Transactions.js"
 
 /** Accepted ops of a request that somebody else's bundler is given, signed. */
@@ -15,14 +15,28 @@ export interface RemoteSubmissionIntent {
   readonly ops: ReadonlyArray<{ readonly index: number; readonly signed: Hex }>
 }
 
-/** An op at a remote bundler: all that is needed to offer it again, and to find out what became of it. */
+/** An op that was seen on the chain, without a transaction of ours that tells of it. */
+export interface FoundInclusion extends OpSettlement {
+  /** The hash under which it landed: that of another version of its nonce perhaps. */
+  readonly landedAs: Bytes32
+  /** It is at settled depth: it need not be watched. */
+  readonly final: boolean
+}
+
+/**
+ * An op that no transaction of ours tells of: all that is needed to find out what became of it, and to offer it again where
+ * a remote bundler has it.
+ */
 export interface RemoteSubmission extends OpRef {
   readonly accountId: AccountId
   readonly space: NonceSpace
   readonly userOpHash: Bytes32
   readonly node: Pick<LaneAccess, "rpc" | "trust">
   readonly since: bigint
-  readonly signed: Hex
+  /** Null: no bundler was given it; it was seen on the chain, and is here until that is for good. */
+  readonly signed: Hex | null
   /** The transaction in which it landed, not yet at settled depth as far as is known; null: none. */
   readonly includedIn: Bytes32 | null
+  /** The hash that the chain shows of it. */
+  readonly landedAs: Bytes32
 }

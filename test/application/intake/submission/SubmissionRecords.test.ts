@@ -19,7 +19,7 @@ const waiting = Effect.gen(function* () {
   yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
   yield* journal.recordSigned(Make.signed(0n))
   const remote = yield* RemoteOpJournal
-  yield* remote.recordInclusions(Make.lane.signer, Make.chainId, [Make.landed(Make.word(1), 9n)])
+  yield* remote.recordInclusions(Make.lane.signer, Make.chainId, [Make.landed(Make.word(1), 9n)], Make.node())
   const found = yield* Effect.fork(
     wakeUps.watching("r1", (watch) =>
       SubmissionRecords.minedOps({

@@ -44,7 +44,7 @@ describe("whoever follows a request", () => {
         yield* TestClock.adjust("25 millis")
         const third = yield* Effect.zipLeft(seen(2), Effect.yieldNow())
         const landed = Make.landed(Make.word(1), 9n)
-        yield* own.remoteOpJournal.recordInclusions(Make.lane.signer, Make.chainId, [landed])
+        yield* own.remoteOpJournal.recordInclusions(Make.lane.signer, Make.chainId, [landed], Make.node())
         expect(yield* Fiber.join(third)).toEqual(["included"])
       }).pipe(Effect.provide(InMemory.layer))
   )
