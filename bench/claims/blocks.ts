@@ -18,7 +18,12 @@ export const claim: Claim = {
   run: async (context) => {
     const [wallets, requests] = [context.size(100, 10), context.size(1_000, 30)]
     const world = await World.start(context)
-    const options = { accounts: 4, network: { bumpAfterMillis: 2_000 }, profile: "blocks" }
+    const options = {
+      accounts: 1,
+      limits: Castellan.unbound,
+      network: { bumpAfterMillis: 2_000 },
+      profile: "blocks"
+    }
     const castellan = await Castellan.start(context, world, options)
     const salts = Array.from({ length: wallets }, (_, n) => `block ${n}`)
     await Wallets.create(world, castellan, salts)

@@ -27,7 +27,7 @@ export const claim: Claim = {
   run: async (context) => {
     const world = await World.start(context)
     const counts = Disk.counted(context)
-    const options = { accounts: 40, nodeArgs: counts.nodeArgs, env: counts.env }
+    const options = { accounts: 1, limits: Castellan.unbound, nodeArgs: counts.nodeArgs, env: counts.env }
     const castellan = await Castellan.start(context, world, options)
     const salts = Array.from({ length: callers }, (_, n) => `journal ${n}`)
     await Wallets.create(world, castellan, salts)

@@ -35,8 +35,10 @@ export interface Castellan {
 }
 
 export interface Options {
-  /** Accounts of the tier with the highest limits: each may make 1,000 requests a minute. */
+  /** Accounts of the tier with the highest limits, which are 1,000 requests a minute unless they have their own. */
   readonly accounts: number
+  /** Limits of each account in the place of its tier's. */
+  readonly limits?: { readonly requestsPerMinute: number; readonly requestsPerHour: number }
   readonly tier?: string
   readonly signers?: number
   /** In the place of the chain's own URL. */
@@ -51,6 +53,9 @@ export interface Options {
   /** Starts on this folder, with the configuration and the database that are there. */
   readonly again?: Castellan
 }
+
+/** Limits that bind nobody. */
+export const unbound = { requestsPerMinute: 1_000_000, requestsPerHour: 60_000_000 }
 
 const pepper = "of a bench that ends soon"
 
@@ -74,6 +79,7 @@ const configFile = (world: World, options: Options, hashes: ReadonlyArray<string
       id: accounts[place],
       name: accounts[place],
       tier: options.tier ?? "enterprise",
+      ...options.limits,
       keys: [{ hash }]
     })),
     signers,

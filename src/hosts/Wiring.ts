@@ -43,7 +43,11 @@ import type { Bundler } from "../application/ports/chain/Bundler.js"
 import type { ChainRpc as ChainRpcPort } from "../application/ports/chain/ChainRpc.js"
 import type { Journals } from "../application/ports/journal/Journals.js"
 import type { Networks as NetworksPort } from "../application/ports/Networks.js"
-import { RateLimitError, RateLimit as RateLimitPort } from "../application/ports/RateLimit.js"
+import {
+  RateLimitError,
+  RateLimit as RateLimitPort,
+  limits as rateLimits
+} from "../application/ports/RateLimit.js"
 import type { RequestHistory as RequestHistoryPort } from "../application/ports/RequestHistory.js"
 import type { Signers as SignersPort, SystemSigners } from "../application/ports/Signers.js"
 import type { TenantStore as AccountStorePort } from "../application/ports/TenantStore.js"
@@ -353,7 +357,9 @@ export const connections = (
           {
             name: "rateLimit.redis",
             open: Effect.flatMap(redis(rateLimit.redis), (counts) =>
-              Effect.mapError(counts.take(nobody, "free"), () => ({ message: "Redis does not answer" }))
+              Effect.mapError(counts.take(nobody, rateLimits.free), () => ({
+                message: "Redis does not answer"
+              }))
             )
           }
         ])

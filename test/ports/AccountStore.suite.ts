@@ -99,6 +99,23 @@ export const suite = (name: string, layer: Layer.Layer<TenantStore>): void => {
     )
 
     fact(
+      "keeps limits of an account in the place of its tier's until it has them no more",
+      Effect.gen(function* () {
+        const store = yield* TenantStore
+        yield* store.createAccount(account(alice, { requestsPerMinute: 6_000, requestsPerHour: 60_000_000 }))
+        yield* store.createAccount(account(bob))
+        const [first] = (yield* store.content).accounts
+        expect(first).toEqual(account(alice, { requestsPerMinute: 6_000, requestsPerHour: 60_000_000 }))
+        yield* store.changeAccount(alice, { requestsPerMinute: null })
+        yield* store.changeAccount(bob, { requestsPerMinute: 5 })
+        expect((yield* store.content).accounts).toEqual([
+          account(alice, { requestsPerHour: 60_000_000 }),
+          account(bob, { requestsPerMinute: 5 })
+        ])
+      })
+    )
+
+    fact(
       "has no two accounts of one name, and changes none that it has not",
       Effect.gen(function* () {
         const store = yield* TenantStore

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as TestClock from "effect/TestClock"
-import { limits, RateLimit } from "../../src/application/ports/RateLimit.js"
+import { type Limits, limits, limitsOf, RateLimit } from "../../src/application/ports/RateLimit.js"
 import type { Tier } from "../../src/application/ports/Tenants.js"
 import { accountId, alice, bob } from "../support/journal/Make.js"
 
@@ -10,7 +10,7 @@ import { accountId, alice, bob } from "../support/journal/Make.js"
 const noon = Date.UTC(2026, 0, 2, 12)
 
 const take = (account = alice, tier: Tier = "free") =>
-  Effect.flatMap(RateLimit, (rateLimit) => rateLimit.take(account, tier))
+  Effect.flatMap(RateLimit, (rateLimit) => rateLimit.take(account, limits[tier]))
 
 const takeMany = (count: number, account = alice, tier: Tier = "free") =>
   Effect.all(Array.from({ length: count }, () => take(account, tier)))
@@ -99,6 +99,25 @@ export const suite = (name: string, layer: Layer.Layer<RateLimit>): void => {
         yield* takeMany(60)
         expect(yield* take(alice, "pro")).toMatchObject({ allowed: true, limit: 300, remaining: 239 })
         expect(yield* take(alice, "free")).toMatchObject({ allowed: false, limit: 60, remaining: 0 })
+      })
+    )
+
+    fact(
+      "limits of an account are counted like those of a tier, and each window has its own",
+      Effect.gen(function* () {
+        const { take } = yield* RateLimit
+        const some = (count: number, of: Limits) =>
+          Effect.all(Array.from({ length: count }, () => take(alice, of)))
+        const more = limitsOf({ tier: "free", requestsPerMinute: 70 })
+        expect(more).toEqual({ minute: 70, hour: 1_000 })
+        const all = yield* some(71, more)
+        expect(all.filter(({ allowed }) => allowed).length).toBe(70)
+        expect(all[70]).toEqual({ allowed: false, limit: 70, remaining: 0, resetSeconds: 60 })
+        const less = limitsOf({ tier: "free", requestsPerMinute: 100, requestsPerHour: 80 })
+        const [first, ...rest] = yield* some(11, less)
+        expect(first).toEqual({ allowed: true, limit: 80, remaining: 9, resetSeconds: 3_600 })
+        expect(rest.filter(({ allowed }) => allowed).length).toBe(9)
+        expect(rest[9]).toEqual({ allowed: false, limit: 80, remaining: 0, resetSeconds: 3_600 })
       })
     )
 

@@ -10,7 +10,7 @@ import * as MemoryRateLimit from "../../src/adapters/memory/RateLimit.js"
 import * as RedisRateLimit from "../../src/adapters/redis/RateLimit.js"
 import * as Postgres from "../../src/adapters/sql/Postgres.js"
 import * as SqlRateLimit from "../../src/adapters/sql/RateLimit.js"
-import { RateLimit } from "../../src/application/ports/RateLimit.js"
+import { limits, RateLimit } from "../../src/application/ports/RateLimit.js"
 import { alice } from "../support/journal/Make.js"
 import * as PostgresServer from "../support/postgres/Postgres.js"
 import * as RedisServer from "../support/redis/Redis.js"
@@ -69,7 +69,7 @@ describe("several replicas", () => {
       yield* TestClock.setTime(noon)
       const services = yield* replicas(3, layer)
       const answers = yield* Effect.all(
-        Array.from({ length: 200 }, (_, n) => services[n % 3]?.take(alice, "free") ?? Effect.never),
+        Array.from({ length: 200 }, (_, n) => services[n % 3]?.take(alice, limits.free) ?? Effect.never),
         { concurrency: "unbounded" }
       )
       expect(answers.filter(({ allowed }) => allowed).length).toBe(60)
@@ -92,11 +92,11 @@ describe("several replicas", () => {
       Effect.gen(function* () {
         const limiter = yield* RateLimit
         yield* TestClock.setTime(noon + 60_000)
-        for (let n = 0; n < 60; n++) yield* limiter.take(alice, "free")
+        for (let n = 0; n < 60; n++) yield* limiter.take(alice, limits.free)
         yield* TestClock.setTime(noon + 59_000)
-        expect(yield* limiter.take(alice, "free")).toMatchObject({ allowed: false, remaining: 0 })
+        expect(yield* limiter.take(alice, limits.free)).toMatchObject({ allowed: false, remaining: 0 })
         yield* TestClock.setTime(noon + 60_001)
-        expect(yield* limiter.take(alice, "free")).toMatchObject({ allowed: false, remaining: 0 })
+        expect(yield* limiter.take(alice, limits.free)).toMatchObject({ allowed: false, remaining: 0 })
       }).pipe(Effect.provide(SqlRateLimit.layer.pipe(Layer.provide(Postgres.layer(address)))))
     )
   )

@@ -31,11 +31,11 @@ export const make: Effect.Effect<Context.Tag.Service<typeof RateLimit>> = Effect
   const minute = new Window("minute")
   const hour = new Window("hour")
   return {
-    take: (account, tier) =>
+    take: (account, limits) =>
       Clock.clockWith((clock) => {
         const now = clock.unsafeCurrentTimeMillis()
         const counted = { minute: minute.counted(account, now), hour: hour.counted(account, now) }
-        const result = allowance(tier, counted, now)
+        const result = allowance(limits, counted, now)
         if (result.allowed) {
           minute.count(account)
           hour.count(account)

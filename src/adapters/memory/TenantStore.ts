@@ -4,6 +4,7 @@ import * as Layer from "effect/Layer"
 import type { SignerRef } from "../../application/ports/Signers.js"
 import {
   type Account,
+  changed,
   type Key,
   type OwnNetwork,
   type OwnSigner,
@@ -80,7 +81,7 @@ export const make: Effect.Effect<Context.Tag.Service<typeof TenantStore>> = Effe
       written(() => {
         const account = accounts.get(id)
         if (account === undefined) return lacks(id)
-        accounts.set(id, { ...account, ...change })
+        accounts.set(id, changed(account, change))
       }),
 
     addKey: (key, replaced) =>

@@ -7,7 +7,6 @@ import { Redis } from "ioredis"
 import {
   allowance,
   beginsAt,
-  limits,
   RateLimit,
   RateLimitError,
   windowMillis
@@ -69,10 +68,9 @@ export const make = (options: Options): Effect.Effect<RateLimit["Type"], RateLim
     redis.on("error", () => {})
     yield* Effect.promise(() => redis.connect().catch(() => {})).pipe(Effect.timeoutOption(connectMillis))
     return {
-      take: (account, tier) =>
+      take: (account, limits) =>
         Effect.gen(function* () {
           const now = yield* Clock.currentTimeMillis
-          const { hour, minute } = limits[tier]
           // Braces: in a cluster both counts are in one place.
           const key = (window: keyof typeof windowMillis) =>
             `castellan:rate:{${JSON.stringify(account)}}:${window}:${beginsAt(window, now)}`
@@ -83,15 +81,15 @@ export const make = (options: Options): Effect.Effect<RateLimit["Type"], RateLim
                 2,
                 key("minute"),
                 key("hour"),
-                minute,
-                hour,
+                limits.minute,
+                limits.hour,
                 2 * windowMillis.minute,
                 2 * windowMillis.hour
               ),
             catch: () => failed
           })
           if (!isCounts(answer)) return yield* failed
-          return allowance(tier, { minute: answer[0], hour: answer[1] }, now)
+          return allowance(limits, { minute: answer[0], hour: answer[1] }, now)
         })
     }
   })

@@ -8,7 +8,7 @@ import { requestEvents } from "./events/Schema.js"
 import * as Schedules from "./journal/Schedules.js"
 import { requestMetadata } from "./listing/Schema.js"
 import { abi } from "./schema/Abi.js"
-import { accounts } from "./schema/Accounts.js"
+import { accountLimits, accounts } from "./schema/Accounts.js"
 import { audit } from "./schema/Audit.js"
 import { budgetHolders } from "./schema/BudgetHolders.js"
 import { budgets } from "./schema/Budgets.js"
@@ -59,7 +59,8 @@ export const migrations = {
   "0021_webhook_changes": webhookChanges,
   "0022_watches": watches,
   "0023_watch_changes": watchChanges,
-  "0024_landings": landings
+  "0024_landings": landings,
+  "0025_account_limits": accountLimits
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

@@ -4,7 +4,7 @@ import * as Clock from "effect/Clock"
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { allowance, beginsAt, limits, RateLimit, RateLimitError } from "../../application/ports/RateLimit.js"
+import { allowance, beginsAt, RateLimit, RateLimitError } from "../../application/ports/RateLimit.js"
 import * as ErrorCode from "./ErrorCode.js"
 import * as Migrations from "./Migrations.js"
 
@@ -30,7 +30,7 @@ export const make: Effect.Effect<
   yield* Migrations.run
   const sql = yield* SqlClient.SqlClient
   return {
-    take: (account, tier) =>
+    take: (account, limits) =>
       Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
         const [minute, hour] = [beginsAt("minute", now), beginsAt("hour", now)]
@@ -42,15 +42,15 @@ export const make: Effect.Effect<
             in_minute = case when excluded.minute > rate_counts.minute then 1 else rate_counts.in_minute + 1 end,
             hour = case when excluded.hour > rate_counts.hour then excluded.hour else rate_counts.hour end,
             in_hour = case when excluded.hour > rate_counts.hour then 1 else rate_counts.in_hour + 1 end
-          where (excluded.minute > rate_counts.minute or rate_counts.in_minute < ${limits[tier].minute})
-            and (excluded.hour > rate_counts.hour or rate_counts.in_hour < ${limits[tier].hour})
+          where (excluded.minute > rate_counts.minute or rate_counts.in_minute < ${limits.minute})
+            and (excluded.hour > rate_counts.hour or rate_counts.in_hour < ${limits.hour})
           returning minute, in_minute, hour, in_hour`
         if (counted !== undefined)
-          return allowance(tier, { minute: counted.in_minute - 1, hour: counted.in_hour - 1 }, now)
+          return allowance(limits, { minute: counted.in_minute - 1, hour: counted.in_hour - 1 }, now)
         const [full] = yield* sql<Row>`
           select minute, in_minute, hour, in_hour from rate_counts where account_id = ${account}`
         const refused = allowance(
-          tier,
+          limits,
           {
             minute: full === undefined || full.minute < minute ? 0 : full.in_minute,
             hour: full === undefined || full.hour < hour ? 0 : full.in_hour

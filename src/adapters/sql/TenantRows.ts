@@ -6,6 +6,8 @@ export interface AccountRow {
   readonly account_id: AccountId
   readonly name: string
   readonly tier: Tier
+  readonly requests_per_minute: number | null
+  readonly requests_per_hour: number | null
   readonly created_at: number
 }
 
@@ -39,6 +41,8 @@ export const accountOf = (row: AccountRow): Account => ({
   accountId: row.account_id,
   name: row.name,
   tier: row.tier,
+  ...(row.requests_per_minute !== null && { requestsPerMinute: row.requests_per_minute }),
+  ...(row.requests_per_hour !== null && { requestsPerHour: row.requests_per_hour }),
   createdAt: row.created_at
 })
 

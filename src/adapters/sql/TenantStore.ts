@@ -94,22 +94,35 @@ export const make: Effect.Effect<
       })
     ),
 
-    createAccount: ({ accountId, createdAt, name, tier }) =>
+    createAccount: ({ accountId, createdAt, name, requestsPerHour = null, requestsPerMinute = null, tier }) =>
       written(
         Effect.gen(function* () {
-          const row = { account_id: accountId, name, tier, created_at: createdAt }
+          const row = {
+            account_id: accountId,
+            name,
+            tier,
+            requests_per_minute: requestsPerMinute,
+            requests_per_hour: requestsPerHour,
+            created_at: createdAt
+          }
           const made = yield* sql`
             insert into accounts ${sql.insert(row)} on conflict (account_id) do nothing returning account_id`
           if (made.length === 0)
             return yield* refuse("accountExists", `another account is called ${accountId}`)
         })
       ),
-    changeAccount: (account, { name, tier }) =>
+    changeAccount: (account, { name, requestsPerHour, requestsPerMinute, tier }) =>
       written(
         Effect.gen(function* () {
           yield* has(account)
           if (name !== undefined) yield* sql`update accounts set name = ${name} where account_id = ${account}`
           if (tier !== undefined) yield* sql`update accounts set tier = ${tier} where account_id = ${account}`
+          if (requestsPerMinute !== undefined)
+            yield* sql`
+              update accounts set requests_per_minute = ${requestsPerMinute} where account_id = ${account}`
+          if (requestsPerHour !== undefined)
+            yield* sql`
+              update accounts set requests_per_hour = ${requestsPerHour} where account_id = ${account}`
         })
       ),
 

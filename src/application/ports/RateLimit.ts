@@ -1,14 +1,33 @@
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
-import type { AccountId, Tier } from "./Tenants.js"
+import type { AccountId, OwnLimits, Tier } from "./Tenants.js"
 
 /** Requests per UTC minute and per UTC hour. */
-export const limits: Readonly<Record<Tier, { readonly minute: number; readonly hour: number }>> = {
+export interface Limits {
+  readonly minute: number
+  readonly hour: number
+}
+
+export const limits: Readonly<Record<Tier, Limits>> = {
   free: { minute: 60, hour: 1_000 },
   pro: { minute: 300, hour: 10_000 },
   enterprise: { minute: 1_000, hour: 50_000 }
 }
+
+/** Most that an account may be given as its own. */
+export const mostPerMinute = 1_000_000
+export const mostPerHour = 60 * mostPerMinute
+
+/** What an account may do: what it has of its own, else what its tier has. */
+export const limitsOf = ({
+  requestsPerHour,
+  requestsPerMinute,
+  tier
+}: OwnLimits & { readonly tier: Tier }): Limits => ({
+  minute: requestsPerMinute ?? limits[tier].minute,
+  hour: requestsPerHour ?? limits[tier].hour
+})
 
 /** The state of the window that binds first, after this request was counted (or refused). */
 export interface Allowance {
@@ -28,17 +47,17 @@ export const beginsAt = (window: keyof typeof windowMillis, now: number): number
 
 /** What becomes of a request that comes when so many have been counted in the current windows. */
 export const allowance = (
-  tier: Tier,
+  limits: Limits,
   counted: { readonly minute: number; readonly hour: number },
   now: number
 ): Allowance => {
-  const left = { minute: limits[tier].minute - counted.minute, hour: limits[tier].hour - counted.hour }
+  const left = { minute: limits.minute - counted.minute, hour: limits.hour - counted.hour }
   // The hour binds when it leaves no more than the minute does: it stays closed for longer.
   const binding = left.hour <= left.minute || left.hour <= 0 ? "hour" : "minute"
   const allowed = left[binding] > 0
   return {
     allowed,
-    limit: limits[tier][binding],
+    limit: limits[binding],
     remaining: allowed ? left[binding] - 1 : 0,
     resetSeconds: Math.ceil((beginsAt(binding, now) + windowMillis[binding] - now) / 1_000)
   }
@@ -51,6 +70,6 @@ export class RateLimit extends Context.Tag("castellan/RateLimit")<
   RateLimit,
   {
     /** Counts one request of the account; a refused one is not counted. */
-    readonly take: (account: AccountId, tier: Tier) => Effect.Effect<Allowance, RateLimitError>
+    readonly take: (account: AccountId, limits: Limits) => Effect.Effect<Allowance, RateLimitError>
   }
 >() {}

@@ -3,14 +3,35 @@ import * as Data from "effect/Data"
 import type * as Effect from "effect/Effect"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { SignerRef } from "./Signers.js"
-import type { AccountId, Scope, Tier } from "./Tenants.js"
+import type { AccountId, OwnLimits, Scope, Tier } from "./Tenants.js"
 
 /** A tenant that was made by command; those of the configuration file are in no store. Times are Unix milliseconds. */
-export interface Account {
+export interface Account extends OwnLimits {
   readonly accountId: AccountId
   readonly name: string
   readonly tier: Tier
   readonly createdAt: number
+}
+
+/** What is said of an account anew; a limit of null is its tier's again. */
+export interface AccountChange {
+  readonly name?: string
+  readonly tier?: Tier
+  readonly requestsPerMinute?: number | null
+  readonly requestsPerHour?: number | null
+}
+
+/** The account, or what is shown of it, after a change. */
+export const changed = <A extends OwnLimits & { readonly name: string; readonly tier: Tier }>(
+  account: A,
+  change: AccountChange
+) => {
+  const { requestsPerHour, requestsPerMinute, ...rest } = { ...account, ...change }
+  return {
+    ...rest,
+    ...(typeof requestsPerMinute === "number" && { requestsPerMinute }),
+    ...(typeof requestsPerHour === "number" && { requestsPerHour })
+  }
 }
 
 /** What is kept of an API key: never the key. */
@@ -92,10 +113,7 @@ export class TenantStore extends Context.Tag("castellan/AccountStore")<
     readonly content: Effect.Effect<Content, TenantStoreError>
 
     readonly createAccount: (account: Account) => Written
-    readonly changeAccount: (
-      account: AccountId,
-      change: { readonly name?: string; readonly tier?: Tier }
-    ) => Written
+    readonly changeAccount: (account: AccountId, change: AccountChange) => Written
 
     /** Keeps a fresh key; in the same step the one that it replaces gets its end. */
     readonly addKey: (key: Key, replaced?: { readonly key: Key; readonly endsAt: number }) => Written

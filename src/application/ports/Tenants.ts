@@ -8,8 +8,14 @@ export type AccountId = string & Brand.Brand<"AccountId">
 export type Tier = "free" | "pro" | "enterprise"
 export type Scope = "read" | "write" | "sign" | "webhooks"
 
+/** What an account has of its own in the place of its tier's: requests per UTC minute and per UTC hour. */
+export interface OwnLimits {
+  readonly requestsPerMinute?: number
+  readonly requestsPerHour?: number
+}
+
 /** Who a request acts for: the tenant, and what its key may do. */
-export interface Principal {
+export interface Principal extends OwnLimits {
   readonly accountId: AccountId
   readonly name: string
   readonly tier: Tier

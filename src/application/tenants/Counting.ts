@@ -13,7 +13,7 @@ const silent = new RateLimitError({ message: "what counts the requests does not 
 
 /** A count that takes too long fails. */
 export const bounded = ({ take }: RateLimit["Type"]): RateLimit["Type"] => ({
-  take: (account, tier) => Together.within(take(account, tier), patienceMillis, () => silent)
+  take: (account, limits) => Together.within(take(account, limits), patienceMillis, () => silent)
 })
 
 /**
@@ -26,15 +26,15 @@ export const withFailover = (
 ): RateLimit["Type"] => {
   let awayUntil = 0
   return {
-    take: (account, tier) =>
+    take: (account, limits) =>
       Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
-        const fallBack = second === null ? Effect.fail(silent) : second.take(account, tier)
+        const fallBack = second === null ? Effect.fail(silent) : second.take(account, limits)
         if (now < awayUntil) return yield* fallBack
         const wasAway = awayUntil > 0
         // One request at a time finds out whether it is back.
         if (wasAway) awayUntil = now + awayMillis
-        const counted = yield* Effect.either(first.take(account, tier))
+        const counted = yield* Effect.either(first.take(account, limits))
         if (counted._tag === "Right") {
           awayUntil = 0
           if (wasAway) yield* Effect.logInfo("requests are counted as usual again")

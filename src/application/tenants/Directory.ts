@@ -50,10 +50,10 @@ const snapshotOf = (listed: ReadonlyArray<Listed>, content: Content, version: nu
   const accounts = new Map<AccountId, Omit<Principal, "scopes">>()
   const isPaused = (id: AccountId) => paused.has(pauseName("account", id))
   // The file has the last word on a name that is in both.
-  for (const { accountId, name, tier } of content.accounts)
-    accounts.set(accountId, { accountId, name, tier, paused: isPaused(accountId) })
-  for (const { accountId, name, paused: always, tier } of listed)
-    accounts.set(accountId, { accountId, name, tier, paused: always || isPaused(accountId) })
+  for (const { createdAt: _, ...account } of content.accounts)
+    accounts.set(account.accountId, { ...account, paused: isPaused(account.accountId) })
+  for (const { keys: _, ...account } of listed)
+    accounts.set(account.accountId, { ...account, paused: account.paused || isPaused(account.accountId) })
   const add = (hash: string, id: AccountId, scopes: ReadonlyArray<KeyScope>, endsAt: number | null) => {
     const account = accounts.get(id)
     if (account !== undefined)

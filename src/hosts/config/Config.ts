@@ -8,7 +8,7 @@ import * as Schema from "effect/Schema"
 import * as OpenRequests from "../../application/lanes/requests/OpenRequests.js"
 import * as ScheduledRequests from "../../application/lanes/requests/ScheduledRequests.js"
 import type { NetworkProfile } from "../../application/ports/NetworkProfile.js"
-import type { AccountId, Scope, Tier } from "../../application/ports/Tenants.js"
+import type { AccountId, OwnLimits, Scope, Tier } from "../../application/ports/Tenants.js"
 import * as UseAbi from "../../domain/abi/UseAbi.js"
 import * as Json from "../../domain/json/Json.js"
 import type { Problem, Secret } from "../fields/FileFields.js"
@@ -29,7 +29,7 @@ export class ConfigError extends Data.TaggedError("ConfigError")<{
   readonly problems: ReadonlyArray<Problem>
 }> {}
 
-export interface AccountConfig {
+export interface AccountConfig extends OwnLimits {
   readonly accountId: AccountId
   readonly name: string
   readonly tier: Tier
@@ -172,10 +172,20 @@ const networkProfiles = (file: ConfigFile, secret: ReadSecret): NetworkProfiles.
   })
 }
 
-const accountOf = ({ id, keys, name, paused, tier }: ConfigFile["accounts"][number]): AccountConfig => ({
+const accountOf = ({
+  id,
+  keys,
+  name,
+  paused,
+  requestsPerHour,
+  requestsPerMinute,
+  tier
+}: ConfigFile["accounts"][number]): AccountConfig => ({
   accountId: accountId(id),
   name,
   tier,
+  ...(requestsPerMinute !== undefined && { requestsPerMinute }),
+  ...(requestsPerHour !== undefined && { requestsPerHour }),
   paused: paused ?? false,
   keys: keys.map(({ hash, scopes }) => ({ hash, scopes: scopes ?? allScopes }))
 })

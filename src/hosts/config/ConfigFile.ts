@@ -1,4 +1,5 @@
 import * as Schema from "effect/Schema"
+import { mostPerHour, mostPerMinute } from "../../application/ports/RateLimit.js"
 import { integer, Name, optional, Secret, says } from "../fields/FileFields.js"
 import { edgeFields } from "./EdgeFile.js"
 import { keyFields } from "./KeysFile.js"
@@ -17,6 +18,8 @@ export const Account = Schema.Struct({
   tier: Schema.Literal("free", "pro", "enterprise").annotations(
     says('expected "free", "pro" or "enterprise"')
   ),
+  requestsPerMinute: optional(integer(1, mostPerMinute)),
+  requestsPerHour: optional(integer(1, mostPerHour)),
   paused: optional(Schema.Boolean),
   keys: Schema.Array(
     Schema.Struct({

@@ -6,7 +6,7 @@ import * as Schedule from "effect/Schedule"
 import * as TestClock from "effect/TestClock"
 import * as MemoryRateLimit from "../../../src/adapters/memory/RateLimit.js"
 import * as RedisRateLimit from "../../../src/adapters/redis/RateLimit.js"
-import { type RateLimit, RateLimitError } from "../../../src/application/ports/RateLimit.js"
+import { limits, type RateLimit, RateLimitError } from "../../../src/application/ports/RateLimit.js"
 import * as Counting from "../../../src/application/tenants/Counting.js"
 import { alice } from "../../support/journal/Make.js"
 import * as RedisServer from "../../support/redis/Redis.js"
@@ -20,10 +20,12 @@ afterAll(() => redis.stop())
 /** Counts how often it is asked; fails as long as it is told to. */
 const scripted = (limiter: Limiter) => {
   const state = { asked: 0, fails: false }
-  const take: Limiter["take"] = (account, tier) =>
+  const take: Limiter["take"] = (account, limits) =>
     Effect.suspend(() => {
       state.asked += 1
-      return state.fails ? Effect.fail(new RateLimitError({ message: "away" })) : limiter.take(account, tier)
+      return state.fails
+        ? Effect.fail(new RateLimitError({ message: "away" }))
+        : limiter.take(account, limits)
     })
   return { state, limiter: { take } }
 }
@@ -35,7 +37,7 @@ const pair = Effect.gen(function* () {
   return { first, second, both: Counting.withFailover(first.limiter, second.limiter) }
 })
 
-const take = (limiter: Limiter) => limiter.take(alice, "free")
+const take = (limiter: Limiter) => limiter.take(alice, limits.free)
 
 describe("a count with another one to fall back on", () => {
   it.effect("is the first one's as long as that answers", () =>

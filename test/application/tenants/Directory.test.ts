@@ -6,6 +6,7 @@ import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import * as TestClock from "effect/TestClock"
 import * as MemoryAccountStore from "../../../src/adapters/memory/TenantStore.js"
+import { limitsOf } from "../../../src/application/ports/RateLimit.js"
 import { type Key, TenantStore, TenantStoreError } from "../../../src/application/ports/TenantStore.js"
 import * as Directory from "../../../src/application/tenants/Directory.js"
 import type { FileAccount } from "../../../src/application/tenants/FileAccounts.js"
@@ -164,6 +165,29 @@ describe("an account", () => {
         [false, "pro"]
       ])
     })
+  )
+
+  it.effect("has limits of its own, of the file or the store, which reach it within half a second", () =>
+    Effect.gen(function* () {
+      const store = yield* TenantStore
+      yield* store.createAccount({
+        accountId: carol,
+        name: "Carol",
+        tier: "free",
+        requestsPerMinute: 5_000,
+        createdAt: start
+      })
+      yield* store.addKey(key("c", { accountId: carol }))
+      const accounts = listed.map((account) => ({ ...account, requestsPerHour: 90_000 }))
+      const { authenticate } = yield* Directory.make({ hash, accounts })
+      const limits = (name: string) =>
+        Effect.map(authenticate(Redacted.make(name)), (principal) => principal && limitsOf(principal))
+      expect(yield* limits("f")).toEqual({ minute: 300, hour: 90_000 })
+      expect(yield* limits("c")).toEqual({ minute: 5_000, hour: 1_000 })
+      yield* store.changeAccount(carol, { requestsPerMinute: null, requestsPerHour: 7 })
+      yield* TestClock.adjust(500)
+      expect(yield* limits("c")).toEqual({ minute: 60, hour: 7 })
+    }).pipe(Effect.scoped, Effect.provide(MemoryAccountStore.layer))
   )
 
   it.effect("that the file pauses is paused whatever the store says", () =>

@@ -87,6 +87,17 @@ describe("a configuration", () => {
       paused: false,
       keys: [{ hash, scopes: ["read", "write", "sign", "webhooks"] }]
     })
+    const [acme, bolt] = production.accounts
+    const own = valid({
+      ...production,
+      accounts: [{ ...acme, requestsPerMinute: 6_000, requestsPerHour: 60_000_000 }, bolt]
+    })
+    expect(own.accounts[0]).toMatchObject({
+      tier: "pro",
+      requestsPerMinute: 6_000,
+      requestsPerHour: 60_000_000
+    })
+    expect(own.accounts[1]).not.toHaveProperty("requestsPerMinute")
     expect(config.limits).toEqual({
       bodyBytes: 1_048_576,
       arrayElements: 256,
@@ -337,7 +348,17 @@ describe("a configuration that can not be used", () => {
           ...production,
           profile: "staging",
           listen: { host: "", port: 70_000 },
-          accounts: [{ id: "x", name: "X", tier: "gold", keys: [{ hash: "short" }], colour: "red" }],
+          accounts: [
+            {
+              id: "x",
+              name: "X",
+              tier: "gold",
+              requestsPerMinute: 0,
+              requestsPerHour: 60_000_001,
+              keys: [{ hash: "short" }],
+              colour: "red"
+            }
+          ],
           networks: [{ chainId: "137", defaultCustody: 0, maxFeePerGas: -1 }, { factory: "0x12" }]
         })
       ].sort()
@@ -348,6 +369,8 @@ describe("a configuration that can not be used", () => {
         "listen.port: expected an integer from 0 to 65535",
         'accounts[0].tier: expected "free", "pro" or "enterprise"',
         'accounts[0].keys[0].hash: expected the 64 hex digits that "castellan keys hash" prints',
+        "accounts[0].requestsPerMinute: expected an integer from 1 to 1000000",
+        "accounts[0].requestsPerHour: expected an integer from 1 to 60000000",
         "accounts[0].colour: is not a known field",
         "networks[0].chainId: expected an integer from 1 to 9007199254740991",
         "networks[0].defaultCustody: invalid wallet custody type",

@@ -1,6 +1,13 @@
 import * as SqlClient from "@effect/sql/SqlClient"
 import * as Effect from "effect/Effect"
 
+/** Limits of an account in the place of its tier's; null: its tier's. */
+export const accountLimits = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`alter table accounts add column requests_per_minute bigint`
+  yield* sql`alter table accounts add column requests_per_hour bigint`
+})
+
 /**
  * Accounts, keys and kill switches. `account_changes` has one row: its version grows with every change of the others
  * but `api_key_uses`, in the transaction of the change. Keys and pauses may be about accounts of the configuration

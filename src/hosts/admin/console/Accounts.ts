@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import { limitsOf } from "../../../application/ports/RateLimit.js"
 import type { Pause } from "../../../application/ports/TenantStore.js"
 import type { Data, Missing, View } from "./Data.js"
 import { type Html, html } from "./Html.js"
@@ -35,11 +36,23 @@ export const accounts = (data: Data, view: View): Effect.Effect<Html, Missing> =
       const signers = [...new Set(content.signers.flatMap(({ address }) => address ?? []))]
       return html`${table(
         "Accounts",
-        ["Account", "Name", "Tier", "From", "API keys by command", "State", "Kill switch"],
-        all.map(({ accountId, name, origin, paused, tier }) => [
+        [
+          "Account",
+          "Name",
+          "Tier",
+          "A minute",
+          "An hour",
+          "From",
+          "API keys by command",
+          "State",
+          "Kill switch"
+        ],
+        all.map(({ accountId, name, origin, paused, ...account }) => [
           code(accountId),
           name,
-          tier,
+          account.tier,
+          limitsOf(account).minute,
+          limitsOf(account).hour,
           origin,
           keysOf(accountId),
           paused || isPaused("account", accountId) ? html`<span class="wrong">paused</span>` : "active",

@@ -7,12 +7,12 @@ import type { Lane } from "../../../application/ports/journal/Transactions.js"
 import type { NetworkProfile } from "../../../application/ports/NetworkProfile.js"
 import type { RequestHistory } from "../../../application/ports/RequestHistory.js"
 import type { TenantStore } from "../../../application/ports/TenantStore.js"
-import type { AccountId, Tier } from "../../../application/ports/Tenants.js"
+import type { AccountId, OwnLimits, Tier } from "../../../application/ports/Tenants.js"
 import type { Webhooks } from "../../../application/ports/Webhooks.js"
 import type * as UnstickLane from "../../../application/usecases/operator/UnstickLane.js"
 
 /** An account of the configuration file. */
-export interface FileAccount {
+export interface FileAccount extends OwnLimits {
   readonly accountId: AccountId
   readonly name: string
   readonly tier: Tier

@@ -1,7 +1,8 @@
 import * as Brand from "effect/Brand"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { limits } from "../../../application/ports/RateLimit.js"
+import { limits, limitsOf, mostPerHour, mostPerMinute } from "../../../application/ports/RateLimit.js"
+import { type AccountChange, changed } from "../../../application/ports/TenantStore.js"
 import type { AccountId, Tier } from "../../../application/ports/Tenants.js"
 import * as Command from "../support/Command.js"
 import * as OperatorContext from "../support/OperatorContext.js"
@@ -31,6 +32,43 @@ const tier = Command.choice(
 
 const name = Command.optional("name", "TEXT", "for people")
 
+const inPlaceOfTier = (name: string, window: string, most: number) =>
+  Command.optional(
+    name,
+    "NUMBER",
+    `requests of the account ${window}, in the place of its tier's: 1 to ${most}, or "tier" for those of the tier`
+  )
+
+const requestsPerMinute = inPlaceOfTier("requests-per-minute", "a minute", mostPerMinute)
+const requestsPerHour = inPlaceOfTier("requests-per-hour", "an hour", mostPerHour)
+
+/** Null: the tier's. */
+const limitOf = (
+  name: string,
+  text: string | undefined,
+  most: number
+): Effect.Effect<number | null | undefined, string> => {
+  if (text === undefined) return Effect.succeed(undefined)
+  if (text === "tier") return Effect.succeed(null)
+  const limit = /^[1-9][0-9]{0,15}$/.test(text) ? Number(text) : 0
+  return limit >= 1 && limit <= most
+    ? Effect.succeed(limit)
+    : Effect.fail(`--${name}: expected an integer from 1 to ${most}, or "tier"`)
+}
+
+const ownLimitsOf = (
+  minute: string | undefined,
+  hour: string | undefined
+): Effect.Effect<Pick<AccountChange, "requestsPerMinute" | "requestsPerHour">, string> =>
+  Effect.gen(function* () {
+    const requestsPerMinute = yield* limitOf("requests-per-minute", minute, mostPerMinute)
+    const requestsPerHour = yield* limitOf("requests-per-hour", hour, mostPerHour)
+    return {
+      ...(requestsPerMinute !== undefined && { requestsPerMinute }),
+      ...(requestsPerHour !== undefined && { requestsPerHour })
+    }
+  })
+
 const stateOf = ({ paused }: OperatorContext.Account): string => {
   if (paused === null) return "active"
   return paused === "file" ? "paused by the file" : `paused ${Table.time(paused)}`
@@ -40,6 +78,8 @@ const shown = (account: OperatorContext.Account) => ({
   id: account.accountId,
   name: account.name,
   tier: account.tier,
+  requestsPerMinute: account.requestsPerMinute ?? null,
+  requestsPerHour: account.requestsPerHour ?? null,
   state: account.paused === null ? "active" : "paused",
   pausedSince: typeof account.paused === "number" ? Table.time(account.paused) : null,
   origin: account.origin,
@@ -50,11 +90,13 @@ const table = (accounts: ReadonlyArray<OperatorContext.Account>): string =>
   accounts.length === 0
     ? 'there are no accounts; "castellan accounts create" makes one'
     : Table.aligned([
-        ["ACCOUNT", "NAME", "TIER", "STATE", "FROM"],
+        ["ACCOUNT", "NAME", "TIER", "A MINUTE", "AN HOUR", "STATE", "FROM"],
         ...accounts.map((account) => [
           account.accountId,
           account.name,
           account.tier,
+          limitsOf(account).minute.toString(),
+          limitsOf(account).hour.toString(),
           stateOf(account),
           account.origin
         ])
@@ -65,21 +107,22 @@ const create = Command.make({
   about: "Creates an account in the database. Ids are never used again, since the journal refers to them.",
   examples: ['acme --name "Acme Ltd" --tier pro'],
   operands: { id },
-  flags: { name, tier },
-  run: ({ id, name = id, tier = "free" }) =>
+  flags: { name, tier, requestsPerMinute, requestsPerHour },
+  run: ({ id, name = id, requestsPerHour, requestsPerMinute, tier = "free" }) =>
     Effect.gen(function* () {
       if (!idShape.test(id))
         return yield* Effect.fail(
           "an id is 1 to 64 letters, digits, dots, dashes and underscores, a letter or digit first"
         )
       yield* nameOf(name)
+      const own = yield* ownLimitsOf(requestsPerMinute, requestsPerHour)
       const context = yield* OperatorContext.open
       if (context.accounts.some((account) => account.accountId === id))
         return yield* Effect.fail(
           `another account is called ${id}; "castellan accounts show ${id}" tells more`
         )
       const createdAt = yield* Clock.currentTimeMillis
-      const account = { accountId: accountId(id), name, tier, createdAt }
+      const account = changed({ accountId: accountId(id), name, tier, createdAt }, own)
       yield* Effect.mapError(context.store.createAccount(account), OperatorContext.messageOf)
       return {
         text: `account ${id} is made; "castellan keys create ${id}" issues its first key`,
@@ -147,15 +190,19 @@ const show = Command.make({
 
 const set = Command.make({
   name: "set",
-  about: "Changes name or tier of an account of the database. Requests counted so far remain counted.",
-  examples: ["acme --tier enterprise"],
+  about:
+    "Changes name, tier or limits of an account of the database. Requests counted so far remain counted.",
+  examples: ["acme --tier enterprise", "acme --requests-per-minute 6000 --requests-per-hour 200000"],
   operands: { id },
-  flags: { name, tier },
-  run: ({ id, name, tier }) =>
+  flags: { name, tier, requestsPerMinute, requestsPerHour },
+  run: ({ id, name, requestsPerHour, requestsPerMinute, tier }) =>
     Effect.gen(function* () {
-      if (name === undefined && tier === undefined)
-        return yield* Effect.fail("nothing to set: expected --name or --tier")
+      if ([name, tier, requestsPerMinute, requestsPerHour].every((each) => each === undefined))
+        return yield* Effect.fail(
+          "nothing to set: expected --name or --tier, --requests-per-minute or --requests-per-hour"
+        )
       const change = {
+        ...(yield* ownLimitsOf(requestsPerMinute, requestsPerHour)),
         ...(name !== undefined && { name: yield* nameOf(name) }),
         ...(tier !== undefined && { tier })
       }
@@ -165,8 +212,8 @@ const set = Command.make({
         context.store.changeAccount(account.accountId, change),
         OperatorContext.messageOf
       )
-      const changed = { ...account, ...change }
-      return { text: table([changed]), json: shown(changed) }
+      const after = changed(account, change)
+      return { text: table([after]), json: shown(after) }
     })
 })
 

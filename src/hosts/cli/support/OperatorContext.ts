@@ -9,13 +9,13 @@ import {
   TenantStore,
   type TenantStoreError
 } from "../../../application/ports/TenantStore.js"
-import type { AccountId, Tier } from "../../../application/ports/Tenants.js"
+import type { AccountId, OwnLimits, Tier } from "../../../application/ports/Tenants.js"
 import { allScopes } from "../../../application/tenants/FileAccounts.js"
 import * as Config from "../../config/Config.js"
 import * as Wiring from "../../Wiring.js"
 import { Operator } from "./Command.js"
 
-export interface Account {
+export interface Account extends OwnLimits {
   readonly accountId: AccountId
   readonly name: string
   readonly tier: Tier
@@ -55,12 +55,10 @@ const accountsOf = ({ accounts }: Config.Config, content: Content): ReadonlyArra
   const since = (id: AccountId) => pausedSince(content.pauses, "account", id)
   return [
     ...accounts.map(
-      ({ accountId, name, paused, tier }): Account => ({
-        accountId,
-        name,
-        tier,
+      ({ keys: _, paused, ...account }): Account => ({
+        ...account,
         origin: "file",
-        paused: paused ? "file" : since(accountId),
+        paused: paused ? "file" : since(account.accountId),
         createdAt: null
       })
     ),

@@ -18,7 +18,7 @@ export const chapters: ReadonlyArray<Chapter> = [
       "The end of a window of validity is spelled `validUnitl`.",
       "Integers that can exceed 2^53 are decimal strings, in requests and in answers.",
       "A JSON number that would lose digits in a double (9007199254740993, 0.1000000000000000000001, 1e400, -0) is refused wherever it occurs: write it as a string.",
-      "Requests are counted per account in fixed UTC minutes and hours: free 60 and 1,000, pro 300 and 10,000, enterprise 1,000 and 50,000. Every answer to a key carries `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset` of the window that is closest to its limit."
+      "Requests are counted per account in fixed UTC minutes and hours: free 60 and 1,000, pro 300 and 10,000, enterprise 1,000 and 50,000, unless the operator has given the account other limits. Every answer to a key carries `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset` of the window that is closest to its limit."
     ]
   },
   {

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import type { Allowance, RateLimit } from "../../../application/ports/RateLimit.js"
+import { type Allowance, limitsOf, type RateLimit } from "../../../application/ports/RateLimit.js"
 import type { Principal, Scope, Tenants } from "../../../application/ports/Tenants.js"
 import { apiKeyHeader } from "../contract/EndpointAnnotations.js"
 import { type Problem, problem, retryAfter } from "../message/ErrorEnvelope.js"
@@ -36,7 +36,7 @@ const unknown = noKey("the key is unknown or revoked")
  * one that is refused here does not.
  */
 export const count = (limiter: RateLimit["Type"], principal: Principal): Effect.Effect<Allowance, Problem> =>
-  Effect.catchAll(limiter.take(principal.accountId, principal.tier), unavailable)
+  Effect.catchAll(limiter.take(principal.accountId, limitsOf(principal)), unavailable)
 
 /** The account's allowance as headers of every authenticated answer. */
 export const headers = (allowance: Allowance): Readonly<Record<string, string>> => ({

@@ -96,6 +96,15 @@ const takenAndRefused = async (
     expect((await ask(url, issued.key)).headers.get("ratelimit-limit")).toBe("300")
     expect((await ask(url, issued.key, "/sign")).code).toBe("scope_missing")
 
+    const limit = async () => (await ask(url, issued.key)).headers.get("ratelimit-limit")
+    const own = await json("accounts set acme --requests-per-minute 6000 --requests-per-hour 200000")
+    expect(own).toMatchObject({ tier: "pro", requestsPerMinute: 6_000, requestsPerHour: 200_000 })
+    await until("6000", async () => ({ code: (await limit()) ?? "" }))
+    expect(await json("accounts show acme")).toMatchObject(own as object)
+    const tiers = await json("accounts set acme --requests-per-minute tier --requests-per-hour tier")
+    expect(tiers).toMatchObject({ tier: "pro", requestsPerMinute: null, requestsPerHour: null })
+    await until("300", async () => ({ code: (await limit()) ?? "" }))
+
     const rotated = await json<Issued>(`keys rotate ${issued.id} --overlap 1h`)
     expect(rotated).toMatchObject({ account: "acme", scopes: ["read", "write"], replaces: issued.id })
     await until("invalid_request", () => ask(url, rotated.key))
@@ -120,9 +129,9 @@ const takenAndRefused = async (
     const list = await castellan.command("accounts", "list")
     const rows = list.stdout.trim().split("\n")
     expect(rows.map((line) => line.split(/ {2,}/))).toEqual([
-      ["ACCOUNT", "NAME", "TIER", "STATE", "FROM"],
-      ["listed", "Listed", "pro", "active", "file"],
-      ["acme", "Acme Ltd", "pro", "active", "database"]
+      ["ACCOUNT", "NAME", "TIER", "A MINUTE", "AN HOUR", "STATE", "FROM"],
+      ["listed", "Listed", "pro", "300", "10000", "active", "file"],
+      ["acme", "Acme Ltd", "pro", "300", "10000", "active", "database"]
     ])
     // What was shown once is not shown again.
     const shown = JSON.stringify(await json("accounts show acme"))
@@ -158,6 +167,10 @@ describe("the commands", () => {
       ["accounts pause nobody", "there is no account called nobody; there are: listed, bolt"],
       ["accounts resume nobody", "there is no account called nobody; there are: listed, bolt"],
       ["accounts set bolt", "expected --name or --tier"],
+      ["accounts set bolt --requests-per-minute 0", "--requests-per-minute: expected an integer from 1"],
+      ["accounts create x --requests-per-minute 1000001", "from 1 to 1000000"],
+      ["accounts create x --requests-per-hour 1e3", "--requests-per-hour: expected an integer from 1"],
+      ["accounts set listed --requests-per-hour tier", "is of the configuration file: change it there"],
       ["accounts set listed --tier free", "is of the configuration file: change it there"],
       ["accounts set-network listed 137 confirmations=2", "is of the configuration file"],
       ["accounts set-network bolt 137", "Missing argument <FIELD=VALUE>"],
