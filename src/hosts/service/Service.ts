@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
+import { Requests } from "../../application/lanes/requests/Requests.js"
 import * as Observed from "../../application/observe/Observed.js"
 import { AuditLog } from "../../application/ports/AuditLog.js"
 import { Budgets } from "../../application/ports/Budgets.js"
@@ -80,6 +81,7 @@ const build = <A, E, R>(
       ...(config.profile === "development" && { pages: Playground.pages }),
       ...(basePath !== undefined && { basePath }),
       ready: Readiness.make(Context.get(ports, OpJournal)),
+      room: Context.get(ports, Requests).room,
       lastCall: Context.get(ports, Lifetime).stopWaiting
     })
     // Service and transport run in the same context, which no request has to exchange then.

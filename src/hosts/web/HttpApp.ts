@@ -2,6 +2,7 @@ import type * as HttpApp from "@effect/platform/HttpApp"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { Requests } from "../../application/lanes/requests/Requests.js"
 import type { RateLimit } from "../../application/ports/RateLimit.js"
 import type { Tenants } from "../../application/ports/Tenants.js"
 import { Lifetime } from "../../application/runtime/Lifetime.js"
@@ -9,7 +10,7 @@ import * as Groups from "../http/handlers/Groups.js"
 import * as App from "../http/service/App.js"
 import * as HttpService from "../http/service/HttpService.js"
 
-export interface Options extends Omit<HttpService.Options, "lastCall"> {
+export interface Options extends Omit<HttpService.Options, "lastCall" | "room"> {
   /** How long a stop waits for the requests under way. Default 25 seconds. */
   readonly drain?: Duration.DurationInput
 }
@@ -28,7 +29,8 @@ export const httpApp = ({
 > =>
   Effect.gen(function* () {
     const { stopWaiting } = yield* Lifetime
-    const service = yield* HttpService.make(Groups.handlers, { ...options, lastCall: stopWaiting })
+    const { room } = yield* Requests
+    const service = yield* HttpService.make(Groups.handlers, { ...options, room, lastCall: stopWaiting })
     yield* Effect.addFinalizer(() => service.stop(drain))
     return App.fromFront(service)
   })

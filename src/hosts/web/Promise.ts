@@ -5,6 +5,7 @@ import * as Logger from "effect/Logger"
 import * as LogLevel from "effect/LogLevel"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
+import { Requests } from "../../application/lanes/requests/Requests.js"
 import { RateLimit } from "../../application/ports/RateLimit.js"
 import { Tenants } from "../../application/ports/Tenants.js"
 import { Lifetime } from "../../application/runtime/Lifetime.js"
@@ -78,7 +79,8 @@ const start = (options: Options, secret: string) =>
     return yield* Effect.provide(
       Effect.gen(function* () {
         const { stopWaiting } = yield* Lifetime
-        const service = yield* HttpService.make(Groups.handlers, { lastCall: stopWaiting })
+        const { room } = yield* Requests
+        const service = yield* HttpService.make(Groups.handlers, { room, lastCall: stopWaiting })
         yield* Effect.addFinalizer(() => service.stop(options.drainMillis ?? 25_000))
         return answering(service, {}, yield* Effect.runtime<never>())
       }),

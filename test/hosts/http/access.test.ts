@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { Caller } from "../../../src/application/request/Caller.js"
+import { Unavailable } from "../../../src/application/request/Failure.js"
 import * as Keccak from "../../../src/domain/primitives/Keccak.js"
 import { endpoints, exampleOf, posts } from "../../support/http/Contract.js"
 import {
@@ -122,6 +123,39 @@ describe("access", () => {
   )
 
   const idempotent = endpoints.filter((endpoint) => endpoint.idempotent)
+
+  it.scopedLive(
+    "without room for work a write is refused before its body is read, and what reads goes on",
+    () =>
+      Effect.gen(function* () {
+        const asked: Array<readonly unknown[]> = []
+        const { url } = yield* start({
+          front: {
+            room: (...question) =>
+              Effect.suspend(() => {
+                asked.push(question)
+                return new Unavailable({
+                  code: "overloaded",
+                  message: "overloaded",
+                  details: [],
+                  retryAfterSeconds: 5
+                })
+              })
+          }
+        })
+        for (const { path } of idempotent) {
+          const answer = yield* send(url, path, { headers: { "idempotency-key": "k" }, body: "{" })
+          expect([path, answer.status, envelope(answer).code]).toEqual([path, 503, "overloaded"])
+          expect(answer.headers.get("retry-after")).toBe("5")
+        }
+        yield* send(url, "/execute", { body: "{" })
+        expect(asked).toEqual([
+          ...idempotent.map(({ path }) => ["acme", path, "k"]),
+          ["acme", "/execute", null]
+        ])
+        expect((yield* post(url, "/predict", example("predict"))).status).toBe(200)
+      })
+  )
 
   it("an idempotency key is taken by the endpoints that send transactions", () => {
     expect(idempotent.map(({ path }) => path)).toEqual([

@@ -16,10 +16,12 @@ import * as Answer from "../../request/Answer.js"
 import type { Caller } from "../../request/Caller.js"
 import type { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import { type Failure, invalid } from "../../request/Failure.js"
+import * as KeyOrder from "./KeyOrder.js"
 import type { LaneClaims } from "./LaneClaims.js"
 import type { Entry, OpenRequests } from "./OpenRequests.js"
 import type { Task } from "./RequestActions.js"
 import * as RequestWork from "./RequestWork.js"
+import * as Room from "./Room.js"
 import type { ScheduledRequests } from "./ScheduledRequests.js"
 import type { WakeUps } from "./WakeUps.js"
 
@@ -44,6 +46,8 @@ export interface Requests {
     request: A,
     work: Effect.Effect<B, Failure | AnsweredElsewhere, R>
   ) => Effect.Effect<B, Failure, Exclude<R, CurrentRequest>>
+  /** Fails where `run` would refuse the account's request for what is open: to be asked before the request is read. */
+  readonly room: Room.Room
   /** Whether this process works on the request. */
   readonly isWorkedOn: (requestId: string) => boolean
   /** The accepted requests that this process works on. */
@@ -87,24 +91,7 @@ export const make = (options: {
 }): Requests => {
   const { requestJournal, networks, openRequests, stopping, wakeUps } = options
   const live = new Map<string, Pick<RequestWork.RequestWork<unknown>, "lane" | "leave" | "review">>()
-  /** Requests of one idempotency key go one after the other, until one of them is accepted. */
-  const keys = new Map<string, { readonly lock: Effect.Semaphore; holders: number }>()
-
-  const oneByOne = <A, E, R>(key: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-    Effect.acquireUseRelease(
-      Effect.sync(() => {
-        const entry = keys.get(key) ?? { lock: Effect.unsafeMakeSemaphore(1), holders: 0 }
-        entry.holders += 1
-        keys.set(key, entry)
-        return entry
-      }),
-      ({ lock }) => lock.withPermits(1)(effect),
-      (entry) =>
-        Effect.sync(() => {
-          entry.holders -= 1
-          if (entry.holders === 0) keys.delete(key)
-        })
-    )
+  const keys = KeyOrder.make()
 
   const outcomeUnknown = (requestId: string, sent: ReadonlyArray<Bytes32>) =>
     Effect.flatMap(
@@ -237,6 +224,7 @@ export const make = (options: {
     )
 
   return {
+    room: Room.make({ openRequests, requestJournal, keys }),
     isWorkedOn: (requestId) => live.has(requestId),
     underWay: () => [...live].flatMap(([requestId, work]) => (work.lane() === null ? [] : requestId)),
     counted: (open) => Effect.sync(() => openRequests.read(open)),
@@ -268,8 +256,8 @@ export const make = (options: {
           if (idempotency === undefined || idempotency === null || resumed === true)
             return yield* answer(yield* begin(kind, caller, content, work))
           const begun = yield* restore(
-            oneByOne(
-              JSON.stringify([principal.accountId, kind.endpoint, idempotency.key]),
+            keys.inOrder(
+              { accountId: principal.accountId, endpoint: kind.endpoint, key: idempotency.key },
               Effect.gen(function* () {
                 const before = yield* known(kind.endpoint, caller)
                 if (before !== null) return before

@@ -5,6 +5,7 @@ import * as Either from "effect/Either"
 import * as Fiber from "effect/Fiber"
 import * as FiberId from "effect/FiberId"
 import * as FiberRef from "effect/FiberRef"
+import type { Room } from "../../../application/lanes/requests/Room.js"
 import type { RateLimit } from "../../../application/ports/RateLimit.js"
 import type { Principal, Scope, Tenants } from "../../../application/ports/Tenants.js"
 import type { Caller } from "../../../application/request/Caller.js"
@@ -62,17 +63,18 @@ export interface Parts {
   readonly anonymous: AnonymousRateLimit
   readonly tenants: Tenants["Type"]
   readonly limiter: RateLimit["Type"]
+  readonly room: Room
   readonly bounds: Payload.Bounds
   readonly long: Payload.Long
 }
 
 type UseCase<R> = (caller: Caller, request: unknown) => Effect.Effect<unknown, Failure.Failure, R>
 
-/** In this order: a place among the requests under way, the key, the account's limits, the body, the use case. */
+/** In this order: a place among the requests under way, the key, the account's limits, room for work, the body, the use case. */
 export const make = <H extends Handlers, R>(
   handlers: H,
   context: Context.Context<R>,
-  { bounds, inFlight, limiter, long, anonymous, tenants }: Parts
+  { bounds, inFlight, limiter, long, anonymous, room, tenants }: Parts
 ): Call => {
   // The contract pairs each use case with the schema that decoded its request.
   const useCases = handlers as Readonly<Record<string, UseCase<R>>>
@@ -121,9 +123,9 @@ export const make = <H extends Handlers, R>(
         scope === "read" ? own : early === null ? detached(own, ticket) : promptly(own, ticket, early)
       return Effect.mapError(answer, ErrorEnvelope.fromFailure)
     }
-    return route.decode === null
-      ? run({ request: { ...known.params, ...query.right }, bodyHash: null })
-      : Effect.flatMap(payloadOf(incoming, route, key !== null, early !== null), run)
+    if (route.decode === null) return run({ request: { ...known.params, ...query.right }, bodyHash: null })
+    const payload = payloadOf(incoming, route, key !== null, early !== null)
+    return Effect.flatMap(Effect.zipRight(roomOf(room, route, principal, key), payload), run)
   }
 
   return (incoming, route, scope, known, fiber) => {
@@ -149,6 +151,10 @@ export const make = <H extends Handlers, R>(
     })
   }
 }
+
+/** Whether there is room for what the endpoint begins. */
+const roomOf = (room: Room, { idempotent, path }: Route, { accountId }: Principal, key: string | null) =>
+  idempotent ? Effect.mapError(room(accountId, path, key), ErrorEnvelope.fromFailure) : Effect.void
 
 /** The transports that run their fibers in this very context spare their requests the exchange of it. */
 const inContext = <A, E, R>(

@@ -7,6 +7,7 @@ import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import * as FiberRef from "effect/FiberRef"
 import * as Option from "effect/Option"
+import type { Room } from "../../../application/lanes/requests/Room.js"
 import { RateLimit } from "../../../application/ports/RateLimit.js"
 import { Tenants } from "../../../application/ports/Tenants.js"
 import { EventStream } from "../../../application/request/EventStream.js"
@@ -64,6 +65,8 @@ export interface Options {
   readonly basePath?: string
   /** Whether what the service needs answers, for `/health/ready`. Anybody may ask, however often. Default: it does. */
   readonly ready?: Effect.Effect<boolean>
+  /** Whether more work is begun of an account. Default: the use cases say so, once a request is read. */
+  readonly room?: Room
   /** Runs when the drain time of a stop is over: tells waiters to answer with what they know. Default nothing. */
   readonly lastCall?: Effect.Effect<void>
 }
@@ -115,6 +118,7 @@ export const make = <H extends Handlers>(
         anonymous,
         tenants: Context.get(context, Tenants),
         limiter: Context.get(context, RateLimit),
+        room: options.room ?? (() => Effect.void),
         bounds: {
           maxBytes,
           drainBytes: Math.max(maxBytes, 8 * MiB),

@@ -734,6 +734,11 @@ describe("the bounds of accepted work", () => {
       }
       expect(codeOf(yield* run(callerOf(null)))).toBe("rate_limited")
       expect(codeOf(yield* run(callerOf("another")))).toBe("rate_limited")
+      const { principal } = first
+      const room = (key: string | null) => requests.room(principal.accountId, kind.endpoint, key)
+      expect(codeOf(yield* Effect.exit(room(null)))).toBe("rate_limited")
+      expect(codeOf(yield* Effect.exit(room("another")))).toBe("rate_limited")
+      yield* room("first")
       yield* stopWaiting
       expect(codeOf(yield* run(callerOf("first")))).toBe("outcome_unknown")
       // A refused one was never begun, and an unaccepted one counts no more.
@@ -746,6 +751,21 @@ describe("the bounds of accepted work", () => {
           "insufficient_funds"
         )
       expect(yield* run(callerOf(null))).toEqual(Exit.succeed({ done: 1 }))
+      yield* room(null)
+    }).pipe(Effect.provide(InMemoryJournal.layer))
+  )
+
+  it.scoped("refuse where the journal can not say whether it is a repeat", () =>
+    Effect.gen(function* () {
+      const { away, journal, requests } = yield* setupWith({ ...OpenRequests.defaults, requests: 1 })
+      const [first, second] = [callerOf("first"), callerOf(null)]
+      yield* requests.run(kind, first, request, Effect.as(accept(first), { done: 1 }))
+      yield* Effect.fork(requests.run(kind, second, request, Effect.zipRight(accept(second), Effect.never)))
+      while ((yield* journal.request(second.requestId)) === null) yield* Effect.yieldNow()
+      const room = Effect.exit(requests.room(first.principal.accountId, kind.endpoint, "first"))
+      expect(codeOf(yield* room)).toBeNull()
+      away.current = true
+      expect(codeOf(yield* room)).toBe("overloaded")
     }).pipe(Effect.provide(InMemoryJournal.layer))
   )
 })
