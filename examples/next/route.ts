@@ -3,7 +3,8 @@ import * as Either from "effect/Either"
 
 /**
  * `app/wallets/[[...path]]/route.ts` of a Next app that `next start` runs: a process that stays. Where functions freeze
- * or end after their answer, call a service that runs elsewhere (README.md beside the examples).
+ * or end after their answer, call a service that runs elsewhere (README.md beside the examples). `next.config.mjs`
+ * beside this file leaves castellan out of Next's bundle.
  */
 
 /** The lanes of an EOA are one process's: not on the edge, and not made again when the module is loaded again. */
@@ -14,7 +15,7 @@ const shared: { castellan?: Http.WebHandler } = globalThis as object
 
 const service = (): Http.WebHandler => {
   if (shared.castellan !== undefined) return shared.castellan
-  const config = Either.getOrThrow(Http.Config.load(process.env))
+  const config = Either.getOrThrowWith(Http.Config.load(process.env), (error) => error)
   const made = Http.toWebHandler(config, { basePath: "/wallets" })
   shared.castellan = made
   // With NEXT_MANUAL_SIG_HANDLE=true Next leaves the signal to the app.
@@ -24,5 +25,6 @@ const service = (): Http.WebHandler => {
 
 export const GET = (request: Request): Promise<Response> => service().handler(request)
 export const POST = GET
+export const PATCH = GET
 export const DELETE = GET
 export const OPTIONS = GET

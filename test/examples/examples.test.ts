@@ -1,6 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import * as HttpApi from "@effect/platform/HttpApi"
+import * as Http from "castellan/http"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { computeAddress } from "ethers"
@@ -120,6 +122,17 @@ describe.each(names)("the example with %s", (name) => {
 })
 
 describe("the route of Next", () => {
+  it("has every method of the contract, each the service's", async () => {
+    const route: Readonly<Record<string, unknown>> = await import("../../examples/next/route.js")
+    const methods = new Set(["OPTIONS"])
+    HttpApi.reflect(Http.api, {
+      onGroup: () => {},
+      onEndpoint: ({ endpoint }) => void methods.add(endpoint.method)
+    })
+    expect([...methods].sort()).toEqual(["DELETE", "GET", "OPTIONS", "PATCH", "POST"])
+    for (const method of methods) expect(route[method], method).toBe(route.GET)
+  })
+
   it("answers the requests of an app of Next, and is one however often its module is loaded", async () => {
     const folder = mkdtempSync(join(tmpdir(), "castellan-next-"))
     const pepper = "of the route, and of nothing else"

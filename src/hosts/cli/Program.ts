@@ -72,11 +72,12 @@ const loaded = (name: string): Effect.Effect<Group | null> => {
   const group = Object.hasOwn(groups, name) ? groups[name] : undefined
   return group === undefined
     ? Effect.succeed(null)
-    : Effect.map(Effect.promise(group.load), ({ commands, notes }) => ({
+    : Effect.map(Effect.promise(group.load), ({ commands, environment, notes }) => ({
         name,
         about: group.about,
         commands,
-        notes
+        notes,
+        environment
       }))
 }
 

@@ -36,6 +36,16 @@ describe("help", () => {
     })
   )
 
+  it.effect("brackets what may be given several times, and tells the environment that a command reads", () =>
+    Effect.gen(function* () {
+      expect(yield* said("deploy", "--help")).toContain(" [--account ID]... ")
+      const call = yield* said("call", "--help")
+      expect(call).toContain("ENVIRONMENT\n  CASTELLAN_URL ")
+      expect(call).not.toContain("CASTELLAN_CONFIG")
+      expect(yield* said("keys", "--help")).toContain("ENVIRONMENT\n  CASTELLAN_CONFIG ")
+    })
+  )
+
   it.effect("is no failure, however it is asked for", () =>
     Effect.gen(function* () {
       const program = yield* said("--help")

@@ -96,6 +96,31 @@ describe("toWebHandler", () => {
     expect((await ask("/getbundleraddress", { body: '{"x":1}' })).body.code).toBe("unknown_field")
   })
 
+  it("takes an empty stream for no body where there is none to be, and sees what is in one", async () => {
+    const { ask } = start()
+    const stream = (...chunks: ReadonlyArray<string>) => {
+      const body = new ReadableStream<Uint8Array>({
+        start: (controller) => {
+          for (const chunk of chunks) controller.enqueue(new TextEncoder().encode(chunk))
+          controller.close()
+        }
+      })
+      return { method: "DELETE", body, duplex: "half" } as RequestInit
+    }
+    const path = "/requests/5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77"
+    const answers = [
+      await ask(path, stream()),
+      await ask(path, stream("", "{}")),
+      await ask(path, { ...endless().init, method: "DELETE" })
+    ]
+    expect(answers.map(({ body }) => body.code)).toEqual([
+      "request_not_found",
+      "invalid_request",
+      "invalid_request"
+    ])
+    expect(answers[1]?.body.details[0].message).toBe("the method takes no body")
+  })
+
   it("takes idempotency keys where they belong only", async () => {
     const { ask, key } = start()
     const headers = { "content-type": "application/json", "x-api-key": key, "idempotency-key": "k" }

@@ -13,6 +13,7 @@ import type { DevInfo } from "../dev/DevStack.js"
 import * as Command from "../support/Command.js"
 
 const writing: ReadonlyArray<string> = writes
+const reading: ReadonlyArray<string> = reads
 
 /** Endpoints that take a body, whose names may be given without one. */
 const posted: ReadonlyArray<string> = [...reads, ...writes, "sign"]
@@ -62,8 +63,19 @@ const bodyOf = (given: string | undefined): Effect.Effect<unknown, string> =>
         (text) => Either.try({ try: (): unknown => JSON.parse(text), catch: () => "the body is not JSON" })
       )
 
-const methodOf = (given: "GET" | "POST" | "DELETE" | undefined, endpoint: string, body: unknown) =>
+const methods = ["GET", "POST", "PATCH", "DELETE"] as const
+
+const methodOf = (given: Transport.Exchange["method"] | undefined, endpoint: string, body: unknown) =>
   given ?? (body !== undefined || posted.includes(endpoint) ? "POST" : "GET")
+
+/**
+ * Whether it may be sent again when its answer was lost: only what is known to do nothing twice. A second POST of
+ * webhooks or watches would add another one.
+ */
+const repeatable = (method: Transport.Exchange["method"], endpoint: string): boolean =>
+  method === "POST"
+    ? writing.includes(endpoint) || reading.includes(endpoint)
+    : method !== "DELETE" || endpoint.startsWith("requests/")
 
 const said = (error: unknown): string => {
   if (!(error instanceof CastellanError)) return String(error)
@@ -83,11 +95,7 @@ const flags = {
     "URL",
     "where the service is; default: CASTELLAN_URL, else the development stack of the working folder"
   ),
-  method: Command.choice(
-    "method",
-    ["GET", "POST", "DELETE"],
-    "default: POST for what takes a body, else GET"
-  ),
+  method: Command.choice("method", methods, "default: POST for what takes a body, else GET"),
   idempotencyKey: Command.optional(
     "idempotency-key",
     "KEY",
@@ -106,7 +114,8 @@ export const commands = [
       `predict '{"accounts": [{"salt": "bob", "walletCustody": 1}], "settings": {...}}'`,
       "execute @- < operations.json",
       "requests/5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77",
-      "requests/5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77 --method DELETE"
+      "requests/5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77 --method DELETE",
+      `webhooks/5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77 --method PATCH '{"state": "paused"}'`
     ],
     operands: {
       endpoint: Command.operand("ENDPOINT", "its path: execute, networks, requests?limit=5"),
@@ -118,7 +127,8 @@ export const commands = [
         const operator = yield* Command.Operator
         const dev = devStack()
         const to = yield* service(url, operator, dev)
-        const endpoint = path.replace(/^\/+/, "")
+        const target = path.replace(/^\/+/, "")
+        const [endpoint = ""] = target.split("?")
         const read = yield* bodyOf(Option.getOrUndefined(given))
         const body = withSettings(
           read,
@@ -128,13 +138,14 @@ export const commands = [
         const isWrite = writing.includes(endpoint)
         if (!isWrite && (async || idempotencyKey !== undefined))
           return yield* Effect.fail(`--async and --idempotency-key are for writes: ${writes.join(", ")}`)
+        const asked = methodOf(method, endpoint, body)
         const exchange: Transport.Exchange = {
-          method: methodOf(method, endpoint, body),
-          path: `/${endpoint}`,
+          method: asked,
+          path: `/${target}`,
           ...(posted.includes(endpoint) ? { body: body ?? {} } : body !== undefined && { body }),
           headers: async ? { prefer: "respond-async" } : {},
           idempotencyKey: isWrite ? (idempotencyKey ?? crypto.randomUUID()) : null,
-          repeatable: endpoint !== "sign"
+          repeatable: repeatable(asked, endpoint)
         }
         const { body: answer } = yield* Effect.tryPromise({
           try: (signal) => Transport.make(to)({ ...exchange, signal }),
@@ -146,7 +157,12 @@ export const commands = [
 ] as const
 
 export const notes = [
-  "CASTELLAN_API_KEY holds the API key; it is never an option, which others could read in the list of processes.",
+  "The API key is never an option, which others could read in the list of processes.",
   "In a folder where castellan dev runs neither URL nor key is needed, and a body of accounts or operations without settings gets those of that stack.",
   "It ends with 1 where the service answers none of 200 and 202: the reason, its code and what to ask with again are on standard error."
+]
+
+export const environment = [
+  "CASTELLAN_URL says where the service is, unless --url does.",
+  "CASTELLAN_API_KEY holds the API key."
 ]

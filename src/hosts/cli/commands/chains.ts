@@ -7,6 +7,7 @@ export const commands = Switch.commands({
   kind: "chain",
   operand: Command.operand("CHAIN", "a chain id of the configuration"),
   what: "on chain",
+  anyWhat: "on a chain",
   example: "137",
   subjectOf: Effect.succeed,
   exists: (text, { config }) => {

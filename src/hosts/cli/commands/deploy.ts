@@ -228,3 +228,5 @@ export const notes = [
   "A run that was interrupted is gone on with by the same command: what stands on the chain is not deployed again.",
   "The keys of --owner and --beacon-owner sign nothing here: keep them offline."
 ]
+
+export const environment = ["It reads none but what --payer env:NAME names."]

@@ -93,3 +93,7 @@ export const notes = [
   "The EntryPoints are in npm packages of their authors. Those that are not installed npm puts into .castellan in the working folder.",
   "Addresses, keys and settings are in .castellan/dev.json while it runs. SIGINT and SIGTERM stop it; the service's data are gone then."
 ]
+
+export const environment = [
+  "NODE_ENV=production, and a CASTELLAN_CONFIG of another profile than development, keep it from starting."
+]

@@ -22,3 +22,5 @@ export const notes = [
   "Exit codes: 0 after a signal, 1 when the service refuses to start or crashes (the reason is on standard error), 130 after a second signal.",
   "SIGTERM stops it gracefully: requests under way are answered within limits.drainMillis."
 ]
+
+export const environment = ["CASTELLAN_CONFIG names the configuration file, unless --config does."]

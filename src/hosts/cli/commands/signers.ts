@@ -137,6 +137,7 @@ export const commands = [
     kind: "signer",
     operand: Command.operand("ADDRESS", "the key's address"),
     what: "by",
+    anyWhat: "that a key would sign",
     example: "0x7842e753F6A682A7907939a0855E0c72eD0c6cB9",
     subjectOf,
     exists

@@ -51,6 +51,8 @@ export interface Commands {
   readonly commands: Array.NonEmptyReadonlyArray<Command>
   /** What a reader of the help has to know beside the commands. */
   readonly notes: ReadonlyArray<string>
+  /** What they read of the environment, where that is not the configuration of the service. */
+  readonly environment?: ReadonlyArray<string> | undefined
 }
 
 type Operands = Readonly<Record<string, Args.Args<unknown>>>

@@ -31,16 +31,21 @@ const noise = new Set([
 /** How a command is written. */
 export const usage = (group: string, { descriptor, name }: Command): string =>
   `castellan ${group === name ? "" : `${group} `}${plain(Usage.getHelp(Descriptor.getUsage(descriptor)))}`
+    // Whatever may be given several times may be left out.
+    .replace(/(--[a-z-]+ [A-Z]+)\.\.\./g, "[$1]...")
 
 const section = (title: string, lines: ReadonlyArray<string>): string =>
   [title, ...lines.map((line) => (line === "" ? "" : `  ${line}`))].join("\n")
 
 const page = (sections: ReadonlyArray<string>): string => sections.join("\n\n")
 
-const ends = [
-  section("ENVIRONMENT", [
-    "CASTELLAN_CONFIG names the configuration file of the service, whose database the commands use."
-  ]),
+const ends = ({ environment }: Group): ReadonlyArray<string> => [
+  section(
+    "ENVIRONMENT",
+    environment ?? [
+      "CASTELLAN_CONFIG names the configuration file of the service, whose database the commands use."
+    ]
+  ),
   section("EXIT STATUS", ["0, or 1 with the reason on standard error."])
 ]
 
@@ -49,6 +54,7 @@ export interface Group {
   readonly about: string
   readonly commands: ReadonlyArray<Command>
   readonly notes: ReadonlyArray<string>
+  readonly environment: ReadonlyArray<string> | undefined
 }
 
 const examples = (group: string, { examples, name }: Command): ReadonlyArray<string> =>
@@ -62,20 +68,22 @@ export const body = (group: string, command: Command): string =>
     section("EXAMPLES", examples(group, command))
   ])
 
-export const ofCommand = ({ name, notes }: Group, command: Command): string =>
-  page([body(name, command), section("NOTES", notes), ...ends])
+export const ofCommand = (group: Group, command: Command): string =>
+  page([body(group.name, command), section("NOTES", group.notes), ...ends(group)])
 
-export const ofGroup = ({ about, commands, name, notes }: Group): string =>
-  page([
+export const ofGroup = (group: Group): string => {
+  const { about, commands, name, notes } = group
+  return page([
     section("NAME", [`castellan ${name} - ${about}`]),
     section(
       "COMMANDS",
       commands.flatMap((command) => [usage(name, command), `  ${command.about}`])
     ),
     section("NOTES", notes),
-    ...ends,
+    ...ends(group),
     `"castellan ${name} <command> --help" tells more.`
   ])
+}
 
 export const ofProgram = (groups: ReadonlyArray<Pick<Group, "name" | "about">>): string =>
   page([

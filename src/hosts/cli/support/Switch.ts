@@ -11,6 +11,8 @@ interface Kind {
   readonly kind: Exclude<Pause["kind"], "account">
   readonly operand: Args.Args<string>
   readonly what: string
+  /** The same of none in particular. */
+  readonly anyWhat: string
   readonly example: string
   /** The subject as the store has it. */
   readonly subjectOf: (text: string) => Effect.Effect<string, string>
@@ -22,7 +24,7 @@ interface Kind {
 }
 
 /** The commands that throw and turn back one kind of kill switch. */
-export const commands = ({ example, exists, kind, operand, subjectOf, what }: Kind) => {
+export const commands = ({ anyWhat, example, exists, kind, operand, subjectOf, what }: Kind) => {
   /** What is paused can be resumed, whether it still exists or not. */
   const found = (text: string) =>
     Effect.gen(function* () {
@@ -37,7 +39,7 @@ export const commands = ({ example, exists, kind, operand, subjectOf, what }: Ki
   return [
     Command.make({
       name: "pause",
-      about: `Refuses new writes ${what} with 422 writes_paused. What was accepted before is still settled.`,
+      about: `Refuses new writes ${anyWhat} with 422 writes_paused. What was accepted before is still settled.`,
       examples: [example],
       operands: { text: operand },
       run: ({ text }) =>

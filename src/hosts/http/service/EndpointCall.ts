@@ -123,7 +123,8 @@ export const make = <H extends Handlers, R>(
         scope === "read" ? own : early === null ? detached(own, ticket) : promptly(own, ticket, early)
       return Effect.mapError(answer, ErrorEnvelope.fromFailure)
     }
-    if (route.decode === null) return run({ request: { ...known.params, ...query.right }, bodyHash: null })
+    if (route.decode === null)
+      return Effect.flatMap(Payload.none(incoming, { ...known.params, ...query.right }), run)
     const payload = payloadOf(incoming, route, key !== null, early !== null)
     return Effect.flatMap(Effect.zipRight(roomOf(room, route, principal, key), payload), run)
   }
@@ -240,8 +241,7 @@ const unsupported = (incoming: Incoming, route: Route): Problem | null => {
     ])
   if (route.query === null && incoming.target.includes("?"))
     return problem("unknown_field", [{ path: "", message: "the endpoint takes no query; send a JSON body" }])
-  if (route.decode === null && Payload.announced(incoming))
-    return problem("invalid_request", [{ path: "", message: "the method takes no body" }])
+  if (route.decode === null && Payload.isKnownToFollow(incoming)) return Payload.noneTaken
   return null
 }
 

@@ -20,18 +20,36 @@ export interface Bounds extends Body.Limits, Json.Bounds {}
 
 const contentType = /^application\/json\s*(?:;\s*charset\s*=\s*(?:utf-8|"utf-8")\s*)?;?$/i
 
-/** True when the headers announce a body; only then may a method without a payload be refused for one. */
+/** True when the headers announce a body, which may be empty. */
 export const announced = (incoming: Incoming): boolean =>
   header(incoming, "transfer-encoding") !== "" || !["", "0"].includes(header(incoming, "content-length"))
 
 /** Whether the length of the body is known before it is read. */
 const hasLength = (incoming: Incoming): boolean => /^[0-9]+$/.test(header(incoming, "content-length"))
 
+/** Whether the headers tell of bytes. */
+export const isKnownToFollow = (incoming: Incoming): boolean => announced(incoming) && hasLength(incoming)
+
+export const noneTaken = problem("invalid_request", [{ path: "", message: "the method takes no body" }])
+
 /** A request as its endpoint wants it, and what its bytes were. */
 export interface Read {
   readonly request: unknown
   /** keccak256 of the body as it was sent; null when it was not asked for. */
   readonly bodyHash: Bytes32 | null
+}
+
+/**
+ * The request of a method without a body, which has nothing in one that is announced. Some servers, Next is one, give
+ * every request that may have a body a stream: an empty one is none.
+ */
+export const none = (incoming: Incoming, request: object): Effect.Effect<Read, Problem | Body.Broken> => {
+  const read = { request, bodyHash: null }
+  if (!announced(incoming)) return Effect.succeed(read)
+  const collector = new Body.Collector({ maxBytes: 0, drainBytes: 0 })
+  return Effect.flatMap(incoming.readBody(collector), () =>
+    collector.empty ? Effect.succeed(read) : Effect.fail(noneTaken)
+  )
 }
 
 /**

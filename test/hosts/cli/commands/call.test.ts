@@ -1,9 +1,13 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import * as HttpApi from "@effect/platform/HttpApi"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { computeAddress } from "ethers"
+import { api } from "../../../../src/hosts/http/contract/Api.js"
 import * as Configured from "../../../support/accounts/Castellan.js"
 import * as CommandLine from "../../../support/process/CommandLine.js"
 
@@ -38,7 +42,63 @@ const call = (...args: ReadonlyArray<string>) => CommandLine.run(["call", ...arg
 const signer = { clientId: "c", versionId: "1" }
 const networks = expect.arrayContaining([expect.objectContaining({ chainId: 137 })])
 
+/** What a service gets that loses its first answer. */
+const received = async (...args: ReadonlyArray<string>) => {
+  const requests: Array<string> = []
+  const server = createServer(({ headers, method, socket, url }, response) => {
+    requests.push(`${method} ${url} ${headers["idempotency-key"] ?? "without key"}`)
+    if (requests.length === 1) socket.destroy()
+    else response.end("{}")
+  })
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  try {
+    const { port } = server.address() as AddressInfo
+    const words = ["call", ...args, "--url", `http://127.0.0.1:${port}`]
+    await Effect.runPromise(Effect.either(CommandLine.run(words, env())))
+    return requests
+  } finally {
+    server.close()
+  }
+}
+
 describe("castellan call", () => {
+  it("sends again what does nothing twice, and nothing else", async () => {
+    for (const args of [
+      ["webhooks", "{}"],
+      ["watches", "{}"],
+      ["webhooks/one/rotate", "{}"],
+      ["webhooks/one", "--method", "DELETE"],
+      ["sign", "{}"],
+      ["execute/", "{}"],
+      ["unknown", "{}"]
+    ])
+      expect(await received(...args), args.join(" ")).toHaveLength(1)
+    for (const args of [
+      ["networks"],
+      ["predict", "{}"],
+      ["requests/one", "--method", "DELETE"],
+      ["webhooks/one", "{}", "--method", "PATCH"]
+    ])
+      expect(await received(...args), args.join(" ")).toHaveLength(2)
+  })
+
+  it("gives a write its idempotency key, whatever stands behind its path", async () => {
+    const [first = "", second] = await received("execute?of=mine", "{}")
+    expect(first).toMatch(/^POST \/execute\?of=mine [0-9a-f-]{36}$/)
+    expect(second).toBe(first)
+  })
+
+  it("has the method of every endpoint", async () => {
+    const text = await Effect.runPromise(CommandLine.run(["call", "--help"], {}))
+    const asked = new Set<string>()
+    HttpApi.reflect(api, {
+      onGroup: () => {},
+      onEndpoint: ({ endpoint }) => void asked.add(endpoint.method)
+    })
+    expect(asked.size).toBeGreaterThan(3)
+    for (const method of asked) expect(text).toMatch(new RegExp(`--method .*\\b${method}\\b`))
+  })
+
   it("sends JSON and prints JSON, the same with --json", async () => {
     for (const flags of [[], ["--json"]]) {
       const text = await Effect.runPromise(call("getSigner", JSON.stringify({ signer }), ...flags))

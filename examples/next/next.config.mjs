@@ -1,0 +1,2 @@
+/** Castellan loads what it needs when it needs it, native bindings among it: Node does that, a bundle can not. */
+export default { serverExternalPackages: ["castellan"] }
