@@ -123,8 +123,7 @@ export const make = <H extends Handlers, R>(
         scope === "read" ? own : early === null ? detached(own, ticket) : promptly(own, ticket, early)
       return Effect.mapError(answer, ErrorEnvelope.fromFailure)
     }
-    if (route.decode === null)
-      return Effect.flatMap(Payload.none(incoming, { ...known.params, ...query.right }), run)
+    if (route.decode === null) return Effect.flatMap(Payload.none(incoming, known.params, query.right), run)
     const payload = payloadOf(incoming, route, key !== null, early !== null)
     return Effect.flatMap(Effect.zipRight(roomOf(room, route, principal, key), payload), run)
   }

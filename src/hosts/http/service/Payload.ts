@@ -40,11 +40,15 @@ export interface Read {
 }
 
 /**
- * The request of a method without a body, which has nothing in one that is announced. Some servers, Next is one, give
+ * The request of a method without a body: its path and its query, and nothing in a body that is announced. Some servers, Next is one, give
  * every request that may have a body a stream: an empty one is none.
  */
-export const none = (incoming: Incoming, request: object): Effect.Effect<Read, Problem | Body.Broken> => {
-  const read = { request, bodyHash: null }
+export const none = (
+  incoming: Incoming,
+  params: object,
+  query: object
+): Effect.Effect<Read, Problem | Body.Broken> => {
+  const read = { request: { ...params, ...query }, bodyHash: null }
   if (!announced(incoming)) return Effect.succeed(read)
   const collector = new Body.Collector({ maxBytes: 0, drainBytes: 0 })
   return Effect.flatMap(incoming.readBody(collector), () =>
