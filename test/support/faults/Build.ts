@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process"
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Bundle from "../process/Bundle.js"
@@ -30,16 +30,35 @@ export const make = async (): Promise<Build> => ({
   ...temporary()
 })
 
-/** Of the sources of a commit of this repository; what they import is that of today. */
+/** The packages of today where they are the commit's too, else its own: they are installed for it. */
+const packages = (sources: string): void => {
+  const lock = (folder: string) => readFileSync(join(folder, "package-lock.json"), "utf8")
+  if (lock(sources) === lock(Bundle.root)) {
+    symlinkSync(join(Bundle.root, "node_modules"), join(sources, "node_modules"))
+    return
+  }
+  // Native parts are optional, or are those of SQLite: replicas have PostgreSQL.
+  execFileSync("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], {
+    cwd: sources,
+    stdio: ["ignore", "ignore", "inherit"]
+  })
+}
+
+/** Of a commit of this repository, with the packages that it had. */
 export const ofCommit = async (commit: string): Promise<Build> => {
   const { folder, remove } = temporary()
-  const [sources, bundle] = [join(folder, "sources"), join(folder, "bundle")]
-  mkdirSync(sources)
-  const archive = execFileSync("git", ["archive", commit, "src", "test/support"], {
-    cwd: Bundle.root,
-    maxBuffer: 1 << 30
-  })
-  execFileSync("tar", ["-x", "-C", sources], { input: archive })
-  await Bundle.into(bundle, sources, [main, replica])
-  return { main: Bundle.place(bundle, main), replica: Bundle.place(bundle, replica), folder, remove }
+  try {
+    const sources = join(folder, "sources")
+    mkdirSync(sources)
+    const archive = execFileSync("git", ["archive", commit], { cwd: Bundle.root, maxBuffer: 1 << 30 })
+    execFileSync("tar", ["-x", "-C", sources], { input: archive })
+    packages(sources)
+    // What a bundle leaves outside is looked for in the folders above it.
+    const bundle = join(sources, "bundle")
+    await Bundle.into(bundle, sources, [main, replica])
+    return { main: Bundle.place(bundle, main), replica: Bundle.place(bundle, replica), folder, remove }
+  } catch (error) {
+    remove()
+    throw error
+  }
 }

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from "node:crypto"
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs"
-import { dirname, join, relative } from "node:path"
+import { dirname, join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { build, type Plugin } from "esbuild"
 import { bundling } from "../../../tools/Bundling.js"
@@ -26,19 +26,18 @@ export type Program = (typeof programs)[number]
 export const place = (folder: string, program: Program): string =>
   join(folder, program.replace(/\.ts$/, ".mjs"))
 
-/** A module that looks for files beside its source finds those of this repository. */
-const places = (sources: string): Plugin => ({
+/** A module that looks for files beside its source finds them. */
+const places: Plugin = {
   name: "places",
   setup: ({ onLoad }) => {
     onLoad({ filter: /\.ts$/ }, ({ path }) => {
       const text = readFileSync(path, "utf8")
       if (!text.includes("import.meta.url")) return undefined
-      const own = pathToFileURL(join(root, relative(sources, path))).href
-      const contents = text.replaceAll("import.meta.url", JSON.stringify(own))
+      const contents = text.replaceAll("import.meta.url", JSON.stringify(pathToFileURL(path).href))
       return { contents, loader: "ts", resolveDir: dirname(path) }
     })
   }
-})
+}
 
 /** Bundles programs of `sources`, the root of this repository or a copy, into a folder. */
 export const into = async (
@@ -49,12 +48,11 @@ export const into = async (
   await build({
     ...bundling,
     entryPoints: chosen.map((program) => join(sources, program)),
-    nodePaths: [join(root, "node_modules")],
     outbase: sources,
     outdir: folder,
     outExtension: { ".js": ".mjs" },
     splitting: true,
-    plugins: [places(sources)]
+    plugins: [places]
   })
 }
 

@@ -13,8 +13,12 @@ export interface Ground {
   readonly folder: string
   readonly world: () => World.World
   readonly freshUrl: () => Promise<string>
-  /** A rig on a database; its services end with the test. */
-  readonly rigOn: (database: Rig.Database, profile?: Partial<World.Profile>) => Promise<Rig.Rig>
+  /** A rig on a database; its services end with the test. `others`: tenants beside its own, with the same signer. */
+  readonly rigOn: (
+    database: Rig.Database,
+    profile?: Partial<World.Profile>,
+    others?: ReadonlyArray<World.Tenant>
+  ) => Promise<Rig.Rig>
 }
 
 /** After each test the chain mines by itself, and no service of it runs any more. */
@@ -38,8 +42,8 @@ export const perFile = (): Ground => {
     folder,
     world: () => world,
     freshUrl: async () => Redacted.value((await Effect.runPromise(databases.fresh)).url),
-    rigOn: async (database, profile) => {
-      const rig = await Rig.make(world, folder, database, profile)
+    rigOn: async (database, profile, others) => {
+      const rig = await Rig.make(world, folder, database, profile, others)
       rigs.push(rig)
       return rig
     }

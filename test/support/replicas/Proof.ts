@@ -37,8 +37,15 @@ const tally = (texts: ReadonlyArray<string>): ReadonlyMap<string, number> => {
   return counts
 }
 
-const told = (counts: ReadonlyMap<string, number>): string =>
-  [...counts].map(([what, count]) => `${what} ${count}`).join(", ")
+/** What clients met, how often, and of what is no answer to their question after how long. */
+const told = (met: ReadonlyArray<Load.Met>): string =>
+  [...tally(met.map(({ what }) => what))]
+    .map(([what, count]) => {
+      const millis = met.flatMap((each) => (each.what === what ? each.millis : []))
+      const [least, most] = [Math.min(...millis), Math.max(...millis)].map(seconds)
+      return /^20[02]/.test(what) ? `${what} ${count}` : `${what} ${count} (after ${least} to ${most} s)`
+    })
+    .join(", ")
 
 const quantile = (sorted: ReadonlyArray<number>, part: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0
@@ -145,11 +152,10 @@ const prove = async (
   const all = [...ops, ...(await last.ops)]
   const gaps = await gapsOf(fleet)
   const found = await Verdict.hits(fleet)
-  const whileIn = ({ from, to }: Faults.Phase) =>
-    tally(load.met.filter(({ at }) => at >= from && at < to).map(({ what }) => what))
+  const whileIn = ({ from, to }: Faults.Phase) => load.met.filter(({ at }) => at >= from && at < to)
   const restart = faults.phases.find((phase) => phase.name === Faults.rolling)
   const met = tally([...load.met, ...last.met].map(({ what }) => what))
-  const rolling = restart === undefined ? new Map<string, number>() : whileIn(restart)
+  const rolling = tally((restart === undefined ? [] : whileIn(restart)).map(({ what }) => what))
   const verdict = Verdict.of(all, found, { all: met, rolling }, { breaches, gaps })
   for (const phase of faults.phases)
     print(`${phase.name}: ${seconds(phase.to - phase.from)} s; clients met ${told(whileIn(phase))}`)

@@ -98,7 +98,8 @@ export const make = async (
   world: World.World,
   folder: string,
   database: Database,
-  network: Partial<World.Profile> = {}
+  network: Partial<World.Profile> = {},
+  others: ReadonlyArray<World.Tenant> = []
 ): Promise<Rig> => {
   rigs += 1
   const own = rigs
@@ -113,8 +114,8 @@ export const make = async (
       settledDepth: 1,
       bumpAfterMillis: 5_000,
       receiptTimeoutMillis: 20_000,
-      tenants: [tenant],
-      signers: [{ tenants: [tenant], privateKey: signer.privateKey }],
+      tenants: [tenant, ...others],
+      signers: [{ tenants: [tenant, ...others], privateKey: signer.privateKey }],
       database: at,
       ...network
     })
