@@ -1,6 +1,7 @@
 import * as Castellan from "../harness/Castellan.js"
 import { type Claim, ensure } from "../harness/Claim.js"
 import { closedLoop } from "../harness/Client.js"
+import * as Database from "../harness/Database.js"
 import * as Processes from "../harness/Processes.js"
 import * as Rivals from "../harness/Rivals.js"
 import { alternate, figure, median, quantile, ratio } from "../harness/Stats.js"
@@ -15,11 +16,20 @@ interface Sample {
   readonly perSecond: number
   /** CPU of the service for each op, milliseconds; of `raw`, of the client that signs. */
   readonly cpuMillis: number
+  /** Of castellan: ops in a transaction, on the average. */
+  readonly perTransaction: number | null
   readonly p50: number
   readonly p95: number
 }
 
-const sampleOf = (ops: number, seconds: number, cpu: number, latencies: ReadonlyArray<number>): Sample => ({
+const sampleOf = (
+  ops: number,
+  seconds: number,
+  cpu: number,
+  latencies: ReadonlyArray<number>,
+  transactions: number | null = null
+): Sample => ({
+  perTransaction: transactions === null ? null : ops / transactions,
   perSecond: ops / seconds,
   cpuMillis: cpu / ops,
   p50: quantile(latencies, 0.5),
@@ -43,13 +53,15 @@ export const claim: Claim = {
     const own = (millis: number, most: number) => async (): Promise<Sample> => {
       const to = Wallets.recipient()
       const cpu = Processes.cpuMillis(castellan.pid)
+      const sent = Database.transactions(castellan.database)
       const load = await closedLoop({ callers, millis, most }, async (caller) => {
         await Wallets.execute(world, castellan, [salts[caller] ?? ""], to)
       })
       const used = Processes.cpuMillis(castellan.pid) - cpu
       const arrived = await world.balance(to)
       ensure(arrived === load.done, `${arrived} transfers arrived of ${load.done}`)
-      return sampleOf(load.done, load.seconds, used, load.latencies)
+      const transactions = Database.transactions(castellan.database) - sent
+      return sampleOf(load.done, load.seconds, used, load.latencies, transactions)
     }
     const most = context.size(Number.MAX_SAFE_INTEGER, 40)
     // The first ops are slower everywhere: what is compiled later counts.
@@ -89,7 +101,7 @@ const rowsOf = (
   alto: ReadonlyArray<Sample>
 ) => {
   const of = (samples: ReadonlyArray<Sample>, key: keyof Sample) =>
-    median(samples.map((sample) => sample[key]))
+    median(samples.map((sample) => sample[key] ?? Number.NaN))
   const [own, theirs, bundler] = [castellan, raw, alto].map((samples) => of(samples, "perSecond")) as [
     number,
     number,
@@ -123,6 +135,14 @@ const rowsOf = (
       ratio: measured ? ratio(of(castellan, "cpuMillis") / of(alto, "cpuMillis")) : "-",
       demand: "at most 3 ms",
       met: of(castellan, "cpuMillis") <= 3
+    },
+    {
+      what: "ops in a transaction, on the average",
+      castellan: figure(of(castellan, "perTransaction")),
+      against: "-",
+      ratio: "-",
+      demand: "-",
+      met: null
     },
     {
       what: "from a request to its answer, p50 and p95",

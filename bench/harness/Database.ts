@@ -15,6 +15,10 @@ const read = <Row>(file: string, query: string, ...values: ReadonlyArray<unknown
 export const lastRequest = (file: string): number =>
   read<{ readonly last: number | null }>(file, "select max(request_no) as last from requests")[0]?.last ?? 0
 
+/** How many transactions there are. */
+export const transactions = (file: string): number =>
+  read<{ readonly count: number }>(file, "select count(*) as count from transactions")[0]?.count ?? 0
+
 /** Of the pages in use, whether they are in the write-ahead log or in the file. */
 export const bytes = (file: string): number =>
   read<{ readonly bytes: number }>(

@@ -40,6 +40,12 @@ const createFile = (filename: string) =>
 /** How long transactions of a busy process are gathered before they are committed together. */
 const gatherMillis = 20
 
+/**
+ * Pages in the write-ahead log from which on SQLite moves them into the database: 16 MB, and what a busy process writes
+ * until then. The move waits for the disk twice, on the event loop, and writes a page once however often the log has it.
+ */
+const logPages = 4_000
+
 const clientOf = (
   connection: SqliteConnection.SqliteConnection,
   { busyTimeoutMillis = 5_000, filename }: Options,
@@ -64,6 +70,7 @@ const prepare = (
     yield* pragma(`busy_timeout = ${Math.min(heldMillis, busyTimeoutMillis)}`)
     yield* pragma("synchronous = normal")
     yield* pragma("foreign_keys = on")
+    yield* pragma(`wal_autocheckpoint = ${logPages}`)
     if (filename === inMemory) return WriteAheadLog.inMemory
     const [mode] = yield* pragma("journal_mode")
     const [level] = yield* pragma("synchronous")

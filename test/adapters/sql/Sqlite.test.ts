@@ -29,6 +29,20 @@ describe("the SQLite client", () => {
     })
   )
 
+  it.scoped("the log is moved into the database once it has 16 MB, and not every 4", () =>
+    Effect.gen(function* () {
+      const file = join(yield* temporaryFolder, "journal.db")
+      const sql = yield* open(file)
+      yield* sql`create table t (bytes blob)`
+      const megabytes = (count: number) => sql`insert into t (bytes) values (zeroblob(${count * 1_000_000}))`
+      for (let n = 0; n < 3; n++) yield* megabytes(5)
+      expect(statSync(file).size).toBeLessThan(1_000_000)
+      yield* megabytes(2)
+      expect(statSync(file).size).toBeGreaterThan(16_000_000)
+      expect(yield* sql`select sum(length(bytes)) as n from t`).toEqual([{ n: 17_000_000 }])
+    })
+  )
+
   it.scoped("a new file, and what belongs to it, is readable by its owner only", () =>
     Effect.gen(function* () {
       const file = join(yield* temporaryFolder, "journal.db")
