@@ -1,5 +1,6 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Inspection from "../application/inspect/Inspection.js"
 import type { ChainRpc } from "../application/ports/chain/ChainRpc.js"
@@ -52,18 +53,19 @@ const broken =
 
 const patience = Duration.seconds(30)
 
+const connection = ({ name, open }: Wiring.Connection): Effect.Effect<ReadonlyArray<Told>> =>
+  Effect.scoped(open).pipe(
+    Effect.as<ReadonlyArray<Told>>([]),
+    Effect.timeoutFail({ duration: patience, onTimeout: () => ({ message: "no answer in time" }) }),
+    Effect.catchAll((error) => Effect.succeed(broken(name)(error)))
+  )
+
 /** Connects to all that the configuration names, and says everything that is wrong at once. Nothing is written. */
 export const run = (config: Config): Effect.Effect<ReadonlyArray<Told>> =>
   Effect.map(
     Effect.all(
       [
-        ...Wiring.connections(config).map(({ name, open }) =>
-          Effect.scoped(open).pipe(
-            Effect.as<ReadonlyArray<Told>>([]),
-            Effect.timeoutFail({ duration: patience, onTimeout: () => ({ message: "no answer in time" }) }),
-            Effect.catchAll((error) => Effect.succeed(broken(name)(error)))
-          )
-        ),
+        ...Wiring.connections(config).map(connection),
         Inspection.run(networksOf(config)).pipe(
           Effect.map((findings) => findings.map(tell)),
           Effect.provide(Wiring.nodesAndKeys(config)),
@@ -75,24 +77,45 @@ export const run = (config: Config): Effect.Effect<ReadonlyArray<Told>> =>
     (found) => found.flat()
   )
 
-/** At the start of a service, beside its work: a node that is away holds nothing up. */
+/** How long a service that can not start is held up for what else is wrong. */
+const refusalPatience = Duration.seconds(5)
+
+/** Why a service can not start, and what else it would stumble over. */
+export const explained = (config: Config, refusal: string): Effect.Effect<string> =>
+  run(config).pipe(
+    Effect.timeoutOption(refusalPatience),
+    Effect.map((found) => {
+      const others = Option.getOrElse(found, () => [])
+        .filter(({ message, severity }) => severity === "broken" && !refusal.includes(message))
+        .map(({ message, place }) => `  ${place}: ${message}`)
+      return others.length === 0 ? refusal : [refusal, "beside that:", ...others].join("\n")
+    })
+  )
+
+/** At the start of a service, beside its work: a node that is away holds nothing up, nor does Redis. */
 export const start = (
   config: Config
-): Effect.Effect<void, never, ChainRpc | Signers | SystemSigners | Scope.Scope> =>
-  Inspection.run(networksOf(config)).pipe(
-    Effect.flatMap((findings) =>
-      Effect.forEach(
-        findings,
-        (finding) =>
-          (finding.severity === "broken" ? Effect.logError : Effect.logWarning)(finding.message).pipe(
-            Effect.annotateLogs({
-              chainId: finding.chainId.toString(),
-              ...(finding.account !== null && { accountId: finding.account })
-            })
-          ),
-        { discard: true }
-      )
-    ),
-    Effect.forkScoped,
-    Effect.asVoid
+): Effect.Effect<void, never, ChainRpc | Signers | SystemSigners | Scope.Scope> => {
+  const chains = Effect.flatMap(Inspection.run(networksOf(config)), (findings) =>
+    Effect.forEach(
+      findings,
+      (finding) =>
+        (finding.severity === "broken" ? Effect.logError : Effect.logWarning)(finding.message).pipe(
+          Effect.annotateLogs({
+            chainId: finding.chainId.toString(),
+            ...(finding.account !== null && { accountId: finding.account })
+          })
+        ),
+      { discard: true }
+    )
   )
+  // A service without its database has not come here.
+  const servers = Effect.forEach(
+    Wiring.connections(config).filter(({ name }) => name !== "database"),
+    (server) =>
+      Effect.flatMap(connection(server), (found) =>
+        Effect.forEach(found, ({ message, place }) => Effect.logError(`${place}: ${message}`))
+      )
+  )
+  return Effect.asVoid(Effect.forkScoped(Effect.all([chains, servers], { concurrency: "unbounded" })))
+}

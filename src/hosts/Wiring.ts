@@ -341,13 +341,13 @@ export const nodesAndKeys = (
 /** Whom no key belongs to. */
 const nobody = Brand.nominal<AccountId>()("")
 
-/** The servers that the configuration names beside nodes; each opens, or fails with what is wrong. */
-export const connections = (
-  config: Config
-): ReadonlyArray<{
+/** A server that the configuration names beside nodes: opens, or fails with what is wrong. */
+export interface Connection {
   readonly name: string
   readonly open: Effect.Effect<unknown, { readonly message: string }, Scope.Scope>
-}> => {
+}
+
+export const connections = (config: Config): ReadonlyArray<Connection> => {
   const { database, rateLimit } = config
   return [
     ...("url" in database ? [{ name: "database", open: Layer.build(client(config)) }] : []),

@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Config from "../config/Config.js"
+import * as Inspections from "../Inspections.js"
 import * as JsonLog from "../telemetry/JsonLog.js"
 import * as Process from "./Process.js"
 import * as Service from "./Service.js"
@@ -8,7 +9,12 @@ import * as Service from "./Service.js"
 Process.run(
   Effect.gen(function* () {
     const config = yield* Config.load(process.env)
-    const { url } = yield* Service.start(config, { inspect: true })
+    const { url } = yield* Effect.catchTag(
+      Service.start(config, { inspect: true }),
+      "StartError",
+      (refusal) =>
+        Effect.flatMap(Inspections.explained(config, refusal.message), (message) => Effect.fail({ message }))
+    )
     yield* Effect.annotateLogs(Effect.logInfo("listening"), { url, profile: config.profile })
     return yield* Effect.never
   }).pipe(Effect.provide(JsonLog.layer))

@@ -3,8 +3,10 @@ import { createServer } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Logger from "effect/Logger"
 import * as Scope from "effect/Scope"
 import type { JsonRpcProvider } from "ethers"
 import * as DevChain from "../../../src/hosts/cli/dev/DevChain.js"
@@ -12,8 +14,10 @@ import { devKeys } from "../../../src/hosts/cli/dev/DevKeys.js"
 import { NodeProvider } from "../../../src/hosts/cli/support/NodeProvider.js"
 import * as Config from "../../../src/hosts/config/Config.js"
 import * as Inspections from "../../../src/hosts/Inspections.js"
+import * as Service from "../../../src/hosts/node/Service.js"
 import { startNode } from "../../../tools/PreparedChain.js"
 import * as CommandLine from "../../support/process/CommandLine.js"
+import { runSource } from "../../support/process/Program.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-inspection-"))
 const scope = Effect.runSync(Scope.make())
@@ -223,6 +227,54 @@ describe("what is wrong with a network", () => {
       expect(told).toMatch(/limited: .* takes no state overrides/)
       expect(told).toMatch(/limited: .*no P-256 precompile/)
       expect(told).not.toContain("broken")
+    })
+  )
+})
+
+describe("the start of a service", () => {
+  const away = { rpc: "http://127.0.0.1:9/", redis: "redis://127.0.0.1:9" }
+
+  it.live("that is refused tells what else is wrong", () =>
+    Effect.gen(function* () {
+      const url = "postgres://nobody@127.0.0.1:9/none"
+      const text = JSON.stringify(
+        file([{ ...network(), rpc: away.rpc }], { database: { url }, rateLimit: { redis: away.redis } })
+      )
+      const path = join(folder, "refused.json")
+      writeFileSync(path, text)
+      const process = yield* Effect.promise(() =>
+        runSource("src/hosts/node/main.ts", [], { env: { CASTELLAN_CONFIG: path } })
+      )
+      expect(yield* Effect.promise(() => process.ended)).toBe(1)
+      const [reason, beside, ...others] = process.stderr().trim().split("\n")
+      expect(reason).toContain("cannot use the PostgreSQL server at 127.0.0.1")
+      expect(beside).toBe("beside that:")
+      expect(others.join("\n")).toContain("  rateLimit.redis: Redis does not answer")
+      expect(others.join("\n")).toContain("  chain 31337: the node at http://127.0.0.1:9 does not answer")
+      expect(others.join("\n")).not.toContain("PostgreSQL")
+    })
+  )
+
+  it.live("says in the log that Redis is away", () =>
+    Effect.gen(function* () {
+      const config = yield* Config.fromText(
+        JSON.stringify(
+          file([network()], {
+            database: { path: join(folder, "started.sqlite") },
+            rateLimit: { redis: away.redis }
+          })
+        ),
+        "of the test",
+        {},
+        folder
+      )
+      const told = yield* Deferred.make<void>()
+      const listen = Logger.make(({ message }) => {
+        if (String(message).includes("rateLimit.redis: Redis does not answer"))
+          Deferred.unsafeDone(told, Exit.void)
+      })
+      const started = Effect.zipRight(Service.start(config, { inspect: true }), Deferred.await(told))
+      yield* Effect.provide(Effect.scoped(started), Logger.add(listen))
     })
   )
 })
