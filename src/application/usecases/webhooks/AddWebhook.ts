@@ -11,7 +11,7 @@ import * as Webhook from "./Webhook.js"
 
 export const Request = Schema.Struct({
   url: Schema.String.pipe(
-    Schema.maxLength(2_048, { message: () => "expected at most 2048 characters" })
+    Schema.maxLength(2_048, { message: () => "expected a URL of at most 2048 characters" })
   ).annotations({
     description: "http or https; where nodes may be, under the rules of the operator for URLs of callers."
   }),
