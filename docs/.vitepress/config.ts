@@ -15,6 +15,8 @@ export default defineConfig({
   head: [["link", { rel: "icon", type: "image/svg+xml", href: "/icon.svg" }]],
   markdown: {
     anchor: { slugify: Markdown.slug },
+    // Braces of a path stand for its parameters.
+    attrs: { disable: true },
     config: Markdown.extend
   },
   themeConfig: {

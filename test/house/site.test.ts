@@ -2,6 +2,8 @@ import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { dirname, join, relative, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "@effect/vitest"
+import { createMarkdownRenderer } from "vitepress"
+import site from "../../docs/.vitepress/config.js"
 import { slug } from "../../docs/.vitepress/markdown.js"
 import * as Pages from "../../docs/.vitepress/pages.js"
 
@@ -44,6 +46,13 @@ const linked = ({ items = [], link }: Item): ReadonlyArray<string> => [
 ]
 
 describe("the pages of docs/", () => {
+  it("keep the parameters of a path in a heading", async () => {
+    const renderer = await createMarkdownRenderer(docs, site.markdown)
+    expect(renderer.render("## GET /requests/{requestId}")).toMatch(
+      /^<h2 id="get-requestsrequestid"[^>]*>GET \/requests\/\{requestId\} /
+    )
+  })
+
   it("link to headings that there are; the site's build holds the links to pages", () => {
     const dead = [...texts].flatMap(([path, text]) =>
       links(text).flatMap((target) => {

@@ -129,6 +129,7 @@ header { display: flex; flex-wrap: wrap; align-items: center; gap: .25rem 1.5rem
 header .name { margin: 0; font-weight: 600; }
 header .name span { color: var(--faint); font-weight: 400; }
 nav { flex: 1; }
+@media (max-width: 40rem) { nav { order: 1; flex-basis: 100%; } }
 nav ul { display: flex; flex-wrap: wrap; gap: .25rem; list-style: none; margin: 0; padding: 0; }
 nav a { display: block; padding: .35rem .7rem; border-radius: .3rem; text-decoration: none; color: var(--text); }
 nav a:hover { background: var(--ground); }
