@@ -246,5 +246,10 @@ describe("what webhooks were told", () => {
     const other = told(2, "submitted", '{"txHash":"0x2"}')
     expect(judged(one, other, two, three).invented).toEqual(["r1 2 submitted"])
     expect(judged(one, two, three, told(4, "reopened")).invented).toEqual(["r1 4 reopened"])
+    const included = told(2, "included", '{"elements":[0,1]}')
+    const sooner = (elements: string) =>
+      Receiver.judge([told(1, "submitted", `{"elements":${elements}}`), included], [], []).outOfOrder
+    expect(sooner("[1]")).toEqual(["r1 2 included before submitted"])
+    expect(sooner("[0,1]")).toEqual([])
   })
 })

@@ -4,7 +4,7 @@ import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as ErrorCode from "./ErrorCode.js"
-import { requestEvents } from "./events/Schema.js"
+import { requestEvents, submissions } from "./events/Schema.js"
 import * as Schedules from "./journal/Schedules.js"
 import { requestMetadata } from "./listing/Schema.js"
 import { abi } from "./schema/Abi.js"
@@ -60,7 +60,8 @@ export const migrations = {
   "0022_watches": watches,
   "0023_watch_changes": watchChanges,
   "0024_landings": landings,
-  "0025_account_limits": accountLimits
+  "0025_account_limits": accountLimits,
+  "0026_submissions": submissions
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

@@ -137,12 +137,12 @@ export const make = ({ bundlers, remoteOpJournal, remoteOps }: Dependencies): Bu
           }
         })
         const answer = yield* Effect.onInterrupt(restore(Effect.either(client.send(offer, userOpHash))), () =>
-          remoteOps.offered(entry, false)
+          remoteOps.offered(entry, "unknown")
         )
         const error = Either.isLeft(answer) ? answer.left : null
         // What the chain shows counts more than what the bundler says.
         if (error === null || !isCertain(error) || entry.landed !== null) {
-          yield* remoteOps.offered(entry, error === null)
+          yield* remoteOps.offered(entry, error === null ? "taken" : "unknown")
           if (error !== null)
             yield* Effect.annotateLogs(
               Effect.logWarning(`a bundler perhaps took an op; it stays watched: ${error.message}`),
@@ -152,7 +152,7 @@ export const make = ({ bundlers, remoteOpJournal, remoteOps }: Dependencies): Bu
         }
         yield* Effect.tapErrorCause(
           Effect.retry(remoteOpJournal.revokeRemote(requestId, [index]), again),
-          () => remoteOps.offered(entry, false)
+          () => remoteOps.offered(entry, "unknown")
         )
         yield* remoteOps.forget(entry)
         return refusalOf(error)

@@ -7,7 +7,9 @@ import * as WalletConfig from "../../domain/wallet/WalletConfig.js"
 import * as Inclusions from "../chain/Inclusions.js"
 import type { BundlerClient, Offer } from "../ports/chain/BundlerRpc.js"
 import type { Block, ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
+import type { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
 import type { RemoteSubmission } from "../ports/journal/RemoteSubmissions.js"
+import type { Lane } from "../ports/journal/Transactions.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 
 /** What the chain and the bundler tell of ops at remote bundlers. */
@@ -45,6 +47,10 @@ export interface Entry extends Held {
   offerDelay: number
   /** Something with it is under way in a fiber of its own. */
   busy: boolean
+  /** The bundler has it, or had it once. */
+  isTaken: boolean
+  /** The journal was told so. */
+  isTold: boolean
 }
 
 /** Most blocks of one look, and most ops. */
@@ -119,6 +125,7 @@ export const offer = (entry: Entry, bundler: BundlerClient, head: Block) =>
     const { entryPoint } = submission.space
     const found = yield* Effect.orElseSucceed(bundler.find(submission.userOpHash), () => null)
     if (found !== null) {
+      entry.isTaken = true
       if (found.txHash === null) return
       const receipt = yield* chain.receipt(found.txHash)
       if (receipt === null) return
@@ -131,6 +138,7 @@ export const offer = (entry: Entry, bundler: BundlerClient, head: Block) =>
     }
     if (isOver(entry, head) || entry.offer === null) return
     yield* bundler.send(entry.offer, submission.userOpHash)
+    entry.isTaken = true
   })
 
 /**
@@ -148,3 +156,42 @@ export const anywhere = ({ chain, submission }: Held, head: Block) =>
     }
     return null
   })
+
+/** What bundlers have taken and no block shows, of which the journal was not told, by lane. */
+const untold = (entries: Iterable<Entry>) => {
+  const lanes = new Map<string, { readonly lane: Lane; readonly taken: Array<Entry> }>()
+  for (const entry of entries) {
+    if (!entry.isTaken || entry.isTold || entry.landed !== null) continue
+    const { authority: signer, chainId } = entry.submission.space
+    const name = `${chainId}:${signer}`
+    const known = lanes.get(name) ?? { lane: { chainId, signer }, taken: [] }
+    lanes.set(name, known)
+    known.taken.push(entry)
+  }
+  return lanes.values()
+}
+
+/** Tells of what bundlers have taken, all of a lane at once. What cannot be told is told in the next round. */
+export const tellTaken = (
+  { recordTaken }: Pick<RemoteOpJournal["Type"], "recordTaken">,
+  entries: Iterable<Entry>
+): Effect.Effect<void> =>
+  Effect.forEach(
+    untold(entries),
+    ({ lane: { chainId, signer }, taken }) =>
+      Effect.matchCauseEffect(
+        recordTaken(
+          signer,
+          chainId,
+          taken.map(({ submission }) => submission.userOpHash)
+        ),
+        {
+          onFailure: (cause) => Effect.logDebug("what bundlers have taken is told later", cause),
+          onSuccess: () =>
+            Effect.sync(() => {
+              for (const entry of taken) entry.isTold = true
+            })
+        }
+      ),
+    { discard: true }
+  )

@@ -15,8 +15,11 @@ import type { WakeUps } from "./requests/WakeUps.js"
 export interface RemoteOps {
   /** Watches an op that was handed over or has landed, however long that takes. It is `busy` until its first offer is done: see `offered`. */
   readonly watch: (held: Held) => Effect.Effect<Entry>
-  /** The bundler was given the op, or perhaps was: it is asked for it later, sooner when nobody knows. */
-  readonly offered: (entry: Entry, certain: boolean) => Effect.Effect<void>
+  /**
+   * The bundler was given the op, or perhaps was: it is asked for it later, sooner when nobody knows. `before`: by another
+   * life of the process, perhaps.
+   */
+  readonly offered: (entry: Entry, answer: "taken" | "unknown" | "before") => Effect.Effect<void>
   readonly isWatched: (submission: RemoteSubmission) => boolean
   /** Forgets an op that is at no remote bundler any more. */
   readonly forget: (entry: Entry) => Effect.Effect<void>
@@ -96,6 +99,7 @@ export const make = (options: {
           final
         }
         const affected = yield* remoteOpJournal.recordInclusions(authority, chainId, [outcome], node)
+        entry.isTold = true
         entry.landed = { txHash, block: inclusion }
         entry.lookedAt = head.number
         entry.missed = 0
@@ -226,6 +230,7 @@ export const make = (options: {
         for (const all of groups.values())
           for (let at = 0; at < all.length; at += RemoteInclusions.maxOps)
             yield* group(chain, all.slice(at, at + RemoteInclusions.maxOps), head)
+        yield* RemoteInclusions.tellTaken(remoteOpJournal, entries.values())
       }).pipe(
         // The loop serves everybody who waits at this node: it ends with the process only.
         Effect.catchAllCause((cause) => Effect.logWarning("a look at ops at remote bundlers failed", cause))
@@ -257,7 +262,9 @@ export const make = (options: {
             missed: 0,
             offerAt: 0,
             offerDelay: firstOfferMillis,
-            busy: true
+            busy: true,
+            isTaken: false,
+            isTold: false
           }
           const known = nodes.get(chain)
           const entries = known ?? new Map<string, Entry>()
@@ -268,10 +275,11 @@ export const make = (options: {
           }
           return entry
         }).pipe(Effect.uninterruptible),
-      offered: (entry, certain) =>
+      offered: (entry, answer) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
-          entry.offerAt = now + (certain ? offerMillis : firstOfferMillis)
+          entry.offerAt = now + (answer === "unknown" ? firstOfferMillis : offerMillis)
           entry.busy = false
+          if (answer === "taken") entry.isTaken = true
         }),
       isWatched: (submission) => [...nodes.values()].some((entries) => entries.has(keyOf({ submission }))),
       forget: (entry) => Effect.sync(() => drop(entry))

@@ -8,7 +8,7 @@ import type { ChainClient, ChainRpcError, Receipt } from "../ports/chain/ChainRp
 import { JournalError } from "../ports/journal/JournalError.js"
 import type { OpSettlement } from "../ports/journal/Requests.js"
 import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
-import type { TransactionRecord } from "../ports/journal/Transactions.js"
+import type { Lane, TransactionRecord } from "../ports/journal/Transactions.js"
 import * as WakeUps from "./requests/WakeUps.js"
 
 type Ops = TransactionRecord["ops"]
@@ -73,6 +73,11 @@ export interface ExternalUse {
 }
 
 export interface Settlement {
+  /** A node took the newest versions of these transactions of a lane. */
+  readonly submitted: (
+    lane: Lane,
+    records: ReadonlyArray<Pick<TransactionRecord, "nonce" | "versions">>
+  ) => Effect.Effect<void, JournalError>
   /**
    * Records a mined transaction and the outcomes of its ops, and wakes whom it concerns. At settled depth ops that did not
    * land are then to go again.
@@ -114,6 +119,14 @@ export const make = ({ losses, reopened, transactionJournal, wakeUps }: Dependen
   const booked = Effect.mapError(({ message }: BudgetsError) => new JournalError({ message }))
 
   return {
+    submitted: (lane, records) =>
+      transactionJournal.recordSubmitted(
+        lane,
+        records.flatMap(({ nonce, versions }) => {
+          const newest = versions.at(-1)
+          return newest === undefined ? [] : [{ nonce, txHash: newest.txHash }]
+        })
+      ),
     mined: (chain, record, receipt, { confirmations, final }) =>
       Effect.gen(function* () {
         const { chainId, nonce, signer } = record

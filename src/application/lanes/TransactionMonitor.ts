@@ -13,6 +13,7 @@ import * as Asking from "./monitor/Asking.js"
 import * as Entry from "./monitor/Entry.js"
 import * as LaneNodes from "./monitor/LaneNodes.js"
 import * as ReceiptSearch from "./monitor/ReceiptSearch.js"
+import * as Submissions from "./monitor/Submissions.js"
 import * as TransactionState from "./monitor/TransactionState.js"
 import * as WatchedLane from "./monitor/WatchedLane.js"
 import type { Settlement } from "./Settlement.js"
@@ -180,6 +181,7 @@ export const make = (options: {
         const concerned = new Set([...turn, ...told.flatMap(({ answers }) => [...answers.keys()])])
         const waiting: Array<Entry.Entry> = []
         yield* Together.forEach(concerned, (entry) => conclude(lane, entry, told, waiting, now))
+        yield* Submissions.tell(settlement, lane, turn)
         const left = waiting.filter((entry) => lane.isCurrent(entry))
         // To the end of the queue: transactions that never are mined shall not keep others from their turn.
         for (const entry of left) {
@@ -250,7 +252,9 @@ export const make = (options: {
         const newest = record.versions.at(-1)
         const isOffered = newest !== undefined && record.state === "signed"
         const taken = !isOffered || (home !== null && (yield* Asking.offer(home, newest, scope)))
-        lane.put(Entry.make(watched, home, { now: yield* Clock.currentTimeMillis, taken }))
+        const now = yield* Clock.currentTimeMillis
+        const entry = Entry.make(watched, home, { now, taken })
+        lane.put({ ...entry, isTold: lane.entries.get(record.nonce)?.isTold === true })
       })
 
     const watch = (watched: Entry.Watched) =>

@@ -137,7 +137,7 @@ export const watchRemote = (
         offer: null,
         validUntil: 0
       })
-      return yield* remoteOps.offered(entry, true)
+      return yield* remoteOps.offered(entry, "before")
     }
     const op = UserOperation.decode(version, signed)
     if (Either.isLeft(op)) return yield* Obstacles.of(`a stored op cannot be read: ${op.left}`)
@@ -155,7 +155,7 @@ export const watchRemote = (
       validUntil: RemoteBundler.validUntilOf(version, op.right)
     })
     // Not at once: the process that gave it away may be waiting for the answer.
-    yield* remoteOps.offered(entry, true)
+    yield* remoteOps.offered(entry, "before")
   })
 
 /** Follows sponsored ops that a process left when it stopped to their end. */

@@ -157,7 +157,8 @@ describe("the schema", () => {
         { migration_id: 22, name: "watches" },
         { migration_id: 23, name: "watch_changes" },
         { migration_id: 24, name: "landings" },
-        { migration_id: 25, name: "account_limits" }
+        { migration_id: 25, name: "account_limits" },
+        { migration_id: 26, name: "submissions" }
       ])
     }).pipe(Effect.provide(inMemory))
   )

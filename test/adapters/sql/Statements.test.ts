@@ -37,6 +37,7 @@ const life = Effect.gen(function* () {
   yield* journal.identify("r1", [{ index: 0, userOpHash: Make.word(1) }])
   yield* journal.abandon("r1", [2, 9])
   yield* journal.submitRemotely(Make.handing("r1", [3]))
+  yield* journal.recordTaken(lane.signer, Make.chainId, [Make.word(4)])
   yield* journal.remoteSubmissions
   yield* journal.recordInclusions(lane.signer, Make.chainId, [Make.landed(Make.word(4), 0n)], Make.node())
   yield* journal.revertInclusions(lane.signer, Make.chainId, [Make.word(4)])
@@ -46,6 +47,7 @@ const life = Effect.gen(function* () {
   yield* journal.unallocate(lane, 0n)
   yield* journal.allocate(Make.allocation("r1", { ops: [0, 1] }))
   yield* journal.recordSigned(Make.signed(0n))
+  yield* journal.recordSubmitted(lane, [{ nonce: 0n, txHash: Make.signed(0n).txHash }])
   yield* journal.accept(Make.acceptance("d1", []))
   yield* journal.allocate(Make.allocation("d1", { direct: "d1" }))
   yield* journal.settle(Make.mined(0n), [], false)
@@ -183,12 +185,20 @@ describe("the statements of the journal", () => {
       expect(yield* countOf(journal.accept(Make.acceptance("r1", ops)))).toBe(7)
       expect(yield* countOf(journal.allocate(Make.allocation("r1", { ops: indexes })))).toBe(7)
       expect(yield* countOf(journal.recordSigned(Make.signed(0n)))).toBe(8)
+      expect(
+        yield* countOf(journal.recordSubmitted(Make.lane, [{ nonce: 0n, txHash: Make.signed(0n).txHash }]))
+      ).toBe(4)
       expect(yield* countOf(journal.settle(Make.mined(0n), [], false))).toBe(5)
       expect(yield* countOf(journal.request("r1"))).toBe(2)
       expect(yield* countOf(journal.ofRequest("r1"))).toBe(1)
       expect(yield* countOf(journal.open)).toBe(3)
       expect(yield* countOf(Make.unfinished(journal))).toBe(3)
       expect(yield* countOf(journal.finalise(Make.lane, 0n, Make.settledDepth))).toBe(7)
+      yield* journal.accept(Make.acceptance("r2", [Make.op({ nonceKey: 200n, userOpHash: Make.word(200) })]))
+      yield* journal.allocate(Make.allocation("r2", { ops: [0] }))
+      yield* journal.recordSigned(Make.signed(1n))
+      // Nobody has told of it as submitted: that is told as well.
+      expect(yield* countOf(journal.settle(Make.mined(1n), [], false))).toBe(6)
     }).pipe(Effect.provide(journalOn))
   )
 

@@ -66,11 +66,15 @@ const world = (
             missed: 0,
             offerAt: 0,
             offerDelay: 0,
-            busy: true
+            busy: true,
+            isTaken: false,
+            isTold: false
           }
         }),
-      offered: ({ submission }, certain) =>
-        Effect.sync(() => void told.push(`${certain ? "taken" : "perhaps taken"} ${submission.index}`)),
+      offered: ({ submission }, answer) =>
+        Effect.sync(
+          () => void told.push(`${answer === "taken" ? "taken" : "perhaps taken"} ${submission.index}`)
+        ),
       isWatched: () => false,
       forget: ({ submission }) => Effect.sync(() => void told.push(`forgotten ${submission.index}`))
     }

@@ -24,12 +24,14 @@ const world = (
     readonly confirmations?: number
     readonly nonce?: bigint
     readonly found?: Hex.Bytes32
+    readonly answer?: "before" | "taken"
   } = {}
 ) =>
   Effect.gen(function* () {
-    const { confirmations = 1, found, nonce = 0n, validUntil = 0 } = options
+    const { answer = "before", confirmations = 1, found, nonce = 0n, validUntil = 0 } = options
     const chain = Landings.makeChain()
     const told: Array<string> = []
+    const taken: Array<Hex.Bytes32> = []
     const tell = (what: string) =>
       Effect.sync((): ReadonlyArray<string> => {
         told.push(what)
@@ -38,6 +40,8 @@ const world = (
     const remoteOpJournal = {
       recordInclusions: (_: unknown, __: unknown, [outcome]: ReadonlyArray<FoundInclusion>) =>
         tell(`recorded${outcome?.final === true ? " for good" : ""}: ${outcome?.success}`),
+      recordTaken: (_: unknown, __: unknown, hashes: ReadonlyArray<Hex.Bytes32>) =>
+        Effect.sync(() => void taken.push(...hashes)),
       finaliseInclusions: () => tell("finalised"),
       revertInclusions: () => tell("reverted"),
       revokeRemote: () => tell("revoked")
@@ -89,7 +93,7 @@ const world = (
           landedAs: found ?? hash
         }
       })
-      yield* remoteOps.offered(entry, true)
+      yield* remoteOps.offered(entry, answer)
       return entry
     })
     /** So many blocks come, and all of them are looked at. */
@@ -98,7 +102,7 @@ const world = (
         chain.mine(blocks)
         return TestClock.adjust(round)
       })
-    return { chain, mine, offers, remoteOps, told, watch }
+    return { chain, mine, offers, remoteOps, taken, told, watch }
   })
 
 describe("an op at a remote bundler", () => {
@@ -192,14 +196,29 @@ describe("an op at a remote bundler", () => {
     })
   )
 
+  it.scoped("is told as taken once, when the bundler has said so, and not when nobody knows", () =>
+    Effect.gen(function* () {
+      const unknown = yield* world()
+      yield* unknown.watch
+      yield* unknown.mine(3)
+      expect(unknown.taken).toEqual([])
+      const { mine, taken, watch } = yield* world({ answer: "taken" })
+      yield* watch
+      yield* mine(1)
+      yield* mine(2)
+      expect(taken).toEqual([hash])
+    })
+  )
+
   it.scoped("is offered again, as it was signed, to a bundler that has lost it", () =>
     Effect.gen(function* () {
-      const { mine, offers, told, watch } = yield* world()
+      const { mine, offers, taken, told, watch } = yield* world()
       yield* watch
       yield* mine(5)
       expect(offers).toEqual([])
       yield* TestClock.adjust("30 seconds")
       expect(offers.length).toBeGreaterThan(0)
+      expect(taken).toEqual([hash])
       expect(new Set(offers)).toEqual(new Set([hash]))
       expect(told).toEqual([])
     })

@@ -72,6 +72,7 @@ const start = (
         },
         lanes,
         settlement: {
+          submitted: () => Effect.void,
           mined: () => Effect.void,
           finalised: () => Effect.void,
           vanished: () => Effect.void,

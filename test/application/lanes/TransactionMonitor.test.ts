@@ -93,6 +93,66 @@ describe("the nodes that decide", () => {
   )
 })
 
+describe("what nodes have taken", () => {
+  it.scoped("is told of once, all of a round together, and not of what shows a receipt as soon", () =>
+    Effect.gen(function* () {
+      const node = yield* Monitor.node("a")
+      const { mined, monitor, submitted } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
+      node.shows.add(Make.word(0x102))
+      for (const nonce of [0, 1, 2, 3])
+        yield* monitor.watch({ chain: node.chain, profile, record: recordOf(nonce, callers) })
+      yield* TestClock.adjust("10 seconds")
+      expect(mined.map(([nonce]) => nonce)).toEqual([2n])
+      // The first one's round had begun before the others came.
+      expect(submitted).toEqual([[0n], [1n, 3n]])
+      // A new version of what was told of before.
+      const [version] = recordOf(0, callers).versions
+      if (version === undefined) return
+      const versions = [version, { ...version, txHash: Make.word(0x200) }]
+      yield* monitor.watch({ chain: node.chain, profile, record: recordOf(0, callers, { versions }) })
+      yield* TestClock.adjust("10 seconds")
+      expect(submitted).toEqual([[0n], [1n, 3n]])
+    })
+  )
+
+  it.scoped("is not told of what a node refuses, until one takes it", () =>
+    Effect.gen(function* () {
+      const node = yield* Monitor.node("a")
+      const { monitor, submitted } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
+      node.is = "dead"
+      yield* monitor.watch({ chain: node.chain, profile, record: recordOf(0, callers) })
+      yield* TestClock.adjust("10 seconds")
+      expect(submitted).toEqual([])
+      node.is = "healthy"
+      yield* TestClock.adjust("5 seconds")
+      expect(submitted).toEqual([])
+      const [version] = recordOf(0, callers).versions
+      if (version === undefined) return
+      const versions = [version, { ...version, txHash: Make.word(0x200) }]
+      yield* monitor.watch({ chain: node.chain, profile, record: recordOf(0, callers, { versions }) })
+      yield* TestClock.adjust("3 seconds")
+      expect(submitted).toEqual([[0n]])
+    })
+  )
+
+  it.scoped("is told of again as long as the journal does not take it", () =>
+    Effect.gen(function* () {
+      const node = yield* Monitor.node("a")
+      let away = true
+      const { monitor, submitted } = yield* Monitor.start({
+        operatorNode: () => Effect.succeed(null),
+        journalIsAway: () => away
+      })
+      yield* monitor.watch({ chain: node.chain, profile, record: recordOf(0, callers) })
+      yield* TestClock.adjust("3 seconds")
+      expect(submitted).toEqual([])
+      away = false
+      yield* TestClock.adjust("3 seconds")
+      expect(submitted).toEqual([[0n]])
+    })
+  )
+})
+
 describe("a receipt", () => {
   const hash = Make.word(0x100)
 

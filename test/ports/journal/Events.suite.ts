@@ -35,6 +35,9 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         ]
         yield* journal.allocate({ ...Make.allocation("", {}), ops: shared })
         yield* journal.recordSigned(Make.signed(0n))
+        const taken = [{ nonce: 0n, txHash: Make.signed(0n).txHash }]
+        yield* journal.recordSubmitted(Make.lane, taken)
+        yield* journal.recordSubmitted(Make.lane, taken)
         const second = Make.word(0x2000)
         yield* journal.recordSigned(Make.signed(0n, { txHash: second }))
         const landed = [1, 2, 3].map((n) => ({ ...Make.landed(Make.word(n), 0n), txHash: second }))
@@ -43,21 +46,22 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* journal.finalise(Make.lane, 0n, Make.settledDepth)
         const txHash = Make.signed(0n).txHash
         const story = (elements: ReadonlyArray<number>) => [
-          [2, "submitted", { txHash, ...prices, elements }],
-          [3, "replaced", { txHash: second, replaces: txHash, ...prices, elements }],
-          [4, "included", { txHash: second, ...at(1), success: true, elements }]
+          [2, "signed", { txHash, ...prices, elements }],
+          [3, "submitted", { txHash, elements }],
+          [4, "replaced", { txHash: second, replaces: txHash, ...prices, elements }],
+          [5, "included", { txHash: second, ...at(1), success: true, elements }]
         ]
         const settled = { txHash: second, ...at(Make.settledDepth) }
         expect(yield* toldOf("r1")).toEqual([
           [1, "accepted", {}],
           ...story([1, 2]),
-          [5, "final", { httpStatus: 200 }],
-          [6, "settled", { ...settled, elements: [1, 2] }]
+          [6, "final", { httpStatus: 200 }],
+          [7, "settled", { ...settled, elements: [1, 2] }]
         ])
         expect(yield* toldOf("r2")).toEqual([
           [1, "accepted", {}],
           ...story([3]),
-          [5, "settled", { ...settled, elements: [3] }]
+          [6, "settled", { ...settled, elements: [3] }]
         ])
       })
     )
@@ -78,6 +82,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* journal.finish("r1", "{}", {})
         expect((yield* toldOf("r1")).map(([, kind]) => kind)).toEqual([
           "accepted",
+          "signed",
           "submitted",
           "included",
           "final",
@@ -142,6 +147,8 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* acceptOp("r1", 2)
         yield* journal.submitRemotely(Make.handing("r1", [1, 2]))
         yield* journal.submitRemotely(Make.handing("r1", [2]))
+        yield* journal.recordTaken(signer, Make.chainId, [Make.word(1)])
+        yield* journal.recordTaken(signer, Make.chainId, [Make.word(1)])
         const [first, second] = [Make.landed(Make.word(1), 1n), Make.landed(Make.word(2), 2n)]
         yield* journal.recordInclusions(signer, Make.chainId, [first, second], Make.node())
         yield* journal.recordInclusions(signer, Make.chainId, [first], Make.node())
@@ -150,11 +157,13 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* journal.finaliseInclusions(signer, Make.chainId, [Make.deep(Make.word(1))])
         expect(yield* toldOf("r1")).toEqual([
           [1, "accepted", {}],
-          [2, "submitted", { elements: [1, 2] }],
-          [3, "included", { txHash: first.txHash, ...at(1), success: true, elements: [1] }],
-          [4, "included", { txHash: second.txHash, ...at(1), success: true, elements: [2] }],
-          [5, "reopened", { txHash: second.txHash, elements: [2] }],
-          [6, "settled", { txHash: first.txHash, ...at(Make.settledDepth), elements: [1] }]
+          [2, "signed", { elements: [1, 2] }],
+          [3, "submitted", { elements: [1] }],
+          [4, "submitted", { txHash: second.txHash, elements: [2] }],
+          [5, "included", { txHash: first.txHash, ...at(1), success: true, elements: [1] }],
+          [6, "included", { txHash: second.txHash, ...at(1), success: true, elements: [2] }],
+          [7, "reopened", { txHash: second.txHash, elements: [2] }],
+          [8, "settled", { txHash: first.txHash, ...at(Make.settledDepth), elements: [1] }]
         ])
       })
     )
@@ -179,8 +188,9 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* journal.recordExternalUse(lane, 0n, [landed])
         const data = { txHash: landed.txHash, ...at(Make.settledDepth), elements: [1] }
         expect((yield* toldOf("r1")).slice(2)).toEqual([
-          [3, "included", { ...data, success: true }],
-          [4, "settled", data]
+          [3, "submitted", { txHash: landed.txHash, elements: [1] }],
+          [4, "included", { ...data, success: true }],
+          [5, "settled", data]
         ])
         expect((yield* toldOf("r2")).slice(2)).toEqual([])
         expect((yield* journal.ofRequest("r1")).ops.map(({ state }) => state)).toEqual(["settled"])
@@ -208,7 +218,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           ["included", { txHash, ...at(1), success: false, elements }],
           ["included", { txHash: landed.txHash, ...at(1), success: true, elements }]
         ]
-        expect((yield* toldOf("r1")).slice(2).map(([, ...told]) => told)).toEqual([
+        expect((yield* toldOf("r1")).slice(3).map(([, ...told]) => told)).toEqual([
           ...included,
           ["reopened", { txHash, elements }],
           ["reopened", { txHash: landed.txHash, elements }],
@@ -246,8 +256,8 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* journal.finish("r1", "{}", {})
         const page = yield* journal.events("r1", 1, 2)
         expect(page.map(({ sequence }) => sequence)).toEqual([2, 3])
-        expect(yield* journal.events("r1", 5, 2)).toEqual([])
-        expect(yield* journal.newestEvents(["r1", "none"])).toEqual(new Map([["r1", 5]]))
+        expect(yield* journal.events("r1", 6, 2)).toEqual([])
+        expect(yield* journal.newestEvents(["r1", "none"])).toEqual(new Map([["r1", 6]]))
         yield* journal.forget(Number.MAX_SAFE_INTEGER)
         expect(yield* journal.events("r1", 0, 100)).toEqual([])
         expect(yield* journal.newestEvents(["r1"])).toEqual(new Map([["r1", 0]]))

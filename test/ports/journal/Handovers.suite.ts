@@ -249,7 +249,15 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           Make.word(0xa6)
         ])
         const told = (yield* journal.events("r1", 0, 20)).map(({ kind }) => kind)
-        expect(told).toEqual(["accepted", "included", "final", "reopened", "included"])
+        expect(told).toEqual([
+          "accepted",
+          "submitted",
+          "included",
+          "final",
+          "reopened",
+          "submitted",
+          "included"
+        ])
       })
     )
 
@@ -262,7 +270,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* journal.recordInclusions(Make.lane.signer, Make.chainId, [found], Make.node())
         expect(yield* journal.remoteSubmissions).toEqual([])
         const told = (yield* journal.events("r1", 0, 20)).map(({ kind }) => kind)
-        expect(told).toEqual(["accepted", "included", "settled"])
+        expect(told).toEqual(["accepted", "submitted", "included", "settled"])
         expect(yield* journal.revertInclusions(Make.lane.signer, Make.chainId, [Make.word(1)])).toEqual([])
         yield* acceptOp("r2", 2)
         yield* journal.submitRemotely(Make.handing("r2", [2]))

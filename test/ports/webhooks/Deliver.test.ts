@@ -128,7 +128,7 @@ const owed = (webhookId: string, waiting: number) =>
 const add = (url: string, account = Make.alice) =>
   Effect.flatMap(Webhooks, (store) => store.add(account, Redacted.make(url), [], "operator"))
 
-/** The whole way of a request: accepted, submitted, included, settled, final. */
+/** The whole way of a request: accepted, signed, submitted, included, settled, final. */
 const life = (requestId: string, n: number) =>
   Effect.gen(function* () {
     const journal = yield* Journals.all
@@ -168,8 +168,8 @@ for (const [name, layer] of [
         yield* life("r2", 1)
         yield* begin()
         yield* owed(webhookId, 0)
-        expect(sequences(hits, "r1")).toEqual([1, 2, 3, 4, 5])
-        expect(sequences(hits, "r2")).toEqual([1, 2, 3, 4, 5])
+        expect(sequences(hits, "r1")).toEqual([1, 2, 3, 4, 5, 6])
+        expect(sequences(hits, "r2")).toEqual([1, 2, 3, 4, 5, 6])
         for (const { body, headers } of hits) {
           // The library looks at the clock of the machine: the message is of the test's.
           const now = Date.now
@@ -181,7 +181,7 @@ for (const [name, layer] of [
             Date.now = now
           }
         }
-        expect(new Set(hits.map(({ headers }) => headers["webhook-id"])).size).toBe(10)
+        expect(new Set(hits.map(({ headers }) => headers["webhook-id"])).size).toBe(12)
         expect(hits.find(({ type }) => type === "request.final")?.data).toMatchObject({
           endpoint: "execute",
           chainId: 31_337,
@@ -205,7 +205,7 @@ for (const [name, layer] of [
         yield* life("r1", 0)
         yield* begin()
         yield* owed(webhookId, 0)
-        expect(sequences(hits, "r1")).toEqual([2, 5])
+        expect(sequences(hits, "r1")).toEqual([3, 6])
         expect((yield* store.list(Make.bob)).map(({ waiting }) => waiting)).toEqual([0])
       })
     )
@@ -227,7 +227,7 @@ for (const [name, layer] of [
         answer = ok
         yield* pass(15)
         yield* owed(webhookId, 0)
-        expect(sequences(hits, "r1")).toEqual([1, 1, 2, 3, 4, 5])
+        expect(sequences(hits, "r1")).toEqual([1, 1, 2, 3, 4, 5, 6])
         expect(hits[1]?.headers["webhook-id"]).toBe(hits[0]?.headers["webhook-id"])
       })
     )
@@ -262,7 +262,7 @@ for (const [name, layer] of [
         yield* life("r1", 0)
         yield* begin()
         yield* owed(webhookId, 0)
-        expect(sequences(quick.hits, "r1")).toEqual([1, 2, 3, 4, 5])
+        expect(sequences(quick.hits, "r1")).toEqual([1, 2, 3, 4, 5, 6])
         expect(sequences(slow.hits, "r1")).toEqual([1])
         // What is being sent when the process ends is waited for.
         for (const response of held) response.writeHead(500).end()
@@ -373,7 +373,7 @@ for (const [name, layer] of [
         yield* store.setState(webhookId, "enabled", "operator")
         yield* begin("the next one")
         yield* owed(webhookId, 0)
-        expect(sequences(hits, "r1")).toEqual([1, 2, 3, 4, 5])
+        expect(sequences(hits, "r1")).toEqual([1, 2, 3, 4, 5, 6])
       })
     )
 
@@ -542,7 +542,7 @@ for (const [name, layer] of [
         for (const n of [0, 1, 2, 3]) yield* life(`r${n}`, n)
         yield* Effect.forEach(["one", "two", "three"], begin, { concurrency: "unbounded" })
         yield* owed(webhookId, 0)
-        expect(hits).toHaveLength(20)
+        expect(hits).toHaveLength(24)
         yield* store.setState(webhookId, "paused", "operator")
         yield* life("r9", 9)
         const journal = yield* Journals.all

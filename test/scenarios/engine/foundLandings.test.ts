@@ -96,10 +96,16 @@ describe("a landing that is found by a look at the chain", () => {
     const { backup, id, requestId } = await landed("stays")
     const second = await live(backup)
     expect((await hits.answerOf(second, requestId)).answer).toMatchObject({ status: 1 })
-    expect(await kindsOf(second, requestId)).toEqual(["accepted", "included", "final"])
+    expect(await kindsOf(second, requestId)).toEqual(["accepted", "submitted", "included", "final"])
     expect(await watchedOf(second)).toMatchObject([{ requestId, signed: null }])
     const third = await live(backup)
-    expect(await settledOf(third, requestId)).toEqual(["accepted", "included", "final", "settled"])
+    expect(await settledOf(third, requestId)).toEqual([
+      "accepted",
+      "submitted",
+      "included",
+      "final",
+      "settled"
+    ])
     expect(await watchedOf(third)).toEqual([])
     expect(await hits.countOf(id)).toBe(1)
   }, 90_000)
@@ -125,8 +131,10 @@ describe("a landing that is found by a look at the chain", () => {
       const { answer } = await hits.answerOf(life, requestId)
       expect(answer).toMatchObject({ status: 1 })
       const told = await settledOf(life, requestId)
-      expect(told.slice(0, 4)).toEqual(["accepted", "included", "final", "reopened"])
-      expect(told.slice(4).filter((kind) => kind === "included" || kind === "settled")).toEqual([
+      expect(told.slice(0, 5)).toEqual(["accepted", "submitted", "included", "final", "reopened"])
+      expect(told.slice(5).filter((kind) => kind !== "final")).toEqual([
+        "signed",
+        "submitted",
         "included",
         "settled"
       ])

@@ -106,7 +106,7 @@ describe("an operation whose window has not begun, of a caller that does not wai
       const block = await stack.provider.getTransactionReceipt(String(final.txHashes[0]))
       expect((await block?.getBlock())?.timestamp).toBeGreaterThan(validAfter)
       const events = await eventsOf(life, caller)
-      expect(events.slice(0, 3)).toEqual([["accepted"], ["scheduled", validAfter], ["submitted"]])
+      expect(events.slice(0, 3)).toEqual([["accepted"], ["scheduled", validAfter], ["signed"]])
     }))
 
   it("lets the others of its request go first, and takes what depends on it along", () =>

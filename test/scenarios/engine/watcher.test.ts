@@ -70,6 +70,7 @@ const lastOf = (count: number, receipt: ChainClient["receipt"]) =>
     const inFlight = InFlight.make()
     const watcher = yield* TransactionMonitor.make({
       settlement: {
+        submitted: () => Effect.void,
         mined: (_, { nonce }, mined) =>
           nonce === BigInt(count) ? Effect.asVoid(Deferred.succeed(last, mined)) : Effect.void,
         finalised: () => Effect.void,
@@ -138,6 +139,7 @@ describe("the watcher", () => {
     const inFlight = InFlight.make()
     const watcher = yield* TransactionMonitor.make({
       settlement: {
+        submitted: () => Effect.void,
         mined: () => Effect.void,
         finalised: () => Effect.void,
         vanished: () =>
@@ -211,6 +213,7 @@ describe("the watcher", () => {
           })
       }
       const settlement = {
+        submitted: () => Effect.void,
         mined: () => Effect.void,
         finalised: () => Effect.void,
         vanished: () => Effect.void,

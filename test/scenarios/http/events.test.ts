@@ -46,11 +46,12 @@ describe("GET /requests/{requestId}/events", () => {
     const told = await events
     expect(told.map(({ sequence }) => sequence)).toEqual(told.map((_, at) => at + 1))
     const kinds = told.map(({ type }) => type)
-    expect(kinds.slice(0, 3)).toEqual(["accepted", "submitted", "included"])
+    expect(kinds.slice(0, 4)).toEqual(["accepted", "signed", "submitted", "included"])
     expect(kinds.filter((kind) => kind !== "settled").at(-1)).toBe("final")
     const { txHashes } = (await service.request(requestId)).body
     expect(told[1]?.data.txHash).toBe(txHashes[0])
-    expect(told[2]?.data).toMatchObject({ txHash: txHashes[0], success: true })
+    expect(told[2]?.data.txHash).toBe(txHashes[0])
+    expect(told[3]?.data).toMatchObject({ txHash: txHashes[0], success: true })
     expect(told.find(({ type }) => type === "final")?.data).toMatchObject({ httpStatus: 200, status: 1 })
   })
 

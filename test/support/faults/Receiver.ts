@@ -98,9 +98,25 @@ const ends = new Set(["final", "cancelled", "expired"])
 const nameOf = ({ kind, requestId, sequence }: Told): string => `${requestId} ${sequence} ${kind}`
 const wholeOf = (told: Told): string => `${nameOf(told)} ${told.data}`
 
+/** Elements that an event names; of a request's own transaction none, for which `all` stands. */
+const elementsOf = ({ data }: Told): ReadonlyArray<number | "all"> => JSON.parse(data).elements ?? ["all"]
+
+/** Inclusions of elements of which it was not told before that anybody had taken them. */
+const tooSoon = (events: ReadonlyArray<Told>): ReadonlyArray<string> => {
+  const submitted = new Set<string>()
+  const keyOf = ({ requestId }: Told, element: number | "all") => `${requestId} ${element}`
+  return events.flatMap((event) => {
+    const keys = elementsOf(event).map((element) => keyOf(event, element))
+    if (event.kind === "submitted") for (const key of keys) submitted.add(key)
+    return event.kind === "included" && !keys.every((key) => submitted.has(key))
+      ? [`${nameOf(event)} before submitted`]
+      : []
+  })
+}
+
 /**
  * Holds what has arrived against the journal: `ended` are the requests that are final there, each of which has to be told
- * of. In order: an event arrives for the first time after the one before it has.
+ * of. In order: an event arrives for the first time after the one before it has, and what is included was submitted before.
  */
 export const judge = (
   events: ReadonlyArray<Told>,
@@ -122,7 +138,7 @@ export const judge = (
       ...events.filter((event) => !there.has(wholeOf(event))).map(nameOf),
       ...ended.filter((requestId) => !isToldEnd.has(requestId)).map((requestId) => `the end of ${requestId}`)
     ],
-    outOfOrder,
+    outOfOrder: [...outOfOrder, ...tooSoon(events)],
     invented: arrivals.filter((arrival) => !known.has(wholeOf(arrival))).map(nameOf)
   }
 }

@@ -278,6 +278,32 @@ const settle = fc
       }
   )
 
+/** A node, or a bundler, took what was signed. */
+const taken = fc.record({ lane, rank, often, stray: hash, remote: fc.boolean() }).map(
+  ({ lane, often, rank, remote, stray }): Command =>
+    (model) => {
+      const out = model.handedOut(lane.signer).filter((it) => !often || it.state === "signed")
+      const picked = pick(out, rank)
+      const transactions = [
+        { nonce: picked?.nonce ?? BigInt(rank), txHash: picked?.versions.at(-1) ?? Make.word(0x9999) }
+      ]
+      const hashes = [(often ? pick(model.remoteSubmissions(), rank)?.[0] : undefined) ?? stray]
+      return remote
+        ? {
+            name: "recordTaken",
+            request: { lane, hashes },
+            journal: (journal) => journal.recordTaken(lane.signer, lane.chainId, hashes),
+            expected: () => model.recordTaken(lane.signer, hashes)
+          }
+        : {
+            name: "recordSubmitted",
+            request: { lane, transactions },
+            journal: (journal) => journal.recordSubmitted(lane, transactions),
+            expected: () => model.recordSubmitted(lane.signer, transactions)
+          }
+    }
+)
+
 /** The events of a nonce after its settlement, or instead of it. */
 const event = fc
   .record({
@@ -465,6 +491,7 @@ export const commands: fc.Arbitrary<ReadonlyArray<Command>> = fc.array(
     { weight: 1, arbitrary: unallocate },
     { weight: 6, arbitrary: recordSigned },
     { weight: 3, arbitrary: settle },
+    { weight: 2, arbitrary: taken },
     { weight: 3, arbitrary: event },
     { weight: 2, arbitrary: inOtherHands },
     { weight: 1, arbitrary: recordInclusions },

@@ -42,6 +42,8 @@ interface Op {
   handed: "bundler" | "found" | null
   /** It was found on the chain, and is there no more. */
   known: boolean
+  /** Of what a bundler has: it took it, or it was on the chain. */
+  told: boolean
 }
 
 interface Nonce {
@@ -54,6 +56,8 @@ interface Nonce {
   versions: ReadonlyArray<Bytes32>
   mined: TransactionSettlement | null
   signedAs: number
+  /** A node took it, or it was on the chain. */
+  told: boolean
 }
 
 interface Request {
@@ -253,7 +257,8 @@ export class Model {
         tx: null,
         success: null,
         handed: null,
-        known: false
+        known: false,
+        told: false
       })
       this.leases = this.leases.filter(
         (it) => it.place !== this.place(intent.space) || it.key !== intent.nonceKey
@@ -352,8 +357,8 @@ export class Model {
     const ops = indexes.map((index) => this.of(requestId, index))
     if (ops.some((op) => !op?.hash || op.state === "settled" || this.carried(op))) return "fails"
     const fresh = ops.filter((op) => op !== undefined).filter((op) => op.state === "accepted")
-    for (const op of fresh) Object.assign(op, { state: "sent", handed: "bundler" })
-    if (fresh.length > 0) this.tellOf("submitted", {}, [requestId], fresh)
+    for (const op of fresh) Object.assign(op, { state: "sent", handed: "bundler", told: false })
+    if (fresh.length > 0) this.tellOf("signed", {}, [requestId], fresh)
   }
 
   revokeRemote(requestId: string, indexes: ReadonlyArray<number>): void {
@@ -375,14 +380,27 @@ export class Model {
       (op) => op.hash !== null && hashes.includes(op.hash) && op.intent.space.authority === authority
     )
 
+  recordTaken(authority: string, hashes: ReadonlyArray<Bytes32>): void {
+    const fresh = this.named(authority, hashes).filter(
+      (op) => op.state === "sent" && op.handed !== null && !op.told
+    )
+    for (const op of fresh) op.told = true
+    this.tellOf("submitted", {}, [...new Set(fresh.map((op) => op.request))], fresh)
+  }
+
   recordInclusions(authority: string, outcomes: ReadonlyArray<FoundInclusion>): ReadonlyArray<string> {
     const ops = this.named(
       authority,
       outcomes.map((it) => it.userOpHash)
     )
     const settled = this.settleOps(ops, outcomes)
-    this.tellLanded("included", settled, outcomes)
     const own = settled.filter((op) => !this.carried(op))
+    this.tellLanded(
+      "submitted",
+      own.filter((op) => op.handed === null || !op.told)
+    )
+    for (const op of own) op.told = true
+    this.tellLanded("included", settled, outcomes)
     const isFinal = (op: Op) => outcomes.some((it) => it.userOpHash === op.hash && it.final)
     for (const op of own) op.handed = isFinal(op) ? null : (op.handed ?? "found")
     this.tellLanded("settled", own.filter(isFinal), outcomes)
@@ -466,7 +484,8 @@ export class Model {
         direct,
         versions: [],
         mined: null,
-        signedAs: 0
+        signedAs: 0,
+        told: false
       }
     ]
     return { _tag: "allocated", nonce }
@@ -499,7 +518,7 @@ export class Model {
       maxPriorityFeePerGas: maxPriorityFeePerGas.toString()
     }
     this.tellOf(
-      replaces === undefined ? "submitted" : "replaced",
+      replaces === undefined ? "signed" : "replaced",
       { txHash, ...(replaces !== undefined && { replaces }), ...prices },
       this.concerned(row),
       row.ops
@@ -508,6 +527,18 @@ export class Model {
     row.cost += signed.addedCost
     for (const op of row.ops.filter((it) => it.state !== "settled"))
       Object.assign(op, { state: "sent", tx: signed.txHash })
+  }
+
+  recordSubmitted(
+    signer: string,
+    transactions: ReadonlyArray<{ readonly nonce: bigint; readonly txHash: Bytes32 }>
+  ): void {
+    for (const { nonce, txHash } of transactions) {
+      const row = this.nonce(signer, nonce)
+      if (row?.state !== "signed" || row.told) continue
+      row.told = true
+      this.tellOf("submitted", { txHash }, this.concerned(row), row.ops)
+    }
   }
 
   private letGo(row: Nonce): void {
@@ -536,6 +567,8 @@ export class Model {
     if (row.mined !== null && (!isSame || row.mined.blockHash !== mined.blockHash)) this.withdraw(row)
     const isIncluded = row.state === "signed"
     Object.assign(row, { state: final ? "settled" : "mined", mined })
+    if (!row.told) this.tellOf("submitted", { txHash: mined.txHash }, this.concerned(row), row.ops)
+    row.told = true
     if (isIncluded) this.tellMined("included", row, mined.confirmations)
     const before = this.elsewhere(row)
     const others = this.settleOps(row.ops, ops).filter((op) => op.tx !== mined.txHash)
@@ -576,6 +609,7 @@ export class Model {
     if (row?.state !== "signed" && row?.state !== "external") return "fails"
     if (row.state === "signed") {
       const settled = this.settleOps(row.ops, outcomes)
+      if (!row.told) this.tellLanded("submitted", settled)
       this.tellLanded("included", settled, outcomes)
       this.tellLanded("settled", settled, outcomes)
       this.letGo(row)

@@ -10,6 +10,7 @@ import {
   type KnownTransaction,
   type Receipt
 } from "../../../src/application/ports/chain/ChainRpc.js"
+import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import type { LaneAccess, TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -141,12 +142,20 @@ export const node = (name: string): Effect.Effect<Node> =>
 export const start = (options: {
   readonly operatorNode: AccessNodes["ofOperator"]
   readonly attend?: TransactionMonitor.Attend
+  readonly journalIsAway?: () => boolean
 }) =>
   Effect.gen(function* () {
     const inFlight = InFlight.make()
     const mined: Array<readonly [bigint, ChainClient]> = []
+    const submitted: Array<ReadonlyArray<bigint>> = []
     const monitor = yield* TransactionMonitor.make({
       settlement: {
+        submitted: (_, records) =>
+          Effect.suspend(() => {
+            if (options.journalIsAway?.() === true) return Effect.fail(new JournalError({ message: "away" }))
+            submitted.push(records.map(({ nonce }) => nonce))
+            return Effect.void
+          }),
         mined: (chain, { nonce }) => Effect.sync(() => void mined.push([nonce, chain])),
         finalised: () => Effect.void,
         vanished: () => Effect.void,
@@ -156,5 +165,5 @@ export const start = (options: {
       attend: options.attend ?? (() => Effect.void),
       accessNodes: { ofOperator: options.operatorNode, ofCaller: () => Effect.succeed(null) }
     })
-    return { inFlight, mined, monitor }
+    return { inFlight, mined, monitor, submitted }
   })

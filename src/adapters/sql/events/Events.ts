@@ -157,7 +157,7 @@ export const ofDepth = ({ blockNumber, confirmations }: Depth) => ({
 
 /** For every transaction in which some of the ops have landed, and every request of theirs, one event. */
 export const ofLanded = (
-  kind: "included" | "settled" | "reopened",
+  kind: "submitted" | "included" | "settled" | "reopened",
   ops: ReadonlyArray<Landed>,
   depths: ReadonlyArray<Depth & { readonly userOpHash: string }>
 ): ReadonlyArray<Told> => {

@@ -21,3 +21,13 @@ export const requestEvents = Effect.gen(function* () {
       primary key (request_no, sequence)
     ) ${clustered}`
 })
+
+/**
+ * Whether `submitted` was told of a transaction, or of an op at a remote bundler. Processes of the version before tell it when
+ * they sign, and name no such column.
+ */
+export const submissions = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`alter table transactions add column submitted smallint not null default 1`
+  yield* sql`alter table handovers add column submitted smallint not null default 1`
+})

@@ -87,6 +87,7 @@ export const make = (
         allocate: early(Transactions.allocate(store)),
         unallocate: early(Transactions.unallocate(store)),
         recordSigned: Transactions.recordSigned(store),
+        recordSubmitted: early(Transactions.recordSubmitted(store)),
         settle: early(Settlements.settle(store)),
         finalise: early(Settlements.finalise(store)),
         unsettle: Settlements.unsettle(store),
@@ -99,6 +100,7 @@ export const make = (
       }),
       Context.add(RemoteOpJournal, {
         submitRemotely: RemoteSubmissions.submitRemotely(store),
+        recordTaken: early(RemoteSubmissions.recordTaken(store)),
         recordInclusions: RemoteSubmissions.recordInclusions(store),
         revertInclusions: RemoteSubmissions.revertInclusions(store),
         finaliseInclusions: RemoteSubmissions.finaliseInclusions(store),

@@ -19,6 +19,11 @@ import * as Claims from "./Claims.js"
 import * as Ops from "./Ops.js"
 import * as Requests from "./Requests.js"
 
+/**
+ * Rows of ops that no transaction of ours tells of. Long, since every way in which one comes, lands, vanishes and goes is here,
+ * and all lock the same rows in the same order.
+ */
+
 /** Part of what is sealed: rows do not open under another name. */
 const sealName = (opId: Ops.Id): string => `handover ${opId}`
 
@@ -46,10 +51,10 @@ export const submitRemotely =
               rpc: seal.close(sealName(op.op_id), node.rpc === null ? "" : Redacted.value(node.rpc)),
               trust: node.trust,
               since: since.toString(),
-              signed: signed.get(op.op_index) ?? Hex.empty
+              signed: signed.get(op.op_index) ?? Hex.empty,
+              submitted: 0
             })}`
-        if (fresh.length > 0)
-          yield* Events.tell(store, Events.ofElements("submitted", {}, [requestId], fresh))
+        if (fresh.length > 0) yield* Events.tell(store, Events.ofElements("signed", {}, [requestId], fresh))
       })
     )
 
@@ -132,6 +137,50 @@ const watch = (
     { discard: true }
   )
 
+/** Those of the ops of which `submitted` was not told; it is from now on. */
+const unsubmitted = (store: Store.Store, ops: ReadonlyArray<Ops.State>) =>
+  Effect.gen(function* () {
+    const { sql } = store
+    const told = new Set<string>()
+    for (const chunk of Store.chunks(ops)) {
+      const ids = chunk.map((op) => op.op_id)
+      const rows = yield* sql<Pick<Ops.State, "op_id">>`
+        select op_id from handovers where ${sql.in("op_id", ids)} and submitted = 1`
+      for (const row of rows) told.add(String(row.op_id))
+      yield* sql`update handovers set submitted = 1 where ${sql.in("op_id", ids)} and submitted = 0`
+    }
+    return ops.filter((op) => !told.has(String(op.op_id)))
+  })
+
+export const recordTaken =
+  (store: Store.Store) =>
+  (
+    authority: Address,
+    chainId: bigint,
+    hashes: ReadonlyArray<Hex.Bytes32>
+  ): Effect.Effect<void, JournalError> =>
+    store.transaction(
+      Effect.gen(function* () {
+        const { sql } = store
+        yield* Claims.fence(store, { chainId, signer: authority })
+        const ops = yield* named(store, authority, chainId, hashes)
+        const taken = new Set<string>()
+        for (const chunk of Store.chunks(ops.filter((op) => op.state === "sent"))) {
+          const rows = yield* sql<Pick<Ops.State, "op_id">>`
+            update handovers set submitted = 1
+            where submitted = 0 and ${sql.in(
+              "op_id",
+              chunk.map((op) => op.op_id)
+            )}
+            returning op_id`
+          for (const row of rows) taken.add(String(row.op_id))
+        }
+        const fresh = ops.filter((op) => taken.has(String(op.op_id)))
+        const requests = Store.distinct(fresh.map((op) => op.request_id))
+        yield* Events.tell(store, Events.ofElements("submitted", {}, requests, fresh))
+      })
+    )
+
 export const recordInclusions =
   (store: Store.Store) =>
   (
@@ -149,6 +198,7 @@ export const recordInclusions =
         const settled = yield* Ops.settle(store, ops, outcomes)
         const inOurs = yield* Ops.carried(store, settled)
         const own = settled.filter((op) => !inOurs.has(String(op.op_id)))
+        const untold = yield* unsubmitted(store, own)
         const over = own.filter((op) => found.get(op.user_op_hash)?.final === true)
         yield* forget(store, over)
         yield* watch(
@@ -158,6 +208,7 @@ export const recordInclusions =
           node
         )
         yield* Events.tell(store, [
+          ...Events.ofLanded("submitted", untold, []),
           ...Events.ofLanded("included", settled, outcomes),
           ...Events.ofLanded("settled", over, outcomes)
         ])

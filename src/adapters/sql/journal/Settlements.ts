@@ -15,7 +15,7 @@ type Found = Effect.Effect.Success<ReturnType<typeof Transactions.find>> & {}
 
 /** What an event says of the mined transaction that carries work of these requests. */
 const told = (
-  kind: "included" | "settled" | "reopened",
+  kind: "submitted" | "included" | "settled" | "reopened",
   { concerned, ops }: Found,
   data: {
     readonly txHash: string | null
@@ -78,7 +78,7 @@ export const settle =
         yield* sql`
           update transactions set state = ${final ? "settled" : "mined"}, tx_hash = ${txHash},
             success = ${mined.success ? 1 : 0}, block_number = ${blockNumber.toString()},
-            block_hash = ${blockHash}
+            block_hash = ${blockHash}, submitted = 1
           where ${at}`
         const settled = yield* Ops.settle(store, ops, outcomes)
         if (final) {
@@ -92,6 +92,7 @@ export const settle =
         const before = elsewhere(ops, txHash)
         yield* Events.tell(store, [
           ...(moved ? toldReopened(found) : []),
+          ...(found.row.submitted === 0 ? told("submitted", found, { txHash }) : []),
           ...(moved || found.row.state === "signed"
             ? told("included", found, { txHash, ...depth, success: mined.success })
             : []),
@@ -153,6 +154,7 @@ export const recordExternalUse =
         const back = sent(found.ops).filter((op) => !landed.has(op.op_id))
         yield* Ops.move(store, back, "accepted", null)
         yield* Events.tell(store, [
+          ...(found.row.submitted === 0 ? Events.ofLanded("submitted", settled, []) : []),
           ...Events.ofLanded("included", settled, outcomes),
           ...Events.ofLanded("settled", settled, outcomes)
         ])

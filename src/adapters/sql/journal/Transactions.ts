@@ -38,6 +38,8 @@ export interface State {
   readonly tx_hash: string | null
   readonly block_number: string | null
   readonly block_hash: string | null
+  /** 1: `submitted` was told of it. */
+  readonly submitted: number
 }
 
 /**
@@ -51,7 +53,7 @@ export const find = (store: Store.Store, lane: Lane, nonce: bigint, txHash: stri
     const current = yield* Claims.lockLane(store, lane)
     const nonceAt = at(store, lane, nonce)
     const [row] = yield* sql<State & { readonly has_version: number | boolean }>`
-      select state, epoch, direct, max_cost, tx_hash, block_number, block_hash, exists (
+      select state, epoch, direct, max_cost, tx_hash, block_number, block_hash, submitted, exists (
         select 1 from transaction_versions where ${nonceAt} and transaction_versions.tx_hash = ${txHash}
       ) as has_version
       from transactions where ${nonceAt}`
@@ -214,6 +216,7 @@ const write = (
         trust,
         direct: request.direct,
         max_cost: request.maxCost.toString(),
+        submitted: 0,
         allocated_at: yield* Clock.currentTimeMillis
       })}`
     const rows = ids.map((op_id, position) => ({ ...lane, op_id, position }))
@@ -335,7 +338,7 @@ export const recordSigned =
         }
         const told =
           replaced === null
-            ? Events.ofElements("submitted", { txHash: signed.txHash, ...prices }, found.concerned, ops)
+            ? Events.ofElements("signed", { txHash: signed.txHash, ...prices }, found.concerned, ops)
             : Events.ofElements(
                 "replaced",
                 { txHash: signed.txHash, replaces: replaced, ...prices },
@@ -343,5 +346,50 @@ export const recordSigned =
                 ops
               )
         yield* Events.tell(store, told)
+      })
+    )
+
+interface Submitted extends Pick<Ops.State, "request_id" | "op_index"> {
+  readonly nonce: string
+}
+
+export const recordSubmitted =
+  (store: Store.Store) =>
+  (
+    lane: Lane,
+    transactions: ReadonlyArray<{ readonly nonce: bigint; readonly txHash: string }>
+  ): Effect.Effect<void, JournalError> =>
+    store.transaction(
+      Effect.gen(function* () {
+        const { sql } = store
+        yield* Claims.lockLane(store, lane)
+        const hashes = new Map(transactions.map(({ nonce, txHash }) => [Store.uint64(nonce), txHash]))
+        const inLane = sql`chain_id = ${lane.chainId.toString()} and signer = ${lane.signer}`
+        for (const chunk of Store.chunks([...hashes.keys()])) {
+          const nonces = sql.in("nonce", chunk)
+          const fresh = yield* sql<{ readonly nonce: string; readonly direct: string | null }>`
+            update transactions set submitted = 1
+            where ${inLane} and ${nonces} and state = 'signed' and submitted = 0
+            returning nonce, direct`
+          if (fresh.length === 0) continue
+          const carried = yield* sql<Submitted>`
+            select carried.nonce, ops.request_id, ops.op_index
+            from (select nonce, op_id from transaction_ops where ${inLane} and ${sql.in(
+              "nonce",
+              fresh.map((row) => row.nonce)
+            )}) as carried
+            join ops on ops.op_id = carried.op_id`
+          yield* Events.tell(
+            store,
+            fresh
+              .toSorted((one, other) => (one.nonce < other.nonce ? -1 : 1))
+              .flatMap(({ direct, nonce }) => {
+                const ops = carried.filter((op) => op.nonce === nonce)
+                const of = ops.map((op) => op.request_id)
+                const concerned = Store.distinct(direct === null ? of : [...of, direct])
+                return Events.ofElements("submitted", { txHash: hashes.get(nonce) }, concerned, ops)
+              })
+          )
+        }
       })
     )

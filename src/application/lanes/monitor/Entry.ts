@@ -62,6 +62,10 @@ export interface Entry {
   readonly witness: LaneNode | null
   /** Since when a mined one is not to be seen any more. */
   missedSince: number | null
+  /** A node took the newest version or one before it. */
+  isTaken: boolean
+  /** The journal was told that a node took it. */
+  isTold: boolean
 }
 
 /** A node that has lost a transaction is given the same bytes again, this often at most. */
@@ -91,7 +95,9 @@ export const make = (
   since: null,
   lookedAt: 0n,
   witness: null,
-  missedSince: null
+  missedSince: null,
+  isTaken: taken,
+  isTold: false
 })
 
 /** The entry of a transaction that was mined. */
@@ -102,7 +108,8 @@ export const mined = (entry: Entry, witness: LaneNode, receipt: Receipt): Entry 
     record: { ...entry.record, state: "mined", mined: { blockHash, blockNumber, success, txHash } },
     lookedAt: blockNumber,
     witness,
-    missedSince: null
+    missedSince: null,
+    isTold: true
   }
 }
 
@@ -118,8 +125,9 @@ export const withdrawn = (entry: Entry, now: number): Entry => ({
 })
 
 /** The node has the newest bytes. */
-export const taken = ({ offers }: Entry, node: LaneNode, now: number): void => {
-  offers.set(node, { at: now + offerMillis, delay: firstOfferMillis })
+export const taken = (entry: Entry, node: LaneNode, now: number): void => {
+  entry.offers.set(node, { at: now + offerMillis, delay: firstOfferMillis })
+  entry.isTaken = true
 }
 
 /** The node did not take the newest bytes: the next look at it is later each time. */
@@ -127,6 +135,10 @@ export const putOff = ({ offers }: Entry, node: LaneNode, now: number): void => 
   const delay = Math.min((offers.get(node)?.delay ?? firstOfferMillis / 2) * 2, offerMillis)
   offers.set(node, { at: now + delay, delay })
 }
+
+/** A node took it, and the journal does not know. */
+export const isUntold = ({ isTaken, isTold, record }: Entry): boolean =>
+  isTaken && !isTold && record.state === "signed"
 
 /** Its own node is not trusted with it alone any more. */
 export const isDoubtful = ({ doubtAt, home }: Entry, now: number): boolean =>

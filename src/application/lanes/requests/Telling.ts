@@ -27,11 +27,13 @@ export const journals = (
     requestJournal: { ...requestJournal, accept: telling(requestJournal.accept) },
     transactionJournal: {
       ...transactionJournal,
-      recordSigned: telling(transactionJournal.recordSigned)
+      recordSigned: telling(transactionJournal.recordSigned),
+      recordSubmitted: telling(transactionJournal.recordSubmitted)
     },
     remoteOpJournal: {
       ...remoteOpJournal,
       submitRemotely: telling(remoteOpJournal.submitRemotely),
+      recordTaken: telling(remoteOpJournal.recordTaken),
       recordInclusions: telling(remoteOpJournal.recordInclusions),
       finaliseInclusions: telling(remoteOpJournal.finaliseInclusions)
     }

@@ -17,6 +17,12 @@ export class RemoteOpJournal extends Context.Tag("castellan/RemoteOpJournal")<
      * them is unknown, settled, or in a signed transaction; handed over again, nothing changes.
      */
     readonly submitRemotely: (handing: RemoteSubmissionIntent) => Effect.Effect<void, JournalError>
+    /** The bundler took ops that were handed over: `submitted` is told of those of which it was not told. */
+    readonly recordTaken: (
+      authority: Address,
+      chainId: bigint,
+      userOpHashes: ReadonlyArray<Bytes32>
+    ) => Effect.Effect<void, JournalError>
     /**
      * What became of ops that were handed over, or that others landed. Ops that are not `accepted` or `sent` are ignored.
      * Those that are not at settled depth are to be watched at that node, unless a transaction of ours that is not settled

@@ -40,6 +40,14 @@ export class TransactionJournal extends Context.Tag("castellan/TransactionJourna
      */
     readonly recordSigned: (transaction: SignedTransaction) => Effect.Effect<void, JournalError>
     /**
+     * A node took these versions: `submitted` is told of those of their nonces that are `signed` and of which it was not
+     * told. Of the others it is told with what is recorded of them on the chain.
+     */
+    readonly recordSubmitted: (
+      lane: Lane,
+      transactions: ReadonlyArray<{ readonly nonce: bigint; readonly txHash: Bytes32 }>
+    ) => Effect.Effect<void, JournalError>
+    /**
      * Records the mined transaction of a nonce (state `mined`) and the outcomes of its ops that have one; those ops free
      * what they held. Only a version that was stored can be mined. `final`: it is at settled depth already, see `finalise`.
      * The same call again changes nothing; it may add outcomes as long as the transaction is not settled. When it was

@@ -212,7 +212,7 @@ export const group = HttpApiGroup.make("operations")
       .annotate(OpenApi.Summary, "Follow what becomes of a write")
       .annotate(
         OpenApi.Description,
-        "Server-Sent Events of an accepted write, from its acceptance to its final answer: accepted, scheduled, submitted, replaced, included, reopened, settled, final, cancelled, expired. id is the event's number, from 1 without a gap; Last-Event-ID goes on after it. The stream ends with the final answer; one that is resumed after it is answered 204, unless more has happened."
+        "Server-Sent Events of an accepted write, from its acceptance to its final answer: accepted, scheduled, signed, submitted, replaced, included, reopened, settled, final, cancelled, expired. id is the event's number, from 1 without a gap; Last-Event-ID goes on after it. The stream ends with the final answer; one that is resumed after it is answered 204, unless more has happened."
       )
       .annotate(Example, { requestId: Sample.requestId, after: "2" })
   )

@@ -12,7 +12,7 @@ import * as Make from "../../../support/journal/Make.js"
 
 describe("whoever follows a request", () => {
   it.scoped(
-    "sees at once that it is accepted, signed, and included by whomever, not at the next look of a second",
+    "sees at once that it is accepted, signed, submitted, and included by whomever, not at the next look of a second",
     () =>
       Effect.gen(function* () {
         const requestJournal = yield* RequestJournal
@@ -40,12 +40,18 @@ describe("whoever follows a request", () => {
         yield* TestClock.adjust("25 millis")
         const second = yield* Effect.zipLeft(seen(1), Effect.yieldNow())
         yield* own.transactionJournal.recordSigned(Make.signed(0n))
-        expect(yield* Fiber.join(second)).toEqual(["submitted"])
+        expect(yield* Fiber.join(second)).toEqual(["signed"])
         yield* TestClock.adjust("25 millis")
         const third = yield* Effect.zipLeft(seen(2), Effect.yieldNow())
+        yield* own.transactionJournal.recordSubmitted(Make.lane, [
+          { nonce: 0n, txHash: Make.signed(0n).txHash }
+        ])
+        expect(yield* Fiber.join(third)).toEqual(["submitted"])
+        yield* TestClock.adjust("25 millis")
+        const fourth = yield* Effect.zipLeft(seen(3), Effect.yieldNow())
         const landed = Make.landed(Make.word(1), 9n)
         yield* own.remoteOpJournal.recordInclusions(Make.lane.signer, Make.chainId, [landed], Make.node())
-        expect(yield* Fiber.join(third)).toEqual(["included"])
+        expect(yield* Fiber.join(fourth)).toEqual(["included"])
       }).pipe(Effect.provide(InMemory.layer))
   )
 })
