@@ -115,10 +115,15 @@ const openWork = Effect.flatMap(LaneJournal, ({ work }) => work)
 const counted = (lanes: ReadonlyArray<LaneWork>) =>
   Effect.flatMap(Requests, (requests) => requests.counted(lanes.flatMap((lane) => lane.requests)))
 
+/** A sweep of a lane that is not over; `isAskedAgain`: what it reads may be older than what came meanwhile. */
+interface Busy {
+  isAskedAgain: boolean
+}
+
 /** Begins the sweep of every lane that has work; a lane whose node or key is silent holds up neither another nor the next. */
-const sweepLanes = (taken: Obstacles.Obstacles, busy: Set<string>, signed: Set<string>) =>
+const sweepLanes = (taken: Obstacles.Obstacles, busy: Map<string, Busy>, signed: Set<string>) =>
   Effect.gen(function* () {
-    const { scope } = yield* Lifetime
+    const { nudges, scope } = yield* Lifetime
     const lanes = yield* openWork
     yield* counted(lanes)
     const open = new Set(lanes.flatMap(({ requests }) => requests).map(({ requestId }) => requestId))
@@ -128,12 +133,22 @@ const sweepLanes = (taken: Obstacles.Obstacles, busy: Set<string>, signed: Set<s
     return yield* Effect.forEach(lanes, (work) => {
       const { chainId, signer } = work.lane
       const name = `${chainId}:${signer}`
-      if (busy.has(name)) return Effect.succeed(Fiber.void)
-      busy.add(name)
+      const before = busy.get(name)
+      if (before !== undefined) {
+        before.isAskedAgain = true
+        return Effect.succeed(Fiber.void)
+      }
+      const own: Busy = { isAskedAgain: false }
+      busy.set(name, own)
       const sweep = sweepLane(work, taken).pipe(
         Effect.catchAllCause((cause) => Effect.logWarning("a lane could not be looked after", cause)),
         Effect.annotateLogs({ chainId: chainId.toString(), signer }),
-        Effect.ensuring(Effect.sync(() => busy.delete(name)))
+        Effect.ensuring(
+          Effect.suspend(() => {
+            busy.delete(name)
+            return own.isAskedAgain ? Queue.offer(nudges, undefined) : Effect.void
+          })
+        )
       )
       return Effect.forkIn(sweep, scope)
     })
@@ -183,7 +198,7 @@ const tolerated = <E, R>(effect: Effect.Effect<unknown, E, R>): Effect.Effect<vo
 /** Takes up, once, everything in the journal that is this process's and that nothing works on. */
 export const run: Effect.Effect<void, never, Surroundings> = Effect.suspend(() => {
   const taken = Obstacles.make()
-  const lanes = Effect.flatMap(sweepLanes(taken, new Set(), new Set()), Fiber.joinAll)
+  const lanes = Effect.flatMap(sweepLanes(taken, new Map(), new Set()), Fiber.joinAll)
   return Effect.all([tolerated(lanes), tolerated(sweepRemote(taken)), tolerated(TakeUp.followSponsored)], {
     discard: true
   })
@@ -200,7 +215,7 @@ export const start: Effect.Effect<void, never, Surroundings> = Effect.gen(functi
   const taken = Obstacles.make()
   const repeat = <E, R>(effect: Effect.Effect<unknown, E, R>, pause: Effect.Effect<unknown>) =>
     Effect.forkIn(Effect.forever(Effect.zipRight(tolerated(effect), pause)), scope)
-  const busy = new Set<string>()
+  const busy = new Map<string, Busy>()
   const signed = new Set<string>()
   yield* tolerated(Effect.flatMap(openWork, counted))
   yield* repeat(
