@@ -126,6 +126,10 @@ export const rewind = (position: Position, to: bigint): Position => ({
   hashes: position.hashes.slice(0, position.hashes.length - Number(position.next - 1n - to))
 })
 
+/** The same, of a block whose hash is known still; null: it is not, and only reading as far as there tells it. */
+export const cut = (position: Position, to: bigint): Position | null =>
+  to < oldest(position) ? null : rewind(position, to)
+
 /** Whether what watches of one position are told next is what those of the other one are. */
 export const meets = (one: Position, other: Position): boolean =>
   one.next === other.next &&

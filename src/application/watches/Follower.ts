@@ -45,6 +45,8 @@ const toldOf = ({ rpc }: WatchSource, error: ChainRpcError | Reading.Unreadable)
 const settledBlocks = 1_000n
 /** Blocks that are read by their hashes at once. */
 const recentBlocks = 64n
+/** Events that one step tells of, of all watches together; those of one block are told in one step however many they are. */
+const mostEventsOfStep = 20_000
 /** So long a source is this process's own, from each look at it on: a step that takes longer fails where another one reads. */
 const claimMillis = 30_000
 /** How often it is looked whether more is owed of a watch than may be. */
@@ -80,54 +82,68 @@ const connect = ({
     return { chain, profile }
   })
 
-/** What the watches of a cursor are told of logs. */
-const eventsOf = (followed: Followed, cursor: WatchCursor, logs: ReadonlyArray<FoundLog>) =>
-  EventLoop.drive(function* () {
-    const index = followed.index(cursor.cursor)
-    const events: Array<WatchedEvent> = []
-    for (const log of logs) {
-      for (const found of index.find(log, log.blockNumber)) {
-        events.push(Telling.event(log, found))
-        yield
-      }
-      yield
-    }
-    return events
-  })
-
 interface Parts {
   readonly source: WatchSource
   readonly followed: Followed
   readonly watches: Watches["Type"]
   readonly node: Node
+  /** Events that one step tells of. */
+  readonly most: number
 }
 
+/** What the watches of a cursor are told of logs, and the block before the first one whose logs are not among them. */
+const eventsOf = ({ followed, most }: Parts, cursor: WatchCursor, logs: ReadonlyArray<FoundLog>) =>
+  EventLoop.drive(function* () {
+    const index = followed.index(cursor.cursor)
+    const events: Array<WatchedEvent> = []
+    let whole = 0
+    let block = logs[0]?.blockNumber
+    for (const log of logs) {
+      if (log.blockNumber !== block) {
+        whole = events.length
+        block = log.blockNumber
+      }
+      for (const found of index.find(log, log.blockNumber)) {
+        if (whole > 0 && events.length >= most)
+          return { events: events.slice(0, whole), until: log.blockNumber - 1n }
+        events.push(Telling.event(log, found))
+        yield
+      }
+      yield
+    }
+    return { events, until: null }
+  })
+
 /** Reads on from one cursor; whether there was something to read. */
-const advance = (
-  { followed, node, source, watches }: Parts,
-  cursor: WatchCursor,
-  head: Header,
-  until: bigint | null
-) =>
+const advance = (parts: Parts, cursor: WatchCursor, head: Header, until: bigint | null) =>
   Effect.gen(function* () {
+    const { followed, node, source, watches } = parts
     const { chain, profile } = node
-    const read = yield* Reading.next(chain, followed.queries(cursor.cursor), cursor, head, {
-      depth: BigInt(Cursor.depthOf(profile)),
-      settledBlocks,
-      recentBlocks,
-      until
-    })
-    if (read === null) return false
-    const events = yield* eventsOf(followed, cursor, read.logs)
-    const revision = yield* watches.advance(source.source, followed.revision, {
-      cursor: cursor.cursor,
-      position: read.position,
-      ancestor: read.ancestor,
-      events,
-      head: read.head
-    })
-    followed.move({ cursor: cursor.cursor, ...read.position }, revision)
-    return true
+    let last = until
+    for (;;) {
+      const read = yield* Reading.next(chain, followed.queries(cursor.cursor), cursor, head, {
+        depth: BigInt(Cursor.depthOf(profile)),
+        settledBlocks,
+        recentBlocks,
+        until: last
+      })
+      if (read === null) return false
+      const told = yield* eventsOf(parts, cursor, read.logs)
+      const position = told.until === null ? read.position : Cursor.cut(read.position, told.until)
+      if (position === null) {
+        last = told.until
+        continue
+      }
+      const revision = yield* watches.advance(source.source, followed.revision, {
+        cursor: cursor.cursor,
+        position,
+        ancestor: read.ancestor,
+        events: told.events,
+        head: read.head
+      })
+      followed.move({ cursor: cursor.cursor, ...position }, revision)
+      return true
+    }
   })
 
 const isLower = (one: WatchCursor, other: WatchCursor): number => Number(one.next - other.next)
@@ -179,11 +195,13 @@ const look = (parts: Parts) =>
 
 /**
  * Follows the chain of a source for all of its watches, until it is another process's or has none. What fails is tried
- * again: a node that is away, or answers what does not hold together, delays what is told, and nothing is lost of it.
+ * again: a node that is away, or answers what does not hold together, delays what is told, and nothing is lost of it. `most`
+ * events of all watches together are told in one step, or those of one block.
  */
 export const follow = (
   source: WatchSource,
-  process: string
+  process: string,
+  most = mostEventsOfStep
 ): Effect.Effect<void, WatchesError, ChainRpc | Networks | Watches> =>
   Effect.gen(function* () {
     const watches = yield* Watches
@@ -204,7 +222,7 @@ export const follow = (
       })
     const turn: Effect.Effect<boolean, WatchesError, ChainRpc | Networks> = Effect.gen(function* () {
       const node = yield* connect(source)
-      const more = yield* look({ source, followed, watches, node })
+      const more = yield* look({ source, followed, watches, node, most })
       yield* tell(null)
       return more
     }).pipe(

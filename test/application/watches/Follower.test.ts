@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { Watches } from "../../../src/application/ports/Watches.js"
+import * as Follower from "../../../src/application/watches/Follower.js"
 import * as Following from "../../support/watches/Following.js"
 import { ForkingChain } from "../../support/watches/ForkingChain.js"
 import * as Watching from "../../support/watches/Watching.js"
@@ -84,6 +85,43 @@ describe("watches", () => {
         expect(told.get(ids[9_999] ?? "")?.map(({ sequence }) => sequence)).toEqual([1, 2])
       }).pipe(Watching.inMemory),
     { timeout: 120_000 }
+  )
+
+  it.scoped("are told in steps of so many events at most, of whole blocks, without a gap", () =>
+    Effect.gen(function* () {
+      const chain = new ForkingChain(1)
+      const transfers = [1, 2, 3].map((to) => Following.transfer(to))
+      // Blocks that nothing takes back, and blocks that are read by their hashes, one of which has more than a step.
+      for (let n = 0; n < 12; n++) chain.mine(transfers)
+      for (let n = 0; n < Following.depth - 12; n++) chain.mine([])
+      for (let n = 0; n < 11; n++) chain.mine(transfers)
+      chain.mine([...transfers, ...transfers])
+      const [watchId = ""] = yield* Effect.forEach([1, 2, 3, 4], () => Following.add())
+      const watches = yield* Watches
+      const steps: Array<number> = []
+      const counting = Watches.of({
+        ...watches,
+        advance: (source, revision, step) => {
+          steps.push(step.events.length)
+          return watches.advance(source, revision, step)
+        }
+      })
+      for (const source of yield* watches.sources("this one"))
+        yield* Effect.forkScoped(
+          Effect.provide(Follower.follow(source, "this one", 20), Following.around(chain)).pipe(
+            Effect.provideService(Watches, counting)
+          )
+        )
+      yield* Following.caughtUp(chain)
+      expect(steps).toEqual([
+        ...Array.from({ length: 12 }, () => 12),
+        ...Array.from({ length: 11 }, () => 12),
+        24
+      ])
+      const told = (yield* Following.deliveries()).get(watchId) ?? []
+      expect(Watching.fold(told)).toEqual(Watching.truth(chain, null, 1, 0n))
+      expect(told).toHaveLength(12 * 3 + 11 * 3 + 6)
+    }).pipe(Watching.inMemory)
   )
 
   it.scoped("go on where they were after their node was away, and say why meanwhile", () =>
