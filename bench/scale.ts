@@ -67,7 +67,11 @@ line(
   "p99"
 )
 line("---", "---", "---", "---", "---", "---", "---", "---", "---")
-for (const cpuMillisPerOp of [Measured.cpuMillis.alone, Measured.cpuMillis.ofForty])
+for (const cpuMillisPerOp of [
+  Measured.cpuMillis.atReplicas,
+  Measured.cpuMillis.shared,
+  Measured.cpuMillis.ofForty
+])
   for (const [perSecond, blockShare] of [
     [10, 1],
     [50, 1],

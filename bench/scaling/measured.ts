@@ -30,24 +30,36 @@ export const plain: Setup = {
   seconds: 60
 }
 
-/** Processor time of an op that is a request of its own, and of one of forty in a request: docs/performance.md. */
-export const cpuMillis = { alone: 57.6, ofForty: 9.03 }
+/**
+ * Processor time of the service for an op, 23 November 2026: `withReads` as a request of its own over PostgreSQL, with
+ * the reads and look-ups that `bench:load` puts beside it; `atReplicas` the same at three replicas, two of which do not
+ * own its lane; `shared` as a request of its own of forty callers of one account, on SQLite; `ofForty` as one of forty
+ * in a request.
+ */
+export const cpuMillis = { withReads: 22.4, atReplicas: 51.2, shared: 8.86, ofForty: 2.5 }
 
 /**
- * docs/performance.md, 22 November 2026, on a machine that was busy. How much of a processor the service got is taken
- * from the first figure alone (ops a second times processor time an op); everything else is the model's.
+ * Of the bench of forty callers the machine was busy: how much of a processor the service got is taken from its
+ * throughput (ops a second times processor time an op), the time until an answer is the model's. Of the mixed load the
+ * service had a processor to itself: both figures are the model's.
  */
-const processorShare = (8.8 * cpuMillis.alone) / 1_000
+const processorShare = (39.4 * cpuMillis.shared) / 1_000
 
 export const points: ReadonlyArray<Point> = [
   {
     name: "40 callers, an op a request, a block for each transaction",
-    setup: { ...plain, blockSeconds: 0, cpuMillisPerOp: cpuMillis.alone / processorShare },
-    measured: { perSecond: 8.8, p50: 4_019 }
+    setup: { ...plain, blockSeconds: 0, cpuMillisPerOp: cpuMillis.shared / processorShare },
+    measured: { perSecond: 39.4, p50: 925 }
   },
   {
-    name: "one caller, forty ops a request, a block for each transaction",
-    setup: { ...plain, blockSeconds: 0, cpuMillisPerOp: cpuMillis.ofForty / processorShare },
-    measured: { perSecond: 50.3 }
+    name: "30 callers of mixed load, a block a second, two signers",
+    setup: {
+      ...plain,
+      blockSeconds: 1,
+      signers: 2,
+      cpuMillisPerOp: cpuMillis.withReads,
+      demand: { callers: 30 }
+    },
+    measured: { perSecond: 29.3, p50: 941 }
   }
 ]
