@@ -1,3 +1,4 @@
+import type * as ListNetworks from "../application/usecases/network/ListNetworks.js"
 import type * as CancelRequest from "../application/usecases/operations/CancelRequest.js"
 import type * as GetRequest from "../application/usecases/operations/GetRequest.js"
 import type * as ListRequests from "../application/usecases/operations/ListRequests.js"
@@ -55,6 +56,8 @@ export type Client = { readonly [K in keyof Reads]: Read<Reads[K]> } & {
     requestId: string,
     options?: CallOptions & { readonly wait?: number }
   ) => Promise<RequestState>
+  /** The chains that the account may use, with their settings. */
+  readonly networks: (options?: CallOptions) => Promise<typeof ListNetworks.Response.Encoded>
   readonly requests: (
     query?: typeof ListRequests.Query.Encoded,
     options?: CallOptions
@@ -165,6 +168,7 @@ export const make = (options: Transport.Options): Client => {
     ...Object.fromEntries(writes.map((name) => [name, write(name)])),
     sign: read("sign", false),
     request,
+    networks: (more: CallOptions = {}) => plain("GET", "/networks", {}, more),
     requests: (query = {}, more = {}) => plain("GET", "/requests", { ...query }, more),
     cancel: (requestId: string, more: CallOptions = {}) =>
       plain("DELETE", `/requests/${encodeURIComponent(requestId)}`, {}, more),
