@@ -9,7 +9,8 @@ export default defineConfig({
       "test/application/intake/**/*.test.ts",
       "test/application/lanes/LaneSlot.test.ts",
       "test/application/lanes/monitor/*.test.ts",
-      "test/application/lanes/requests/RequestState.test.ts"
+      "test/application/lanes/requests/RequestState.test.ts",
+      "test/application/watches/Cursor.test.ts"
     ],
     testTimeout: 60_000
   }

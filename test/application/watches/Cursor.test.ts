@@ -1,0 +1,161 @@
+import { describe, expect, it } from "@effect/vitest"
+import type { Header } from "../../../src/application/ports/chain/ChainRpc.js"
+import type { Position } from "../../../src/application/ports/Watches.js"
+import * as Cursor from "../../../src/application/watches/Cursor.js"
+import * as Make from "../../support/journal/Make.js"
+
+/** A block of the chain that all nodes agree on, or of a fork of it. */
+const hash = (number: bigint, fork = 0n) => Make.word(1_000n * fork + number)
+const header = (number: bigint, fork = 0n, onFork = fork): Header => ({
+  number,
+  hash: hash(number, fork),
+  parentHash: hash(number - 1n, onFork)
+})
+/** Blocks up to `next` were read, and the hashes of so many of them are known. */
+const at = (next: bigint, known: number, first = 1n): Position => ({
+  first,
+  next,
+  hashes: Array.from({ length: known }, (_, index) => hash(next - BigInt(known - index)))
+})
+const bounds: Cursor.Bounds = { depth: 64n, settledBlocks: 50n, recentBlocks: 8n, until: null }
+
+describe("depthOf", () => {
+  it("is what settles the chain, and no fewer than 64 blocks", () => {
+    expect(Cursor.depthOf({ settledDepth: 200 })).toBe(200)
+    expect(Cursor.depthOf({ settledDepth: 12 })).toBe(64)
+  })
+})
+
+describe("plan", () => {
+  it("reads blocks by number as far as no reorganisation takes any back", () => {
+    expect(Cursor.plan(at(100n, 1), header(194n), bounds)).toEqual({ _tag: "settled", from: 100n, to: 130n })
+    expect(Cursor.plan(at(100n, 1), header(164n), bounds)).toEqual({ _tag: "settled", from: 100n, to: 100n })
+  })
+
+  it("reads no more settled blocks at once than its bound", () => {
+    expect(Cursor.plan(at(100n, 1), header(1_000n), bounds)).toEqual({
+      _tag: "settled",
+      from: 100n,
+      to: 149n
+    })
+  })
+
+  it("reads blocks one by one where one of them may be taken back, no more at once than the bound", () => {
+    expect(Cursor.plan(at(100n, 1), header(163n), bounds)).toEqual({ _tag: "recent", from: 100n, to: 107n })
+    expect(Cursor.plan(at(100n, 1), header(102n), bounds)).toEqual({ _tag: "recent", from: 100n, to: 102n })
+    expect(Cursor.plan(at(100n, 1), header(100n), bounds)).toEqual({ _tag: "recent", from: 100n, to: 100n })
+  })
+
+  it("reads no block behind the last one that is asked for", () => {
+    const until = { ...bounds, until: 101n }
+    expect(Cursor.plan(at(100n, 1), header(110n), until)).toEqual({ _tag: "recent", from: 100n, to: 101n })
+    expect(Cursor.plan(at(100n, 1), header(300n), until)).toEqual({ _tag: "settled", from: 100n, to: 101n })
+    expect(Cursor.plan(at(102n, 1), header(300n), until)).toEqual({ _tag: "wait" })
+  })
+
+  it("waits while the chain has no block that was not read", () => {
+    expect(Cursor.plan(at(100n, 3), header(99n), bounds)).toEqual({ _tag: "wait" })
+    expect(Cursor.plan(at(100n, 0), header(99n, 1n), bounds)).toEqual({ _tag: "wait" })
+  })
+
+  it("sees a fork in another block at the height of the last one that was read", () => {
+    expect(Cursor.plan(at(100n, 3), header(99n, 1n), bounds)).toEqual({ _tag: "fork" })
+  })
+
+  it("believes no fork of a node that is behind", () => {
+    expect(Cursor.plan(at(100n, 3), header(98n, 1n), bounds)).toEqual({ _tag: "wait" })
+  })
+})
+
+describe("extend", () => {
+  it("puts blocks behind those that were read, and forgets hashes beyond the depth", () => {
+    expect(Cursor.extend(at(100n, 3), [header(100n), header(101n)], 64n)).toEqual(at(102n, 5))
+    expect(Cursor.extend(at(100n, 3), [header(100n), header(101n)], 4n)).toEqual(at(102n, 4))
+    expect(Cursor.extend(at(100n, 0), [header(100n)], 4n)).toEqual(at(101n, 1))
+  })
+
+  it("stays where it is without blocks", () => {
+    expect(Cursor.extend(at(100n, 3), [], 64n)).toEqual(at(100n, 3))
+  })
+
+  it("takes no block that stands on another one than the last that was read", () => {
+    expect(Cursor.extend(at(100n, 3), [header(100n, 1n)], 64n)).toBe("forked")
+    expect(Cursor.extend(at(100n, 3), [header(100n, 1n, 0n)], 64n)).toEqual({
+      first: 1n,
+      next: 101n,
+      hashes: [...at(100n, 3).hashes, hash(100n, 1n)]
+    })
+  })
+
+  it("takes no blocks of several chains, with a gap, or from another height on", () => {
+    expect(Cursor.extend(at(100n, 3), [header(100n), header(101n, 1n)], 64n)).toBe("incoherent")
+    const skipped = { ...header(102n), parentHash: hash(100n) }
+    expect(Cursor.extend(at(100n, 3), [header(100n), skipped], 64n)).toBe("incoherent")
+    expect(Cursor.extend(at(100n, 3), [header(101n)], 64n)).toBe("incoherent")
+    expect(Cursor.extend(at(100n, 0), [header(99n)], 64n)).toBe("incoherent")
+  })
+})
+
+describe("pass", () => {
+  it("goes on behind the last of the blocks that nothing takes back, and knows its hash alone", () => {
+    expect(Cursor.pass(at(100n, 3), 149n, hash(149n))).toEqual(at(150n, 1))
+  })
+})
+
+describe("ancestor", () => {
+  const present = (from: bigint, to: bigint, forkFrom: bigint) =>
+    new Map(
+      Array.from({ length: Number(to - from) + 1 }, (_, index) => {
+        const number = from + BigInt(index)
+        return [number, hash(number, number < forkFrom ? 0n : 1n)] as const
+      })
+    )
+
+  it("is the highest block that was read and is in the chain still", () => {
+    expect(Cursor.ancestor(at(100n, 5), present(90n, 110n, 98n))).toBe(97n)
+    expect(Cursor.ancestor(at(100n, 5), present(90n, 110n, 110n))).toBe(99n)
+    expect(Cursor.ancestor(at(100n, 5), present(90n, 110n, 96n))).toBe(95n)
+  })
+
+  it("is not known when a reorganisation goes deeper than the hashes that are", () => {
+    expect(Cursor.ancestor(at(100n, 5), present(90n, 110n, 95n))).toBeNull()
+    expect(Cursor.ancestor(at(100n, 0), present(90n, 110n, 95n))).toBeNull()
+  })
+
+  it("is the block before the first one that was read when all of them were taken back", () => {
+    expect(Cursor.ancestor(at(100n, 5, 95n), present(90n, 110n, 95n))).toBe(94n)
+    expect(Cursor.ancestor(at(100n, 0, 100n), new Map())).toBe(99n)
+  })
+})
+
+describe("rewind", () => {
+  it("goes back to the position behind a block that was read", () => {
+    expect(Cursor.rewind(at(100n, 5), 97n)).toEqual({ ...at(98n, 3) })
+    expect(Cursor.rewind(at(100n, 5), 99n)).toEqual(at(100n, 5))
+    expect(Cursor.rewind(at(100n, 5, 95n), 94n)).toEqual(at(95n, 0, 95n))
+  })
+})
+
+describe("meets", () => {
+  it("holds where the next block and the last one that was read are the same", () => {
+    expect(Cursor.meets(at(100n, 5), at(100n, 2, 50n))).toBe(true)
+    expect(Cursor.meets(at(100n, 5), at(101n, 5))).toBe(false)
+    expect(Cursor.meets(at(100n, 1), { ...at(100n, 1), hashes: [hash(99n, 1n)] })).toBe(false)
+  })
+
+  it("holds at one height where one of them knows no hash", () => {
+    expect(Cursor.meets(at(100n, 0), at(100n, 5))).toBe(true)
+    expect(Cursor.meets(at(100n, 5), at(100n, 0))).toBe(true)
+    expect(Cursor.meets(at(100n, 0), at(101n, 0))).toBe(false)
+  })
+})
+
+describe("knowsMore", () => {
+  it("is the one with more hashes, and of as many the one that began earlier", () => {
+    expect(Cursor.knowsMore(at(100n, 5, 50n), at(100n, 4, 1n))).toBe(true)
+    expect(Cursor.knowsMore(at(100n, 4, 1n), at(100n, 5, 50n))).toBe(false)
+    expect(Cursor.knowsMore(at(100n, 5, 1n), at(100n, 5, 50n))).toBe(true)
+    expect(Cursor.knowsMore(at(100n, 5, 50n), at(100n, 5, 1n))).toBe(false)
+    expect(Cursor.knowsMore(at(100n, 5), at(100n, 5))).toBe(true)
+  })
+})
