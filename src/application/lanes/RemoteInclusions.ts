@@ -1,10 +1,8 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Nonce from "../../domain/erc4337/Nonce.js"
 import * as Hex from "../../domain/primitives/Hex.js"
-import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
-import * as WalletConfig from "../../domain/wallet/WalletConfig.js"
 import * as Inclusions from "../chain/Inclusions.js"
+import * as WalletEpochs from "../chain/WalletEpochs.js"
 import type { BundlerClient, Offer } from "../ports/chain/BundlerRpc.js"
 import type { Block, ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
 import type { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
@@ -109,13 +107,8 @@ export const isPast = (entry: Entry, head: Block): Effect.Effect<boolean, ChainR
     const next = Nonce.answered(yield* chain.call({ to: entryPoint, data }, undefined, at))
     if (next !== null && next > Nonce.sequenceOf(nonce)) return true
     if (initCode !== Hex.empty) return false
-    const state = yield* chain.call({ to: wallet, data: WalletCalls.configuration }, undefined, at)
-    const configuration = WalletConfig.decode(state.data)
-    return (
-      state.success &&
-      Either.isRight(configuration) &&
-      WalletConfig.epochOf(configuration.right) !== Nonce.epochOf(nonce)
-    )
+    const epoch = yield* WalletEpochs.at(chain, wallet, at)
+    return epoch !== null && epoch !== Nonce.epochOf(nonce)
   })
 
 /** Asks the bundler for the op, and gives it the op again when it has none. */

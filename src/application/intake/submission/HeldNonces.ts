@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
 import type { ChainFacts } from "../../chain/ChainFacts.js"
 import * as Inclusions from "../../chain/Inclusions.js"
+import * as WalletEpochs from "../../chain/WalletEpochs.js"
 import type { ChainRpcError } from "../../ports/chain/ChainRpc.js"
 import type { NonceSpace, OpRecord, RequestRecord } from "../../ports/journal/Requests.js"
 import * as Together from "../../runtime/Together.js"
@@ -65,9 +66,9 @@ export const landings = (
 
 /** What has become of held nonces. */
 export interface Fate {
-  /** None of their versions can land any more: used by another op at settled depth, or of an earlier configuration. */
+  /** None of their versions can land any more: at settled depth another op has used it, or the wallet another configuration. */
   readonly dead: ReadonlyArray<number>
-  /** Used, by what is not known yet. */
+  /** The same in blocks that may be taken back. */
   readonly undecided: ReadonlyArray<number>
 }
 
@@ -94,9 +95,13 @@ export const fateOf = (
     const undecided: Array<number> = []
     for (const [place, [index, each]] of [...held].entries()) {
       const epoch = Nonce.epochOf(Nonce.make(each.nonceKey, each.sequence))
-      const isUsed = (nonces[place] ?? 0n) > each.sequence
-      if (isUsed && (yield* nextOf(each, depth)) <= each.sequence) undecided.push(index)
-      else if (isUsed || Wallets.epochOf(states.get(each.space.wallet)) !== epoch) dead.push(index)
+      const { wallet } = each.space
+      if ((nonces[place] ?? 0n) > each.sequence)
+        ((yield* nextOf(each, depth)) > each.sequence ? dead : undecided).push(index)
+      else if (Wallets.epochOf(states.get(wallet)) !== epoch) {
+        const settled = yield* WalletEpochs.at(chain, wallet, depth)
+        ;(settled !== null && settled !== epoch ? dead : undecided).push(index)
+      }
     }
     return { dead, undecided }
   })

@@ -8,6 +8,9 @@ import type { OpRecord } from "../../../../src/application/ports/journal/Request
 import * as NetworkProfile from "../../../../src/application/ports/NetworkProfile.js"
 import * as Nonce from "../../../../src/domain/erc4337/Nonce.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
+import * as Words from "../../../../src/domain/primitives/Words.js"
+import * as WalletCalls from "../../../../src/domain/wallet/WalletCalls.js"
+import * as WalletConfig from "../../../../src/domain/wallet/WalletConfig.js"
 import * as Make from "../../../support/journal/Make.js"
 import * as Landings from "../../../support/lanes/Landings.js"
 
@@ -21,6 +24,9 @@ const record = (index: number, over: Partial<OpRecord> = {}): OpRecord => ({
   revertData: null,
   ...over
 })
+/** What a wallet of one owner answers of its configuration after so many of them. */
+const configuration = (configNonce: bigint): Hex.Hex =>
+  Words.encode([WalletConfig.part(WalletConfig.ecdsa(Make.address(9))), Words.uint(configNonce, 64)])
 const indexes = (held: HeldNonces.HeldNonces) => [...held.keys()]
 
 describe("the nonces that elements are held to", () => {
@@ -69,6 +75,30 @@ describe("what has become of a held nonce", () => {
       expect(yield* fate).toEqual({ dead: [], undecided: [] })
       chain.say(Nonce.make(3n, 8n))
       expect(yield* fate).toEqual({ dead: [0], undecided: [] })
+    })
+  )
+
+  it.effect("is final once the wallet has another configuration in a block that nothing takes back", () =>
+    Effect.gen(function* () {
+      /** The first block with the wallet's second configuration. */
+      let changedIn = 9
+      const call: ChainClient["call"] = ({ data }, _, at = 9n) =>
+        Effect.succeed({
+          success: true,
+          data:
+            data === WalletCalls.configuration
+              ? configuration(Number(at) < changedIn ? 1n : 2n)
+              : Make.word(7)
+        })
+      const wallet = { ...context.connection, chain: { ...state, call } }
+      const known = { ...ChainFacts.make(), isKnown: () => true }
+      const asked = () => HeldNonces.fateOf({ ...context, connection: wallet }, { facts: known }, held)
+      expect(yield* asked()).toEqual({ dead: [], undecided: [0] })
+      // Of three confirmations the newest block is the first.
+      changedIn = 7
+      expect(yield* asked()).toEqual({ dead: [0], undecided: [] })
+      changedIn = 10
+      expect(yield* asked()).toEqual({ dead: [], undecided: [] })
     })
   )
 })
