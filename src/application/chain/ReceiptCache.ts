@@ -3,7 +3,8 @@ import { Lru } from "../../domain/primitives/Lru.js"
 import type { Receipt } from "../ports/chain/ChainRpc.js"
 import type { AccountId } from "../ports/Tenants.js"
 
-const maxBytes = 32 * 1_024 * 1_024
+/** Who waits for a transaction asks within seconds of its block: some thousand receipts are enough. */
+const maxBytes = 8 * 1_024 * 1_024
 
 /** Memory of a receipt or a log beside its texts, and of a text beside its digits, about. */
 const objectBytes = 256
