@@ -136,9 +136,17 @@ describe("rewind", () => {
   })
 })
 
+describe("cut", () => {
+  it("is the position behind a block whose hash is known, and of no older one", () => {
+    expect(Cursor.cut(at(100n, 5), 97n)).toEqual(at(98n, 3))
+    expect(Cursor.cut(at(100n, 5), 95n)).toEqual(at(96n, 1))
+    expect(Cursor.cut(at(100n, 5), 94n)).toBeNull()
+  })
+})
+
 describe("meets", () => {
   it("holds where the next block and the last one that was read are the same", () => {
-    expect(Cursor.meets(at(100n, 5), at(100n, 2, 50n))).toBe(true)
+    expect(Cursor.meets(at(100n, 5), at(100n, 3, 50n))).toBe(true)
     expect(Cursor.meets(at(100n, 5), at(101n, 5))).toBe(false)
     expect(Cursor.meets(at(100n, 1), { ...at(100n, 1), hashes: [hash(99n, 1n)] })).toBe(false)
   })
