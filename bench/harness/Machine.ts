@@ -30,7 +30,9 @@ interface Manifest {
 export const describe = (peers: Readonly<Record<string, string>>): ReadonlyArray<string> => {
   const manifest: Manifest = JSON.parse(readFileSync(`${root}package.json`, "utf8"))
   const [cpu] = cpus()
-  const own = ["effect", "ethers", "better-sqlite3"].map((name) => `${name} ${manifest.dependencies[name]}`)
+  const own = ["effect", "ethers", "better-sqlite3"].map(
+    (name) => `${name} ${manifest.dependencies[name] ?? manifest.devDependencies[name]}`
+  )
   return [
     `- ${cpus().length} x ${cpu?.model.trim() ?? "?"}, ${Math.round(totalmem() / 2 ** 30)} GB, ${process.platform} ${release()}`,
     `- Node ${process.versions.node}, V8 ${process.versions.v8}, OpenSSL ${process.versions.openssl}`,
