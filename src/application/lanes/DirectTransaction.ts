@@ -1,5 +1,6 @@
 import * as BigInts from "effect/BigInt"
 import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import type { FeePrices } from "../../domain/erc4337/gas/Fees.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import * as Hex from "../../domain/primitives/Hex.js"
@@ -52,6 +53,13 @@ export interface Mined {
 
 /** Longer return values are not kept. */
 const maxReturned = 65_536
+
+/** A node that answers an accepted request with errors is asked three times. */
+const nodePauses = Schedule.intersect(Schedule.exponential("100 millis"), Schedule.recurs(2))
+
+/** A node that cannot be reached is no end of an accepted request: its work is tried again until it expires. */
+const isUnreachable = (failure: Failure | AnsweredElsewhere): boolean =>
+  "code" in failure && failure.code === "invalid_rpc"
 
 const kept = (returned: Hex.Hex): string | null => (Hex.size(returned) > maxReturned ? null : returned)
 
@@ -175,10 +183,17 @@ export const run = <R>(
       })
     )
 
+    const askedAgain = {
+      schedule: nodePauses,
+      while: (failure: Failure | AnsweredElsewhere) =>
+        current.accepted() && "code" in failure && failure.code === "node_refused"
+    }
     let mined = current.resumed ? (yield* outcome).mined : null
     while (mined === null) {
-      yield* Effect.catchAll(send, (failure) =>
-        current.accepted() ? Effect.zipRight(current.conclude, Effect.fail(failure)) : Effect.fail(failure)
+      yield* Effect.catchAll(Effect.retry(send, askedAgain), (failure) =>
+        current.accepted() && !isUnreachable(failure)
+          ? Effect.zipRight(current.conclude, Effect.fail(failure))
+          : Effect.fail(failure)
       )
       mined = (yield* outcome).mined
     }

@@ -4,6 +4,7 @@ import type { Operation } from "../../../src/application/intake/ops/Operation.js
 import * as EstimateGas from "../../../src/application/usecases/operations/EstimateGas.js"
 import * as ExecuteEncoded from "../../../src/application/usecases/operations/ExecuteEncoded.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
+import * as TransactSigner from "../../../src/application/usecases/operations/TransactSigner.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { type FaultyNode, refusal, startFaultyNode } from "../../support/stack/FaultyNode.js"
 import { Address, type Stack, startStack } from "../../support/stack/Stack.js"
@@ -96,6 +97,29 @@ describe("a node that lies, refuses or hangs up", () => {
     })
     expect((await stack.ask(execute("1"))).status).toBe(1)
     expect((await stack.balanceOf(dead)) - before).toBe(1n)
+  })
+
+  it.each([
+    ["cannot be reached", 4, () => Promise.resolve(null)],
+    ["answers with errors, twice", 2, () => Promise.resolve(refusal(-32000, "busy"))]
+  ])("that %s after acceptance does not end a transaction of the EOA itself", async (_, times, fault) => {
+    const before = await stack.balanceOf(dead)
+    let failures = 0
+    node.behave((question, ask) => {
+      // Asked once the request is accepted, never before.
+      if (question.method !== "eth_getTransactionCount" || question.params?.[1] !== "pending") return ask()
+      return failures++ < times ? fault() : ask()
+    })
+    const answer = await stack.ask(
+      TransactSigner.run(stack.caller(), {
+        to: token,
+        funcSignature: "mint(address,uint256)",
+        funcParams: [dead, "7"],
+        settings: settings()
+      })
+    )
+    expect([answer.status, failures > times]).toEqual([1, true])
+    expect((await stack.balanceOf(dead)) - before).toBe(7n)
   })
 
   it("that goes away between two transactions of a request leaves an answer of 200", async () => {
