@@ -1,8 +1,13 @@
 import { describe, expect, it, vi } from "@effect/vitest"
+import * as Brand from "effect/Brand"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Redacted from "effect/Redacted"
 import * as EthersChainRpc from "../../../src/adapters/json-rpc/node/ChainRpc.js"
+import * as Sender from "../../../src/adapters/json-rpc/services/WebhookSender.js"
 import * as Egress from "../../../src/adapters/json-rpc/transport/Egress.js"
+import type { AccountId } from "../../../src/application/ports/Tenants.js"
+import { WebhookSender } from "../../../src/application/ports/Webhooks.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import { honest, httpNode } from "../../support/HostileNode.js"
 import { acme } from "../../support/NamedBy.js"
@@ -210,6 +215,28 @@ describe("connections to a host name", () => {
       const error = yield* Effect.flip(chain.chainId)
       expect(error).toMatchObject({ reason: "unreachable", origin: "https://node.example" })
       expect(error.message).not.toContain("0123456789abcdef")
+    })
+  )
+
+  it.scopedLive("a webhook's sender tells a forbidden address from a name that does not resolve", () =>
+    Effect.gen(function* () {
+      const node = yield* Effect.acquireRelease(Effect.promise(serve), (node) => Effect.promise(node.close))
+      const sent = (egress: Partial<Egress.Rules>) =>
+        Effect.gen(function* () {
+          const sender = yield* WebhookSender
+          const refused = sender.send(
+            Brand.nominal<AccountId>()("acme"),
+            Redacted.make(withName(node.url)),
+            {},
+            "{}"
+          )
+          return (yield* Effect.flip(refused)).message
+        }).pipe(Effect.provide(Sender.layer({ egress })))
+      expect(yield* sent(rules(false, ["10.0.0.1"]))).toBe("the address is not allowed")
+      const unknown = () => Promise.reject(Object.assign(new Error(), { code: "ENOTFOUND" }))
+      expect(yield* sent({ resolve: unknown })).toBe("the connection failed (ENOTFOUND)")
+      expect(yield* sent({ resolve: () => Promise.resolve([]) })).toBe("the connection failed (ENOTFOUND)")
+      expect(node.seen.length).toBe(0)
     })
   )
 

@@ -98,7 +98,9 @@ describe("streams of events", () => {
         method: "GET",
         headers: { "last-event-id": "the last" }
       })
-      expect([refused.status, Service.envelope(refused).details[0]?.path]).toEqual([400, "after"])
+      expect([refused.status, Service.envelope(refused).details[0]?.path]).toEqual([400, "Last-Event-ID"])
+      const asked = yield* Service.send(url, "/requests/r1/events?after=last", { method: "GET" })
+      expect([asked.status, Service.envelope(asked).details[0]?.path]).toEqual([400, "after"])
     }).pipe(Effect.scoped)
   )
 

@@ -92,7 +92,7 @@ export const make = <H extends Handlers, R>(
     const useCase = useCases[route.name]
     if (useCase === undefined) return Effect.dieMessage(`no use case for ${route.name}`)
     const key = idempotencyKey(incoming)
-    const query = route.query?.(route.streams ? resumed(incoming) : queryOf(incoming)) ?? Either.right({})
+    const query = queryRead(incoming, route)
     if (Either.isLeft(query)) return Effect.fail(query.left)
     const metadata = metadataOf(incoming)
     if (Either.isLeft(metadata)) return Effect.fail(metadata.left)
@@ -209,12 +209,21 @@ const metadataOf = (incoming: Incoming) =>
 const queryOf = ({ target }: Incoming): string =>
   target.includes("?") ? target.replace(/^[^?]*\?/s, "") : ""
 
-/** The same with the event after which a stream goes on, when a header says it. */
-const resumed = (incoming: Incoming): string => {
-  const after = header(incoming, lastEventHeader.toLowerCase())
+const noQuery = Either.right({})
+
+/** What the query asks for. The header that says after which event a stream goes on comes before it, and is named where it is wrong. */
+const queryRead = (incoming: Incoming, { query, streams }: Route) => {
+  if (query === null) return noQuery
+  const after = streams ? header(incoming, lastEventHeader.toLowerCase()) : ""
+  if (after === "") return query(queryOf(incoming))
   const params = new URLSearchParams(queryOf(incoming))
-  if (after !== "") params.set("after", after)
-  return params.toString()
+  params.set("after", after)
+  return Either.mapLeft(query(params.toString()), (refused) => ({
+    ...refused,
+    details: refused.details.map((detail) =>
+      detail.path === "after" ? { ...detail, path: lastEventHeader } : detail
+    )
+  }))
 }
 
 /** RFC 7240: a list of preferences, each with a value and parameters perhaps; what is not known is not looked at. */
