@@ -65,7 +65,8 @@ export interface Live<B, J, R> {
   state: RequestState.State<Outcome<B>>
   until: number
   lane: Lane | null
-  attempt: Fiber.RuntimeFiber<B, Failure | AnsweredElsewhere> | null
+  /** The attempt, or the pause before the next one: what may be ended from outside. */
+  interruptible: Fiber.RuntimeFiber<unknown, unknown> | null
   exit: Exit.Exit<B, Failure | AnsweredElsewhere> | null
 }
 
@@ -181,6 +182,17 @@ const attemptedOf = <B>(
     : { _tag: "failed", answer: Either.left(Answer.asUnprocessable(failure)) }
 }
 
+/** How the fiber ends, which may be from outside. */
+const ended = <A, E, B, J, R>(
+  live: Live<B, J, R>,
+  fiber: Fiber.RuntimeFiber<A, E>
+): Effect.Effect<Exit.Exit<A, E>> =>
+  Effect.gen(function* () {
+    live.interruptible = fiber
+    if (RequestState.isStopped(live.state)) yield* Fiber.interruptFork(fiber)
+    return yield* Fiber.await(fiber)
+  })
+
 const attempt = <B, J, R>(
   live: Live<B, J, R>,
   resumed: boolean
@@ -190,10 +202,15 @@ const attempt = <B, J, R>(
     const fiber = yield* Effect.fork(
       Effect.interruptible(Effect.provideService(live.task.run, CurrentRequest, currentOf(live, resumed)))
     )
-    live.attempt = fiber
-    if (RequestState.isStopped(live.state)) yield* Fiber.interruptFork(fiber)
-    live.exit = yield* Fiber.await(fiber)
+    live.exit = yield* ended(live, fiber)
     return { _tag: "attempted", attempted: attemptedOf(live.exit) }
+  })
+
+/** Ends early when the journal has something new of it, or another process has it. */
+const pause = <B, J, R>(live: Live<B, J, R>, millis: number): Effect.Effect<Event<B>> =>
+  Effect.gen(function* () {
+    yield* ended(live, yield* Effect.fork(Effect.interruptible(Effect.sleep(millis))))
+    return { _tag: "paused" }
   })
 
 /** A journal that failed while it accepted may have accepted, or may do so yet: it decides now. */
@@ -261,6 +278,6 @@ export const perform = <B, J, R>(
     case "finishing":
       return finish(live, phase.answer)
     case "pausing":
-      return Effect.as(Effect.sleep(phase.millis), { _tag: "paused" })
+      return pause(live, phase.millis)
   }
 }

@@ -33,7 +33,7 @@ export interface RequestWork<B> {
   readonly lane: () => Lane | null
   /** Ends the work when it is not accepted yet; nothing else. */
   readonly abort: Effect.Effect<void>
-  /** Ends the attempt: the work goes on where the journal says, which something else has changed, or is over. */
+  /** Ends the attempt, or the pause before the next one: the work goes on where the journal says, which something else has changed, or is over. */
   readonly review: Effect.Effect<void>
   /** Ends the work in this process: another one goes on with it. */
   readonly leave: Effect.Effect<void>
@@ -122,14 +122,16 @@ export const begin = <B, J, R>(
       state: RequestState.begin(caller.resumed === true),
       until: 0,
       lane: null,
-      attempt: null,
+      interruptible: null,
       exit: null
     }
     const { accepted, result, sent } = live
 
     const end = (unless: () => boolean) =>
       Effect.suspend(() =>
-        unless() || live.attempt === null ? Effect.void : Effect.asVoid(Fiber.interruptFork(live.attempt))
+        unless() || live.interruptible === null
+          ? Effect.void
+          : Effect.asVoid(Fiber.interruptFork(live.interruptible))
       )
 
     yield* Effect.forkIn(

@@ -484,6 +484,34 @@ describe("writing requests", () => {
       expect(yield* Fiber.join(fiber)).toEqual({ done: 2 })
     }))
 
+  test("that pause before they are tried again go on at once after a review, and are left at once", ({
+    idle,
+    owned,
+    requests
+  }) =>
+    Effect.gen(function* () {
+      const caller = callerOf("pausing")
+      let tries = 0
+      const work = Effect.gen(function* () {
+        yield* accept(caller)
+        tries += 1
+        return yield* Effect.die(new Error("a bug"))
+      })
+      yield* Effect.fork(Effect.exit(requests.run(kind, caller, request, work)))
+      yield* TestClock.adjust("1 minute")
+      const before = tries
+      // The present pause has begun, and lasts for half a minute.
+      yield* TestClock.adjust("1 second")
+      expect(tries).toBe(before)
+      yield* requests.review(caller.requestId)
+      yield* TestClock.adjust(0)
+      expect(tries).toBe(before + 1)
+      owned.current = false
+      yield* requests.leave(lane)
+      yield* idle(caller.requestId)
+      expect(tries).toBe(before + 1)
+    }))
+
   test("refused before acceptance leave nothing, and are no 422 by force", ({ journal, requests }) =>
     Effect.gen(function* () {
       const caller = callerOf("refused")
