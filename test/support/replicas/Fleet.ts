@@ -123,7 +123,8 @@ const assemble = async (
       confirmations: 1,
       settledDepth: 2,
       bumpAfterMillis: 5_000,
-      receiptTimeoutMillis: 25_000,
+      // The service's default: who waits for longer is told that the outcome is not known yet.
+      receiptTimeoutMillis: 60_000,
       tenants,
       signers: signers.map(({ privateKey }) => ({ tenants, privateKey })),
       database: { url: own.href },
