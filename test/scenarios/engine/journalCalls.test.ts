@@ -60,7 +60,9 @@ describe("an execution by itself", () => {
     calls.length = 0
     await execute()
     expect(await stack.balanceOf(dead)).toBe(2n)
-    expect(calls).toEqual([
+    // Where the node had not mined it at the first look, that it was taken is told by itself.
+    expect(calls.filter((name) => name === "recordSubmitted").length).toBeLessThanOrEqual(1)
+    expect(calls.filter((name) => name !== "recordSubmitted")).toEqual([
       "lease",
       "accept",
       "durable",
