@@ -22,7 +22,7 @@ import { rateCounts } from "./schema/RateCounts.js"
 import { requestLanes } from "./schema/RequestLanes.js"
 import { requestElements, requestNotes } from "./schema/RequestNotes.js"
 import { retention } from "./schema/Retention.js"
-import { watches } from "./watches/Schema.js"
+import { watches, watchParts } from "./watches/Schema.js"
 import { watchChanges, webhookChanges, webhooks } from "./webhooks/Schema.js"
 
 /** The schema cannot be brought to what this version of the program expects. */
@@ -61,7 +61,8 @@ export const migrations = {
   "0023_watch_changes": watchChanges,
   "0024_landings": landings,
   "0025_account_limits": accountLimits,
-  "0026_submissions": submissions
+  "0026_submissions": submissions,
+  "0027_watch_parts": watchParts
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

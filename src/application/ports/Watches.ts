@@ -67,6 +67,14 @@ export interface WatchPage {
   readonly limit: number
 }
 
+/** How much of a block was noted: its events are in the order of its logs, those of one log in the order of the watches. */
+export interface PartOfBlock {
+  readonly hash: Bytes32
+  /** The last event. */
+  readonly logIndex: number
+  readonly watch: number
+}
+
 /** How far watches have read, and what they may have to take back. */
 export interface Position {
   /** The block that was read first. */
@@ -74,6 +82,8 @@ export interface Position {
   readonly next: bigint
   /** Hashes of the blocks before `next`, the newest last: those that a reorganisation may take back. */
   readonly hashes: ReadonlyArray<Bytes32>
+  /** What of `next` was noted already. Absent: nothing. */
+  readonly part?: PartOfBlock | undefined
 }
 
 /** A position of some watches of a node. */

@@ -24,7 +24,7 @@ export const query = (noun: string) => ({
 
 /** Member of the answer. */
 export const next = Schema.NullOr(Schema.String).annotations({
-  description: "cursor of the next page; null: there is none."
+  description: "cursor of the next page, however many this one has; null: there is none."
 })
 
 export const limitOf = (limit: string | undefined): number => (limit === undefined ? usual : Number(limit))

@@ -33,7 +33,7 @@ export interface Bounds {
 /**
  * - `wait`: there is nothing to read, or the node is behind
  * - `settled`: these blocks are read by number
- * - `recent`: these blocks are read one by one
+ * - `recent`: these blocks are read one by one; so is a block of which a part was told, whatever its depth
  * - `fork`: the last block that was read is not in the chain
  */
 export type Plan =
@@ -56,7 +56,7 @@ export const plan = (
   head: Header,
   { depth, recentBlocks, settledBlocks, until }: Bounds
 ): Plan => {
-  const { next } = position
+  const { next, part } = position
   const last = until === null ? head.number : BigIntMath.min(head.number, until)
   if (head.number < next) {
     const at = tip(position)
@@ -65,6 +65,7 @@ export const plan = (
       : { _tag: "wait" }
   }
   if (last < next) return { _tag: "wait" }
+  if (part !== undefined) return { _tag: "recent", from: next, to: next }
   const settled = BigIntMath.min(last, head.number - depth)
   return settled >= next
     ? { _tag: "settled", from: next, to: BigIntMath.min(settled, next + settledBlocks - 1n) }
@@ -80,7 +81,8 @@ const isChain = (headers: ReadonlyArray<Header>): boolean =>
 
 /**
  * The position after these blocks, which were asked for from `next` on. `forked`: the first of them stands on another
- * block than the last one that was read. `incoherent`: they are of several chains; they are asked for anew.
+ * block than the last one that was read, or is another one than that of which a part was told. `incoherent`: they are of
+ * several chains; they are asked for anew.
  */
 export const extend = (
   position: Position,
@@ -92,6 +94,7 @@ export const extend = (
   if (first.number !== position.next || !isChain(headers)) return "incoherent"
   const at = tip(position)
   if (at !== null && first.parentHash !== at.hash) return "forked"
+  if (position.part !== undefined && position.part.hash !== first.hash) return "forked"
   const hashes = [...position.hashes, ...headers.map(({ hash }) => hash)]
   return {
     first: position.first,
@@ -133,6 +136,8 @@ export const cut = (position: Position, to: bigint): Position | null =>
 /** Whether what watches of one position are told next is what those of the other one are. */
 export const meets = (one: Position, other: Position): boolean =>
   one.next === other.next &&
+  one.part === undefined &&
+  other.part === undefined &&
   (one.hashes.length === 0 || other.hashes.length === 0 || one.hashes.at(-1) === other.hashes.at(-1))
 
 /** Which of two positions that meet knows more of the blocks before. */

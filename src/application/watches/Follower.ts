@@ -6,24 +6,17 @@ import * as Metric from "effect/Metric"
 import * as Redacted from "effect/Redacted"
 import * as Connection from "../chain/Connection.js"
 import * as Metrics from "../observe/Metrics.js"
-import {
-  type ChainClient,
-  ChainRpc,
-  ChainRpcError,
-  type FoundLog,
-  type Header
-} from "../ports/chain/ChainRpc.js"
+import { type ChainClient, ChainRpc, ChainRpcError, type Header } from "../ports/chain/ChainRpc.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import { Networks } from "../ports/Networks.js"
 import type { AccountId } from "../ports/Tenants.js"
 import {
+  type Position,
   type WatchCursor,
-  type WatchedEvent,
   Watches,
   type WatchesError,
   type WatchSource
 } from "../ports/Watches.js"
-import * as EventLoop from "../runtime/EventLoop.js"
 import * as Cursor from "./Cursor.js"
 import { Followed } from "./Followed.js"
 import * as Reading from "./Reading.js"
@@ -45,8 +38,8 @@ const toldOf = ({ rpc }: WatchSource, error: ChainRpcError | Reading.Unreadable)
 const settledBlocks = 1_000n
 /** Blocks that are read by their hashes at once. */
 const recentBlocks = 64n
-/** Events that one step tells of, of all watches together; those of one block are told in one step however many they are. */
-const mostEventsOfStep = 20_000
+/** What one step tells of: it is in memory, and one transaction of the journal. More of one block than that is told in parts. */
+const mostOfStep: Telling.Bounds = { events: 4_000, characters: 8_388_608 }
 /** So long a source is this process's own, from each look at it on: a step that takes longer fails where another one reads. */
 const claimMillis = 30_000
 /** How often it is looked whether more is owed of a watch than may be. */
@@ -87,32 +80,9 @@ interface Parts {
   readonly followed: Followed
   readonly watches: Watches["Type"]
   readonly node: Node
-  /** Events that one step tells of. */
-  readonly most: number
+  /** What one step tells of. */
+  readonly most: Telling.Bounds
 }
-
-/** What the watches of a cursor are told of logs, and the block before the first one whose logs are not among them. */
-const eventsOf = ({ followed, most }: Parts, cursor: WatchCursor, logs: ReadonlyArray<FoundLog>) =>
-  EventLoop.drive(function* () {
-    const index = followed.index(cursor.cursor)
-    const events: Array<WatchedEvent> = []
-    let whole = 0
-    let block = logs[0]?.blockNumber
-    for (const log of logs) {
-      if (log.blockNumber !== block) {
-        whole = events.length
-        block = log.blockNumber
-      }
-      for (const found of index.find(log, log.blockNumber)) {
-        if (whole > 0 && events.length >= most)
-          return { events: events.slice(0, whole), until: log.blockNumber - 1n }
-        events.push(Telling.event(log, found))
-        yield
-      }
-      yield
-    }
-    return { events, until: null }
-  })
 
 /** Reads on from one cursor; whether there was something to read. */
 const advance = (parts: Parts, cursor: WatchCursor, head: Header, until: bigint | null) =>
@@ -128,8 +98,11 @@ const advance = (parts: Parts, cursor: WatchCursor, head: Header, until: bigint 
         until: last
       })
       if (read === null) return false
-      const told = yield* eventsOf(parts, cursor, read.logs)
-      const position = told.until === null ? read.position : Cursor.cut(read.position, told.until)
+      const { ancestor, before, logs } = read
+      const after = ancestor === null ? cursor.part : undefined
+      const found = { after, first: before.next, logs }
+      const told = yield* Telling.step(followed.index(cursor.cursor), found, parts.most)
+      const position = positionAfter(read, told)
       if (position === null) {
         last = told.until
         continue
@@ -137,7 +110,7 @@ const advance = (parts: Parts, cursor: WatchCursor, head: Header, until: bigint 
       const revision = yield* watches.advance(source.source, followed.revision, {
         cursor: cursor.cursor,
         position,
-        ancestor: read.ancestor,
+        ancestor,
         events: told.events,
         head: read.head
       })
@@ -145,6 +118,15 @@ const advance = (parts: Parts, cursor: WatchCursor, head: Header, until: bigint 
       return true
     }
   })
+
+/** Where it is read on; null: at a block before which only reading as far as there tells the hash. */
+const positionAfter = (
+  { before, position }: Reading.Read,
+  { part, until }: Telling.Step
+): Position | null => {
+  if (part !== undefined) return { ...before, part }
+  return until === null ? position : Cursor.cut(position, until)
+}
 
 const isLower = (one: WatchCursor, other: WatchCursor): number => Number(one.next - other.next)
 
@@ -196,12 +178,12 @@ const look = (parts: Parts) =>
 /**
  * Follows the chain of a source for all of its watches, until it is another process's or has none. What fails is tried
  * again: a node that is away, or answers what does not hold together, delays what is told, and nothing is lost of it. `most`
- * events of all watches together are told in one step, or those of one block.
+ * is told in one step, of all watches together.
  */
 export const follow = (
   source: WatchSource,
   process: string,
-  most = mostEventsOfStep
+  most = mostOfStep
 ): Effect.Effect<void, WatchesError, ChainRpc | Networks | Watches> =>
   Effect.gen(function* () {
     const watches = yield* Watches

@@ -5,15 +5,18 @@ import type { Networks } from "../ports/Networks.js"
 import { Replicas } from "../ports/Replicas.js"
 import { Watches } from "../ports/Watches.js"
 import * as Follower from "./Follower.js"
+import type * as Telling from "./Telling.js"
 
 /** How often it is looked whether there are nodes that nobody reads. */
 const pollMillis = 1_000
 
 /**
  * Reads the nodes of watches until the scope closes, each in a fiber of its own: a slow one holds no other up. Each node
- * is read by one process.
+ * is read by one process. `most` is told in one step.
  */
-export const start: Effect.Effect<void, never, ChainRpc | Networks | Replicas | Scope.Scope | Watches> =
+export const startWith = (
+  most?: Telling.Bounds
+): Effect.Effect<void, never, ChainRpc | Networks | Replicas | Scope.Scope | Watches> =>
   Effect.gen(function* () {
     const watches = yield* Watches
     const { process } = yield* Replicas
@@ -24,7 +27,7 @@ export const start: Effect.Effect<void, never, ChainRpc | Networks | Replicas | 
       for (const source of yield* watches.sources(process)) {
         if (followed.has(source.source)) continue
         followed.add(source.source)
-        const own = Follower.follow(source, process).pipe(
+        const own = Follower.follow(source, process, most).pipe(
           Effect.catchAllCause(failed),
           Effect.ensuring(Effect.ignore(watches.release(source.source, process))),
           Effect.ensuring(Effect.sync(() => followed.delete(source.source)))
@@ -36,3 +39,5 @@ export const start: Effect.Effect<void, never, ChainRpc | Networks | Replicas | 
       Effect.forever(Effect.zipRight(Effect.catchAllCause(look, failed), Effect.sleep(pollMillis)))
     )
   })
+
+export const start = startWith()

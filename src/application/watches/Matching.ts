@@ -70,18 +70,24 @@ export class Index {
       }
   }
 
-  /** The watches that a log is an event of, each once. */
-  *find(log: RawLog, blockNumber: bigint): Generator<Found> {
-    const told = new Set<number>()
+  /** The watches that a log is an event of, each once, in the order of their numbers: those after that number. */
+  *find(log: RawLog, blockNumber: bigint, after = 0): Generator<Found> {
+    const entries: Array<Entry> = []
     for (const key of keysOfLog(log))
-      for (const { filter, watch } of this.entries.get(key)?.values() ?? []) {
-        if (told.has(watch.watch) || blockNumber < watch.fromBlock) continue
-        if (watch.contracts.size > 0 && !watch.contracts.has(log.address)) continue
-        // Each log for itself: what one watch decodes is not at the expense of another.
-        const decoded = filter.match(log, { left: Number.POSITIVE_INFINITY })
-        if (decoded === null) continue
-        told.add(watch.watch)
-        yield { watch, definition: filter.definition, decoded }
+      for (const entry of this.entries.get(key)?.values() ?? []) {
+        const { contracts, fromBlock, watch } = entry.watch
+        if (watch <= after || blockNumber < fromBlock) continue
+        if (contracts.size === 0 || contracts.has(log.address)) entries.push(entry)
       }
+    entries.sort((one, other) => one.watch.watch - other.watch.watch)
+    let told = after
+    for (const { filter, watch } of entries) {
+      if (watch.watch === told) continue
+      // Each log for itself: what one watch decodes is not at the expense of another.
+      const decoded = filter.match(log, { left: Number.POSITIVE_INFINITY })
+      if (decoded === null) continue
+      told = watch.watch
+      yield { watch, definition: filter.definition, decoded }
+    }
   }
 }

@@ -10,6 +10,8 @@ import type { LogQuery } from "./LogQuery.js"
 
 /** What was read: a position, and the logs of the blocks on the way there. */
 export interface Read {
+  /** The position that the first of the blocks follows. */
+  readonly before: Position
   readonly position: Position
   /** Null: nothing was taken back. */
   readonly ancestor: bigint | null
@@ -26,7 +28,14 @@ type Reading<A> = Effect.Effect<A, ChainRpcError | Unreadable>
 const unreadable = (message: string) => new Unreadable({ message })
 
 /** What one range may cost and bring; when it brings more, fewer blocks are read at once. */
-const bounds: LogRanges.Bounds = { asks: 256, concurrency: 4, results: 20_000, bytes: 67_108_864 }
+const widest: LogRanges.Bounds = { asks: 256, concurrency: 4, results: 20_000, bytes: 67_108_864 }
+
+export interface Limits extends Cursor.Bounds {
+  readonly bounds?: LogRanges.Bounds
+}
+
+/** Blocks whose logs are asked for by their hashes at once. */
+const blocksAtOnce = 8
 
 const numbers = ({ from, to }: BlockRange): ReadonlyArray<bigint> =>
   Array.from({ length: Number(to - from + 1n) }, (_, index) => from + BigInt(index))
@@ -66,13 +75,35 @@ const logsByHash = (chain: ChainClient, queries: ReadonlyArray<LogQuery>, header
         : Effect.fail(unreadable(`${chain.origin}: logs of one block are of another one`))
   )
 
-/** As many of the blocks as the node has, one after another. */
+/** The logs of as many of the blocks, from the first one on, as the bounds have room for; and how many blocks those are. */
+const boundedLogs = (
+  chain: ChainClient,
+  queries: ReadonlyArray<LogQuery>,
+  headers: ReadonlyArray<Header>,
+  { bytes, results }: Pick<LogRanges.Bounds, "bytes" | "results">
+) =>
+  Effect.gen(function* () {
+    const logs: Array<FoundLog> = []
+    let size = 0
+    let blocks = 0
+    while (blocks < headers.length && logs.length < results && size < bytes) {
+      const next = headers.slice(blocks, blocks + blocksAtOnce)
+      for (const log of yield* logsByHash(chain, queries, next)) {
+        logs.push(log)
+        size += LogRanges.bytesOf(log)
+      }
+      blocks += next.length
+    }
+    return { logs, blocks }
+  })
+
+/** As many of the blocks as the node has and the bounds have room for, one after another. */
 const recent = (
   chain: ChainClient,
   queries: ReadonlyArray<LogQuery>,
   position: Position,
   range: BlockRange,
-  depth: bigint
+  { bounds = widest, depth }: Limits
 ): Reading<Read | "forked"> =>
   Effect.gen(function* () {
     const answered = yield* headersOf(chain, numbers(range))
@@ -82,8 +113,14 @@ const recent = (
     if (extended === "forked") return "forked"
     if (extended === "incoherent")
       return yield* unreadable(`${chain.origin}: its blocks do not stand on each other`)
-    const logs = yield* logsByHash(chain, queries, headers)
-    return { position: extended, ancestor: null, logs, head: extended.next - 1n }
+    const { blocks, logs } = yield* boundedLogs(chain, queries, headers, bounds)
+    return {
+      before: position,
+      position: Cursor.rewind(extended, position.next + BigInt(blocks) - 1n),
+      ancestor: null,
+      logs,
+      head: extended.next - 1n
+    }
   })
 
 /** Blocks that nothing takes back, in as few queries as the node allows. */
@@ -92,9 +129,11 @@ const settled = (
   queries: ReadonlyArray<LogQuery>,
   position: Position,
   range: BlockRange,
-  head: bigint
+  head: bigint,
+  limits: Limits
 ): Reading<Read | "forked"> =>
   Effect.gen(function* () {
+    const { bounds = widest } = limits
     const at = Cursor.tip(position)
     const ask = (part: BlockRange) =>
       Effect.map(
@@ -104,7 +143,7 @@ const settled = (
         (answers) =>
           answers.flat().filter(({ blockNumber }) => blockNumber >= part.from && blockNumber <= part.to)
       )
-    const read = (part: BlockRange): Reading<readonly [ReadonlyArray<FoundLog>, BlockRange]> =>
+    const read = (part: BlockRange): Reading<readonly [ReadonlyArray<FoundLog>, BlockRange] | null> =>
       LogRanges.read({
         range: part,
         ask,
@@ -120,18 +159,28 @@ const settled = (
       )
     const fewer = (part: BlockRange) =>
       part.from === part.to
-        ? Effect.fail(unreadable(`${chain.origin}: block ${part.from} has too many logs`))
+        ? Effect.succeed(null)
         : read({ from: part.from, to: part.from + (part.to - part.from) / 4n })
     // The last block is asked for beside the logs: a node that does not have it has not told all of them.
-    const [before, end, [logs, { to }]] = yield* Effect.all(
+    const [before, end, found] = yield* Effect.all(
       [at === null ? Effect.succeed(null) : chain.header(at.number), chain.header(range.to), read(range)],
       { concurrency: "unbounded" }
     )
     if (end === null || (at !== null && before === null)) return yield* behind(chain)
     if (at !== null && before?.hash !== at.hash) return "forked"
+    // Of one block all is read at once, however much that is: by its hash, as it is read again when it is told in parts.
+    if (found === null)
+      return yield* recent(chain, queries, position, { from: range.from, to: range.from }, limits)
+    const [logs, { to }] = found
     const last = to === range.to ? end : yield* chain.header(to)
     if (last === null) return yield* behind(chain)
-    return { position: Cursor.pass(position, to, last.hash), ancestor: null, logs: inOrder(logs), head }
+    return {
+      before: position,
+      position: Cursor.pass(position, to, last.hash),
+      ancestor: null,
+      logs: inOrder(logs),
+      head
+    }
   })
 
 const behind = (chain: ChainClient) => unreadable(`${chain.origin}: it does not have all blocks that it had`)
@@ -142,7 +191,7 @@ const forked = (
   queries: ReadonlyArray<LogQuery>,
   position: Position,
   head: Header,
-  limits: Cursor.Bounds
+  limits: Limits
 ): Reading<Read> =>
   Effect.gen(function* () {
     const oldest = Cursor.oldest(position)
@@ -156,7 +205,7 @@ const forked = (
       )
     const to = BigIntMath.min(head.number, ancestor + limits.recentBlocks)
     const before = Cursor.rewind(position, ancestor)
-    const read = yield* recent(chain, queries, before, { from: before.next, to }, limits.depth)
+    const read = yield* recent(chain, queries, before, { from: before.next, to }, limits)
     if (read === "forked" || read.position.next === before.next)
       return yield* unreadable(`${chain.origin}: it answers for several chains in turn`)
     return { ...read, ancestor }
@@ -168,7 +217,7 @@ export const next = (
   queries: ReadonlyArray<LogQuery>,
   position: Position,
   head: Header,
-  limits: Cursor.Bounds
+  limits: Limits
 ): Reading<Read | null> =>
   Effect.gen(function* () {
     const plan = Cursor.plan(position, head, limits)
@@ -176,8 +225,8 @@ export const next = (
     if (plan._tag === "fork") return yield* forked(chain, queries, position, head, limits)
     const read =
       plan._tag === "recent"
-        ? yield* recent(chain, queries, position, plan, limits.depth)
-        : yield* settled(chain, queries, position, plan, head.number)
+        ? yield* recent(chain, queries, position, plan, limits)
+        : yield* settled(chain, queries, position, plan, head.number, limits)
     if (read === "forked") return yield* forked(chain, queries, position, head, limits)
     return read.position.next === position.next ? null : read
   })

@@ -158,7 +158,8 @@ describe("the schema", () => {
         { migration_id: 23, name: "watch_changes" },
         { migration_id: 24, name: "landings" },
         { migration_id: 25, name: "account_limits" },
-        { migration_id: 26, name: "submissions" }
+        { migration_id: 26, name: "submissions" },
+        { migration_id: 27, name: "watch_parts" }
       ])
     }).pipe(Effect.provide(inMemory))
   )
@@ -201,6 +202,18 @@ describe("a journal whose store fails", () => {
       yield* sql`pragma query_only = off`
       expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toBeNull()
       expect(yield* accept).toEqual({ _tag: "accepted" })
+    }).pipe(Effect.provide(journalOn))
+  )
+
+  it.effect("tells of all work also where the key of one lane can not be read", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const journal = yield* Journals.all
+      yield* journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
+      yield* sql`update requests set lane_key = '{"damaged'`
+      const [work] = yield* journal.work
+      expect(work?.key).toBeNull()
+      expect(work?.requests.map(({ requestId }) => requestId)).toEqual(["r1"])
     }).pipe(Effect.provide(journalOn))
   )
 

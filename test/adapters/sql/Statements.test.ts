@@ -64,13 +64,12 @@ const life = Effect.gen(function* () {
   yield* journal.list(Make.alice, { limit: 2 })
   yield* journal.list(Make.alice, { state: "pending", since: 1, until: 2, after, limit: 2 })
   yield* journal.list(Make.alice, { state: "final", after, limit: 2 })
-  for (const by of [
-    { _tag: "wallet", wallet: Make.address(0xa001) },
-    { _tag: "metadata", key: "order", value: "4711" }
-  ] as const) {
-    yield* journal.list(Make.alice, { by, limit: 2 })
-    yield* journal.list(Make.alice, { by, state: "pending", since: 1, until: 2, after, limit: 2 })
-    yield* journal.list(Make.alice, { by, state: "final", since: 1, until: 2, after, limit: 2 })
+  const wallet = Make.address(0xa001)
+  const member = { key: "order", value: "4711" }
+  for (const by of [{ wallet }, { member }, { wallet, member }]) {
+    yield* journal.list(Make.alice, { ...by, limit: 2 })
+    yield* journal.list(Make.alice, { ...by, state: "pending", since: 1, until: 2, after, limit: 2 })
+    yield* journal.list(Make.alice, { ...by, state: "final", since: 1, until: 2, after, limit: 2 })
   }
   yield* journal.open
   yield* journal.openOf(lane)

@@ -1,10 +1,36 @@
 import { describe, expect, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import { Watches } from "../../../src/application/ports/Watches.js"
 import * as Follower from "../../../src/application/watches/Follower.js"
+import * as SteppedClock from "../../support/SteppedClock.js"
 import * as Following from "../../support/watches/Following.js"
 import { ForkingChain } from "../../support/watches/ForkingChain.js"
 import * as Watching from "../../support/watches/Watching.js"
+
+const few = { events: 20, characters: 1_000_000 }
+
+/** Whether a process ends before a step is written, or after that without having heard of it. */
+type Crash = "before" | "after"
+
+/** A process that makes so many steps, and ends at the one after them. */
+const untilStep = (chain: ForkingChain, process: string, steps: number, crash: Crash) =>
+  Effect.gen(function* () {
+    const watches = yield* Watches
+    const dead = yield* Deferred.make<void>()
+    let left = steps
+    const advance: typeof watches.advance = (...step) => {
+      if (left-- > 0) return watches.advance(...step)
+      const end = Effect.zipRight(Deferred.succeed(dead, undefined), Effect.never)
+      return crash === "before" ? end : Effect.zipRight(watches.advance(...step), end)
+    }
+    yield* Effect.forEach(yield* watches.sources(process), (source) =>
+      Effect.raceFirst(
+        Effect.provide(Follower.follow(source, process, few), Following.around(chain)),
+        Deferred.await(dead)
+      )
+    ).pipe(Effect.provideService(Watches, { ...watches, advance }))
+  })
 
 describe("watches", () => {
   it.scoped("are told of what comes, and of what a reorganisation takes back, newest first", () =>
@@ -87,40 +113,104 @@ describe("watches", () => {
     { timeout: 120_000 }
   )
 
-  it.scoped("are told in steps of so many events at most, of whole blocks, without a gap", () =>
-    Effect.gen(function* () {
-      const chain = new ForkingChain(1)
-      const transfers = [1, 2, 3].map((to) => Following.transfer(to))
-      // Blocks that nothing takes back, and blocks that are read by their hashes, one of which has more than a step.
-      for (let n = 0; n < 12; n++) chain.mine(transfers)
-      for (let n = 0; n < Following.depth - 12; n++) chain.mine([])
-      for (let n = 0; n < 11; n++) chain.mine(transfers)
-      chain.mine([...transfers, ...transfers])
-      const [watchId = ""] = yield* Effect.forEach([1, 2, 3, 4], () => Following.add())
-      const watches = yield* Watches
-      const steps: Array<number> = []
-      const counting = Watches.of({
-        ...watches,
-        advance: (source, revision, step) => {
-          steps.push(step.events.length)
-          return watches.advance(source, revision, step)
-        }
-      })
-      for (const source of yield* watches.sources("this one"))
-        yield* Effect.forkScoped(
-          Effect.provide(Follower.follow(source, "this one", 20), Following.around(chain)).pipe(
-            Effect.provideService(Watches, counting)
+  it.scoped(
+    "are told in steps of so many events at most, of whole blocks or parts of one, without a gap",
+    () =>
+      Effect.gen(function* () {
+        const chain = new ForkingChain(1)
+        const transfers = [1, 2, 3].map((to) => Following.transfer(to))
+        // Blocks that nothing takes back, and blocks that are read by their hashes, one of which has more than a step.
+        for (let n = 0; n < 12; n++) chain.mine(transfers)
+        for (let n = 0; n < Following.depth - 12; n++) chain.mine([])
+        for (let n = 0; n < 11; n++) chain.mine(transfers)
+        chain.mine([...transfers, ...transfers])
+        const [watchId = ""] = yield* Effect.forEach([1, 2, 3, 4], () => Following.add())
+        const watches = yield* Watches
+        const steps: Array<number> = []
+        const counting = Watches.of({
+          ...watches,
+          advance: (source, revision, step) => {
+            steps.push(step.events.length)
+            return watches.advance(source, revision, step)
+          }
+        })
+        for (const source of yield* watches.sources("this one"))
+          yield* Effect.forkScoped(
+            Effect.provide(Follower.follow(source, "this one", few), Following.around(chain)).pipe(
+              Effect.provideService(Watches, counting)
+            )
           )
-        )
+        yield* Following.caughtUp(chain)
+        expect(steps).toEqual([
+          ...Array.from({ length: 12 }, () => 12),
+          ...Array.from({ length: 11 }, () => 12),
+          20,
+          4
+        ])
+        const told = (yield* Following.deliveries()).get(watchId) ?? []
+        expect(Watching.fold(told)).toEqual(Watching.truth(chain, null, 1, 0n))
+        expect(told).toHaveLength(12 * 3 + 11 * 3 + 6)
+      }).pipe(Watching.inMemory)
+  )
+
+  for (const crash of ["before", "after"] as const)
+    it.scoped(`are told of each event once when processes end ${crash} each part of a block`, () =>
+      Effect.gen(function* () {
+        const chain = new ForkingChain(3)
+        const watches = yield* Watches
+        const ids = yield* Effect.forEach([1, 2, 3, 4, 5, 6, 7], () => Following.add())
+        chain.mine(Array.from({ length: 13 }, (_, to) => Following.transfer(to)))
+        chain.mine([Following.transfer(1)])
+        // 91 events of the first block, of which each process but the first one writes 20.
+        for (let n = 0; n < 4; n++) {
+          yield* untilStep(chain, `process ${n}`, crash === "before" ? 1 : 0, crash)
+          yield* SteppedClock.step("31 seconds")
+        }
+        const { nextBlock, sequence } = (yield* watches.get(ids[0] ?? "")) ?? {}
+        yield* Watching.begin(chain, "the last one")
+        yield* Following.caughtUp(chain)
+        expect([nextBlock, sequence]).toEqual([3n, 9])
+        const told = yield* Following.deliveries()
+        for (const id of ids) {
+          expect(Watching.fold(told.get(id) ?? [])).toEqual(Watching.truth(chain, null, 1, 0n))
+          expect(told.get(id)).toHaveLength(14)
+        }
+      }).pipe(Watching.inMemory)
+    )
+
+  it.scoped("are told that it was taken back of what they were told of a block in part", () =>
+    Effect.gen(function* () {
+      const chain = new ForkingChain(3)
+      const [one = "", two = ""] = yield* Effect.forEach([1, 2], () => Following.add())
+      chain.mine(Array.from({ length: 13 }, (_, to) => Following.transfer(to)))
+      yield* untilStep(chain, "the first one", 2, "before")
+      chain.takeBack(1)
+      chain.mine([Following.transfer(77)])
+      yield* SteppedClock.step("31 seconds")
+      yield* Watching.begin(chain)
       yield* Following.caughtUp(chain)
-      expect(steps).toEqual([
-        ...Array.from({ length: 12 }, () => 12),
-        ...Array.from({ length: 11 }, () => 12),
-        24
-      ])
-      const told = (yield* Following.deliveries()).get(watchId) ?? []
-      expect(Watching.fold(told)).toEqual(Watching.truth(chain, null, 1, 0n))
-      expect(told).toHaveLength(12 * 3 + 11 * 3 + 6)
+      const told = yield* Following.deliveries()
+      for (const id of [one, two]) {
+        expect(Watching.fold(told.get(id) ?? [])).toEqual(Watching.truth(chain, null, 1, 0n))
+        const kinds = (told.get(id) ?? []).map(({ kind }) => kind)
+        expect(kinds).toEqual([...Array(10).fill("event"), ...Array(10).fill("removed"), "event"])
+      }
+    }).pipe(Watching.inMemory)
+  )
+
+  it.scoped("that are added while a block is told in parts miss nothing of it", () =>
+    Effect.gen(function* () {
+      const chain = new ForkingChain(3)
+      yield* Effect.forEach([1, 2, 3], () => Following.add())
+      chain.mine(Array.from({ length: 13 }, (_, to) => Following.transfer(to)))
+      yield* untilStep(chain, "the first one", 2, "before")
+      const late = yield* Following.add({ fromBlock: 3n })
+      yield* SteppedClock.step("31 seconds")
+      yield* Watching.begin(chain)
+      yield* Following.caughtUp(chain)
+      const told = (yield* Following.deliveries()).get(late) ?? []
+      expect(Watching.fold(told)).toEqual(Watching.truth(chain, null, 1, 3n))
+      expect(told).toHaveLength(13)
     }).pipe(Watching.inMemory)
   )
 

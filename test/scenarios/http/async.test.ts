@@ -137,9 +137,23 @@ describe("Prefer: respond-async", () => {
   it("is found among other preferences, and nothing else is taken for it", async () => {
     const asked = (value: string) =>
       service.ask<TransactionResult>("/transactSigner", payment(4), { headers: { prefer: value } })
-    const accepted = ["wait=10, Respond-Async", "handling=lenient,respond-async; foo=bar"]
+    const accepted = [
+      "wait=10, Respond-Async",
+      "handling=lenient,respond-async; foo=bar",
+      'respond-async=""',
+      'foo="a, b\\"", respond-async'
+    ]
     for (const value of accepted) expect([value, (await asked(value)).status]).toEqual([value, 202])
-    const waited = ["", "wait=10", "respond-asynchronously", "x=respond-async", "return=minimal"]
+    const waited = [
+      "",
+      "wait=10",
+      "respond-asynchronously",
+      "x=respond-async",
+      "return=minimal",
+      'foo="a, respond-async, b"',
+      'foo="\\", respond-async,"',
+      "respond-async=no"
+    ]
     for (const value of waited) expect([value, (await asked(value)).status]).toEqual([value, 200])
     expect((await service.ask("/predict", {}, prefer)).status).toBe(400)
   })

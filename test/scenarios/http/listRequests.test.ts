@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { type DevService, type Envelope, start } from "../../support/http/DevService.js"
+import { type DevService, type Envelope, first, start } from "../../support/http/DevService.js"
 
 interface List {
   readonly requests: ReadonlyArray<{
@@ -100,10 +100,37 @@ describe("GET /requests", () => {
     expect((await get("?metadata=value:2", service.info.apiKeys.pro)).body.requests).toEqual([])
   })
 
-  it("is found by wallet or by metadata, not by both at once", async () => {
+  it("has those of a wallet, with a member of their metadata and of a state alone, a page at a time", async () => {
     expect(await listed(`?wallet=${recipient}`)).toEqual([])
-    const { body, status } = await get<Envelope>(`?wallet=${recipient}&metadata=value:2`)
-    expect([status, body.details[0]?.path]).toEqual([400, "metadata"])
+    expect(await listed(`?wallet=${recipient}&metadata=value:2`)).toEqual([])
+    await service.automine(true)
+    const wallet = first(await service.create("one"))
+    const operation = {
+      salt: "one",
+      walletCustody: 1,
+      to: service.info.token,
+      funcSignature: "mint(address,uint256)",
+      funcParams: [wallet, "1"]
+    }
+    const executed: Array<string> = []
+    for (const order of ["a", "b", "a", "a"]) {
+      const { headers } = await service.ask(
+        "/execute",
+        { operations: [operation], settings: service.info.settings },
+        { headers: { "request-metadata": JSON.stringify({ order }) } }
+      )
+      executed.push(String(headers.get("x-request-id")))
+    }
+    const own = `?wallet=${wallet}&metadata=order:a`
+    const expected = [executed[3], executed[2], executed[0]]
+    expect(await listed(own)).toEqual(expected)
+    expect(await listed(`${own}&state=final&since=0`)).toEqual(expected)
+    expect(await listed(`${own}&state=pending`)).toEqual([])
+    expect(await listed(`?wallet=${wallet}&metadata=order:b`)).toEqual([executed[1]])
+    const { next, requests } = (await get(`${own}&limit=2`)).body
+    expect(requests.map(({ requestId }) => requestId)).toEqual(expected.slice(0, 2))
+    expect(await listed(`${own}&cursor=${next}`)).toEqual(expected.slice(2))
+    expect((await get(own, service.info.apiKeys.pro)).body.requests).toEqual([])
   })
 
   it.each([

@@ -1,5 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type { LaneAccess, LaneWork } from "../../../application/ports/journal/Transactions.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
@@ -27,6 +28,9 @@ interface TransactionRow extends LaneRow {
   readonly key_version: string | null
   readonly key_asset: string | null
 }
+
+/** A row that can not be read is as one of which the key was not noted: it keeps no other from being worked on. */
+const readKey: (text: string) => Option.Option<LaneAccess["key"]> = Option.liftThrowable(JSON.parse)
 
 export const work = ({ sql, reading }: Store.Store): Effect.Effect<ReadonlyArray<LaneWork>, JournalError> =>
   reading(
@@ -68,7 +72,7 @@ export const work = ({ sql, reading }: Store.Store): Effect.Effect<ReadonlyArray
         lanes.set(name, { ...known, hasTransactions: true })
       }
       const keyOf = ({ lane_key }: Pick<RequestRow, "lane_key">): LaneAccess["key"] | null =>
-        lane_key === null ? null : JSON.parse(lane_key)
+        lane_key === null ? null : Option.getOrNull(readKey(lane_key))
       for (const row of requests)
         laneOf(row, keyOf(row)).known.requests.push({
           requestId: row.request_id,

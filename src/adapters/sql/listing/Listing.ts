@@ -1,6 +1,12 @@
+import type { Fragment } from "@effect/sql/Statement"
 import * as Effect from "effect/Effect"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
-import type { ListedRequest, ListQuestion } from "../../../application/ports/journal/Requests.js"
+import type {
+  ListedRequest,
+  ListPlace,
+  ListQuestion,
+  RequestList
+} from "../../../application/ports/journal/Requests.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import type * as Store from "../Store.js"
 import * as Terms from "./Terms.js"
@@ -28,23 +34,29 @@ const toListed = (row: Row): ListedRequest => ({
 const columns =
   "requests.request_no, request_id, endpoint, chain_id, state, requests.accepted_at, requests.metadata"
 
-const termOf = ({ by }: ListQuestion): string | null => {
-  if (by === undefined) return null
-  return by._tag === "wallet" ? Terms.ofWallet(by.wallet) : Terms.ofMember(by.key, by.value)
-}
+/** What a request is found by. */
+const termsOf = ({ member, wallet }: ListQuestion): ReadonlyArray<string> => [
+  ...(wallet === undefined ? [] : [Terms.ofWallet(wallet)]),
+  ...(member === undefined ? [] : [Terms.ofMember(member.key, member.value)])
+]
+
+/** Requests of one term among which those of another one are looked for at once: beyond that in parts. */
+const mostSearched = 10_000
 
 /** A partial index serves a query that says its condition, as a literal. */
 const states = { pending: "requests.state = 'open'", final: "requests.state = 'final'" } as const
 
-/** Everything but the account and the term; the table is the one whose index is in the order of the list. */
+const ofState = ({ sql }: Store.Store, { state }: ListQuestion): ReadonlyArray<Fragment> =>
+  state === undefined ? [] : [sql.literal(states[state])]
+
+/** Those of the time, after the page before; the table is the one whose index is in the order of the list. */
 const bounds = (
   { sql }: Store.Store,
   table: "requests" | "request_terms",
-  { after, since, state, until }: ListQuestion
-) => {
+  { after, since, until }: ListQuestion
+): ReadonlyArray<Fragment> => {
   const [time, number] = [sql.literal(`${table}.accepted_at`), sql.literal(`${table}.request_no`)]
   return [
-    ...(state === undefined ? [] : [sql.literal(states[state])]),
     ...(since === undefined ? [] : [sql`${time} >= ${since}`]),
     ...(until === undefined ? [] : [sql`${time} < ${until}`]),
     ...(after === undefined
@@ -53,24 +65,29 @@ const bounds = (
   ]
 }
 
-/** Over the account's requests; those of a term among them are looked up one by one. */
+/** Whether the request of a row has the term too: it is looked up by itself. */
+const hasTerm = ({ sql }: Store.Store, accountId: AccountId, table: string, term: string): Fragment => sql`
+  exists (
+    select 1 from request_terms as other
+    where other.account_id = ${accountId} and other.term = ${term}
+      and other.accepted_at = ${sql.literal(table)}.accepted_at
+      and other.request_no = ${sql.literal(table)}.request_no)`
+
+/** Over the account's requests; those of the terms among them are looked up one by one. */
 const amongRequests = (
   store: Store.Store,
   accountId: AccountId,
   question: ListQuestion,
-  term: string | null
+  terms: ReadonlyArray<string>
 ) => {
   const { sql } = store
-  const found = sql`exists (
-    select 1 from request_terms
-    where request_terms.account_id = ${accountId} and request_terms.term = ${term}
-      and request_terms.accepted_at = requests.accepted_at and request_terms.request_no = requests.request_no)`
   return sql<Row>`
     select ${sql.literal(columns)} from requests
     where ${sql.and([
       sql`account_id = ${accountId}`,
+      ...ofState(store, question),
       ...bounds(store, "requests", question),
-      ...(term === null ? [] : [found])
+      ...terms.map((term) => hasTerm(store, accountId, "requests", term))
     ])}
     order by accepted_at desc, requests.request_no desc limit ${question.limit}`
 }
@@ -84,25 +101,86 @@ const amongTerms = (store: Store.Store, accountId: AccountId, question: ListQues
       sql`request_terms.account_id = ${accountId}`,
       sql`request_terms.term = ${term}`,
       sql`requests.request_no = request_terms.request_no`,
+      ...ofState(store, question),
       ...bounds(store, "request_terms", question)
     ])}
     order by request_terms.accepted_at desc, request_terms.request_no desc limit ${question.limit}`
 }
 
+/** The last request of a term that is searched at once; null: there are fewer. */
+const lastSearched = (
+  store: Store.Store,
+  accountId: AccountId,
+  question: ListQuestion,
+  term: string,
+  most: number
+) => {
+  const { sql } = store
+  return Effect.map(
+    sql<{ readonly accepted_at: number | string; readonly request_no: number | string }>`
+      select accepted_at, request_no from request_terms
+      where ${sql.and([
+        sql`account_id = ${accountId}`,
+        sql`term = ${term}`,
+        ...bounds(store, "request_terms", question)
+      ])}
+      order by accepted_at desc, request_no desc limit 1 offset ${most - 1}`,
+    ([row]): ListPlace | null =>
+      row === undefined ? null : { acceptedAt: Number(row.accepted_at), number: BigInt(row.request_no) }
+  )
+}
+
+/** Over the requests of one term, the one that fewer have; those of the other among them, as far as one search goes. */
+const amongBoth = (
+  store: Store.Store,
+  accountId: AccountId,
+  question: ListQuestion,
+  [one, other]: readonly [string, string],
+  most: number
+) =>
+  Effect.gen(function* () {
+    const { sql } = store
+    const endOfOne = yield* lastSearched(store, accountId, question, one, most)
+    const endOfOther = endOfOne === null ? null : yield* lastSearched(store, accountId, question, other, most)
+    const isOther = endOfOne !== null && endOfOther === null
+    const [walked, looked, end] = isOther ? [other, one, endOfOther] : [one, other, endOfOne]
+    const rows = yield* sql<Row>`
+      select ${sql.literal(columns)} from request_terms cross join requests
+      where ${sql.and([
+        sql`request_terms.account_id = ${accountId}`,
+        sql`request_terms.term = ${walked}`,
+        sql`requests.request_no = request_terms.request_no`,
+        ...(end === null
+          ? []
+          : [
+              sql`(request_terms.accepted_at, request_terms.request_no)
+                >= (${end.acceptedAt}, ${end.number.toString()})`
+            ]),
+        ...ofState(store, question),
+        ...bounds(store, "request_terms", question),
+        hasTerm(store, accountId, "request_terms", looked)
+      ])}
+      order by request_terms.accepted_at desc, request_terms.request_no desc limit ${question.limit}`
+    return { rows, searched: rows.length < question.limit ? end : null }
+  })
+
+const find = (store: Store.Store, accountId: AccountId, question: ListQuestion, most: number) => {
+  const terms = termsOf(question)
+  const [one, other] = terms
+  const whole = Effect.map((rows: ReadonlyArray<Row>) => ({ rows, searched: null }))
+  // Those that are pending are few, whatever they are found by.
+  if (one === undefined || question.state === "pending")
+    return whole(amongRequests(store, accountId, question, terms))
+  if (other === undefined) return whole(amongTerms(store, accountId, question, one))
+  return amongBoth(store, accountId, question, [one, other], most)
+}
+
 export const list =
-  (store: Store.Store) =>
-  (
-    accountId: AccountId,
-    question: ListQuestion
-  ): Effect.Effect<ReadonlyArray<ListedRequest>, JournalError> => {
-    const term = termOf(question)
-    return store.reading(
-      Effect.map(
-        // Those that are pending are few, whatever they are found by.
-        term === null || question.state === "pending"
-          ? amongRequests(store, accountId, question, term)
-          : amongTerms(store, accountId, question, term),
-        (rows) => rows.map(toListed)
-      )
+  (store: Store.Store, most = mostSearched) =>
+  (accountId: AccountId, question: ListQuestion): Effect.Effect<RequestList, JournalError> =>
+    store.reading(
+      Effect.map(find(store, accountId, question, most), ({ rows, searched }) => ({
+        requests: rows.map(toListed),
+        searched
+      }))
     )
-  }

@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import { type WatchedEvent, WatchesError, type WatchStep } from "../../../application/ports/Watches.js"
 import * as Store from "../Store.js"
 import * as Hashes from "./Hashes.js"
+import * as Parts from "./Parts.js"
 
 /** Rows of one statement, of six parameters each. */
 const perStatement = 300
@@ -143,7 +144,7 @@ export const advance =
       yield* sql`
         update watch_cursors
         set first_block = ${position.first.toString()}, next_block = ${position.next.toString()},
-          hashes = ${Hashes.write(position.hashes)}
+          hashes = ${Hashes.write(position.hashes)}, part = ${Parts.write(position.part)}
         where cursor_no = ${cursor}`
       if (next % forgetEvery === 0) yield* forget(store, step)
       return next

@@ -138,12 +138,15 @@ export const revise = ({ sql }: Store.Store, source: number) =>
 /** So few blocks are waited for, so that a watch begins with others. */
 const near = 64n
 
-/** Where a watch begins: with others that are read on, from its block or shortly before it, or at a place of its own. */
+/**
+ * Where a watch begins: with others that are read on, from its block or shortly before it, or at a place of its own. Of a
+ * block that others were told a part of it would miss that.
+ */
 const cursorOf = ({ sql }: Store.Store, source: number, fromBlock: bigint) =>
   Effect.gen(function* () {
     const [shared] = yield* sql<{ readonly cursor_no: number }>`
       select watch_cursors.cursor_no from watch_cursors
-      where source_no = ${source} and next_block <= ${fromBlock.toString()}
+      where source_no = ${source} and part is null and next_block <= ${fromBlock.toString()}
         and next_block >= ${(fromBlock - near).toString()} and exists (
         select 1 from watches where watches.cursor_no = watch_cursors.cursor_no and watches.state = 'enabled')
       order by next_block desc limit 1`
@@ -195,8 +198,8 @@ const add = (store: Store.Store, watch: NewWatch, by: string) =>
 export const leave = ({ sql }: Store.Store, watch: number) =>
   Effect.gen(function* () {
     const [made] = yield* sql<{ readonly cursor_no: number }>`
-      insert into watch_cursors (source_no, first_block, next_block, hashes)
-      select watch_cursors.source_no, first_block, next_block, hashes from watch_cursors
+      insert into watch_cursors (source_no, first_block, next_block, hashes, part)
+      select watch_cursors.source_no, first_block, next_block, hashes, part from watch_cursors
       join watches on watches.cursor_no = watch_cursors.cursor_no
       where watches.watch_no = ${watch}
       returning cursor_no`

@@ -77,3 +77,9 @@ export const watches = Effect.gen(function* () {
   yield* sql`
     create index watch_events_waiting on watch_events (watch_no, block_number, log_index) where sequence is null`
 })
+
+/** What of the block `next_block` was noted already, where that is more than one step: JSON; null: nothing. */
+export const watchParts = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`alter table watch_cursors add column part text`
+})

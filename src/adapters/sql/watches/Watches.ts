@@ -18,6 +18,7 @@ import * as Migrations from "../Migrations.js"
 import * as Store from "../Store.js"
 import * as Advance from "./Advance.js"
 import * as Hashes from "./Hashes.js"
+import * as Parts from "./Parts.js"
 import * as Registry from "./Registry.js"
 
 /** Events of one watch that its webhook has not taken: from there on it is held, and from here on it goes on. */
@@ -75,8 +76,9 @@ const stateOf = ({ sql }: Store.Store, source: number, after: number) =>
       readonly first_block: number | string
       readonly next_block: number | string
       readonly hashes: string
+      readonly part: string | null
     }>`
-      select cursor_no, first_block, next_block, hashes from watch_cursors
+      select cursor_no, first_block, next_block, hashes, part from watch_cursors
       where source_no = ${source} and exists (
         select 1 from watches where watches.cursor_no = watch_cursors.cursor_no and watches.state = 'enabled')
       order by next_block`
@@ -91,7 +93,8 @@ const stateOf = ({ sql }: Store.Store, source: number, after: number) =>
         cursor: Number(row.cursor_no),
         first: BigInt(row.first_block),
         next: BigInt(row.next_block),
-        hashes: Hashes.read(row.hashes)
+        hashes: Hashes.read(row.hashes),
+        part: Parts.read(row.part)
       })),
       watches: new Map(all.map((row) => [Number(row.watch_no), Number(row.cursor_no)])),
       fresh: fresh.map(toFollowed)

@@ -9,8 +9,8 @@ import type {
   AcceptanceResult,
   Cancellation,
   FailedElement,
-  ListedRequest,
   ListQuestion,
+  RequestList,
   RequestRecord,
   Schedule
 } from "./Requests.js"
@@ -99,10 +99,7 @@ export class RequestJournal extends Context.Tag("castellan/RequestJournal")<
       idempotencyKey: string
     ) => Effect.Effect<{ readonly requestId: string; readonly bodyHash: Bytes32 } | null, JournalError>
     /** Requests of the account, the newest first. Those that are forgotten are not among them. */
-    readonly list: (
-      accountId: AccountId,
-      question: ListQuestion
-    ) => Effect.Effect<ReadonlyArray<ListedRequest>, JournalError>
+    readonly list: (accountId: AccountId, question: ListQuestion) => Effect.Effect<RequestList, JournalError>
     /** Which of these requests have a final answer. */
     readonly finalAmong: (
       requestIds: ReadonlyArray<string>

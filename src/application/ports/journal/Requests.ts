@@ -212,14 +212,26 @@ export interface ListQuestion {
   /** Accepted at this time or later, and before that one; Unix milliseconds. */
   readonly since?: number | undefined
   readonly until?: number | undefined
-  /** With an op of this wallet, or with this member of their metadata. */
-  readonly by?:
-    | { readonly _tag: "wallet"; readonly wallet: Address }
-    | { readonly _tag: "metadata"; readonly key: string; readonly value: string }
-    | undefined
+  /** With an op of this wallet. */
+  readonly wallet?: Address | undefined
+  /** With this member of their metadata. */
+  readonly member?: { readonly key: string; readonly value: string } | undefined
   /** Older than this entry: the next page. */
-  readonly after?: Pick<ListedRequest, "acceptedAt" | "number"> | undefined
+  readonly after?: ListPlace | undefined
   readonly limit: number
+}
+
+/** Where a request stands in the list. */
+export type ListPlace = Pick<ListedRequest, "acceptedAt" | "number">
+
+/** Some of the requests that are asked for, the newest first. */
+export interface RequestList {
+  readonly requests: ReadonlyArray<ListedRequest>
+  /**
+   * Where the search has ended, with fewer requests than the limit: it goes on after that. Null: the limit is reached, or
+   * there are no others. A wallet and a member that many requests have, each for itself, are searched in parts.
+   */
+  readonly searched: ListPlace | null
 }
 
 /** An accepted request, without what it asked for. */

@@ -5,9 +5,9 @@ import * as Schema from "effect/Schema"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Span from "../../observe/Span.js"
 import { RequestJournal } from "../../ports/journal/RequestJournal.js"
-import type { ListedRequest, ListQuestion } from "../../ports/journal/Requests.js"
+import type { ListPlace, ListQuestion } from "../../ports/journal/Requests.js"
 import type { Caller } from "../../request/Caller.js"
-import { type Failure, invalid } from "../../request/Failure.js"
+import type { Failure } from "../../request/Failure.js"
 import * as Metadata from "../../request/Metadata.js"
 import * as Page from "../Page.js"
 
@@ -32,7 +32,7 @@ export const Query = Schema.Struct({
   ),
   wallet: Schema.optionalWith(
     Address.schema.annotations({
-      description: "With an operation of this wallet. Not together with metadata."
+      description: "With an operation of this wallet."
     }),
     optional
   ),
@@ -42,7 +42,7 @@ export const Query = Schema.Struct({
         message: () => "expected key:value, as in the header Request-Metadata"
       })
     ).annotations({
-      description: "With this member of Request-Metadata, as key:value. Not together with wallet."
+      description: "With this member of Request-Metadata, as key:value."
     }),
     optional
   ),
@@ -65,12 +65,10 @@ export const Response = Schema.Struct({
 }).annotations({ identifier: "RequestList" })
 export type Response = typeof Response.Type
 
-type Place = Pick<ListedRequest, "acceptedAt" | "number">
-
-const cursorOf = ({ acceptedAt, number }: Place): string =>
+const cursorOf = ({ acceptedAt, number }: ListPlace): string =>
   Encoding.encodeBase64Url(`${acceptedAt}.${number}`)
 
-const placeOf = (cursor: string): Place | null => {
+const placeOf = (cursor: string): ListPlace | null => {
   const text = Either.getOrElse(Encoding.decodeBase64UrlString(cursor), () => "")
   const [, acceptedAt, number] = /^([0-9]{1,15})\.([0-9]{1,18})$/.exec(text) ?? []
   return acceptedAt === undefined || number === undefined
@@ -81,26 +79,17 @@ const placeOf = (cursor: string): Place | null => {
 const millisOf = (seconds: string | undefined): number | undefined =>
   seconds === undefined ? undefined : Number(seconds) * 1_000
 
-/** What is searched by; null: two things at once, of which both may be of most requests. */
-const byOf = ({ metadata, wallet }: Query): ListQuestion["by"] | null => {
-  if (wallet !== undefined) return metadata === undefined ? { _tag: "wallet", wallet } : null
+const memberOf = ({ metadata }: Query): ListQuestion["member"] => {
   if (metadata === undefined) return undefined
   const at = metadata.indexOf(":")
-  return { _tag: "metadata", key: metadata.slice(0, at), value: metadata.slice(at + 1) }
+  return { key: metadata.slice(0, at), value: metadata.slice(at + 1) }
 }
 
 /** The account's accepted requests, the newest first, a page at a time. */
 export const run = ({ principal }: Caller, query: Query): Effect.Effect<Response, Failure, RequestJournal> =>
   Effect.gen(function* () {
-    const { cursor, since, state, until } = query
+    const { cursor, since, state, until, wallet } = query
     const requestJournal = yield* RequestJournal
-    const by = byOf(query)
-    if (by === null)
-      return yield* Effect.fail(
-        invalid("invalid_request", [
-          { path: "metadata", message: "expected wallet or metadata, not both; leave one of them out" }
-        ])
-      )
     const after = cursor === undefined ? undefined : placeOf(cursor)
     if (after === null) return yield* Effect.fail(Page.foreignCursor)
     const limit = Page.limitOf(query.limit)
@@ -109,12 +98,14 @@ export const run = ({ principal }: Caller, query: Query): Effect.Effect<Response
         state,
         since: millisOf(since),
         until: millisOf(until),
-        by,
+        wallet,
+        member: memberOf(query),
         after,
         limit: limit + 1
       })
     )
-    const { next, page } = Page.cut(found, limit, cursorOf)
+    const { next, page } = Page.cut(found.requests, limit, cursorOf)
+    const searched = found.searched === null ? null : cursorOf(found.searched)
     return {
       requests: page.map(({ acceptedAt, chainId, endpoint, metadata, requestId, state }) => ({
         requestId,
@@ -124,6 +115,6 @@ export const run = ({ principal }: Caller, query: Query): Effect.Effect<Response
         acceptedAt: Math.floor(acceptedAt / 1_000),
         metadata
       })),
-      next
+      next: next ?? searched
     }
   }).pipe(Span.named("ListRequests"))

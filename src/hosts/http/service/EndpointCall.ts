@@ -226,11 +226,18 @@ const queryRead = (incoming: Incoming, { query, streams }: Route) => {
   }))
 }
 
-/** RFC 7240: a list of preferences, each with a value and parameters perhaps; what is not known is not looked at. */
+/** Values in quotes, which may hold what looks like another preference. */
+const quoted = /"(?:[^"\\]|\\.)*"/g
+
+/**
+ * RFC 7240: a list of preferences, each with a value and parameters perhaps; what is not known is not looked at. An empty
+ * value is none.
+ */
 const prefersAsync = (incoming: Incoming): boolean =>
   header(incoming, preferHeader.toLowerCase())
+    .replace(quoted, (text) => (text === '""' ? "" : '"x"'))
     .split(",")
-    .some((preference) => /^\s*respond-async\s*(?:;|$)/i.test(preference))
+    .some((preference) => /^\s*respond-async\s*(?:=\s*)?(?:;|$)/i.test(preference))
 
 /** As transports name it. */
 const idempotencyHeaderName = idempotencyHeader.toLowerCase()
