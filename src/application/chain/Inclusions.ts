@@ -1,11 +1,12 @@
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Outcome from "../../domain/erc4337/Outcome.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import type { OpOutcome } from "../ports/chain/Bundler.js"
-import type { ChainClient, ChainRpcError, Receipt } from "../ports/chain/ChainRpc.js"
+import { type ChainClient, ChainRpcError, type Receipt } from "../ports/chain/ChainRpc.js"
 import * as LogRanges from "./LogRanges.js"
-import type { BlockRange } from "./LogRefusal.js"
+import * as LogRefusal from "./LogRefusal.js"
 
 /** How far back an op is looked for that is not in the transaction that should have carried it. */
 const lookBackBlocks = 1_024n
@@ -39,19 +40,22 @@ export interface Inclusion extends Charged {
 }
 
 /** Questions that one look at a range may cost; it is halved where the node takes fewer blocks at a time. */
-const bounds = { asks: 128, concurrency: 2, results: 1_024, bytes: 16_777_216 }
+const bounds: LogRanges.Bounds = { asks: 128, concurrency: 2, results: 1_024, bytes: 16_777_216 }
+/** The same where what is overlooked would be done twice. */
+const generous: LogRanges.Bounds = { ...bounds, asks: 1_024, concurrency: 4 }
 
 /** The inclusions of these ops within a range of blocks, both ends included. */
 export const within = (
   chain: ChainClient,
   entryPoint: Address,
   userOpHashes: ReadonlyArray<Bytes32>,
-  range: BlockRange
+  range: LogRefusal.BlockRange,
+  most = bounds
 ): Effect.Effect<ReadonlyMap<Bytes32, Inclusion>, ChainRpcError | LogRanges.TooManyAsks> =>
   Effect.gen(function* () {
     const logs = yield* LogRanges.read({
       range,
-      bounds,
+      bounds: most,
       bytesOf: LogRanges.bytesOf,
       beforeSplit: Effect.void,
       ask: ({ from, to }) =>
@@ -80,25 +84,73 @@ export interface Found extends OpOutcome {
 export const confirmationsOf = (blockNumber: bigint, head: bigint): number =>
   head < blockNumber ? 1 : Number(head - blockNumber) + 1
 
+/** The clock of a chain may be that far from this one. */
+const skewMillis = 600_000
+
+/** A block that is older than that time, Unix milliseconds; at least this old a one, or the chain's first. */
+const olderThan = (chain: ChainClient, block: bigint, millis: number): Effect.Effect<bigint, ChainRpcError> =>
+  Effect.gen(function* () {
+    let from = block
+    for (let step = lookBackBlocks; from > 0n; step *= 4n) {
+      const found = yield* chain.block(from)
+      if (found !== null && found.timestamp * 1_000 <= millis - skewMillis) return from
+      from = from > step ? from - step : 0n
+    }
+    return from
+  })
+
+/** All blocks up to the head, in as many parts as the node wants. */
+const inParts = (
+  chain: ChainClient,
+  entryPoint: Address,
+  userOpHashes: ReadonlyArray<Bytes32>,
+  from: bigint
+): Effect.Effect<ReadonlyMap<Bytes32, Found>, ChainRpcError> =>
+  Effect.gen(function* () {
+    const head = yield* chain.block("latest")
+    const to = head === null || head.number < from ? from : head.number
+    return yield* Effect.catchTag(
+      within(chain, entryPoint, userOpHashes, { from, to }, generous),
+      "TooManyAsks",
+      ({ span }) =>
+        new ChainRpcError({
+          reason: "rejected",
+          origin: chain.origin,
+          message: `it gives logs of about ${span} blocks at a time, and ${to - from + 1n} are to be searched`
+        })
+    )
+  })
+
 /**
  * The inclusions of these ops, in any transaction: an unbound op can be copied into anybody's bundle. Searches from
- * 1,024 blocks before `block` on; an op that is missing was not included since.
+ * 1,024 blocks before `block` on, and from before `since` (Unix milliseconds) on where that is given: an op that is
+ * missing was not included from then on.
  */
 export const find = (
   chain: ChainClient,
   entryPoint: Address,
   userOpHashes: ReadonlyArray<Bytes32>,
-  block: bigint
+  block: bigint,
+  since: number | null = null
 ): Effect.Effect<ReadonlyMap<Bytes32, Found>, ChainRpcError> =>
   Effect.gen(function* () {
     const outcomes = new Map<Bytes32, Found>()
     if (userOpHashes.length === 0) return outcomes
-    const logs = yield* chain.logs({
-      address: [entryPoint],
-      topics: [[Outcome.userOperationEvent, Outcome.userOperationRevertReason], userOpHashes],
-      fromBlock: block > lookBackBlocks ? block - lookBackBlocks : 0n,
-      toBlock: "latest"
-    })
+    const recent = block > lookBackBlocks ? block - lookBackBlocks : 0n
+    const fromBlock = since === null ? recent : yield* olderThan(chain, recent, since)
+    const answer = yield* Effect.either(
+      chain.logs({
+        address: [entryPoint],
+        topics: [[Outcome.userOperationEvent, Outcome.userOperationRevertReason], userOpHashes],
+        fromBlock,
+        toBlock: "latest"
+      })
+    )
+    if (Either.isLeft(answer)) {
+      const isTooWide = LogRefusal.cure(answer.left, { from: fromBlock, to: block + lookBackBlocks }) !== null
+      return isTooWide ? yield* inParts(chain, entryPoint, userOpHashes, fromBlock) : yield* answer.left
+    }
+    const logs = answer.right
     for (const { blockNumber, txHash } of new Map(logs.map((log) => [log.txHash, log])).values()) {
       const parsed = Outcome.parse(
         entryPoint,

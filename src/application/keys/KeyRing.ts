@@ -1,5 +1,6 @@
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as ExecutionStrategy from "effect/ExecutionStrategy"
@@ -32,8 +33,8 @@ import * as RingKeyLimits from "./RingKeyLimits.js"
 
 export type { KeySource, Provider, Registry, SignerRecord } from "./KeyRingRegistry.js"
 
-/** How long the start asks providers for public keys, milliseconds, and how many at once. */
-const startMillis = 60_000
+/** How long the start asks providers for public keys, and how many at once. */
+const startPatience = Duration.minutes(1)
 const startConcurrency = 16
 
 /** Opened once; what a failed attempt had opened so far is closed. */
@@ -123,9 +124,13 @@ const addressOf = (key: RingKey.RingKey, { name, source }: Wanted, until: number
   })
 
 /** Asks for all keys; each with its address where it is known, and everything that is wrong. */
-const ask = <W extends Wanted>(wanted: ReadonlyArray<W>, ringKey: (source: KeySource) => RingKey.RingKey) =>
+const ask = <W extends Wanted>(
+  wanted: ReadonlyArray<W>,
+  ringKey: (source: KeySource) => RingKey.RingKey,
+  patience: Duration.Duration
+) =>
   Effect.gen(function* () {
-    const until = (yield* Clock.currentTimeMillis) + startMillis
+    const until = (yield* Clock.currentTimeMillis) + Duration.toMillis(patience)
     const asked = yield* Effect.forEach(
       wanted,
       (each) =>
@@ -141,6 +146,22 @@ const ask = <W extends Wanted>(wanted: ReadonlyArray<W>, ringKey: (source: KeySo
         Either.isRight(answer) ? [{ ...each, address: answer.right }] : []
       )
     }
+  })
+
+/** What is wrong with keys, and with who reaches them, as far as the providers tell. */
+const problemsOf = (
+  signers: ReadonlyArray<SignerRecord>,
+  roles: ReadonlyArray<Wanted & { readonly role: SystemRole }>,
+  ringKey: (source: KeySource) => RingKey.RingKey,
+  patience: Duration.Duration
+) =>
+  Effect.gen(function* () {
+    const records = signers.map((record) => ({ name: nameOf(record), source: record.source, record }))
+    const [ofAccounts, ofSystem] = yield* Effect.all(
+      [ask(records, ringKey, patience), ask(roles, ringKey, patience)],
+      { concurrency: 2 }
+    )
+    return [...ofAccounts.problems, ...ofSystem.problems, ...Rules.reach(ofAccounts.found, ofSystem.found)]
   })
 
 export interface KeyRing {
@@ -159,8 +180,17 @@ interface Index {
   readonly keys: ReadonlyMap<string, RingKey.RingKey>
 }
 
-/** Both ports over any number of providers. Every key is asked for at once; all that is wrong is listed together. */
-export const make = (registry: Registry): Effect.Effect<KeyRing, KeyRingError.KeyRingError, Scope.Scope> =>
+/** A ring, and all that is wrong with it at once: the keys of which nothing is wrong can be used. */
+export interface Examined {
+  readonly ring: KeyRing
+  readonly problems: ReadonlyArray<KeyRingError.Problem>
+}
+
+/** For what tells of problems and signs nothing. Every key is asked for at once. */
+export const examine = (
+  registry: Registry,
+  patience: Duration.Duration = startPatience
+): Effect.Effect<Examined, never, Scope.Scope> =>
   Effect.gen(function* () {
     const { system } = registry
     const ring = yield* ringOf(registry)
@@ -169,24 +199,13 @@ export const make = (registry: Registry): Effect.Effect<KeyRing, KeyRingError.Ke
       return source === undefined ? [] : [{ name: nameOfRole(role), source, role }]
     })
 
-    const indexed = (
-      admitted: ReadonlyArray<SignerRecord>
-    ): Effect.Effect<Index, KeyRingError.KeyRingError> =>
+    const indexed = (admitted: ReadonlyArray<SignerRecord>) =>
       Effect.gen(function* () {
         const signers = [...registry.signers, ...admitted]
         const misnamed = Rules.references({ ...registry, signers })
-        if (misnamed.length > 0) return yield* KeyRingError.of(misnamed)
         yield* ring.add([...signers, ...roles].map(({ source }) => source))
-        const records = signers.map((record) => ({ name: nameOf(record), source: record.source, record }))
-        const [ofAccounts, ofSystem] = yield* Effect.all([ask(records, ring.get), ask(roles, ring.get)], {
-          concurrency: 2
-        })
-        const problems = [
-          ...ofAccounts.problems,
-          ...ofSystem.problems,
-          ...Rules.reach(ofAccounts.found, ofSystem.found)
-        ]
-        if (problems.length > 0) return yield* KeyRingError.of(problems)
+        const problems =
+          misnamed.length > 0 ? misnamed : yield* problemsOf(signers, roles, ring.get, patience)
         const clients = new Set<string>()
         const keys = new Map<string, RingKey.RingKey>()
         for (const record of signers)
@@ -194,10 +213,11 @@ export const make = (registry: Registry): Effect.Effect<KeyRing, KeyRingError.Ke
             clients.add(clientKey(account, record.clientId))
             keys.set(reference, ring.get(record.source))
           }
-        return { clients, keys }
+        return { index: { clients, keys } satisfies Index, problems }
       })
 
-    let index = yield* indexed([])
+    const first = yield* indexed([])
+    let { index } = first
 
     const find = (account: AccountId, ref: SignerRef): RingKey.RingKey | SignerError["reason"] => {
       const { assetId, clientId, versionId } = ref
@@ -218,7 +238,7 @@ export const make = (registry: Registry): Effect.Effect<KeyRing, KeyRingError.Ke
         : ring.get(source).signer
     }
 
-    return {
+    const made: KeyRing = {
       signers: {
         resolve: (account, ref) =>
           Effect.suspend(() => {
@@ -232,16 +252,27 @@ export const make = (registry: Registry): Effect.Effect<KeyRing, KeyRingError.Ke
         sponsor: systemSigner("sponsor")
       },
       admit: (records) =>
-        Effect.map(indexed(records), (made) => {
-          index = made
-        })
+        Effect.flatMap(indexed(records), (admitted) =>
+          admitted.problems.length > 0
+            ? Effect.fail(KeyRingError.of(admitted.problems))
+            : Effect.sync(() => {
+                index = admitted.index
+              })
+        )
     }
+    return { ring: made, problems: first.problems }
   })
+
+/** Both ports over any number of providers; a ring with which anything is wrong is none. */
+export const make = (registry: Registry): Effect.Effect<KeyRing, KeyRingError.KeyRingError, Scope.Scope> =>
+  Effect.flatMap(examine(registry), ({ problems, ring }) =>
+    problems.length > 0 ? Effect.fail(KeyRingError.of(problems)) : Effect.succeed(ring)
+  )
+
+/** Both ports of a ring. */
+export const ports = ({ signers, systemSigners }: KeyRing): Context.Context<Signers | SystemSigners> =>
+  Context.make(Signers, signers).pipe(Context.add(SystemSigners, systemSigners))
 
 /** Both ports; keys that can not be used fail the start. */
 export const layer = (registry: Registry): Layer.Layer<Signers | SystemSigners, KeyRingError.KeyRingError> =>
-  Layer.scopedContext(
-    Effect.map(make(registry), ({ signers, systemSigners }) =>
-      Context.make(Signers, signers).pipe(Context.add(SystemSigners, systemSigners))
-    )
-  )
+  Layer.scopedContext(Effect.map(make(registry), ports))

@@ -84,8 +84,6 @@ export interface NonceManager {
   readonly admits: (lane: Lane, route: Route, drainedTo: bigint) => Effect.Effect<boolean, JournalError>
   /** The nonce as the journal knows it now; null: it is settled, or somebody else's. */
   readonly current: (record: TransactionRecord) => Effect.Effect<TransactionRecord | null, JournalError>
-  /** The lowest nonce from that one on for which the journal has no transaction under way. */
-  readonly firstFree: (lane: Lane, nonce: bigint) => Effect.Effect<bigint, JournalError>
   /**
    * Signs the same payload at higher prices under the same nonce, and stores the bytes; inside `exclusive`. The record is
    * `current` there.
@@ -154,14 +152,6 @@ export const make = (transactionJournal: TransactionJournal["Type"]): NonceManag
           InFlight.goTogether(route, InFlight.routeOf(record))
       )
     )
-
-  const firstFree: NonceManager["firstFree"] = (lane, from) =>
-    Effect.map(transactionJournal.openOf(laneOf(lane)), (open) => {
-      const used = new Set(open.map(({ nonce }) => nonce))
-      let free = from
-      while (used.has(free)) free += 1n
-      return free
-    })
 
   /** A store that fails may have stored: then the nonce is used, and its bytes must leave. */
   const store = (
@@ -275,7 +265,6 @@ export const make = (transactionJournal: TransactionJournal["Type"]): NonceManag
   return {
     admits,
     current,
-    firstFree,
     exclusive: (lane, effect) => lockOf(lane).withPermits(1)(effect),
     sign: (payload) => Effect.uninterruptible(sign(payload)),
     fill: (filler) => Effect.uninterruptible(fill(filler)),

@@ -15,22 +15,36 @@ const backoff: Backoff.Backoff = { firstMillis: 2_000, longestMillis: 60_000 }
 export interface Obstacles {
   /** Runs the effect unless it failed a short while ago; what fails is logged, and counted as long as it fails. */
   readonly past: <R>(name: string, effect: Effect.Effect<void, Obstacle, R>) => Effect.Effect<void, never, R>
+  /** Counts what is not to be taken up any more (cancelled, expired, another process's) no longer. */
+  readonly forgetUnseen: Effect.Effect<void>
+}
+
+/** What no sweep has tried, or put off, for so long is not to be taken up here any more. */
+const unseenMillis = 60_000
+
+interface Known {
+  readonly failures: number
+  readonly until: number
+  readonly seenAt: number
 }
 
 export const make = (): Obstacles => {
-  const known = new Map<string, { readonly failures: number; readonly until: number }>()
+  const known = new Map<string, Known>()
   const tell = Effect.suspend(() => Metric.set(Metrics.workStranded, known.size))
   return {
     past: (name, effect) =>
       Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
         const before = known.get(name)
-        if (before !== undefined && before.until > now) return
+        if (before !== undefined && before.until > now) {
+          known.set(name, { ...before, seenAt: now })
+          return
+        }
         const outcome = yield* Effect.exit(effect)
         if (Exit.isSuccess(outcome) || Cause.isInterruptedOnly(outcome.cause)) known.delete(name)
         else {
           const failures = (before?.failures ?? 0) + 1
-          known.set(name, { failures, until: now + Backoff.pauseMillis(backoff, failures) })
+          known.set(name, { failures, until: now + Backoff.pauseMillis(backoff, failures), seenAt: now })
           yield* Effect.annotateLogs(
             Effect.logError("work in the journal cannot be taken up and is tried again later"),
             {
@@ -43,7 +57,12 @@ export const make = (): Obstacles => {
           )
         }
         yield* tell
-      })
+      }),
+    forgetUnseen: Effect.gen(function* () {
+      const since = (yield* Clock.currentTimeMillis) - unseenMillis
+      for (const [name, { seenAt }] of known) if (seenAt < since) known.delete(name)
+      yield* tell
+    })
   }
 }
 

@@ -34,6 +34,13 @@ const hasKey = ({ accountId, key }: LaneWork): Effect.Effect<boolean, never, Lan
         })
       )
 
+const tolerated = <E, R>(effect: Effect.Effect<unknown, E, R>): Effect.Effect<void, never, R> =>
+  Effect.catchAllCause(Effect.asVoid(effect), (cause) =>
+    Cause.isInterruptedOnly(cause)
+      ? Effect.void
+      : Effect.logWarning("a sweep of the journal failed and is repeated", cause)
+  )
+
 /** Takes up what nothing in this process works on, of a lane that is this process's. */
 const sweepLane = (work: LaneWork, taken: Obstacles.Obstacles) =>
   Effect.gen(function* () {
@@ -128,8 +135,10 @@ const sweepLanes = (taken: Obstacles.Obstacles, busy: Map<string, Busy>, signed:
     yield* counted(lanes)
     const open = new Set(lanes.flatMap(({ requests }) => requests).map(({ requestId }) => requestId))
     for (const requestId of signed) if (!open.has(requestId)) signed.delete(requestId)
-    yield* Effect.forEach(lanes, (work) => expire(work, signed), { discard: true })
-    yield* endAnswered
+    // What can not be given up or ended keeps no lane from its sweep.
+    yield* Effect.forEach(lanes, (work) => tolerated(expire(work, signed)), { discard: true })
+    yield* tolerated(endAnswered)
+    yield* taken.forgetUnseen
     return yield* Effect.forEach(lanes, (work) => {
       const { chainId, signer } = work.lane
       const name = `${chainId}:${signer}`
@@ -187,13 +196,6 @@ type Surroundings =
   | Engine
   | ChainRpc
   | Networks
-
-const tolerated = <E, R>(effect: Effect.Effect<unknown, E, R>): Effect.Effect<void, never, R> =>
-  Effect.catchAllCause(Effect.asVoid(effect), (cause) =>
-    Cause.isInterruptedOnly(cause)
-      ? Effect.void
-      : Effect.logWarning("a sweep of the journal failed and is repeated", cause)
-  )
 
 /** Takes up, once, everything in the journal that is this process's and that nothing works on. */
 export const run: Effect.Effect<void, never, Surroundings> = Effect.suspend(() => {

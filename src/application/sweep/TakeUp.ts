@@ -6,21 +6,21 @@ import * as Schema from "effect/Schema"
 import * as EntryPoint from "../../domain/erc4337/EntryPoint.js"
 import * as UserOperation from "../../domain/erc4337/UserOperation.js"
 import type { Engine } from "../lanes/Engine.js"
-import * as RemoteBundler from "../lanes/RemoteBundler.js"
-import { RemoteOps } from "../lanes/RemoteOps.js"
+import * as RemoteBundler from "../lanes/remote/RemoteBundler.js"
+import { RemoteOps } from "../lanes/remote/RemoteOps.js"
 import type { Kind } from "../lanes/requests/Requests.js"
 import { TransactionMonitor } from "../lanes/TransactionMonitor.js"
 import * as Sponsorships from "../pay/Sponsorships.js"
 import { Budgets, type BudgetsError } from "../ports/Budgets.js"
 import { BundlerRpc } from "../ports/chain/BundlerRpc.js"
-import { ChainRpc, type NamedBy } from "../ports/chain/ChainRpc.js"
+import { type ChainClient, ChainRpc } from "../ports/chain/ChainRpc.js"
 import type { JournalError } from "../ports/journal/JournalError.js"
 import type { RemoteSubmission } from "../ports/journal/RemoteSubmissions.js"
 import { RequestJournal } from "../ports/journal/RequestJournal.js"
 import type { RequestRecord } from "../ports/journal/Requests.js"
 import type { TransactionRecord } from "../ports/journal/Transactions.js"
+import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import { Networks } from "../ports/Networks.js"
-import type { AccountId } from "../ports/Tenants.js"
 import type { Caller } from "../request/Caller.js"
 import type { Failure } from "../request/Failure.js"
 import * as ExecuteEncoded from "../usecases/operations/ExecuteEncoded.js"
@@ -92,9 +92,6 @@ export const resume = (
     )
   }).pipe(Effect.annotateLogs({ requestId }))
 
-const namedBy = (trust: "caller" | "operator", account: AccountId): NamedBy =>
-  trust === "operator" ? trust : { account }
-
 /** A transaction that may have left is given to the nodes of its lane again, and watched. */
 export const watch = (
   record: TransactionRecord
@@ -108,49 +105,59 @@ export const watch = (
     yield* monitor.watch({ profile, record })
   })
 
-/** An op that a bundler was given is watched, and offered again if need be; what has landed is watched until it is for good. */
+/**
+ * The node that is asked for an op: the caller's own where the request named one. The operator's is the present one, since
+ * what was stored with the op is of the past; it also stands in for a caller's that is not allowed any more.
+ */
+const nodeOf = (
+  rpcs: ChainRpc["Type"],
+  { rpc: own }: NetworkProfile,
+  { accountId, node: { rpc, trust } }: RemoteSubmission
+): Effect.Effect<ChainClient, Obstacles.Obstacle> => {
+  const ofOperator =
+    own === null
+      ? Obstacles.of("the operator has no node for its chain any more")
+      : Effect.mapError(rpcs.connect(Redacted.value(own), "operator"), ({ message }) => Obstacles.of(message))
+  if (trust === "operator") return ofOperator
+  if (rpc === null) return Obstacles.of("its node was sealed under another key, or changed")
+  return Effect.catchAll(rpcs.connect(Redacted.value(rpc), { account: accountId }), ({ message }) =>
+    own === null ? Obstacles.of(message) : ofOperator
+  )
+}
+
+/**
+ * An op that a bundler was given is watched, and offered again if need be; what has landed is watched until it is for good.
+ * One that is watched already goes on at the node and the bundler that the operator has now.
+ */
 export const watchRemote = (
   submission: RemoteSubmission
 ): Effect.Effect<void, Obstacles.Obstacle, ChainRpc | Engine | Networks> =>
   Effect.gen(function* () {
     const bundlers = yield* BundlerRpc
     const remoteOps = yield* RemoteOps
-    if (remoteOps.isWatched(submission)) return
     const rpcs = yield* ChainRpc
     const networks = yield* Networks
-    const { accountId, node, signed, space } = submission
+    const { accountId, signed, space } = submission
     const profile = yield* networks.profile(accountId, space.chainId)
     const version = EntryPoint.versionOf(space.entryPoint)
     if (profile === null || version === undefined)
       return yield* Obstacles.of("its network or EntryPoint is not configured any more")
-    if (node.rpc === null) return yield* Obstacles.of("its node was sealed under another key, or changed")
-    const chain = yield* Effect.mapError(
-      rpcs.connect(Redacted.value(node.rpc), namedBy(node.trust, accountId)),
-      ({ message }) => Obstacles.of(message)
-    )
+    const chain = yield* nodeOf(rpcs, profile, submission)
+    const { remoteBundler } = profile
+    const bundler =
+      signed === null || remoteBundler === null
+        ? null
+        : yield* Effect.orElseSucceed(bundlers.connect(Redacted.value(remoteBundler)), () => null)
+    const surroundings = { bundler, chain, profile, submission }
+    if (remoteOps.isWatched(submission)) return yield* remoteOps.renew(surroundings)
     if (signed === null) {
-      const entry = yield* remoteOps.watch({
-        chain,
-        profile,
-        bundler: null,
-        submission,
-        offer: null,
-        validUntil: 0
-      })
+      const entry = yield* remoteOps.watch({ ...surroundings, offer: null, validUntil: 0 })
       return yield* remoteOps.offered(entry, "before")
     }
     const op = UserOperation.decode(version, signed)
     if (Either.isLeft(op)) return yield* Obstacles.of(`a stored op cannot be read: ${op.left}`)
-    const { remoteBundler } = profile
-    const bundler =
-      remoteBundler === null
-        ? null
-        : yield* Effect.orElseSucceed(bundlers.connect(Redacted.value(remoteBundler)), () => null)
     const entry = yield* remoteOps.watch({
-      chain,
-      profile,
-      bundler,
-      submission,
+      ...surroundings,
       offer: { version, entryPoint: space.entryPoint, op: op.right },
       validUntil: RemoteBundler.validUntilOf(version, op.right)
     })

@@ -61,7 +61,6 @@ const world = (tells: { readonly latest?: bigint; readonly pending?: bigint } = 
         fill: () => unasked,
         admits: () => unasked,
         current: () => unasked,
-        firstFree: () => unasked,
         replace: () => unasked
       },
       slots: {

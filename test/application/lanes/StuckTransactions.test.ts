@@ -42,7 +42,6 @@ const start = (
     const lanes: NonceManager.NonceManager = {
       exclusive: (_, effect) => effect,
       current: ({ nonce }) => Effect.sync(() => records.get(nonce) ?? null),
-      firstFree: () => Effect.die(new Error("not asked for")),
       admits: () => Effect.succeed(true),
       sign: () => Effect.die(new Error("nothing is sent")),
       fill: ({ chainNonce }) =>

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import { id as hashOf } from "ethers"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { missedMillis } from "../../../src/application/lanes/monitor/TransactionState.js"
 import { RemoteOpJournal } from "../../../src/application/ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
 import * as Sweep from "../../../src/application/sweep/Sweep.js"
@@ -124,7 +125,9 @@ describe("a landing that is found by a look at the chain", () => {
       await hits.mine()
       await hits.mine()
       const life = when === "in the next life" ? await live(backup) : second
-      await expect.poll(() => kindsOf(life, requestId), { timeout: 20_000 }).toContain("reopened")
+      // Which block it was in is not known to the next life: it has to be out of sight for a while.
+      const timeout = missedMillis + 20_000
+      await expect.poll(() => kindsOf(life, requestId), { timeout }).toContain("reopened")
       await hits.pooled(1)
       expect((await hits.requestOf(life, requestId))?.outcome).toBeNull()
       await hits.mine()

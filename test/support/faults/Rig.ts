@@ -13,6 +13,8 @@ export interface Rig<Node> {
   readonly node: Node
   readonly supervisor: Supervisor.Supervisor
   readonly signer: Wallet
+  /** Of the first account. */
+  readonly apiKey: string
   /** By salt. */
   readonly wallets: ReadonlyMap<string, string>
   readonly settings: {
@@ -148,6 +150,7 @@ export const start = async <Node extends { readonly url: string; readonly stop: 
     node,
     supervisor,
     signer,
+    apiKey: tenants[0]?.key ?? "",
     wallets: new Map(options.salts.map((salt, place) => [salt, predictions[place]?.wallet ?? ""])),
     settings,
     hit: (salt, id) => ({

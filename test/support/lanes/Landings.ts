@@ -38,9 +38,16 @@ export const makeChain = () => {
   let hidden = false
   let said: Hex.Hex = nothing
   let landed: ReadonlyArray<FoundLog> = []
+  /** Blocks that a reorganisation has replaced have other hashes from the first of them on. */
+  let forkedAt: bigint | null = null
+  let forks = 0
+  /** How many blocks its node is behind. */
+  let behind = 0n
   const block = (number: bigint) => ({
     number,
-    hash: Keccak.hashText(`block ${number}`),
+    hash: Keccak.hashText(
+      forkedAt === null || number < forkedAt ? `block ${number}` : `block ${number} of fork ${forks}`
+    ),
     timestamp: Number(number) * 10,
     gasLimit: 30_000_000n,
     baseFeePerGas: 1n
@@ -51,7 +58,9 @@ export const makeChain = () => {
         ? Effect.fail(new ChainRpcError({ reason: "unreachable", origin: "http://node", message: "silent" }))
         : Effect.sync(make)
     )
-  const shown = () => (hidden ? [] : landed)
+  let isWithoutLogs = false
+  const latest = () => head - behind
+  const shown = () => (hidden ? [] : landed.filter(({ blockNumber }) => blockNumber <= latest()))
   const client = {
     origin: "http://node",
     receipt: (txHash: unknown) =>
@@ -63,7 +72,11 @@ export const makeChain = () => {
         return { ...bare, txHash: first.txHash, blockNumber, blockHash, logs }
       }),
     call: () => answer(() => ({ success: true, data: said })),
-    block: (tag: unknown) => answer(() => block(typeof tag === "bigint" ? tag : head)),
+    block: (tag: unknown) =>
+      answer(() => {
+        const number = typeof tag === "bigint" ? tag : latest()
+        return number > latest() ? null : block(number)
+      }),
     logs: ({
       fromBlock,
       toBlock,
@@ -73,14 +86,18 @@ export const makeChain = () => {
       toBlock: bigint | "latest"
       topics: ReadonlyArray<unknown>
     }) =>
-      answer(() =>
-        shown().filter(
-          (log) =>
-            log.blockNumber >= fromBlock &&
-            (toBlock === "latest" || log.blockNumber <= toBlock) &&
-            (topics[1] as ReadonlyArray<string>).includes(String(log.topics[1]))
-        )
-      )
+      isWithoutLogs
+        ? Effect.fail(
+            new ChainRpcError({ reason: "unsupported", origin: "http://node", message: "method not found" })
+          )
+        : answer(() =>
+            shown().filter(
+              (log) =>
+                log.blockNumber >= fromBlock &&
+                (toBlock === "latest" || log.blockNumber <= toBlock) &&
+                (topics[1] as ReadonlyArray<string>).includes(String(log.topics[1]))
+            )
+          )
   } as unknown as ChainClient
   return {
     client,
@@ -111,8 +128,16 @@ export const makeChain = () => {
         }
       ]
     },
+    /** A reorganisation replaces the blocks from the first on in which something has landed. */
     undo: () => {
+      for (const { blockNumber } of landed)
+        if (forkedAt === null || blockNumber < forkedAt) forkedAt = blockNumber
+      forks += 1
       landed = []
+    },
+    /** Its node is that many blocks behind from now on. */
+    fallBehind: (blocks: number) => {
+      behind = BigInt(blocks)
     },
     /** Every call answers this word from now on. */
     say: (word: bigint) => {
@@ -121,6 +146,10 @@ export const makeChain = () => {
     /** It does not show what has landed, or does again. */
     hide: (now: boolean) => {
       hidden = now
+    },
+    /** It gives no logs, or does again. */
+    refuseLogs: (now: boolean) => {
+      isWithoutLogs = now
     },
     fallSilent: (now: boolean) => {
       silent = now

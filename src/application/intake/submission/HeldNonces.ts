@@ -41,11 +41,12 @@ export const of = (
       .map((op) => [op.index, op])
   )
 
-/** The versions of these elements that are on the chain. */
+/** The versions of these elements that are on the chain; `since`: see `Inclusions.find`. */
 export const landings = (
   { connection: { chain }, entryPoint }: Pick<OpContext, "connection" | "entryPoint">,
   { signed }: Pick<RequestRecord, "signed">,
-  elements: ReadonlyArray<number>
+  elements: ReadonlyArray<number>,
+  since: number | null = null
 ) =>
   Effect.gen(function* () {
     const versions = signed.filter(({ index }) => elements.includes(index))
@@ -53,7 +54,7 @@ export const landings = (
     if (hashes.length === 0) return new Map<number, never>()
     const head = yield* chain.block("latest")
     const at = head?.number ?? 0n
-    const found = yield* Inclusions.find(chain, entryPoint, hashes, at)
+    const found = yield* Inclusions.find(chain, entryPoint, hashes, at, since)
     return new Map(
       versions.flatMap(({ index, returned, userOpHash }) => {
         const outcome = userOpHash === null ? undefined : found.get(userOpHash)

@@ -70,7 +70,7 @@ export type Phase =
   | { readonly _tag: "over" }
 
 /** Where an op went that came back: a transaction that its component had for itself, or shared; or one of somebody else. */
-export type Carrier = "own" | "shared" | "foreign"
+export type Carrier = "own" | "shared" | "external"
 
 export interface Outcomes {
   readonly landed: ReadonlyMap<number, Elements.Landed>

@@ -33,7 +33,7 @@ export interface Part {
   /** Whose the nonce keys are that it leases. */
   readonly holder: string
   /** The request as it was when this life of it began; null: it was accepted in this one. */
-  readonly standing: Pick<RequestRecord, "cancelled" | "failed"> | null
+  readonly standing: Pick<RequestRecord, "acceptedAt" | "cancelled" | "failed"> | null
 }
 
 export interface Plan<R> extends SubmissionRoute {

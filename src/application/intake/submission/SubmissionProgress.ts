@@ -148,7 +148,7 @@ export const settled = (state: State, { landed, returned }: Outcomes, now: numbe
   for (const [index, carrier] of returned) {
     after = changed({ ...after, mayHold: true }, [[index, { _tag: "return" }]])
     // Its nonce was used elsewhere: nobody's op has to do with that.
-    if (carrier === "foreign") continue
+    if (carrier === "external") continue
     after =
       carrier === "shared"
         ? { ...after, shared: bumped(after.shared, index) }

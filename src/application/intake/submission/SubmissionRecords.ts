@@ -72,7 +72,8 @@ const carriersOf = ({ plan: { caller, context } }: Reader, { txHashes }: Request
 export const landings = (
   remoteOpJournal: RemoteOpJournal["Type"],
   { access, context, submitter }: Pick<SubmissionRoute, "access" | "context" | "submitter">,
-  ops: ReadonlyArray<OpRecord>
+  ops: ReadonlyArray<OpRecord>,
+  since: number | null = null
 ) =>
   Effect.gen(function* () {
     const indexes = new Map(ops.flatMap((op) => (op.userOpHash === null ? [] : [[op.userOpHash, op.index]])))
@@ -80,7 +81,7 @@ export const landings = (
     const { chain, profile } = context.connection
     const head = yield* chain.block("latest")
     const at = head?.number ?? 0n
-    const found = yield* Inclusions.find(chain, context.entryPoint, [...indexes.keys()], at)
+    const found = yield* Inclusions.find(chain, context.entryPoint, [...indexes.keys()], at, since)
     const outcomes = [...found].map(([userOpHash, outcome]) => {
       const confirmations = Inclusions.confirmationsOf(outcome.blockNumber, at)
       const final = confirmations >= profile.settledDepth
@@ -158,18 +159,18 @@ export const follow = (run: Reader, elements: ReadonlyArray<number>, isSent: boo
         (other) =>
           other.requestId !== caller.requestId || run.componentOf(other.index) !== run.componentOf(op.index)
       )
-      returned.set(op.index, carrier === undefined ? "foreign" : isShared === true ? "shared" : "own")
+      returned.set(op.index, carrier === undefined ? "external" : isShared === true ? "shared" : "own")
     }
     return { landed, returned }
   })
 
 /** Elements of which some version is on the chain, in whatever transaction, are done. */
-export const takeLanded = (run: Reader, elements: ReadonlyArray<number>) =>
+export const takeLanded = (run: Reader, elements: ReadonlyArray<number>, since: number | null = null) =>
   Effect.gen(function* () {
     const { access, context, submitter } = run.plan
     const { settledDepth } = context.connection.profile
     const found = yield* opsOf(run)
-    const landed = yield* HeldNonces.landings(context, found, elements)
+    const landed = yield* HeldNonces.landings(context, found, elements, since)
     if (landed.size === 0) return landed
     const remoteOpJournal = yield* RemoteOpJournal
     run.ops = null
@@ -222,7 +223,8 @@ export const resume = (run: Reader): Effect.Effect<Event, never, ChainFacts | Su
     )
     const unsent = before.ops.filter(({ state }) => state === "accepted")
     const left = new Set(unsent.map(({ index }) => index))
-    for (const index of yield* Effect.orDie(landings(remoteOpJournal, run.plan, unsent))) left.delete(index)
+    for (const index of yield* Effect.orDie(landings(remoteOpJournal, run.plan, unsent, before.acceptedAt)))
+      left.delete(index)
     yield* abandonUnsigned(run, [...left])
     const sent = before.ops.filter(({ index, state }) => state !== "abandoned" && !left.has(index))
     const { landed, returned } = yield* follow(
@@ -232,7 +234,7 @@ export const resume = (run: Reader): Effect.Effect<Event, never, ChainFacts | Su
     )
     const versions = before.signed.map(({ index }) => index)
     const unknown = versions.filter((each, at) => !landed.has(each) || versions.indexOf(each) < at)
-    const found = yield* Effect.orDie(takeLanded(run, unknown))
+    const found = yield* Effect.orDie(takeLanded(run, unknown, before.acceptedAt))
     const all = new Map<number, Landed>([...landed, ...found])
     const rest = elements.filter((index) => !all.has(index) && !failed.has(index))
     return {
@@ -257,7 +259,16 @@ export const ask = (
     const facts = yield* ChainFacts
     const opJournal = yield* OpJournal
     const fate = yield* HeldNonces.fateOf(context, { facts }, held)
-    const landed = yield* takeLanded(run, [...held.keys()])
+    const recent = yield* takeLanded(run, [...held.keys()])
+    const used = fate.dead.filter((index) => !recent.has(index))
+    // A version that landed long ago would be done once more under another nonce.
+    const landed =
+      used.length === 0
+        ? recent
+        : new Map<number, Landed>([
+            ...recent,
+            ...(yield* takeLanded(run, used, (yield* recordOf(run)).acceptedAt))
+          ])
     const dead = fate.dead.filter((index) => !landed.has(index))
     if (dead.length > 0) {
       run.ops = null

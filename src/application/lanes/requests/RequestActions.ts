@@ -198,12 +198,14 @@ const attempt = <B, J, R>(
   resumed: boolean
 ): Effect.Effect<Event<B>, never, Exclude<R, CurrentRequest>> =>
   Effect.gen(function* () {
+    const began = yield* Clock.currentTimeMillis
     // A fiber of its own: an interruption that is meant for it shall not end what is around it.
     const fiber = yield* Effect.fork(
       Effect.interruptible(Effect.provideService(live.task.run, CurrentRequest, currentOf(live, resumed)))
     )
     live.exit = yield* ended(live, fiber)
-    return { _tag: "attempted", attempted: attemptedOf(live.exit) }
+    const lastedMillis = (yield* Clock.currentTimeMillis) - began
+    return { _tag: "attempted", attempted: attemptedOf(live.exit), lastedMillis }
   })
 
 /** Ends early when the journal has something new of it, or another process has it. */

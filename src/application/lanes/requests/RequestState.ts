@@ -17,7 +17,7 @@ export interface State<A> {
   readonly isElsewhere: boolean
   /** Its caller has gone. */
   readonly isUnwanted: boolean
-  /** How often it could not go on. */
+  /** How often it could not go on, since an attempt lasted long. */
   readonly failures: number
 }
 
@@ -63,7 +63,7 @@ export type Event<A> =
   | { readonly _tag: "left" }
   | { readonly _tag: "unwanted" }
   /** What came of what the phase says. */
-  | { readonly _tag: "attempted"; readonly attempted: Attempted<A> }
+  | { readonly _tag: "attempted"; readonly attempted: Attempted<A>; readonly lastedMillis: number }
   | { readonly _tag: "declined" }
   | { readonly _tag: "doubtLasts" }
   | { readonly _tag: "ours" }
@@ -114,6 +114,10 @@ const judged = <A>(state: State<A>, attempted: Attempted<A>): State<A> => {
       return claiming(state, "judge")
   }
 }
+
+/** What an attempt that lasted longer than any pause ran into has nothing to do with what the ones before it did. */
+const refreshed = <A>(state: State<A>, lastedMillis: number): State<A> =>
+  lastedMillis > backoff.longestMillis ? { ...state, failures: 0 } : state
 
 const ofAttempted = <A>(state: State<A>, attempted: Attempted<A>): State<A> => {
   switch (state.acceptance) {
@@ -171,7 +175,9 @@ export const step = <A>(state: State<A>, event: Event<A>): State<A> => {
     case "unwanted":
       return { ...state, isUnwanted: true }
     case "attempted":
-      return phase._tag === "attempting" ? ofAttempted(state, event.attempted) : state
+      return phase._tag === "attempting"
+        ? ofAttempted(refreshed(state, event.lastedMillis), event.attempted)
+        : state
     case "fenced":
       return ended({ ...state, isElsewhere: true }, "fenced")
     case "journalFailed":

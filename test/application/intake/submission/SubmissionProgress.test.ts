@@ -99,7 +99,7 @@ describe("the elements of a request", () => {
   })
 
   it("that came back are open again, and the journal is asked for their nonces; one whose nonce was used elsewhere has not tried", () => {
-    const returned = new Map([[0, "foreign" as const]])
+    const returned = new Map([[0, "external" as const]])
     const after = SubmissionProgress.settled(request([underWay]), { landed: new Map(), returned }, now)
     expect([tagsOf(after), after.mayHold, after.tries.size, after.shared.size]).toEqual([
       ["open"],

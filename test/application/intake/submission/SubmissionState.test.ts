@@ -295,7 +295,7 @@ describe("the elements of a request", () => {
       )
     let step = steps.resuming
     step = through(step, { ...events.resumed, landed: landed(1) })
-    for (let n = 0; n < 5; n++) step = once(once(step, "shared"), "foreign")
+    for (let n = 0; n < 5; n++) step = once(once(step, "shared"), "external")
     expect(step.state.shared.get(0)).toBe(5)
     expect(tagsOf(step.state)).toEqual(["open", "landed"])
     step = once(once(step, "own"), "own")
@@ -314,7 +314,7 @@ describe("the elements of a request", () => {
     expect(state.deadline).toBe(now + 5_000 + patienceMillis)
     const foreign = SubmissionState.step(
       steps.following.state,
-      follow({ returned: new Map([[0, "foreign"]]) }),
+      follow({ returned: new Map([[0, "external"]]) }),
       now + 5_000
     )
     expect(foreign.state.deadline).toBe(now + patienceMillis)
@@ -546,7 +546,7 @@ const answers = (action: Action, state: State, pick: (most: number) => number, t
           rest.map((index): [number, Carrier] => {
             // What came to nothing in two shared transactions goes by itself.
             const carriers: ReadonlyArray<Carrier> =
-              (state.shared.get(index) ?? 0) < 2 ? ["own", "foreign", "shared"] : ["own", "foreign"]
+              (state.shared.get(index) ?? 0) < 2 ? ["own", "external", "shared"] : ["own", "external"]
             return [index, carriers[pick(carriers.length)] ?? "own"]
           })
         )

@@ -10,9 +10,10 @@ const through = (begun: State, ...events: ReadonlyArray<Event>): State =>
 
 const fresh = RequestState.begin<string>(false)
 const resumed = RequestState.begin<string>(true)
-const attempted = (attempt: RequestState.Attempted<string>): Event => ({
+const attempted = (attempt: RequestState.Attempted<string>, lastedMillis = 0): Event => ({
   _tag: "attempted",
-  attempted: attempt
+  attempted: attempt,
+  lastedMillis
 })
 const done = attempted({ _tag: "done", answer: "yes" })
 const failed = attempted({ _tag: "failed", answer: "no" })
@@ -164,6 +165,17 @@ describe("the work on a request", () => {
     }
     expect(pauses).toEqual([250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000])
     expect(nameOf(through(states.finishing, { _tag: "notStored" }, ours))).toBe("attempting")
+  })
+
+  it("pauses shortly again after an attempt that lasted longer than any pause", () => {
+    const pauseAfter = (lastedMillis: number) => {
+      let state: State = states.accepted
+      for (let n = 0; n < 9; n++)
+        state = through(state, broken, ours, { _tag: "open" }, { _tag: "paused" }, ours)
+      return through(state, attempted({ _tag: "broken" }, lastedMillis), ours, { _tag: "open" }).phase
+    }
+    expect(pauseAfter(30_000)).toEqual({ _tag: "pausing", millis: 30_000 })
+    expect(pauseAfter(30_001)).toEqual({ _tag: "pausing", millis: 250 })
   })
 
   it("asks nobody whose lane it is once it is known to be another process's", () => {

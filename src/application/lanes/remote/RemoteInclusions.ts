@@ -1,14 +1,16 @@
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Nonce from "../../domain/erc4337/Nonce.js"
-import * as Hex from "../../domain/primitives/Hex.js"
-import * as Inclusions from "../chain/Inclusions.js"
-import * as WalletEpochs from "../chain/WalletEpochs.js"
-import type { BundlerClient, Offer } from "../ports/chain/BundlerRpc.js"
-import type { Block, ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
-import type { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
-import type { RemoteSubmission } from "../ports/journal/RemoteSubmissions.js"
-import type { Lane } from "../ports/journal/Transactions.js"
-import type { NetworkProfile } from "../ports/NetworkProfile.js"
+import * as Nonce from "../../../domain/erc4337/Nonce.js"
+import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Inclusions from "../../chain/Inclusions.js"
+import * as WalletEpochs from "../../chain/WalletEpochs.js"
+import type { BundlerClient, Offer } from "../../ports/chain/BundlerRpc.js"
+import type { Block, ChainClient, ChainRpcError } from "../../ports/chain/ChainRpc.js"
+import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
+import type { RemoteSubmission } from "../../ports/journal/RemoteSubmissions.js"
+import type { Lane } from "../../ports/journal/Transactions.js"
+import type { NetworkProfile } from "../../ports/NetworkProfile.js"
+import * as TransactionState from "../monitor/TransactionState.js"
 
 /** What the chain and the bundler tell of ops at remote bundlers. */
 
@@ -27,10 +29,14 @@ export interface Held {
 
 /** What is remembered of one op until its inclusion is at settled depth, or it can land no more. */
 export interface Entry extends Held {
+  /** These change when the operator replaces them. */
+  chain: ChainClient
+  profile: NetworkProfile
+  bundler: BundlerClient | null
   /** First block that is still to be looked at. */
   next: bigint
-  /** Where the bundler says that it landed, as far as the chain agrees. */
-  hint: Inclusions.Inclusion | null
+  /** The transaction in which it landed, as the bundler says. */
+  hint: Hex.Bytes32 | null
   /** Where it landed, once that is recorded. The block is null until it was looked at in this life of the process. */
   landed: {
     readonly txHash: Hex.Bytes32
@@ -38,8 +44,8 @@ export interface Entry extends Held {
   } | null
   /** Head at which its inclusion was last looked at. */
   lookedAt: bigint
-  /** How often in a row an inclusion was not to be seen any more. */
-  missed: number
+  /** Since when a recorded inclusion is not to be seen any more, Unix milliseconds; null: it was seen at the last look. */
+  missedSince: number | null
   /** When the bundler is asked for it again, milliseconds, and how long after that once more. */
   offerAt: number
   offerDelay: number
@@ -111,22 +117,70 @@ export const isPast = (entry: Entry, head: Block): Effect.Effect<boolean, ChainR
     return epoch !== null && epoch !== Nonce.epochOf(nonce)
   })
 
+/**
+ * The inclusion of which the bundler told, as the chain has it now: for nodes that give no logs. What a reorganisation
+ * has taken back is none.
+ */
+export const hinted = ({
+  chain,
+  hint,
+  submission: { space, userOpHash }
+}: Pick<Entry, "chain" | "hint" | "submission">): Effect.Effect<Inclusions.Inclusion | null> =>
+  hint === null
+    ? Effect.succeed(null)
+    : Effect.map(
+        Effect.orElseSucceed(chain.receipt(hint), () => null),
+        (receipt) => {
+          if (receipt === null) return null
+          const outcome = Inclusions.inReceipt(space.entryPoint, receipt, [userOpHash]).get(userOpHash)
+          const { blockHash, blockNumber } = receipt
+          return outcome === undefined ? null : { ...outcome, blockHash, blockNumber }
+        }
+      )
+
+/**
+ * What the chain says of a recorded inclusion, by the same rules as of a transaction: what is only not to be seen may be
+ * unknown to a node that lags, and has left the chain after a while; another block in its place is proof.
+ */
+export const confirm = (
+  { chain, missedSince, profile, submission }: Entry,
+  { block: known, txHash }: NonNullable<Entry["landed"]>,
+  head: Block
+) =>
+  Effect.gen(function* () {
+    const { landedAs, space } = submission
+    const receipt = yield* chain.receipt(txHash)
+    const isThere = receipt !== null && Inclusions.inReceipt(space.entryPoint, receipt, [landedAs]).size > 0
+    const shown = isThere ? receipt : null
+    const before = known ?? shown
+    const now = yield* Clock.currentTimeMillis
+    const state: TransactionState.State = {
+      _tag: "mined",
+      txHash,
+      blockHash: before?.blockHash ?? txHash,
+      missedSince
+    }
+    const depthOf = (blockNumber: bigint) => TransactionState.depthOf(blockNumber, head, profile)
+    const eventOf = Effect.gen(function* () {
+      if (shown !== null) return { _tag: "shown", receipt: shown, depth: depthOf(shown.blockNumber) } as const
+      const there = before === null || missedSince === null ? null : yield* chain.block(before.blockNumber)
+      if (before === null || there === null) return { _tag: "unseen" } as const
+      return there.hash === before.blockHash
+        ? ({ _tag: "blockKept", depth: depthOf(before.blockNumber) } as const)
+        : ({ _tag: "blockReplaced" } as const)
+    })
+    const event: TransactionState.Event = yield* eventOf
+    return { step: TransactionState.step(state, event, now), block: before }
+  })
+
 /** Asks the bundler for the op, and gives it the op again when it has none. */
 export const offer = (entry: Entry, bundler: BundlerClient, head: Block) =>
   Effect.gen(function* () {
-    const { chain, submission } = entry
-    const { entryPoint } = submission.space
+    const { submission } = entry
     const found = yield* Effect.orElseSucceed(bundler.find(submission.userOpHash), () => null)
+    entry.hint = found?.txHash ?? null
     if (found !== null) {
       entry.isTaken = true
-      if (found.txHash === null) return
-      const receipt = yield* chain.receipt(found.txHash)
-      if (receipt === null) return
-      const outcome = Inclusions.inReceipt(entryPoint, receipt, [submission.userOpHash]).get(
-        submission.userOpHash
-      )
-      const { blockHash, blockNumber } = receipt
-      if (outcome !== undefined) entry.hint = { ...outcome, blockHash, blockNumber }
       return
     }
     if (isOver(entry, head) || entry.offer === null) return

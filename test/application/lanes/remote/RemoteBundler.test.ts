@@ -1,19 +1,19 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import * as RemoteBundler from "../../../src/application/lanes/RemoteBundler.js"
-import type { Entry } from "../../../src/application/lanes/RemoteInclusions.js"
-import type { RemoteOps } from "../../../src/application/lanes/RemoteOps.js"
-import type { Bundle } from "../../../src/application/ports/chain/Bundler.js"
-import { type BundlerClient, BundlerRpcError } from "../../../src/application/ports/chain/BundlerRpc.js"
-import type { RemoteSubmissionIntent } from "../../../src/application/ports/journal/RemoteSubmissions.js"
-import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
-import * as Percent from "../../../src/domain/erc4337/Percent.js"
-import type { UserOperation } from "../../../src/domain/erc4337/UserOperation.js"
-import * as Hex from "../../../src/domain/primitives/Hex.js"
-import * as Make from "../../support/journal/Make.js"
-import * as Monitor from "../../support/lanes/Monitor.js"
-import * as Ops from "../../support/lanes/Ops.js"
+import * as RemoteBundler from "../../../../src/application/lanes/remote/RemoteBundler.js"
+import type { Entry } from "../../../../src/application/lanes/remote/RemoteInclusions.js"
+import type { RemoteOps } from "../../../../src/application/lanes/remote/RemoteOps.js"
+import type { Bundle } from "../../../../src/application/ports/chain/Bundler.js"
+import { type BundlerClient, BundlerRpcError } from "../../../../src/application/ports/chain/BundlerRpc.js"
+import type { RemoteSubmissionIntent } from "../../../../src/application/ports/journal/RemoteSubmissions.js"
+import * as EntryPoint from "../../../../src/domain/erc4337/EntryPoint.js"
+import * as Percent from "../../../../src/domain/erc4337/Percent.js"
+import type { UserOperation } from "../../../../src/domain/erc4337/UserOperation.js"
+import * as Hex from "../../../../src/domain/primitives/Hex.js"
+import * as Make from "../../../support/journal/Make.js"
+import * as Monitor from "../../../support/lanes/Monitor.js"
+import * as Ops from "../../../support/lanes/Ops.js"
 
 const entryPoint = EntryPoint.canonical["v0.7"]
 const profile = { ...Monitor.profile, remoteBundler: Redacted.make("http://bundler") }
@@ -63,7 +63,7 @@ const world = (
             hint: null,
             landed,
             lookedAt: 0n,
-            missed: 0,
+            missedSince: null,
             offerAt: 0,
             offerDelay: 0,
             busy: true,
@@ -76,6 +76,7 @@ const world = (
           () => void told.push(`${answer === "taken" ? "taken" : "perhaps taken"} ${submission.index}`)
         ),
       isWatched: () => false,
+      renew: () => Effect.void,
       forget: ({ submission }) => Effect.sync(() => void told.push(`forgotten ${submission.index}`))
     }
     const remoteOpJournal = {

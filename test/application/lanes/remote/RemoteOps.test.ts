@@ -1,15 +1,15 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/TestClock"
-import * as RemoteOps from "../../../src/application/lanes/RemoteOps.js"
-import type { FoundInclusion } from "../../../src/application/ports/journal/RemoteSubmissions.js"
-import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
-import * as Nonce from "../../../src/domain/erc4337/Nonce.js"
-import * as Hex from "../../../src/domain/primitives/Hex.js"
-import * as Make from "../../support/journal/Make.js"
-import * as Landings from "../../support/lanes/Landings.js"
-import * as Monitor from "../../support/lanes/Monitor.js"
-import * as Ops from "../../support/lanes/Ops.js"
+import * as RemoteOps from "../../../../src/application/lanes/remote/RemoteOps.js"
+import type { FoundInclusion } from "../../../../src/application/ports/journal/RemoteSubmissions.js"
+import * as NetworkProfile from "../../../../src/application/ports/NetworkProfile.js"
+import * as Nonce from "../../../../src/domain/erc4337/Nonce.js"
+import * as Hex from "../../../../src/domain/primitives/Hex.js"
+import * as Make from "../../../support/journal/Make.js"
+import * as Landings from "../../../support/lanes/Landings.js"
+import * as Monitor from "../../../support/lanes/Monitor.js"
+import * as Ops from "../../../support/lanes/Ops.js"
 
 const round = "1 second"
 const hash = Make.word(0x0b)
@@ -25,10 +25,19 @@ const world = (
     readonly nonce?: bigint
     readonly found?: Hex.Bytes32
     readonly answer?: "before" | "taken"
+    /** The bundler says in which transaction the op is, and goes on to. */
+    readonly bundled?: boolean
   } = {}
 ) =>
   Effect.gen(function* () {
-    const { answer = "before", confirmations = 1, found, nonce = 0n, validUntil = 0 } = options
+    const {
+      answer = "before",
+      bundled = false,
+      confirmations = 1,
+      found,
+      nonce = 0n,
+      validUntil = 0
+    } = options
     const chain = Landings.makeChain()
     const told: Array<string> = []
     const taken: Array<Hex.Bytes32> = []
@@ -68,7 +77,7 @@ const world = (
                 chainId: Effect.succeed(Make.chainId),
                 entryPoints: Effect.succeed([Landings.entryPoint]),
                 preVerificationGas: () => Effect.die(new Error("not asked for")),
-                find: () => Effect.succeed(null),
+                find: () => Effect.succeed(bundled ? { txHash: Landings.txHashOf(hash) } : null),
                 send: (_, userOpHash) => Effect.sync(() => void offers.push(userOpHash))
               },
         offer:
@@ -164,6 +173,24 @@ describe("an op at a remote bundler", () => {
     })
   )
 
+  it.scoped("is looked for from its first block on at the node that took the place of a silent one", () =>
+    Effect.gen(function* () {
+      const { chain, mine, remoteOps, told, watch } = yield* world()
+      const { bundler, profile, submission } = yield* watch
+      yield* mine(5)
+      chain.fallSilent(true)
+      const present = Landings.makeChain()
+      present.mine(6)
+      present.land(hash, 1n, 2n)
+      yield* TestClock.adjust("1 minute")
+      expect(told).toEqual([])
+      yield* remoteOps.renew({ bundler, chain: present.client, profile, submission })
+      yield* TestClock.adjust(round)
+      expect(told).toEqual(["recorded for good: true"])
+      expect(remoteOps.isWatched(submission)).toBe(false)
+    })
+  )
+
   it.scoped("is not taken for gone because one look did not show it", () =>
     Effect.gen(function* () {
       const { chain, mine, told, watch } = yield* world()
@@ -176,6 +203,56 @@ describe("an op at a remote bundler", () => {
       chain.hide(false)
       yield* mine(1)
       expect(told).toEqual(["recorded: true", "finalised"])
+    })
+  )
+
+  it.scoped("is not taken for gone by a node that is 14 seconds behind", () =>
+    Effect.gen(function* () {
+      const { chain, mine, told, watch } = yield* world()
+      yield* watch
+      yield* mine(5)
+      chain.land(hash, 1n)
+      yield* TestClock.adjust(round)
+      chain.fallBehind(2)
+      yield* TestClock.adjust("14 seconds")
+      expect(told).toEqual(["recorded: true"])
+      chain.fallBehind(0)
+      yield* TestClock.adjust("1 minute")
+      yield* mine(2)
+      expect(told).toEqual(["recorded: true", "finalised"])
+    })
+  )
+
+  it.scoped("is taken for gone when no block and no receipt is to be seen for 15 seconds", () =>
+    Effect.gen(function* () {
+      const { chain, mine, told, watch } = yield* world()
+      yield* watch
+      yield* mine(5)
+      chain.land(hash, 1n)
+      yield* TestClock.adjust(round)
+      chain.fallBehind(2)
+      yield* TestClock.adjust("17 seconds")
+      expect(told).toEqual(["recorded: true", "reverted", "reopened"])
+    })
+  )
+
+  it.scoped("is not recorded from what a bundler said of a block that a reorganisation has replaced", () =>
+    Effect.gen(function* () {
+      const { chain, mine, told, watch } = yield* world({ confirmations: 3, bundled: true })
+      const entry = yield* watch
+      yield* mine(5)
+      chain.land(hash, 1n)
+      chain.refuseLogs(true)
+      yield* TestClock.adjust("30 seconds")
+      expect(entry.hint).toBe(Landings.txHashOf(hash))
+      chain.undo()
+      yield* mine(4)
+      yield* TestClock.adjust("1 minute")
+      expect(told).toEqual([])
+      chain.land(hash, 1n)
+      yield* mine(3)
+      yield* TestClock.adjust("2 minutes")
+      expect(told).toEqual(["recorded for good: true"])
     })
   )
 

@@ -3,14 +3,15 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import type * as Scope from "effect/Scope"
-import type * as Hex from "../../domain/primitives/Hex.js"
-import * as Inclusions from "../chain/Inclusions.js"
-import type { Block, ChainClient } from "../ports/chain/ChainRpc.js"
-import type { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
-import type { RemoteSubmission } from "../ports/journal/RemoteSubmissions.js"
+import type * as Hex from "../../../domain/primitives/Hex.js"
+import type * as Inclusions from "../../chain/Inclusions.js"
+import type { Block, ChainClient } from "../../ports/chain/ChainRpc.js"
+import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
+import type { RemoteSubmission } from "../../ports/journal/RemoteSubmissions.js"
+import type { WakeUps } from "../requests/WakeUps.js"
 import type { Entry, Held } from "./RemoteInclusions.js"
 import * as RemoteInclusions from "./RemoteInclusions.js"
-import type { WakeUps } from "./requests/WakeUps.js"
+import * as RemoteLandings from "./RemoteLandings.js"
 
 export interface RemoteOps {
   /** Watches an op that was handed over or has landed, however long that takes. It is `busy` until its first offer is done: see `offered`. */
@@ -21,9 +22,13 @@ export interface RemoteOps {
    */
   readonly offered: (entry: Entry, answer: "taken" | "unknown" | "before") => Effect.Effect<void>
   readonly isWatched: (submission: RemoteSubmission) => boolean
+  /** What is watched goes on at this node and this bundler, where the operator has others by now. */
+  readonly renew: (surroundings: Surroundings) => Effect.Effect<void>
   /** Forgets an op that is at no remote bundler any more. */
   readonly forget: (entry: Entry) => Effect.Effect<void>
 }
+
+type Surroundings = Pick<Held, "bundler" | "chain" | "profile" | "submission">
 
 export const RemoteOps: Context.Tag<RemoteOps, RemoteOps> = Context.GenericTag("castellan/RemoteOps")
 
@@ -32,8 +37,6 @@ const offerMillis = 10_000
 /** After an unknown answer it is sooner, and then twice as late each time, up to a minute. */
 const firstOfferMillis = 250
 const longestOfferMillis = 60_000
-/** An inclusion is gone when this many looks in a row do not show it. */
-const missesForGone = 2
 
 const keyOf = ({ submission: { space, userOpHash } }: Pick<Held, "submission">): string =>
   `${space.authority}:${userOpHash}`
@@ -66,87 +69,43 @@ export const make = (options: {
       if (entries?.get(keyOf(entry)) === entry) entries.delete(keyOf(entry))
     }
 
-    const finalise = (entry: Entry, blockNumber: bigint) => {
-      const { profile, submission } = entry
-      const { authority, chainId } = submission.space
-      const { userOpHash } = submission
-      return Effect.tap(
-        remoteOpJournal.finaliseInclusions(authority, chainId, [
-          { userOpHash, blockNumber, confirmations: profile.settledDepth }
-        ]),
-        () => Effect.sync(() => drop(entry))
-      )
+    /** The entry is among those of its node, which are looked after as long as there are any. */
+    const attach = (entry: Entry) =>
+      Effect.gen(function* () {
+        const { chain } = entry
+        const known = nodes.get(chain)
+        const entries = known ?? new Map<string, Entry>()
+        entries.set(keyOf(entry), entry)
+        if (known !== undefined) return
+        nodes.set(chain, entries)
+        yield* Effect.forkIn(Effect.interruptible(loop(chain, entries)), scope)
+      })
+
+    const watchedAs = (submission: RemoteSubmission): Entry | undefined => {
+      const key = keyOf({ submission })
+      for (const entries of nodes.values()) {
+        const entry = entries.get(key)
+        if (entry !== undefined) return entry
+      }
+      return undefined
     }
 
-    const recordInclusion = (entry: Entry, inclusion: Inclusions.Inclusion, head: Block) =>
-      Effect.gen(function* () {
-        const { submission, profile } = entry
-        const { authority, chainId } = submission.space
-        const { blockNumber, revertData, success, txHash } = inclusion
-        entry.next = RemoteInclusions.earlier(entry.next, blockNumber)
-        if (!RemoteInclusions.deepEnough(blockNumber, profile.confirmations, head)) return
-        const { landedAs, node, userOpHash } = submission
-        const final = RemoteInclusions.deepEnough(blockNumber, profile.settledDepth, head)
-        const confirmations = final ? profile.settledDepth : profile.confirmations
-        const outcome = {
-          userOpHash,
-          success,
-          revertData,
-          txHash,
-          blockNumber,
-          confirmations,
-          landedAs,
-          final
-        }
-        const affected = yield* remoteOpJournal.recordInclusions(authority, chainId, [outcome], node)
-        entry.isTold = true
-        entry.landed = { txHash, block: inclusion }
-        entry.lookedAt = head.number
-        entry.missed = 0
-        if (final) drop(entry)
-        yield* wake(entry, affected)
-      })
-
-    /** Looks whether a recorded inclusion is still there, and whether it is at settled depth by now. */
-    const confirm = (entry: Entry, landed: NonNullable<Entry["landed"]>, head: Block) =>
-      Effect.gen(function* () {
-        const { chain, submission, profile } = entry
-        const { authority, chainId, entryPoint } = submission.space
-        if (head.number === entry.lookedAt && entry.missed === 0) return
-        const receipt = yield* chain.receipt(landed.txHash)
-        entry.lookedAt = head.number
-        const known = landed.block
-        const there =
-          receipt !== null &&
-          (known === null || known.blockHash === receipt.blockHash) &&
-          Inclusions.inReceipt(entryPoint, receipt, [submission.landedAs]).size > 0
-        if (!there) {
-          entry.missed += 1
-          if (entry.missed < missesForGone) return
-          entry.landed = null
-          entry.hint = null
-          entry.next = submission.since
-          entry.offerAt = 0
-          entry.offerDelay = firstOfferMillis
-          const affected = yield* remoteOpJournal.revertInclusions(authority, chainId, [
-            submission.userOpHash
-          ])
-          // Nobody else has it to offer it again: the request goes on with its nonce.
-          if (entry.offer === null) drop(entry)
-          yield* wake(entry, affected)
-          return yield* reopened
-        }
-        entry.missed = 0
-        entry.landed = { txHash: landed.txHash, block: receipt }
-        if (RemoteInclusions.deepEnough(receipt.blockNumber, profile.settledDepth, head))
-          yield* finalise(entry, receipt.blockNumber)
-      })
+    const landings = RemoteLandings.make({
+      remoteOpJournal,
+      wake,
+      drop,
+      reopened,
+      offerAgain: (entry) => {
+        entry.offerAt = 0
+        entry.offerDelay = firstOfferMillis
+      }
+    })
 
     const revoke = (entry: Entry, head: Block) =>
       Effect.gen(function* () {
         const { submission } = entry
         const inclusion = yield* RemoteInclusions.anywhere(entry, head)
-        if (inclusion !== null) return yield* recordInclusion(entry, inclusion, head)
+        if (inclusion !== null) return yield* landings.record(entry, inclusion, head)
         yield* remoteOpJournal.revokeRemote(submission.requestId, [submission.index])
         drop(entry)
         yield* wake(entry, [submission.requestId])
@@ -204,8 +163,9 @@ export const make = (options: {
         }))
         const now = yield* Clock.currentTimeMillis
         for (const entry of entries) {
-          const inclusion = inclusions.get(entry.submission.userOpHash) ?? entry.hint
-          if (inclusion !== null) yield* tolerated(entry, recordInclusion(entry, inclusion, head))
+          const inclusion =
+            inclusions.get(entry.submission.userOpHash) ?? (yield* RemoteInclusions.hinted(entry))
+          if (inclusion !== null) yield* tolerated(entry, landings.record(entry, inclusion, head))
           else if (entry.busy || (!complete && Either.isRight(seen))) continue
           else if (now >= entry.offerAt || RemoteInclusions.isOver(entry, head))
             yield* attend(entry, head, now)
@@ -220,7 +180,7 @@ export const make = (options: {
         for (const entry of entries.values()) {
           const { landed } = entry
           if (landed !== null) {
-            yield* tolerated(entry, confirm(entry, landed, head))
+            yield* tolerated(entry, landings.confirm(entry, landed, head))
             continue
           }
           const of = groups.get(entry.submission.space.entryPoint) ?? []
@@ -252,27 +212,21 @@ export const make = (options: {
     return {
       watch: (held) =>
         Effect.gen(function* () {
-          const { chain, submission } = held
+          const { submission } = held
           const entry: Entry = {
             ...held,
             next: submission.since,
             hint: null,
             landed: submission.includedIn === null ? null : { txHash: submission.includedIn, block: null },
             lookedAt: -1n,
-            missed: 0,
+            missedSince: null,
             offerAt: 0,
             offerDelay: firstOfferMillis,
             busy: true,
             isTaken: false,
             isTold: false
           }
-          const known = nodes.get(chain)
-          const entries = known ?? new Map<string, Entry>()
-          entries.set(keyOf(entry), entry)
-          if (known === undefined) {
-            nodes.set(chain, entries)
-            yield* Effect.forkIn(Effect.interruptible(loop(chain, entries)), scope)
-          }
+          yield* attach(entry)
           return entry
         }).pipe(Effect.uninterruptible),
       offered: (entry, answer) =>
@@ -281,7 +235,21 @@ export const make = (options: {
           entry.busy = false
           if (answer === "taken") entry.isTaken = true
         }),
-      isWatched: (submission) => [...nodes.values()].some((entries) => entries.has(keyOf({ submission }))),
+      isWatched: (submission) => watchedAs(submission) !== undefined,
+      renew: ({ bundler, chain, profile, submission }) =>
+        Effect.suspend(() => {
+          const entry = watchedAs(submission)
+          if (entry === undefined) return Effect.void
+          entry.profile = profile
+          entry.bundler = bundler
+          if (entry.chain === chain) return Effect.void
+          drop(entry)
+          entry.chain = chain
+          // What the node before did not tell is not known to be absent.
+          entry.next = submission.since
+          entry.lookedAt = -1n
+          return attach(entry)
+        }).pipe(Effect.uninterruptible),
       forget: (entry) => Effect.sync(() => drop(entry))
     }
   })

@@ -2,13 +2,13 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
-import type { Version } from "../../domain/erc4337/EntryPoint.js"
-import * as Nonce from "../../domain/erc4337/Nonce.js"
-import * as Sponsorship from "../../domain/erc4337/paymaster/Sponsorship.js"
-import * as UserOperation from "../../domain/erc4337/UserOperation.js"
-import type { Address } from "../../domain/primitives/Address.js"
-import type { Bytes32 } from "../../domain/primitives/Hex.js"
-import * as Conditions from "../../domain/signature/Conditions.js"
+import type { Version } from "../../../domain/erc4337/EntryPoint.js"
+import * as Nonce from "../../../domain/erc4337/Nonce.js"
+import * as Sponsorship from "../../../domain/erc4337/paymaster/Sponsorship.js"
+import * as UserOperation from "../../../domain/erc4337/UserOperation.js"
+import type { Address } from "../../../domain/primitives/Address.js"
+import type { Bytes32 } from "../../../domain/primitives/Hex.js"
+import * as Conditions from "../../../domain/signature/Conditions.js"
 import {
   type Bundle,
   type Bundler,
@@ -16,14 +16,14 @@ import {
   ofNode,
   type Refusal,
   type SignedOp
-} from "../ports/chain/Bundler.js"
+} from "../../ports/chain/Bundler.js"
 import {
   type BundlerClient,
   type BundlerRpc,
   type BundlerRpcError,
   isCertain
-} from "../ports/chain/BundlerRpc.js"
-import type { RemoteOpJournal } from "../ports/journal/RemoteOpJournal.js"
+} from "../../ports/chain/BundlerRpc.js"
+import type { RemoteOpJournal } from "../../ports/journal/RemoteOpJournal.js"
 import type { RemoteOps } from "./RemoteOps.js"
 
 interface Dependencies {

@@ -1,0 +1,79 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Inclusions from "../../../src/application/chain/Inclusions.js"
+import {
+  type ChainClient,
+  ChainRpcError,
+  type LogFilter
+} from "../../../src/application/ports/chain/ChainRpc.js"
+import * as Make from "../../support/journal/Make.js"
+import * as Landings from "../../support/lanes/Landings.js"
+
+const hash = Make.word(0x0b)
+
+/** A chain at block 9,000 with an op in block 100; its node gives logs of at most so many blocks. */
+const world = (most: bigint) => {
+  const chain = Landings.makeChain()
+  chain.mine(9_000)
+  chain.land(hash, 1n, 100n)
+  let asked = 0
+  const logs = (filter: LogFilter) => {
+    asked += 1
+    const to = typeof filter.toBlock === "bigint" ? filter.toBlock : 9_000n
+    return to - BigInt(filter.fromBlock) + 1n > most
+      ? Effect.fail(
+          new ChainRpcError({
+            reason: "rejected",
+            origin: "http://node",
+            message: `eth_getLogs is limited to a ${most} block range`
+          })
+        )
+      : chain.client.logs(filter)
+  }
+  const client: ChainClient = { ...chain.client, logs }
+  const find = (block: bigint, since: number | null = null) =>
+    Effect.map(
+      Inclusions.find(client, Landings.entryPoint, [hash], block, since),
+      (found) => found.get(hash)?.blockNumber
+    )
+  return { asked: () => asked, find }
+}
+
+/** Unix milliseconds of a block, and ten minutes more: the clocks of a chain and of a process differ. */
+const timeOf = (block: number) => block * 10_000 + 600_000
+
+describe("an op that has landed", () => {
+  it.effect("is found up to 1,024 blocks back when nobody says since when", () =>
+    Effect.gen(function* () {
+      const { asked, find } = world(100_000n)
+      expect(yield* find(1_124n)).toBe(100n)
+      expect(yield* find(1_125n)).toBeUndefined()
+      expect(asked()).toBe(2)
+    })
+  )
+
+  it.effect("is found in every block since it was accepted, however many blocks ago that was", () =>
+    Effect.gen(function* () {
+      const { find } = world(100_000n)
+      expect(yield* find(9_000n, timeOf(100))).toBe(100n)
+      expect(yield* find(9_000n, 0)).toBe(100n)
+      expect(yield* find(9_000n, timeOf(8_500))).toBeUndefined()
+    })
+  )
+
+  it.effect("is found at a node that gives logs of few blocks at a time", () =>
+    Effect.gen(function* () {
+      const { asked, find } = world(500n)
+      expect(yield* find(1_124n)).toBe(100n)
+      expect(yield* find(9_000n, timeOf(100))).toBe(100n)
+      expect(asked()).toBeLessThan(64)
+    })
+  )
+
+  it.effect("is not said to be missing where the node would have to be asked without end", () =>
+    Effect.gen(function* () {
+      const error = yield* Effect.flip(world(2n).find(9_000n, 0))
+      expect(error).toMatchObject({ _tag: "ChainRpcError", reason: "rejected" })
+    })
+  )
+})
