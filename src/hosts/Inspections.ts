@@ -1,6 +1,5 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Inspection from "../application/inspect/Inspection.js"
 import type { ChainRpc } from "../application/ports/chain/ChainRpc.js"
@@ -51,46 +50,55 @@ const broken =
   (place: string) =>
   ({ message }: { readonly message: string }): ReadonlyArray<Told> => [{ severity: "broken", place, message }]
 
-const patience = Duration.seconds(30)
+/** How long each server is waited for. */
+const checkPatience = Duration.seconds(30)
 
-const connection = ({ name, open }: Wiring.Connection): Effect.Effect<ReadonlyArray<Told>> =>
+/** The same where a service that can not start is held up for what else is wrong. */
+const refusalPatience = Duration.seconds(5)
+
+const connection = (
+  { name, open }: Wiring.Connection,
+  patience: Duration.Duration
+): Effect.Effect<ReadonlyArray<Told>> =>
   Effect.scoped(open).pipe(
     Effect.as<ReadonlyArray<Told>>([]),
     Effect.timeoutFail({ duration: patience, onTimeout: () => ({ message: "no answer in time" }) }),
     Effect.catchAll((error) => Effect.succeed(broken(name)(error)))
   )
 
+/** Chains are looked at with the keys that can be used, whatever is wrong with the others. */
+const keysAndChains = (config: Config, patience: Duration.Duration): Effect.Effect<ReadonlyArray<Told>> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const { ports, problems } = yield* Wiring.keys(config, patience)
+      const findings = yield* Effect.provide(Inspection.run(networksOf(config), patience), ports)
+      return [...problems.flatMap((message) => broken("keys")({ message })), ...findings.map(tell)]
+    })
+  ).pipe(Effect.provide(Wiring.nodes))
+
 /** Connects to all that the configuration names, and says everything that is wrong at once. Nothing is written. */
-export const run = (config: Config): Effect.Effect<ReadonlyArray<Told>> =>
+const within = (config: Config, patience: Duration.Duration): Effect.Effect<ReadonlyArray<Told>> =>
   Effect.map(
     Effect.all(
       [
-        ...Wiring.connections(config).map(connection),
-        Inspection.run(networksOf(config)).pipe(
-          Effect.map((findings) => findings.map(tell)),
-          Effect.provide(Wiring.nodesAndKeys(config)),
-          Effect.catchAll((error) => Effect.succeed(broken("keys")(error)))
-        )
+        ...Wiring.connections(config).map((server) => connection(server, patience)),
+        keysAndChains(config, patience)
       ],
       { concurrency: "unbounded" }
     ),
     (found) => found.flat()
   )
 
-/** How long a service that can not start is held up for what else is wrong. */
-const refusalPatience = Duration.seconds(5)
+export const run = (config: Config): Effect.Effect<ReadonlyArray<Told>> => within(config, checkPatience)
 
 /** Why a service can not start, and what else it would stumble over. */
 export const explained = (config: Config, refusal: string): Effect.Effect<string> =>
-  run(config).pipe(
-    Effect.timeoutOption(refusalPatience),
-    Effect.map((found) => {
-      const others = Option.getOrElse(found, () => [])
-        .filter(({ message, severity }) => severity === "broken" && !refusal.includes(message))
-        .map(({ message, place }) => `  ${place}: ${message}`)
-      return others.length === 0 ? refusal : [refusal, "beside that:", ...others].join("\n")
-    })
-  )
+  Effect.map(within(config, refusalPatience), (found) => {
+    const others = found
+      .filter(({ message, severity }) => severity === "broken" && !refusal.includes(message))
+      .map(({ message, place }) => `  ${place}: ${message}`)
+    return others.length === 0 ? refusal : [refusal, "beside that:", ...others].join("\n")
+  })
 
 /** At the start of a service, beside its work: a node that is away holds nothing up, nor does Redis. */
 export const start = (
@@ -113,7 +121,7 @@ export const start = (
   const servers = Effect.forEach(
     Wiring.connections(config).filter(({ name }) => name !== "database"),
     (server) =>
-      Effect.flatMap(connection(server), (found) =>
+      Effect.flatMap(connection(server, checkPatience), (found) =>
         Effect.forEach(found, ({ message, place }) => Effect.logError(`${place}: ${message}`))
       )
   )

@@ -1,9 +1,11 @@
 import { createHash } from "node:crypto"
-import { existsSync } from "node:fs"
+import { accessSync, constants, existsSync } from "node:fs"
+import { dirname } from "node:path"
 import { SqlClient } from "@effect/sql/SqlClient"
 import * as Brand from "effect/Brand"
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
@@ -22,6 +24,7 @@ import * as AbiStore from "../adapters/sql/AbiStore.js"
 import * as AuditLog from "../adapters/sql/AuditLog.js"
 import * as Budgets from "../adapters/sql/Budgets.js"
 import * as StoreCopy from "../adapters/sql/copy/StoreCopy.js"
+import * as ErrorCode from "../adapters/sql/ErrorCode.js"
 import * as Journal from "../adapters/sql/journal/Journal.js"
 import * as Migrations from "../adapters/sql/Migrations.js"
 import type * as Postgres from "../adapters/sql/Postgres.js"
@@ -332,25 +335,43 @@ export const layer = (config: Config, { journal: between }: Seams = {}): Layer.L
   )
 }
 
-/** Nodes and keys alone, without engine and stores. */
-export const nodesAndKeys = (
-  config: Config
-): Layer.Layer<ChainRpcPort | SignersPort | SystemSigners, StartError> =>
-  Layer.merge(ChainRpc.layer(), Layer.mapError(KeyRing.layer(registry(config.keys)), failed))
+/** Nodes alone. */
+export const nodes: Layer.Layer<ChainRpcPort> = ChainRpc.layer()
+
+/** The configuration's keys, and what is wrong with them, a line each: those that are sound can be used all the same. */
+export const keys = (
+  config: Config,
+  patience: Duration.Duration
+): Effect.Effect<
+  { readonly ports: Context.Context<SignersPort | SystemSigners>; readonly problems: ReadonlyArray<string> },
+  never,
+  Scope.Scope
+> =>
+  Effect.map(KeyRing.examine(registry(config.keys), patience), ({ problems, ring }) => ({
+    ports: KeyRing.ports(ring),
+    problems: problems.map(({ message }) => message)
+  }))
 
 /** Whom no key belongs to. */
 const nobody = Brand.nominal<AccountId>()("")
 
-/** A server that the configuration names beside nodes: opens, or fails with what is wrong. */
+/** What the configuration names beside nodes: opens, or fails with what is wrong. */
 export interface Connection {
   readonly name: string
   readonly open: Effect.Effect<unknown, { readonly message: string }, Scope.Scope>
 }
 
+/** Whether a file of SQLite could be opened: it is, or can be made in its folder. Nothing is written. */
+const openable = (path: string): Effect.Effect<void, { readonly message: string }> =>
+  Effect.try({
+    try: () => accessSync(existsSync(path) ? path : dirname(path), constants.R_OK | constants.W_OK),
+    catch: (cause) => ({ message: `cannot open the database file ${path}${ErrorCode.suffix(cause)}` })
+  })
+
 export const connections = (config: Config): ReadonlyArray<Connection> => {
   const { database, rateLimit } = config
   return [
-    ...("url" in database ? [{ name: "database", open: Layer.build(client(config)) }] : []),
+    { name: "database", open: "url" in database ? Layer.build(client(config)) : openable(database.path) },
     ...(rateLimit === null
       ? []
       : [

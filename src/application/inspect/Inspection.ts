@@ -1,5 +1,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as EntryPoint from "../../domain/erc4337/EntryPoint.js"
 import type * as Address from "../../domain/primitives/Address.js"
@@ -209,16 +211,20 @@ const capabilities = (chain: ChainClient, { remoteBundler }: NetworkProfile, say
       )
   })
 
+const ledger = (chain: ChainClient, { ledger }: NetworkProfile, say: Say) =>
+  Effect.gen(function* () {
+    if (ledger !== null && !(yield* hasCode(chain, ledger)))
+      say("broken", `the ledger ${ledger} has no code: no operation can depend on another`)
+  })
+
 const silent = ({ message, origin }: ChainRpcError): string =>
   `the node at ${origin} does not answer: ${message.replace(`${origin}: `, "")}`
 
-/** Looks at one network through the operator's own node. */
-const inspect = ({
-  account,
-  lowBalance,
-  profile,
-  submitters: named
-}: Inspected): Effect.Effect<ReadonlyArray<Finding>, never, ChainRpc | Signers | SystemSigners> =>
+/** Looks at one network through the operator's own node. What was found within the patience is told in any case. */
+const inspect = (
+  { account, lowBalance, profile, submitters: named }: Inspected,
+  patience: Duration.Duration
+): Effect.Effect<ReadonlyArray<Finding>, never, ChainRpc | Signers | SystemSigners> =>
   Effect.gen(function* () {
     const found: Array<Finding> = []
     const { chainId, rpc } = profile
@@ -227,31 +233,35 @@ const inspect = ({
     const rpcs = yield* ChainRpc
     const keys = yield* SystemSigners
     const signers = yield* Signers
+    const mute = (error: ChainRpcError) => Effect.sync(() => say("broken", silent(error)))
+    const connected = yield* Effect.either(rpcs.connect(Redacted.value(rpc), "operator"))
+    if (Either.isLeft(connected)) return yield* Effect.as(mute(connected.left), found)
+    const chain = connected.right
     yield* Effect.gen(function* () {
-      const chain = yield* rpcs.connect(Redacted.value(rpc), "operator")
       const served = yield* chain.chainId
       if (served !== chainId) return say("broken", `the node at ${chain.origin} serves chain ${served}`)
-      yield* Effect.all(
+      yield* Effect.forEach(
         [
           entryPoints(chain, profile, say),
           beacon(chain, profile, say),
           factory(chain, profile, keys, say),
           paymaster(chain, profile, keys, say),
-          Effect.gen(function* () {
-            const { ledger } = profile
-            if (ledger !== null && !(yield* hasCode(chain, ledger)))
-              say("broken", `the ledger ${ledger} has no code: no operation can depend on another`)
-          }),
+          ledger(chain, profile, say),
           serviceEoa(chain, lowBalance, keys, say),
           submitters(chain, profile, named, signers, say),
           capabilities(chain, profile, say)
         ],
+        // A call that the node refuses keeps nothing else from being told.
+        (part) => Effect.catchAll(part, mute),
         { concurrency: "unbounded", discard: true }
       )
     }).pipe(
-      Effect.timeoutFail({ duration: Duration.seconds(30), onTimeout: () => null }),
-      Effect.catchAll((error) =>
-        Effect.sync(() => say("broken", error === null ? "the node does not answer in time" : silent(error)))
+      Effect.catchAll(mute),
+      Effect.timeoutOption(patience),
+      Effect.tap((done) =>
+        Effect.sync(() => {
+          if (Option.isNone(done)) say("broken", `the node at ${chain.origin} does not answer in time`)
+        })
       )
     )
     return found
@@ -259,13 +269,17 @@ const inspect = ({
 
 /** All that is wrong with the networks that have a node of the operator's, at once. Sends no transaction. */
 export const run = (
-  networks: ReadonlyArray<Inspected>
+  networks: ReadonlyArray<Inspected>,
+  patience: Duration.Duration = Duration.seconds(30)
 ): Effect.Effect<ReadonlyArray<Finding>, never, ChainRpc | Signers | SystemSigners> =>
-  Effect.map(Effect.forEach(networks, inspect, { concurrency: 16 }), (found) => {
-    const told = new Set<string>()
-    // What an account has of the chain's own is said once.
-    return found.flat().filter(({ chainId, message }) => {
-      const key = `${chainId} ${message}`
-      return told.has(key) ? false : told.add(key)
-    })
-  })
+  Effect.map(
+    Effect.forEach(networks, (network) => inspect(network, patience), { concurrency: 16 }),
+    (found) => {
+      const told = new Set<string>()
+      // What an account has of the chain's own is said once.
+      return found.flat().filter(({ chainId, message }) => {
+        const key = `${chainId} ${message}`
+        return told.has(key) ? false : told.add(key)
+      })
+    }
+  )

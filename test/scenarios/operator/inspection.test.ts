@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -16,8 +16,10 @@ import * as Config from "../../../src/hosts/config/Config.js"
 import * as Inspections from "../../../src/hosts/Inspections.js"
 import * as Service from "../../../src/hosts/node/Service.js"
 import { startNode } from "../../../tools/PreparedChain.js"
+import { tcpNode } from "../../support/HostileNode.js"
 import * as CommandLine from "../../support/process/CommandLine.js"
 import { runSource } from "../../support/process/Program.js"
+import { refusal, startFaultyNode } from "../../support/stack/FaultyNode.js"
 
 const folder = mkdtempSync(join(tmpdir(), "castellan-inspection-"))
 const scope = Effect.runSync(Scope.make())
@@ -220,6 +222,37 @@ describe("what is wrong with a network", () => {
     })
   )
 
+  it.live("is told beside keys that can not be used, by those that can", () =>
+    Effect.gen(function* () {
+      const told = yield* inspect([{ ...network(), validator: nobody }], {
+        providers: [{ kind: "pkcs11", name: "hsm", module: "/nowhere/hsm.so", token: "none", pin: "0000" }],
+        systemKeys: {
+          deployer: devKeys.factoryOwner.privateKey,
+          serviceEoa: { provider: "hsm", key: "none" },
+          sponsor: devKeys.factoryOwner.privateKey
+        }
+      })
+      expect(told.filter(({ place }) => place === "keys")).toHaveLength(2)
+      expect(messages(told)).toMatch(/broken: .*serviceEoa.*provider "hsm"/)
+      expect(messages(told)).toMatch(/broken: .*deployer.*sponsor/)
+      expect(messages(told)).toContain(`systemKeys.deployer is ${devKeys.factoryOwner.address}`)
+      expect(messages(told)).toContain(`names the validator ${dev.suite.validator}, not ${nobody}`)
+    })
+  )
+
+  it.live("is told of all that a node answers, whatever it refuses beside that", () =>
+    Effect.gen(function* () {
+      const moody = yield* Effect.promise(() => startFaultyNode(dev.url))
+      moody.behave((question, ask) =>
+        question.method === "eth_getBalance" ? Promise.resolve(refusal(-32000, "no balances today")) : ask()
+      )
+      const told = messages(yield* inspect([{ ...network(), rpc: moody.url, ledger: nobody }]))
+      yield* Effect.promise(() => moody.stop())
+      expect(told).toContain("no balances today")
+      expect(told).toContain(`the ledger ${nobody} has no code`)
+    })
+  )
+
   it.live("is what its node can not do, with what will not work for it", () =>
     Effect.gen(function* () {
       const told = messages(yield* inspect([{ ...network(), rpc: poor.url }]))
@@ -252,6 +285,29 @@ describe("the start of a service", () => {
       expect(others.join("\n")).toContain("  rateLimit.redis: Redis does not answer")
       expect(others.join("\n")).toContain("  chain 31337: the node at http://127.0.0.1:9 does not answer")
       expect(others.join("\n")).not.toContain("PostgreSQL")
+    })
+  )
+
+  it.live("that is refused tells what else is wrong, also of a node that never answers", () =>
+    Effect.gen(function* () {
+      const mute = yield* Effect.promise(() => tcpNode(() => undefined))
+      const url = "postgres://nobody@127.0.0.1:9/none"
+      const path = join(folder, "mute.json")
+      const networks = [{ chainId: 137, rpc: mute.url }, network()]
+      writeFileSync(
+        path,
+        JSON.stringify(file(networks, { database: { url }, rateLimit: { redis: away.redis } }))
+      )
+      const process = yield* Effect.promise(() =>
+        runSource("src/hosts/node/main.ts", [], { env: { CASTELLAN_CONFIG: path } })
+      )
+      expect(yield* Effect.promise(() => process.ended)).toBe(1)
+      yield* Effect.promise(() => mute.close())
+      const told = process.stderr()
+      expect(told).toContain("cannot use the PostgreSQL server at 127.0.0.1")
+      expect(told).toContain("  rateLimit.redis: Redis does not answer")
+      expect(told).toMatch(/ {2}chain 137: the node at http:\/\/127\.0\.0\.1:\d+ does not answer in time/)
+      expect(told).not.toContain("chain 31337")
     })
   )
 
@@ -290,6 +346,18 @@ describe("castellan config check --connect", () => {
     Effect.gen(function* () {
       const said = yield* check(file([{ ...network(), rpc: poor.url }]))
       expect(said).toMatchObject({ right: expect.stringMatching(/note +chain 31337: .*eth_simulateV1/) })
+    })
+  )
+
+  it.live("fails with a database file that can not be opened, and makes none that can", () =>
+    Effect.gen(function* () {
+      const path = join(folder, "nowhere/castellan.sqlite")
+      const said = yield* check(file([network()], { database: { path } }))
+      expect(said).toMatchObject({
+        left: expect.stringContaining(`database: cannot open the database file ${path} (ENOENT)`)
+      })
+      expect(yield* check(file([network()]))).toMatchObject({ _tag: "Right" })
+      expect(existsSync(join(folder, "never.sqlite"))).toBe(false)
     })
   )
 
