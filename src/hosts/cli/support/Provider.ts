@@ -20,6 +20,8 @@ export const connect = (
         new NodeProvider(url, new Network("of the operator", chainId), {
           staticNetwork: true,
           cacheTimeout: -1,
+          // Else each call waits 10 ms for others that might go along in one request.
+          batchStallTime: 0,
           pollingInterval
         })
     ),
