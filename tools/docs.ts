@@ -16,7 +16,7 @@ import * as PublicApi from "./PublicApi.js"
 const root = new URL("../", import.meta.url)
 
 /**
- * The exchanges of `docs/examples/<endpoint>.json` by the endpoint's path. Live tests write and check them
+ * The exchanges of `docs/examples/<endpoint>.json` by the endpoint's name. Live tests write and check them
  * (`test/support/http/Examples.ts`); the reference shows them.
  */
 export const exchanges = (): ReadonlyMap<string, Reference.Exchange> => {
@@ -24,10 +24,7 @@ export const exchanges = (): ReadonlyMap<string, Reference.Exchange> => {
   return new Map(
     readdirSync(folder)
       .sort()
-      .map((file) => [
-        `/${file.replace(/\.json$/, "")}`,
-        JSON.parse(readFileSync(new URL(file, folder), "utf8"))
-      ])
+      .map((file) => [file.replace(/\.json$/, ""), JSON.parse(readFileSync(new URL(file, folder), "utf8"))])
   )
 }
 

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs"
+import { createServer } from "node:http"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -11,6 +12,7 @@ import { exchanges, pages, stale } from "../../../tools/docs.js"
 import { endpoints, exampleOf } from "../../support/http/Contract.js"
 import { violations } from "../../support/http/OpenApiDocument.js"
 import { send, start } from "../../support/http/Service.js"
+import { finished } from "../../support/process/Finished.js"
 
 const document = OpenApi.fromApi(api)
 
@@ -271,21 +273,53 @@ describe("the generated pages", () => {
       expect(errors).toContain(`| \`${code}\` | ${text} |`)
   })
 
-  it("show a command for every endpoint, its path filled in", () => {
-    const commands = [...reference.matchAll(/^curl \S+/gm)].map(([command]) => command)
-    expect(commands).toEqual(endpoints.map((one) => `curl http://127.0.0.1:8080${exampleOf(one)}`))
+  it("show a command for every endpoint, which sends what the endpoint takes", async () => {
+    const commands = [...reference.matchAll(/^curl [\s\S]*?(?=\n```$)/gm)].map(([command]) => command)
+    const came: Array<string> = []
+    const server = createServer(async (incoming, outgoing) => {
+      let body = ""
+      for await (const text of incoming.setEncoding("utf8")) body += text
+      const key = incoming.headers["x-api-key"] === undefined ? "" : " key"
+      const payload = body === "" ? "" : ` ${JSON.stringify(JSON.parse(body))}`
+      came.push(`${incoming.method} ${incoming.url}${key}${payload}`)
+      outgoing.end()
+    })
+    await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve))
+    const address = server.address()
+    const port = typeof address === "object" && address !== null ? address.port : 0
+    const script = commands.map((command) =>
+      command.replace("curl http://127.0.0.1:8080", `curl -s http://127.0.0.1:${port}`)
+    )
+    const ran = await finished("bash", ["-c", ["set -e", ...script].join("\n")], ".")
+    server.close()
+    expect([ran.status, ran.stderr]).toEqual([0, ""])
+    const shown = exchanges()
+    expect(came).toEqual(
+      endpoints.map((one) => {
+        const body = shown.get(one.name)?.request ?? (one.payload === null ? undefined : one.example)
+        const payload = body === undefined ? "" : ` ${JSON.stringify(body)}`
+        return `${one.method} ${exampleOf(one)}${one.withKey ? " key" : ""}${payload}`
+      })
+    )
   })
 
-  it("show exchanges whose requests and answers are of the contract", () => {
-    expect(exchanges().size).toBeGreaterThan(0)
-    for (const [path, { answer, request }] of exchanges()) {
-      const endpoint = endpoints.find((one) => one.path === path && one.payload !== null)
-      if (endpoint === undefined || endpoint.payload === null) throw new Error(`no endpoint takes ${path}`)
-      const { payload, success } = endpoint
-      const strict = { onExcessProperty: "error" } as const
-      expect(() => Schema.decodeUnknownSync(payload, strict)(request)).not.toThrow()
-      expect(() => Schema.decodeUnknownSync(success, strict)(answer)).not.toThrow()
-      expect(reference).toContain(`\`\`\`json\n${JSON.stringify(answer, null, 2)}\n\`\`\`\n`)
-    }
+  it("show exchanges whose requests and answers are of the contract, of all but the two documents", () => {
+    const shown = exchanges()
+    const strict = { onExcessProperty: "error" } as const
+    const without = endpoints.flatMap((endpoint) => {
+      const exchange = shown.get(endpoint.name)
+      if (exchange === undefined) return [endpoint.name]
+      const { answer, request } = exchange
+      const { name, payload, success } = endpoint
+      expect(request === undefined, name).toBe(payload === null)
+      if (payload !== null) expect(() => Schema.decodeUnknownSync(payload, strict)(request)).not.toThrow()
+      const text = typeof answer === "string" ? answer : JSON.stringify(answer, null, 2)
+      if (typeof answer !== "string")
+        expect(() => Schema.decodeUnknownSync(success, strict)(answer)).not.toThrow()
+      expect(reference).toContain(`\n${text}\n\`\`\`\n`)
+      return []
+    })
+    expect(without).toEqual(["openapi", "docs"])
+    expect([...shown.keys()].filter((name) => !endpoints.some((one) => one.name === name))).toEqual([])
   })
 })

@@ -1,12 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import * as Sample from "../../../src/hosts/http/contract/Sample.js"
 import {
   type CreateResult,
   type DevService,
+  type Envelope,
   type Prediction,
   start,
   type TransactionResult
 } from "../../support/http/DevService.js"
-import { recorded } from "../../support/http/Examples.js"
+import { recorded, recordedBy, type Stand } from "../../support/http/Examples.js"
+import * as Receiver from "../../support/http/Receiver.js"
 
 let service: DevService
 beforeAll(async () => {
@@ -67,5 +70,103 @@ describe("what the reference shows of endpoints whose answers depend on the mome
     await recorded(service, "/unstuck", { dryRun: true, settings: { rpc, signer } })
     await recorded(service, "/getSigner", { signer })
     await recorded(service, "/getbundleraddress", {})
+  })
+
+  it("so were those of webhooks and watches", async () => {
+    const receiver = await Receiver.start()
+    try {
+      const { origin } = new URL(receiver.url)
+      const origins: Stand = [
+        [receiver.url, "https://example.com/castellan"],
+        [origin, "https://example.com"]
+      ]
+      const { webhookId } = await recordedBy<{ readonly webhookId: string }>(
+        service,
+        "addWebhook",
+        {},
+        (added) => [...origins, [added.webhookId, Sample.requestId]],
+        { url: receiver.url, kinds: ["final", "reopened"] }
+      )
+      const hook = { webhookId }
+      const shown = (): Stand => [...origins, [webhookId, Sample.requestId]]
+      await recordedBy(service, "listWebhooks", {}, shown)
+      await recordedBy(service, "getWebhook", hook, shown)
+
+      const { chainId, rpc, token } = service.info
+      const { watchId } = await recordedBy<{ readonly watchId: string }>(
+        service,
+        "addWatch",
+        {},
+        (added) => [...shown(), [added.watchId, Sample.watchId]],
+        {
+          webhookId,
+          contracts: [token],
+          eventDef: "event Transfer(address indexed from, address indexed to, uint256 value)",
+          fields: { to: Sample.recipient },
+          fromBlock: "latest",
+          confirmations: 3,
+          chainId,
+          rpc
+        }
+      )
+      const watch = { watchId }
+      const both = (): Stand => [...shown(), [watchId, Sample.watchId]]
+      await recordedBy(service, "listWatches", {}, both)
+      await recordedBy(service, "getWatch", watch, both)
+      await recordedBy(service, "changeWatch", watch, both, { state: "paused" })
+      await recordedBy(service, "removeWatch", watch, both)
+
+      await recordedBy(service, "changeWebhook", hook, shown, { state: "paused" })
+      await recordedBy(service, "rotateSecret", hook, shown, { overlapHours: 24 })
+      await recordedBy(service, "listDead", hook, shown)
+      await recordedBy(service, "redeliver", hook, shown, {})
+      await recordedBy(service, "removeWebhook", hook, shown)
+    } finally {
+      receiver.stop()
+    }
+  })
+
+  it("so were those of requests, and of the service", async () => {
+    const { rpc, settings, token } = service.info
+    const paying = { to: Sample.recipient, value: "1", settings: { rpc, signer: settings.signer } }
+    const accepted = async (path: string, body: object): Promise<string> => {
+      const headers = { prefer: "respond-async", "request-metadata": '{"order":"4711"}' }
+      const { body: said, status } = await service.ask<Envelope>(path, body, { headers })
+      expect(status).toBe(202)
+      return said.requestId
+    }
+    const requestId = await accepted("/transactSigner", paying)
+    expect((await service.request(`${requestId}?wait=60`)).body.state).toBe("final")
+    const done = () => [[requestId, Sample.requestId] as const]
+    await recordedBy(service, "getRequest", { requestId }, done)
+    await recordedBy(service, "streamEvents", { requestId }, done)
+
+    const [wallet] = await service.predict("alice")
+    const validAfter = Math.floor(Date.now() / 1_000) + 86_400
+    const later = await accepted("/execute", {
+      operations: [
+        {
+          wallet,
+          walletCustody: 1,
+          to: token,
+          funcSignature: "mint(address,uint256)",
+          funcParams: [wallet, "1"],
+          validAfter
+        }
+      ],
+      settings
+    })
+    await recordedBy(service, "cancelRequest", { requestId: later }, () => [[later, Sample.requestId]])
+    await recordedBy(
+      service,
+      "listRequests",
+      {},
+      (answer: { readonly requests: ReadonlyArray<{ readonly requestId: string }> }) =>
+        answer.requests.flatMap(({ requestId }, n) => [
+          [requestId, n === 0 ? Sample.requestId : requestId] as const
+        ])
+    )
+    for (const name of ["live", "ready", "listNetworks", "getBundlerAddressByGet"])
+      await recordedBy(service, name, {}, () => [])
   })
 })

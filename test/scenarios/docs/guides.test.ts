@@ -21,15 +21,15 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-const followed = async (...pages: ReadonlyArray<string>): Promise<string> => {
-  const ran = await Guides.run(folder, ["start.md", ...pages], [["npx castellan dev", ": it runs already"]])
+const followed = async (pages: ReadonlyArray<string>): Promise<string> => {
+  const ran = await Guides.run(folder, pages, [["npx castellan dev", ": it runs already"]])
   expect(ran.status, Guides.lastLines(ran)).toBe(0)
   return ran.stdout
 }
 
 describe("on a development stack", () => {
   it("the guides do what they say, one after the other from the quick start on", async () => {
-    const said = await followed("guides/treasury.md", "guides/sponsored-gas.md", "guides/payouts.md")
+    const said = await followed(Guides.onDevelopmentStack)
     expect(said).toContain("threshold not met: have 1 of 2")
     expect(said.match(/^120 of 120 paid$/gm)).toHaveLength(2)
     const statuses = Guides.statuses(said)

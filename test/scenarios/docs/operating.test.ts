@@ -46,9 +46,8 @@ describe("from an empty folder", () => {
   it("the guide of Polygon Amoy, and those that go on from it, do what they say", async () => {
     const live = await Effect.runPromise(Server.createDatabase(postgres, "live"))
     const restored = await Effect.runPromise(Server.createDatabase(postgres, "restored"))
-    const pages = ["polygon-amoy", "backup", "upgrade", "rotation"].map((name) => `guides/${name}.md`)
     const databases = `export DATABASE_URL=${live} RESTORE_URL=${restored}`
-    const ran = await Guides.run(folder, pages, [
+    const ran = await Guides.run(folder, Guides.onAmoy, [
       ...(await choices()),
       ["npx castellan store copy", `${databases}; npx castellan store copy`]
     ])
@@ -58,14 +57,10 @@ describe("from an empty folder", () => {
   it("the guide of Base Sepolia does what it says; the local chain has no fees of a layer 1", async () => {
     await anvil.stop()
     anvil = await startAnvil({ chainId: 84_532, ...blocks })
-    const ran = await Guides.run(
-      folder,
-      ["guides/base-sepolia.md"],
-      [
-        ...(await choices()),
-        ["node configure.mjs", "node configure.mjs; export CASTELLAN__networks__0__l1Fee=null"]
-      ]
-    )
+    const ran = await Guides.run(folder, Guides.onBase, [
+      ...(await choices()),
+      ["node configure.mjs", "node configure.mjs; export CASTELLAN__networks__0__l1Fee=null"]
+    ])
     expect(ran.status, Guides.lastLines(ran)).toBe(0)
     expect(ran.stdout.match(/^true$/gm), Guides.lastLines(ran)).toHaveLength(2)
   }, 240_000)

@@ -4,12 +4,26 @@ import { join } from "node:path"
 import * as Bundle from "../process/Bundle.js"
 import * as Finished from "../process/Finished.js"
 import { root } from "../process/Program.js"
+import * as Snippets from "./Snippets.js"
+
+/**
+ * The pages whose commands tests run, all of them, in this order. `test/house/snippets.test.ts` has no other list of what
+ * they show.
+ */
+export const onDevelopmentStack = [
+  "start.md",
+  "guides/treasury.md",
+  "guides/sponsored-gas.md",
+  "guides/payouts.md"
+]
+export const onAmoy = ["polygon-amoy", "backup", "upgrade", "rotation"].map((name) => `guides/${name}.md`)
+export const onBase = ["guides/base-sepolia.md"]
+export const onHsm = ["signers/pkcs11.md"]
+export const onDatabase = ["accounts.md", "webhooks.md", "watches.md"]
 
 /** The commands of a page, block by block, as a reader pastes them. */
 export const commands = (page: string): ReadonlyArray<string> =>
-  [...readFileSync(join(root, "docs", page), "utf8").matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(
-    ([, block = ""]) => block
-  )
+  Snippets.of(join("docs", page)).flatMap(({ language, text }) => (language === "sh" ? [text] : []))
 
 const onPath = (program: string): string => execFileSync("which", [program], { encoding: "utf8" }).trim()
 
@@ -33,8 +47,14 @@ export const prepare = async (folder: string): Promise<void> => {
     npx: `[ "$1" = castellan ] || { echo "npx $1 is not of the guides" >&2; exit 1; }
 shift
 exec "${process.execPath}" "${castellan}" "$@"`,
+    castellan: `exec npx castellan "$@"`,
     // No registry has the package; what it installs is tried by npm run test:package.
-    npm: `case "$1 $2" in
+    npm: `if [ "$1" = run ]; then
+  shift; [ "$1" = --silent ] && shift
+  [ "$1 $2" = "castellan --" ] || { echo "npm run $* is not of the guides" >&2; exit 1; }
+  shift 2; exec npx castellan "$@"
+fi
+case "$1 $2" in
   "install ./${tarball}" | "install ../${tarball}" | "install ethers") ;;
   *) echo "npm $* is not of the guides" >&2; exit 1 ;;
 esac`
@@ -58,8 +78,11 @@ export const run = (
   folder: string,
   pages: ReadonlyArray<string>,
   choices: Choices
-): Promise<Finished.Finished> => {
-  const text = pages.flatMap((page) => [`echo "## ${page}"`, ...commands(page)]).join("\n")
+): Promise<Finished.Finished> =>
+  perform(folder, pages.flatMap((page) => [`echo "## ${page}"`, ...commands(page)]).join("\n"), choices)
+
+/** The same for commands of other places. */
+export const perform = (folder: string, text: string, choices: Choices): Promise<Finished.Finished> => {
   for (const [written] of choices)
     if (!text.includes(written)) throw new Error(`no guide says ${written} any more`)
   const script = choices.reduce((said, [written, here]) => said.replaceAll(written, here), text)

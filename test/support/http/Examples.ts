@@ -1,7 +1,25 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { expect } from "vitest"
 import * as Sample from "../../../src/hosts/http/contract/Sample.js"
+import { type Endpoint, endpoints } from "./Contract.js"
 import type { DevService } from "./DevService.js"
+
+/** Values of the moment, each with the documentation's own for it. */
+export type Stand = ReadonlyArray<readonly [actual: string, shown: string]>
+
+const fileOf = ({ name }: Endpoint): URL => new URL(`../../../docs/examples/${name}.json`, import.meta.url)
+
+const poster = (path: string): Endpoint => {
+  const endpoint = endpoints.find((one) => one.method === "POST" && one.path === path)
+  if (endpoint === undefined) throw new Error(`nothing is posted to ${path}`)
+  return endpoint
+}
+
+const textOf = (service: DevService, exchange: object, stand: Stand = []): string =>
+  [...stand, [service.info.rpc, Sample.rpc] as const].reduce(
+    (text, [actual, shown]) => text.replaceAll(actual, shown),
+    `${JSON.stringify(exchange, null, 2)}\n`
+  )
 
 /**
  * Sends a request to a real service and holds what it answered against `docs/examples/<endpoint>.json`, which
@@ -17,17 +35,23 @@ import type { DevService } from "./DevService.js"
  */
 export const documented = async <Body>(service: DevService, path: string, request: object): Promise<Body> => {
   const answer = await service.ok<Body>(path, request)
-  const text = `${JSON.stringify({ request, answer }, null, 2)}\n`
-  const file = new URL(`../../../docs/examples${path}.json`, import.meta.url)
-  await expect(text.replaceAll(service.info.rpc, Sample.rpc)).toMatchFileSnapshot(file.pathname)
+  await expect(textOf(service, { request, answer })).toMatchFileSnapshot(fileOf(poster(path)).pathname)
   return answer
 }
 
-/** The members of a JSON value, without what is in them. */
+/** The members of a JSON value, without what is in them; of the text of a stream, the names of its lines. */
 const skeleton = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(skeleton)
+  if (typeof value === "string" && value.includes("\n"))
+    return [...new Set(value.split("\n").map((line) => line.split(":")[0]))]
   if (typeof value !== "object" || value === null) return value === null ? null : typeof value
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, skeleton(member)]))
+}
+
+const hold = (endpoint: Endpoint, text: string): void => {
+  const file = fileOf(endpoint)
+  if (!existsSync(file)) writeFileSync(file, text)
+  expect(skeleton(JSON.parse(text))).toEqual(skeleton(JSON.parse(readFileSync(file, "utf8"))))
 }
 
 /**
@@ -36,9 +60,33 @@ const skeleton = (value: unknown): unknown => {
  */
 export const recorded = async <Body>(service: DevService, path: string, request: object): Promise<Body> => {
   const answer = await service.ok<Body>(path, request)
-  const file = new URL(`../../../docs/examples${path}.json`, import.meta.url)
-  const text = `${JSON.stringify({ request, answer }, null, 2)}\n`.replaceAll(service.info.rpc, Sample.rpc)
-  if (!existsSync(file)) writeFileSync(file, text)
-  expect(skeleton(JSON.parse(text))).toEqual(skeleton(JSON.parse(readFileSync(file, "utf8"))))
+  hold(poster(path), textOf(service, { request, answer }))
+  return answer
+}
+
+/** The same for an endpoint of any method, by its name in the contract and the parameters of its path. */
+export const recordedBy = async <Body>(
+  service: DevService,
+  name: string,
+  parameters: Readonly<Record<string, string>>,
+  stand: (answer: Body) => Stand,
+  request?: object
+): Promise<Body> => {
+  const endpoint = endpoints.find((one) => one.name === name)
+  if (endpoint === undefined) throw new Error(`the contract has no ${name}`)
+  const path = endpoint.path.replace(/:([A-Za-z]+)/g, (_, parameter: string) => parameters[parameter] ?? "")
+  const said = await fetch(service.info.baseUrl + path, {
+    method: endpoint.method,
+    headers: {
+      "x-api-key": service.info.apiKeys.enterprise,
+      ...(request !== undefined && { "content-type": "application/json" })
+    },
+    ...(request !== undefined && { body: JSON.stringify(request) })
+  })
+  const text = await said.text()
+  expect([said.status, text]).toEqual([200, expect.any(String)])
+  const isJson = said.headers.get("content-type")?.startsWith("application/json") === true
+  const answer = isJson ? JSON.parse(text) : text.trimEnd()
+  hold(endpoint, textOf(service, { ...(request !== undefined && { request }), answer }, stand(answer)))
   return answer
 }

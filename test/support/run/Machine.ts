@@ -89,6 +89,12 @@ const needs: ReadonlyArray<Need> = [
     present: () => onPath("softhsm2-util"),
     remedy: apt("softhsm2")
   },
+  {
+    name: "systemd-analyze",
+    steps: ["integration"],
+    present: () => onPath("systemd-analyze"),
+    remedy: apt("systemd")
+  },
   { name: "g++", steps: ["integration"], present: () => onPath("g++"), remedy: apt("g++") },
   {
     name: "chromium",

@@ -12,7 +12,7 @@ import { Authentication, Example, RequiredScope, said } from "./EndpointAnnotati
 import * as Sample from "./Sample.js"
 
 const notFound = ErrorEnvelope.schemas[404]
-const one = { watchId: Sample.requestId }
+const one = { watchId: Sample.watchId }
 
 /** Which events of contracts webhooks are told of. */
 export const group = HttpApiGroup.make("watches")

@@ -40,7 +40,9 @@ const endpoint = (one: Endpoint): string =>
     fields("Request:", one.request, true),
     fields("Answer:", one.answer, false),
     `\`\`\`sh\n${one.example}\n\`\`\`\n`,
-    one.exampleAnswer === null ? "" : `\`\`\`json\n${one.exampleAnswer}\n\`\`\`\n`
+    one.exampleAnswer === null
+      ? ""
+      : `\`\`\`${one.exampleAnswer.language}\n${one.exampleAnswer.text}\n\`\`\`\n`
   ]
     .filter((part) => part !== "")
     .join("\n")

@@ -13,6 +13,11 @@ export interface Field {
   readonly description: string
 }
 
+export interface ExampleAnswer {
+  readonly language: "json" | "text"
+  readonly text: string
+}
+
 export interface Endpoint {
   readonly name: string
   readonly method: string
@@ -24,13 +29,14 @@ export interface Endpoint {
   readonly answer: ReadonlyArray<Field>
   /** A shell command. */
   readonly example: string
-  /** What the service answered to that command, JSON text; null when the example was never sent. */
-  readonly exampleAnswer: string | null
+  /** What the service answered to that command; null when the example was never sent. */
+  readonly exampleAnswer: ExampleAnswer | null
 }
 
-/** A request that was sent to a real service, and what it answered. */
+/** What was sent to a real service, and what it answered: JSON, or the text of a stream. */
 export interface Exchange {
-  readonly request: unknown
+  /** Absent: the request has no body. */
+  readonly request?: unknown
   readonly answer: unknown
 }
 
@@ -57,7 +63,7 @@ export interface Reference {
 
 const baseUrl = "http://127.0.0.1:8080"
 
-/** `exchanges`: by path, for endpoints whose example is one that was really answered. */
+/** `exchanges`: by the endpoint's name, for endpoints whose example is one that was really answered. */
 export const fromDocument = (
   document: Document,
   exchanges: ReadonlyMap<string, Exchange> = new Map()
@@ -71,7 +77,9 @@ export const fromDocument = (
     endpoints: Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.entries(methods)
         .filter(([, operation]) => operation.tags.includes(name))
-        .map(([method, operation]) => endpoint(document, path, method, operation, exchanges.get(path)))
+        .map(([method, operation]) =>
+          endpoint(document, path, method, operation, exchanges.get(operation.operationId))
+        )
     )
   })),
   failures: ([400, 401, 404, 405, 422, 429, 500, 503] as const).map((status) => ({
@@ -109,11 +117,12 @@ const endpoint = (
     request: request === undefined ? [] : fields(document, request.schema),
     answer: answer === undefined ? [] : fields(document, answer.schema),
     example: example(
+      method.toUpperCase(),
       filled(path, parameters),
       operation.security.length > 0,
       exchange?.request ?? request?.example
     ),
-    exampleAnswer: exchange === undefined ? null : JSON.stringify(exchange.answer, null, 2)
+    exampleAnswer: exchange === undefined ? null : shown(exchange.answer)
   }
 }
 
@@ -124,9 +133,16 @@ const filled = (path: string, parameters: ReadonlyArray<Parameter>): string =>
     path
   )
 
-const example = (path: string, withKey: boolean, body: unknown): string =>
+const shown = (answer: unknown): ExampleAnswer =>
+  typeof answer === "string"
+    ? { language: "text", text: answer }
+    : { language: "json", text: JSON.stringify(answer, null, 2) }
+
+const example = (method: string, path: string, withKey: boolean, body: unknown): string =>
   [
     `curl ${baseUrl}${path}`,
+    // What curl does not choose by itself.
+    ...(method === (body === undefined ? "GET" : "POST") ? [] : [`-X ${method}`]),
     ...(withKey ? ["-H 'X-API-Key: <API_KEY>'"] : []),
     ...(body === undefined
       ? []

@@ -1,0 +1,135 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, it } from "vitest"
+import * as Guides from "../support/docs/Guides.js"
+import * as Snippets from "../support/docs/Snippets.js"
+import { root } from "../support/process/Program.js"
+
+/**
+ * Every snippet of README.md and of docs/ is shown to hold by something that is run, or is listed here with the reason why
+ * it is not. A new one that is neither fails.
+ */
+
+const read = (path: string): string => readFileSync(join(root, path), "utf8")
+
+/** Pages whose commands a test runs from the first to the last, by the lists that the test has them from. */
+const followed = new Set(
+  [Guides.onDevelopmentStack, Guides.onAmoy, Guides.onBase, Guides.onHsm, Guides.onDatabase].flatMap(
+    (pages) => pages.map((page) => `docs/${page}`)
+  )
+)
+
+/** Programs that stand, line by line, in files that tests run. */
+const programs: Readonly<Record<string, string>> = {
+  "README.md": "test/embed/program.ts",
+  "docs/contracts.md": "test/embed/deployed.ts",
+  "docs/operations.md": "test/embed/mounted.ts test/embed/called.ts",
+  "docs/passkeys.md": "src/hosts/http/playground/Script.ts",
+  "docs/watches.md": "test/embed/called.ts"
+}
+
+/** Which test reads a snippet out of its page and runs it, or what runs the same: page, heading or "*", language. */
+const shown: ReadonlyArray<readonly [page: string, heading: string, language: string, by: string]> = [
+  ["README.md", "Two commands", "sh", ".ci/run"],
+  ["README.md", "From the package", "sh", "test/package/Readme.ts"],
+  ["README.md", "A tour with curl", "sh", "test/scenarios/dev.test.ts"],
+  ["README.md", "On your chain", "sh", "test/scenarios/docs/snippets.test.ts"],
+  ["docs/contracts.md", "Deployment", "sh", "test/scenarios/docs/snippets.test.ts"],
+  ["docs/operations.md", "*", "json", "test/house/docs.test.ts"],
+  ["docs/watches.md", "*", "js", "test/scenarios/chain/watches.test.ts"],
+  ["docs/webhooks.md", "*", "js", "test/ports/webhooks/Deliver.test.ts"],
+  ["docs/signers/pkcs11.md", "*", "json", "test/scenarios/docs/snippets.test.ts"],
+  ["docs/signers/pkcs11.md", "3. Create a key", "", "test/scenarios/docs/snippets.test.ts"],
+  ["docs/cli.md", "*", "text", "test/hosts/cli/Program.test.ts"]
+]
+
+/** What nothing runs, and why. */
+const excepted: ReadonlyArray<readonly [page: string, language: string, why: string]> = [
+  ["docs/architecture.md", "", "a drawing, whose files test/house/docs.test.ts looks for"],
+  ["docs/concepts/prediction.md", "", "a formula, which test/scenarios/domain/wallets.test.ts holds"],
+  ["docs/contracts.md", "", "layouts, which test/solidity/live/vectors.test.ts holds"],
+  ["docs/contracts.md", "solidity", "layouts, which test/solidity/live/vectors.test.ts holds"],
+  ["docs/custody.md", "json", "requests of wallets that a reader has; test/scenarios/custody sends such"],
+  ["docs/executing.md", "json", "a request of wallets that a reader has; test/scenarios/custody sends such"],
+  [
+    "docs/guides/production.md",
+    "json",
+    "configurations of a reader's servers; test/hosts/config decodes such"
+  ],
+  ["docs/guides/production.md", "text", "commands on a reader's configuration; the README's are run"],
+  ["docs/guides/sponsored-gas.md", "json", "a part of a configuration, such as every test chain has"],
+  ["docs/operations.md", "sh", "the build is run by npm run test:image, store copy by the guide to backups"],
+  ["docs/performance.md", "sh", "the benches, of which npm test runs the quick form"],
+  ["docs/reference.md", "", "an error, a type of EIP-712 and a call of browsers, which scenarios have"],
+  ["docs/signers.md", "json", "configurations of a reader's keys; test/hosts/config decodes such"],
+  ["docs/signers/aws-kms.md", "sh", "needs an account at AWS"],
+  ["docs/signers/aws-kms.md", "json", "names keys of an account at AWS"],
+  ["docs/signers/azure-kv.md", "sh", "needs an account at Azure"],
+  ["docs/signers/azure-kv.md", "json", "names keys of an account at Azure"],
+  ["docs/signers/fireblocks.md", "sh", "asks for a certificate of an account at Fireblocks"],
+  ["docs/signers/fireblocks.md", "json", "names keys of an account at Fireblocks"],
+  ["docs/signers/gcp-kms.md", "sh", "needs an account at Google"],
+  ["docs/signers/gcp-kms.md", "json", "names keys of an account at Google"],
+  ["docs/testing.md", "sh", "commands that run the tests"],
+  ["docs/watches.md", "json", "a message; test/scenarios/http/watches.test.ts receives such"]
+]
+
+const lines = (text: string): ReadonlyArray<string> =>
+  text
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "")
+
+const stands = ({ page, text }: Snippets.Snippet): boolean => {
+  const files = programs[page]?.split(" ") ?? []
+  return files.some((file) => {
+    const there = new Set(lines(read(file)))
+    return lines(text).every((line) => there.has(line))
+  })
+}
+
+const isListed = ({ heading, language, page }: Snippets.Snippet): boolean =>
+  shown.some(
+    ([where, under, kind]) => where === page && kind === language && (under === "*" || under === heading)
+  )
+
+const all = Snippets.pages.flatMap(Snippets.of)
+const isExcepted = ({ language, page }: Snippets.Snippet): boolean =>
+  excepted.some(([where, kind]) => where === page && kind === language)
+
+/** The reference: test/hosts/http/openapi.test.ts sends every command, and holds every answer. */
+const isReference = ({ page }: Snippets.Snippet): boolean => page.startsWith("docs/reference/")
+
+const isRun = (snippet: Snippets.Snippet): boolean =>
+  (followed.has(snippet.page) && snippet.language === "sh") ||
+  isReference(snippet) ||
+  stands(snippet) ||
+  isListed(snippet)
+
+describe("the snippets of README.md and docs/", () => {
+  it("are run by something, or are listed with a reason", () => {
+    const left = all.filter((snippet) => !isRun(snippet) && !isExcepted(snippet))
+    expect(all.length).toBeGreaterThan(200)
+    expect(
+      left.map(({ heading, language, page, text }) => [page, heading, language, lines(text)[0]])
+    ).toEqual([])
+  })
+
+  it("that are listed are there, and what is said to run them names their page", () => {
+    // Two go through all that there is, and need no page's name.
+    const named = shown.filter(([, , , by]) => ![".ci/run", "test/hosts/cli/Program.test.ts"].includes(by))
+    expect(named.filter(([page, , , by]) => !read(by).includes(page.split("/").at(-1) ?? ""))).toEqual([])
+    expect(
+      shown.filter(
+        ([page, under, kind]) =>
+          !all.some(
+            (one) => one.page === page && one.language === kind && (under === "*" || under === one.heading)
+          )
+      )
+    ).toEqual([])
+    const needless = excepted.filter(
+      ([page, kind]) => !all.some((one) => one.page === page && one.language === kind && !isRun(one))
+    )
+    expect(needless).toEqual([])
+  })
+})
