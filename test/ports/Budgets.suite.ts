@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as TestClock from "effect/TestClock"
-import { Budgets, type Pot, type Reservation } from "../../src/application/ports/Budgets.js"
+import { type Budget, Budgets, type Reservation } from "../../src/application/ports/Budgets.js"
 import * as Keccak from "../../src/domain/primitives/Keccak.js"
 import { alice, bob } from "../support/journal/Make.js"
 
@@ -14,11 +14,11 @@ const chainId = 31_337n
 const minute = 60_000
 const day = 86_400_000
 
-const pot: Pot = { accountId: alice, chainId, name: "sponsor" }
-const deposit: Pot = { accountId: null, chainId, name: "deposit" }
+const budget: Budget = { accountId: alice, chainId, name: "sponsor" }
+const deposit: Budget = { accountId: null, chainId, name: "deposit" }
 
 const entry = (id: string, wei: bigint, rest: Partial<Reservation> = {}): Reservation => ({
-  ...pot,
+  ...budget,
   id,
   wei,
   limit: 100n,
@@ -29,7 +29,7 @@ const entry = (id: string, wei: bigint, rest: Partial<Reservation> = {}): Reserv
   ...rest
 })
 
-const lacks = (available: bigint, name = "sponsor") => ({ pot: name, reason: "limit", available })
+const lacks = (available: bigint, name = "sponsor") => ({ budget: name, reason: "limit", available })
 
 /** `database`: each time that its layer is built, another process opens the same budgets. */
 export const suite = (
@@ -47,7 +47,7 @@ export const suite = (
       )
     )
   const today = (budgets: Service) =>
-    Effect.flatMap(TestClock.currentTimeMillis, (now) => budgets.figures(pot, now))
+    Effect.flatMap(TestClock.currentTimeMillis, (now) => budgets.figures(budget, now))
 
   describe(`budgets in ${name}`, () => {
     fact("a reservation is held up to the limit, to the last wei, and not beyond", (budgets) =>
@@ -71,7 +71,7 @@ export const suite = (
       })
     )
 
-    fact("accounts, chains and pots do not count for each other", (budgets) =>
+    fact("accounts, chains and budgets do not count for each other", (budgets) =>
       Effect.gen(function* () {
         for (const other of [
           {},
@@ -81,7 +81,7 @@ export const suite = (
           { name: "another" }
         ])
           expect(yield* budgets.reserve([entry("a", 100n, other)])).toBeNull()
-        expect(yield* budgets.figures({ ...pot, accountId: bob }, 0)).toEqual({ held: 100n, booked: 0n })
+        expect(yield* budgets.figures({ ...budget, accountId: bob }, 0)).toEqual({ held: 100n, booked: 0n })
       })
     )
 
@@ -153,7 +153,7 @@ export const suite = (
         expect((yield* today(budgets)).held).toBe(60n)
         expect(yield* budgets.open(chainId)).toEqual([
           {
-            ...pot,
+            ...budget,
             id: "a",
             wei: 60n,
             bound: true,
@@ -216,13 +216,13 @@ export const suite = (
           expect(yield* budgets.reserve([entry("b", 100n, late)])).toBeNull()
           yield* budgets.bind(chainId, "a")
           yield* budgets.settle(chainId, "a", 25n)
-          expect(yield* budgets.figures(pot, 20_000 * day)).toEqual({ held: 0n, booked: 25n })
-          expect(yield* budgets.figures(pot, 20_001 * day)).toEqual({ held: 100n, booked: 0n })
+          expect(yield* budgets.figures(budget, 20_000 * day)).toEqual({ held: 0n, booked: 25n })
+          expect(yield* budgets.figures(budget, 20_001 * day)).toEqual({ held: 100n, booked: 0n })
           expect(yield* budgets.reserve([entry("c", 1n, late)])).toEqual(lacks(0n))
         })
     )
 
-    fact("a pot that is not daily holds what is open, over days, and forgets what has ended", (budgets) =>
+    fact("a budget that is not daily holds what is open, over days, and forgets what has ended", (budgets) =>
       Effect.gen(function* () {
         const fromDeposit = (id: string, wei: bigint) =>
           entry(id, wei, { ...deposit, limit: 100n, daily: false, expiresAt: 3 * day })
@@ -234,12 +234,12 @@ export const suite = (
       })
     )
 
-    fact("a pot has at most so many open reservations; landed ones do not count", (budgets) =>
+    fact("a budget has at most so many open reservations; landed ones do not count", (budgets) =>
       Effect.gen(function* () {
         const one = (id: string) => entry(id, 1n, { limit: null, maxOpen: 2 })
         expect(yield* budgets.reserve([one("a"), one("b")])).toBeNull()
         expect(yield* budgets.reserve([one("c")])).toEqual({
-          pot: "sponsor",
+          budget: "sponsor",
           reason: "maxOpen",
           available: 0n
         })

@@ -3,12 +3,12 @@ import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import {
+  type Budget,
   Budgets,
   dayOf,
   type Hold,
   type Lack,
   lackOf,
-  type Pot,
   type Reservation
 } from "../../application/ports/Budgets.js"
 
@@ -20,15 +20,16 @@ interface Row extends Hold {
 /** How many days what has ended is still known. */
 const keptDays = 2
 
-const potName = ({ accountId, chainId, name }: Pot): string => JSON.stringify([accountId, `${chainId}`, name])
-const dayName = (pot: Pot, day: number): string => `${day} ${potName(pot)}`
+const budgetName = ({ accountId, chainId, name }: Budget): string =>
+  JSON.stringify([accountId, `${chainId}`, name])
+const dayName = (budget: Budget, day: number): string => `${day} ${budgetName(budget)}`
 
 /** Budgets that end with the process. Long, since all methods read and write the same three maps. */
 export const make: Effect.Effect<Context.Tag.Service<typeof Budgets>> = Effect.sync(() => {
   const rows = new Map<string, Row>()
   const booked = new Map<string, bigint>()
   const given = new Map<string, number>()
-  const rowName = (pot: Pot, id: string) => `${id} ${potName(pot)}`
+  const rowName = (budget: Budget, id: string) => `${id} ${budgetName(budget)}`
   const opName = (accountId: string, chainId: bigint, hash: string) => `${chainId} ${hash} ${accountId}`
   const isOpen = (row: Row, now: number) => !row.settled && (row.bound || row.expiresAt > now)
 
@@ -42,15 +43,15 @@ export const make: Effect.Effect<Context.Tag.Service<typeof Budgets>> = Effect.s
 
   const hold = (entry: Reservation, now: number): Lack | null => {
     const { daily, limit: _, maxOpen: __, wei, ...rest } = entry
-    const pot = potName(entry)
+    const budget = budgetName(entry)
     const key = rowName(entry, entry.id)
     const known = rows.get(key)
-    if (known?.settled === true) return { pot: entry.name, reason: "ended", available: 0n }
+    if (known?.settled === true) return { budget: entry.name, reason: "ended", available: 0n }
     const own = known !== undefined && isOpen(known, now) ? known : null
     const day = own?.day ?? dayOf(now)
     const most = own !== null && own.wei > wei ? own.wei : wei
     const others = [...rows].flatMap(([other, row]) =>
-      other !== key && potName(row) === pot && isOpen(row, now) ? [row] : []
+      other !== key && budgetName(row) === budget && isOpen(row, now) ? [row] : []
     )
     const lack = lackOf(entry, most, day, others, daily ? (booked.get(dayName(entry, day)) ?? 0n) : 0n)
     if (lack !== null) return lack
@@ -110,11 +111,13 @@ export const make: Effect.Effect<Context.Tag.Service<typeof Budgets>> = Effect.s
           return row.chainId === chainId && isOpen(row, now) ? [found] : []
         })
       ),
-    figures: (pot, at) =>
+    figures: (budget, at) =>
       step((now) => ({
-        booked: booked.get(dayName(pot, dayOf(at))) ?? 0n,
+        booked: booked.get(dayName(budget, dayOf(at))) ?? 0n,
         held: [...rows.values()]
-          .filter((row) => potName(row) === potName(pot) && row.day === dayOf(at) && isOpen(row, now))
+          .filter(
+            (row) => budgetName(row) === budgetName(budget) && row.day === dayOf(at) && isOpen(row, now)
+          )
           .reduce((sum, { landed, wei }) => sum + (landed ?? wei), 0n)
       })),
     handOut: (accountId, chainId, userOpHash, until) =>

@@ -6,13 +6,13 @@ import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import {
+  type Budget,
   Budgets,
   BudgetsError,
   dayOf,
   type Hold,
   type Lack,
   lackOf,
-  type Pot,
   type Reservation
 } from "../../application/ports/Budgets.js"
 import type { AccountId } from "../../application/ports/Tenants.js"
@@ -37,13 +37,13 @@ interface Row {
 /** How many days what has ended is still known. */
 const keptDays = 2
 
-const columns = ({ accountId, chainId, name }: Pot) => ({
+const columns = ({ accountId, chainId, name }: Budget) => ({
   account_id: accountId ?? "",
   chain_id: chainId.toString(),
   pot: name
 })
 
-const lockName = (pot: Pot): string => `budget:${JSON.stringify(Object.values(columns(pot)))}`
+const lockName = (budget: Budget): string => `budget:${JSON.stringify(Object.values(columns(budget)))}`
 
 const holdOf = (row: Row): Hold => ({
   accountId: row.account_id === "" ? null : (row.account_id as AccountId),
@@ -59,7 +59,7 @@ const holdOf = (row: Row): Hold => ({
 
 /**
  * Budgets in the database of the client. Long, since the port has many methods; each is one transaction that locks the
- * pots it counts.
+ * budgets it counts.
  */
 export const make: Effect.Effect<
   Context.Tag.Service<typeof Budgets>,
@@ -80,12 +80,12 @@ export const make: Effect.Effect<
       )
     )
 
-  /** Locks the pots in one order, so that no two calls wait for each other. */
-  const lockPots = (pots: ReadonlyArray<Pot>) =>
-    Effect.forEach([...new Set(pots.map(lockName))].sort(), lock, { discard: true })
+  /** Locks the budgets in one order, so that no two calls wait for each other. */
+  const lockAll = (budgets: ReadonlyArray<Budget>) =>
+    Effect.forEach([...new Set(budgets.map(lockName))].sort(), lock, { discard: true })
 
-  const bookedOf = (pot: Pot, day: number) => {
-    const { account_id, chain_id, pot: name } = columns(pot)
+  const bookedOf = (budget: Budget, day: number) => {
+    const { account_id, chain_id, pot: name } = columns(budget)
     return Effect.map(
       sql<{ readonly booked: string }>`
         select booked from budget_days
@@ -94,9 +94,9 @@ export const make: Effect.Effect<
     )
   }
 
-  /** What is held of a pot. */
-  const openOf = (pot: Pot, now: number) => {
-    const { account_id, chain_id, pot: name } = columns(pot)
+  /** What is held of a budget. */
+  const openOf = (budget: Budget, now: number) => {
+    const { account_id, chain_id, pot: name } = columns(budget)
     return sql<Row>`
       select * from budget_holds
       where chain_id = ${chain_id} and pot = ${name} and account_id = ${account_id} and state <> 'settled'
@@ -105,16 +105,16 @@ export const make: Effect.Effect<
 
   const hold = (entry: Reservation, now: number): Effect.Effect<Lack | null, SqlError> =>
     Effect.gen(function* () {
-      const pot = columns(entry)
+      const of = columns(entry)
       yield* sql`
         delete from budget_holds
-        where chain_id = ${pot.chain_id} and pot = ${pot.pot} and account_id = ${pot.account_id}
+        where chain_id = ${of.chain_id} and pot = ${of.pot} and account_id = ${of.account_id}
           and state <> 'settled' and state = 'reserved' and expires_at <= ${now}`
       const [ended] = yield* sql`
         select id from budget_holds
-        where chain_id = ${pot.chain_id} and id = ${entry.id} and pot = ${pot.pot} and account_id = ${pot.account_id}
+        where chain_id = ${of.chain_id} and id = ${entry.id} and pot = ${of.pot} and account_id = ${of.account_id}
           and state = 'settled'`
-      if (ended !== undefined) return { pot: entry.name, reason: "ended", available: 0n }
+      if (ended !== undefined) return { budget: entry.name, reason: "ended", available: 0n }
       const rows = yield* openOf(entry, now)
       const own = rows.find(({ id }) => id === entry.id)
       const day = own?.day ?? dayOf(now)
@@ -134,7 +134,7 @@ export const make: Effect.Effect<
       // Its other holder may have given it back in the meantime.
       if (raised.length === 0)
         yield* sql`insert into budget_holds ${sql.insert({
-          ...pot,
+          ...of,
           id: entry.id,
           day,
           wei: wei.toString(),
@@ -151,7 +151,7 @@ export const make: Effect.Effect<
     transaction(
       Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
-        yield* lockPots(entries)
+        yield* lockAll(entries)
         yield* sql`
           delete from budget_holds where state = 'settled' and day < ${dayOf(now) - keptDays}`
         for (const entry of entries) {
@@ -174,18 +174,18 @@ export const make: Effect.Effect<
         const found = yield* sql<Row>`
           select * from budget_holds
           where chain_id = ${chainId.toString()} and id = ${id} and state <> 'settled'`
-        const pots = found.map(holdOf)
-        yield* lockPots(pots)
+        const holds = found.map(holdOf)
+        yield* lockAll(holds)
         for (const [place, { hold_no, day }] of found.entries()) {
-          const pot = pots[place]
+          const budget = holds[place]
           const [ended] = yield* sql<Pick<Row, "landed">>`
             update budget_holds set state = 'settled'
             where hold_no = ${hold_no} and state <> 'settled' returning landed`
-          if (pot === undefined || ended === undefined) continue
+          if (budget === undefined || ended === undefined) continue
           const cost = wei ?? BigInt(ended.landed ?? 0)
-          const booked = ((yield* bookedOf(pot, day)) + cost).toString()
+          const booked = ((yield* bookedOf(budget, day)) + cost).toString()
           yield* sql`
-            insert into budget_days ${sql.insert({ ...columns(pot), day, booked })}
+            insert into budget_days ${sql.insert({ ...columns(budget), day, booked })}
             on conflict (account_id, chain_id, pot, day) do update set booked = ${booked}`
         }
       })
@@ -238,14 +238,14 @@ export const make: Effect.Effect<
           return rows.map(holdOf)
         })
       ),
-    figures: (pot, at) =>
+    figures: (budget, at) =>
       transaction(
         Effect.gen(function* () {
-          const rows = yield* openOf(pot, yield* Clock.currentTimeMillis)
+          const rows = yield* openOf(budget, yield* Clock.currentTimeMillis)
           const held = rows
             .filter(({ day }) => day === dayOf(at))
             .reduce((sum, { landed, wei }) => sum + BigInt(landed ?? wei), 0n)
-          return { held, booked: yield* bookedOf(pot, dayOf(at)) }
+          return { held, booked: yield* bookedOf(budget, dayOf(at)) }
         })
       ),
     handOut: (accountId, chainId, userOpHash, until) =>

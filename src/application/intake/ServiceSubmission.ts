@@ -13,7 +13,7 @@ import * as Hex from "../../domain/primitives/Hex.js"
 import * as Connection from "../chain/Connection.js"
 import * as Capabilities from "../inspect/Capabilities.js"
 import * as Keys from "../keys/Keys.js"
-import { pot } from "../pay/Losses.js"
+import { budget } from "../pay/Losses.js"
 import { Budgets, type Reservation } from "../ports/Budgets.js"
 import type { ChainRpc } from "../ports/chain/ChainRpc.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
@@ -137,7 +137,7 @@ export interface Risk {
   readonly l1Fee: bigint
 }
 
-const idOf = ({ requestId }: Caller, index: number): string => `${pot}:${requestId}:${index}`
+const idOf = ({ requestId }: Caller, index: number): string => `${budget}:${requestId}:${index}`
 
 /** More than any op can declare. */
 const mostGas = 2n ** 160n
@@ -185,7 +185,7 @@ export const reserve = (
       const entry: Reservation = {
         accountId: caller.principal.accountId,
         chainId: profile.chainId,
-        name: pot,
+        name: budget,
         id: idOf(caller, risk.index),
         wei: atRisk(profile, version, risk, prices),
         limit: dailyLoss,

@@ -34,14 +34,14 @@ export const read = (
     return BigInt(answer.data)
   })
 
-export const pot = ({ entryPoint, paymaster }: Deposit): string => `deposit:${entryPoint}:${paymaster}`
+export const budget = ({ entryPoint, paymaster }: Deposit): string => `deposit:${entryPoint}:${paymaster}`
 
 /** What an op may cost the deposit. */
 export const entry = (
   deposit: Deposit,
   available: bigint,
   op: Pick<Reservation, "accountId" | "chainId" | "id" | "wei" | "expiresAt" | "note">
-): Reservation => ({ ...op, name: pot(deposit), limit: available, maxOpen: null, daily: false })
+): Reservation => ({ ...op, name: budget(deposit), limit: available, maxOpen: null, daily: false })
 
 /** What it means that the deposit does not hold that much beside what others keep of it. */
 export const failure = ({ paymaster }: Deposit, wei: bigint, { available }: Lack): ElementFailure =>

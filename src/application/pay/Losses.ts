@@ -10,8 +10,8 @@ import type { OpSettlement } from "../ports/journal/Requests.js"
 import type { TransactionRecord } from "../ports/journal/Transactions.js"
 import type { AccountId } from "../ports/Tenants.js"
 
-/** The pot of what the service's EOA may lose by an account in a UTC day. */
-export const pot = "service-eoa"
+/** The budget of what the service's EOA may lose by an account in a UTC day. */
+export const budget = "service-eoa"
 
 /**
  * Books what transactions of the service's own EOA have cost it beyond what their ops gave back, to the account that has
@@ -36,7 +36,7 @@ export interface Losses {
 const isService = ({ access }: TransactionRecord): boolean => access.key === "serviceEoa"
 
 /** What all holds of a transaction begin with. */
-const nameOf = ({ nonce, signer }: TransactionRecord): string => `${pot}:${signer}:${nonce}:`
+const nameOf = ({ nonce, signer }: TransactionRecord): string => `${budget}:${signer}:${nonce}:`
 
 const idOf = (record: TransactionRecord, bearer: AccountId): string => `${nameOf(record)}${bearer}`
 
@@ -124,7 +124,7 @@ export const make = (budgets: Budgets["Type"]): Losses => {
         {
           accountId: bearer,
           chainId,
-          name: pot,
+          name: budget,
           id,
           wei,
           limit: null,

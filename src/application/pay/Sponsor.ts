@@ -122,7 +122,7 @@ export const make = (
       const note = Sponsorships.note({ entryPoint, since, validUntil })
       const common = { chainId, id: userOpHash, wei, expiresAt, note }
       return [
-        { ...common, accountId, name: Sponsorships.pot, limit: dailyBudget, maxOpen: null, daily: true },
+        { ...common, accountId, name: Sponsorships.budget, limit: dailyBudget, maxOpen: null, daily: true },
         Deposits.entry(site, deposit, { ...common, accountId: null })
       ]
     }
@@ -173,7 +173,7 @@ export const make = (
             else
               failed.set(
                 part.index,
-                lack.pot === Sponsorships.pot ? exhausted(wei, lack) : Deposits.failure(site, wei, lack)
+                lack.budget === Sponsorships.budget ? exhausted(wei, lack) : Deposits.failure(site, wei, lack)
               )
           }
           return failed

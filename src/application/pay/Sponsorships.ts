@@ -14,8 +14,8 @@ import type { ChainClient } from "../ports/chain/ChainRpc.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { AccountId } from "../ports/Tenants.js"
 
-/** The pot of what the operator pays for an account's ops in a UTC day. */
-export const pot = "sponsor"
+/** The budget of what the operator pays for an account's ops in a UTC day. */
+export const budget = "sponsor"
 
 const Note = Schema.parseJson(
   Schema.Struct({
@@ -57,7 +57,7 @@ const pollsPerLook = 5
 const isOwn =
   (accountId: AccountId) =>
   ({ accountId: owner, bound, name }: Hold): boolean =>
-    bound && name === pot && owner === accountId
+    bound && name === budget && owner === accountId
 
 /** The accounts that have sealed ops on a chain. */
 export const accountsOf = (
@@ -67,7 +67,7 @@ export const accountsOf = (
   Effect.map(budgets.open(chainId), (holds) =>
     Array.dedupe(
       holds.flatMap(({ accountId, bound, name }) =>
-        bound && name === pot && accountId !== null ? [accountId] : []
+        bound && name === budget && accountId !== null ? [accountId] : []
       )
     )
   )

@@ -8,24 +8,24 @@ import type { AccountId } from "./Tenants.js"
 export class BudgetsError extends Data.TaggedError("BudgetsError")<{ readonly message: string }> {}
 
 /** Money on one chain that is bounded. */
-export interface Pot {
+export interface Budget {
   /** Whose it is; null: the operator's, whichever account uses it. */
   readonly accountId: AccountId | null
   readonly chainId: bigint
   readonly name: string
 }
 
-export interface Reservation extends Pot {
-  /** What it is for, unique on the chain: pots that hold money for the same thing know it by the same id. */
+export interface Reservation extends Budget {
+  /** What it is for, unique on the chain: budgets that hold money for the same thing know it by the same id. */
   readonly id: string
   /** Most that it may cost. */
   readonly wei: bigint
   /**
-   * What may be held at most. Of a daily pot: with what was booked in the same UTC day. Of another one: a reading that
+   * What may be held at most. Of a daily budget: with what was booked in the same UTC day. Of another one: a reading that
    * what has been spent has lowered already, so that what is booked does not count. Null: no bound.
    */
   readonly limit: bigint | null
-  /** Most reservations of the pot that are open, landed ones aside; null: no bound. */
+  /** Most reservations of the budget that are open, landed ones aside; null: no bound. */
   readonly maxOpen: number | null
   readonly daily: boolean
   /** Unix milliseconds until which it is held when it is not bound by then. */
@@ -39,13 +39,13 @@ export interface Reservation extends Pot {
  * settled before.
  */
 export interface Lack {
-  readonly pot: string
+  readonly budget: string
   readonly reason: "limit" | "maxOpen" | "ended"
   readonly available: bigint
 }
 
 /** A reservation that is not settled. */
-export interface Hold extends Pot {
+export interface Hold extends Budget {
   readonly id: string
   readonly wei: bigint
   readonly bound: boolean
@@ -55,7 +55,7 @@ export interface Hold extends Pot {
   readonly note: string
 }
 
-/** What stands against a pot, wei. */
+/** What stands against a budget, wei. */
 export interface Figures {
   /** Held for what is open: real costs of what has landed, highest ones of the rest. */
   readonly held: bigint
@@ -67,8 +67,8 @@ export interface Figures {
 export const dayOf = (millis: number): number => Math.floor(millis / 86_400_000)
 
 /**
- * Whether a reservation fits beside the others. `others`: those of the pot that are open, of a daily pot those of its
- * day for the sum; `booked` likewise, 0 of a pot that is not daily.
+ * Whether a reservation fits beside the others. `others`: those of the budget that are open, of a daily budget those of its
+ * day for the sum; `booked` likewise, 0 of a budget that is not daily.
  */
 export const lackOf = (
   { limit, maxOpen, name, daily }: Pick<Reservation, "name" | "limit" | "maxOpen" | "daily">,
@@ -81,10 +81,11 @@ export const lackOf = (
     const held = others
       .filter((other) => (daily ? other.day === day : other.landed === null))
       .reduce((sum, other) => sum + (other.landed ?? other.wei), booked)
-    if (held + wei > limit) return { pot: name, reason: "limit", available: limit > held ? limit - held : 0n }
+    if (held + wei > limit)
+      return { budget: name, reason: "limit", available: limit > held ? limit - held : 0n }
   }
   return maxOpen !== null && others.filter(({ landed }) => landed === null).length >= maxOpen
-    ? { pot: name, reason: "maxOpen", available: 0n }
+    ? { budget: name, reason: "maxOpen", available: 0n }
     : null
 }
 
@@ -97,7 +98,7 @@ export class Budgets extends Context.Tag("castellan/Budgets")<
   Budgets,
   {
     /**
-     * Holds all of it (null), or none. An open reservation of the same pot and id is raised to the higher sum and stays
+     * Holds all of it (null), or none. An open reservation of the same budget and id is raised to the higher sum and stays
      * of its day.
      */
     readonly reserve: (entries: ReadonlyArray<Reservation>) => Effect.Effect<Lack | null, BudgetsError>
@@ -121,7 +122,7 @@ export class Budgets extends Context.Tag("castellan/Budgets")<
     /** Everything of the chain that is held, in the order of reservation. */
     readonly open: (chainId: bigint) => Effect.Effect<ReadonlyArray<Hold>, BudgetsError>
     /** Of the UTC day in which that instant (Unix milliseconds) lies. */
-    readonly figures: (pot: Pot, at: number) => Effect.Effect<Figures, BudgetsError>
+    readonly figures: (budget: Budget, at: number) => Effect.Effect<Figures, BudgetsError>
     /**
      * Remembers until that Unix second that the account was handed out an op, unsigned. The same again changes nothing.
      */

@@ -92,7 +92,7 @@ describe("what a transaction has lost", () => {
   const booked = Effect.gen(function* () {
     const budgets = Context.get(yield* Layer.build(MemoryBudgets.layer), Budgets)
     const figures = (accountId: AccountId) =>
-      budgets.figures({ accountId, chainId: Make.chainId, name: Losses.pot }, 0)
+      budgets.figures({ accountId, chainId: Make.chainId, name: Losses.budget }, 0)
     return { losses: Losses.make(budgets), figures }
   })
 

@@ -26,7 +26,7 @@ const setting = Effect.gen(function* () {
         {
           accountId: rest.account ?? alice,
           chainId,
-          name: Sponsorships.pot,
+          name: Sponsorships.budget,
           id,
           wei: 100n,
           limit: null,
@@ -40,7 +40,7 @@ const setting = Effect.gen(function* () {
       return id
     })
   const figures = (account = alice) =>
-    budgets.figures({ accountId: account, chainId, name: Sponsorships.pot }, 0)
+    budgets.figures({ accountId: account, chainId, name: Sponsorships.budget }, 0)
   const watched = (accountId = alice) => ({ accountId, chain: chain.client, profile })
   return { budgets, chain, make, hold, figures, watched }
 })

@@ -25,12 +25,12 @@ const receiver = `0x${"c0".repeat(20)}`
 
 export const sponsored = async (stack: Stack): Promise<Sponsored> => {
   const token = Address.unsafe(await stack.token.getAddress())
-  const pot = { accountId: account, chainId: BigInt(stack.anvil.chainId), name: Sponsorships.pot }
+  const budget = { accountId: account, chainId: BigInt(stack.anvil.chainId), name: Sponsorships.budget }
   const figures = () =>
     stack.ask(
       Effect.gen(function* () {
         const budgets = yield* Budgets
-        return yield* Effect.orDie(budgets.figures(pot, yield* Clock.currentTimeMillis))
+        return yield* Effect.orDie(budgets.figures(budget, yield* Clock.currentTimeMillis))
       })
     )
   return {

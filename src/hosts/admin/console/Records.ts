@@ -8,7 +8,7 @@ import { code, native, table, time } from "./Page.js"
 const sum = (holds: ReadonlyArray<Hold>): bigint =>
   holds.reduce((total, { landed, wei }) => total + (landed ?? wei), 0n)
 
-/** What is held of the operator's money, by whose it is and by pot. */
+/** What is held of the operator's money, by whose it is and by budget. */
 export const budgets = (data: Data, _view: View): Effect.Effect<Html, Missing> =>
   Effect.map(
     Effect.forEach(data.profiles, ({ chainId }) =>
@@ -19,7 +19,7 @@ export const budgets = (data: Data, _view: View): Effect.Effect<Html, Missing> =
     (chains) =>
       table(
         "Money that is held",
-        ["Chain", "Account", "Pot", "Open", "Landed", "Held (native token)"],
+        ["Chain", "Account", "Budget", "Open", "Landed", "Held (native token)"],
         Object.values(
           Arr.groupBy(chains.flat(), ({ accountId, chainId, name }) => `${chainId} ${accountId} ${name}`)
         ).map((holds) => {
