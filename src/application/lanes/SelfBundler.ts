@@ -7,6 +7,7 @@ import type * as Scope from "effect/Scope"
 import * as L1Fee from "../../domain/erc4337/gas/L1Fee.js"
 import * as SubmitterReimbursement from "../../domain/erc4337/gas/SubmitterReimbursement.js"
 import type { Bytes32, Hex } from "../../domain/primitives/Hex.js"
+import * as EoaNonces from "../chain/EoaNonces.js"
 import { type Bundler, BundlerError, ofNode } from "../ports/chain/Bundler.js"
 import * as Together from "../runtime/Together.js"
 import * as BundleSimulation from "./BundleSimulation.js"
@@ -30,8 +31,6 @@ const fail = (
 
 /** EIP-2681: the highest nonce that a transaction may have. */
 const maxNonce = 2n ** 64n - 2n
-/** A node that tells of more transactions than that on their way is not believed. */
-const maxAhead = 1_024n
 
 /**
  * Submits bundles by the EOA that they name, through its lane. Bundles that arrive while a transaction is made leave
@@ -40,6 +39,7 @@ const maxAhead = 1_024n
  * Long, since a transaction is made over the queue that its bundles leave on the way, from its first check to its signature.
  */
 export const make = ({ lanes, scope, slots, monitor }: Dependencies): Bundler["Type"] => {
+  const nonces = EoaNonces.make()
   const queues = new Map<string, Array<TransactionPlan.QueuedBundle>>()
 
   /** The bundle may have left the queue before: who waited for it has given up. */
@@ -93,14 +93,13 @@ export const make = ({ lanes, scope, slots, monitor }: Dependencies): Bundler["T
             aggregate,
             gas: plan.gasLimit
           }),
-          chain.transactionCount(submitter.address, "latest"),
-          chain.transactionCount(submitter.address, "pending"),
+          nonces(chain, submitter.address),
           chain.balance(submitter.address),
           TransactionPlan.isService(first) ? chain.block("latest") : Effect.succeed(null)
         ])
       )
       if (Either.isLeft(seen)) return yield* refuseAll(ofNode(seen.left))
-      const [{ gas, refused }, latest, pending, balance, block] = seen.right
+      const [{ gas, refused }, { latest, next: chainNonce }, balance, block] = seen.right
       if (refused.size > 0) {
         const hit = plan.bundles.filter(({ bundle }) => bundle.ops.some((op) => refused.has(op.userOpHash)))
         leave(hit)
@@ -138,8 +137,7 @@ export const make = ({ lanes, scope, slots, monitor }: Dependencies): Bundler["T
       }
       // One was withdrawn while the node was asked: what is left makes another transaction.
       if (plan.bundles.some((queued) => !queue.includes(queued))) return
-      const chainNonce = BigInts.max(latest, pending)
-      if (chainNonce > maxNonce || chainNonce > latest + maxAhead)
+      if (chainNonce > maxNonce || chainNonce > latest + EoaNonces.mostAhead)
         return yield* refuseAll(fail("nodeFailed", `${chain.origin} gives a nonce of the EOA that cannot be`))
       const signed = yield* Effect.either(
         lanes.sign({

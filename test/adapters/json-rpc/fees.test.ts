@@ -1,7 +1,9 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as TestClock from "effect/TestClock"
 import { afterAll, beforeAll } from "vitest"
 import * as JsonRpcChain from "../../../src/adapters/json-rpc/node/ChainRpc.js"
+import * as NodeFees from "../../../src/adapters/json-rpc/node/NodeFees.js"
 import type { ChainClient } from "../../../src/application/ports/chain/ChainRpc.js"
 import * as Transaction from "../../../src/domain/evm/Transaction.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
@@ -111,18 +113,25 @@ describe("the fees of a chain with a base fee", () => {
     )
   )
 
-  it.live("cost two questions once the node has shown a base fee", () =>
-    asking(
-      () => market,
+  it.effect("cost one question once the node has shown a base fee, and one more when its tip is old", () => {
+    let said: Said = market
+    return asking(
+      () => said,
       (chain, asked) =>
         Effect.gen(function* () {
           yield* chain.fees
+          said = { ...market, eth_maxPriorityFeePerGas: "0x9" }
           asked.length = 0
-          yield* chain.fees
+          yield* TestClock.adjust(NodeFees.tipMillis - 1)
+          expect(yield* chain.fees).toEqual({ nextBaseFee: 101n, tip: 3n })
+          expect(asked).toEqual(["eth_feeHistory"])
+          asked.length = 0
+          yield* TestClock.adjust(1)
+          expect(yield* chain.fees).toEqual({ nextBaseFee: 101n, tip: 9n })
           expect(asked).toEqual(["eth_feeHistory", "eth_maxPriorityFeePerGas"])
         })
     )
-  )
+  })
 
   it.live(
     "are the gas price where there is no history, or a senseless one, and the history again once it is back",

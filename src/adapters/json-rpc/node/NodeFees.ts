@@ -1,3 +1,4 @@
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { ChainRpcError, NetworkFees } from "../../../application/ports/chain/ChainRpc.js"
 import * as Fees from "../../../domain/erc4337/gas/Fees.js"
@@ -20,6 +21,9 @@ export interface Questions {
   /** Base fee of the latest block: null without EIP-1559, undefined when the node does not tell. */
   readonly baseFee: Effect.Effect<bigint | null | undefined, ChainRpcError>
 }
+
+/** For so long a suggested tip is asked for once: it is of many blocks, and changes little from one to the next. */
+export const tipMillis = 2_000
 
 type Reason = ChainRpcError["reason"]
 
@@ -54,9 +58,23 @@ const marketOf = (history: typeof FeeHistory.Type | null, suggested: bigint | nu
  */
 export const make = ({ baseFee, gasPrice, history, suggestedTip }: Questions) => {
   let market: boolean | undefined
-  const ofMarket = Effect.all([orNull(history, noAnswers), orNull(suggestedTip, refusals)], {
-    concurrency: "unbounded"
-  }).pipe(Effect.map(([past, suggested]) => marketOf(past, suggested)))
+  let suggestion: { readonly tip: bigint; readonly until: number } | undefined
+  const past = orNull(history, noAnswers)
+  const ofMarket = Effect.flatMap(Clock.currentTimeMillis, (now) => {
+    if (suggestion !== undefined && suggestion.until > now) {
+      const { tip } = suggestion
+      return Effect.map(past, (known) => marketOf(known, tip))
+    }
+    const suggested = Effect.tap(suggestedTip, (tip) =>
+      Effect.sync(() => {
+        suggestion = { tip, until: now + tipMillis }
+      })
+    )
+    return Effect.map(
+      Effect.all([past, orNull(suggested, refusals)], { concurrency: "unbounded" }),
+      ([known, tip]) => marketOf(known, tip)
+    )
+  })
   const ofGasPrice = Effect.map(gasPrice, (price): NetworkFees => ({ nextBaseFee: null, tip: price }))
   const first = Effect.all([ofMarket, orNull(gasPrice, noAnswers), Effect.either(baseFee)], {
     concurrency: "unbounded"
