@@ -42,6 +42,9 @@ const accountDeployed = Keccak.hashText("AccountDeployed(bytes32,address,address
 const beforeExecution = Keccak.hashText("BeforeExecution()")
 const signatureAggregatorChanged = Keccak.hashText("SignatureAggregatorChanged(address)")
 
+/** What was parsed of a list of logs, by EntryPoint: each request of a bundle looks at the logs of all of it. */
+const parsed = new WeakMap<ReadonlyArray<RawLog>, Map<Address, ReadonlyMap<Hex.Bytes32, Outcome>>>()
+
 /**
  * The outcomes of all ops in the logs of one transaction, by userOpHash, in whatever bundle they landed and whoever
  * sent it. Only logs of `entryPoint` count: a wallet or token can imitate the events but not
@@ -54,6 +57,16 @@ export const parse = (
   entryPoint: Address,
   logs: ReadonlyArray<RawLog>
 ): ReadonlyMap<Hex.Bytes32, Outcome> => {
+  const known = parsed.get(logs)
+  const found = known?.get(entryPoint)
+  if (found !== undefined) return found
+  const outcomes = parseAll(entryPoint, logs)
+  if (known === undefined) parsed.set(logs, new Map([[entryPoint, outcomes]]))
+  else known.set(entryPoint, outcomes)
+  return outcomes
+}
+
+const parseAll = (entryPoint: Address, logs: ReadonlyArray<RawLog>): ReadonlyMap<Hex.Bytes32, Outcome> => {
   const outcomes = new Map<Hex.Bytes32, Outcome>()
   const deployed = new Set<Hex.Bytes32>()
   const reverts = new Map<Hex.Bytes32, Hex.Hex>()

@@ -44,32 +44,37 @@ chainRpcSuite("anvil over HTTP", {
   chainId: 31_337n
 })
 
-const on = <A, E>(use: (chain: ChainClient) => Effect.Effect<A, E>): Promise<A> =>
-  runtime.runPromise(Effect.flatMap(ChainRpc, (rpc) => Effect.flatMap(rpc.connect(anvil.url, acme), use)))
+const on = <A, E>(use: (chain: ChainClient) => Effect.Effect<A, E>, path = ""): Promise<A> =>
+  runtime.runPromise(
+    Effect.flatMap(ChainRpc, (rpc) => Effect.flatMap(rpc.connect(`${anvil.url}${path}`, acme), use))
+  )
 
 const together = { concurrency: "unbounded" } as const
 
 describe("HTTP round trips to anvil", () => {
   it("everything that is asked at one moment leaves in one request", () =>
-    on((chain) =>
-      Effect.gen(function* () {
-        yield* Effect.all(
-          [
-            chain.block("latest"),
-            chain.fees,
-            chain.balance(funded),
-            chain.code(echo),
-            chain.transactionCount(funded, "pending"),
-            chain.call({ to: echo, data: Hex.empty }),
-            chain.simulate([{ from: funded, to: echo, data: Hex.empty }]),
-            chain.logs({ fromBlock: "latest", toBlock: "latest", topics: [] }),
-            Effect.flatMap(Effect.succeed(echo), (address) => chain.balance(address))
-          ],
-          together
-        )
-        expect(exchanges.length).toBe(1)
-        expect(exchanges[0]?.length).toBe(10)
-      })
+    // By another URL, as a node whose fees have never been asked for.
+    on(
+      (chain) =>
+        Effect.gen(function* () {
+          yield* Effect.all(
+            [
+              chain.block("latest"),
+              chain.fees,
+              chain.balance(funded),
+              chain.code(echo),
+              chain.transactionCount(funded, "pending"),
+              chain.call({ to: echo, data: Hex.empty }),
+              chain.simulate([{ from: funded, to: echo, data: Hex.empty }]),
+              chain.logs({ fromBlock: "latest", toBlock: "latest", topics: [] }),
+              Effect.flatMap(Effect.succeed(echo), (address) => chain.balance(address))
+            ],
+            together
+          )
+          expect(exchanges.length).toBe(1)
+          expect(exchanges[0]?.length).toBe(11)
+        }),
+      "/?first"
     ))
 
   it("600 calls of one moment leave in three requests, and every answer finds its asker", () =>

@@ -43,6 +43,18 @@ export const toOverrides = (overrides: ReadonlyMap<Address, StateOverride>) =>
     ])
   )
 
+/** The overrides as JSON. Those that are asked with again and again are long: each is written once. */
+const overridesText = (() => {
+  const written = new WeakMap<ReadonlyMap<Address, StateOverride>, string>()
+  return (overrides: ReadonlyMap<Address, StateOverride>): string => {
+    const known = written.get(overrides)
+    if (known !== undefined) return known
+    const text = JSON.stringify(toOverrides(overrides))
+    written.set(overrides, text)
+    return text
+  }
+})()
+
 const toFilter = ({ address, fromBlock, toBlock, topics }: LogFilter) => ({
   fromBlock: toTag(fromBlock),
   toBlock: toTag(toBlock),
@@ -139,11 +151,12 @@ export const make = (origin: string, batches: Batches): ChainClient => {
       ),
     call: (call, overrides, at = "latest") =>
       Effect.flatMap(
-        batches.read("eth_call", [
-          toCall(call),
-          toTag(at),
-          ...(overrides === undefined || overrides.size === 0 ? [] : [toOverrides(overrides)])
-        ]),
+        batches.read(
+          "eth_call",
+          overrides === undefined || overrides.size === 0
+            ? [toCall(call), toTag(at)]
+            : `[${JSON.stringify(toCall(call))},"${toTag(at)}",${overridesText(overrides)}]`
+        ),
         (outcome): Effect.Effect<CallResult, ChainRpcError> => {
           if (outcome._tag === "result")
             return Effect.map(decodeCall(outcome.value), (data) => ({ success: true, data }))

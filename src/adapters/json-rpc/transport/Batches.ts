@@ -38,17 +38,14 @@ export interface Options {
   readonly background: Background.Background
 }
 
+/** The parameters of a call; as JSON, of ASCII alone, where they are long and were written before. */
+export type Params = ReadonlyArray<unknown> | string
+
 export interface Batches {
   /** Asked together with all other reads of the same moment; repeated when the node has no time for it. */
-  readonly read: (
-    method: string,
-    params: ReadonlyArray<unknown>
-  ) => Effect.Effect<JsonRpc.Outcome, ChainRpcError>
+  readonly read: (method: string, params: Params) => Effect.Effect<JsonRpc.Outcome, ChainRpcError>
   /** Asked in a request of its own, exactly once: no other call's answer can make its own unknown. */
-  readonly once: (
-    method: string,
-    params: ReadonlyArray<unknown>
-  ) => Effect.Effect<JsonRpc.Outcome, ChainRpcError>
+  readonly once: (method: string, params: Params) => Effect.Effect<JsonRpc.Outcome, ChainRpcError>
 }
 
 type Answer = Effect.Effect<JsonRpc.Outcome, ChainRpcError>
@@ -92,7 +89,9 @@ interface Moment {
 /** Characters of parameters; longer ones are seldom alike, and dear to compare. */
 const longestShared = 2_048
 
-type Begin = (method: string, params: ReadonlyArray<unknown>, asker: Asker) => void
+const textOf = (params: Params): string => (typeof params === "string" ? params : JSON.stringify(params))
+
+type Begin = (method: string, params: Params, asker: Asker) => void
 
 /** What a moment's calls may still cost beyond their own requests. */
 interface Room {
@@ -291,15 +290,16 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
   const shutDown = (entries: ReadonlyArray<Entry>) =>
     giveUp(entries, "unreachable", "the connection is shut down")
 
-  /** `text`: the parameters. They may be long: what is made of them is not looked at before the body is put together. */
-  const entryOf = (method: string, params: ReadonlyArray<unknown>, text: string, asker: Asker): Entry => {
+  /** The parameters may be long: what is made of them is not looked at before the body is put together. */
+  const entryOf = (method: string, params: Params, text: string, asker: Asker): Entry => {
     const askers = [asker]
-    const call = { id: nextId++, method, params }
+    const call = { id: nextId++, method }
     const [before, after] = JsonRpc.frame(call)
     const entry = {
       call,
       encoded: before + text + after,
-      bytes: before.length + Buffer.byteLength(text) + after.length,
+      bytes:
+        before.length + (typeof params === "string" ? text.length : Buffer.byteLength(text)) + after.length,
       askers,
       settle: (answer: Answer) => {
         if (entry.isSettled) return
@@ -313,7 +313,7 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
 
   /** Joins the present moment, or begins one. What is asked in it already is asked once. */
   const enqueue: Begin = (method, params, asker) => {
-    const text = JSON.stringify(params)
+    const text = textOf(params)
     const question = text.length <= longestShared ? `${method} ${text}` : null
     const same = question === null ? undefined : moment?.shared.get(question)
     if (same !== undefined) {
@@ -340,14 +340,14 @@ export const make = ({ background, http, limits, onExchange, retry, target }: Op
   }
 
   const alone: Begin = (method, params, asker) => {
-    const entry = entryOf(method, params, JSON.stringify(params), asker)
+    const entry = entryOf(method, params, textOf(params), asker)
     const work = Effect.catchAll(exchange([entry], { splits: 0 }), giveUpEach)
     background.start(asker.fiber, guarded(work, [entry]), () => shutDown([entry]))
   }
 
   const call = (
     method: string,
-    params: ReadonlyArray<unknown>,
+    params: Params,
     begin: Begin
   ): Effect.Effect<JsonRpc.Outcome, ChainRpcError> =>
     Effect.withFiberRuntime((fiber, { runtimeFlags }) => {

@@ -6,7 +6,6 @@ export interface Call {
   /** Unique within its connection. */
   readonly id: number
   readonly method: string
-  readonly params: ReadonlyArray<unknown>
 }
 
 /** The error object of an answer; a long message is cut. `data` is whatever the node put there. */
@@ -30,14 +29,14 @@ export type Answers =
   | { readonly _tag: "refused"; readonly error: RpcError }
 
 /** What stands before the parameters of a call, and after them. */
-export const frame = ({ id, method }: Omit<Call, "params">): readonly [string, string] => [
+export const frame = ({ id, method }: Call): readonly [string, string] => [
   `{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)},"params":`,
   "}"
 ]
 
 /** The request body of encoded calls: one as it is, several as a batch. */
 export const body = (encoded: ReadonlyArray<string>): string =>
-  encoded.length === 1 ? encoded.join() : `[${encoded.join()}]`
+  encoded.length === 1 ? (encoded[0] ?? "") : `[${encoded.join()}]`
 
 /** A value with members that can be looked at. */
 export const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>

@@ -7,6 +7,7 @@ import * as PaymasterData from "../../../domain/erc4337/paymaster/PaymasterData.
 import * as UserOperation from "../../../domain/erc4337/UserOperation.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import type * as Hex from "../../../domain/primitives/Hex.js"
+import { Lru } from "../../../domain/primitives/Lru.js"
 import * as Uint from "../../../domain/primitives/Uint.js"
 import * as Proof from "../../../domain/signature/Proof.js"
 import { ChainFacts } from "../../chain/ChainFacts.js"
@@ -62,6 +63,25 @@ export const toOverrides = (
       }
     ])
   )
+
+/** What the lens needs of an EntryPoint with this code. It is the same for most looks, and dear to write. */
+const usual = new Lru<
+  Address,
+  { readonly code: Hex.Hex; readonly overrides: ReadonlyMap<Address, StateOverride> }
+>(16)
+
+const overridesOf = (
+  { context: { entryPoint }, entryPointCode }: View,
+  extra: Readonly<Record<string, Omit<LensOverrides.AccountOverride, "code">>>
+): ReadonlyMap<Address, StateOverride> => {
+  const make = () => toOverrides(LensOverrides.overrides({ entryPoint, entryPointCode, extra }))
+  if (Object.keys(extra).length > 0) return make()
+  const known = usual.get(entryPoint)
+  if (known !== undefined && known.code === entryPointCode) return known.overrides
+  const overrides = make()
+  usual.set(entryPoint, { code: entryPointCode, overrides })
+  return overrides
+}
 
 const spentMoreThanGiven = (measure: GasLens.Measure): boolean =>
   [
@@ -138,11 +158,7 @@ export const look = (
     for (const [wallet, balance] of balances)
       extra[wallet] = { ...extra[wallet], balance: Uint.toQuantity(balance) }
     const answer = yield* Effect.either(
-      facts.generousCall(
-        chain,
-        { from: view.from, to: entryPoint, data },
-        toOverrides(LensOverrides.overrides({ entryPoint, entryPointCode: view.entryPointCode, extra }))
-      )
+      facts.generousCall(chain, { from: view.from, to: entryPoint, data }, overridesOf(view, extra))
     )
     if (FallbackEstimation.isWithoutOverrides(answer)) {
       yield* facts.notePlain(chain)

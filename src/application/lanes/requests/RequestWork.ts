@@ -63,7 +63,10 @@ export const outcomeUnknown = (requestId: string, txHashes: ReadonlyArray<Bytes3
 const conclude = <B, J, R>(live: Live<B, J, R>, end: RequestState.End): Effect.Effect<void> => {
   const { dependencies, exit, lane, result, task } = live
   const { requestId } = task.caller
-  const inJournal = Effect.asVoid(Deferred.fail(result, new AnsweredElsewhere({ requestId })))
+  // Made where it is needed: an error takes its stack with it.
+  const inJournal = Effect.suspend(() =>
+    Effect.asVoid(Deferred.fail(result, new AnsweredElsewhere({ requestId })))
+  )
   const elsewhere = Effect.suspend(() =>
     lane === null ? Effect.void : dependencies.replicas.tell({ _tag: "accepted", lane })
   ).pipe(Effect.zipRight(inJournal))

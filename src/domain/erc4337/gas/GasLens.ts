@@ -365,18 +365,20 @@ const writeMeasure = (measure: Measure): Words.Part =>
     Words.bytes(measure.data)
   ])
 
+/** One for all: an error takes its stack when it is made, which every answer would pay for. */
+const noAnswer = Either.left(new GasLensError({ reason: "not an answer of the gas lens" }))
+
 /**
  * The answer of the `eth_call`. `Left` when it is none of the lens: empty, cut, or what the real EntryPoint says. The
  * node may be anybody's: the work is bounded by the size of the answer, and only the canonical encoding is taken. Stops
  * now and then.
  */
 export function* decodeSteps(result: string): Steps.Steps<Either.Either<Report, GasLensError>> {
-  const none = Either.left(new GasLensError({ reason: "not an answer of the gas lens" }))
-  if (!Hex.is(result)) return none
+  if (!Hex.is(result)) return noAnswer
   yield
   const text = Hex.unsafe(result)
   const answer = Words.read(text)
-  if (overlaps(answer)) return none
+  if (overlaps(answer)) return noAnswer
   yield
   const uint = (at: number): bigint => Words.readUint(answer, at)
   const implementation = Words.readAddress(answer, chainAt.implementation)
@@ -393,7 +395,7 @@ export function* decodeSteps(result: string): Steps.Steps<Either.Either<Report, 
   const rows: Array<Words.Part> = []
   for (const row of rowsOf(answer, measuresAt)) {
     const measure = readMeasure(row)
-    if (measure === null) return none
+    if (measure === null) return noAnswer
     measures.push(measure)
     rows.push(writeMeasure(measure))
     yield
@@ -410,7 +412,7 @@ export function* decodeSteps(result: string): Steps.Steps<Either.Either<Report, 
     Words.array(rows)
   ])
   yield
-  if (again !== text) return none
+  if (again !== text) return noAnswer
   return Either.right({
     chainId: uint(chainAt.chainId),
     block: {
