@@ -4,7 +4,15 @@ import * as Outcome from "../../domain/erc4337/Outcome.js"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { Bytes32 } from "../../domain/primitives/Hex.js"
 import type { OpOutcome } from "../ports/chain/Bundler.js"
-import { type ChainClient, ChainRpcError, type Receipt } from "../ports/chain/ChainRpc.js"
+import {
+  type BlockTag,
+  type ChainClient,
+  ChainRpcError,
+  type FoundLog,
+  type LogFilter,
+  type Receipt
+} from "../ports/chain/ChainRpc.js"
+import * as Together from "../runtime/Together.js"
 import * as LogRanges from "./LogRanges.js"
 import * as LogRefusal from "./LogRefusal.js"
 
@@ -44,13 +52,49 @@ const bounds: LogRanges.Bounds = { asks: 128, concurrency: 2, results: 1_024, by
 /** The same where what is overlooked would be done twice. */
 const generous: LogRanges.Bounds = { ...bounds, asks: 1_024, concurrency: 4 }
 
-/** The inclusions of these ops within a range of blocks, both ends included. */
+const filterOf = (
+  entryPoint: Address,
+  userOpHashes: ReadonlyArray<Bytes32>,
+  fromBlock: BlockTag,
+  toBlock: BlockTag
+): LogFilter => ({
+  address: [entryPoint],
+  topics: [[Outcome.userOperationEvent, Outcome.userOperationRevertReason], userOpHashes],
+  fromBlock,
+  toBlock
+})
+
+/**
+ * Logs of a node that has the block `known`: one that lags behind gives those of its own blocks for any range, and does
+ * not say so. Both are asked in one request, which one of a balancer's nodes answers.
+ */
+const logsOf = (
+  chain: ChainClient,
+  filter: LogFilter,
+  known: bigint
+): Effect.Effect<ReadonlyArray<FoundLog>, ChainRpcError> =>
+  Effect.flatMap(Together.all([chain.logs(filter), chain.block("latest")]), ([logs, head]) =>
+    head !== null && head.number >= known
+      ? Effect.succeed(logs)
+      : Effect.fail(
+          new ChainRpcError({
+            reason: "unreachable",
+            origin: chain.origin,
+            message: `it lags behind: block ${known} is known, and it has ${head === null ? "none" : head.number}`
+          })
+        )
+  )
+
+/**
+ * The inclusions of these ops within a range of blocks, both ends included. What is missing is not in blocks up to
+ * `known`; without it a node that lags behind may not know the newest of the range.
+ */
 export const within = (
   chain: ChainClient,
   entryPoint: Address,
   userOpHashes: ReadonlyArray<Bytes32>,
   range: LogRefusal.BlockRange,
-  most = bounds
+  { known = null, most = bounds }: { readonly known?: bigint | null; readonly most?: LogRanges.Bounds } = {}
 ): Effect.Effect<ReadonlyMap<Bytes32, Inclusion>, ChainRpcError | LogRanges.TooManyAsks> =>
   Effect.gen(function* () {
     const logs = yield* LogRanges.read({
@@ -58,13 +102,10 @@ export const within = (
       bounds: most,
       bytesOf: LogRanges.bytesOf,
       beforeSplit: Effect.void,
-      ask: ({ from, to }) =>
-        chain.logs({
-          address: [entryPoint],
-          topics: [[Outcome.userOperationEvent, Outcome.userOperationRevertReason], userOpHashes],
-          fromBlock: from,
-          toBlock: to
-        })
+      ask: ({ from, to }) => {
+        const filter = filterOf(entryPoint, userOpHashes, from, to)
+        return known === null ? chain.logs(filter) : logsOf(chain, filter, known)
+      }
     }).pipe(Effect.catchTag("TooManyResults", () => new LogRanges.TooManyAsks({ span: 1n })))
     const inclusions = new Map<Bytes32, Inclusion>()
     for (const { blockHash, blockNumber, txHash } of new Map(logs.map((log) => [log.txHash, log])).values()) {
@@ -104,13 +145,14 @@ const inParts = (
   chain: ChainClient,
   entryPoint: Address,
   userOpHashes: ReadonlyArray<Bytes32>,
-  from: bigint
+  from: bigint,
+  known: bigint
 ): Effect.Effect<ReadonlyMap<Bytes32, Found>, ChainRpcError> =>
   Effect.gen(function* () {
     const head = yield* chain.block("latest")
-    const to = head === null || head.number < from ? from : head.number
+    const to = head === null || head.number < known ? known : head.number
     return yield* Effect.catchTag(
-      within(chain, entryPoint, userOpHashes, { from, to }, generous),
+      within(chain, entryPoint, userOpHashes, { from, to }, { known, most: generous }),
       "TooManyAsks",
       ({ span }) =>
         new ChainRpcError({
@@ -124,7 +166,7 @@ const inParts = (
 /**
  * The inclusions of these ops, in any transaction: an unbound op can be copied into anybody's bundle. Searches from
  * 1,024 blocks before `block` on, and from before `since` (Unix milliseconds) on where that is given: an op that is
- * missing was not included from then on.
+ * missing was not included from then on, up to `block` at least. A node that does not know `block` is no answer.
  */
 export const find = (
   chain: ChainClient,
@@ -139,16 +181,13 @@ export const find = (
     const recent = block > lookBackBlocks ? block - lookBackBlocks : 0n
     const fromBlock = since === null ? recent : yield* olderThan(chain, recent, since)
     const answer = yield* Effect.either(
-      chain.logs({
-        address: [entryPoint],
-        topics: [[Outcome.userOperationEvent, Outcome.userOperationRevertReason], userOpHashes],
-        fromBlock,
-        toBlock: "latest"
-      })
+      logsOf(chain, filterOf(entryPoint, userOpHashes, fromBlock, "latest"), block)
     )
     if (Either.isLeft(answer)) {
       const isTooWide = LogRefusal.cure(answer.left, { from: fromBlock, to: block + lookBackBlocks }) !== null
-      return isTooWide ? yield* inParts(chain, entryPoint, userOpHashes, fromBlock) : yield* answer.left
+      return isTooWide
+        ? yield* inParts(chain, entryPoint, userOpHashes, fromBlock, block)
+        : yield* answer.left
     }
     const logs = answer.right
     for (const { blockNumber, txHash } of new Map(logs.map((log) => [log.txHash, log])).values()) {

@@ -92,7 +92,9 @@ const look = (budgets: Budgets["Type"], { accountId, chain, profile }: Watched) 
         chain,
         Address.unsafe(entryPoint),
         group.map(({ hold }): Bytes32 => unsafe32(hold.id)),
-        { from: since, to: head.number }
+        { from: since, to: head.number },
+        // What was mined there is not taken for missing.
+        { known: settledNumber }
       )
       for (const { hold, validUntil } of group) {
         const landing = landings.get(unsafe32(hold.id))

@@ -70,6 +70,31 @@ describe("an op that has landed", () => {
     })
   )
 
+  it.effect("is not said to be missing by a node that does not have the block up to which it is asked", () =>
+    Effect.gen(function* () {
+      const chain = Landings.makeChain()
+      chain.mine(200)
+      chain.land(hash, 1n, 150n)
+      const find = Effect.map(
+        Inclusions.find(chain.client, Landings.entryPoint, [hash], 160n),
+        (found) => found.get(hash)?.blockNumber
+      )
+      const within = (known: bigint | null) =>
+        Effect.map(
+          Inclusions.within(chain.client, Landings.entryPoint, [hash], { from: 0n, to: 200n }, { known }),
+          (found) => found.has(hash)
+        )
+      chain.fallBehindWithLogs(41)
+      expect(yield* Effect.flip(find)).toMatchObject({ _tag: "ChainRpcError", reason: "unreachable" })
+      chain.fallBehindWithLogs(51)
+      expect(yield* Effect.flip(within(160n))).toMatchObject({ _tag: "ChainRpcError", reason: "unreachable" })
+      expect(yield* within(null)).toBe(false)
+      chain.fallBehindWithLogs(40)
+      expect(yield* find).toBe(150n)
+      expect(yield* within(160n)).toBe(true)
+    })
+  )
+
   it.effect("is not said to be missing where the node would have to be asked without end", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(world(2n).find(9_000n, 0))

@@ -43,6 +43,9 @@ export const makeChain = () => {
   let forks = 0
   /** How many blocks its node is behind. */
   let behind = 0n
+  /** How many blocks the node is behind that is asked for logs, and for the block that is asked for with them. */
+  let logsBehind = 0n
+  let isAskedForLogs = false
   const block = (number: bigint) => ({
     number,
     hash: Keccak.hashText(
@@ -74,7 +77,9 @@ export const makeChain = () => {
     call: () => answer(() => ({ success: true, data: said })),
     block: (tag: unknown) =>
       answer(() => {
-        const number = typeof tag === "bigint" ? tag : latest()
+        const withLogs = isAskedForLogs && tag === "latest"
+        isAskedForLogs = false
+        const number = typeof tag === "bigint" ? tag : latest() - (withLogs ? logsBehind : 0n)
         return number > latest() ? null : block(number)
       }),
     logs: ({
@@ -90,14 +95,19 @@ export const makeChain = () => {
         ? Effect.fail(
             new ChainRpcError({ reason: "unsupported", origin: "http://node", message: "method not found" })
           )
-        : answer(() =>
-            shown().filter(
+        : answer(() => {
+            isAskedForLogs = true
+            setImmediate(() => {
+              isAskedForLogs = false
+            })
+            return shown().filter(
               (log) =>
+                log.blockNumber <= latest() - logsBehind &&
                 log.blockNumber >= fromBlock &&
                 (toBlock === "latest" || log.blockNumber <= toBlock) &&
                 (topics[1] as ReadonlyArray<string>).includes(String(log.topics[1]))
             )
-          )
+          })
   } as unknown as ChainClient
   return {
     client,
@@ -138,6 +148,10 @@ export const makeChain = () => {
     /** Its node is that many blocks behind from now on. */
     fallBehind: (blocks: number) => {
       behind = BigInt(blocks)
+    },
+    /** Behind a balancer: requests with a question for logs go to a node that is that many blocks behind. */
+    fallBehindWithLogs: (blocks: number) => {
+      logsBehind = BigInt(blocks)
     },
     /** Every call answers this word from now on. */
     say: (word: bigint) => {

@@ -41,12 +41,22 @@ export const of = (
       .map((op) => [op.index, op])
   )
 
-/** The versions of these elements that are on the chain; `since`: see `Inclusions.find`. */
+export interface Search {
+  /** A block that the node has to have. */
+  readonly known?: bigint
+  /** Unix milliseconds. */
+  readonly since?: number | null
+}
+
+/**
+ * The versions of these elements that are on the chain, up to the block `known` at least; `since`: see
+ * `Inclusions.find`.
+ */
 export const landings = (
   { connection: { chain }, entryPoint }: Pick<OpContext, "connection" | "entryPoint">,
   { signed }: Pick<RequestRecord, "signed">,
   elements: ReadonlyArray<number>,
-  since: number | null = null
+  { known = 0n, since = null }: Search = {}
 ) =>
   Effect.gen(function* () {
     const versions = signed.filter(({ index }) => elements.includes(index))
@@ -54,7 +64,7 @@ export const landings = (
     if (hashes.length === 0) return new Map<number, never>()
     const head = yield* chain.block("latest")
     const at = head?.number ?? 0n
-    const found = yield* Inclusions.find(chain, entryPoint, hashes, at, since)
+    const found = yield* Inclusions.find(chain, entryPoint, hashes, BigInts.max(at, known), since)
     return new Map(
       versions.flatMap(({ index, returned, userOpHash }) => {
         const outcome = userOpHash === null ? undefined : found.get(userOpHash)
@@ -69,11 +79,16 @@ export const landings = (
 export interface Fate {
   /** None of their versions can land any more: at settled depth another op has used it, or the wallet another configuration. */
   readonly dead: ReadonlyArray<number>
-  /** The same in blocks that may be taken back. */
+  /** The same in blocks that may be taken back, or the node does not tell. */
   readonly undecided: ReadonlyArray<number>
+  /** The newest block at settled depth: what has used a dead nonce is there or below. */
+  readonly settledTo: bigint
 }
 
-/** Asks the chain for each nonce. Asked before `landings`, so that what lands in between is seen there. */
+/**
+ * Asks the chain for each nonce. Asked before `landings`, so that what lands in between is seen there; of a node that has
+ * `settledTo`, or a landing that used a dead nonce would be overlooked.
+ */
 export const fateOf = (
   { connection: { chain, profile }, formula }: OpContext,
   { facts }: { readonly facts: ChainFacts },
@@ -86,7 +101,7 @@ export const fateOf = (
     const nextOf = ({ nonceKey, space }: HeldNonce, at?: bigint) =>
       Effect.map(
         chain.call({ to: space.entryPoint, data: Nonce.question(space.wallet, nonceKey) }, undefined, at),
-        (answer) => Nonce.answered(answer) ?? 0n
+        Nonce.answered
       )
     const [states, nonces] = yield* Together.all([
       Wallets.read(facts, chain, formula.initCode, wallets),
@@ -97,14 +112,17 @@ export const fateOf = (
     for (const [place, [index, each]] of [...held].entries()) {
       const epoch = Nonce.epochOf(Nonce.make(each.nonceKey, each.sequence))
       const { wallet } = each.space
-      if ((nonces[place] ?? 0n) > each.sequence)
-        ((yield* nextOf(each, depth)) > each.sequence ? dead : undecided).push(index)
-      else if (Wallets.epochOf(states.get(wallet)) !== epoch) {
+      const next = nonces[place] ?? null
+      if (next === null) undecided.push(index)
+      else if (next > each.sequence) {
+        const settled = yield* nextOf(each, depth)
+        ;(settled !== null && settled > each.sequence ? dead : undecided).push(index)
+      } else if (Wallets.epochOf(states.get(wallet)) !== epoch) {
         const settled = yield* WalletEpochs.at(chain, wallet, depth)
         ;(settled !== null && settled !== epoch ? dead : undecided).push(index)
       }
     }
-    return { dead, undecided }
+    return { dead, undecided, settledTo: depth }
   })
 
 /** Those of the ops that have another nonce than the one that they are held to; `behind`: an earlier one of its key. */

@@ -165,12 +165,12 @@ export const follow = (run: Reader, elements: ReadonlyArray<number>, isSent: boo
   })
 
 /** Elements of which some version is on the chain, in whatever transaction, are done. */
-export const takeLanded = (run: Reader, elements: ReadonlyArray<number>, since: number | null = null) =>
+export const takeLanded = (run: Reader, elements: ReadonlyArray<number>, search: HeldNonces.Search = {}) =>
   Effect.gen(function* () {
     const { access, context, submitter } = run.plan
     const { settledDepth } = context.connection.profile
     const found = yield* opsOf(run)
-    const landed = yield* HeldNonces.landings(context, found, elements, since)
+    const landed = yield* HeldNonces.landings(context, found, elements, search)
     if (landed.size === 0) return landed
     const remoteOpJournal = yield* RemoteOpJournal
     run.ops = null
@@ -234,7 +234,7 @@ export const resume = (run: Reader): Effect.Effect<Event, never, ChainFacts | Su
     )
     const versions = before.signed.map(({ index }) => index)
     const unknown = versions.filter((each, at) => !landed.has(each) || versions.indexOf(each) < at)
-    const found = yield* Effect.orDie(takeLanded(run, unknown, before.acceptedAt))
+    const found = yield* Effect.orDie(takeLanded(run, unknown, { since: before.acceptedAt }))
     const all = new Map<number, Landed>([...landed, ...found])
     const rest = elements.filter((index) => !all.has(index) && !failed.has(index))
     return {
@@ -259,7 +259,8 @@ export const ask = (
     const facts = yield* ChainFacts
     const opJournal = yield* OpJournal
     const fate = yield* HeldNonces.fateOf(context, { facts }, held)
-    const recent = yield* takeLanded(run, [...held.keys()])
+    const known = fate.settledTo
+    const recent = yield* takeLanded(run, [...held.keys()], { known })
     const used = fate.dead.filter((index) => !recent.has(index))
     // A version that landed long ago would be done once more under another nonce.
     const landed =
@@ -267,7 +268,7 @@ export const ask = (
         ? recent
         : new Map<number, Landed>([
             ...recent,
-            ...(yield* takeLanded(run, used, (yield* recordOf(run)).acceptedAt))
+            ...(yield* takeLanded(run, used, { known, since: (yield* recordOf(run)).acceptedAt }))
           ])
     const dead = fate.dead.filter((index) => !landed.has(index))
     if (dead.length > 0) {

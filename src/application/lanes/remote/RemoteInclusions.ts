@@ -190,14 +190,22 @@ export const offer = (entry: Entry, bundler: BundlerClient, head: Block) =>
 
 /**
  * Where the op landed, of all blocks since it was handed over and some before, when it may have been so for the first time:
- * what was overlooked would be done twice.
+ * what was overlooked would be done twice. What made it past is at settled depth, which the node has to have.
  */
-export const anywhere = ({ chain, submission }: Held, head: Block) =>
+export const anywhere = (held: Held, head: Block) =>
   Effect.gen(function* () {
+    const { chain, submission } = held
+    const known = settledBlock(held, head)
     for (let from = later(0n, submission.since - maxBlocks + 1n); from <= head.number; from += maxBlocks) {
       const to = earlier(head.number, from + maxBlocks - 1n)
       const hashes = [submission.userOpHash]
-      const found = yield* Inclusions.within(chain, submission.space.entryPoint, hashes, { from, to })
+      const found = yield* Inclusions.within(
+        chain,
+        submission.space.entryPoint,
+        hashes,
+        { from, to },
+        { known }
+      )
       const inclusion = found.get(submission.userOpHash)
       if (inclusion !== undefined) return inclusion
     }

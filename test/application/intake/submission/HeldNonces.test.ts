@@ -69,12 +69,23 @@ describe("what has become of a held nonce", () => {
   const held = HeldNonces.of({ ops: [record(0)], signed: [record(0)] }, [0])
   const fate = Effect.suspend(() => HeldNonces.fateOf(context, { facts: ChainFacts.make() }, held))
 
+  const settledTo = 7n
+
+  it.effect("is undecided while the node does not tell the next nonce", () =>
+    Effect.gen(function* () {
+      const call = () => Effect.succeed({ success: true, data: Hex.empty })
+      const mute = { ...context.connection, chain: { ...state, call } }
+      const asked = HeldNonces.fateOf({ ...context, connection: mute }, { facts: ChainFacts.make() }, held)
+      expect(yield* asked).toEqual({ dead: [], undecided: [0], settledTo })
+    })
+  )
+
   it.effect("is told by the sequence alone, whatever its key is", () =>
     Effect.gen(function* () {
       chain.say(Nonce.make(3n, 7n))
-      expect(yield* fate).toEqual({ dead: [], undecided: [] })
+      expect(yield* fate).toEqual({ dead: [], undecided: [], settledTo })
       chain.say(Nonce.make(3n, 8n))
-      expect(yield* fate).toEqual({ dead: [0], undecided: [] })
+      expect(yield* fate).toEqual({ dead: [0], undecided: [], settledTo })
     })
   )
 
@@ -93,12 +104,29 @@ describe("what has become of a held nonce", () => {
       const wallet = { ...context.connection, chain: { ...state, call } }
       const known = { ...ChainFacts.make(), isKnown: () => true }
       const asked = () => HeldNonces.fateOf({ ...context, connection: wallet }, { facts: known }, held)
-      expect(yield* asked()).toEqual({ dead: [], undecided: [0] })
+      expect(yield* asked()).toEqual({ dead: [], undecided: [0], settledTo })
       // Of three confirmations the newest block is the first.
       changedIn = 7
-      expect(yield* asked()).toEqual({ dead: [0], undecided: [] })
+      expect(yield* asked()).toEqual({ dead: [0], undecided: [], settledTo })
       changedIn = 10
-      expect(yield* asked()).toEqual({ dead: [], undecided: [] })
+      expect(yield* asked()).toEqual({ dead: [], undecided: [], settledTo })
+    })
+  )
+})
+
+describe("versions of a held nonce that have landed", () => {
+  it.effect("are not missing for a node that has not the block in which the nonce is used", () =>
+    Effect.gen(function* () {
+      const chain = Landings.makeChain()
+      chain.mine(20)
+      chain.land(Make.word(0), 1n, 10n)
+      const connection = { chain: chain.client, profile: NetworkProfile.make({ chainId: Make.chainId }) }
+      const context = { connection, entryPoint: Landings.entryPoint } as unknown as OpContext
+      const landings = HeldNonces.landings(context, { signed: [record(0)] }, [0], { known: 12n })
+      chain.fallBehind(11)
+      expect(yield* Effect.flip(landings)).toMatchObject({ reason: "unreachable" })
+      chain.fallBehind(8)
+      expect((yield* landings).get(0)).toMatchObject({ blockNumber: 10n, confirmations: 3 })
     })
   )
 })

@@ -131,6 +131,25 @@ describe("an op at a remote bundler", () => {
     })
   )
 
+  it.scoped("is not given up by the logs of a node that has not the block in which its nonce is used", () =>
+    Effect.gen(function* () {
+      const nonce = Nonce.make(16n, 2n)
+      const { chain, mine, told, watch } = yield* world({ nonce })
+      chain.say(nonce)
+      yield* watch
+      yield* mine(5)
+      chain.fallBehindWithLogs(40)
+      chain.land(hash, 1n)
+      chain.say(nonce + 1n)
+      yield* mine(30)
+      yield* TestClock.adjust("10 minutes")
+      expect(told).toEqual([])
+      chain.fallBehindWithLogs(0)
+      yield* TestClock.adjust("10 minutes")
+      expect(told).toEqual(["recorded for good: true"])
+    })
+  )
+
   it.scoped("is recorded once it is in a block, and for good at settled depth", () =>
     Effect.gen(function* () {
       const { chain, mine, told, watch } = yield* world()
