@@ -23,7 +23,7 @@ import { requestLanes } from "./schema/RequestLanes.js"
 import { requestElements, requestNotes } from "./schema/RequestNotes.js"
 import { retention } from "./schema/Retention.js"
 import { watches, watchParts } from "./watches/Schema.js"
-import { watchChanges, webhookChanges, webhooks } from "./webhooks/Schema.js"
+import { watchChanges, webhookChanges, webhookSecrets, webhooks } from "./webhooks/Schema.js"
 
 /** The schema cannot be brought to what this version of the program expects. */
 export class MigrationsError extends Data.TaggedError("MigrationsError")<{ readonly message: string }> {}
@@ -62,7 +62,8 @@ export const migrations = {
   "0024_landings": landings,
   "0025_account_limits": accountLimits,
   "0026_submissions": submissions,
-  "0027_watch_parts": watchParts
+  "0027_watch_parts": watchParts,
+  "0028_webhook_secrets": webhookSecrets
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

@@ -46,7 +46,7 @@ export type Delivery = Told & {
   readonly lastError: string | null
 }
 
-/** All that a delivery needs; two secrets while one takes the place of the other, the newer one first. */
+/** All that a delivery needs; more secrets than one while older ones count beside the newest, which is the first. */
 export interface Target {
   readonly webhookId: string
   readonly accountId: AccountId
@@ -75,10 +75,11 @@ export interface EndpointChange {
 
 /**
  * - `tooMany`: the account has as many as it may
+ * - `tooManySecrets`: as many older secrets count as may
  * - `unavailable`: the store failed
  */
 export class WebhooksError extends Data.TaggedError("WebhooksError")<{
-  readonly reason: "tooMany" | "unavailable"
+  readonly reason: "tooMany" | "tooManySecrets" | "unavailable"
   readonly message: string
 }> {}
 
@@ -104,7 +105,10 @@ export class Webhooks extends Context.Tag("castellan/Webhooks")<
     readonly setState: (webhookId: string, state: Webhook["state"], by: string) => Asked<boolean>
     /** For events from now on. */
     readonly setKinds: (webhookId: string, kinds: ReadonlyArray<EventKind>, by: string) => Asked<boolean>
-    /** A new secret; the one before it counts until that time, an older one no more. Null: there is no such endpoint. */
+    /**
+     * A new secret; the one before it counts until that time, and those before that until the times that were said of
+     * them. From now on at the latest: none of them counts any more. Null: there is no such endpoint.
+     */
     readonly rotate: (webhookId: string, until: number, by: string) => Asked<Redacted.Redacted<string> | null>
     /** With all that is owed to it. */
     readonly remove: (webhookId: string, by: string) => Asked<boolean>
@@ -138,18 +142,25 @@ export class Webhooks extends Context.Tag("castellan/Webhooks")<
 /** Why an endpoint has not taken an event. Its words may hold nothing of the URL but its origin. */
 export class DeliveryFailure extends Data.TaggedError("DeliveryFailure")<{ readonly message: string }> {}
 
+/** What an endpoint has answered; whatever else is in the answer is not looked at. */
+export interface Answered {
+  readonly status: number
+  /** For so long it wants to be left alone (Retry-After); 0: it does not say. */
+  readonly retryAfterMillis: number
+}
+
 /** Sends events, under the rules for URLs that callers name. */
 export class WebhookSender extends Context.Tag("castellan/WebhookSender")<
   WebhookSender,
   {
     /** Why nothing of the account may be sent to the URL; null: it may. A name is judged when it is connected to. */
     readonly refusal: (accountId: AccountId, url: string) => string | null
-    /** The status of the answer; whatever else is in it is not looked at, and redirects are not followed. */
+    /** Redirects are not followed. */
     readonly send: (
       accountId: AccountId,
       url: Redacted.Redacted<string>,
       headers: Readonly<Record<string, string>>,
       body: string
-    ) => Effect.Effect<number, DeliveryFailure>
+    ) => Effect.Effect<Answered, DeliveryFailure>
   }
 >() {}

@@ -27,7 +27,7 @@ export const claimMillis = 30_000
 export const attemptMillis = 25_500
 /** How often what came of an attempt is noted again, when the store has failed, while the endpoint is its own. */
 const noteAgainMillis = 1_000
-/** An endpoint that has taken nothing of a round is left alone for so long, whatever else is due to it. */
+/** An endpoint that has taken nothing of a round is left alone for so long, whatever else is due to it, unless it asks for more. */
 const restMillis = 30_000
 
 /** An endpoint that answers so wants nothing any more. */
@@ -57,6 +57,7 @@ const send = (
 /** An endpoint while it is this process's own. */
 class Claim {
   private until = 0
+  private untouchedUntil = 0
   private readonly turn = Effect.unsafeMakeSemaphore(1)
 
   constructor(
@@ -78,6 +79,16 @@ class Claim {
     )
   }
 
+  /** Nothing is to be sent to it until then, as it has asked. */
+  get asksUntil(): number {
+    return this.untouchedUntil
+  }
+
+  /** It has asked for nothing until then. */
+  asks(until: number): void {
+    this.untouchedUntil = Math.max(this.untouchedUntil, until)
+  }
+
   /** Notes what came of an attempt, again and again while nobody else can begin it. Between two tries it may be interrupted. */
   note(noting: Effect.Effect<void, WebhooksError>): Effect.Effect<void, WebhooksError> {
     return Effect.catchAll(noting, (error) =>
@@ -91,19 +102,20 @@ class Claim {
 }
 
 /**
- * Sends one event and notes what came of it. Not to be interrupted between the two. `lost`: the endpoint is another
- * process's, or paused, and nothing is sent.
+ * Sends one event and notes what came of it. Not to be interrupted between the two. Nothing is sent where the endpoint is
+ * another process's, or paused (`lost`), or has asked for nothing for a while (`untouched`).
  */
 const deliver = (parts: Parts, claim: Claim, target: Target, delivery: Delivery) =>
   Effect.gen(function* () {
     if (!(yield* claim.hold)) return "lost"
     const { store } = parts
     const began = yield* Clock.currentTimeMillis
+    if (claim.asksUntil > began) return "untouched"
     const { event } = delivery
     const message = Message.make(delivery, began)
     const headers = StandardWebhook.headers(target.secrets.map(Redacted.value), message)
     const sent = yield* send(parts, target, headers, message.body)
-    const status = Either.getOrElse(sent, () => 0)
+    const { status, ...answered } = Either.getOrElse(sent, () => ({ status: 0, retryAfterMillis: 0 }))
     const ref = {
       ...("watchId" in delivery ? { watchId: delivery.watchId } : { requestId: delivery.requestId }),
       webhookId: target.webhookId,
@@ -116,10 +128,12 @@ const deliver = (parts: Parts, claim: Claim, target: Target, delivery: Delivery)
       return "taken"
     }
     const now = yield* Clock.currentTimeMillis
-    const retryAt = Backoff.next(delivery, now)
+    const asked = Backoff.asked({ status, ...answered })
+    const retryAt = Backoff.next(delivery, now, asked)
+    if (asked > 0 && retryAt !== null) claim.asks(Math.min(now + asked, retryAt))
     const reason = Either.match(sent, {
       onLeft: ({ message }) => message,
-      onRight: (answered) => `it answered ${answered}`
+      onRight: ({ status }) => `it answered ${status}`
     })
     yield* claim.note(store.failed(ref, reason, retryAt))
     yield* Metrics.count(Metrics.webhookDeliveries, { outcome: retryAt === null ? "dead" : "failed" })
@@ -146,8 +160,11 @@ const serve = (parts: Parts, claim: Claim): Effect.Effect<void, WebhooksError> =
       { concurrency: atOnce }
     )
     if (outcomes.includes("lost")) return
-    if (outcomes.includes("taken")) return yield* serve(parts, claim)
-    yield* store.rest(webhookId, (yield* Clock.currentTimeMillis) + restMillis)
+    const now = yield* Clock.currentTimeMillis
+    const isAsked = claim.asksUntil > now
+    if (outcomes.includes("taken") && !isAsked) return yield* serve(parts, claim)
+    const rest = outcomes.includes("taken") ? 0 : restMillis
+    yield* store.rest(webhookId, Math.max(claim.asksUntil, now + rest))
     yield* store.release(webhookId, process)
   })
 

@@ -77,7 +77,7 @@ export const change = (actor: Actor, webhookId: string, { kinds, state }: Change
     return yield* find(actor, webhookId)
   })
 
-/** A new secret; the one before it counts for so long. */
+/** A new secret; the one before it counts for so long, earlier ones as was said of them. 0 hours: none of them counts. */
 export const rotate = (
   actor: Actor,
   webhookId: string,

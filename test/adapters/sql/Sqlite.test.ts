@@ -159,7 +159,8 @@ describe("the schema", () => {
         { migration_id: 24, name: "landings" },
         { migration_id: 25, name: "account_limits" },
         { migration_id: 26, name: "submissions" },
-        { migration_id: 27, name: "watch_parts" }
+        { migration_id: 27, name: "watch_parts" },
+        { migration_id: 28, name: "webhook_secrets" }
       ])
     }).pipe(Effect.provide(inMemory))
   )

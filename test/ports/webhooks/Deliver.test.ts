@@ -138,6 +138,20 @@ const life = (requestId: string, n: number) =>
     yield* journal.finish(requestId, "{}", { httpStatus: 200 })
   })
 
+/** The library looks at the clock of the machine: the message is of the test's. */
+const verified = (hit: Hit | undefined, by: Redacted.Redacted<string> | null) => {
+  const now = Date.now
+  Date.now = () => Number(hit?.headers["webhook-timestamp"]) * 1_000
+  try {
+    new Webhook(by === null ? "" : Redacted.value(by)).verify(hit?.body ?? "", hit?.headers ?? {})
+    return true
+  } catch {
+    return false
+  } finally {
+    Date.now = now
+  }
+}
+
 const sequences = (hits: ReadonlyArray<Hit>, requestId: string) =>
   hits.filter((hit) => hit.data.requestId === requestId).map((hit) => hit.data.sequence)
 
@@ -229,6 +243,61 @@ for (const [name, layer] of [
         yield* owed(webhookId, 0)
         expect(sequences(hits, "r1")).toEqual([1, 1, 2, 3, 4, 5, 6])
         expect(hits[1]?.headers["webhook-id"]).toBe(hits[0]?.headers["webhook-id"])
+      })
+    )
+
+    for (const [code, retryAfter] of [
+      [429, () => "120"],
+      [503, () => new Date(120_000).toUTCString()]
+    ] as const)
+      fact(
+        `that answer ${code} with Retry-After are sent nothing until then, whatever else is due`,
+        Effect.gen(function* () {
+          let isBusy = true
+          const { hits, next, url } = yield* receiver((hit, response) =>
+            hit.data.requestId === "r1" && isBusy
+              ? response.writeHead(code, { "retry-after": retryAfter() }).end()
+              : response.writeHead(204).end()
+          )
+          const store = yield* Webhooks
+          const { webhookId } = yield* add(url)
+          yield* acceptOp("r1", 1)
+          yield* begin()
+          yield* next
+          yield* until(Effect.map(store.due("this one"), (due) => due.length === 0))
+          yield* acceptOp("r2", 2)
+          yield* pass(115)
+          expect(hits.map(({ data }) => data.requestId)).toEqual(["r1"])
+          isBusy = false
+          yield* pass(20)
+          yield* owed(webhookId, 0)
+          expect(hits.map(({ data }) => data.requestId).sort()).toEqual(["r1", "r1", "r2"])
+        })
+      )
+
+    fact(
+      "that take some of a round and want nothing more for a while are sent the rest of it then",
+      Effect.gen(function* () {
+        const { hits, next, url } = yield* receiver((hit, response) =>
+          hits.length > 4 ? response.writeHead(429, { "retry-after": "60" }).end() : ok(hit, response)
+        )
+        const store = yield* Webhooks
+        const { webhookId } = yield* add(url)
+        for (let n = 0; n < 16; n++) yield* acceptOp(`r${n}`, n)
+        yield* begin()
+        yield* next
+        yield* until(Effect.map(store.due("this one"), (due) => due.length === 0))
+        expect(yield* webhookOf(webhookId)).toMatchObject({ waiting: 12 })
+        const before = hits.length
+        // Those that were under way at once, and none of the round after them.
+        expect(before).toBeLessThan(16)
+        yield* pass(55)
+        expect(hits.length).toBe(before)
+        hits.length = 0
+        yield* store.setState(webhookId, "paused", "operator")
+        yield* store.setState(webhookId, "enabled", "operator")
+        yield* pass(5)
+        yield* until(Effect.sync(() => hits.length > 0))
       })
     )
 
@@ -390,20 +459,42 @@ for (const [name, layer] of [
         yield* TestClock.adjust("1 hour")
         yield* acceptOp("r2", 2)
         yield* Effect.scoped(Effect.zipRight(begin("the next one"), owed(webhookId, 0)))
-        const verified = (hit: Hit | undefined, by: Redacted.Redacted<string> | null) => {
-          const now = Date.now
-          Date.now = () => Number(hit?.headers["webhook-timestamp"]) * 1_000
-          try {
-            new Webhook(by === null ? "" : Redacted.value(by)).verify(hit?.body ?? "", hit?.headers ?? {})
-            return true
-          } catch {
-            return false
-          } finally {
-            Date.now = now
-          }
-        }
         expect([verified(hits[0], secret), verified(hits[0], fresh)]).toEqual([true, true])
         expect([verified(hits[1], secret), verified(hits[1], fresh)]).toEqual([false, true])
+      })
+    )
+
+    fact(
+      "get a signature of each secret until its own overlap ends, however often it is rotated; or of the newest alone",
+      Effect.gen(function* () {
+        const { hits, url } = yield* receiver(ok)
+        const store = yield* Webhooks
+        const { secret: first, webhookId } = yield* add(url)
+        const hour = 3_600_000
+        const second = yield* store.rotate(webhookId, 2 * hour, "operator")
+        const third = yield* store.rotate(webhookId, hour, "operator")
+        const sent = (n: number) =>
+          Effect.gen(function* () {
+            yield* acceptOp(`r${n}`, n)
+            yield* Effect.scoped(Effect.zipRight(begin(`process ${n}`), owed(webhookId, 0)))
+            return [first, second, third].map((by) => verified(hits[n], by))
+          })
+        expect(yield* sent(0)).toEqual([true, true, true])
+        yield* TestClock.adjust("1 hour")
+        expect(yield* sent(1)).toEqual([true, false, true])
+        const fourth = yield* store.rotate(webhookId, 100 * hour, "operator")
+        expect(yield* sent(2)).toEqual([true, false, true])
+        expect(verified(hits[2], fourth)).toBe(true)
+        const alone = yield* store.rotate(webhookId, hour, "operator")
+        expect(yield* sent(3)).toEqual([false, false, false])
+        expect([verified(hits[3], fourth), verified(hits[3], alone)]).toEqual([false, true])
+        for (let n = 0; n < 9; n++) yield* store.rotate(webhookId, 100 * hour, "operator")
+        const refused = yield* Effect.flip(store.rotate(webhookId, 100 * hour, "operator"))
+        expect(refused.reason).toBe("tooManySecrets")
+        yield* sent(4)
+        expect(hits[4]?.headers["webhook-signature"]?.split(" ")).toHaveLength(10)
+        expect(verified(hits[4], alone)).toBe(true)
+        expect(yield* store.remove(webhookId, "operator")).toBe(true)
       })
     )
 
@@ -605,7 +696,7 @@ describe("docs/webhooks.md", () => {
       const statuses = yield* Effect.forEach([secret, secret, "whsec_AAAA"], (by) =>
         Effect.retry(send(Make.alice, url, headers([by], message), message.body), { times: 50 })
       )
-      expect(statuses).toEqual([204, 204, 400])
+      expect(statuses.map(({ status }) => status)).toEqual([204, 204, 400])
       expect(yield* Queue.take(said)).toBe("request.final r1 1\n")
     })
   )

@@ -1,3 +1,4 @@
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
@@ -6,6 +7,7 @@ import { DeliveryFailure, WebhookSender } from "../../../application/ports/Webho
 import { defaults } from "../node/ChainRpc.js"
 import * as Egress from "../transport/Egress.js"
 import * as Http from "../transport/Http.js"
+import * as RetryAfter from "../transport/RetryAfter.js"
 
 export interface Options {
   readonly egress?: Partial<Egress.Rules>
@@ -43,10 +45,15 @@ export const layer = (options: Options = {}): Layer.Layer<WebhookSender> =>
           Either.match(Egress.target(Redacted.value(url), "caller", rules, accountId), {
             onLeft: (reason) => Effect.fail(new DeliveryFailure({ message: reasons[reason] })),
             onRight: (target) =>
-              Effect.mapBoth(http.post(target, body, false, headers), {
-                onFailure: ({ message }) => new DeliveryFailure({ message }),
-                onSuccess: ({ status }) => status
-              })
+              http.post(target, body, false, headers).pipe(
+                Effect.mapError(({ message }) => new DeliveryFailure({ message })),
+                Effect.flatMap(({ retryAfter, status }) =>
+                  Effect.map(Clock.currentTimeMillis, (now) => ({
+                    status,
+                    retryAfterMillis: RetryAfter.millis(retryAfter, now)
+                  }))
+                )
+              )
           })
       }
     })

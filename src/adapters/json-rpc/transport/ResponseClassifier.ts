@@ -3,6 +3,7 @@ import { ChainRpcError } from "../../../application/ports/chain/ChainRpc.js"
 import type { Answer, HttpFailure } from "./Http.js"
 import * as JsonRpc from "./JsonRpc.js"
 import * as Refusal from "./Refusal.js"
+import * as RetryAfter from "./RetryAfter.js"
 
 /** What the node said to one call. */
 export type CallClassification =
@@ -35,13 +36,6 @@ const payloadTooLarge = 413
 
 /** By these gateways refuse methods that they do not serve, in words of their own. */
 const refusesMethods = new Set([400, 403, 404, 405, 501])
-
-/** Milliseconds, from either form of Retry-After (RFC 9110, 10.2.3); 0 when it is absent or senseless. */
-const retryAfterMillis = (header: string | undefined, now: number): number => {
-  if (header === undefined) return 0
-  const wait = /^\d{1,9}$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - now
-  return Number.isFinite(wait) ? Math.max(0, wait) : 0
-}
 
 const classificationsOf = (origin: string) => {
   const errorOf = (reason: ChainRpcError["reason"], message: string) =>
@@ -83,7 +77,7 @@ export const judge =
     }
 
     const { body, json, retryAfter, status } = posted.right
-    const afterMillis = retryAfterMillis(retryAfter, now)
+    const afterMillis = RetryAfter.millis(retryAfter, now)
     const says = `HTTP status ${status}`
     if (status === 429) return all(again("rateLimited", says), afterMillis)
     if (gateway.has(status)) return all(again("unreachable", says), afterMillis)

@@ -11,9 +11,9 @@ import * as Terms from "../listing/Terms.js"
 import type * as Store from "../Store.js"
 import * as GroupCommit from "../sqlite/GroupCommit.js"
 import * as Changes from "./Changes.js"
+import * as Secrets from "./Secrets.js"
 
 export const urlName = (webhookId: string): string => `webhook url ${webhookId}`
-export const secretName = (webhookId: string): string => `webhook secret ${webhookId}`
 
 type Asked = <A>(effect: Effect.Effect<A, WebhooksError | SqlError>) => Effect.Effect<A, WebhooksError>
 
@@ -61,9 +61,6 @@ interface Endpoint {
   readonly account_id: AccountId
   readonly url: Compact.Column
   readonly secret: Compact.Column
-  readonly old_secret: Compact.Column | null
-  readonly old_until: number | string
-  readonly created_at: number | string
 }
 
 /** The methods that deliver what is owed. Long, since they are many; each is a few statements. */
@@ -108,17 +105,6 @@ export const make = (
       and webhook_no = ${numberOf(webhookId)}`
   const ofOne = (delivery: DeliveryRef) =>
     ofId("watchId" in delivery ? delivery.watchId : delivery.requestId, delivery.webhookId)
-  const unsealed = ({ old_secret, old_until, secret, url }: Endpoint, webhookId: string, now: number) =>
-    Effect.option(
-      Effect.all({
-        url: seal.open(urlName(webhookId), url),
-        secrets: Effect.forEach(
-          [secret, ...(old_secret !== null && Number(old_until) > now ? [old_secret] : [])],
-          (sealed) => Effect.map(seal.open(secretName(webhookId), sealed), Redacted.make<string>)
-        )
-      })
-    )
-
   const answering =
     (when: GroupCommit.Answered) =>
     <A>(effect: Effect.Effect<A, WebhooksError | SqlError>) =>
@@ -164,11 +150,12 @@ export const make = (
         Effect.gen(function* () {
           const now = yield* Clock.currentTimeMillis
           const [row] = yield* sql<Endpoint>`
-            select webhook_no, account_id, url, secret, old_secret, old_until, created_at from webhooks
+            select webhook_no, account_id, url, secret from webhooks
             where webhook_id = ${webhookId} and state = 'enabled' and rests_until <= ${now}`
           if (row === undefined) return null
-          const opened = yield* unsealed(row, webhookId, now)
-          if (opened._tag === "None") return null
+          const url = yield* Effect.option(seal.open(urlName(webhookId), row.url))
+          const secrets = yield* Secrets.open(store, webhookId, row.secret, now)
+          if (url._tag === "None" || secrets._tag === "None") return null
           const rows = yield* sql<Row>`
             select ${columns} from ${joined}
             where webhook_deliveries.webhook_no = ${row.webhook_no} and webhook_deliveries.state = 'waiting'
@@ -179,8 +166,12 @@ export const make = (
                   and earlier.sequence < webhook_deliveries.sequence
                   and earlier.webhook_no = webhook_deliveries.webhook_no and earlier.state = 'waiting')
             order by webhook_deliveries.due_at limit ${limit}`
-          const { secrets, url } = opened.value
-          const target = { webhookId, accountId: row.account_id, url: Redacted.make(url), secrets }
+          const target = {
+            webhookId,
+            accountId: row.account_id,
+            url: Redacted.make(url.value),
+            secrets: secrets.value
+          }
           return { target, deliveries: rows.map(toDelivery) }
         })
       ),

@@ -55,6 +55,18 @@ export const watchChanges = Effect.gen(function* () {
   yield* sql`alter table webhook_changes add column watch_id text`
 })
 
+/** Secrets older than the one before the newest, which are in `webhooks`; sealed, each until it counts no more. */
+export const webhookSecrets = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    create table webhook_secrets (
+      webhook_no bigint not null,
+      secret text not null,
+      counts_until bigint not null,
+      primary key (webhook_no, secret)
+    )`
+})
+
 /** Who changed which endpoint, and how. As with `audit`, the database itself refuses to change or remove a row. */
 export const webhookChanges = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

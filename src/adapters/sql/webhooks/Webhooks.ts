@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from "node:crypto"
+import { randomUUID } from "node:crypto"
 import * as SqlClient from "@effect/sql/SqlClient"
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Clock from "effect/Clock"
@@ -21,6 +21,7 @@ import * as Store from "../Store.js"
 import * as Registry from "../watches/Registry.js"
 import * as Changes from "./Changes.js"
 import * as Deliveries from "./Deliveries.js"
+import * as Secrets from "./Secrets.js"
 
 /** Of one account. Each costs a row for each of its events. */
 const mostOfAccount = 10
@@ -41,9 +42,6 @@ const kindsOf = (column: string): ReadonlyArray<EventKind> =>
 
 const columnOf = (kinds: ReadonlyArray<EventKind>): string =>
   kinds.length === 0 ? "" : ` ${[...new Set(kinds)].join(" ")} `
-
-/** 256 bits, as Standard Webhooks writes them. */
-const freshSecret = (): string => `whsec_${randomBytes(32).toString("base64")}`
 
 const toWebhook =
   ({ seal }: Store.Store) =>
@@ -115,7 +113,7 @@ export const make = (
                 message: `an account has at most ${mostOfAccount} webhooks; remove one first`
               })
             const webhookId = randomUUID()
-            const secret = freshSecret()
+            const { sealed, secret } = Secrets.fresh(store, webhookId)
             yield* sql`
               insert into webhooks ${sql.insert({
                 webhook_id: webhookId,
@@ -123,11 +121,11 @@ export const make = (
                 url: seal.close(Deliveries.urlName(webhookId), Redacted.value(url)),
                 kinds: columnOf(kinds),
                 state: "enabled",
-                secret: seal.close(Deliveries.secretName(webhookId), secret),
+                secret: sealed,
                 created_at: yield* Clock.currentTimeMillis
               })}`
             yield* Changes.log(store, webhookId, "added", by)
-            return { webhookId, secret: Redacted.make(secret) }
+            return { webhookId, secret }
           })
         ),
       list: (accountId) =>
@@ -156,25 +154,7 @@ export const make = (
           by,
           sql`update webhooks set kinds = ${columnOf(kinds)} where webhook_id = ${webhookId} returning webhook_no`
         ),
-      rotate: (webhookId, until, by) =>
-        asked(
-          Effect.suspend(() => {
-            const secret = freshSecret()
-            const sealed = seal.close(Deliveries.secretName(webhookId), secret)
-            return Effect.map(
-              changed(
-                webhookId,
-                "rotated",
-                by,
-                sql`
-                  update webhooks set old_secret = secret, old_until = ${until}, secret = ${sealed}
-                  where webhook_id = ${webhookId}
-                  returning webhook_no`
-              ),
-              (isThere) => (isThere ? Redacted.make(secret) : null)
-            )
-          })
-        ),
+      rotate: Secrets.rotate(store, asked),
       remove: (webhookId, by) =>
         asked(
           Effect.gen(function* () {
@@ -192,6 +172,7 @@ export const make = (
             if (known === undefined) return false
             yield* Changes.log(store, webhookId, "removed", by)
             yield* sql`delete from webhook_deliveries where webhook_no = ${known.webhook_no}`
+            yield* sql`delete from webhook_secrets where webhook_no = ${known.webhook_no}`
             yield* sql`delete from watch_events where watch_no in (${watches})`
             yield* sql`delete from watches where watch_no in (${watches})`
             yield* Effect.forEach(sources, ({ source_no }) => Registry.tidy(store, source_no))

@@ -14,7 +14,7 @@ const hours = `a whole number of hours, 0 to ${Endpoints.longestOverlapHours}`
 export const Request = Schema.Struct({
   overlapHours: Fields.optional(
     Schema.Int.pipe(Schema.between(0, Endpoints.longestOverlapHours)).annotations({
-      description: `For how long messages are signed with the older secret too: ${hours}.`,
+      description: `For how long messages are signed with the secret before it too: ${hours}. Earlier ones end when was said of them; with 0 none of them counts any more.`,
       message: () => `expected ${hours}`
     }),
     Endpoints.usualOverlapHours
@@ -25,7 +25,7 @@ export type Request = typeof Request.Type
 export const Response = Schema.Struct({
   webhookId: Schema.String,
   secret: Webhook.Secret,
-  oldUntil: Schema.Int.annotations({ description: "Until when the older secret counts, Unix seconds." })
+  oldUntil: Schema.Int.annotations({ description: "Until when the secret before it counts, Unix seconds." })
 }).annotations({ identifier: "RotatedSecret" })
 export type Response = typeof Response.Type
 

@@ -64,10 +64,15 @@ export const failing = <A, R>(
   effect: Effect.Effect<A, Endpoints.EndpointError | WebhooksError, R>
 ): Effect.Effect<A, Failure, R> =>
   Effect.catchAll(effect, (error): Effect.Effect<never, Failure> => {
-    if (error instanceof WebhooksError)
-      return error.reason === "tooMany"
-        ? Effect.fail(invalid("too_many_webhooks", [{ path: "", message: error.message }]))
-        : Effect.die(error)
+    if (error instanceof WebhooksError) {
+      const { message, reason } = error
+      if (reason === "unavailable") return Effect.die(error)
+      return Effect.fail(
+        reason === "tooMany"
+          ? invalid("too_many_webhooks", [{ path: "", message }])
+          : invalid("invalid_request", [{ path: "overlapHours", message }])
+      )
+    }
     if (error.reason === "url")
       return Effect.fail(invalid("invalid_request", [{ path: "url", message: error.message }]))
     const code = "webhook_not_found"

@@ -181,11 +181,15 @@ const longest = Endpoints.longestOverlapHours
 
 const rotate = Command.make({
   name: "rotate",
-  about: "A new secret, told once; for a while messages are signed with both.",
+  about: "A new secret, told once; for a while messages are signed with the one before it too.",
   examples: ["5f0c2a9e-7d56-4d0c-9a55-0a3f4b6e1c77 --overlap 24"],
   operands: { webhook },
   flags: {
-    overlap: Command.optional("overlap", "HOURS", "how long the old one counts, 24 unless told; 0 to 720")
+    overlap: Command.optional(
+      "overlap",
+      "HOURS",
+      "how long the one before it counts, 24 unless told; 0 to 720; with 0 no earlier one counts either"
+    )
   },
   run: ({ overlap = String(Endpoints.usualOverlapHours), webhook: webhookId }) =>
     within(() =>
