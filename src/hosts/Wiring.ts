@@ -233,7 +233,7 @@ const redis = (url: Redacted.Redacted<string>) =>
   Effect.flatMap(
     Effect.tryPromise({
       try: () => import("../adapters/redis/RateLimit.js"),
-      catch: () => new RateLimitError({ message: "the package for Redis is not installed" })
+      catch: () => new RateLimitError({ message: "what Redis needs is not installed: npm install ioredis" })
     }),
     ({ make }) => make({ url })
   )

@@ -48,6 +48,7 @@ export const awsKms: KeyProviderKind<typeof schema.Type, typeof schema.Encoded, 
   open: (options) =>
     loaded(
       kind,
+      ["@aws-sdk/client-kms"],
       () => import("../../adapters/aws-kms/KeyProvider.js"),
       ({ make }) => make(options)
     ),

@@ -36,6 +36,7 @@ export const azureKeyVault: KeyProviderKind<typeof schema.Type, typeof schema.En
   open: (options) =>
     loaded(
       kind,
+      ["@azure/keyvault-keys", "@azure/identity"],
       () => import("../../adapters/azure-kv/KeyProvider.js"),
       ({ make }) => make(options)
     ),

@@ -40,6 +40,7 @@ export const fireblocks: KeyProviderKind<typeof schema.Type, typeof schema.Encod
   open: (options) =>
     loaded(
       kind,
+      ["@fireblocks/ts-sdk"],
       () => import("../../adapters/fireblocks/KeyProvider.js"),
       ({ make }) => make(options)
     ),

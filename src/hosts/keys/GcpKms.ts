@@ -43,6 +43,7 @@ export const gcpKms: KeyProviderKind<typeof schema.Type, typeof schema.Encoded, 
   open: (options) =>
     loaded(
       kind,
+      ["@google-cloud/kms"],
       () => import("../../adapters/gcp-kms/KeyProvider.js"),
       ({ make }) => make(options)
     ),

@@ -52,9 +52,10 @@ export interface KeyProviderKind<Entry, Encoded, Options> {
   readonly help: Help
 }
 
-/** Loads a technology when a provider of its kind is configured, and not before. */
+/** Loads a technology when a provider of its kind is configured, and not before. `packages`: those of npm that it needs. */
 export const loaded = <M, A, R>(
   kind: string,
+  packages: ReadonlyArray<string>,
   load: () => Promise<M>,
   make: (module: M) => Effect.Effect<A, KeyProviderError, R>
 ): Effect.Effect<A, KeyProviderError, R> =>
@@ -62,7 +63,10 @@ export const loaded = <M, A, R>(
     Effect.tryPromise({
       try: load,
       catch: () =>
-        new KeyProviderError({ reason: "refused", message: `the package for kind ${kind} is not installed` })
+        new KeyProviderError({
+          reason: "refused",
+          message: `what kind ${kind} needs is not installed: npm install ${packages.join(" ")}`
+        })
     }),
     make
   )

@@ -4,6 +4,7 @@ import { integer, Name, optional, Secret } from "../fields/FileFields.js"
 import { type KeyProviderKind, loaded, type Named } from "./KeyProviderKind.js"
 
 const kind = "pkcs11"
+const packages = ["pkcs11js"]
 
 const schema = Schema.Struct({
   kind: Schema.Literal(kind),
@@ -35,6 +36,7 @@ export const pkcs11: KeyProviderKind<typeof schema.Type, typeof schema.Encoded, 
   open: (options) =>
     loaded(
       kind,
+      packages,
       () => import("../../adapters/pkcs11/KeyProvider.js"),
       ({ make }) => make(options)
     ),
@@ -42,6 +44,7 @@ export const pkcs11: KeyProviderKind<typeof schema.Type, typeof schema.Encoded, 
   create: (options, label) =>
     loaded(
       kind,
+      packages,
       () => import("../../adapters/pkcs11/KeyCreation.js"),
       ({ create }) => create(options, label)
     ),

@@ -58,6 +58,7 @@ export const privateKeys: KeyProviderKind<typeof schema.Type, typeof schema.Enco
   open: (options) =>
     loaded(
       kind,
+      [],
       () => import("../../adapters/private-key/KeyProvider.js"),
       ({ make }) => make(options)
     ),
