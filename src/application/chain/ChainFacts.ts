@@ -1,10 +1,18 @@
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Address } from "../../domain/primitives/Address.js"
 import type { Bytes32, Hex } from "../../domain/primitives/Hex.js"
 import * as Keccak from "../../domain/primitives/Keccak.js"
 import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
-import type { Call, CallResult, ChainClient, ChainRpcError, StateOverride } from "../ports/chain/ChainRpc.js"
+import type {
+  Block,
+  Call,
+  CallResult,
+  ChainClient,
+  ChainRpcError,
+  StateOverride
+} from "../ports/chain/ChainRpc.js"
 import { NodeCache } from "./NodeCache.js"
 
 /**
@@ -28,6 +36,11 @@ export interface ChainFacts {
     implementation: Address,
     codeHash: Bytes32
   ) => Effect.Effect<Hex | null, ChainRpcError>
+  /**
+   * The latest block, null where there is none; `recent`: or one that was the latest when this node was asked less than
+   * `recentMillis` ago.
+   */
+  readonly block: (chain: ChainClient, when: "now" | "recent") => Effect.Effect<Block | null, ChainRpcError>
   /** Whether a node has shown that it takes no state overrides, and that it has. */
   readonly isPlain: (chain: ChainClient) => boolean
   readonly notePlain: (chain: ChainClient) => Effect.Effect<void>
@@ -50,6 +63,9 @@ const callGas = [400_000_000n, 50_000_000n, 25_000_000n, 10_000_000n] as const
 /** As nodes word it, Reth "gas too high" say, Besu "exceeds gas cap". Not that too little was given. */
 const tooMuchGas = /gas.{0,40}(?:too high|too large|exceed|above|cap\b|max|limit)|exceed.{0,40}gas/i
 
+/** For so long the latest block is good for what does not go by it to the second. */
+export const recentMillis = 1_000
+
 /** Of all facts of all nodes together. */
 const maxBytes = 32 * 1_024 * 1_024
 
@@ -65,6 +81,7 @@ export const make = (): ChainFacts => {
   /** How many of `callGas` a node has refused. */
   const refusals = new WeakMap<ChainClient, number>()
   const plain = new WeakSet<ChainClient>()
+  const blocks = new WeakMap<ChainClient, { readonly block: Block; readonly until: number }>()
 
   const generousCall: ChainFacts["generousCall"] = (chain, call, overrides) =>
     Effect.suspend(() => {
@@ -98,6 +115,16 @@ export const make = (): ChainFacts => {
 
   return {
     generousCall,
+    block: (chain, when) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        const known = blocks.get(chain)
+        if (when === "recent" && known !== undefined && known.until > now) return Effect.succeed(known.block)
+        return Effect.tap(chain.block("latest"), (block) =>
+          Effect.sync(() => {
+            if (block !== null) blocks.set(chain, { block, until: now + recentMillis })
+          })
+        )
+      }),
     isPlain: (chain) => plain.has(chain),
     notePlain: (chain) => Effect.sync(() => void plain.add(chain)),
     code: (chain, address) =>

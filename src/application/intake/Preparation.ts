@@ -115,27 +115,31 @@ export interface ChainSnapshot {
   readonly gasBound: bigint
 }
 
-/** Everything that is read before the measurement, in one batch. */
+const noBlock = () =>
+  unprocessable("node_refused", [{ path: "settings.rpc", message: Reasons.text("nodeWithoutBlock") }])
+
+const gasBoundOf = ({ gasLimit }: Block, { profile }: Connection): bigint =>
+  BigInts.min(gasLimit, profile.caps.transactionGas)
+
+/** Everything that is read before the measurement, in one batch; of a recent block where that will do. */
 export const snapshot = (
   { buffers, connection, entryPoint, formula }: OpContext,
-  addresses: ReadonlyArray<Address.Address>
+  addresses: ReadonlyArray<Address.Address>,
+  when: "now" | "recent" = "now"
 ): Effect.Effect<ChainSnapshot, Failure, ChainFacts> =>
   Effect.gen(function* () {
     const { chain, profile, trust } = connection
     const facts = yield* ChainFacts
     const [block, fees, entryPointCode, wallets] = yield* Effect.mapError(
       Together.all([
-        chain.block("latest"),
+        facts.block(chain, when),
         chain.fees,
         facts.code(chain, entryPoint),
         Wallets.read(facts, chain, formula.initCode, addresses)
       ]),
       refusal(trust)
     )
-    if (block === null)
-      return yield* Effect.fail(
-        unprocessable("node_refused", [{ path: "settings.rpc", message: Reasons.text("nodeWithoutBlock") }])
-      )
+    if (block === null) return yield* Effect.fail(noBlock())
     if (entryPointCode === null)
       return yield* Effect.fail(
         invalid("unsupported_entry_point", [
@@ -143,8 +147,19 @@ export const snapshot = (
         ])
       )
     const prices = yield* Prices.offered(profile, fees, buffers.price)
-    const gasBound = BigInts.min(block.gasLimit, profile.caps.transactionGas)
-    return { block, prices, entryPointCode, wallets, gasBound }
+    return { block, prices, entryPointCode, wallets, gasBound: gasBoundOf(block, connection) }
+  })
+
+/** The same at the block that is the latest now. */
+export const atLatest = (
+  { connection }: OpContext,
+  snapshot: ChainSnapshot
+): Effect.Effect<ChainSnapshot, Failure, ChainFacts> =>
+  Effect.gen(function* () {
+    const { chain, trust } = connection
+    const block = yield* Effect.mapError((yield* ChainFacts).block(chain, "now"), refusal(trust))
+    if (block === null) return yield* Effect.fail(noBlock())
+    return { ...snapshot, block, gasBound: gasBoundOf(block, connection) }
   })
 
 /**

@@ -150,7 +150,12 @@ describe.each(versions)("a call that hangs on the gas it is given, on EntryPoint
     )
     const deposit = entryPoint.getFunction("depositTo")
     await (await deposit.send(stack.predict("guarded"), { value: 10n ** 18n })).wait()
-    const reading = (methods: ReadonlyArray<string>) => methods.includes("eth_call")
+    /** Asked when the last answer is old, by whoever comes then. */
+    const byTheClock = new Set(["eth_getBlockByNumber", "eth_maxPriorityFeePerGas"])
+    const readings = (seen: ReadonlyArray<ReadonlyArray<string>>) =>
+      seen
+        .filter((methods) => methods.includes("eth_call"))
+        .map((methods) => methods.filter((method) => !byTheClock.has(method)).sort())
     const asked = async (name: string, params: ReadonlyArray<string>) => {
       exchanges = []
       await stack.ask(
@@ -158,10 +163,10 @@ describe.each(versions)("a call that hangs on the gas it is given, on EntryPoint
       )
       // While it waits for the receipt it polls.
       const polled = exchanges.findIndex((methods) => methods.includes("eth_sendRawTransaction"))
-      const executed = exchanges.slice(0, polled).filter(reading)
+      const executed = readings(exchanges.slice(0, polled))
       exchanges = []
       await estimate([operation(name, params)])
-      return { executed, estimated: exchanges.filter(reading) }
+      return { executed, estimated: readings(exchanges) }
     }
     const plain = await asked("done()", [])
     expect(await asked("guarded(uint256)", ["4000000"])).toEqual(plain)

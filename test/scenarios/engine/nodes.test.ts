@@ -129,7 +129,7 @@ describe("a node that lies, refuses or hangs up", () => {
         simulations += 1
         if (simulations === 2) return failedOp(0, "AA21 didn't pay prefund")
       }
-      return simulations >= 2 && question.method === "eth_getBlockByNumber" ? null : ask()
+      return simulations >= 2 && question.method === "eth_feeHistory" ? null : ask()
     })
     const before = await stack.balanceOf(dead)
     const result = await stack.ask(execute(...Array.from({ length: 9 }, () => "1")))

@@ -68,6 +68,17 @@ describe.each(entryPointVersions)("the window of an operation, on EntryPoint %s"
     ])
   })
 
+  it("closes ten minutes after the chain's clock, also when that has just leapt", async () => {
+    const to = Journey.recipient()
+    expect((await stack.ask(execute([transfer(to, {})]))).status).toBe(1)
+    await stack.provider.send("evm_increaseTime", [3_600])
+    await stack.provider.send("evm_mine", [])
+    const time = await now()
+    const { status, txHash } = await stack.ask(execute([transfer(to, {})]))
+    expect(status).toBe(1)
+    expect(await signedUnder(txHash)).toMatchObject([{ validUntil: expect.closeTo(time + 600, -2) }])
+  })
+
   it("that is over is 400 for the whole request, and one that has not begun 422 for its operation", async () => {
     const to = Journey.recipient()
     const time = await now()

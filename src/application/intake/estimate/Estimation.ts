@@ -54,6 +54,8 @@ export interface Estimate extends Funding.Funds {
   /** Sequence of the nonce key of each draft, by index, before any of them. */
   readonly sequences: ReadonlyMap<number, bigint>
   readonly implementation: GasLens.Report["implementation"]
+  /** The chain's clock in the block on which it was measured, Unix seconds. */
+  readonly timestamp: number
 }
 
 /** What the wallets of an estimate had, as `RequestJournal.accept` wants it. */
@@ -255,6 +257,6 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure, Bundler
           )
       }
     }
-    const { implementation } = report
-    return { ...funds, estimated, failed, sequences, implementation }
+    const { block, implementation } = report
+    return { ...funds, estimated, failed, sequences, implementation, timestamp: Number(block.timestamp) }
   })

@@ -23,6 +23,9 @@ import * as NotBegun from "./NotBegun.js"
 import * as OwnedWallets from "./OwnedWallets.js"
 import * as Windows from "./Windows.js"
 
+/** Seconds between a recent block and the one of the measurement; beyond that the chain's clock has leapt. */
+const mostLag = 60
+
 /** The operations of a request, and all that is known of them before the chain is looked at. */
 export interface Input {
   readonly calls: ReadonlyArray<EncodedCall>
@@ -165,13 +168,50 @@ export const make = ({
         return { failed, ready }
       })
 
+    /** An op without a window goes by the chain's clock for its ten minutes only. */
+    const isTimeless = (index: number) => {
+      const { validAfter = 0, validUnitl = 0 } = windowOf(index)
+      return validAfter === 0 && validUnitl === 0
+    }
+
+    /** Ops of those that can be executed now, and why the others can not. */
+    const assemble = (
+      elements: ReadonlyArray<number>,
+      snapshot: Preparation.ChainSnapshot,
+      scheduled: ReadonlyMap<number, number>,
+      keyOf: (index: number, wallet: Address) => bigint
+    ) =>
+      Effect.gen(function* () {
+        const { failed, ready: able } = yield* willing(elements, snapshot, scheduled)
+        for (const index of Dependencies.order(dependencies, elements)) {
+          const on = dependencies[index] ?? null
+          if (on === null || !failed.has(on)) continue
+          able.delete(index)
+          if (!failed.has(index)) failed.set(index, dependencyFailed(on))
+        }
+        const assembled = yield* BuildOps.assemble({
+          context,
+          snapshot,
+          ledger,
+          dependencies,
+          willing: new Map(
+            [...able].map(([index, own]) => [index, { ...own, nonceKey: keyOf(index, own.wallet) }])
+          ),
+          from: signer.address,
+          validator: validator,
+          revert
+        })
+        return { ...assembled, failed: new Map([...failed, ...assembled.failed]), snapshot }
+      })
+
     const prepare = (all: ReadonlyArray<number>, held: HeldNonces.HeldNonces) =>
       Effect.gen(function* () {
         const elements = afterHeld(all, held)
         const distinct = [...new Set(elements.map(walletOf))]
+        const when = elements.every(isTimeless) ? "recent" : "now"
         const read = Effect.map(
           Together.all([
-            Preparation.snapshot(context, distinct),
+            Preparation.snapshot(context, distinct, when),
             Links.present(ledger, dependencies, connection)
           ]),
           ([seen]) => seen
@@ -194,44 +234,28 @@ export const make = ({
         const due = [...new Set(elements.filter((index) => !scheduled.has(index)).map(walletOf))]
         const { busy, keys, leased } = yield* lease(due, held)
         if (busy !== null) return busyWith(busy)
-        const snapshot = first ?? (yield* read)
-        clock = snapshot.block
-        const changed = remember(snapshot, distinct).filter((wallet) => due.includes(wallet))
+        const seen = first ?? (yield* read)
+        const changed = remember(seen, distinct).filter((wallet) => due.includes(wallet))
         const again = yield* lease(changed, held)
         if (again.busy !== null) return busyWith(again.busy)
         for (const [wallet, key] of again.keys) keys.set(wallet, key)
-        const { failed, ready: able } = yield* willing(elements, snapshot, scheduled)
-        for (const index of Dependencies.order(dependencies, elements)) {
-          const on = dependencies[index] ?? null
-          if (on === null || !failed.has(on)) continue
-          able.delete(index)
-          if (!failed.has(index)) failed.set(index, dependencyFailed(on))
-        }
-        const assembled = yield* BuildOps.assemble({
-          context,
-          snapshot,
-          ledger,
-          dependencies,
-          willing: new Map(
-            [...able].map(([index, own]) => [
-              index,
-              {
-                ...own,
-                nonceKey: held.get(index)?.nonceKey ?? keys.get(own.wallet) ?? 0n
-              }
-            ])
-          ),
-          from: signer.address,
-          validator: validator,
-          revert
-        })
+        const keyOf = (index: number, wallet: Address) => held.get(index)?.nonceKey ?? keys.get(wallet) ?? 0n
+        const assembleOn = (snapshot: Preparation.ChainSnapshot) =>
+          assemble(elements, snapshot, scheduled, keyOf)
+        const made = yield* assembleOn(seen)
+        const lag = Math.abs(made.estimate.timestamp - seen.block.timestamp)
+        const { estimate, failed, ready, snapshot } =
+          when === "recent" && lag > mostLag
+            ? yield* Effect.flatMap(Preparation.atLatest(context, seen), assembleOn)
+            : made
+        clock = snapshot.block
         return {
-          ready: assembled.ready,
-          failed: new Map([...failed, ...assembled.failed]),
+          ready,
+          failed,
           done: [],
           scheduled,
           leased: leased + again.leased,
-          funds: Estimation.fundsOf(context, assembled.estimate),
+          funds: Estimation.fundsOf(context, estimate),
           deployments: [],
           prices: snapshot.prices,
           gasBound: snapshot.gasBound

@@ -1,0 +1,55 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as TestClock from "effect/TestClock"
+import * as ChainFacts from "../../../src/application/chain/ChainFacts.js"
+import type { Block, ChainClient } from "../../../src/application/ports/chain/ChainRpc.js"
+import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Monitor from "../../support/lanes/Monitor.js"
+
+const block = (number: bigint): Block => ({
+  number,
+  hash: Hex.unsafe32(`0x${"0b".repeat(32)}`),
+  timestamp: 100,
+  gasLimit: 30_000_000n,
+  baseFeePerGas: 7n
+})
+
+/** A node with one block more at each question; null for the first `missing` of them. */
+const node = (missing = 0) =>
+  Effect.map(Monitor.node("any"), ({ chain }) => {
+    let asked = 0
+    const client: ChainClient = {
+      ...chain,
+      block: () => Effect.sync(() => (++asked > missing ? block(BigInt(asked)) : null))
+    }
+    return client
+  })
+
+const numberOf = (facts: ChainFacts.ChainFacts, chain: ChainClient, when: "now" | "recent") =>
+  Effect.map(facts.block(chain, when), (found) => found?.number ?? null)
+
+describe("the latest block", () => {
+  it.effect("is asked for once a second where a recent one will do, and each time where it will not", () =>
+    Effect.gen(function* () {
+      const facts = ChainFacts.make()
+      const chain = yield* node()
+      expect(yield* numberOf(facts, chain, "recent")).toBe(1n)
+      yield* TestClock.adjust(ChainFacts.recentMillis - 1)
+      expect(yield* numberOf(facts, chain, "recent")).toBe(1n)
+      yield* TestClock.adjust(1)
+      expect(yield* numberOf(facts, chain, "recent")).toBe(2n)
+      expect(yield* numberOf(facts, chain, "now")).toBe(3n)
+      expect(yield* numberOf(facts, chain, "recent")).toBe(3n)
+    })
+  )
+
+  it.effect("is asked for again where there was none, and of each node by itself", () =>
+    Effect.gen(function* () {
+      const facts = ChainFacts.make()
+      const empty = yield* node(1)
+      expect(yield* numberOf(facts, empty, "recent")).toBe(null)
+      expect(yield* numberOf(facts, empty, "recent")).toBe(2n)
+      expect(yield* numberOf(facts, yield* node(), "recent")).toBe(1n)
+    })
+  )
+})
