@@ -60,10 +60,9 @@ const configOf = ({ credentials, endpoint, region }: Options, timeoutMillis: num
 
 const keyOf = (client: KMSClient, KeyId: string, timeoutMillis: number): ProviderKey => {
   const call = <A>(send: (abortSignal: AbortSignal) => Promise<A>): Effect.Effect<A, KeyProviderError> =>
-    Effect.tryPromise({
-      try: (signal) => send(AbortSignal.any([signal, AbortSignal.timeout(timeoutMillis)])),
-      catch: Failure.from
-    })
+    Effect.tryPromise({ try: send, catch: Failure.from }).pipe(
+      Effect.timeoutFail({ duration: timeoutMillis, onTimeout: () => Failure.broken("no answer in time") })
+    )
 
   const sign = (digest: Hex.Bytes32): Effect.Effect<RawSignature, KeyProviderError> =>
     Effect.gen(function* () {

@@ -21,13 +21,23 @@ export const make = (
     (agent) => {
       const policy: Policy = {
         name: "castellanConnections",
-        sendRequest: (request, next) => {
-          const limit = AbortSignal.timeout(timeoutMillis)
-          request.abortSignal =
-            request.abortSignal instanceof AbortSignal ? AbortSignal.any([request.abortSignal, limit]) : limit
+        sendRequest: async (request, next) => {
+          // Signals of AbortSignal.any may be collected before they fire.
+          const ending = new AbortController()
+          const end = () => ending.abort()
+          const limit = setTimeout(end, timeoutMillis)
+          const given = request.abortSignal
+          given?.addEventListener("abort", end)
+          if (given?.aborted === true) end()
+          request.abortSignal = ending.signal
           // The metadata server of a managed identity is asked over http.
           if (request.url.startsWith("https:")) request.agent = agent
-          return next(request)
+          try {
+            return await next(request)
+          } finally {
+            clearTimeout(limit)
+            given?.removeEventListener("abort", end)
+          }
         }
       }
       return { additionalPolicies: [{ policy, position: "perCall" }], retryOptions: { maxRetries: 0 } }

@@ -47,7 +47,6 @@ export const make = (timeoutMillis: number): Effect.Effect<typeof fetch, never, 
     (agents) => (input, init) =>
       new Promise<Response>((resolve, reject) => {
         const url = new URL(input instanceof Request ? input.url : input)
-        const limit = AbortSignal.timeout(timeoutMillis)
         const secure = url.protocol === "https:"
         const outgoing = (secure ? httpsRequest : httpRequest)(
           url,
@@ -55,7 +54,7 @@ export const make = (timeoutMillis: number): Effect.Effect<typeof fetch, never, 
             method: init?.method ?? "GET",
             headers: Object.fromEntries(new Headers(init?.headers)),
             agent: secure ? agents.https : agents.http,
-            signal: init?.signal ? AbortSignal.any([init.signal, limit]) : limit
+            ...(init?.signal && { signal: init.signal })
           },
           (incoming) => {
             const chunks: Array<Uint8Array> = []
@@ -75,6 +74,9 @@ export const make = (timeoutMillis: number): Effect.Effect<typeof fetch, never, 
             })
           }
         )
+        // Signals of AbortSignal.any may be collected before they fire.
+        const limit = setTimeout(() => outgoing.destroy(new Error("no answer in time")), timeoutMillis)
+        outgoing.on("close", () => clearTimeout(limit))
         outgoing.on("error", reject)
         outgoing.end(bodyOf(init?.body))
       })

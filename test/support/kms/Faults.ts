@@ -1,10 +1,16 @@
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
 import { expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { KeyProvider, KeyProviderError } from "../../../src/application/ports/KeyProvider.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import type * as Server from "./Server.js"
+
+setFlagsFromString("--expose-gc")
+const collect: () => void = runInNewContext("gc")
 
 export const digest = Hex.unsafe32(`0x${"5a".repeat(32)}`)
 
@@ -77,6 +83,27 @@ export const wireFacts = (fixture: Fixture): void => {
         expect(error.reason).toBe("unavailable")
         expect(error.message).toContain("ECONNREFUSED")
         expectQuiet(error, fixture.secrets)
+      })
+    )
+  )
+
+  it.live("the time limit of a call outlives a collection of garbage", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const server = yield* fixture.serve
+        const provider = yield* fixture.open(server, 1_500)
+        const key = provider.key(fixture.keyName)
+        yield* key.sign([digest])
+        const asked = server.asked.length
+        server.fault = () => "hang"
+        const call = yield* Effect.fork(Effect.flip(key.sign([digest])))
+        yield* Effect.repeat(Effect.sleep("10 millis"), { until: () => server.asked.length > asked })
+        collect()
+        const error = yield* Effect.timeoutFail(Fiber.join(call), {
+          duration: "30 seconds",
+          onTimeout: () => new Error("the call waits without end")
+        })
+        expect(error).toMatchObject({ reason: "unavailable" })
       })
     )
   )
