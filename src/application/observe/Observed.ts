@@ -28,12 +28,7 @@ import * as Span from "./Span.js"
  * transaction in the audit log. A host puts them around its adapters.
  */
 
-const inLane = (
-  metric: typeof Metrics.lanePending,
-  chainId: bigint,
-  signer: Address
-): typeof Metrics.lanePending =>
-  metric.pipe(Metric.tagged("chain", chainId.toString()), Metric.tagged("signer", signer))
+const labelsOf = (chainId: bigint, signer: Address) => ({ chain: chainId.toString(), signer })
 
 /** What the logs of this fiber say of the request that it works for. */
 const request: Effect.Effect<{ readonly requestId: string | null; readonly by: string | null }> = Effect.map(
@@ -72,7 +67,7 @@ const signer = (own: Signer, accountId: AccountId | null, record: Recording): Si
         Metrics.count(Metrics.signatureErrors, { signer: own.address, reason })
       )
       const millis = (yield* Clock.currentTimeMillis) - began
-      yield* Metric.update(Metric.tagged(Metrics.signatureSeconds, "signer", own.address), millis / 1_000)
+      yield* Metrics.note(Metrics.signatureSeconds, { signer: own.address }, millis / 1_000)
       return signature
     }).pipe(Span.named("Signer.sign", { kind: "client", attributes: { signer: own.address } }))
 })
@@ -120,7 +115,7 @@ export const chainRpc = (
             ? Effect.flatMap(client.chainId, (chainId) =>
                 Effect.zipRight(
                   own.submits(chainId, address),
-                  Metric.set(inLane(Metrics.eoaBalance, chainId, address), Number(wei))
+                  Metrics.note(Metrics.eoaBalance, labelsOf(chainId, address), Number(wei))
                 )
               ).pipe(Effect.ignore)
             : Effect.void
@@ -209,7 +204,7 @@ const transactions = (methods: TransactionJournal["Type"], record: Recording): T
             chain: mined.chainId.toString(),
             outcome: mined.success ? "success" : "reverted"
           }),
-          Metric.update(Metric.tagged(Metrics.bundleOps, "chain", mined.chainId.toString()), ops.length)
+          Metrics.note(Metrics.bundleOps, { chain: mined.chainId.toString() }, ops.length)
         )
       ),
     recordExternalUse: (lane, nonce, ops) =>
@@ -240,9 +235,10 @@ export const lanes = (port: Pick<TransactionJournal["Type"], "open">): Effect.Ef
       for (const lane of known.values()) {
         const own = open.filter(({ chainId, signer }) => chainId === lane.chainId && signer === lane.signer)
         const oldest = own.reduce((least, { signedAt }) => Math.min(least, signedAt), now)
-        yield* Metric.set(inLane(Metrics.lanePending, lane.chainId, lane.signer), own.length)
-        yield* Metric.set(
-          inLane(Metrics.laneOldestSeconds, lane.chainId, lane.signer),
+        yield* Metrics.note(Metrics.lanePending, labelsOf(lane.chainId, lane.signer), own.length)
+        yield* Metrics.note(
+          Metrics.laneOldestSeconds,
+          labelsOf(lane.chainId, lane.signer),
           (now - oldest) / 1_000
         )
       }

@@ -2,7 +2,6 @@ import * as BigIntMath from "effect/BigInt"
 import * as Brand from "effect/Brand"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Metric from "effect/Metric"
 import * as Redacted from "effect/Redacted"
 import * as Connection from "../chain/Connection.js"
 import * as Metrics from "../observe/Metrics.js"
@@ -165,11 +164,9 @@ const look = (parts: Parts) =>
       yield* meet(parts)
     }
     const lowest = followed.cursors.reduce((least, { next }) => BigIntMath.min(least, next), head.number + 1n)
-    yield* Metric.set(
-      Metrics.watchBlocksBehind.pipe(
-        Metric.tagged("chain", node.profile.chainId.toString()),
-        Metric.tagged("node", nameOf(parts.source))
-      ),
+    yield* Metrics.note(
+      Metrics.watchBlocksBehind,
+      { chain: node.profile.chainId.toString(), node: nameOf(parts.source) },
       Number(head.number + 1n - lowest)
     )
     return more
