@@ -134,13 +134,23 @@ function* walkUnion(issue: ParseResult.Composite, trail: Trail): Generator<Found
   else for (const inner of close) yield* walk(inner, trail)
 }
 
-const unknownField = (path: string, suggestion: string | null): Found => ({
-  code: "unknown_field",
-  detail:
-    suggestion === null
-      ? { path, message: "unknown field" }
-      : { path, message: `unknown field; did you mean ${suggestion}?`, suggestion }
-})
+/** What other services take in bodies, and this one in headers. */
+const headers: ReadonlyMap<string, string> = new Map([
+  ["metadata", "Request-Metadata"],
+  ["idempotencyKey", "Idempotency-Key"]
+])
+
+const unknownField = (path: string, suggestion: string | null): Found => {
+  const found = (message: string, more: { readonly suggestion?: string } = {}): Found => ({
+    code: "unknown_field",
+    detail: { path, message, ...more }
+  })
+  if (suggestion !== null) return found(`unknown field; did you mean ${suggestion}?`, { suggestion })
+  const header = headers.get(path.slice(path.lastIndexOf(".") + 1))
+  return found(
+    header === undefined ? "unknown field" : `unknown field; a write takes it as the header ${header}`
+  )
+}
 
 const misfit = (issue: WithSchema, trail: Trail, own: string | null): Found => ({
   code: trail.code,

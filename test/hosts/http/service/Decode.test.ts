@@ -70,6 +70,13 @@ describe("decode failures", () => {
     ])
   })
 
+  it("name the header that takes what other services have in the body", () => {
+    expect(execute({}, { metadata: {} })?.details).toEqual([
+      "settings.metadata: unknown field; a write takes it as the header Request-Metadata"
+    ])
+    expect(execute({}, { constructor: 1 })?.details).toEqual(["settings.constructor: unknown field"])
+  })
+
   it("suggest the known name that a mistyped one is near to", () => {
     expect(execute({ validUntil: 1 })).toEqual({
       code: "unknown_field",
