@@ -24,7 +24,15 @@ const scenario: Scenario = {
       { wallet: 0, deed: "hit" as const },
       { wallet: 0, deed: "hit" as const, dependsOn: 0 }
     ]
-  ].map((ops) => ({ at: 0, endpoint: "execute" as const, signer: 0, ops, patience: 20_000, twin: false })),
+  ].map((ops) => ({
+    at: 0,
+    endpoint: "execute" as const,
+    signer: 0,
+    ops,
+    patience: 20_000,
+    isAsync: false,
+    twin: false
+  })),
   script: Fault.none,
   kills: [],
   store: "sqlite",

@@ -38,6 +38,8 @@ describe("a scenario", () => {
     expect(new Set(faults).size).toBe(13)
     expect(new Set(some.flatMap(({ events }) => events.map(({ kind }) => kind))).size).toBe(6)
     expect(new Set(some.flatMap(({ requests }) => requests.map(({ endpoint }) => endpoint))).size).toBe(4)
+    const asynchronous = some.flatMap(({ requests }) => requests.filter(({ isAsync }) => isAsync))
+    expect(new Set(asynchronous.map(({ endpoint, twin }) => `${endpoint} ${twin}`)).size).toBe(8)
     expect(new Set(some.map(({ mining }) => mining.mode)).size).toBe(3)
   })
 

@@ -27,8 +27,12 @@ export const claimMillis = 30_000
 export const attemptMillis = 25_500
 /** How often what came of an attempt is noted again, when the store has failed, while the endpoint is its own. */
 const noteAgainMillis = 1_000
-/** An endpoint that has taken nothing of a round is left alone for so long, whatever else is due to it, unless it asks for more. */
-const restMillis = 30_000
+/**
+ * An endpoint that has taken nothing of a round is left alone for a while, whatever else is due to it: for so long after
+ * the first such round, longer after each that follows, and for longer still where it asks for that.
+ */
+const firstRestMillis = 5_000
+const longestRestMillis = 30_000
 
 /** An endpoint that answers so wants nothing any more. */
 const gone = 410
@@ -37,6 +41,15 @@ interface Parts {
   readonly store: Webhooks["Type"]
   readonly sender: WebhookSender["Type"]
   readonly process: string
+  /** Rounds in a row of which an endpoint has taken nothing; of this process alone. */
+  readonly idle: Map<string, number>
+}
+
+/** For how long an endpoint is left alone now that it has taken nothing of a round; counts that round. */
+const restOf = ({ idle }: Parts, webhookId: string): number => {
+  const rounds = idle.get(webhookId) ?? 0
+  idle.set(webhookId, rounds + 1)
+  return Math.min(longestRestMillis, firstRestMillis * 2 ** Math.min(rounds, 10))
 }
 
 /**
@@ -153,6 +166,7 @@ const serve = (parts: Parts, claim: Claim): Effect.Effect<void, WebhooksError> =
     const { webhookId } = claim
     if (!(yield* claim.hold)) return
     const next = yield* store.next(webhookId, round)
+    if (next === null) parts.idle.delete(webhookId)
     if (next === null || next.deliveries.length === 0) return yield* store.release(webhookId, process)
     const outcomes = yield* Effect.forEach(
       next.deliveries,
@@ -162,9 +176,13 @@ const serve = (parts: Parts, claim: Claim): Effect.Effect<void, WebhooksError> =
     if (outcomes.includes("lost")) return
     const now = yield* Clock.currentTimeMillis
     const isAsked = claim.asksUntil > now
-    if (outcomes.includes("taken") && !isAsked) return yield* serve(parts, claim)
-    const rest = outcomes.includes("taken") ? 0 : restMillis
-    yield* store.rest(webhookId, Math.max(claim.asksUntil, now + rest))
+    const isTaking = outcomes.includes("taken")
+    if (isTaking) parts.idle.delete(webhookId)
+    if (isTaking && !isAsked) return yield* serve(parts, claim)
+    yield* store.rest(
+      webhookId,
+      isTaking ? claim.asksUntil : Math.max(claim.asksUntil, now + restOf(parts, webhookId))
+    )
     yield* store.release(webhookId, process)
   })
 
@@ -183,7 +201,7 @@ export const start: Effect.Effect<void, never, Webhooks | WebhookSender | Replic
   Effect.gen(function* () {
     const { process } = yield* Replicas
     const { tell, told } = yield* WakeUps
-    const parts: Parts = { store: yield* Webhooks, sender: yield* WebhookSender, process }
+    const parts: Parts = { store: yield* Webhooks, sender: yield* WebhookSender, process, idle: new Map() }
     const served = new Set<string>()
     /** Endpoints to which more became due while they were served. */
     const missed = new Set<string>()

@@ -236,13 +236,49 @@ for (const [name, layer] of [
         yield* until(
           Effect.map(Webhooks.pipe(Effect.flatMap((it) => it.due("this one"))), (due) => due.length === 0)
         )
-        yield* pass(20)
+        yield* pass(4, 1)
         expect(sequences(hits, "r1")).toEqual([1])
         answer = ok
-        yield* pass(15)
+        yield* pass(3, 1)
         yield* owed(webhookId, 0)
         expect(sequences(hits, "r1")).toEqual([1, 1, 2, 3, 4, 5, 6])
         expect(hits[1]?.headers["webhook-id"]).toBe(hits[0]?.headers["webhook-id"])
+      })
+    )
+
+    fact(
+      "that take nothing are tried after 5 seconds, 10, 20, then every 30, whatever else is due; soon again once they take something",
+      Effect.gen(function* () {
+        let answer = status(500)
+        const times: Array<number> = []
+        let seconds = 0
+        const { next, url } = yield* receiver((hit, response) => {
+          if (times.at(-1) !== seconds) times.push(seconds)
+          answer(hit, response)
+        })
+        const store = yield* Webhooks
+        const { webhookId } = yield* add(url)
+        for (let n = 0; n < 3; n++) yield* acceptOp(`r${n}`, n)
+        yield* begin()
+        yield* next
+        const settled = until(Effect.map(store.due("this one"), (due) => due.length === 0))
+        yield* settled
+        const go = (until: number) =>
+          Effect.gen(function* () {
+            while (seconds < until) {
+              seconds += 1
+              yield* acceptOp(`at ${seconds}`, 1_000 + seconds)
+              yield* pass(1, 1)
+              yield* settled
+            }
+          })
+        yield* go(110)
+        const pauses = times.map((time, n) => time - (times[n - 1] ?? 0))
+        const close = [0, 5, 10, 20, 30, 30].map((pause) => expect.toBeOneOf([pause, pause + 1]))
+        expect(pauses).toEqual(close)
+        answer = ok
+        yield* go(130)
+        yield* owed(webhookId, 0)
       })
     )
 

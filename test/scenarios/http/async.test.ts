@@ -3,6 +3,7 @@ import {
   type Ask,
   type DevService,
   type Envelope,
+  type Estimate,
   first,
   type RequestState,
   start,
@@ -59,6 +60,17 @@ const unmined = async <A>(body: () => Promise<A>): Promise<A> => {
 describe("Prefer: respond-async", () => {
   const bodies: Readonly<Record<string, () => Promise<unknown>>> = {
     "/execute": async () => mint(1),
+    "/executeEncoded": async () => {
+      const { userOps } = await service.ok<Estimate>("/estimateGas", mint(7))
+      return {
+        operations: userOps.map(({ encodedUserOp, userOpHash }) => ({
+          encodedUserOp,
+          userOpHash,
+          walletCustody: 1
+        })),
+        settings: service.info.settings
+      }
+    },
     "/transactSigner": async () => payment(1),
     "/create": async () => {
       const [address = ""] = await service.predict("later")

@@ -119,6 +119,29 @@ describe("a transfer with a passkey", () => {
     expect(receipt?.from).toBe(anvilKey(2).address)
   })
 
+  it("is answered with 202 as soon as it is accepted, where its caller does not wait", async () => {
+    const request = post(await hash("2"))
+    const before = await service.token.getFunction("balanceOf")(recipient)
+    await service.automine(false)
+    const { body, headers, status } = await service.ask<{ readonly requestId: string }>(
+      "/executePasskey",
+      request,
+      { headers: { prefer: "respond-async" } }
+    )
+    await service.automine(true)
+    expect([status, headers.get("location"), headers.get("preference-applied")]).toEqual([
+      202,
+      `/requests/${body.requestId}`,
+      "respond-async"
+    ])
+    expect((await service.request(`${body.requestId}?wait=30`)).body).toMatchObject({
+      endpoint: "/executePasskey",
+      state: "final",
+      httpStatus: 200
+    })
+    expect((await service.token.getFunction("balanceOf")(recipient)) - before).toBe(2n)
+  })
+
   it("is done once under its idempotency key, and its request can be asked for", async () => {
     const request = post(await hash("1"))
     const before = await service.token.getFunction("balanceOf")(recipient)

@@ -371,6 +371,28 @@ describe("a repeat under one key", () => {
   })
 })
 
+describe("a caller that does not wait", () => {
+  it("has its 202 as soon as the replacement is accepted, and its end from the request", async () => {
+    await service.automine(false)
+    const { txHash } = await stuck(1)
+    const { body, headers, status } = await service.ask<{ readonly requestId: string }>(
+      "/unstuck",
+      request(),
+      { headers: { prefer: "respond-async" } }
+    )
+    expect([status, headers.get("location"), headers.get("preference-applied")]).toEqual([
+      202,
+      `/requests/${body.requestId}`,
+      "respond-async"
+    ])
+    await expect.poll(async () => (await pool()).some(({ hash }) => hash !== txHash)).toBe(true)
+    const waiting = service.request(`${body.requestId}?wait=30`)
+    await service.automine(true)
+    expect((await waiting).body).toMatchObject({ endpoint: "/unstuck", state: "final", httpStatus: 200 })
+    expect(await nonce()).toBe(1)
+  })
+})
+
 describe("a bad field", () => {
   it("is refused by its path", async () => {
     const bad: ReadonlyArray<readonly [object, object, string]> = [

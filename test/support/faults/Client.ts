@@ -39,6 +39,8 @@ export interface Question {
   /** The Idempotency-Key; null for what does not write. */
   readonly key: string | null
   readonly body: unknown
+  /** It does not wait for the answer of what it writes (`Prefer: respond-async`), but looks the request up. */
+  readonly isAsync?: boolean
   /** Milliseconds until the client hangs up and asks again. */
   readonly patience: number
 }
@@ -66,7 +68,7 @@ const pause = (millis: number): Promise<void> => new Promise((resolve) => setTim
 /** One HTTP exchange; null when there was no answer. */
 export const exchange = async (
   supervisor: Supervisor,
-  { apiKey, body, key, patience, path }: Question,
+  { apiKey, body, isAsync = false, key, patience, path }: Question,
   method = "POST"
 ): Promise<Answer | null> => {
   const url = await supervisor.url()
@@ -76,7 +78,8 @@ export const exchange = async (
       headers: {
         "x-api-key": apiKey,
         ...(method === "POST" && { "content-type": "application/json" }),
-        ...(key !== null && { "idempotency-key": key })
+        ...(key !== null && { "idempotency-key": key }),
+        ...(isAsync && { prefer: "respond-async" })
       },
       ...(method === "POST" && { body: JSON.stringify(body) }),
       signal: AbortSignal.timeout(patience)
@@ -105,6 +108,16 @@ const settled = ({ body, status }: Answer): ReadonlyArray<Answer> => {
   return answer === undefined || answer === null ? [] : [{ status: httpStatus ?? 0, body: answer }]
 }
 
+const accepted = 202
+
+/** What has become of a request that was accepted, as far as one look-up of some seconds tells it. */
+const lookUp = async (supervisor: Supervisor, question: Question, requestId: string, seconds: number) => {
+  const path = `/requests/${requestId}${seconds === 0 ? "" : `?wait=${seconds}`}`
+  const patience = Math.max(question.patience, seconds * 2_000)
+  const found = await exchange(supervisor, { ...question, key: null, isAsync: false, path, patience }, "GET")
+  return found === null ? [] : settled(found)
+}
+
 /**
  * Asks until there is a final answer, as a careful client does: again with the same key after a lost connection or a
  * refusal that may pass; after an unknown outcome it looks the request up as well. `calm`: whether node and service are
@@ -121,7 +134,11 @@ export const ask = async (
   let refused = 0
   let patience = question.patience
   while (Date.now() < deadline()) {
-    const answer = await exchange(supervisor, { ...question, patience })
+    const said = await exchange(supervisor, { ...question, patience })
+    const [answer = null] =
+      said?.status === accepted ? await lookUp(supervisor, question, String(said.body.requestId), 5) : [said]
+    if (said?.status === accepted) met.push(answer === null ? "202" : "202, followed to its end")
+    if (answer === null && said !== null) continue
     if (answer === null) {
       met.push("no answer")
       // Whoever hangs up too early would never hear the end.
@@ -133,9 +150,7 @@ export const ask = async (
         return { answer, lookedUp, met }
       met.push(`${answer.status} ${answer.body.code ?? ""}`)
       if (unknown && answer.body.requestId !== undefined) {
-        const path = `/requests/${answer.body.requestId}`
-        const found = await exchange(supervisor, { ...question, key: null, path }, "GET")
-        if (found !== null) lookedUp.push(...settled(found))
+        lookedUp.push(...(await lookUp(supervisor, question, answer.body.requestId, 0)))
       }
     }
     await pause(100)

@@ -142,6 +142,7 @@ export const judge = async (
           signer,
           ops: [{ wallet: signer, deed: "hit" }],
           patience: 20_000,
+          isAsync: false,
           twin: false
         },
         1_000 + signer

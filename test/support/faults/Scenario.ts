@@ -41,6 +41,8 @@ export interface RequestPlan {
   readonly ops: ReadonlyArray<OpPlan>
   /** Milliseconds until the client hangs up and asks again. */
   readonly patience: number
+  /** Its client does not wait for the answer, but looks the request up; the second one waits. */
+  readonly isAsync: boolean
   /** A second client sends the same request with the same key at the same time. */
   readonly twin: boolean
 }
@@ -149,6 +151,7 @@ const requests = (random: Random.Random, signers: number, wallets: number, storm
               random.fork(`dependencies ${index}`),
               ops(random, signers, wallets, signer, random.int(1, most))
             ),
+      isAsync: random.fork(`async ${index}`).chance(0.4),
       patience: random.chance(0.25) ? random.int(200, 1_500) : 20_000,
       twin: random.chance(0.2)
     }

@@ -188,7 +188,10 @@ export const run = async (setting: Setting, plan: RequestPlan, index: number): P
   const prepared = await prepare()
   if (prepared === null) return { works, asked, violations, met }
   const write = question(`/${plan.endpoint}`, prepared.body, `${scenario.seed}-${index}`)
-  const [answer, twin] = await Promise.all([answerOf(write), plan.twin ? answerOf(write) : null])
+  const [answer, twin] = await Promise.all([
+    answerOf({ ...write, isAsync: plan.isAsync }),
+    plan.twin ? answerOf(write) : null
+  ])
   if (answer === null) return { works, asked, violations, met }
   const hear = (said: Answer) => {
     works.forEach((work, at) => {
