@@ -252,12 +252,12 @@ for (const [name, layer] of [
         let answer = status(500)
         const times: Array<number> = []
         let seconds = 0
-        const { next, url } = yield* receiver((hit, response) => {
+        const { hits, next, url } = yield* receiver((hit, response) => {
           if (times.at(-1) !== seconds) times.push(seconds)
           answer(hit, response)
         })
         const store = yield* Webhooks
-        const { webhookId } = yield* add(url)
+        yield* add(url)
         for (let n = 0; n < 3; n++) yield* acceptOp(`r${n}`, n)
         yield* begin()
         yield* next
@@ -267,7 +267,7 @@ for (const [name, layer] of [
           Effect.gen(function* () {
             while (seconds < until) {
               seconds += 1
-              yield* acceptOp(`at ${seconds}`, 1_000 + seconds)
+              if (seconds % 4 === 3) yield* acceptOp(`at ${seconds}`, 1_000 + seconds)
               yield* pass(1, 1)
               yield* settled
             }
@@ -277,8 +277,17 @@ for (const [name, layer] of [
         const close = [0, 5, 10, 20, 30, 30].map((pause) => expect.toBeOneOf([pause, pause + 1]))
         expect(pauses).toEqual(close)
         answer = ok
-        yield* go(130)
-        yield* owed(webhookId, 0)
+        yield* go(140)
+        yield* acceptOp("after them", 2_000)
+        yield* pass(2, 1)
+        yield* until(Effect.sync(() => sequences(hits, "after them").length === 1))
+        answer = status(500)
+        yield* acceptOp("another one", 2_001)
+        yield* pass(2, 1)
+        yield* until(Effect.sync(() => sequences(hits, "another one").length === 1))
+        answer = ok
+        yield* pass(5, 1)
+        yield* until(Effect.sync(() => sequences(hits, "another one").length === 2))
       })
     )
 
