@@ -49,7 +49,8 @@ export const Request = Schema.Struct({
   confirmations: optional(
     Schema.Int.pipe(Schema.greaterThanOrEqualTo(1)).annotations({
       description:
-        "Blocks, the event's own counted, after which it is told; at most 64, or the settledDepth of the chain where that is more. With 1 it is told as soon as it is in a block."
+        "Blocks, the event's own counted, after which it is told; at most 64, or the settledDepth of the chain where that is more. With 1 it is told as soon as it is in a block.",
+      message: () => "expected a whole number of blocks, 1 or more"
     }),
     1
   ),
