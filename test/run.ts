@@ -162,17 +162,19 @@ const repeated = async (file: string): Promise<Report.Repeated> => {
 
 /** Tries once more what may have failed by chance; nothing else runs beside it. */
 const judged = async ({ ended, report, step }: First): Promise<Outcome> => {
-  const again: Array<Report.Repeated> = []
-  if (step.again === "files" && !ended.ok)
-    for (const file of Report.toRepeat(report)) if (stoppedBy === null) again.push(await repeated(file))
-  const verdict = Report.verdict(report, again)
-  if (step.again !== "step" || ended.ok || stoppedBy !== null) {
-    const ok = ended.ok || (again.length > 0 && verdict.failures.length === 0)
-    return { step, ended: { ...ended, ok }, report, verdict, firstTail: [] }
+  const again = step.again === "files" && Report.isToRepeatWhole(report) ? "step" : step.again
+  if (again === "step" && !ended.ok && stoppedBy === null) {
+    console.log(`\n== once more: ${step.name}`)
+    const second = await run(step.command, { limitMinutes: step.limitMinutes })
+    const verdict = Report.verdict(second.report, [])
+    return { step, ...second, verdict, firstTail: second.ended.ok ? ended.tail : [] }
   }
-  console.log(`\n== once more: ${step.name}`)
-  const second = await run(step.command, { limitMinutes: step.limitMinutes })
-  return { step, ended: second.ended, report, verdict, firstTail: second.ended.ok ? ended.tail : [] }
+  const files: Array<Report.Repeated> = []
+  if (again === "files" && !ended.ok)
+    for (const file of Report.toRepeat(report)) if (stoppedBy === null) files.push(await repeated(file))
+  const verdict = Report.verdict(report, files)
+  const ok = ended.ok || (files.length > 0 && verdict.failures.length === 0)
+  return { step, ended: { ...ended, ok }, report, verdict, firstTail: [] }
 }
 
 const indented = (lines: ReadonlyArray<string>): string => lines.map((line) => `    | ${line}`).join("\n")

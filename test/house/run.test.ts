@@ -86,6 +86,17 @@ describe("the summary of a test run", () => {
     expect(unsteady.map(Report.line)).toEqual(["a: Error: lost"])
   })
 
+  it("has the whole run repeated for what nobody caught in an unknown file, unless more fails than chance explains", () => {
+    const nowhere = { event: "unhandled", file: null, message: "Error: lost" } as const
+    const failing = (count: number) => Array.from({ length: count }, (_, n) => end(`${n}`, failed("is one")))
+    expect(Report.isToRepeatWhole(Report.read(text(end("a"), nowhere)))).toBe(true)
+    expect(Report.isToRepeatWhole(Report.read(text(...failing(Report.mostByChance), nowhere)))).toBe(true)
+    expect(Report.isToRepeatWhole(Report.read(text(...failing(Report.mostByChance + 1), nowhere)))).toBe(
+      false
+    )
+    expect(Report.isToRepeatWhole(Report.read(text(...failing(1))))).toBe(false)
+  })
+
   it("has nothing run again when more fails than chance explains", () => {
     const files = Array.from({ length: Report.mostByChance + 1 }, (_, n) => end(`${n}`, failed("is one")))
     expect(Report.toRepeat(Report.read(text(...files)))).toEqual([])

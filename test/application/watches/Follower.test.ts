@@ -93,6 +93,8 @@ describe("watches", () => {
         const ids: Array<string> = []
         for (let n = 0; n < 10_000; n++) {
           const to = Following.addressOf(n)
+          // The event loop turns, so that Vitest is told meanwhile how the tests go.
+          if (n % 100 === 0) yield* SteppedClock.step("0 seconds")
           ids.push(yield* Following.add({ isBroad: false, spec: { ...Following.spec, fields: { to } } }))
         }
         yield* Watching.begin(chain)

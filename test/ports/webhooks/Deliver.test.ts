@@ -172,7 +172,7 @@ for (const [name, layer] of [
     >
   ) => it.scoped(text, () => Effect.provide(body, Layer.fresh(layer)))
 
-  describe(`webhooks in ${name}`, { timeout: 30_000 }, () => {
+  describe(`webhooks in ${name}`, { timeout: 120_000 }, () => {
     fact(
       "are told of every event that was there before the process, in order for each request, signed",
       Effect.gen(function* () {

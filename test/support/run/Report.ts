@@ -70,6 +70,12 @@ export const toRepeat = (report: Report): ReadonlyArray<string> => {
   return files.length > mostByChance ? [] : files
 }
 
+/** Whether something failed of which nobody knows the file, beside what may fail by chance: the whole run is to be repeated. */
+export const isToRepeatWhole = (report: Report): boolean => {
+  const files = failures(report).map(({ file }) => file)
+  return files.includes(null) && new Set(files).size <= mostByChance + 1
+}
+
 /** How the second run of one file went; `ok` is what the process said at its end. */
 export interface Repeated {
   readonly file: string
