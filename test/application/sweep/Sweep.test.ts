@@ -1,21 +1,34 @@
-import { expect, it } from "@effect/vitest"
+import { describe, expect, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import * as TestClock from "effect/TestClock"
+import { SignerOf } from "../../../src/application/keys/LaneSigners.js"
+import { RemoteOps } from "../../../src/application/lanes/remote/RemoteOps.js"
 import { LaneClaims } from "../../../src/application/lanes/requests/LaneClaims.js"
 import { Requests } from "../../../src/application/lanes/requests/Requests.js"
 import { WakeUps } from "../../../src/application/lanes/requests/WakeUps.js"
 import { TransactionMonitor } from "../../../src/application/lanes/TransactionMonitor.js"
+import { Sponsorships } from "../../../src/application/pay/Sponsorships.js"
+import { Budgets } from "../../../src/application/ports/Budgets.js"
+import { BundlerRpc } from "../../../src/application/ports/chain/BundlerRpc.js"
+import { ChainRpc } from "../../../src/application/ports/chain/ChainRpc.js"
 import { LaneJournal } from "../../../src/application/ports/journal/LaneJournal.js"
+import { RemoteOpJournal } from "../../../src/application/ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../../../src/application/ports/journal/TransactionJournal.js"
 import type { LaneWork } from "../../../src/application/ports/journal/Transactions.js"
+import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import { Networks } from "../../../src/application/ports/Networks.js"
+import { SignerError } from "../../../src/application/ports/Signers.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import { Lifetime } from "../../../src/application/runtime/Lifetime.js"
 import * as Sweep from "../../../src/application/sweep/Sweep.js"
+import * as Unstuck from "../../../src/application/usecases/operations/Unstuck.js"
+import * as Make from "../../support/journal/Make.js"
+import * as Landings from "../../support/lanes/Landings.js"
+import * as Monitor from "../../support/lanes/Monitor.js"
 
 const lane: LaneWork = {
   lane: { chainId: 1n, signer: `0x${"11".repeat(20)}` as LaneWork["lane"]["signer"] },
@@ -118,5 +131,221 @@ it.scoped("a request that can not be given up keeps no lane from its sweep", () 
     )
     yield* until("the sweep", () => counts.sweeps === 1)
     expect(cancelled).toBe(1)
+  })
+)
+
+const now = 10_000_000_000
+
+/** An accepted request of the lane. */
+const requestOf = (
+  requestId: string,
+  over: Partial<LaneWork["requests"][number]> = {}
+): LaneWork["requests"][number] => ({
+  requestId,
+  accountId: lane.accountId,
+  endpoint: "/execute",
+  elements: 1,
+  acceptedAt: now,
+  notBefore: null,
+  ...over
+})
+
+const ownKey = { clientId: "key 1" }
+
+/** What sweeps do, one after the other, of a lane with the work that is given and a transaction that may be on its way. */
+const swept = (
+  work: Partial<LaneWork>,
+  process: {
+    readonly isOurs?: boolean
+    readonly isAlone?: boolean
+    /** Why the lane's key can not be had; null: it can. */
+    readonly keyless?: SignerError["reason"] | null
+    readonly times?: number
+    /** What the journal makes of a cancellation. */
+    readonly became?: "final" | "kept"
+  } = {}
+) =>
+  Effect.gen(function* () {
+    const { became = "final", isAlone = true, isOurs = true, keyless = null, times = 1 } = process
+    yield* TestClock.setTime(now)
+    const told: Array<string> = []
+    const tell = (text: string) => Effect.sync(() => void told.push(text))
+    const submission = (chainId: bigint) => ({
+      userOpHash: `op on ${chainId}`,
+      accountId: lane.accountId,
+      space: { ...Make.space(1), chainId, authority: lane.lane.signer, entryPoint: Landings.entryPoint },
+      node: Make.node(),
+      signed: null
+    })
+    const context = Context.make(Lifetime, {
+      nudges: yield* Queue.sliding<void>(1),
+      scope: yield* Effect.scope,
+      stopWaiting: Effect.void
+    }).pipe(
+      Context.add(LaneJournal, {
+        work: Effect.succeed([{ ...lane, key: ownKey, hasTransactions: true, ...work }])
+      } as unknown as LaneJournal["Type"]),
+      Context.add(LaneClaims, {
+        take: () => Effect.as(tell("taken"), isOurs),
+        takeWithoutKey: () => Effect.as(tell("taken without its key"), isOurs),
+        lose: () => tell("left to another service"),
+        holds: ({ chainId }: { readonly chainId: bigint }) => chainId === lane.lane.chainId,
+        isAlone: Effect.succeed(isAlone)
+      } as unknown as LaneClaims),
+      Context.add(SignerOf, () =>
+        keyless === null
+          ? Effect.succeed({} as never)
+          : Effect.fail(new SignerError({ reason: keyless, message: "none" }))
+      ),
+      Context.add(Requests, {
+        counted: () => Effect.void,
+        underWay: () => [],
+        isWorkedOn: (requestId: string) => requestId === "worked on",
+        review: (requestId: string) => tell(`reviewed: ${requestId}`),
+        leave: () => tell("its requests are left")
+      } as unknown as Requests),
+      Context.add(TransactionMonitor, {
+        isWatched: () => false,
+        watch: ({ record }: { readonly record: { readonly nonce: bigint } }) =>
+          tell(`watched: ${record.nonce}`),
+        leave: () => tell("its transactions are left")
+      } as unknown as TransactionMonitor),
+      Context.add(Networks, {
+        profile: (_, chainId) => Effect.succeed(NetworkProfile.make({ chainId })),
+        chainIds: Effect.succeed([])
+      }),
+      Context.add(RequestJournal, {
+        cancel: (requestId: string, { onlyUnsigned }: { readonly onlyUnsigned: boolean }) =>
+          Effect.as(tell(`given up${onlyUnsigned ? " unless signed" : ""}: ${requestId}`), became),
+        request: (requestId: string) => Effect.as(tell(`resumed: ${requestId}`), null),
+        forget: (before: number) => tell(`forgotten: what is older than ${now - before} ms`)
+      } as unknown as RequestJournal["Type"]),
+      Context.add(TransactionJournal, {
+        openOf: () => Effect.succeed([Monitor.recordOf(7, Monitor.callers)])
+      } as unknown as TransactionJournal["Type"]),
+      Context.add(RemoteOpJournal, {
+        remoteSubmissions: Effect.succeed([submission(1n), submission(2n)])
+      } as unknown as RemoteOpJournal["Type"]),
+      Context.add(RemoteOps, {
+        isWatched: () => true,
+        renew: ({ submission }: { readonly submission: { readonly userOpHash: string } }) =>
+          tell(`looked for: ${submission.userOpHash}`)
+      } as unknown as RemoteOps),
+      Context.add(BundlerRpc, {} as BundlerRpc["Type"]),
+      Context.add(ChainRpc, { connect: () => Effect.succeed({} as never) }),
+      Context.add(Budgets, {} as Budgets["Type"]),
+      Context.add(Sponsorships, {} as Sponsorships),
+      Context.add(WakeUps, { signal: () => Effect.void } as unknown as WakeUps)
+    )
+    yield* Effect.provide(Sweep.start as Effect.Effect<void>, context)
+    yield* TestClock.adjust(times * 2_000 - 1_000)
+    return told
+  })
+
+describe("a lane that is swept", () => {
+  const everything = ["watched: 7", "resumed: r"]
+  const requests = [requestOf("r"), requestOf("worked on")]
+
+  it.scoped("has its transactions watched and its requests resumed, but for those that are worked on", () =>
+    Effect.gen(function* () {
+      const told = yield* swept({ requests })
+      expect(told).toEqual(expect.arrayContaining(["taken", ...everything]))
+      expect(told).not.toContain("resumed: worked on")
+    })
+  )
+
+  it.scoped("and is another process's has nothing of it begun here, and what was begun is left", () =>
+    Effect.gen(function* () {
+      const told = yield* swept({ requests }, { isOurs: false })
+      expect(told).toEqual(
+        expect.arrayContaining(["taken", "its transactions are left", "its requests are left"])
+      )
+      for (const begun of everything) expect(told).not.toContain(begun)
+    })
+  )
+
+  it.scoped("without its key has its transactions watched, and its requests wait", () =>
+    Effect.gen(function* () {
+      for (const keyless of ["clientIdIncorrect", "versionNotFound", "assetNotSupported"] as const) {
+        const told = yield* swept({ requests }, { keyless })
+        expect(told).toEqual(expect.arrayContaining(["taken without its key", "watched: 7"]))
+        expect(told).not.toContain("resumed: r")
+      }
+    })
+  )
+
+  it.scoped("without its key is left to the other service that works with the journal", () =>
+    Effect.gen(function* () {
+      const told = yield* swept({ requests }, { isAlone: false, keyless: "versionNotFound" })
+      expect(told).toContain("left to another service")
+      for (const begun of ["taken", "taken without its key", ...everything]) expect(told).not.toContain(begun)
+    })
+  )
+
+  it.scoped("and whose key is silent for the moment is no lane without a key", () =>
+    Effect.gen(function* () {
+      for (const keyless of ["unavailable", "refused"] as const)
+        expect(yield* swept({ requests }, { isAlone: false, keyless })).toEqual(
+          expect.arrayContaining(["taken", ...everything])
+        )
+    })
+  )
+
+  it.scoped(
+    "has its ops at a remote bundler looked for, and those of lanes that are not held here are not",
+    () =>
+      Effect.gen(function* () {
+        const told = yield* swept({})
+        expect(told.filter((each) => each.startsWith("looked for"))).toEqual(["looked for: op on 1"])
+      })
+  )
+})
+
+describe("a request of which nothing was signed", () => {
+  const givenUp = (work: LaneWork["requests"], process: Parameters<typeof swept>[1] = {}) =>
+    Effect.map(swept({ requests: work }, { isOurs: false, ...process }), (told) =>
+      told.filter((each) => each.startsWith("given up") || each.startsWith("reviewed"))
+    )
+  const expiry = NetworkProfile.defaults.requestExpiryMillis
+  const late = now - expiry - 1
+
+  it.scoped(
+    "is given up when its time is over, unless it was signed by then, whoever works on its lane",
+    () =>
+      Effect.gen(function* () {
+        expect(yield* givenUp([requestOf("late", { acceptedAt: late })])).toEqual([
+          "given up unless signed: late",
+          "reviewed: late"
+        ])
+        expect(yield* givenUp([requestOf("soon", { acceptedAt: late + 1 })])).toEqual([])
+      })
+  )
+
+  it.scoped("has its whole time from when its window begins", () =>
+    Effect.gen(function* () {
+      const scheduled = (notBefore: number) => [requestOf("scheduled", { acceptedAt: 0, notBefore })]
+      expect(yield* givenUp(scheduled(Math.ceil(late / 1_000)))).toEqual([])
+      expect(yield* givenUp(scheduled(Math.floor(late / 1_000)))).toHaveLength(2)
+    })
+  )
+
+  it.scoped("is not given up where it is to free a lane that is stuck", () =>
+    Effect.gen(function* () {
+      const unstuck = { acceptedAt: 0, endpoint: Unstuck.kind.endpoint }
+      expect(yield* givenUp([requestOf("unstuck", unstuck)])).toEqual([])
+    })
+  )
+
+  it.scoped("and that turns out to be signed goes on, and is not asked about again", () =>
+    Effect.gen(function* () {
+      const work = [requestOf("late", { acceptedAt: late })]
+      expect(yield* givenUp(work, { became: "kept", times: 3 })).toEqual(["given up unless signed: late"])
+    })
+  )
+})
+
+it.scoped("bodies, answers and idempotency keys are kept for 30 days", () =>
+  Effect.gen(function* () {
+    expect(yield* swept({})).toContain(`forgotten: what is older than ${30 * 24 * 60 * 60 * 1_000} ms`)
   })
 )

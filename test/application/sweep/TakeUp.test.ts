@@ -4,14 +4,22 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { Engine } from "../../../src/application/lanes/Engine.js"
 import { RemoteOps } from "../../../src/application/lanes/remote/RemoteOps.js"
+import { Requests } from "../../../src/application/lanes/requests/Requests.js"
+import { TransactionMonitor } from "../../../src/application/lanes/TransactionMonitor.js"
 import { BundlerRpc } from "../../../src/application/ports/chain/BundlerRpc.js"
 import { ChainRpc, ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { RemoteSubmission } from "../../../src/application/ports/journal/RemoteSubmissions.js"
+import { RequestJournal } from "../../../src/application/ports/journal/RequestJournal.js"
+import type { RequestRecord } from "../../../src/application/ports/journal/Requests.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import { Networks } from "../../../src/application/ports/Networks.js"
+import type { Caller } from "../../../src/application/request/Caller.js"
+import type { Obstacle } from "../../../src/application/sweep/Obstacles.js"
 import * as TakeUp from "../../../src/application/sweep/TakeUp.js"
+import * as TransactSigner from "../../../src/application/usecases/operations/TransactSigner.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Landings from "../../support/lanes/Landings.js"
+import * as Monitor from "../../support/lanes/Monitor.js"
 
 const hash = Make.word(0x0b)
 
@@ -111,6 +119,113 @@ describe("an op at a remote bundler that is taken up", () => {
       expect(yield* nodesOf({ rpc: null, trust: "caller" }, { rpc: "http://present" })).toEqual([
         "obstacle: its node was sealed under another key, or changed"
       ])
+    })
+  )
+})
+
+const accepted = {
+  requestId: "r",
+  accountId: Make.bob,
+  lane: Make.lane,
+  endpoint: TransactSigner.kind.endpoint,
+  body: JSON.stringify({
+    to: Make.address(1),
+    value: "1",
+    settings: { signer: { clientId: "key", versionId: "1" } }
+  }),
+  outcome: null
+}
+
+/** What stands in the way of taking something up; null: nothing. Of what that requires the context has what it looks at. */
+const obstacleTo = <R>(takingUp: Effect.Effect<void, Obstacle, R>, context: Context.Context<never>) =>
+  Effect.provide(
+    Effect.match(takingUp, { onFailure: ({ message }) => message, onSuccess: () => null }),
+    context as Context.Context<R>
+  )
+
+/** The callers for whom work on the request goes on; and what stands in its way. */
+const resumed = (record: Partial<RequestRecord> | null) =>
+  Effect.gen(function* () {
+    const callers: Array<Caller> = []
+    const context = Context.make(RequestJournal, {
+      request: () => Effect.succeed(record === null ? null : { ...accepted, ...record })
+    } as unknown as RequestJournal["Type"]).pipe(
+      Context.add(Requests, {
+        run: (_: unknown, caller: Caller) => Effect.sync(() => void callers.push(caller))
+      } as unknown as Requests)
+    )
+    const obstacle = yield* obstacleTo(TakeUp.resume("r"), context)
+    return { callers, obstacle }
+  })
+
+describe("an accepted request that is taken up", () => {
+  it.effect("goes on for its account, on the chain of its lane, as one that was accepted before", () =>
+    Effect.gen(function* () {
+      const { callers, obstacle } = yield* resumed({})
+      expect(obstacle).toBeNull()
+      expect(callers).toMatchObject([
+        {
+          principal: { accountId: Make.bob },
+          requestId: "r",
+          resumed: true,
+          chainId: Make.chainId
+        }
+      ])
+    })
+  )
+
+  it.effect("does not begin again once it has its answer, or is no more", () =>
+    Effect.gen(function* () {
+      for (const record of [{ outcome: "{}" }, null])
+        expect(yield* resumed(record as Partial<RequestRecord>)).toEqual({ callers: [], obstacle: null })
+    })
+  )
+
+  it.effect("waits where its body can not be read, or is of another version of the program", () =>
+    Effect.gen(function* () {
+      for (const [record, obstacle] of [
+        [{ body: null }, "the request was sealed under another key, or changed"],
+        [{ body: "{}" }, "the request is of another version of the program"],
+        [{ endpoint: "former" }, "this version has no endpoint former"]
+      ] as const)
+        expect(yield* resumed(record)).toEqual({ callers: [], obstacle })
+    })
+  )
+})
+
+describe("a transaction that is taken up", () => {
+  const record = Monitor.recordOf(3, Monitor.callers)
+  /** The nonces that are given to the monitor; and what stands in the way. */
+  const watched = (isWatched: boolean, isConfigured = true) =>
+    Effect.gen(function* () {
+      const nonces: Array<bigint> = []
+      const context = Context.make(TransactionMonitor, {
+        isWatched: () => isWatched,
+        watch: (given: { readonly record: typeof record }) =>
+          Effect.sync(() => void nonces.push(given.record.nonce))
+      } as unknown as TransactionMonitor).pipe(
+        Context.add(Networks, {
+          profile: () => Effect.succeed(isConfigured ? Monitor.profile : null),
+          chainIds: Effect.succeed([])
+        })
+      )
+      const obstacle = yield* obstacleTo(TakeUp.watch(record), context)
+      return { nonces, obstacle }
+    })
+
+  it.effect("is watched, and not given to nodes once more where it is watched already", () =>
+    Effect.gen(function* () {
+      expect(yield* watched(false)).toEqual({ nonces: [3n], obstacle: null })
+      expect(yield* watched(true)).toEqual({ nonces: [], obstacle: null })
+    })
+  )
+
+  it.effect("waits for its network to be configured again", () =>
+    Effect.gen(function* () {
+      expect(yield* watched(false, false)).toEqual({
+        nonces: [],
+        obstacle: "its network is not configured any more"
+      })
     })
   )
 })
