@@ -90,6 +90,11 @@ describe("webhooks by HTTP", () => {
     expect(paused.body).toMatchObject({ state: "paused", kinds: ["final"] })
     const requestId = await pay()
     expect(messages).toEqual([])
+    const unchanged = await ask<Envelope>("PATCH", at, {})
+    expect([unchanged.status, unchanged.body.details]).toEqual([
+      400,
+      [{ path: "", message: "expected state, kinds or both" }]
+    ])
     const rotated = await ask<{ readonly secret: string; readonly oldUntil: number }>(
       "POST",
       `${at}/rotate`,

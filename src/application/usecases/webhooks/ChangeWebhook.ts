@@ -15,7 +15,14 @@ export const Request = Schema.Struct({
     })
   ),
   kinds: Fields.optional(Webhook.Kinds)
-}).annotations({ identifier: "ChangeWebhookRequest" })
+})
+  .pipe(
+    Schema.filter((change) => Object.keys(change).length > 0, {
+      message: () => "expected state, kinds or both",
+      jsonSchema: { minProperties: 1 }
+    })
+  )
+  .annotations({ identifier: "ChangeWebhookRequest" })
 export type Request = typeof Request.Type
 
 export const Response = Webhook.Shown
