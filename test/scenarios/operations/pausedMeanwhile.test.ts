@@ -1,6 +1,9 @@
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import { hexlify, randomBytes } from "ethers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import type { Operation } from "../../../src/application/intake/ops/Operation.js"
+import { sliceSize } from "../../../src/application/intake/submission/SlicedSubmission.js"
 import { KillSwitches, type Switched } from "../../../src/application/ports/KillSwitches.js"
 import type { Failure } from "../../../src/application/request/Failure.js"
 import * as ExecuteOperations from "../../../src/application/usecases/operations/ExecuteOperations.js"
@@ -18,18 +21,26 @@ beforeAll(async () => {
 })
 afterAll(() => stack.stop())
 
+const operation = (): Operation => ({
+  salt: "one",
+  walletCustody: 1,
+  to: Address.unsafe(String(stack.token.target)),
+  funcSignature: "transfer(address,uint256)",
+  funcParams: [recipient(), "1"]
+})
+
 const execute = () =>
-  ExecuteOperations.run(stack.caller(), {
-    operations: [
-      {
-        salt: "one",
-        walletCustody: 1,
-        to: Address.unsafe(String(stack.token.target)),
-        funcSignature: "transfer(address,uint256)",
-        funcParams: [recipient(), "1"]
-      }
-    ],
-    settings: stack.settings
+  ExecuteOperations.run(stack.caller(), { operations: [operation()], settings: stack.settings })
+
+/** The same for a caller that does not wait; dies when it is accepted. */
+const executeLater = (operations: ReadonlyArray<Operation>) =>
+  Effect.flatMap(Deferred.make<never>(), (accepted) => {
+    const onAccepted = () => Deferred.unsafeDone(accepted, Effect.dieMessage("it was accepted"))
+    const caller = { ...stack.caller(), isAsynchronous: true, onAccepted }
+    return Effect.raceFirst(
+      ExecuteOperations.run(caller, { operations, settings: stack.settings }),
+      Deferred.await(accepted)
+    )
   })
 
 const transact = () =>
@@ -69,4 +80,23 @@ describe.each([
     await stack.ask(write())
     expect(await stack.provider.getTransactionCount(submitter, "pending")).toBe(before + 1)
   })
+})
+
+describe.each([
+  [
+    "that is too large to be measured before it is accepted",
+    () => Array.from({ length: sliceSize + 1 }, operation)
+  ],
+  [
+    "whose window begins tomorrow",
+    () => [{ ...operation(), validAfter: Math.floor(Date.now() / 1_000) + 86_400 }]
+  ]
+] as const)("an execution %s, of a caller that does not wait", (_, operations) => {
+  it.each(["signer", "chain"] as const)(
+    "is not accepted when its %s is paused after its first look",
+    async (kind) => {
+      const failure = await refused(executeLater(operations()), (what) => what.kind === kind)
+      expect(failure).toMatchObject({ code: "writes_paused" })
+    }
+  )
 })
