@@ -224,8 +224,8 @@ export const catalogue = {
     "Send the operation once its window has begun, or with Prefer: respond-async."
   ),
   window_passed: refused(
-    "validity window over before it was sent",
-    "validUnitl of an accepted operation passed, by the timestamp of the chain's latest block, before it could be sent. Nothing of it was sent.",
+    "validity window over before it was executed",
+    "validUnitl of an accepted operation passed, by the timestamp of the chain's latest block, before it was executed; it never will be. Transactions that were sent for it, which the request's txHashes name, came too late.",
     "Send it with a later validUnitl, under a new Idempotency-Key, if it is wanted all the same."
   ),
   dependency_failed: refused(

@@ -173,7 +173,7 @@ describe("an operation whose window has not begun, of a caller that does not wai
         state: "final",
         httpStatus: 422,
         txHashes: [],
-        answer: { error: "validity window over before it was sent", code: "window_passed" }
+        answer: { error: "validity window over before it was executed", code: "window_passed" }
       })
     })
   })
