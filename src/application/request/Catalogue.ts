@@ -221,7 +221,7 @@ export const catalogue = {
   not_valid_yet: refused(
     "operation not valid yet",
     "validAfter is later than the timestamp of the chain's latest block. Nothing was sent.",
-    "Send the operation once its window has begun, or with Prefer: respond-async."
+    "Send the operation once its window has begun, or with Prefer: respond-async. Times are in seconds."
   ),
   window_passed: refused(
     "validity window over before it was executed",

@@ -48,30 +48,9 @@ const ChainId = Schema.Int.pipe(Schema.positive()).annotations({
 /** The node of a request: the caller's, or the operator's of a chain. */
 export const node = { rpc: optional(RpcUrl), chainId: optional(ChainId) }
 
-/** The last second of which a time may be said, in 2286: any time in milliseconds has more digits. */
-const latestSeconds = 9_999_999_999
-
-/** When a window begins, Unix seconds; 0 means no bound. */
-export const ValidAfter = Schema.Int.pipe(Schema.between(0, latestSeconds)).annotations({
-  identifier: "ValidAfter",
+/** Unix seconds; 0 means no bound. */
+export const UnixSeconds = Schema.Int.pipe(Schema.between(0, 2 ** 48 - 1)).annotations({
+  identifier: "UnixSeconds",
   description: "Unix seconds; 0 means no bound.",
-  message: () => `expected Unix seconds, not milliseconds: an integer from 0 to ${latestSeconds}`
-})
-
-/**
- * When a window ends, Unix seconds; 0 means no bound, and so does in effect what has 15 digits, such as 2^48 - 1. In
- * between are times in milliseconds, whose windows would be open for tens of thousands of years.
- */
-export const ValidUntil = Schema.Int.pipe(
-  Schema.between(0, 2 ** 48 - 1),
-  Schema.filter((seconds) => seconds <= latestSeconds || seconds >= 1e14, {
-    jsonSchema: { not: { minimum: latestSeconds + 1, maximum: 1e14 - 1 } }
-  })
-).annotations({
-  identifier: "ValidUntil",
-  description: "Unix seconds; 0 means no bound.",
-  message: () => ({
-    message: `expected Unix seconds, not milliseconds: an integer from 0 to ${latestSeconds}, or from 10^14 to 2^48 - 1 for no bound`,
-    override: true
-  })
+  message: () => "expected Unix seconds: an integer from 0 to 2^48 - 1"
 })

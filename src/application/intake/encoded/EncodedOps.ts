@@ -7,7 +7,7 @@ import * as Hex from "../../../domain/primitives/Hex.js"
 import * as WebAuthn from "../../../domain/signature/WebAuthn.js"
 import * as WalletCalls from "../../../domain/wallet/WalletCalls.js"
 import { type Failure, invalid } from "../../request/Failure.js"
-import { Custody, optional, ValidAfter, ValidUntil } from "../../request/Fields.js"
+import { Custody, optional, UnixSeconds } from "../../request/Fields.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
 import * as Windows from "../ops/Windows.js"
 import type { OpContext } from "../Preparation.js"
@@ -22,10 +22,10 @@ const opFields = {
 }
 
 const windowFields = {
-  validAfter: optional(ValidAfter, 0).annotations({
+  validAfter: optional(UnixSeconds, 0).annotations({
     description: "First second of the window under which it was signed; 0: no bound."
   }),
-  validUnitl: optional(ValidUntil, 0).annotations({
+  validUnitl: optional(UnixSeconds, 0).annotations({
     description: "Last second of the window under which it was signed; 0: no bound."
   })
 }

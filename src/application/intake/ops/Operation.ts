@@ -1,7 +1,7 @@
 import * as Schema from "effect/Schema"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Uint from "../../../domain/primitives/Uint.js"
-import { Custody, FunctionText, optional, SaltText, ValidAfter, ValidUntil } from "../../request/Fields.js"
+import { Custody, FunctionText, optional, SaltText, UnixSeconds } from "../../request/Fields.js"
 
 /** One call that a wallet shall make. */
 export const Operation = Schema.Struct({
@@ -18,8 +18,8 @@ export const Operation = Schema.Struct({
   value: optional(Uint.schema, 0n).annotations({
     description: "Wei sent with the call, decimal or 0x hex."
   }),
-  validAfter: optional(ValidAfter, 0),
-  validUnitl: optional(ValidUntil, 0),
+  validAfter: optional(UnixSeconds, 0),
+  validUnitl: optional(UnixSeconds, 0),
   dependsOn: optional(Schema.Int)
 }).annotations({ identifier: "Operation" })
 export type Operation = typeof Operation.Type

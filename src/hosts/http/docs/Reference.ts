@@ -212,12 +212,5 @@ export const scalars: ReadonlyArray<readonly [name: string, rule: string]> = [
   ["Bytes32", "0x and 64 hex digits."],
   ["Uint256", "A string: a decimal integer without sign, or 0x and hex digits. Never a JSON number."],
   ["Percent", "A number or decimal string from 0 to 1000 with at most four decimals."],
-  [
-    "ValidAfter",
-    "Unix seconds, an integer from 0 to 9999999999; 0 means no bound. A time in milliseconds is refused."
-  ],
-  [
-    "ValidUntil",
-    "Unix seconds, an integer from 0 to 2^48 - 1; 0 means no bound. A time in milliseconds, from 10^10 to 10^14 - 1, is refused: the window would not end."
-  ]
+  ["UnixSeconds", "An integer from 0 to 2^48 - 1; 0 means no bound."]
 ]

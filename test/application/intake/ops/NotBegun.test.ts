@@ -26,6 +26,12 @@ describe("elements whose windows have not begun", () => {
     expect(until(begins, dependencies, true)).toEqual({ 1: 2_000, 2: 2_000, 4: 3_000 })
   })
 
+  it("are not waited for when they begin after the year 2286, as times in milliseconds do", () => {
+    const [latest, never] = [9_999_999_999, 1_795_000_000_000]
+    expect(until([latest, latest + 1, never, 2_000], [null, null, null, 2])).toEqual({ 0: latest, 3: 2_000 })
+    expect(until([never, 2_000], [null, 0], true)).toEqual({ 1: 2_000 })
+  })
+
   it("count among the elements that are left alone", () => {
     expect(until([5_000, 0], [null, 0], false, [1])).toEqual({})
   })

@@ -65,19 +65,9 @@ describe("decode failures", () => {
     expect(execute({}, { percentTxGasOvershoot: "1e3" })?.details).toEqual([
       "settings.percentTxGasOvershoot: expected a percentage from 0 to 1000 with at most four decimals"
     ])
-  })
-
-  it("know times in milliseconds from such in seconds, and from no end at all", () => {
-    const seconds = "expected Unix seconds, not milliseconds: an integer from 0 to 9999999999"
-    for (const time of [-1, 1.5, 1e10, 1_795_000_000_000, 2 ** 48 - 1])
-      expect(execute({ validAfter: time })?.details).toEqual([`operations[0].validAfter: ${seconds}`])
-    for (const time of [-1, 1e10, 1_795_000_000_000, 1e14 - 1, 2 ** 48])
-      expect(execute({ validUnitl: time })?.details).toEqual([
-        `operations[0].validUnitl: ${seconds}, or from 10^14 to 2^48 - 1 for no bound`
-      ])
-    for (const time of [0, 1_795_000_000, 1e10 - 1])
-      expect(execute({ validAfter: time, validUnitl: time })).toBeNull()
-    for (const time of [1e14, 2 ** 48 - 1]) expect(execute({ validUnitl: time })).toBeNull()
+    expect(execute({ validUnitl: -1 })?.details).toEqual([
+      "operations[0].validUnitl: expected Unix seconds: an integer from 0 to 2^48 - 1"
+    ])
   })
 
   it("name the header that takes what other services have in the body", () => {
