@@ -146,6 +146,35 @@ describe("A passkey's public key", () => {
     expect(refusal("A".repeat(1025)).message).toBe("expected at most 1024 characters")
   })
 
+  it("is a point by its length and its first byte together", () => {
+    const [x, y] = halves(first).map((half) => Buffer.from(half).toString("hex"))
+    const read = (digits: string) => refusal(base64(Buffer.from(digits, "hex"))).message
+    const shape = "expected X || Y (64 bytes)"
+    for (const digits of [
+      `02${x}${y}`,
+      `03${x}${y}`,
+      `05${x}`,
+      `04${x}`,
+      `04${x}${y}00`,
+      `02${x}00`,
+      `0502${x}`.slice(0, 66)
+    ])
+      expect(read(digits)).toContain(shape)
+    expect(read(`04${x}${x}`)).toBe("the coordinates are of no point of the curve P-256")
+  })
+
+  it("is none where two entries are of other lengths than a coordinate", () => {
+    const [x, y] = halves(first)
+    const lone = "32 bytes are one coordinate: the only two entries are then X and Y"
+    expect(refusal(base64(x), base64(y.subarray(1)))).toEqual({ index: 0, message: lone })
+    expect(refusal(base64(x.subarray(1)), base64(y)).message).toContain("but the entry has 31 bytes")
+    expect(refusal(base64(x), base64(y), base64(x))).toEqual({ index: 0, message: lone })
+  })
+
+  it("has at most 1,024 characters", () => {
+    expect(refusal("A".repeat(1_024)).message).toContain("but the entry has 768 bytes")
+  })
+
   it("of any bytes is a key or a refusal", () => {
     const start = fc.constantFrom("", "02", "04", "30", "3059", "a5", "a5010203", "bf")
     fc.assert(

@@ -34,6 +34,38 @@ describe("WalletCalls", () => {
     )
   })
 
+  it("are read as they were encoded, and out of other calldata there are none", () => {
+    fc.assert(
+      fc.property(call, fc.array(call, { maxLength: 5 }), (one, calls) => {
+        expect(WalletCalls.read(WalletCalls.execute(one.target, one.value, one.data))).toEqual([one])
+        const batch = WalletCalls.executeBatch(calls)
+        expect(WalletCalls.read(batch)).toEqual(calls)
+        const other = Hex.unsafe(`0x00000000${batch.slice(10)}`)
+        expect(WalletCalls.read(other)).toEqual([])
+        expect(WalletCalls.valueOf(other)).toBe(0n)
+      })
+    )
+  })
+
+  it("that share their bytes are read until these would be more than all of the calldata", () => {
+    const [count, size] = [1_000, 4_096]
+    const text = [
+      Words.uint(32n),
+      Words.uint(BigInt(count)),
+      Words.uint(BigInt(32 * count)).repeat(count),
+      Words.uint(1n),
+      Words.uint(2n),
+      Words.uint(96n),
+      Words.uint(BigInt(size)),
+      "11".repeat(size)
+    ].join("")
+    const callData = Hex.unsafe(`${abi.getFunction("executeBatch")?.selector}${text}`)
+    const data = Hex.unsafe(`0x${"11".repeat(size)}`)
+    const target = "0x0000000000000000000000000000000000000001"
+    const most = Math.floor(callData.length / data.length) + 1
+    expect(WalletCalls.read(callData)).toEqual(Array(most).fill({ target, value: 2n, data }))
+  })
+
   it("are canonical as they are encoded, and with any byte beside that they are not", () => {
     fc.assert(
       fc.property(call, fc.array(call, { maxLength: 3 }), hex(40), ({ target, value, data }, calls, tail) => {
