@@ -11,7 +11,7 @@ import type { InFlight } from "./InFlight.js"
 import type { AccessNodes } from "./monitor/AccessNodes.js"
 import * as Asking from "./monitor/Asking.js"
 import * as Entry from "./monitor/Entry.js"
-import * as LaneNodes from "./monitor/LaneNodes.js"
+import type * as LaneNodes from "./monitor/LaneNodes.js"
 import * as ReceiptSearch from "./monitor/ReceiptSearch.js"
 import * as Submissions from "./monitor/Submissions.js"
 import * as TransactionState from "./monitor/TransactionState.js"
@@ -125,7 +125,7 @@ export const make = (options: {
       if (!lane.isCurrent(entry)) return Effect.void
       const { profile, record } = entry
       const told = looks.flatMap(({ answers, node }) => {
-        const answer = LaneNodes.serves(node, record.access) ? answers.get(entry) : undefined
+        const answer = answers.get(entry)
         return answer === undefined ? [] : [{ node, answer }]
       })
       const answers = told.map(({ answer }) => answer)

@@ -6,6 +6,7 @@ import { ChainRpc, ChainRpcError, type NamedBy } from "../../../src/application/
 import { Networks } from "../../../src/application/ports/Networks.js"
 import type { Caller } from "../../../src/application/request/Caller.js"
 import type { Failure } from "../../../src/application/request/Failure.js"
+import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 
@@ -203,6 +204,23 @@ describe("a connection to the operator's node", () => {
         silent.given(Connection.openOperator(caller, { rpc: "http://caller" }))
       )
       expect(failure.code).toBe("node_refused")
+    })
+  )
+})
+
+describe("an EntryPoint", () => {
+  it.effect("is one that the operator accepts, and not any that is known", () =>
+    Effect.gen(function* () {
+      const profile = { ...Monitor.profile, entryPoints: [EntryPoint.canonical["v0.8"]] }
+      expect(yield* Connection.entryPointVersion(profile, EntryPoint.canonical["v0.8"])).toBe("v0.8")
+      for (const other of [EntryPoint.canonical["v0.7"], Make.address(0xe7)]) {
+        const failure = yield* Effect.flip(Connection.entryPointVersion(profile, other))
+        expect(failure.code).toBe("unsupported_entry_point")
+      }
+      // What the operator accepts and the service does not know has no version.
+      const unknown = { ...profile, entryPoints: [Make.address(0xe7)] }
+      const failure = yield* Effect.flip(Connection.entryPointVersion(unknown, Make.address(0xe7)))
+      expect(failure.code).toBe("unsupported_entry_point")
     })
   )
 })

@@ -2,14 +2,18 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/TestClock"
-import type * as NonceManager from "../../../src/application/lanes/NonceManager.js"
+import { Interface } from "ethers"
+import * as NonceManager from "../../../src/application/lanes/NonceManager.js"
 import * as SelfBundler from "../../../src/application/lanes/SelfBundler.js"
 import type { Bundle } from "../../../src/application/ports/chain/Bundler.js"
-import { ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
+import { type Call, ChainRpcError } from "../../../src/application/ports/chain/ChainRpc.js"
+import { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import * as EntryPoint from "../../../src/domain/erc4337/EntryPoint.js"
 import * as Percent from "../../../src/domain/erc4337/Percent.js"
+import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
@@ -17,11 +21,14 @@ import * as Monitor from "../../support/lanes/Monitor.js"
 const entryPoint = EntryPoint.canonical["v0.7"]
 const unasked = Effect.die(new Error("not asked for"))
 
+const indexes = [0, 1, 2, 3, 4]
+const senderOf = (index: number) => Make.address(0xaa0000 + index)
+
 const signedOp = (index: number): Bundle["ops"][number] => ({
   index,
   userOpHash: Make.word(index),
   op: {
-    sender: Make.address(0xa1),
+    sender: senderOf(index),
     nonce: BigInt(index),
     initCode: Hex.empty,
     callData: Hex.empty,
@@ -35,28 +42,89 @@ const signedOp = (index: number): Bundle["ops"][number] => ({
   }
 })
 
-/** A lane at a node that tells nothing of what ops would do, but that they would go through. */
-const world = (tells: { readonly latest?: bigint; readonly pending?: bigint } = {}) =>
+/** What is told of a transaction that carries these ops. */
+type Simulation = (ops: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<SimulatedOp>>
+
+interface SimulatedOp {
+  readonly index: number
+  readonly success: boolean
+  /** Gas for which it is charged. */
+  readonly charged: bigint
+}
+
+interface Tells {
+  readonly latest?: bigint
+  readonly pending?: bigint
+  /** Left out: the node tells nothing of what ops would do, but that they would go through. */
+  readonly simulation?: Simulation
+  /** Why what carries these requests is not signed; null: it is. */
+  readonly refusal?: (requestIds: ReadonlyArray<string>) => NonceManager.LaneFunds | JournalError | null
+}
+
+const events = new Interface([
+  "event UserOperationEvent(bytes32 indexed userOpHash, address indexed sender, address indexed paymaster, uint256 nonce, bool success, uint256 actualGasCost, uint256 actualGasUsed)"
+])
+
+const logOf = ({ charged, index, success }: SimulatedOp, logIndex: number) => {
+  const { data, topics } = events.encodeEventLog("UserOperationEvent", [
+    Make.word(index),
+    senderOf(index),
+    Address.zero,
+    0n,
+    success,
+    0n,
+    charged
+  ])
+  return {
+    address: entryPoint,
+    topics: topics.map((topic) => Hex.unsafe32(topic)),
+    data: Hex.unsafe(data),
+    logIndex
+  }
+}
+
+/** A lane, and its node. */
+const world = (tells: Tells = {}) =>
   Effect.gen(function* () {
     const { chain: client } = yield* Monitor.node("any")
     const chain = {
       ...client,
-      simulate: () =>
-        Effect.fail(new ChainRpcError({ reason: "unsupported", origin: "any", message: "no such method" })),
+      simulate: ([call]: ReadonlyArray<Call>) =>
+        tells.simulation === undefined
+          ? Effect.fail(
+              new ChainRpcError({ reason: "unsupported", origin: "any", message: "no such method" })
+            )
+          : Effect.map(
+              tells.simulation(
+                indexes.filter((index) => call?.data?.includes(senderOf(index).slice(2).toLowerCase()))
+              ),
+              (ops) => [
+                {
+                  success: true,
+                  data: Hex.empty,
+                  gasUsed: 100_000n * BigInt(ops.length),
+                  logs: ops.map(logOf)
+                }
+              ]
+            ),
       call: () => Effect.succeed({ success: true, data: Hex.empty }),
       transactionCount: (_: unknown, tag: unknown) =>
         Effect.succeed((tag === "pending" ? tells.pending : undefined) ?? tells.latest ?? 0n),
       balance: () => Effect.succeed(10n ** 18n)
     }
     const signed: Array<NonceManager.Payload> = []
+    const attempts: Array<ReadonlyArray<string>> = []
     const mayGo = yield* Deferred.make<void>()
     const bundler = SelfBundler.make({
       lanes: {
         exclusive: (_, effect) => effect,
         sign: (payload) =>
-          Effect.sync(() => {
+          Effect.suspend(() => {
+            attempts.push(payload.ops.map(({ requestId }) => requestId))
+            const refused = tells.refusal?.(payload.ops.map(({ requestId }) => requestId)) ?? null
+            if (refused !== null) return Effect.fail(refused)
             signed.push(payload)
-            return Monitor.recordOf(signed.length - 1, payload.access, { ops: payload.ops })
+            return Effect.succeed(Monitor.recordOf(signed.length - 1, payload.access, { ops: payload.ops }))
           }),
         fill: () => unasked,
         admits: () => unasked,
@@ -110,7 +178,20 @@ const world = (tells: { readonly latest?: bigint; readonly pending?: bigint } = 
         yield* Fiber.joinAll(fibers)
         return signed.map(({ ops }) => ops.map(({ requestId }) => requestId))
       })
-    return { bundle, bundler, mayGo, signed, together }
+    /** The same, and what each of the requests is told. */
+    const outcomes = (...bundles: ReadonlyArray<Bundle>) =>
+      Effect.gen(function* () {
+        const fibers = yield* Effect.forEach(bundles, (each) =>
+          Effect.fork(
+            Effect.match(bundler.submit(each), { onFailure: ({ reason }) => reason, onSuccess: () => "sent" })
+          )
+        )
+        yield* TestClock.adjust("1 second")
+        yield* Deferred.succeed(mayGo, undefined)
+        const told = yield* Effect.forEach(fibers, Fiber.join)
+        return { told, transactions: signed.map(({ ops }) => ops.map(({ requestId }) => requestId)) }
+      })
+    return { attempts, bundle, bundler, mayGo, outcomes, signed, together }
   })
 
 describe("a nonce that a node tells", () => {
@@ -215,6 +296,110 @@ describe("bundles that wait for a lane", () => {
       const bundles = (gasBound: bigint) => ["a", "b", "c"].map((name) => three.bundle(name, { gasBound }))
       expect(yield* three.together(...bundles(gasLimit))).toEqual([["a", "b"], ["c"]])
       expect(three.signed[0]?.gasLimit).toBe(gasLimit)
+    })
+  )
+})
+
+describe("a bundle in company", () => {
+  const good = { success: true, charged: 10_000_000n }
+  /** Every op goes through and pays, but for what is said of some. */
+  const simulation =
+    (...others: ReadonlyArray<Pick<SimulatedOp, "index"> & Partial<SimulatedOp>>): Simulation =>
+    (ops) =>
+      Effect.succeed(
+        ops.map((index) => ({ ...good, index, ...others.find((other) => other.index === index) }))
+      )
+  const ops = (...of: ReadonlyArray<number>) => ({ ops: of.map(signedOp) })
+
+  it.scoped("of which one op would fail is refused, and the others go without it", () =>
+    Effect.gen(function* () {
+      const { bundle, outcomes } = yield* world({ simulation: simulation({ index: 2, success: false }) })
+      expect(yield* outcomes(bundle("a", ops(1)), bundle("b", ops(2, 3)), bundle("c", ops(4)))).toEqual({
+        told: ["sent", "rejected", "sent"],
+        transactions: [["a", "c"]]
+      })
+    })
+  )
+
+  it.scoped("that does not pay the service's EOA does not go, and those that pay go without it", () =>
+    Effect.gen(function* () {
+      const { bundle, outcomes } = yield* world({ simulation: simulation({ index: 2, charged: 0n }) })
+      const of = (index: number) => ({ ...ops(index), access: Monitor.service })
+      // What one pays too much may stand for what another owes: the sum decides.
+      const rich = yield* outcomes(bundle("a", of(1)), bundle("b", of(2)))
+      expect(rich.told).toEqual(["sent", "sent"])
+      const poor = yield* world({
+        simulation: simulation({ index: 1, charged: 150_000n }, { index: 2, charged: 0n })
+      })
+      expect(yield* poor.outcomes(poor.bundle("b", of(2)), poor.bundle("a", of(1)))).toEqual({
+        told: ["unpaid", "sent"],
+        transactions: [["a"]]
+      })
+    })
+  )
+
+  it.scoped("for which the EOA has too little goes alone where that is enough", () =>
+    Effect.gen(function* () {
+      const { bundle, outcomes } = yield* world({
+        refusal: ({ length }) => (length > 1 ? new NonceManager.LaneFunds({ missing: 1n }) : null)
+      })
+      expect(yield* outcomes(bundle("a", ops(1)), bundle("b", ops(2)))).toEqual({
+        told: ["sent", "sent"],
+        transactions: [["a"], ["b"]]
+      })
+    })
+  )
+})
+
+describe("a bundle", () => {
+  it.scoped("that nobody waits for any more does not go", () =>
+    Effect.gen(function* () {
+      const { bundle, bundler, mayGo, signed } = yield* world()
+      const [gone, other] = yield* Effect.all([
+        Effect.fork(bundler.submit(bundle("gone"))),
+        Effect.fork(bundler.submit(bundle("other")))
+      ])
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.interrupt(gone)
+      yield* Deferred.succeed(mayGo, undefined)
+      yield* Fiber.join(other)
+      expect(signed.map(({ ops }) => ops.map(({ requestId }) => requestId))).toEqual([["other"]])
+    })
+  )
+
+  it.scoped("that nobody waits for any more since it was simulated does not go", () =>
+    Effect.gen(function* () {
+      const asked = yield* Deferred.make<void>()
+      const answer = yield* Deferred.make<void>()
+      const simulation: Simulation = (ops) =>
+        Effect.as(
+          Effect.zipRight(Deferred.succeed(asked, undefined), Deferred.await(answer)),
+          ops.map((index) => ({ index, success: true, charged: 0n }))
+        )
+      const { bundle, bundler, mayGo, signed } = yield* world({ simulation })
+      const [gone, other] = yield* Effect.all([
+        Effect.fork(bundler.submit(bundle("gone", { ops: [signedOp(1)] }))),
+        Effect.fork(bundler.submit(bundle("other", { ops: [signedOp(2)] })))
+      ])
+      yield* TestClock.adjust("1 second")
+      yield* Deferred.succeed(mayGo, undefined)
+      yield* Deferred.await(asked)
+      yield* Fiber.interrupt(gone)
+      yield* Deferred.succeed(answer, undefined)
+      yield* Fiber.join(other)
+      expect(signed.map(({ ops }) => ops.map(({ requestId }) => requestId))).toEqual([["other"]])
+    })
+  )
+
+  it.scoped("of whose bytes it is not known whether they were stored is not signed once more", () =>
+    Effect.gen(function* () {
+      const refusals = [new JournalError({ message: "away" })]
+      const { attempts, bundle, bundler, mayGo } = yield* world({ refusal: () => refusals.pop() ?? null })
+      yield* Deferred.succeed(mayGo, undefined)
+      const exit = yield* Effect.exit(bundler.submit(bundle("a")))
+      expect(Exit.isFailure(exit)).toBe(true)
+      yield* TestClock.adjust("1 second")
+      expect(attempts).toEqual([["a"]])
     })
   )
 })

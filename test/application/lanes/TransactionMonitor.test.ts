@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/TestClock"
+import type * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
 
@@ -189,6 +190,75 @@ describe("a receipt", () => {
       const told = yield* Effect.fork(monitor.receiptOf(dead.chain, hash))
       yield* TestClock.adjust("3 seconds")
       expect(yield* Fiber.join(told)).toEqual(receiptOf(hash))
+    })
+  )
+
+  it.scoped(
+    "that an account's node showed is not told where the operator's node has its transaction too",
+    () =>
+      Effect.gen(function* () {
+        const [own, operators] = yield* Effect.all(["a", "b"].map(Monitor.node))
+        if (own === undefined || operators === undefined) return
+        const { mined, monitor } = yield* Monitor.start({
+          operatorNode: () => Effect.succeed(operators.chain)
+        })
+        yield* monitor.watch({ chain: own.chain, profile, record: recordOf(0, callers) })
+        yield* TestClock.adjust("1 second")
+        // As a version that was priced anew by the operator's node.
+        const [version] = recordOf(1, callers).versions
+        const { versions } = recordOf(0, callers)
+        const record = recordOf(0, callers, { versions: version === undefined ? [] : [...versions, version] })
+        yield* monitor.watch({ chain: operators.chain, profile, record })
+        own.shows.add(hash)
+        yield* TestClock.adjust("30 seconds")
+        expect(mined).toEqual([[0n, own.chain]])
+        expect(yield* monitor.receiptOf(own.chain, hash)).toEqual(receiptOf(hash))
+        const told = yield* Effect.fork(Effect.exit(monitor.receiptOf(operators.chain, hash)))
+        yield* TestClock.adjust("2 minutes")
+        expect(Exit.isFailure(yield* Fiber.join(told))).toBe(true)
+      })
+  )
+
+  it.scoped("is not told any more once its block has left the chain", () =>
+    Effect.gen(function* () {
+      const node = yield* Monitor.node("a")
+      let fork: Hex.Bytes32 | null = null
+      const chain = {
+        ...node.chain,
+        block: (tag: Parameters<typeof node.chain.block>[0]) =>
+          Effect.map(node.chain.block(tag), (block) =>
+            block === null || fork === null ? block : { ...block, hash: fork }
+          )
+      }
+      const { inFlight, mined, monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
+      yield* monitor.watch({ chain, profile, record: recordOf(0, callers) })
+      node.shows.add(hash)
+      yield* TestClock.adjust("5 seconds")
+      expect(mined).toHaveLength(1)
+      node.shows.delete(hash)
+      fork = Make.word(0xf04c)
+      yield* TestClock.adjust("1 minute")
+      expect(inFlight.count(Make.lane)).toBe(1)
+      const told = yield* Effect.fork(Effect.exit(monitor.receiptOf(chain, hash)))
+      yield* TestClock.adjust("2 minutes")
+      expect(Exit.isFailure(yield* Fiber.join(told))).toBe(true)
+    })
+  )
+})
+
+describe("a transaction that is forgotten", () => {
+  it.scoped("while nodes are asked is not settled by what they tell", () =>
+    Effect.gen(function* () {
+      const node = yield* Monitor.node("a")
+      const record = recordOf(0, callers)
+      const { mined, monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
+      const chain = {
+        ...node.chain,
+        receipt: (txHash: Hex.Bytes32) => Effect.as(monitor.forget({ record }), receiptOf(txHash))
+      }
+      yield* monitor.watch({ chain, profile, record })
+      yield* TestClock.adjust("10 seconds")
+      expect(mined).toEqual([])
     })
   )
 })

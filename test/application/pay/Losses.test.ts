@@ -2,6 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as TestClock from "effect/TestClock"
 import * as MemoryBudgets from "../../../src/adapters/memory/Budgets.js"
 import * as Losses from "../../../src/application/pay/Losses.js"
 import { Budgets } from "../../../src/application/ports/Budgets.js"
@@ -9,6 +10,7 @@ import type { Receipt } from "../../../src/application/ports/chain/ChainRpc.js"
 import type { TransactionRecord } from "../../../src/application/ports/journal/Transactions.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import * as Make from "../../support/journal/Make.js"
+import * as Landings from "../../support/lanes/Landings.js"
 
 const [own, elsewhere] = [Make.word(0x1000), Make.word(0x2000)]
 
@@ -66,6 +68,10 @@ describe("who bears what a transaction has lost", () => {
       expect(yield* bearer([landed(2)], { [elsewhere]: Make.bob })).toBe(Make.bob)
       const carol = Make.accountId("carol")
       const third = Make.word(0x3000)
+      // Also beside one that is shown to have landed where it should.
+      expect(yield* bearer([landed(1, own), landed(2)], { [own]: Make.alice, [elsewhere]: Make.bob })).toBe(
+        Make.bob
+      )
       // The first one in the bundle is the one that reverted it.
       expect(yield* bearer([landed(2), landed(1, third)], { [elsewhere]: Make.bob, [third]: carol })).toBe(
         carol
@@ -89,6 +95,20 @@ describe("what a transaction has lost", () => {
     expect(Losses.lossOf(record, { ...receipt, gasUsed: 0n })).toBe(0n)
   })
 
+  it.effect("is nothing where the ops paid more than it cost", () =>
+    Effect.gen(function* () {
+      const ops = record.ops.map((op) => ({ ...op, entryPoint: Landings.entryPoint }))
+      const paid = (wei: bigint) =>
+        Effect.gen(function* () {
+          const chain = Landings.makeChain()
+          chain.land(Make.word(1), wei)
+          const shown = yield* chain.client.receipt(Landings.txHashOf(Make.word(1)))
+          return Losses.lossOf({ ops }, { ...receipt, logs: shown?.logs ?? [] })
+        })
+      expect([yield* paid(2_999n), yield* paid(3_000n), yield* paid(3_001n)]).toEqual([1n, 0n, 0n])
+    })
+  )
+
   const booked = Effect.gen(function* () {
     const budgets = Context.get(yield* Layer.build(MemoryBudgets.layer), Budgets)
     const figures = (accountId: AccountId) =>
@@ -106,6 +126,26 @@ describe("what a transaction has lost", () => {
       yield* losses.finalised(record)
       expect(yield* figures(Make.bob)).toEqual({ held: 0n, booked: 3_000n })
       expect(yield* figures(Make.alice)).toEqual({ held: 0n, booked: 0n })
+    })
+  )
+
+  it.scoped("stays held until that, however many days it takes", () =>
+    Effect.gen(function* () {
+      const { figures, losses } = yield* booked
+      yield* losses.mined(record, receipt, Make.bob)
+      yield* TestClock.adjust("10 days")
+      expect(yield* figures(Make.bob)).toEqual({ held: 3_000n, booked: 0n })
+      yield* losses.finalised(record)
+      expect(yield* figures(Make.bob)).toEqual({ held: 0n, booked: 3_000n })
+    })
+  )
+
+  it.scoped("is that of one nonce: another one whose digits begin alike is not settled with it", () =>
+    Effect.gen(function* () {
+      const { figures, losses } = yield* booked
+      for (const nonce of [1n, 10n]) yield* losses.mined({ ...record, nonce }, receipt, Make.bob)
+      yield* losses.stranded({ ...record, nonce: 1n })
+      expect(yield* figures(Make.bob)).toEqual({ held: 3_000n, booked: 0n })
     })
   )
 

@@ -24,10 +24,16 @@ const caps = { maxFeePerGas: 100n, maxPriorityFeePerGas: 10n, transactionGas: 1_
 const now = 1_700_000_000
 const seal = Hex.unsafe(`0x${"5e".repeat(65)}`)
 
-/** A sponsor for requests that this EOA submits, and a paymaster with this deposit. */
-const world = (options: { readonly bundler?: Address.Address; readonly deposit?: bigint } = {}) =>
+/** A sponsor for requests that this EOA submits, with this budget of the day, and a paymaster with this deposit. */
+const world = (
+  options: {
+    readonly bundler?: Address.Address
+    readonly deposit?: bigint
+    readonly dailyBudget?: bigint
+  } = {}
+) =>
   Effect.gen(function* () {
-    const { bundler = Make.lane.signer, deposit = 10n ** 18n } = options
+    const { bundler = Make.lane.signer, dailyBudget = 10n ** 17n, deposit = 10n ** 18n } = options
     const { chain: client } = yield* Monitor.node("operator")
     const block = {
       number: 7n,
@@ -78,7 +84,7 @@ const world = (options: { readonly bundler?: Address.Address; readonly deposit?:
               return seal
             })
         }),
-        dailyBudget: 10n ** 17n
+        dailyBudget
       },
       site
     )
@@ -93,7 +99,7 @@ const world = (options: { readonly bundler?: Address.Address; readonly deposit?:
           onRight: () => null
         })
       )
-    return { bundler, objection, payer, refusal, signed }
+    return { budgets, bundler, objection, payer, refusal, signed }
   })
 
 const hashOf = (op: UserOperation.UserOperation) => UserOperation.hash(version, entryPoint, Make.chainId, op)
@@ -180,6 +186,18 @@ describe("the sponsor pays for an op", () => {
       const { objection } = yield* world({ deposit: 2n * most - 1n })
       expect(yield* objection(good)).toBeNull()
       expect(yield* objection({ ...good, nonce: 2n })).toBe("insufficient_funds")
+      const poor = yield* world({ dailyBudget: 2n * most - 1n })
+      expect(yield* poor.objection(good)).toBeNull()
+      expect(yield* poor.objection({ ...good, nonce: 2n })).toBe("sponsorship_exhausted")
+    })
+  )
+
+  it.effect("whose sponsorship has not ended", () =>
+    Effect.gen(function* () {
+      const { budgets, objection } = yield* world()
+      yield* objection(good)
+      yield* budgets.settle(Make.chainId, hashOf(good), 1n)
+      expect(yield* objection(good)).toBe("not_sponsored")
     })
   )
 })

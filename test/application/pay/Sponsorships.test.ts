@@ -19,7 +19,10 @@ const setting = Effect.gen(function* () {
   const chain = Landings.makeChain()
   const scope = yield* Effect.scope
   const make = () => Sponsorships.make(budgets, scope)
-  const hold = (op: string, rest: { readonly account?: typeof alice; readonly validUntil?: number } = {}) =>
+  const reserve = (
+    op: string,
+    rest: { readonly account?: typeof alice; readonly validUntil?: number } = {}
+  ) =>
     Effect.gen(function* () {
       const id = Keccak.hashText(op)
       yield* budgets.reserve([
@@ -36,13 +39,14 @@ const setting = Effect.gen(function* () {
           note: Sponsorships.note({ entryPoint, since: 0n, validUntil: rest.validUntil ?? 600 })
         }
       ])
-      yield* budgets.bind(chainId, id)
       return id
     })
+  const hold = (...of: Parameters<typeof reserve>) =>
+    Effect.tap(reserve(...of), (id) => budgets.bind(chainId, id))
   const figures = (account = alice) =>
     budgets.figures({ accountId: account, chainId, name: Sponsorships.budget }, 0)
   const watched = (accountId = alice) => ({ accountId, chain: chain.client, profile })
-  return { budgets, chain, make, hold, figures, watched }
+  return { budgets, chain, make, hold, reserve, figures, watched }
 })
 
 describe("sponsored ops", () => {
@@ -99,6 +103,37 @@ describe("sponsored ops", () => {
       chain.mine(1)
       yield* TestClock.adjust(look)
       expect(yield* figures()).toEqual({ held: 0n, booked: 0n })
+    })
+  )
+
+  it.scoped(
+    "stay held while the node that gives the logs lags behind: what landed there is not missing",
+    () =>
+      Effect.gen(function* () {
+        const { chain, figures, hold, make, watched } = yield* setting
+        const op = yield* hold("op", { validUntil: 600 })
+        yield* make().watch(watched())
+        chain.mine(60)
+        chain.land(op, 30n)
+        chain.mine(10)
+        chain.fallBehindWithLogs(11)
+        yield* TestClock.adjust(look)
+        expect(yield* figures()).toEqual({ held: 100n, booked: 0n })
+        chain.fallBehindWithLogs(0)
+        yield* TestClock.adjust(look)
+        expect(yield* figures()).toEqual({ held: 0n, booked: 30n })
+      })
+  )
+
+  it.scoped("that the sponsor has not signed yet are not ended by the clock of the chain", () =>
+    Effect.gen(function* () {
+      const { budgets, chain, hold, make, reserve, watched } = yield* setting
+      yield* hold("sealed", { validUntil: 10_000 })
+      const id = yield* reserve("reserved", { validUntil: 600 })
+      yield* make().watch(watched())
+      chain.mine(100)
+      yield* TestClock.adjust(look)
+      expect(yield* budgets.bind(chainId, id)).toBe(true)
     })
   )
 

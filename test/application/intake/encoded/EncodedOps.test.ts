@@ -2,6 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as EncodedOps from "../../../../src/application/intake/encoded/EncodedOps.js"
 import * as EntryPoint from "../../../../src/domain/erc4337/EntryPoint.js"
+import * as PaymasterData from "../../../../src/domain/erc4337/paymaster/PaymasterData.js"
 import * as UserOperation from "../../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as WalletCalls from "../../../../src/domain/wallet/WalletCalls.js"
@@ -99,6 +100,43 @@ describe.each(EntryPoint.versions)("an encoded op of EntryPoint %s", (version) =
       expect(yield* refusal()).toMatchObject({
         details: [{ path: "operations", message: "expected at least one operation" }]
       })
+    })
+  )
+
+  it.effect("whose window can hold at no time is refused, whoever has signed it", () =>
+    Effect.gen(function* () {
+      const window = { validAfter: 2, validUnitl: 1 }
+      expect(yield* refusal({ ...element({}), ...window })).toMatchObject({
+        details: [{ path: "operations[0].validUnitl", message: "is before validAfter: 1 < 2" }]
+      })
+      const { encodedUserOp, userOpHash } = element({})
+      const assertion = { signature: "", authenticatorData: "", clientDataJSON: "", ...window }
+      const failure = yield* Effect.flip(
+        EncodedOps.asserted([{ encodedUserOp, userOpHash, validationData: assertion }], where)
+      )
+      expect(failure.details).toMatchObject([{ path: "operations[0].validationData.validUnitl" }])
+    })
+  )
+
+  it.effect("that its EntryPoint can not take is refused, though its hash is right", () =>
+    Effect.gen(function* () {
+      const { details } = yield* refusal(element({ paymasterAndData: Hex.unsafe("0x5a") }))
+      expect(details).toMatchObject([{ path: "operations[0].encodedUserOp" }])
+    })
+  )
+
+  it.effect("whose paymaster's data are longer than any paymaster needs is refused", () =>
+    Effect.gen(function* () {
+      const dataOf = (bytes: number) =>
+        PaymasterData.make(version, {
+          paymaster: Make.address(0x5a),
+          limits: PaymasterData.noLimits,
+          data: Hex.unsafe(`0x${"00".repeat(bytes)}`)
+        })
+      expect(PaymasterData.objection(Hex.unsafe(`0x${"00".repeat(PaymasterData.maxData)}`))).toBeNull()
+      const paymasterAndData = dataOf(PaymasterData.maxData + 1)
+      const { details } = yield* refusal(element({ paymasterAndData }))
+      expect(details[0]?.message).toContain("paymasterAndData")
     })
   )
 })

@@ -3,12 +3,18 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/TestClock"
 import * as InMemory from "../../../../src/adapters/sql/journal/InMemory.js"
+import * as ChainFacts from "../../../../src/application/chain/ChainFacts.js"
 import * as SubmissionRecords from "../../../../src/application/intake/submission/SubmissionRecords.js"
 import * as WakeUps from "../../../../src/application/lanes/requests/WakeUps.js"
+import { OpJournal } from "../../../../src/application/ports/journal/OpJournal.js"
 import { RemoteOpJournal } from "../../../../src/application/ports/journal/RemoteOpJournal.js"
 import { RequestJournal } from "../../../../src/application/ports/journal/RequestJournal.js"
 import { TransactionJournal } from "../../../../src/application/ports/journal/TransactionJournal.js"
+import * as NetworkProfile from "../../../../src/application/ports/NetworkProfile.js"
+import * as Nonce from "../../../../src/domain/erc4337/Nonce.js"
+import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as Make from "../../../support/journal/Make.js"
+import * as Landings from "../../../support/lanes/Landings.js"
 
 /** A request whose op somebody else's transaction has included, while its own transaction is signed. */
 const waiting = Effect.gen(function* () {
@@ -52,5 +58,198 @@ describe("a request whose op landed in somebody else's transaction", () => {
       yield* wakeUps.notify(yield* journal.settle(Make.mined(0n, { success: false, txHash }), [], false))
       expect((yield* Fiber.join(found)).txHashes).toEqual([txHash])
     }).pipe(Effect.provide(InMemory.layer))
+  )
+})
+
+const op = Make.op({
+  space: Make.space(1, { entryPoint: Landings.entryPoint }),
+  nonceKey: 3n,
+  sequence: 7n,
+  userOpHash: Make.word(1)
+})
+
+/** A request that was accepted at about block 100 of a chain that has 9,000 by now, and its submission. */
+const longAgo = Effect.gen(function* () {
+  const chain = Landings.makeChain()
+  chain.mine(9_000)
+  yield* TestClock.setTime(1_000_000)
+  const requestJournal = yield* RequestJournal
+  yield* requestJournal.accept(Make.acceptance("r1", [op]))
+  const wakeUps = yield* WakeUps.make(requestJournal)
+  const node = { ...chain.client, code: () => Effect.succeed(Hex.empty) }
+  const reader = (watch: WakeUps.Watch | null) =>
+    ({
+      plan: {
+        caller: { requestId: "r1", principal: { accountId: Make.alice } },
+        access: Make.access(),
+        context: {
+          chainId: Make.chainId,
+          connection: {
+            chain: node,
+            profile: NetworkProfile.make({ chainId: Make.chainId, settledDepth: 3 })
+          },
+          entryPoint: Landings.entryPoint,
+          formula: { initCode: "0x00" }
+        },
+        elements: [0],
+        submitter: { address: Make.lane.signer }
+      },
+      componentOf: (index: number) => index,
+      watch,
+      ops: null
+    }) as unknown as SubmissionRecords.Reader
+  const facts = Effect.provideService(ChainFacts.ChainFacts, ChainFacts.make())
+  const ask = Effect.suspend(() => facts(SubmissionRecords.ask(reader(null), [0])))
+  const resume = Effect.suspend(() =>
+    wakeUps.watching("r1", (watch) => facts(SubmissionRecords.resume(reader(watch))))
+  )
+  const follow = Effect.suspend(() =>
+    wakeUps.watching("r1", (watch) => SubmissionRecords.follow(reader(watch), [0], false))
+  )
+  const remoteOpJournal = yield* RemoteOpJournal
+  /** The ops that are watched where they landed, until that is for good. */
+  const watched = Effect.map(remoteOpJournal.remoteSubmissions, (all) => all.map((each) => each.userOpHash))
+  const opJournal = yield* OpJournal
+  const state = Effect.map(opJournal.ofRequest("r1"), ({ ops }) => ops.map((each) => each.state))
+  return { ask, chain, follow, resume, state, watched }
+})
+
+/** Its op was signed, and another transaction has the nonce of the one that was to carry it. */
+const displaced = Effect.gen(function* () {
+  const journal = yield* TransactionJournal
+  yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
+  yield* journal.recordSigned(Make.signed(0n))
+  yield* journal.recordExternalUse(Make.lane, 0n, [])
+})
+
+const used = Nonce.make(3n, 8n)
+const isDone = { landed: new Map([[0, expect.objectContaining({ userOpHash: Make.word(1) })]]) }
+
+describe("an op that was signed and whose nonce is used", () => {
+  it.scoped("is done where it has landed, however long ago: it does not go again under another nonce", () =>
+    Effect.gen(function* () {
+      const { ask, chain, state } = yield* longAgo
+      yield* displaced
+      chain.land(Make.word(1), 1n, 100n)
+      chain.say(used)
+      expect(yield* ask).toMatchObject({ ...isDone, held: new Map(), isUndecided: false })
+      expect(yield* state).toEqual(["settled"])
+    }).pipe(Effect.provide(InMemory.layer))
+  )
+
+  it.scoped("is watched where it has landed until that block is at settled depth", () =>
+    Effect.gen(function* () {
+      for (const [block, isWatched] of [
+        [8_998n, false],
+        [8_999n, true]
+      ] as const) {
+        const found = Effect.gen(function* () {
+          const { ask, chain, watched } = yield* longAgo
+          yield* displaced
+          chain.land(Make.word(1), 1n, block)
+          chain.say(used)
+          expect(yield* ask).toMatchObject(isDone)
+          return yield* watched
+        })
+        const resumed = Effect.gen(function* () {
+          const { chain, resume, watched } = yield* longAgo
+          chain.land(Make.word(1), 1n, block)
+          expect(yield* resume).toMatchObject(isDone)
+          return yield* watched
+        })
+        for (const each of [found, resumed])
+          expect(yield* Effect.provide(each, InMemory.layer)).toEqual(isWatched ? [Make.word(1)] : [])
+      }
+    })
+  )
+
+  it.scoped("is given up where nothing of it has landed: its nonce is another op's for good", () =>
+    Effect.gen(function* () {
+      const { ask, chain, state } = yield* longAgo
+      yield* displaced
+      chain.say(used)
+      expect(yield* ask).toMatchObject({ landed: new Map(), held: new Map(), isUndecided: false })
+      expect(yield* state).toEqual(["abandoned"])
+    }).pipe(Effect.provide(InMemory.layer))
+  )
+
+  it.scoped("keeps its nonce while that is not used, or nobody tells", () =>
+    Effect.gen(function* () {
+      const { ask, chain, state } = yield* longAgo
+      yield* displaced
+      chain.say(Nonce.make(3n, 7n))
+      const held = new Map([[0, expect.objectContaining({ nonceKey: 3n, sequence: 7n })]])
+      expect(yield* ask).toMatchObject({ landed: new Map(), held, isUndecided: false })
+      chain.say(used)
+      chain.fallSilent(true)
+      expect(yield* ask).toMatchObject({ _tag: "nodeFailed" })
+      expect(yield* state).toEqual(["accepted"])
+    }).pipe(Effect.provide(InMemory.layer))
+  )
+})
+
+describe("a request that goes on after a restart", () => {
+  it.scoped(
+    "has an op done that landed long ago, of whose signature its journal, an older backup, does not know",
+    () =>
+      Effect.gen(function* () {
+        const { chain, resume, state } = yield* longAgo
+        chain.land(Make.word(1), 1n, 100n)
+        expect(yield* resume).toMatchObject({ _tag: "resumed", ...isDone })
+        expect(yield* state).toEqual(["settled"])
+      }).pipe(Effect.provide(InMemory.layer))
+  )
+
+  it.scoped("has an element done of which an earlier version landed long ago", () =>
+    Effect.gen(function* () {
+      const { chain, resume, state } = yield* longAgo
+      yield* displaced
+      const requestJournal = yield* RequestJournal
+      // Under the same nonce, and not signed yet.
+      yield* requestJournal.accept(Make.acceptance("r1", [{ ...op, userOpHash: Make.word(2) }]))
+      chain.land(Make.word(1), 1n, 100n)
+      expect(yield* resume).toMatchObject({ _tag: "resumed", ...isDone })
+      // Their nonce is used: nothing of the later version can land.
+      expect(yield* state).toEqual(["settled"])
+    }).pipe(Effect.provide(InMemory.layer))
+  )
+
+  it.scoped("has an op given up that nobody has signed, and that is nowhere on the chain", () =>
+    Effect.gen(function* () {
+      const { resume, state } = yield* longAgo
+      expect(yield* resume).toMatchObject({ _tag: "resumed", landed: new Map() })
+      expect(yield* state).toEqual(["abandoned"])
+    }).pipe(Effect.provide(InMemory.layer))
+  )
+})
+
+describe("an op that came back from a transaction that reverted", () => {
+  const returned = (company: ReadonlyArray<string>) =>
+    Effect.gen(function* () {
+      const { follow } = yield* longAgo
+      const requestJournal = yield* RequestJournal
+      for (const [place, requestId] of company.entries())
+        yield* requestJournal.accept(
+          Make.acceptance(requestId, [
+            {
+              ...op,
+              space: { ...op.space, wallet: Make.address(place + 1) },
+              userOpHash: Make.word(place + 2)
+            }
+          ])
+        )
+      const journal = yield* TransactionJournal
+      const ops = ["r1", ...company].map((requestId) => ({ requestId, index: 0 }))
+      yield* journal.allocate({ ...Make.allocation("r1"), ops })
+      yield* journal.recordSigned(Make.signed(0n))
+      yield* journal.settle(Make.mined(0n, { success: false }), [], true)
+      return (yield* follow).returned.get(0)
+    }).pipe(Effect.provide(InMemory.layer))
+
+  it.scoped("is to blame for it where it was alone in it, and not where it had company", () =>
+    Effect.gen(function* () {
+      expect(yield* returned([])).toBe("own")
+      expect(yield* returned(["r2"])).toBe("shared")
+    })
   )
 })
