@@ -112,7 +112,7 @@ describe("watches", () => {
         expect(told.get(ids[50] ?? "")).toHaveLength(1)
         expect(told.get(ids[9_999] ?? "")?.map(({ sequence }) => sequence)).toEqual([1, 2])
       }).pipe(Watching.inMemory),
-    { timeout: 120_000 }
+    { timeout: 300_000 }
   )
 
   it.scoped(
