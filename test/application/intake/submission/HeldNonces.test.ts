@@ -89,16 +89,41 @@ describe("what has become of a held nonce", () => {
     })
   )
 
+  it.effect("is final once its nonce is used in a block that nothing takes back, and undecided before", () =>
+    Effect.gen(function* () {
+      /** The first block in which it is used; null: the node does not have the state of past blocks. */
+      const usedIn = (block: number | null) => {
+        const call: ChainClient["call"] = (_, __, at) =>
+          Effect.succeed({
+            success: true,
+            data:
+              at !== undefined && block === null
+                ? Hex.empty
+                : Make.word(Nonce.make(3n, Number(at ?? 9n) < (block ?? 0) ? 7n : 8n))
+          })
+        const used = { ...context.connection, chain: { ...state, call } }
+        return HeldNonces.fateOf({ ...context, connection: used }, { facts: ChainFacts.make() }, held)
+      }
+      // Of three confirmations the newest block is the first.
+      expect(yield* usedIn(7)).toEqual({ dead: [0], undecided: [], settledTo })
+      for (const block of [8, null])
+        expect(yield* usedIn(block)).toEqual({ dead: [], undecided: [0], settledTo })
+    })
+  )
+
   it.effect("is final once the wallet has another configuration in a block that nothing takes back", () =>
     Effect.gen(function* () {
       /** The first block with the wallet's second configuration. */
       let changedIn = 9
+      let hasPast = true
       const call: ChainClient["call"] = ({ data }, _, at = 9n) =>
         Effect.succeed({
           success: true,
           data:
             data === WalletCalls.configuration
-              ? configuration(Number(at) < changedIn ? 1n : 2n)
+              ? hasPast || at === 9n
+                ? configuration(Number(at) < changedIn ? 1n : 2n)
+                : Hex.empty
               : Make.word(7)
         })
       const wallet = { ...context.connection, chain: { ...state, call } }
@@ -108,6 +133,9 @@ describe("what has become of a held nonce", () => {
       // Of three confirmations the newest block is the first.
       changedIn = 7
       expect(yield* asked()).toEqual({ dead: [0], undecided: [], settledTo })
+      hasPast = false
+      expect(yield* asked()).toEqual({ dead: [], undecided: [0], settledTo })
+      hasPast = true
       changedIn = 10
       expect(yield* asked()).toEqual({ dead: [], undecided: [], settledTo })
     })
