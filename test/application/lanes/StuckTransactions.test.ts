@@ -232,6 +232,33 @@ describe("nonces that the chain has open below a waiting transaction", () => {
       })
   )
 
+  it.scoped(
+    "get no filler at first sight, since a node may be behind, and no higher price for what waits above",
+    () =>
+      Effect.gen(function* () {
+        const record = recordOf(6, service)
+        let hasAsked = false
+        // Once it is asked for a signature, the nonce is taken: nothing is filled.
+        const { filled, monitor, node, replaced } = yield* start([record], ({ node: asked }) => {
+          hasAsked = true
+          asked.pending = 6n
+        })
+        node.nonce = 5n
+        yield* monitor.watch({ chain: null, profile, record })
+        for (const _ of Array(5)) {
+          yield* TestClock.adjust(profile.bumpAfterMillis / 6)
+          node.height += 1n
+        }
+        expect(hasAsked).toBe(false)
+        for (const _ of Array(12)) {
+          yield* TestClock.adjust(profile.bumpAfterMillis / 6)
+          node.height += 1n
+        }
+        expect(hasAsked).toBe(true)
+        expect([filled, replaced()]).toEqual([[], 0])
+      })
+  )
+
   it.scoped("get bytes of an account at no node of another one", () =>
     Effect.gen(function* () {
       const record = recordOf(6, callers)
@@ -307,5 +334,25 @@ describe("nonces that the chain has open below a waiting transaction", () => {
           expect(told[0]).toContain("nonce open again")
         }).pipe(Effect.provide(Logger.replace(Logger.defaultLogger, log)))
       })
+  )
+})
+
+describe("accounts that share a key", () => {
+  it.scoped("have the bytes of their waiting transactions given to no node of each other", () =>
+    Effect.gen(function* () {
+      for (const isOperatorSilent of [false, true]) {
+        const [first, second] = [recordOf(0, callers), recordOf(1, { ...callers, accountId: Make.bob })]
+        const { monitor, node: operators } = yield* start([first, second])
+        if (isOperatorSilent) operators.is = "dead"
+        const [alices, bobs] = yield* Effect.all([Monitor.node("alice"), Monitor.node("bob")])
+        yield* monitor.watch({ chain: alices.chain, profile, record: first })
+        yield* monitor.watch({ chain: bobs.chain, profile, record: second })
+        yield* TestClock.adjust("2 minutes")
+        // Each has been given its own again: nothing shows it there.
+        expect(alices.given.length).toBeGreaterThan(1)
+        expect([...new Set(alices.given)]).toEqual([rawOf(0)])
+        expect([...new Set(bobs.given)]).toEqual([rawOf(1)])
+      }
+    })
   )
 })
