@@ -55,6 +55,20 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
+      "an op that is on its way is not replaced, though its nonce is the same",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        yield* journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
+        yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
+        yield* journal.recordSigned(Make.signed(0n))
+        const again = Make.acceptance("r1", [Make.op({ userOpHash: Make.word(2) })])
+        const { message } = yield* Effect.flip(journal.accept(again))
+        expect(message).toContain("an op of the same index")
+        expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(1))).toMatchObject({ state: "sent" })
+      })
+    )
+
+    fact(
       "two ops of one acceptance cannot share a nonce",
       Effect.gen(function* () {
         const journal = yield* Journals.all
