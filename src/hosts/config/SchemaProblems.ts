@@ -8,11 +8,17 @@ const pathOf = (path: ReadonlyArray<PropertyKey>): string =>
     ""
   )
 
-/** A schema's complaint without the value that it quotes: it may be a secret in the wrong place. */
+/**
+ * A schema's complaint without the value that it quotes: it may be a secret in the wrong place. A type that has no name
+ * is told as an object, not field by field.
+ */
 const plain = (issue: ParseResult.ArrayFormatterIssue): string => {
   if (issue._tag === "Missing") return "is missing"
   if (issue._tag === "Unexpected") return "is not a known field"
-  return issue.message.replace(/, actual .*$/s, "").replace(/^Expected/, "expected")
+  return issue.message
+    .replace(/, actual .*$/s, "")
+    .replace(/^Expected \{ readonly .*$/s, "Expected an object")
+    .replace(/^Expected/, "expected")
 }
 
 /** Everything that a schema complains of, each at its place. */

@@ -1,5 +1,6 @@
 /** Where a text stops to be JSON, if Node says it; never what stands there, which may be a secret. */
 export const brokenAt = (text: string): string => {
+  if (text.startsWith("\uFEFF")) return ": it begins with a byte order mark"
   try {
     JSON.parse(text)
     return ""

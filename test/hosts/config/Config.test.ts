@@ -414,6 +414,15 @@ describe("a configuration that can not be used", () => {
     expect(said('{\n  "accounts": [1 2]\n}')).toBe(`${broken}: line 2, column 18`)
     expect(said('{ "accounts": ')).toBe(`${broken}: it ends too early`)
     expect(said('{\n  "keyPepper": s3cr3t\n}')).not.toContain("s3cr3t")
+    expect(said('\uFEFF{ "accounts": ')).toBe(`${broken}: it begins with a byte order mark`)
+  })
+
+  it("says of what should be an object only that", () => {
+    expect(problems([])).toEqual([": expected an object"])
+    expect(problems({ ...production, listen: 8080, accounts: [7] })).toEqual([
+      "listen: expected an object",
+      "accounts[0]: expected an object"
+    ])
   })
 
   it("names the environment variable or file that a secret lacks", () => {

@@ -1,5 +1,3 @@
-import { readFileSync } from "node:fs"
-import { dirname, resolve } from "node:path"
 import * as Args from "@effect/cli/Args"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
@@ -19,17 +17,8 @@ const summary = (config: Config.Config) => ({
 })
 
 /** The file that is named, else the one of the environment. */
-const load = (operand: Option.Option<string>, env: Command.Operator["Type"]["env"]) => {
-  if (Option.isNone(operand)) return Config.load(env)
-  const path = resolve(operand.value)
-  return Either.flatMap(
-    Either.try({
-      try: () => readFileSync(path, "utf8"),
-      catch: () => ({ message: `${path} can not be read` })
-    }),
-    (text) => Config.fromText(text, path, env, dirname(path))
-  )
-}
+const load = (operand: Option.Option<string>, env: Command.Operator["Type"]["env"]) =>
+  Config.load(Option.isNone(operand) ? env : { ...env, CASTELLAN_CONFIG: operand.value })
 
 /** Why the service would not do what the configuration promises; what is merely limited is no failure. */
 const connected = (config: Config.Config) =>

@@ -1,5 +1,3 @@
-import { readFileSync } from "node:fs"
-import { dirname, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Config from "../../config/Config.js"
@@ -8,17 +6,6 @@ import * as Command from "../support/Command.js"
 import * as Table from "../support/Table.js"
 
 const messageOf = ({ message }: { readonly message: string }): string => message
-
-const read = (file: string, env: Command.Operator["Type"]["env"]) => {
-  const path = resolve(file)
-  return Either.flatMap(
-    Either.try({
-      try: () => readFileSync(path, "utf8"),
-      catch: () => ({ message: `${path} can not be read` })
-    }),
-    (text) => Config.fromText(text, path, env, dirname(path))
-  )
-}
 
 export const commands = [
   Command.make({
@@ -36,7 +23,7 @@ export const commands = [
       Effect.gen(function* () {
         const { env, tell } = yield* Command.Operator
         const from = yield* Either.mapLeft(Config.load(env), messageOf)
-        const to = yield* Either.mapLeft(read(file, env), messageOf)
+        const to = yield* Either.mapLeft(Config.load({ ...env, CASTELLAN_CONFIG: file }), messageOf)
         const copied = yield* Effect.mapError(
           Wiring.copyStore(from, to, ({ rows, table }) => tell(`${table}: ${rows} rows`)),
           messageOf
