@@ -55,10 +55,12 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
     )
 
     fact(
-      "an op that is on its way is not replaced, though its nonce is the same",
+      "an op is replaced under its nonce only once it was signed, and not while it is on its way",
       Effect.gen(function* () {
         const journal = yield* Journals.all
         yield* journal.accept(Make.acceptance("r1", [Make.op({ userOpHash: Make.word(1) })]))
+        const early = Make.acceptance("r1", [Make.op({ userOpHash: Make.word(3) })])
+        expect((yield* Effect.flip(journal.accept(early))).message).toContain("an op of the same index")
         yield* journal.allocate(Make.allocation("r1", { ops: [0] }))
         yield* journal.recordSigned(Make.signed(0n))
         const again = Make.acceptance("r1", [Make.op({ userOpHash: Make.word(2) })])
