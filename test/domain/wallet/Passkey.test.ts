@@ -167,7 +167,8 @@ describe("A passkey's public key", () => {
     const [x, y] = halves(first)
     const lone = "32 bytes are one coordinate: the only two entries are then X and Y"
     expect(refusal(base64(x), base64(y.subarray(1)))).toEqual({ index: 0, message: lone })
-    expect(refusal(base64(x.subarray(1)), base64(y)).message).toContain("but the entry has 31 bytes")
+    const short = base64(Buffer.alloc(31, 1))
+    expect(refusal(short, base64(y)).message).toContain("but the entry has 31 bytes")
     expect(refusal(base64(x), base64(y), base64(x))).toEqual({ index: 0, message: lone })
   })
 

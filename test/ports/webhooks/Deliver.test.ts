@@ -95,16 +95,11 @@ const begin = (process = "this one") =>
     return wakeUps
   })
 
+const turn = Effect.promise(() => new Promise((turned) => setImmediate(turned)))
+
 /** Turns of the event loop, until it is so. */
 const until = <R>(look: Effect.Effect<boolean, unknown, R>): Effect.Effect<void, never, R> =>
-  Effect.flatMap(Effect.orDie(look), (isSo) =>
-    isSo
-      ? Effect.void
-      : Effect.zipRight(
-          Effect.promise(() => new Promise((turned) => setImmediate(turned))),
-          until(look)
-        )
-  )
+  Effect.flatMap(Effect.orDie(look), (isSo) => (isSo ? Effect.void : Effect.zipRight(turn, until(look))))
 
 /** Time passes in steps in which the store can answer: longer ones would be over before it does. */
 const pass = (seconds: number, step = 5): Effect.Effect<void, WebhooksError, Webhooks> =>
@@ -261,33 +256,45 @@ for (const [name, layer] of [
         for (let n = 0; n < 3; n++) yield* acceptOp(`r${n}`, n)
         yield* begin()
         yield* next
-        const settled = until(Effect.map(store.due("this one"), (due) => due.length === 0))
+        const tick = Effect.suspend(() => {
+          seconds += 1
+          return pass(1, 1)
+        })
+        // A look that was under way when a second passed saw nothing due, and the next one needs another second.
+        const soon = (
+          look: Effect.Effect<boolean, WebhooksError>,
+          turns = 1
+        ): Effect.Effect<void, WebhooksError, Webhooks> =>
+          Effect.flatMap(look, (isSo) =>
+            isSo ? Effect.void : Effect.zipRight(turns % 1_000 === 0 ? tick : turn, soon(look, turns + 1))
+          )
+        const settled = soon(Effect.map(store.due("this one"), (due) => due.length === 0))
+        const toldOf = (requestId: string, times: number) =>
+          soon(Effect.map(store.oldest, () => sequences(hits, requestId).length === times))
         yield* settled
         const go = (until: number) =>
           Effect.gen(function* () {
             while (seconds < until) {
-              seconds += 1
-              if (seconds % 4 === 3) yield* acceptOp(`at ${seconds}`, 1_000 + seconds)
-              yield* pass(1, 1)
+              if (seconds % 4 === 2) yield* acceptOp(`at ${seconds}`, 1_000 + seconds)
+              yield* tick
               yield* settled
             }
           })
         yield* go(110)
         const pauses = times.map((time, n) => time - (times[n - 1] ?? 0))
-        const close = [0, 5, 10, 20, 30, 30].map((pause) => expect.toBeOneOf([pause, pause + 1]))
-        expect(pauses).toEqual(close)
+        const close = [0, 5, 10, 20, 30, 30].map((pause) => expect.toBeOneOf([pause, pause + 1, pause + 2]))
+        expect(pauses.slice(0, 6)).toEqual(close)
         answer = ok
         yield* go(140)
         yield* acceptOp("after them", 2_000)
-        yield* pass(2, 1)
-        yield* until(Effect.sync(() => sequences(hits, "after them").length === 1))
+        yield* toldOf("after them", 1)
         answer = status(500)
         yield* acceptOp("another one", 2_001)
-        yield* pass(2, 1)
-        yield* until(Effect.sync(() => sequences(hits, "another one").length === 1))
+        yield* toldOf("another one", 1)
         answer = ok
-        yield* pass(5, 1)
-        yield* until(Effect.sync(() => sequences(hits, "another one").length === 2))
+        const tried = seconds
+        yield* toldOf("another one", 2)
+        expect(seconds - tried).toBeLessThan(10)
       })
     )
 

@@ -167,7 +167,8 @@ describe("a wallet whose nonce keys were leased when the service was killed", ()
         expect(await Promise.all(ids.map(rig.count))).toEqual(ids.map(() => 1))
       },
       [{ at: "journal", step: "lease", moment: "after", nth: 16, atLatest: null }],
-      2_000
+      // Longer than keys are leased: what was accepted before the end waits for them.
+      60_000
     )
   })
 })
