@@ -6,13 +6,14 @@ import * as Percent from "../../domain/erc4337/Percent.js"
 import * as Prices from "../chain/Prices.js"
 import type { ChainClient, ChainRpcError } from "../ports/chain/ChainRpc.js"
 import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
-import type { LaneAccess } from "../ports/journal/Transactions.js"
+import type { LaneAccess, TransactionRecord } from "../ports/journal/Transactions.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { Signer, SignerError } from "../ports/Signers.js"
 import type * as Entry from "./monitor/Entry.js"
 import { serves } from "./monitor/LaneNodes.js"
 import * as TransactionState from "./monitor/TransactionState.js"
 import type * as NonceManager from "./NonceManager.js"
+import * as TakenBack from "./TakenBack.js"
 import type { TransactionMonitor } from "./TransactionMonitor.js"
 
 /** Nonces below a lane's waiting transactions that the chain has open: what is above them is not mined before they are used. */
@@ -76,7 +77,7 @@ export const make = ({ transactionJournal, lanes, signerOf }: Dependencies) => {
 
   /**
    * Closes the nonces below a waiting transaction that the chain has open. What the journal holds as settled was taken
-   * back by a reorganisation deeper than the settled depth: its bytes go to the nodes again, those that were mined first.
+   * back by a reorganisation deeper than the settled depth: its bytes go to the nodes again.
    */
   const close = (
     entry: Entry.Entry,
@@ -95,12 +96,13 @@ export const make = ({ transactionJournal, lanes, signerOf }: Dependencies) => {
         ])
       )
       const now = yield* Clock.currentTimeMillis
+      const undone: Array<TransactionRecord> = []
       for (let nonce = open.from; nonce < below; nonce += 1n) {
         const used = known.get(nonce)
         if (used === undefined) {
           // One at a time: a node that is far behind would have all of them open.
           if (lead !== undefined && open.isStuck) yield* fill(entry, lead, nonce, monitor)
-          return
+          break
         }
         const { action } = TransactionState.step(TransactionState.from(used), { _tag: "nonceOpen" }, now)
         // A node may be behind for a moment.
@@ -111,24 +113,13 @@ export const make = ({ transactionJournal, lanes, signerOf }: Dependencies) => {
             ),
             { openNonce: nonce.toString() }
           )
-        if (action._tag !== "offerAgain") continue
-        const bytes = [
-          ...used.versions.filter(({ txHash }) => txHash === used.mined?.txHash),
-          ...used.versions.slice(-1)
-        ].slice(0, 1)
-        for (const { raw, txHash } of bytes)
-          for (const node of [...nodes].filter((each) => serves(each, used.access)))
-            yield* Effect.matchEffect(node.chain.sendRawTransaction(raw), {
-              onFailure: ({ message }) => Effect.logDebug(`the node did not take a transaction: ${message}`),
-              onSuccess: () =>
-                Effect.annotateLogs(
-                  Effect.logWarning(
-                    "a reorganisation undid a settled transaction; the same bytes were offered again"
-                  ),
-                  { txHash, openNonce: nonce.toString() }
-                )
-            })
+        if (action._tag === "offerAgain") undone.push(used)
       }
+      for (const node of nodes)
+        yield* TakenBack.offer(
+          node.chain,
+          undone.filter(({ access }) => serves(node, access))
+        )
     })
 
   return { close }

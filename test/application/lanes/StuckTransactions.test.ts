@@ -229,6 +229,8 @@ describe("nonces that the chain has open below a waiting transaction", () => {
         yield* TestClock.adjust("1 minute")
         expect(filled).toEqual([7n])
         for (const nonce of [5, 6, 7, 8]) expect(node.given).toContain(rawOf(nonce))
+        // The lower one lets all of them be mined at once.
+        expect(node.given.indexOf(rawOf(6))).toBeLessThan(node.given.indexOf(rawOf(5)))
       })
   )
 

@@ -50,7 +50,11 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           Make.op({ index: 6, nonceKey: 3n, sequence: 4n }),
           Make.op({ index: 7, nonceKey: 3n, sequence: 5n })
         ]
-        expect(yield* journal.accept(Make.acceptance("r2", ops))).toEqual({ _tag: "nonceTaken", index: 6 })
+        expect(yield* journal.accept(Make.acceptance("r2", ops))).toEqual({
+          _tag: "nonceTaken",
+          index: 6,
+          isSettled: false
+        })
       })
     )
 
@@ -75,7 +79,11 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const ops = [Make.op({ index: 1 }), Make.op({ index: 2 })]
-        expect(yield* journal.accept(Make.acceptance("r1", ops))).toEqual({ _tag: "nonceTaken", index: 2 })
+        expect(yield* journal.accept(Make.acceptance("r1", ops))).toEqual({
+          _tag: "nonceTaken",
+          index: 2,
+          isSettled: false
+        })
       })
     )
 
@@ -104,7 +112,8 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
         expect(yield* journal.accept(Make.acceptance("r2", [Make.op()]))).toEqual({
           _tag: "nonceTaken",
-          index: 0
+          index: 0,
+          isSettled: true
         })
         const next = Make.op({ sequence: 1n })
         yield* journal.accept(Make.acceptance("r3", [next]))
@@ -312,7 +321,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const deployments = [Make.deployment({ configHash: Make.word(0xc2) })]
         const both = [Make.op({ nonceKey: 5n, reserve: 5n }), Make.op({ index: 1 })]
         const poor = Make.acceptance("r2", both, { deployments, funds: Make.fundsOf(both, 2n) })
-        expect(yield* journal.accept(poor)).toEqual({ _tag: "nonceTaken", index: 1 })
+        expect(yield* journal.accept(poor)).toEqual({ _tag: "nonceTaken", index: 1, isSettled: false })
         const one = both.slice(0, 1)
         expect(yield* journal.accept({ ...poor, ops: one })).toMatchObject({ _tag: "reserved" })
         expect(yield* journal.accept({ ...poor, ops: one, funds: Make.fundsOf(one, 9n) })).toMatchObject({
@@ -388,7 +397,11 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           Make.op({ index, space: Make.space(index), userOpHash: Make.word(index), reserve: 10n ** 30n })
         )
         yield* journal.accept(Make.acceptance("r0", [Make.op({ space: Make.space(255) })]))
-        expect(yield* journal.accept(Make.acceptance("r1", ops))).toEqual({ _tag: "nonceTaken", index: 255 })
+        expect(yield* journal.accept(Make.acceptance("r1", ops))).toEqual({
+          _tag: "nonceTaken",
+          index: 255,
+          isSettled: false
+        })
         expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(0))).toBeNull()
         yield* journal.abandon("r0", [0])
         expect(yield* journal.accept(Make.acceptance("r1", ops))).toEqual(accepted)

@@ -138,7 +138,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const journal = yield* Journals.all
         yield* journal.accept(Make.acceptance("r2", [Make.op()]))
         const taken = Make.acceptance("r3", [Make.op()], { idempotency: idempotency("key") })
-        expect(yield* journal.accept(taken)).toEqual({ _tag: "nonceTaken", index: 0 })
+        expect(yield* journal.accept(taken)).toEqual({ _tag: "nonceTaken", index: 0, isSettled: false })
         expect(yield* journal.requestOf(Make.alice, "execute", "key")).toBeNull()
         yield* accept("r4", { idempotency: idempotency("key") })
         expect(yield* journal.accept(taken)).toEqual({ _tag: "known", requestId: "r4" })

@@ -201,7 +201,11 @@ export class Model {
       if (userOpHash !== null && hashes.includes(userOpHash)) return "fails"
       hashes.push(userOpHash)
     }
-    if (unowned[0] !== undefined) return { _tag: "nonceTaken", index: unowned[0].index }
+    const [refused] = unowned
+    if (refused !== undefined) {
+      const owner = kept.find((op) => nonce(op.intent) === nonce(refused))
+      return { _tag: "nonceTaken", index: refused.index, isSettled: owner?.state === "settled" }
+    }
     for (const [at, { index, space }] of ops.entries()) {
       const held = kept.filter((op) => this.live().includes(op) && op.intent.space.wallet === space.wallet)
       const others = sum(held.filter((op) => op.request !== requestId).map((op) => op.intent.reserve))

@@ -139,7 +139,19 @@ const writeOps = ({ sql }: Store.Store, { ops, requestId }: Acceptance, now: num
       for (const row of rows) written.add(row.op_index)
     }
     const taken = ops.find((op) => !written.has(op.index))
-    if (taken !== undefined) return yield* conflict({ _tag: "nonceTaken", index: taken.index })
+    if (taken === undefined) return
+    const { nonceKey, sequence, space } = taken
+    const [owner] = yield* sql<Pick<Ops.Row, "state">>`
+      select state from ops
+      where authority = ${space.authority} and chain_id = ${space.chainId.toString()}
+        and entry_point = ${space.entryPoint} and wallet = ${space.wallet}
+        and nonce_key = ${Store.nonceKey(nonceKey)} and sequence = ${Store.uint64(sequence)}
+        and state <> 'abandoned'`
+    return yield* conflict({
+      _tag: "nonceTaken",
+      index: taken.index,
+      isSettled: owner?.state === "settled"
+    })
   })
 
 /**

@@ -2,10 +2,12 @@ import * as Effect from "effect/Effect"
 import type * as Hex from "../../../domain/primitives/Hex.js"
 import type { ChainFacts } from "../../chain/ChainFacts.js"
 import { WakeUps } from "../../lanes/requests/WakeUps.js"
+import * as TakenBack from "../../lanes/TakenBack.js"
 import type { TransactionMonitor } from "../../lanes/TransactionMonitor.js"
 import type { Bundler } from "../../ports/chain/Bundler.js"
 import { OpJournal } from "../../ports/journal/OpJournal.js"
 import { RequestJournal } from "../../ports/journal/RequestJournal.js"
+import { TransactionJournal } from "../../ports/journal/TransactionJournal.js"
 import type { Lane } from "../../ports/journal/Transactions.js"
 import type { AnsweredElsewhere, CurrentRequest } from "../../request/CurrentRequest.js"
 import { elementFailure } from "../../request/Elements.js"
@@ -133,6 +135,11 @@ const accept = <R>(
         run.holdsLeases = batch.leavesLeases
         return acceptance
       case "nonceTaken":
+        if (!acceptance.isSettled) return { _tag: "occupied", index: acceptance.index }
+        yield* Effect.ignoreLogged(
+          TakenBack.offerOpen(yield* TransactionJournal, run.lane, plan.context.connection.chain, plan.access)
+        )
+        return { _tag: "nonceUsed", index: acceptance.index }
       case "reserved":
         return { _tag: "occupied", index: acceptance.index }
       case "otherConfiguration":

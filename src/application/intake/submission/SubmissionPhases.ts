@@ -24,6 +24,8 @@ export interface State {
   /** How often a transaction was mined without the element: one of its component alone, one that it shared. */
   readonly tries: ReadonlyMap<number, number>
   readonly shared: ReadonlyMap<number, number>
+  /** How often an op was prepared under a nonce of which the journal knows that it was used. */
+  readonly usedNonces: number
   /** What the node did, as long as it does it. */
   readonly node: { readonly fault: NodeFault | null; readonly faults: number; readonly refusals: number }
 }
@@ -116,6 +118,8 @@ export type Event =
   | { readonly _tag: "accepted" }
   /** Another request's op stands in the way of the element. */
   | { readonly _tag: "occupied"; readonly index: number }
+  /** The element's nonce was used by an op that has landed: the node does not know, or the chain took it back. */
+  | { readonly _tag: "nonceUsed"; readonly index: number }
   /** An authorisation for another configuration of the element's wallet is alive. */
   | { readonly _tag: "deploymentPending"; readonly index: number | null }
   | { readonly _tag: "cancelled"; readonly failure: ElementFailure }

@@ -3,10 +3,11 @@ import * as Reasons from "../../request/Reasons.js"
 import * as Backoff from "../../runtime/Backoff.js"
 import type { NodeFault } from "../NodeFault.js"
 import * as HeldNonces from "./HeldNonces.js"
-import type { Action, Event, Failures, Outcomes, Phase, State, Step, Terms } from "./SubmissionPhases.js"
+import * as SubmissionOffer from "./SubmissionOffer.js"
+import { none, releasing, walletBusy } from "./SubmissionOffer.js"
+import type { Action, Event, Outcomes, Phase, State, Step, Terms } from "./SubmissionPhases.js"
 import {
   alike,
-  type Changes,
   cancelled,
   changed,
   failDependants,
@@ -37,12 +38,9 @@ export const backoff: Backoff.Backoff = { firstMillis: 100, longestMillis: 2_000
 
 const nonceBlocked = elementFailure("execution_failed", Reasons.text("nonceBlocked"))
 const overdue = elementFailure("execution_failed", Reasons.text("timeLimit"))
-const walletBusy = elementFailure("wallet_busy")
 
-const none: Failures = new Map()
 const asking: Phase = { _tag: "asking" }
 const over: Phase = { _tag: "over" }
-const releasing: Phase = { _tag: "pausing", millis: 0, releases: true }
 
 /**
  * Until when a failing node is asked again. The time for which a process cannot reach a node is not the time of an accepted
@@ -172,7 +170,7 @@ const apply = (state: State, event: Event, now: number): State => {
           return state
       }
     case "offering":
-      return ofOffered(state, phase, event)
+      return SubmissionOffer.after(state, phase, event)
     case "sending": {
       if (event._tag !== "sent") return state
       const { fault, forAll } = event
@@ -191,34 +189,6 @@ const apply = (state: State, event: Event, now: number): State => {
       return event._tag === "paused" ? { ...state, phase: asking } : state
     case "over":
       return event._tag === "foundLanded" ? included(state, event.landed, now) : state
-  }
-}
-
-/** What the journal said of the ops that were offered to it. */
-const ofOffered = (
-  state: State,
-  { transfers }: Extract<Phase, { readonly _tag: "offering" }>,
-  event: Event
-): State => {
-  switch (event._tag) {
-    case "accepted": {
-      const accepted: Changes = transfers.flat().map((index) => [index, { _tag: "accept" }])
-      return {
-        ...changed(noted(state, unnotedOf(state)), accepted),
-        isAccepted: true,
-        phase: { _tag: "sending", transfers, place: 0, outdated: none }
-      }
-    }
-    case "occupied":
-      return { ...state, phase: { _tag: "waiting", orFail: alike([event.index], walletBusy) } }
-    case "deploymentPending": {
-      const pending = event.index === null ? [] : [event.index]
-      return { ...failed(state, alike(pending, elementFailure("deployment_pending"))), phase: releasing }
-    }
-    case "cancelled":
-      return { ...cancelled(state, event.failure), phase: releasing }
-    default:
-      return state
   }
 }
 
@@ -294,6 +264,7 @@ export const begin = (
       mayHold: isResumed,
       tries: new Map(),
       shared: new Map(),
+      usedNonces: 0,
       node: { fault: null, faults: 0, refusals: 0 }
     },
     now

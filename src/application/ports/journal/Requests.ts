@@ -108,7 +108,8 @@ export interface Schedule {
 /**
  * - `accepted`: all of it is durable
  * - `known`: another request of the account and endpoint has the idempotency key
- * - `nonceTaken`: another op owns the nonce of `index`; read the chain again
+ * - `nonceTaken`: another op owns the nonce of `index`; read the chain again. `isSettled`: that one has landed, which the
+ *   node that was read does not know, or a reorganisation has undone
  * - `reserved`: ops under way hold so much of the wallet's funds that `index` may not be covered; wait for them
  * - `otherConfiguration`: an authorisation for another configuration of that wallet is alive
  * - `cancelled`: the request was cancelled, and nothing was signed under the nonce of `index`
@@ -116,7 +117,7 @@ export interface Schedule {
 export type AcceptanceResult =
   | { readonly _tag: "accepted" }
   | { readonly _tag: "known"; readonly requestId: string }
-  | { readonly _tag: "nonceTaken"; readonly index: number }
+  | { readonly _tag: "nonceTaken"; readonly index: number; readonly isSettled: boolean }
   | { readonly _tag: "reserved"; readonly index: number; readonly reserved: bigint }
   | { readonly _tag: "otherConfiguration"; readonly deployment: number }
   | { readonly _tag: "cancelled"; readonly index: number; readonly code: CancellationCode }

@@ -40,6 +40,7 @@ const request = (
   mayHold: false,
   tries: new Map(),
   shared: new Map(),
+  usedNonces: 0,
   node: { fault: null, faults: 0, refusals: 0 }
 })
 

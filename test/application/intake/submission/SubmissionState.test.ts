@@ -139,6 +139,7 @@ const events = {
   nodeFailed: { _tag: "nodeFailed", fault: away },
   accepted,
   occupied: { _tag: "occupied", index: 0 },
+  nonceUsed: { _tag: "nonceUsed", index: 0 },
   deploymentPending: { _tag: "deploymentPending", index: 0 },
   cancelled: { _tag: "cancelled", failure: cancelled },
   sent: sent({}),
@@ -163,7 +164,13 @@ const table: Readonly<Record<Phase["_tag"], Readonly<Partial<Record<keyof typeof
       refused: "end",
       nodeFailed: "pause"
     },
-    offering: { accepted: "send", occupied: "wait", deploymentPending: "pause", cancelled: "end" },
+    offering: {
+      accepted: "send",
+      occupied: "wait",
+      nonceUsed: "pause",
+      deploymentPending: "pause",
+      cancelled: "end"
+    },
     sending: { sent: "follow" },
     following: { followed: "send" },
     yielding: { yielded: "pause" },
@@ -234,6 +241,17 @@ describe("the elements of a request", () => {
       isNoted: false
     })
     expect(Elements.step(waiting, { _tag: "free" })).toBe(waiting)
+  })
+
+  it("are prepared again beside a key whose nonce was used, eight times at most", () => {
+    let step = fresh()
+    for (const millis of [100, 200, 400, 800, 1_600, 2_000, 2_000, 2_000]) {
+      step = through(step, prepared([0, 1]), events.nonceUsed)
+      expect(step.action).toEqual({ _tag: "pause", millis, releases: false })
+      step = through(step, events.paused)
+    }
+    const end = through(step, prepared([0, 1]), events.nonceUsed)
+    expect(codesOf(end.state)).toEqual({ 0: "wallet_busy" })
   })
 
   it("of which nothing is to be done end at once", () => {

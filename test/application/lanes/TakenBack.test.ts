@@ -1,0 +1,48 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as TakenBack from "../../../src/application/lanes/TakenBack.js"
+import type { LaneAccess } from "../../../src/application/ports/journal/Transactions.js"
+import * as Make from "../../support/journal/Make.js"
+import * as Monitor from "../../support/lanes/Monitor.js"
+
+const { callers, rawOf, recordOf, service } = Monitor
+
+const lane = { chainId: recordOf(0, service).chainId, signer: recordOf(0, service).signer }
+const records = [
+  recordOf(4, service, { state: "settled" }),
+  recordOf(5, service, { state: "settled" }),
+  recordOf(6, callers, { state: "settled" }),
+  recordOf(7, { ...callers, accountId: Make.bob }, { state: "settled" }),
+  recordOf(8, callers)
+]
+
+/** What a node is given whose nonce is 5. */
+const given = (access: LaneAccess) =>
+  Effect.gen(function* () {
+    const node = yield* Monitor.node("one")
+    node.nonce = 5n
+    yield* TakenBack.offerOpen(
+      {
+        transactionsBetween: (_, from, below) =>
+          Effect.succeed(records.filter(({ nonce }) => nonce >= from && nonce < below))
+      },
+      lane,
+      node.chain,
+      access
+    )
+    return node.given
+  })
+
+describe("settled transactions of a lane whose nonces a node has open", () => {
+  it.scoped("are given to the operator's node again, the highest first, and nothing else is", () =>
+    Effect.gen(function* () {
+      expect(yield* given(service)).toEqual([7, 6, 5].map(rawOf))
+    })
+  )
+
+  it.scoped("are given to a caller's node where they are of its account, and went by such a node", () =>
+    Effect.gen(function* () {
+      expect(yield* given(callers)).toEqual([rawOf(6)])
+    })
+  )
+})

@@ -1,0 +1,62 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { type DevService, start, type TransactionResult } from "../../support/http/DevService.js"
+
+let service: DevService
+let wallet: string
+beforeEach(async () => {
+  service = await start()
+  wallet = String((await service.predict("undone"))[0])
+  await fund()
+})
+afterEach(() => service.stop())
+
+const send = (method: string, ...params: ReadonlyArray<unknown>) => service.provider.send(method, [...params])
+const fund = () => send("anvil_setBalance", wallet, "0xde0b6b3a7640000")
+const height = () => service.provider.getBlockNumber()
+const create = () =>
+  service.ok<TransactionResult>("/create", {
+    accounts: [{ salt: "undone", walletCustody: 1 }],
+    settings: service.info.settings
+  })
+const minting = () => ({
+  operations: [
+    {
+      salt: "undone",
+      walletCustody: 1,
+      to: service.info.token,
+      funcSignature: "mint(address,uint256)",
+      funcParams: [wallet, "1"]
+    }
+  ],
+  settings: service.info.settings
+})
+const mint = async () =>
+  expect(await service.ok<TransactionResult>("/execute", minting())).toMatchObject({ status: 1 })
+const minted = async () => Number(await service.token.getFunction("balanceOf")(wallet))
+
+describe("a reorganisation deeper than settled depth", () => {
+  it("that undid ops of a wallet keeps it from nothing: they are mined again, once, beside what is new", async () => {
+    await create()
+    const snapshot = await send("evm_snapshot")
+    for (let n = 0; n < 3; n++) await mint()
+    expect(await send("evm_revert", snapshot)).toBe(true)
+    expect(await minted()).toBe(0)
+    await mint()
+    await expect.poll(minted, { timeout: 15_000 }).toBe(4)
+    await mint()
+    expect(await minted()).toBe(5)
+  }, 40_000)
+
+  it("that undid a wallet's creation, too, is told as it is, and the wallet is made and goes on", async () => {
+    const before = await height()
+    await create()
+    for (let n = 0; n < 2; n++) await mint()
+    await send("anvil_reorg", (await height()) - before, [])
+    await fund()
+    const { code } = await service.refused(422, "/execute", minting())
+    expect(code).toBe("wallet_not_deployed")
+    expect([1, 2]).toContain((await create()).status)
+    await mint()
+    await expect.poll(minted, { timeout: 15_000 }).toBe(3)
+  }, 40_000)
+})
