@@ -109,8 +109,15 @@ export const layer: Layer.Layer<
       losses: Losses.make(budgets),
       reopened: nudge
     })
-    const attend = StuckTransactions.make({ transactionJournal, lanes, settlement, signerOf, scope })
     const accessNodes = AccessNodes.make(yield* ChainRpc, networks)
+    const attend = StuckTransactions.make({
+      accessNodes,
+      transactionJournal,
+      lanes,
+      settlement,
+      signerOf,
+      scope
+    })
     const monitor = yield* TransactionMonitor.make({ settlement, inFlight, attend, accessNodes })
     const remoteOps = yield* RemoteOps.make({ remoteOpJournal, wakeUps, reopened: nudge })
     const facts = ChainFacts.make()

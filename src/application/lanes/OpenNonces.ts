@@ -9,6 +9,7 @@ import type { TransactionJournal } from "../ports/journal/TransactionJournal.js"
 import type { LaneAccess, TransactionRecord } from "../ports/journal/Transactions.js"
 import type { NetworkProfile } from "../ports/NetworkProfile.js"
 import type { Signer, SignerError } from "../ports/Signers.js"
+import type { AccessNodes } from "./monitor/AccessNodes.js"
 import type * as Entry from "./monitor/Entry.js"
 import { serves } from "./monitor/LaneNodes.js"
 import * as TransactionState from "./monitor/TransactionState.js"
@@ -34,10 +35,11 @@ export interface Dependencies {
   readonly transactionJournal: Pick<TransactionJournal["Type"], "transactionsBetween">
   readonly lanes: NonceManager.NonceManager
   readonly signerOf: (access: LaneAccess) => Effect.Effect<Signer, SignerError>
+  readonly accessNodes: AccessNodes
 }
 
 /** How the nonces below a waiting transaction are closed. Long, since filling a nonce is one of the ways to close it. */
-export const make = ({ transactionJournal, lanes, signerOf }: Dependencies) => {
+export const make = ({ accessNodes, transactionJournal, lanes, signerOf }: Dependencies) => {
   /** Gives a nonce that nobody used to a transfer of nothing to the EOA itself. */
   const fill = (
     { profile, record }: Entry.Entry,
@@ -73,6 +75,14 @@ export const make = ({ transactionJournal, lanes, signerOf }: Dependencies) => {
           yield* Effect.logInfo("a nonce that nobody used was filled")
         })
       )
+    })
+
+  /** No node of the lane's waiting transactions may be given this one: the node that its own access names is. */
+  const offerToItsOwn = (used: TransactionRecord) =>
+    Effect.gen(function* () {
+      const { access, chainId } = used
+      const chain = (yield* accessNodes.ofOperator(access, chainId)) ?? (yield* accessNodes.ofCaller(access))
+      if (chain !== null) yield* TakenBack.offer(chain, [used])
     })
 
   /**
@@ -120,6 +130,8 @@ export const make = ({ transactionJournal, lanes, signerOf }: Dependencies) => {
           node.chain,
           undone.filter(({ access }) => serves(node, access))
         )
+      for (const used of undone)
+        if (![...nodes].some((node) => serves(node, used.access))) yield* offerToItsOwn(used)
     })
 
   return { close }

@@ -43,8 +43,9 @@ export interface Dependencies extends OpenNonces.Dependencies {
  *
  * Long, since the steps of one look at a lane share what is under way there.
  */
-export const make = ({ transactionJournal, lanes, scope, settlement, signerOf }: Dependencies): Attend => {
-  const openNonces = OpenNonces.make({ transactionJournal, lanes, signerOf })
+export const make = (dependencies: Dependencies): Attend => {
+  const { lanes, scope, settlement, signerOf } = dependencies
+  const openNonces = OpenNonces.make(dependencies)
   const busy = new Set<string>()
 
   /** Beside the rounds, and at most once at a time under one name: a signature, or a node, may take long. */

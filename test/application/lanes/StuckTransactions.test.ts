@@ -65,6 +65,7 @@ const start = (
     const { monitor } = yield* Monitor.start({
       operatorNode: () => Effect.succeed(node.chain),
       attend: StuckTransactions.make({
+        accessNodes: { ofOperator: () => Effect.succeed(node.chain), ofCaller: () => Effect.succeed(null) },
         transactionJournal: {
           transactionsBetween: (_, from, below) =>
             Effect.sync(() => [...records.values()].filter(({ nonce }) => nonce >= from && nonce < below))

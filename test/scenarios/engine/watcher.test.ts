@@ -221,11 +221,13 @@ describe("the watcher", () => {
       }
       const inFlight = InFlight.make()
       const journal = Journals.methodsOf(yield* InMemoryJournal.make)
+      const accessNodes = { ofOperator: () => Effect.succeed(chain), ofCaller: () => Effect.succeed(null) }
       const watcher = yield* TransactionMonitor.make({
         settlement,
         inFlight,
-        accessNodes: { ofOperator: () => Effect.succeed(chain), ofCaller: () => Effect.succeed(null) },
+        accessNodes,
         attend: StuckTransactions.make({
+          accessNodes,
           transactionJournal: journal,
           lanes: NonceManager.make(journal),
           settlement,

@@ -59,4 +59,17 @@ describe("a reorganisation deeper than settled depth", () => {
     await mint()
     await expect.poll(minted, { timeout: 15_000 }).toBe(3)
   }, 40_000)
+
+  it("that undid a creation delays a payment of the same signer by nothing: the creation is mined again before it", async () => {
+    const snapshot = await send("evm_snapshot")
+    await create()
+    expect(await send("evm_revert", snapshot)).toBe(true)
+    const paid = await service.ok<TransactionResult>("/transactSigner", {
+      to: wallet,
+      value: "1",
+      settings: { rpc: service.info.rpc, signer: service.info.settings.signer }
+    })
+    expect(paid.status).toBe(1)
+    expect(await send("eth_getCode", wallet, "latest")).not.toBe("0x")
+  }, 40_000)
 })
