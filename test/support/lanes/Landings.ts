@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
-import { Interface } from "ethers"
+import { AbiCoder, Interface } from "ethers"
 import {
+  type Call,
   type ChainClient,
   ChainRpcError,
   type FoundLog,
@@ -28,6 +29,15 @@ const events = new Interface([
   "event UserOperationEvent(bytes32 indexed userOpHash, address indexed sender, address indexed paymaster, uint256 nonce, bool success, uint256 actualGasCost, uint256 actualGasUsed)"
 ])
 
+/** What `configuration()` of a wallet returns that had so many configurations before this one. */
+const configurationOf = (epoch: bigint): Hex.Hex =>
+  Hex.unsafe(
+    AbiCoder.defaultAbiCoder().encode(
+      ["(uint8,uint8,address[],(bytes32,bytes32)[])", "uint64"],
+      [[1, 1, [`0x${"0e".repeat(20)}`], []], epoch + 1n]
+    )
+  )
+
 /** The transaction in which an op lands here. */
 export const txHashOf = (userOpHash: string): Hex.Bytes32 => Keccak.hashText(`tx of ${userOpHash}`)
 
@@ -36,7 +46,8 @@ export const makeChain = () => {
   let head = 0n
   let silent = false
   let hidden = false
-  let said: Hex.Hex = nothing
+  let said: ReadonlyArray<{ readonly word: Hex.Hex; readonly from: bigint }> = [{ word: nothing, from: 0n }]
+  let configured: ReadonlyArray<{ readonly data: Hex.Hex; readonly from: bigint }> = []
   let landed: ReadonlyArray<FoundLog> = []
   /** Blocks that a reorganisation has replaced have other hashes from the first of them on. */
   let forkedAt: bigint | null = null
@@ -74,7 +85,12 @@ export const makeChain = () => {
         const { blockHash, blockNumber } = first
         return { ...bare, txHash: first.txHash, blockNumber, blockHash, logs }
       }),
-    call: () => answer(() => ({ success: true, data: said })),
+    call: ({ to }: Call, _: unknown, at: bigint | "latest" = "latest") =>
+      answer(() => {
+        const isThere = ({ from }: { readonly from: bigint }) => from <= (at === "latest" ? latest() : at)
+        const configuration = to === entryPoint ? undefined : configured.findLast(isThere)
+        return { success: true, data: configuration?.data ?? said.findLast(isThere)?.word ?? nothing }
+      }),
     block: (tag: unknown) =>
       answer(() => {
         const withLogs = isAskedForLogs && tag === "latest"
@@ -153,9 +169,14 @@ export const makeChain = () => {
     fallBehindWithLogs: (blocks: number) => {
       logsBehind = BigInt(blocks)
     },
-    /** Every call answers this word from now on. */
-    say: (word: bigint) => {
-      said = Hex.unsafe(`0x${word.toString(16).padStart(64, "0")}`)
+    /** Every call answers this word, about whatever block, or from a block on. */
+    say: (word: bigint, from = 0n) => {
+      const answered = { word: Hex.unsafe(`0x${word.toString(16).padStart(64, "0")}`), from }
+      said = from === 0n ? [answered] : [...said, answered]
+    },
+    /** The wallets have their configuration of this epoch from a block on. */
+    configure: (epoch: bigint, from: bigint) => {
+      configured = [...configured, { data: configurationOf(epoch), from }]
     },
     /** It does not show what has landed, or does again. */
     hide: (now: boolean) => {

@@ -95,8 +95,8 @@ export const look = (
 export const isOver = ({ validUntil }: Held, head: Block) => validUntil !== 0 && head.timestamp > validUntil
 
 /**
- * Whether the op can land no more: its time is over, another op has its nonce, or its wallet has another configuration
- * than its nonce names, for good.
+ * Whether the op can land no more: its time is over, another op has its nonce, its wallet has another configuration than
+ * its nonce names, or the wallet that it deploys exists, for good.
  */
 export const isPast = (entry: Entry, head: Block): Effect.Effect<boolean, ChainRpcError> =>
   Effect.gen(function* () {
@@ -112,9 +112,8 @@ export const isPast = (entry: Entry, head: Block): Effect.Effect<boolean, ChainR
     const data = Nonce.question(wallet, Nonce.keyOf(nonce))
     const next = Nonce.answered(yield* chain.call({ to: entryPoint, data }, undefined, at))
     if (next !== null && next > Nonce.sequenceOf(nonce)) return true
-    if (initCode !== Hex.empty) return false
     const epoch = yield* WalletEpochs.at(chain, wallet, at)
-    return epoch !== null && epoch !== Nonce.epochOf(nonce)
+    return epoch !== null && (initCode !== Hex.empty || epoch !== Nonce.epochOf(nonce))
   })
 
 /**
@@ -216,7 +215,7 @@ export const anywhere = (held: Held, head: Block) =>
 const untold = (entries: Iterable<Entry>) => {
   const lanes = new Map<string, { readonly lane: Lane; readonly taken: Array<Entry> }>()
   for (const entry of entries) {
-    if (!entry.isTaken || entry.isTold || entry.landed !== null) continue
+    if (!entry.isTaken || entry.isTold) continue
     const { authority: signer, chainId } = entry.submission.space
     const name = `${chainId}:${signer}`
     const known = lanes.get(name) ?? { lane: { chainId, signer }, taken: [] }

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
+import * as TestClock from "effect/TestClock"
 import * as RemoteBundler from "../../../../src/application/lanes/remote/RemoteBundler.js"
 import type { Entry } from "../../../../src/application/lanes/remote/RemoteInclusions.js"
 import type { RemoteOps } from "../../../../src/application/lanes/remote/RemoteOps.js"
@@ -9,8 +11,10 @@ import { type BundlerClient, BundlerRpcError } from "../../../../src/application
 import type { RemoteSubmissionIntent } from "../../../../src/application/ports/journal/RemoteSubmissions.js"
 import * as EntryPoint from "../../../../src/domain/erc4337/EntryPoint.js"
 import * as Percent from "../../../../src/domain/erc4337/Percent.js"
+import * as Sponsorship from "../../../../src/domain/erc4337/paymaster/Sponsorship.js"
 import type { UserOperation } from "../../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
+import * as Conditions from "../../../../src/domain/signature/Conditions.js"
 import * as Make from "../../../support/journal/Make.js"
 import * as Monitor from "../../../support/lanes/Monitor.js"
 import * as Ops from "../../../support/lanes/Ops.js"
@@ -29,6 +33,12 @@ const world = (
     readonly entryPoints?: ReadonlyArray<typeof entryPoint>
     /** By the index of the op; none: it takes it. */
     readonly refuses?: Readonly<Record<number, Refused>>
+    /** The words of its refusals. */
+    readonly message?: string
+    /** It never answers when it is given an op. */
+    readonly hangs?: boolean
+    /** The node has no block. */
+    readonly empty?: boolean
     /** The chain shows the ops already. */
     readonly landed?: boolean
   } = {}
@@ -36,18 +46,25 @@ const world = (
   Effect.gen(function* () {
     const node = yield* Monitor.node("caller")
     const told: Array<string> = []
+    /** Until when the ops may land that are watched. */
+    const ends: Array<number> = []
     const error = (reason: Refused) =>
-      new BundlerRpcError({ reason, origin: "http://bundler", message: `${reason}: AA00` })
+      new BundlerRpcError({
+        reason,
+        origin: "http://bundler",
+        message: says.message ?? `${reason}: AA00`
+      })
     const client: BundlerClient = {
       origin: "http://bundler",
       chainId: Effect.succeed(says.chainId ?? Make.chainId),
-      entryPoints: Effect.succeed(says.entryPoints ?? [entryPoint]),
+      entryPoints: Effect.sync(() => says.entryPoints ?? [entryPoint]),
       preVerificationGas: () => Effect.die(new Error("not asked for")),
       find: () => Effect.succeed(null),
       send: (_, userOpHash) =>
         Effect.suspend(() => {
           const index = Number(BigInt(userOpHash))
           told.push(`sent ${index}`)
+          if (says.hangs === true) return Effect.never
           const reason = says.refuses?.[index]
           return reason === undefined ? Effect.void : Effect.fail(error(reason))
         })
@@ -56,6 +73,7 @@ const world = (
       watch: (held) =>
         Effect.sync((): Entry => {
           told.push(`watched ${held.submission.index}`)
+          ends.push(held.validUntil)
           const landed = says.landed === true ? { txHash: Make.word(1), block: null } : null
           return {
             ...held,
@@ -92,7 +110,7 @@ const world = (
     })
     const bundle = (ops: ReadonlyArray<UserOperation>, change: Partial<Bundle> = {}): Bundle => ({
       requestId: "r",
-      chain: node.chain,
+      chain: says.empty === true ? { ...node.chain, block: () => Effect.succeed(null) } : node.chain,
       profile,
       access: Monitor.callers,
       version: "v0.7",
@@ -112,7 +130,7 @@ const world = (
       gasOvershoot: Percent.zero,
       ...change
     })
-    return { bundle, bundler, node, told }
+    return { bundle, bundler, ends, told }
   })
 
 describe("a remote bundler", () => {
@@ -190,4 +208,92 @@ describe("a remote bundler", () => {
       expect(told).toEqual(["stored 0", "watched 0", "sent 0", "perhaps taken 0"])
     })
   )
+
+  it.effect("is asked again what it serves for an EntryPoint that it did not serve before", () =>
+    Effect.gen(function* () {
+      const says = { entryPoints: [EntryPoint.canonical["v0.6"]] }
+      const { bundle, bundler, told } = yield* world(says)
+      yield* Effect.flip(bundler.submit(bundle([op(0n)])))
+      says.entryPoints = [entryPoint]
+      expect(yield* bundler.submit(bundle([op(0n)]))).toEqual(new Map())
+      expect(told).toEqual(["stored 0", "watched 0", "sent 0", "taken 0"])
+    })
+  )
+
+  it.effect("is given no op while the node knows no block: nobody could look for it", () =>
+    Effect.gen(function* () {
+      const { bundle, bundler, told } = yield* world({ empty: true })
+      const failure = yield* Effect.flip(bundler.submit(bundle([op(0n)])))
+      expect(failure).toMatchObject({ reason: "nodeFailed", message: "the node knows no latest block" })
+      expect(told).toEqual([])
+    })
+  )
+
+  it.effect("that has too much to do, or says that the chain has moved on, refuses for now only", () =>
+    Effect.gen(function* () {
+      for (const [reason, message, passing] of [
+        ["throttled", "paymaster throttled", true],
+        ["rateLimited", "too many requests", true],
+        ["validation", "AA25 invalid account nonce", true],
+        ["validation", "AA10 sender already constructed", true],
+        ["validation", "AA24 signature error", false],
+        ["validation", "AA100", false]
+      ] as const) {
+        const { bundle, bundler } = yield* world({ refuses: { 0: reason }, message })
+        expect([...(yield* bundler.submit(bundle([op(0n)])))], message).toEqual([
+          [Make.word(0), { message, passing }]
+        ])
+      }
+    })
+  )
+
+  it.effect("that does not answer keeps nobody who goes: the op is perhaps taken, and stays watched", () =>
+    Effect.gen(function* () {
+      const { bundle, bundler, told } = yield* world({ hangs: true })
+      const submitted = yield* Effect.fork(bundler.submit(bundle([op(0n)])))
+      yield* TestClock.adjust("1 minute")
+      yield* Fiber.interrupt(submitted)
+      expect(told).toEqual(["stored 0", "watched 0", "sent 0", "perhaps taken 0"])
+    })
+  )
+
+  it.effect("is given ops that are watched as long as their signatures say that they may land", () =>
+    Effect.gen(function* () {
+      const { bundle, bundler, ends } = yield* world()
+      const signature = Conditions.encodeSignature({ ...Conditions.none, validUntil: 77 }, Hex.unsafe("0x01"))
+      yield* bundler.submit(bundle([{ ...op(0n), signature }, op(1n)]))
+      expect(ends).toEqual([77, 0])
+    })
+  )
+})
+
+describe("the last second at which an op may land", () => {
+  it("is the earlier one of its signature's and its sponsor's, and no bound is later than any", () => {
+    for (const version of EntryPoint.versions)
+      for (const [own, sponsors, last] of [
+        [70, 80, 70],
+        [80, 70, 70],
+        [0, 70, 70],
+        [70, 0, 70],
+        [0, 0, 0]
+      ] as const) {
+        const signature = Conditions.encodeSignature(
+          { ...Conditions.none, validUntil: own },
+          Hex.unsafe("0x01")
+        )
+        const sponsored = {
+          ...op(0n),
+          signature: Sponsorship.append(signature, Sponsorship.dummy),
+          paymasterAndData: Sponsorship.paymasterData(version, {
+            paymaster: Make.address(0x5a),
+            validUntil: sponsors,
+            validAfter: 0,
+            limits: { verificationGasLimit: 1n, postOpGasLimit: 1n },
+            unbound: true
+          })
+        }
+        expect(RemoteBundler.validUntilOf(version, sponsored), `${version} ${own} ${sponsors}`).toBe(last)
+        expect(RemoteBundler.validUntilOf(version, { ...op(0n), signature })).toBe(own)
+      }
+  })
 })

@@ -2,6 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/TestClock"
 import * as RemoteOps from "../../../../src/application/lanes/remote/RemoteOps.js"
+import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"
 import type { FoundInclusion } from "../../../../src/application/ports/journal/RemoteSubmissions.js"
 import * as NetworkProfile from "../../../../src/application/ports/NetworkProfile.js"
 import * as Nonce from "../../../../src/domain/erc4337/Nonce.js"
@@ -27,6 +28,11 @@ const world = (
     readonly answer?: "before" | "taken"
     /** The bundler says in which transaction the op is, and goes on to. */
     readonly bundled?: boolean
+    readonly initCode?: Hex.Hex
+    /** Block at which it was handed over. */
+    readonly since?: bigint
+    /** The bundler never answers when it is given the op. */
+    readonly hangs?: boolean
   } = {}
 ) =>
   Effect.gen(function* () {
@@ -35,12 +41,18 @@ const world = (
       bundled = false,
       confirmations = 1,
       found,
+      hangs = false,
+      initCode = Hex.empty,
       nonce = 0n,
+      since = 0n,
       validUntil = 0
     } = options
     const chain = Landings.makeChain()
     const told: Array<string> = []
     const taken: Array<Hex.Bytes32> = []
+    const woken: Array<string> = []
+    /** The journal fails at what it is to record next, that often. */
+    const outage = { left: 0 }
     const tell = (what: string) =>
       Effect.sync((): ReadonlyArray<string> => {
         told.push(what)
@@ -48,7 +60,9 @@ const world = (
       })
     const remoteOpJournal = {
       recordInclusions: (_: unknown, __: unknown, [outcome]: ReadonlyArray<FoundInclusion>) =>
-        tell(`recorded${outcome?.final === true ? " for good" : ""}: ${outcome?.success}`),
+        outage.left-- > 0
+          ? Effect.fail(new JournalError({ message: "away" }))
+          : tell(`recorded${outcome?.final === true ? " for good" : ""}: ${outcome?.success}`),
       recordTaken: (_: unknown, __: unknown, hashes: ReadonlyArray<Hex.Bytes32>) =>
         Effect.sync(() => void taken.push(...hashes)),
       finaliseInclusions: () => tell("finalised"),
@@ -59,8 +73,8 @@ const world = (
     const remoteOps = yield* RemoteOps.make({
       remoteOpJournal,
       wakeUps: {
-        signal: () => Effect.void,
-        notify: () => Effect.void
+        signal: ({ signer }) => Effect.sync(() => void woken.push(signer)),
+        notify: (requestIds) => Effect.sync(() => void woken.push(...requestIds))
       },
       reopened: Effect.asVoid(tell("reopened"))
     })
@@ -78,7 +92,11 @@ const world = (
                 entryPoints: Effect.succeed([Landings.entryPoint]),
                 preVerificationGas: () => Effect.die(new Error("not asked for")),
                 find: () => Effect.succeed(bundled ? { txHash: Landings.txHashOf(hash) } : null),
-                send: (_, userOpHash) => Effect.sync(() => void offers.push(userOpHash))
+                send: (_, userOpHash) =>
+                  Effect.zipRight(
+                    Effect.sync(() => void offers.push(userOpHash)),
+                    hangs ? Effect.never : Effect.void
+                  )
               },
         offer:
           found !== undefined
@@ -86,7 +104,7 @@ const world = (
             : {
                 version: "v0.7",
                 entryPoint: Landings.entryPoint,
-                op: { ...Ops.plain, sender: space.wallet, nonce }
+                op: { ...Ops.plain, sender: space.wallet, nonce, initCode }
               },
         validUntil,
         submission: {
@@ -96,7 +114,7 @@ const world = (
           space,
           userOpHash: hash,
           node: { rpc: Monitor.callers.rpc, trust: "caller" },
-          since: 0n,
+          since,
           signed: found === undefined ? Hex.empty : null,
           includedIn: found === undefined ? null : Landings.txHashOf(found),
           landedAs: found ?? hash
@@ -111,7 +129,7 @@ const world = (
         chain.mine(blocks)
         return TestClock.adjust(round)
       })
-    return { chain, mine, offers, remoteOps, taken, told, watch }
+    return { chain, mine, offers, outage, remoteOps, taken, told, watch, woken }
   })
 
 describe("an op at a remote bundler", () => {
@@ -346,6 +364,192 @@ describe("an op at a remote bundler", () => {
       yield* mine(23)
       yield* TestClock.adjust("2 minutes")
       expect(told).toEqual(["recorded for good: true"])
+    })
+  )
+
+  it.scoped("is not given up for a nonce that is used in a block which may still be taken back", () =>
+    Effect.gen(function* () {
+      const { chain, mine, told, watch } = yield* world()
+      yield* watch
+      yield* mine(20)
+      chain.say(1n, 19n)
+      yield* TestClock.adjust("3 minutes")
+      expect(told).toEqual([])
+      yield* mine(1)
+      yield* TestClock.adjust("1 minute")
+      expect(told).toEqual(["revoked"])
+    })
+  )
+
+  it.scoped("is given up when its wallet has another configuration than its nonce names, for good", () =>
+    Effect.gen(function* () {
+      const { chain, mine, told, watch } = yield* world({ nonce: Nonce.make(1n << 128n, 0n) })
+      chain.configure(1n, 0n)
+      yield* watch
+      yield* mine(20)
+      chain.configure(2n, 19n)
+      yield* TestClock.adjust("3 minutes")
+      expect(told).toEqual([])
+      yield* mine(1)
+      yield* TestClock.adjust("1 minute")
+      expect(told).toEqual(["revoked"])
+    })
+  )
+
+  it.scoped("that deploys its wallet is given up when the wallet exists for good", () =>
+    Effect.gen(function* () {
+      const { chain, mine, told, watch } = yield* world({ initCode: Hex.unsafe("0x01") })
+      yield* watch
+      yield* mine(20)
+      chain.configure(0n, 19n)
+      yield* TestClock.adjust("3 minutes")
+      expect(told).toEqual([])
+      yield* mine(1)
+      yield* TestClock.adjust("1 minute")
+      expect(told).toEqual(["revoked"])
+    })
+  )
+
+  it.scoped("is given up within a round of the end of its time, however long ago the last question was", () =>
+    Effect.gen(function* () {
+      const { mine, told, watch } = yield* world({ validUntil: 600 })
+      yield* watch
+      yield* mine(5)
+      yield* TestClock.adjust("3 minutes")
+      yield* mine(58)
+      expect(told).toEqual(["revoked"])
+    })
+  )
+
+  it.scoped("is offered to nobody once its time is over, though that is not settled yet", () =>
+    Effect.gen(function* () {
+      const { mine, offers, told, watch } = yield* world({ validUntil: 600 })
+      yield* watch
+      yield* mine(61)
+      yield* TestClock.adjust("3 minutes")
+      expect({ offers, told }).toEqual({ offers: [], told: [] })
+    })
+  )
+
+  it.scoped("is not offered again before each block since it was handed over was looked at", () =>
+    Effect.gen(function* () {
+      const { mine, offers, watch } = yield* world()
+      yield* watch
+      yield* mine(1_024 * 20)
+      yield* TestClock.adjust("15 seconds")
+      expect(offers).toEqual([])
+      yield* TestClock.adjust("15 seconds")
+      expect(offers).not.toEqual([])
+    })
+  )
+
+  it.scoped("is offered once at a time to a bundler that never answers", () =>
+    Effect.gen(function* () {
+      const { mine, offers, watch } = yield* world({ hangs: true })
+      yield* watch
+      yield* mine(5)
+      yield* TestClock.adjust("3 minutes")
+      expect(offers).toEqual([hash])
+    })
+  )
+
+  it.scoped("does not come back when it landed before the block at which it was handed over", () =>
+    Effect.gen(function* () {
+      const { chain, mine, told, watch } = yield* world({ since: 30n })
+      yield* watch
+      chain.land(hash, 1n, 25n)
+      chain.say(1n)
+      yield* mine(40)
+      yield* TestClock.adjust("1 minute")
+      expect(told).toEqual(["recorded for good: true"])
+    })
+  )
+
+  it.scoped(
+    "is recorded at the next look when the journal was away at the first ones, however deep it is",
+    () =>
+      Effect.gen(function* () {
+        const { chain, mine, outage, told, watch } = yield* world()
+        outage.left = 2
+        chain.land(hash, 1n, 2n)
+        yield* watch
+        yield* mine(60)
+        expect(told).toEqual([])
+        yield* TestClock.adjust(round)
+        expect(told).toEqual(["recorded for good: true"])
+      })
+  )
+
+  it.scoped("wakes its request and its lane when it is recorded and when a reorganisation took it back", () =>
+    Effect.gen(function* () {
+      const { chain, mine, told, watch, woken } = yield* world()
+      yield* watch
+      yield* mine(5)
+      chain.land(hash, 1n)
+      yield* TestClock.adjust(round)
+      expect(woken).toEqual(["r", Make.space(1).authority])
+      chain.undo()
+      yield* mine(1)
+      yield* TestClock.adjust(round)
+      expect(told).toEqual(["recorded: true", "reverted", "reopened"])
+      expect(woken).toEqual(["r", Make.space(1).authority, "r", Make.space(1).authority])
+    })
+  )
+
+  it.scoped("is offered at once when a reorganisation took it back, however rarely it was before", () =>
+    Effect.gen(function* () {
+      const { chain, mine, offers, told, watch } = yield* world()
+      yield* watch
+      yield* mine(5)
+      yield* TestClock.adjust("3 minutes")
+      chain.land(hash, 1n)
+      yield* TestClock.adjust(round)
+      const before = offers.length
+      chain.undo()
+      yield* mine(1)
+      yield* TestClock.adjust(round)
+      expect(told).toEqual(["recorded: true", "reverted", "reopened"])
+      yield* TestClock.adjust(round)
+      expect(offers.length).toBe(before + 1)
+    })
+  )
+
+  it.scoped("that a reorganisation took back is found in a block far below the one that it was in", () =>
+    Effect.gen(function* () {
+      const { chain, mine, told, watch } = yield* world()
+      yield* watch
+      yield* mine(40)
+      chain.land(hash, 1n)
+      yield* TestClock.adjust(round)
+      chain.undo()
+      chain.land(hash, 1n, 5n)
+      chain.hide(true)
+      yield* mine(1)
+      yield* TestClock.adjust(round)
+      chain.hide(false)
+      yield* TestClock.adjust(round)
+      expect(told).toEqual(["recorded: true", "reverted", "reopened", "recorded for good: true"])
+    })
+  )
+
+  it.scoped("is the journal's once, however it became known: a landing tells that a bundler took it", () =>
+    Effect.gen(function* () {
+      const { chain, mine, taken, told, watch } = yield* world({ answer: "taken" })
+      chain.land(hash, 1n, 1n)
+      yield* watch
+      yield* mine(1)
+      expect(told).toEqual(["recorded: true"])
+      expect(taken).toEqual([])
+    })
+  )
+
+  it.scoped("stays watched when what was watched under the same hash before is forgotten", () =>
+    Effect.gen(function* () {
+      const { remoteOps, watch } = yield* world()
+      const before = yield* watch
+      const { submission } = yield* watch
+      yield* remoteOps.forget(before)
+      expect(remoteOps.isWatched(submission)).toBe(true)
     })
   )
 })
