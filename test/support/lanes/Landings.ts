@@ -45,6 +45,7 @@ export const txHashOf = (userOpHash: string): Hex.Bytes32 => Keccak.hashText(`tx
 export const makeChain = () => {
   let head = 0n
   let silent = false
+  let stripped = false
   let hidden = false
   let said: ReadonlyArray<{ readonly word: Hex.Hex; readonly from: bigint }> = [{ word: nothing, from: 0n }]
   let configured: ReadonlyArray<{ readonly data: Hex.Hex; readonly from: bigint }> = []
@@ -83,7 +84,7 @@ export const makeChain = () => {
         const [first] = logs
         if (first === undefined) return null
         const { blockHash, blockNumber } = first
-        return { ...bare, txHash: first.txHash, blockNumber, blockHash, logs }
+        return { ...bare, txHash: first.txHash, blockNumber, blockHash, logs: stripped ? [] : logs }
       }),
     call: ({ to }: Call, _: unknown, at: bigint | "latest" = "latest") =>
       answer(() => {
@@ -118,6 +119,7 @@ export const makeChain = () => {
             })
             return shown().filter(
               (log) =>
+                !stripped &&
                 log.blockNumber <= latest() - logsBehind &&
                 log.blockNumber >= fromBlock &&
                 (toBlock === "latest" || log.blockNumber <= toBlock) &&
@@ -181,6 +183,10 @@ export const makeChain = () => {
     /** It does not show what has landed, or does again. */
     hide: (now: boolean) => {
       hidden = now
+    },
+    /** The transactions were mined and have done nothing, as ones that revert. */
+    strip: () => {
+      stripped = true
     },
     /** It gives no logs, or does again. */
     refuseLogs: (now: boolean) => {

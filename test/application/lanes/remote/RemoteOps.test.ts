@@ -590,4 +590,17 @@ describe("an op whose landing was found", () => {
       expect(offers).toEqual([])
     })
   )
+
+  it.scoped("is its request's again when its transaction was mined anew, and the op is not in it", () =>
+    Effect.gen(function* () {
+      const { chain, mine, told, watch } = yield* world({ found: version })
+      yield* mine(5)
+      chain.land(version, 1n)
+      chain.strip()
+      yield* watch
+      yield* mine(10)
+      yield* TestClock.adjust("20 seconds")
+      expect(told).toEqual(["reverted", "reopened"])
+    })
+  )
 })
