@@ -9,6 +9,7 @@ import * as CreateWallets from "../../../src/application/usecases/wallets/Create
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import { conditionsOf, type StandIn, startStandIn } from "../../support/bundler/StandIn.js"
 import { Address, keyOf, type Stack, startStack } from "../../support/stack/Stack.js"
+import { mined } from "../../support/suite/Receipt.js"
 
 const ether = 10n ** 18n
 
@@ -73,6 +74,28 @@ describe("ops through a bundler of somebody else", () => {
       expect(bound).toBe(ZeroAddress)
       expect(validUntil).toBeGreaterThan(0)
     }
+  })
+
+  it("a wallet that somebody else deploys with what an op shows is found, and the op that can land no more is given up", async () => {
+    const salt = "deployed by another"
+    const wallet = stack.predict(salt)
+    await stack.fund(wallet, ether)
+    bundler.behave(() => ({ does: "keep" }))
+    const sent = bundler.sent.length
+    const accounts = [{ salt, walletCustody: 1 as const }]
+    const answer = stack.ask(CreateWallets.run(stack.caller(), { accounts, settings: stack.settings }))
+    await expect.poll(() => bundler.sent.length, { timeout: 10_000 }).toBe(sent + 1)
+    const shown = bundler.sent[sent]?.op
+    const { factory, factoryData } = shown ?? {}
+    await mined(
+      await keyOf(6)
+        .connect(stack.provider)
+        .sendTransaction({ to: String(factory), data: String(factoryData) })
+    )
+    expect(await stack.provider.getCode(wallet)).not.toBe("0x")
+    await stack.provider.send("anvil_mine", ["0x50"])
+    expect(await answer).toMatchObject({ status: 2, returnData: [{ "0": { salt, wallet } }] })
+    expect(bundler.sent.length).toBe(sent + 1)
   })
 
   it.each([
