@@ -124,7 +124,9 @@ export const make: Effect.Effect<
           sql`entry_no < ${before === undefined ? Number.MAX_SAFE_INTEGER : before.toString()}`,
           ...when(accountId === undefined ? null : sql`account_id = ${accountId}`),
           ...when(signer === undefined ? null : sql`signer = ${signer}`),
-          ...when(hash === undefined ? null : sql`hash = ${hash}`),
+          ...when(
+            hash === undefined ? null : sql`hash = ${hash} and substr(hash, 1, 18) = ${hash.slice(0, 18)}`
+          ),
           ...when(requestId === undefined ? null : sql`request_id = ${requestId}`),
           ...when(from === undefined ? null : sql`at >= ${from}`),
           ...when(to === undefined ? null : sql`at <= ${to}`)

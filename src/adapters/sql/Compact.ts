@@ -4,8 +4,8 @@ import * as Dictionary from "./CompactDictionary.js"
 /** A text column: SQLite keeps bytes in it as they are, PostgreSQL only text. */
 export type Column = string | Uint8Array
 
-/** Bytes that are deflated at once: more would keep the event loop from others. */
-const most = 65_536
+/** Bytes that are deflated at once, for a millisecond or two: more would keep the event loop from others. */
+const most = 262_144
 
 /** Less than that gains nothing: with the dictionary, and without. */
 const least = { shared: 32, alone: 128 }

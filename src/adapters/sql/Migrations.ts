@@ -22,6 +22,7 @@ import { rateCounts } from "./schema/RateCounts.js"
 import { requestLanes } from "./schema/RequestLanes.js"
 import { requestElements, requestNotes } from "./schema/RequestNotes.js"
 import { retention } from "./schema/Retention.js"
+import { shorterIndexes } from "./schema/ShorterIndexes.js"
 import { watches, watchParts } from "./watches/Schema.js"
 import { watchChanges, webhookChanges, webhookSecrets, webhooks } from "./webhooks/Schema.js"
 
@@ -63,7 +64,8 @@ export const migrations = {
   "0025_account_limits": accountLimits,
   "0026_submissions": submissions,
   "0027_watch_parts": watchParts,
-  "0028_webhook_secrets": webhookSecrets
+  "0028_webhook_secrets": webhookSecrets,
+  "0029_shorter_indexes": shorterIndexes
 }
 
 const newest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

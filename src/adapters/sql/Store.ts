@@ -34,6 +34,8 @@ export interface Store {
   readonly seal: Seal.Seal
   /** A column of hex or JSON. */
   readonly column: (text: string) => Compact.Column
+  /** The same of one that processes of the version before read as it stands, which may be beside this one on PostgreSQL. */
+  readonly shortColumn: (text: string) => Compact.Column
 }
 
 export interface Options {
@@ -105,6 +107,7 @@ export const make = (sql: SqlClient.SqlClient, { sealingKey }: Options): Store =
   sql,
   seal: Seal.make(sealingKey, SqliteClient.isSqlite(sql)),
   column: Compact.write(SqliteClient.isSqlite(sql)),
+  shortColumn: SqliteClient.isSqlite(sql) ? Compact.write(true) : (text) => text,
   forUpdate: sql.onDialectOrElse({
     pg: () => sql.literal("for update"),
     orElse: () => sql.literal("")

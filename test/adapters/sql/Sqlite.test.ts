@@ -160,7 +160,8 @@ describe("the schema", () => {
         { migration_id: 25, name: "account_limits" },
         { migration_id: 26, name: "submissions" },
         { migration_id: 27, name: "watch_parts" },
-        { migration_id: 28, name: "webhook_secrets" }
+        { migration_id: 28, name: "webhook_secrets" },
+        { migration_id: 29, name: "shorter_indexes" }
       ])
     }).pipe(Effect.provide(inMemory))
   )

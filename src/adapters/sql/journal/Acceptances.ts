@@ -112,7 +112,7 @@ const replace = (store: Store.Store, { ops, requestId }: Acceptance) =>
     return new Set(alive.map((row) => row.op_index))
   })
 
-const writeOps = ({ sql }: Store.Store, { ops, requestId }: Acceptance, now: number) =>
+const writeOps = ({ shortColumn, sql }: Store.Store, { ops, requestId }: Acceptance, now: number) =>
   Effect.gen(function* () {
     const written = new Set<number>()
     for (const chunk of Store.chunks(ops)) {
@@ -129,12 +129,13 @@ const writeOps = ({ sql }: Store.Store, { ops, requestId }: Acceptance, now: num
             sequence: Store.uint64(op.sequence),
             user_op_hash: op.userOpHash,
             reserve: op.reserve.toString(),
-            returned: op.returned,
+            returned: op.returned === null ? null : shortColumn(op.returned),
             state: "accepted",
             accepted_at: now
           }))
         )}
-        on conflict (authority, chain_id, entry_point, wallet, nonce_key, sequence) where state <> 'abandoned' do nothing
+        on conflict (authority, chain_id, entry_point, wallet, ${Ops.nonceColumns(sql)})
+        where state <> 'abandoned' do nothing
         returning op_index`
       for (const row of rows) written.add(row.op_index)
     }
@@ -145,7 +146,7 @@ const writeOps = ({ sql }: Store.Store, { ops, requestId }: Acceptance, now: num
       select state from ops
       where authority = ${space.authority} and chain_id = ${space.chainId.toString()}
         and entry_point = ${space.entryPoint} and wallet = ${space.wallet}
-        and nonce_key = ${Store.nonceKey(nonceKey)} and sequence = ${Store.uint64(sequence)}
+        and (${Ops.nonceColumns(sql)}) = ${Ops.nonceOf(sql, nonceKey, sequence)}
         and state <> 'abandoned'`
     return yield* conflict({
       _tag: "nonceTaken",

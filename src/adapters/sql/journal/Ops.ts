@@ -10,6 +10,7 @@ import type {
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
+import * as Compact from "../Compact.js"
 import * as Store from "../Store.js"
 import * as Claims from "./Claims.js"
 
@@ -192,11 +193,27 @@ export interface Row extends State {
   readonly wallet: string
   readonly nonce_key: string
   readonly sequence: string
-  readonly returned: string | null
+  readonly returned: Compact.Column | null
   readonly success: number | null
   readonly revert_data: string | null
   /** 1: it was on the chain, in somebody else's transaction, and is no more. */
   readonly was_public: number | null
+}
+
+/** Key and sequence of an op, as the index has them that makes nonces unique: on SQLite without the zeros in front. */
+export const nonceColumns = (sql: Store.Store["sql"]): Fragment =>
+  sql.onDialectOrElse({
+    pg: () => sql`nonce_key, sequence`,
+    orElse: () => sql`ltrim(nonce_key, '0'), ltrim(sequence, '0')`
+  })
+
+/** What `nonceColumns` of this nonce are. */
+export const nonceOf = (sql: Store.Store["sql"], nonceKey: bigint, sequence: bigint): Fragment => {
+  const [key, place] = [Store.nonceKey(nonceKey), Store.uint64(sequence)]
+  return sql.onDialectOrElse({
+    pg: () => sql`(${key}, ${place})`,
+    orElse: () => sql`(ltrim(${key}, '0'), ltrim(${place}, '0'))`
+  })
 }
 
 /** Where an op's nonce lives. */
@@ -215,7 +232,7 @@ const toRecord = (row: Row & { readonly account_id: AccountId }): OpRecord => ({
   space: spaceOf(row),
   nonceKey: BigInt(row.nonce_key),
   sequence: BigInt(row.sequence),
-  returned: row.returned === null ? null : Hex.unsafe(row.returned),
+  returned: row.returned === null ? null : Hex.unsafe(Compact.read(row.returned)),
   state: row.state,
   txHash: row.tx_hash === null ? null : Hex.unsafe32(row.tx_hash),
   success: row.success === null ? null : row.success === 1,

@@ -32,6 +32,7 @@ import * as ServerSentEvents from "../message/ServerSentEvents.js"
 import * as Answers from "./Answers.js"
 import * as Cors from "./Cors.js"
 import * as EndpointCall from "./EndpointCall.js"
+import * as RequestId from "./RequestId.js"
 import * as RequestLog from "./RequestLog.js"
 import * as Routes from "./Routes.js"
 
@@ -155,8 +156,8 @@ interface Known extends RequestLog.Entry, EndpointCall.Known {
   quiet: boolean
 }
 
-const begin = (): Known => ({
-  requestId: globalThis.crypto.randomUUID(),
+const begin = (now: number): Known => ({
+  requestId: RequestId.make(now),
   accountId: null,
   endpoint: null,
   chainId: null,
@@ -278,7 +279,7 @@ const driver = ({
 
   const answered = (incoming: Incoming, fiber: Running, clock: Clock.Clock): Effect.Effect<Answer> => {
     const began = clock.unsafeCurrentTimeMillis()
-    const known = begin()
+    const known = begin(began)
     const end = (answer: Answer) =>
       conclude(incoming, known, answer, { began, now: clock.unsafeCurrentTimeMillis() }, fiber)
     const refuse = (problem: Problem): Answer => {
