@@ -1,5 +1,6 @@
 import { join } from "node:path"
 import * as SqlClient from "@effect/sql/SqlClient"
+import * as Statement from "@effect/sql/Statement"
 import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -8,6 +9,7 @@ import * as SqlAuditLog from "../../src/adapters/sql/AuditLog.js"
 import * as Postgres from "../../src/adapters/sql/Postgres.js"
 import * as Sqlite from "../../src/adapters/sql/Sqlite.js"
 import { AuditLog } from "../../src/application/ports/AuditLog.js"
+import type { AccountId } from "../../src/application/ports/Tenants.js"
 import * as Address from "../../src/domain/primitives/Address.js"
 import * as Hex from "../../src/domain/primitives/Hex.js"
 import { temporaryFolder } from "../support/journal/Layers.js"
@@ -60,6 +62,42 @@ describe.each(Object.entries(clients))("the table of the audit log in %s", (_, c
           expect(String((refused.cause as Error).message)).toContain("the audit log is append-only")
         }
         expect(yield* log.find({ limit: 10 })).toHaveLength(1)
+      }).pipe(Effect.provide(ports))
+    })
+  )
+})
+
+describe("the audit log in SQLite", () => {
+  it.scoped("finds entries by an index, whatever is asked for", () =>
+    Effect.gen(function* () {
+      const ports = Layer.provideMerge(SqlAuditLog.layer, Layer.fresh(yield* clients.SQLite))
+      yield* Effect.gen(function* () {
+        const log = yield* AuditLog
+        const sql = yield* SqlClient.SqlClient
+        const plan = (query: Parameters<typeof log.find>[0]) =>
+          Effect.gen(function* () {
+            let compiled: readonly [text: string, parameters: ReadonlyArray<unknown>] = ["", []]
+            yield* Statement.withTransformer(log.find(query), (statement) =>
+              Effect.sync(() => {
+                compiled = statement.compile()
+                return statement
+              })
+            )
+            const [text, parameters] = compiled
+            const rows = yield* sql.unsafe<{ readonly detail: string }>(
+              `explain query plan ${text}`,
+              parameters
+            )
+            return rows.map(({ detail }) => detail).join("; ")
+          })
+        const id = "0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b"
+        for (const [query, index] of [
+          [{ accountId: "a" as AccountId }, "audit_account"],
+          [{ signer: Address.unsafe(`0x${"11".repeat(20)}`) }, "audit_signer"],
+          [{ hash: Hex.unsafe32(`0x${"22".repeat(32)}`) }, "audit_hash"],
+          [{ requestId: id }, "audit_request"]
+        ] as const)
+          expect(yield* plan({ ...query, limit: 1 })).toContain(`USING INDEX ${index} `)
       }).pipe(Effect.provide(ports))
     })
   )

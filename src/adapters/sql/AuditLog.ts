@@ -99,6 +99,10 @@ export const make: Effect.Effect<
     return Effect.void
   })
 
+  /** On SQLite these are found by an index of their first 18 characters. */
+  const begins = (column: "hash" | "request_id" | "signer", value: string): Fragment =>
+    sql`${sql(column)} = ${value} and substr(${sql(column)}, 1, 18) = ${value.slice(0, 18)}`
+
   const when = (condition: Fragment | null): ReadonlyArray<Fragment> =>
     condition === null ? [] : [condition]
 
@@ -123,11 +127,9 @@ export const make: Effect.Effect<
         where ${sql.and([
           sql`entry_no < ${before === undefined ? Number.MAX_SAFE_INTEGER : before.toString()}`,
           ...when(accountId === undefined ? null : sql`account_id = ${accountId}`),
-          ...when(signer === undefined ? null : sql`signer = ${signer}`),
-          ...when(
-            hash === undefined ? null : sql`hash = ${hash} and substr(hash, 1, 18) = ${hash.slice(0, 18)}`
-          ),
-          ...when(requestId === undefined ? null : sql`request_id = ${requestId}`),
+          ...when(signer === undefined ? null : begins("signer", signer)),
+          ...when(hash === undefined ? null : begins("hash", hash)),
+          ...when(requestId === undefined ? null : begins("request_id", requestId)),
           ...when(from === undefined ? null : sql`at >= ${from}`),
           ...when(to === undefined ? null : sql`at <= ${to}`)
         ])}

@@ -31,6 +31,8 @@ export const inflatedAlone = (bytes: Uint8Array): string => inflateRawSync(bytes
 /** Neither hex, which begins with `0x`, nor JSON begins so. */
 const alone = "z1:"
 const shared = "z2:"
+/** The count of hashes, these with 32 bytes each, and as in `shared` the text without them. */
+const hashed = "z3:"
 
 /** Of any column of bytes: its prefix, and what is in base64 after it where a column has to be text. */
 export const prefixLength = 3
@@ -57,10 +59,39 @@ export const asText = (column: Uint8Array): string => {
 export const isSame = (one: Column, other: Column): boolean =>
   typeof one === "string" || typeof other === "string" ? one === other : Buffer.from(one).equals(other)
 
+/** In a text as short as that zlib writes each digit of a hash in a byte. */
+const mostHashed = 512
+const hash = /0x[0-9a-f]{64}(?![0-9a-fA-F])/g
+/** In the place of its digits a hash has a letter, by its number in the text: no digit is one. */
+const letters = "ghijklmn"
+const mark = /0x([g-n])/g
+
+/**
+ * The hashes of a short text, and what is left of it. Null: it has none, or more than there are letters, or one with many
+ * zeros, which zlib writes in less.
+ */
+const withoutHashes = (text: string): Buffer | null => {
+  if (text.length > mostHashed || text.search(mark) >= 0) return null
+  const found = [...new Set(text.match(hash) ?? [])]
+  if (found.length === 0 || found.length > letters.length) return null
+  if (found.some((each) => each.includes("00000000"))) return null
+  const rest = text.replaceAll(hash, (each) => `0x${letters.charAt(found.indexOf(each))}`)
+  const hashes = found.map((each) => Buffer.from(each.slice(2), "hex"))
+  return Buffer.concat([Buffer.of(found.length), ...hashes, deflateRawSync(rest, { dictionary })])
+}
+
+const withHashes = (bytes: Buffer): string => {
+  const hashAt = (place: number) => bytes.subarray(1 + 32 * place, 33 + 32 * place)
+  const rest = inflated(bytes.subarray(1 + 32 * (bytes[0] ?? 0)))
+  return rest.replaceAll(mark, (_, letter) => `0x${hashAt(letters.indexOf(letter)).toString("hex")}`)
+}
+
 /** Column of hex or JSON in few bytes. */
 export const write =
   (isBinary: boolean) =>
   (text: string): Column => {
+    const parts = isBinary ? withoutHashes(text) : null
+    if (parts !== null && parts.length + prefixLength < text.length) return columnOf(hashed, parts, true)
     const bytes = deflated(text, isBinary)
     if (bytes === null) return text
     const column = columnOf(isBinary ? shared : alone, bytes, isBinary)
@@ -69,7 +100,8 @@ export const write =
 
 /** Reads also what stands there as it is. */
 export const read = (column: Column): string => {
-  if (typeof column === "string" && !column.startsWith(alone) && !column.startsWith(shared)) return column
+  if (typeof column === "string" && ![alone, shared, hashed].includes(column.slice(0, prefixLength)))
+    return column
   const { bytes, prefix } = partsOf(column)
-  return prefix === alone ? inflatedAlone(bytes) : inflated(bytes)
+  return prefix === alone ? inflatedAlone(bytes) : prefix === hashed ? withHashes(bytes) : inflated(bytes)
 }

@@ -78,4 +78,38 @@ describe("columns of earlier versions", () => {
     const column = "z2:Q9FOhSSEowBHG96BjugkYhnSAUcEtZudw8iQ2FoA"
     expect(Compact.read(column)).toBe(sample)
   })
+
+  it("of an event take little more room than the hash that it names", () => {
+    const txHash = "0x49628fd1471006c1482da88028e9ce4dbb080b815c9b0344d39e5a8e6ec1419f"
+    const event = JSON.stringify({ txHash, blockNumber: "117", confirmations: 1, elements: [0] })
+    const column = Compact.write(true)(event)
+    expect(column.length).toBeLessThan(65)
+    expect(Compact.read(column)).toBe(event)
+  })
+
+  it("with hashes are read as they were written, whatever else they say", () => {
+    const hash = fc
+      .string({ unit: fc.constantFrom(..."0123456789abcdef"), minLength: 64, maxLength: 64 })
+      .map((digits) => `0x${digits}`)
+    const other = fc.oneof(
+      fc.constantFrom("0xg", "0xh", "0x", "g", "0xG", `0x${"Ab".repeat(32)}`, `0x${"ab".repeat(33)}`),
+      fc.json()
+    )
+    fc.assert(
+      fc.property(fc.array(hash, { maxLength: 3 }), (hashes) =>
+        fc.assert(
+          fc.property(
+            fc.array(fc.oneof(other, fc.constantFrom("", ...hashes)), { maxLength: 9 }),
+            (parts) => {
+              const text = parts.join("")
+              const column = Compact.write(true)(text)
+              expect(Compact.read(column)).toBe(text)
+              if (typeof column !== "string") expect(Compact.read(Compact.asText(column))).toBe(text)
+            }
+          ),
+          { numRuns: 10 }
+        )
+      )
+    )
+  })
 })

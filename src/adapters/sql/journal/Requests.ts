@@ -104,7 +104,7 @@ export const write = (store: Store.Store, acceptance: Acceptance) =>
         endpoint,
         chain_id: chainId,
         signer: lane.signer,
-        lane_key: JSON.stringify(key),
+        lane_key: store.shortColumn(JSON.stringify(key)),
         body: sealed,
         idempotency_key: idempotency?.key ?? null,
         body_hash: idempotency?.bodyHash ?? null,

@@ -4,6 +4,7 @@ import * as Option from "effect/Option"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type { LaneAccess, LaneWork } from "../../../application/ports/journal/Transactions.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
+import * as Compact from "../Compact.js"
 import type * as Store from "../Store.js"
 import * as Claims from "./Claims.js"
 import * as Records from "./Records.js"
@@ -20,7 +21,7 @@ interface RequestRow extends LaneRow {
   readonly elements: number
   readonly accepted_at: number | string
   readonly not_before: number | string | null
-  readonly lane_key: string | null
+  readonly lane_key: Compact.Column | null
 }
 
 interface TransactionRow extends LaneRow {
@@ -72,7 +73,7 @@ export const work = ({ sql, reading }: Store.Store): Effect.Effect<ReadonlyArray
         lanes.set(name, { ...known, hasTransactions: true })
       }
       const keyOf = ({ lane_key }: Pick<RequestRow, "lane_key">): LaneAccess["key"] | null =>
-        lane_key === null ? null : Option.getOrNull(readKey(lane_key))
+        lane_key === null ? null : Option.getOrNull(readKey(Compact.read(lane_key)))
       for (const row of requests)
         laneOf(row, keyOf(row)).known.requests.push({
           requestId: row.request_id,

@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
  * - Nonces go without the zeros in front: 78 bytes less.
  * - `ops_request` has what `ops_element` has, beside abandoned ops. These are told apart by their ids now, so that one index
  *   finds all ops of a request, and allows each element one that is not abandoned.
- * - Hashes of the audit log are found by their first 64 bits.
+ * - Hashes, signers and ids of requests in the audit log are found by their first 18 characters.
  */
 export const shorterIndexes = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -28,6 +28,10 @@ export const shorterIndexes = Effect.gen(function* () {
           on ops (request_id, op_index, case when state = 'abandoned' then op_id else 0 end)`
         yield* sql`drop index audit_hash`
         yield* sql`create index audit_hash on audit (substr(hash, 1, 18))`
+        yield* sql`drop index audit_signer`
+        yield* sql`create index audit_signer on audit (substr(signer, 1, 18), entry_no)`
+        yield* sql`drop index audit_request`
+        yield* sql`create index audit_request on audit (substr(request_id, 1, 18))`
       })
   })
 })
