@@ -48,3 +48,9 @@ export const budgets = Effect.gen(function* () {
     )`
   yield* sql`create index budget_ops_until on budget_ops (until)`
 })
+
+/** The instances that hold a reservation, each with a space behind it: it is given back with the last of them. */
+export const budgetHolders = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`alter table budget_holds add column holders text not null default ''`
+})
