@@ -80,7 +80,7 @@ for (const [name, pair] of Object.entries(pairs)) {
           expect((yield* Effect.flip(late)).isFenced).toBe(true)
         expect(yield* other.open).toEqual(before)
         yield* other.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
-        expect(yield* other.finish("r1", "{}", {})).toBe(true)
+        expect(yield* other.finish("r1", "{}", {})).toBe("{}")
       })
     )
 

@@ -26,7 +26,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* journal.recordSigned(Make.signed(0n, { txHash: newest }))
         const both = [Make.landed(Make.word(1), 0n, { success: false }), Make.landed(Make.word(2), 0n)]
         yield* journal.settle(Make.mined(0n), both, false)
-        expect(yield* journal.finish("r1", "done", {})).toBe(true)
+        expect(yield* journal.finish("r1", "done", {})).toBe("done")
         expect(yield* journal.unsettle(Make.lane, 0n)).toEqual(["r1"])
         for (const n of [1, 2])
           expect(yield* opOf(n)).toMatchObject({
@@ -39,9 +39,9 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         expect(yield* Make.unfinished(journal)).toEqual(["r1"])
         expect(yield* open).toMatchObject([{ nonce: 0n, state: "signed", mined: null }])
         yield* journal.recordSigned(Make.signed(0n, { txHash: Make.word(0x3000) }))
-        expect(yield* journal.finish("r1", "too early", {})).toBe(false)
+        expect(yield* journal.finish("r1", "too early", {})).toBeNull()
         yield* journal.settle(Make.mined(0n), both, false)
-        expect(yield* journal.finish("r1", "done otherwise", {})).toBe(true)
+        expect(yield* journal.finish("r1", "done otherwise", {})).toBe("done otherwise")
         expect(yield* outcomeOf("r1")).toBe("done otherwise")
       })
     )

@@ -285,15 +285,15 @@ export class Model {
     for (const it of failed) request.failed = [...request.failed.filter((old) => old.index !== it.index), it]
   }
 
-  finish(requestId: string, outcome: string): Failing<boolean> {
+  finish(requestId: string, outcome: string): Failing<string | null> {
     const request = this.requests.find((it) => it.id === requestId)
     if (request === undefined) return "fails"
-    if (request.outcome !== null) return true
+    if (request.outcome !== null) return request.forgotten ? outcome : request.outcome
     const unmined = this.nonces.some((it) => it.direct === requestId && it.state === "signed")
-    if (unmined || this.live().some((op) => op.request === requestId)) return false
+    if (unmined || this.live().some((op) => op.request === requestId)) return null
     request.outcome = outcome
     this.tell(requestId, "final", { httpStatus: 200 })
-    return true
+    return outcome
   }
 
   cancel(requestId: string, { code, onlyUnsigned, outcome }: Cancellation): "final" | "kept" | null {

@@ -197,24 +197,25 @@ export const note =
 
 export const finish =
   (store: Store.Store) =>
-  (requestId: string, outcome: string, summary: EventData): Effect.Effect<boolean, JournalError> =>
+  (requestId: string, outcome: string, summary: EventData): Effect.Effect<string | null, JournalError> =>
     store.transaction(
       Effect.gen(function* () {
         const { sql } = store
         const row = yield* locked(store, requestId)
         if (row === undefined) return yield* Store.refuse("the request was not accepted")
         yield* Claims.fence(store, Claims.laneOf(row))
-        if (row.state !== "open") return true
+        // Of what is forgotten nobody knows any more what it was.
+        if (row.state !== "open") return row.outcome === null ? outcome : Compact.read(row.outcome)
         const underWay = yield* sql`
           select 1 where exists (
             select 1 from ops
             where request_id = ${requestId} and state <> 'abandoned' and state in ('accepted', 'sent'))
           or exists (select 1 from transactions where direct = ${requestId} and state = 'signed')`
-        if (underWay.length > 0) return false
+        if (underWay.length > 0) return null
         yield* sql`
           update requests set state = 'final', outcome = ${store.column(outcome)} where request_id = ${requestId}`
         yield* Events.tell(store, [{ requestId, kind: "final", data: summary }])
-        return true
+        return outcome
       })
     )
 

@@ -249,15 +249,13 @@ const finish = <B, J, R>(live: Live<B, J, R>, answer: Outcome<B>): Effect.Effect
     const { caller, Response } = live.task
     const { requestId } = caller
     const stored = yield* Answer.encode(Response, answer)
-    if (!(yield* Effect.orDie(requestJournal.finish(requestId, stored, Answer.summary(answer)))))
-      return { _tag: "notStored" }
+    const kept = yield* Effect.orDie(requestJournal.finish(requestId, stored, Answer.summary(answer)))
+    if (kept === null) return { _tag: "notStored" }
     openRequests.close(requestId)
     yield* wakeUps.notify([requestId])
     yield* replicas.tell({ _tag: "final", requestId })
-    yield* Either.match(answer, {
-      onLeft: (error) => Deferred.fail(live.result, error),
-      onRight: (value) => Deferred.succeed(live.result, value)
-    })
+    // A cancellation may have been quicker.
+    yield* Deferred.complete(live.result, kept === stored ? answer : Answer.decode(Response, kept))
     return { _tag: "stored" }
   })
 

@@ -69,16 +69,16 @@ export class RequestJournal extends Context.Tag("castellan/RequestJournal")<
       JournalError
     >
     /**
-     * Stores the final answer (JSON) of an accepted request. The first one stays until the request is reopened. False, and
-     * nothing is stored: an op of it is `accepted` or `sent`, or its direct transaction `signed`; it is not at its end.
-     * What `unsettle`, `settle` or `revertInclusions` take back meanwhile makes it false, or reopens the request.
-     * `summary` is what its event tells of the answer.
+     * Stores the final answer (JSON) of an accepted request, and gives the one that it has now: the first one stays until the
+     * request is reopened, that of a cancellation too. Null, and nothing is stored: an op of it is `accepted` or `sent`, or
+     * its direct transaction `signed`; it is not at its end. What `unsettle`, `settle` or `revertInclusions` take back
+     * meanwhile makes it null, or reopens the request. `summary` is what its event tells of the answer.
      */
     readonly finish: (
       requestId: string,
       outcome: string,
       summary: EventData
-    ) => Effect.Effect<boolean, JournalError>
+    ) => Effect.Effect<string | null, JournalError>
     /**
      * Cancels what was never signed of an accepted request, for good, whichever process works on its lane: ops under whose
      * nonces nothing was signed are `abandoned`, and only elements that have a signed nonce are accepted again, under it.

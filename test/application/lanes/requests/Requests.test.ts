@@ -3,6 +3,7 @@ import { describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
@@ -22,9 +23,11 @@ import * as WakeUps from "../../../../src/application/lanes/requests/WakeUps.js"
 import { JournalError } from "../../../../src/application/ports/journal/JournalError.js"
 import type { Acceptance } from "../../../../src/application/ports/journal/Requests.js"
 import type { Lane } from "../../../../src/application/ports/journal/Transactions.js"
+import * as NetworkProfile from "../../../../src/application/ports/NetworkProfile.js"
 import type { Networks } from "../../../../src/application/ports/Networks.js"
 import type { Replicas, Signal } from "../../../../src/application/ports/Replicas.js"
 import type { AccountId } from "../../../../src/application/ports/Tenants.js"
+import * as Answer from "../../../../src/application/request/Answer.js"
 import type { Caller } from "../../../../src/application/request/Caller.js"
 import { CurrentRequest } from "../../../../src/application/request/CurrentRequest.js"
 import { type Failure, invalid, unprocessable } from "../../../../src/application/request/Failure.js"
@@ -32,6 +35,7 @@ import * as Address from "../../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
 import * as Journals from "../../../support/journal/Journals.js"
 import * as Layers from "../../../support/journal/Layers.js"
+import * as Make from "../../../support/journal/Make.js"
 import * as Log from "../../../support/Log.js"
 
 const kind = {
@@ -100,8 +104,10 @@ const setupWith = (bounds: OpenRequests.Bounds) =>
     const journal = yield* Journals.all
     const wakeUps = yield* WakeUps.make(journal)
     const stopping = yield* Deferred.make<void>()
+    /** Of the requests' chain. */
+    const profile = { current: null as NetworkProfile.NetworkProfile | null }
     const networks: Networks["Type"] = {
-      profile: () => Effect.succeed(null),
+      profile: () => Effect.sync(() => profile.current),
       chainIds: Effect.succeed([])
     }
     const owned = { current: true }
@@ -171,6 +177,7 @@ const setupWith = (bounds: OpenRequests.Bounds) =>
       owned,
       journal,
       lost,
+      profile,
       requests,
       stopWaiting: Deferred.succeed(stopping, undefined),
       told
@@ -795,5 +802,269 @@ describe("the bounds of accepted work", () => {
       away.current = true
       expect(codeOf(yield* room)).toBe("overloaded")
     }).pipe(Effect.provide(InMemoryJournal.layer))
+  )
+})
+
+describe("the caller of a request that something else works on", () => {
+  /** A request of the key that another process has accepted; how it ends there. */
+  const elsewhere = (key: string) =>
+    Effect.gen(function* () {
+      const journal = yield* Journals.all
+      const other = callerOf(key)
+      yield* journal.accept(acceptanceOf(other))
+      const answer = (done: number) =>
+        Effect.flatMap(Answer.encode(kind.Response, Either.right({ done })), (outcome) =>
+          journal.finish(other.requestId, outcome, {})
+        )
+      return { answer, other }
+    })
+
+  test("is told of it, and waits as long as its chain says", ({ profile, requests }) =>
+    Effect.gen(function* () {
+      const { other } = yield* elsewhere("known")
+      profile.current = NetworkProfile.make({ chainId: 1n, receiptTimeoutMillis: 2_000 })
+      const accepted: Array<string> = []
+      const caller = { ...callerOf("known"), onAccepted: (id: string) => void accepted.push(id) }
+      const fiber = yield* Effect.fork(Effect.exit(requests.run(kind, caller, request, Effect.never)))
+      yield* TestClock.adjust("1 second")
+      expect(new Set(accepted)).toEqual(new Set([other.requestId]))
+      expect(yield* Fiber.poll(fiber)).toEqual(Option.none())
+      yield* TestClock.adjust("2 seconds")
+      expect(codeOf(yield* Fiber.join(fiber))).toBe("outcome_unknown")
+    }))
+
+  test("has its answer though the journal was away meanwhile", ({ away, requests }) =>
+    Effect.gen(function* () {
+      const { answer } = yield* elsewhere("away")
+      const fiber = yield* Effect.fork(requests.run(kind, callerOf("away"), request, Effect.never))
+      yield* TestClock.adjust("1 second")
+      away.current = true
+      yield* TestClock.adjust("5 seconds")
+      away.current = false
+      yield* answer(7)
+      yield* TestClock.adjust("1 minute")
+      expect(yield* Fiber.join(fiber)).toEqual({ done: 7 })
+    }))
+
+  test("has that one's answer where both were about to be accepted, and its own work goes no further", ({
+    requests
+  }) =>
+    Effect.gen(function* () {
+      const caller = callerOf("race")
+      let went = false
+      const fiber = yield* Effect.fork(
+        requests.run(
+          kind,
+          caller,
+          request,
+          Effect.gen(function* () {
+            const { answer } = yield* elsewhere("race")
+            yield* answer(8)
+            yield* accept(caller)
+            went = true
+            return { done: 1 }
+          }).pipe(Effect.catchTag("JournalError", Effect.die))
+        )
+      )
+      yield* TestClock.adjust("1 second")
+      expect(yield* Fiber.join(fiber)).toEqual({ done: 8 })
+      expect(went).toBe(false)
+    }))
+
+  for (const [code, failure, told] of [
+    ["insufficient_funds", unprocessable("insufficient_funds"), "done"],
+    ["outcome_unknown", unprocessable("outcome_unknown"), "outcome_unknown"],
+    ["invalid_request", invalid("invalid_request", []), "invalid_request"]
+  ] as const)
+    test(`has ${told === "done" ? "that one's answer" : "its own"} where its own is ${code}, not accepted`, ({
+      requests
+    }) =>
+      Effect.gen(function* () {
+        const { answer } = yield* Effect.succeed({ answer: elsewhere(`late ${code}`) })
+        const fiber = yield* Effect.fork(
+          Effect.exit(
+            requests.run(
+              kind,
+              callerOf(`late ${code}`),
+              request,
+              Effect.gen(function* () {
+                yield* Effect.flatMap(answer, (there) => there.answer(9))
+                return yield* failure
+              }).pipe(Effect.catchTag("JournalError", Effect.die))
+            )
+          )
+        )
+        yield* TestClock.adjust("1 second")
+        const exit = yield* Fiber.join(fiber)
+        if (told === "done") expect(exit).toEqual(Exit.succeed({ done: 9 }))
+        else expect(codeOf(exit)).toBe(told)
+      }))
+})
+
+describe("the caller of a request that is worked on here", () => {
+  test("waits longer when the work says so, and hears what was sent when that is over", ({ requests }) =>
+    Effect.gen(function* () {
+      const caller = callerOf(null)
+      const fiber = yield* Effect.fork(
+        Effect.either(
+          requests.run(
+            kind,
+            caller,
+            request,
+            Effect.gen(function* () {
+              const current = yield* CurrentRequest
+              yield* accept(caller)
+              yield* current.sent([Make.word(0x5e)])
+              yield* Effect.sleep("4 seconds")
+              yield* current.extend(10_000)
+              return yield* Effect.never
+            })
+          )
+        )
+      )
+      yield* TestClock.adjust("13 seconds")
+      expect(yield* Fiber.poll(fiber)).toEqual(Option.none())
+      yield* TestClock.adjust("2 seconds")
+      expect(yield* Fiber.join(fiber)).toMatchObject(
+        Either.left({
+          code: "outcome_unknown",
+          extra: { txHashes: [Make.word(0x5e)], requestId: caller.requestId }
+        })
+      )
+    }))
+
+  test("waits no longer because the request is accepted once more", ({ requests }) =>
+    Effect.gen(function* () {
+      const caller = callerOf(null)
+      const fiber = yield* Effect.fork(
+        Effect.exit(
+          requests.run(
+            kind,
+            caller,
+            request,
+            Effect.gen(function* () {
+              const current = yield* CurrentRequest
+              yield* accept(caller)
+              yield* Effect.sleep("4 seconds")
+              yield* current.accept({ ...acceptanceOf(caller), body: current.body }, patienceMillis)
+              return yield* Effect.never
+            })
+          )
+        )
+      )
+      yield* TestClock.adjust("6 seconds")
+      expect(codeOf(yield* Fiber.join(fiber))).toBe("outcome_unknown")
+    }))
+
+  test("hears what the journal says of a request that was cancelled while its work came to an end", ({
+    journal,
+    requests
+  }) =>
+    Effect.gen(function* () {
+      const caller = callerOf(null)
+      const fiber = yield* Effect.fork(
+        Effect.exit(
+          requests.run(
+            kind,
+            caller,
+            request,
+            Effect.gen(function* () {
+              yield* accept(caller)
+              const cancelled = Answer.asUnprocessable(unprocessable("request_cancelled"))
+              const outcome = yield* Answer.encode(kind.Response, Either.left(cancelled))
+              const code = "request_cancelled" as const
+              yield* journal.cancel(caller.requestId, { code, outcome, onlyUnsigned: false })
+              return { done: 1 }
+            }).pipe(Effect.catchTag("JournalError", Effect.die))
+          )
+        )
+      )
+      yield* TestClock.adjust("1 minute")
+      expect(codeOf(yield* Fiber.join(fiber))).toBe("request_cancelled")
+    }))
+})
+
+describe("the requests of this process", () => {
+  /** One that is accepted, or waits to be, and goes on when it is told. */
+  const begun = (requests: Requests.Requests, isAccepted: boolean, caller = callerOf(null)) =>
+    Effect.gen(function* () {
+      const goOn = yield* Deferred.make<void>()
+      const waiting = yield* Deferred.make<void>()
+      const wait = Effect.zipRight(Deferred.succeed(waiting, undefined), Deferred.await(goOn))
+      const work = isAccepted ? Effect.zipRight(accept(caller), wait) : Effect.zipRight(wait, accept(caller))
+      const fiber = yield* Effect.fork(requests.run(kind, caller, request, Effect.as(work, { done: 1 })))
+      yield* Deferred.await(waiting)
+      return { caller, fiber, goOn: Deferred.succeed(goOn, undefined) }
+    })
+
+  test("are under way once they are accepted", ({ requests }) =>
+    Effect.gen(function* () {
+      yield* begun(requests, false)
+      const { caller } = yield* begun(requests, true)
+      expect(requests.underWay()).toEqual([caller.requestId])
+    }))
+
+  test("are left when their lane is another's, and no others are", ({ idle, requests }) =>
+    Effect.gen(function* () {
+      const { caller } = yield* begun(requests, true)
+      const other = Address.unsafe(`0x${"52".repeat(20)}`)
+      yield* requests.leave({ ...lane, chainId: 2n })
+      yield* requests.leave({ ...lane, signer: other })
+      for (let n = 0; n < 100; n += 1) yield* Effect.yieldNow()
+      expect(requests.isWorkedOn(caller.requestId)).toBe(true)
+      yield* requests.leave(lane)
+      yield* idle(caller.requestId)
+    }))
+
+  test("go on when something looks after one that is not accepted yet", ({ requests }) =>
+    Effect.gen(function* () {
+      const { caller, fiber, goOn } = yield* begun(requests, false)
+      yield* requests.review(caller.requestId)
+      for (let n = 0; n < 100; n += 1) yield* Effect.yieldNow()
+      yield* goOn
+      expect(yield* Fiber.join(fiber)).toEqual({ done: 1 })
+    }))
+
+  const bounded = (bounds: Partial<OpenRequests.Bounds>) => setupWith({ ...OpenRequests.defaults, ...bounds })
+
+  it.scoped("count until their answer, also those that another process goes on with", () =>
+    Effect.gen(function* () {
+      const { idle, requests } = yield* bounded({ requestsPerAccount: 1 })
+      const { caller } = yield* begun(requests, true)
+      yield* requests.leave(lane)
+      yield* idle(caller.requestId)
+      const second = yield* Effect.exit(requests.run(kind, callerOf(null), request, Effect.never))
+      expect(codeOf(second)).toBe("rate_limited")
+    }).pipe(Effect.provide(InMemoryJournal.layer))
+  )
+
+  it.scoped("count with all of their elements", () =>
+    Effect.gen(function* () {
+      const { requests } = yield* bounded({ elementsPerAccount: 3 })
+      const caller = callerOf(null)
+      const many = { ...kind, elements: () => 3 }
+      const waiting = yield* Deferred.make<void>()
+      const work = accept(caller).pipe(
+        Effect.zipRight(Deferred.succeed(waiting, undefined)),
+        Effect.zipRight(Effect.never)
+      )
+      yield* Effect.fork(requests.run(many, caller, request, work))
+      yield* Deferred.await(waiting)
+      const second = yield* Effect.exit(requests.run(kind, callerOf(null), request, Effect.never))
+      expect(codeOf(second)).toBe("rate_limited")
+    }).pipe(Effect.provide(InMemoryJournal.layer))
+  )
+
+  it.scoped(
+    "that are taken up again are neither refused for what is open nor held for repeats of themselves",
+    () =>
+      Effect.gen(function* () {
+        const { journal, requests } = yield* bounded({ requestsPerAccount: 1 })
+        const caller = callerOf("its own")
+        yield* journal.accept(acceptanceOf(caller))
+        yield* begun(requests, true)
+        const resumed = requests.run(kind, { ...caller, resumed: true }, request, Effect.succeed({ done: 3 }))
+        expect(yield* resumed).toEqual({ done: 3 })
+      }).pipe(Effect.provide(InMemoryJournal.layer))
   )
 })
