@@ -839,7 +839,7 @@ describe("the caller of a request that something else works on", () => {
       const fiber = yield* Effect.fork(requests.run(kind, callerOf("away"), request, Effect.never))
       yield* TestClock.adjust("1 second")
       away.current = true
-      yield* TestClock.adjust("5 seconds")
+      yield* TestClock.adjust("40 seconds")
       away.current = false
       yield* answer(7)
       yield* TestClock.adjust("1 minute")
@@ -902,7 +902,10 @@ describe("the caller of a request that something else works on", () => {
 })
 
 describe("the caller of a request that is worked on here", () => {
-  test("waits longer when the work says so, and hears what was sent when that is over", ({ requests }) =>
+  test("waits longer when the work says so, and hears what was sent when that is over", ({
+    journal,
+    requests
+  }) =>
     Effect.gen(function* () {
       const caller = callerOf(null)
       const fiber = yield* Effect.fork(
@@ -914,6 +917,9 @@ describe("the caller of a request that is worked on here", () => {
             Effect.gen(function* () {
               const current = yield* CurrentRequest
               yield* accept(caller)
+              const direct = { ...lane, direct: caller.requestId }
+              yield* Effect.orDie(journal.allocate(Make.allocation(caller.requestId, direct)))
+              yield* Effect.orDie(journal.recordSigned(Make.signed(0n, lane)))
               yield* current.sent([Make.word(0x5e)])
               yield* Effect.sleep("4 seconds")
               yield* current.extend(10_000)
@@ -928,7 +934,7 @@ describe("the caller of a request that is worked on here", () => {
       expect(yield* Fiber.join(fiber)).toMatchObject(
         Either.left({
           code: "outcome_unknown",
-          extra: { txHashes: [Make.word(0x5e)], requestId: caller.requestId }
+          extra: { txHashes: [Make.signed(0n, lane).txHash, Make.word(0x5e)], requestId: caller.requestId }
         })
       )
     }))
