@@ -59,6 +59,20 @@ describe("Multicall3", () => {
     expect(Either.isLeft(Multicall.decode(Hex.unsafe(one.replace(/1(0{62}40)/, "2$1")), 1))).toBe(true)
   })
 
+  it("says how many results were expected", () => {
+    expect(Multicall.decode(Hex.empty, 3)).toEqual(Either.left("expected abi.encode of 3 results"))
+  })
+
+  it("has the toll paid when the pairing check of no points is true, and by nothing else", () => {
+    const yes = Hex.unsafe(`0x${"1".padStart(64, "0")}`)
+    expect(Multicall.isPaid({ success: true, data: yes })).toBe(true)
+    expect(Multicall.isPaid({ success: false, data: yes })).toBe(false)
+    for (const data of ["0x", `0x${"0".repeat(64)}`, `0x${"2".padStart(64, "0")}`, `${yes}00`])
+      expect(Multicall.isPaid({ success: true, data: Hex.unsafe(data) }), data).toBe(false)
+    // EIP-197: the precompile at address 8.
+    expect(Multicall.toll).toEqual({ to: `0x${"8".padStart(40, "0")}`, data: "0x" })
+  })
+
   it("answers any bytes without a throw, and what it takes is what ethers encodes", () => {
     fc.assert(
       fc.property(hex(400), fc.nat(5), (data, count) => {
