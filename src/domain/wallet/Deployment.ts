@@ -21,9 +21,6 @@ export interface Deployment {
   readonly deadline: number
 }
 
-/** The longest life of an authorisation that a factory accepts, in seconds. */
-export const maxLife = 3600
-
 /** A number that is no uint48 is a deadline that has passed. */
 const deadlineWord = (deadline: number): string => Words.uint(Uint.isUint48(deadline) ? BigInt(deadline) : 0n)
 
