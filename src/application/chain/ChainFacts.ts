@@ -5,12 +5,14 @@ import type { Address } from "../../domain/primitives/Address.js"
 import type { Bytes32, Hex } from "../../domain/primitives/Hex.js"
 import * as Keccak from "../../domain/primitives/Keccak.js"
 import * as WalletCalls from "../../domain/wallet/WalletCalls.js"
+import type * as WalletConfig from "../../domain/wallet/WalletConfig.js"
 import type {
   Block,
   Call,
   CallResult,
   ChainClient,
   ChainRpcError,
+  NetworkFees,
   StateOverride
 } from "../ports/chain/ChainRpc.js"
 import { NodeCache } from "./NodeCache.js"
@@ -25,11 +27,16 @@ export interface ChainFacts {
   /** The code that `initCode` leaves at an address; null when it reverts. */
   readonly deployedCode: (chain: ChainClient, initCode: Hex) => Effect.Effect<Hex | null, ChainRpcError>
   /**
-   * Whether the code that `initCode` leaves was seen at the address. It may have gone with its block: then what stands
-   * there does not answer as that code does.
+   * The configuration that was last seen at an address where the code that `initCode` leaves was seen; null: it was not.
+   * The code may have gone with its block: then what stands there does not answer as that code does.
    */
-  readonly isKnown: (chain: ChainClient, address: Address, initCode: Hex) => boolean
-  readonly noteKnown: (chain: ChainClient, address: Address, initCode: Hex) => void
+  readonly wallet: (chain: ChainClient, address: Address, initCode: Hex) => WalletConfig.Configuration | null
+  readonly noteWallet: (
+    chain: ChainClient,
+    address: Address,
+    initCode: Hex,
+    configuration: WalletConfig.Configuration
+  ) => void
   /** What `validator()` of a wallet implementation answers. */
   readonly validatorOf: (
     chain: ChainClient,
@@ -41,6 +48,13 @@ export interface ChainFacts {
    * `recentMillis` ago.
    */
   readonly block: (chain: ChainClient, when: "now" | "recent") => Effect.Effect<Block | null, ChainRpcError>
+  /** What the next block asks for a gas unit. */
+  readonly fees: (chain: ChainClient) => Effect.Effect<NetworkFees, ChainRpcError>
+  /**
+   * The block and the fees that this node told last, with the time since then added to the block's; null: it told none.
+   * Good for what is asked along with the present ones, and for nothing that leaves the process.
+   */
+  readonly lastSeen: (chain: ChainClient) => Effect.Effect<LastSeen | null>
   /** Whether a node has shown that it takes no state overrides, and that it has. */
   readonly isPlain: (chain: ChainClient) => boolean
   readonly notePlain: (chain: ChainClient) => Effect.Effect<void>
@@ -55,6 +69,11 @@ export interface ChainFacts {
   ) => Effect.Effect<CallResult, ChainRpcError>
 }
 
+export interface LastSeen {
+  readonly block: Block
+  readonly fees: NetworkFees
+}
+
 export const ChainFacts: Context.Tag<ChainFacts, ChainFacts> = Context.GenericTag("castellan/ChainFacts")
 
 /** What is offered to nodes: more than any bundle needs, then the bounds that Geth and Reth have by default, and less. */
@@ -64,7 +83,7 @@ const callGas = [400_000_000n, 50_000_000n, 25_000_000n, 10_000_000n] as const
 const tooMuchGas = /gas.{0,40}(?:too high|too large|exceed|above|cap\b|max|limit)|exceed.{0,40}gas/i
 
 /** For so long the latest block is good for what does not go by it to the second. */
-export const recentMillis = 1_000
+export const recentMillis = 10_000
 
 /** Of all facts of all nodes together. */
 const maxBytes = 32 * 1_024 * 1_024
@@ -72,16 +91,26 @@ const maxBytes = 32 * 1_024 * 1_024
 /** A fact beside its digits: its key, and how it is held. */
 const factBytes = 512
 
-/** Addresses whose code is known, of all nodes together: bytes of their entries, whose code is everybody's. */
-const known = { mostBytes: 16 * 1_024 * 1_024, bytes: 256 }
+interface Wallet {
+  readonly initCode: Hex
+  readonly configuration: WalletConfig.Configuration
+}
+
+/** Of the wallets of all nodes together. */
+const mostWalletBytes = 16 * 1_024 * 1_024
+
+/** Of a wallet's entry: its code is everybody's. */
+const walletBytes = ({ configuration: { config } }: Wallet): number =>
+  384 + 96 * config.owners.length + 256 * config.passkeys.length
 
 export const make = (): ChainFacts => {
-  const deployed = new NodeCache<Hex>(known.mostBytes, () => known.bytes)
+  const wallets = new NodeCache<Wallet>(mostWalletBytes, walletBytes)
   const facts = new NodeCache<Hex>(maxBytes, (fact) => factBytes + fact.length)
   /** How many of `callGas` a node has refused. */
   const refusals = new WeakMap<ChainClient, number>()
   const plain = new WeakSet<ChainClient>()
-  const blocks = new WeakMap<ChainClient, { readonly block: Block; readonly until: number }>()
+  const blocks = new WeakMap<ChainClient, { readonly block: Block; readonly at: number }>()
+  const lastFees = new WeakMap<ChainClient, NetworkFees>()
 
   const generousCall: ChainFacts["generousCall"] = (chain, call, overrides) =>
     Effect.suspend(() => {
@@ -118,12 +147,22 @@ export const make = (): ChainFacts => {
     block: (chain, when) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
         const known = blocks.get(chain)
-        if (when === "recent" && known !== undefined && known.until > now) return Effect.succeed(known.block)
+        if (when === "recent" && known !== undefined && now < known.at + recentMillis)
+          return Effect.succeed(known.block)
         return Effect.tap(chain.block("latest"), (block) =>
           Effect.sync(() => {
-            if (block !== null) blocks.set(chain, { block, until: now + recentMillis })
+            if (block !== null) blocks.set(chain, { block, at: now })
           })
         )
+      }),
+    fees: (chain) => Effect.tap(chain.fees, (fees) => Effect.sync(() => void lastFees.set(chain, fees))),
+    lastSeen: (chain) =>
+      Effect.map(Clock.currentTimeMillis, (now) => {
+        const known = blocks.get(chain)
+        const fees = lastFees.get(chain)
+        if (known === undefined || fees === undefined) return null
+        const { at, block } = known
+        return { block: { ...block, timestamp: block.timestamp + Math.floor((now - at) / 1_000) }, fees }
       }),
     isPlain: (chain) => plain.has(chain),
     notePlain: (chain) => Effect.sync(() => void plain.add(chain)),
@@ -141,8 +180,12 @@ export const make = (): ChainFacts => {
           result.success && result.data !== "0x" ? result.data : null
         )
       ),
-    isKnown: (chain, address, initCode) => deployed.get(chain, address) === initCode,
-    noteKnown: (chain, address, initCode) => deployed.set(chain, address, initCode),
+    wallet: (chain, address, initCode) => {
+      const known = wallets.get(chain, address)
+      return known?.initCode === initCode ? known.configuration : null
+    },
+    noteWallet: (chain, address, initCode, configuration) =>
+      wallets.set(chain, address, { initCode, configuration }),
     validatorOf: (chain, implementation, codeHash) =>
       once(
         chain,

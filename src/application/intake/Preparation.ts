@@ -133,7 +133,7 @@ export const snapshot = (
     const [block, fees, entryPointCode, wallets] = yield* Effect.mapError(
       Together.all([
         facts.block(chain, when),
-        chain.fees,
+        facts.fees(chain),
         facts.code(chain, entryPoint),
         Wallets.read(facts, chain, formula.initCode, addresses)
       ]),
@@ -148,6 +148,31 @@ export const snapshot = (
       )
     const prices = yield* Prices.offered(profile, fees, buffers.price)
     return { block, prices, entryPointCode, wallets, gasBound: gasBoundOf(block, connection) }
+  })
+
+/** The same as it was told last; null: some of it was not, or the node asks for more than it may. */
+export const lastSeen = (
+  { buffers, connection, entryPoint, formula }: OpContext,
+  addresses: ReadonlyArray<Address.Address>
+): Effect.Effect<ChainSnapshot | null, never, ChainFacts> =>
+  Effect.gen(function* () {
+    const { chain, profile } = connection
+    const facts = yield* ChainFacts
+    const wallets = Wallets.lastSeen(facts, chain, formula.initCode, addresses)
+    const told = yield* facts.lastSeen(chain)
+    if (wallets === null || told === null) return null
+    const { block, fees } = told
+    const prices = Prices.offered(profile, fees, buffers.price)
+    const code = yield* Effect.either(facts.code(chain, entryPoint))
+    return Either.isLeft(prices) || Either.isLeft(code) || code.right === null
+      ? null
+      : {
+          block,
+          prices: prices.right,
+          entryPointCode: code.right,
+          wallets,
+          gasBound: gasBoundOf(block, connection)
+        }
   })
 
 /** The same at the block that is the latest now. */

@@ -154,7 +154,7 @@ export const read = (
   chain: ChainClient,
   initCode: Hex,
   wallets: ReadonlyArray<Address.Address>,
-  known: (wallet: Address.Address) => boolean = (wallet) => facts.isKnown(chain, wallet, initCode)
+  known: (wallet: Address.Address) => boolean = (wallet) => facts.wallet(chain, wallet, initCode) !== null
 ): Effect.Effect<ReadonlyMap<Address.Address, WalletState>, ChainRpcError> =>
   Effect.gen(function* () {
     const codes = wallets.map((wallet) => (known(wallet) ? Effect.succeed(null) : chain.code(wallet)))
@@ -175,9 +175,25 @@ export const read = (
       const state = stateOf(answer[0], expected, answer[1])
       if (state === null) again.push(wallet)
       else found.set(wallet, state)
-      if (state?._tag === "deployed") facts.noteKnown(chain, wallet, initCode)
+      if (state?._tag === "deployed") facts.noteWallet(chain, wallet, initCode, state.configuration)
     }
     if (again.length === 0) return found
     const seen = yield* read(facts, chain, initCode, again, () => false)
     return new Map([...found, ...seen])
   })
+
+/** What stood at these addresses when each was last read; null: not all of them were wallets. */
+export const lastSeen = (
+  facts: ChainFacts,
+  chain: ChainClient,
+  initCode: Hex,
+  wallets: ReadonlyArray<Address.Address>
+): ReadonlyMap<Address.Address, WalletState> | null => {
+  const found = new Map<Address.Address, WalletState>()
+  for (const wallet of wallets) {
+    const configuration = facts.wallet(chain, wallet, initCode)
+    if (configuration === null) return null
+    found.set(wallet, { _tag: "deployed", configuration })
+  }
+  return found
+}

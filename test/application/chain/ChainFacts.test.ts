@@ -29,7 +29,7 @@ const numberOf = (facts: ChainFacts.ChainFacts, chain: ChainClient, when: "now" 
   Effect.map(facts.block(chain, when), (found) => found?.number ?? null)
 
 describe("the latest block", () => {
-  it.effect("is asked for once a second where a recent one will do, and each time where it will not", () =>
+  it.effect("is asked for now and then where a recent one will do, and each time where it will not", () =>
     Effect.gen(function* () {
       const facts = ChainFacts.make()
       const chain = yield* node()
@@ -50,6 +50,22 @@ describe("the latest block", () => {
       expect(yield* numberOf(facts, empty, "recent")).toBe(null)
       expect(yield* numberOf(facts, empty, "recent")).toBe(2n)
       expect(yield* numberOf(facts, yield* node(), "recent")).toBe(1n)
+    })
+  )
+})
+
+describe("what was seen last", () => {
+  it.effect("is a node's own block and fees, the block's clock moved on since", () =>
+    Effect.gen(function* () {
+      const facts = ChainFacts.make()
+      const chain = yield* node()
+      expect(yield* facts.lastSeen(chain)).toBeNull()
+      yield* facts.block(chain, "now")
+      expect(yield* facts.lastSeen(chain)).toBeNull()
+      const fees = yield* facts.fees(chain)
+      yield* TestClock.adjust(90_999)
+      expect(yield* facts.lastSeen(chain)).toEqual({ block: { ...block(1n), timestamp: 190 }, fees })
+      expect(yield* facts.lastSeen(yield* node())).toBeNull()
     })
   )
 })

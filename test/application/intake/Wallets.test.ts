@@ -84,11 +84,15 @@ describe("what stands at the addresses of wallets", () => {
       yield* read
       const { client } = node
       const another = client("http://another")
-      expect(facts.isKnown(own, first, initCode)).toBe(false)
-      expect(facts.isKnown(another, first, initCode)).toBe(false)
-      expect((yield* Wallets.read(facts, another, initCode, [first])).get(first)?._tag).toBe("deployed")
-      expect(facts.isKnown(another, first, initCode)).toBe(true)
-      expect(facts.isKnown(another, first, Hex.unsafe("0x6002"))).toBe(false)
+      const lastSeen = (chain: ChainClient, code: Hex.Hex, ...of: ReadonlyArray<typeof first>) =>
+        Wallets.lastSeen(facts, chain, code, of)
+      expect(lastSeen(own, initCode, first)).toBeNull()
+      expect(lastSeen(another, initCode, first)).toBeNull()
+      const seen = yield* Wallets.read(facts, another, initCode, [first])
+      expect(seen.get(first)?._tag).toBe("deployed")
+      expect(lastSeen(another, initCode, first)).toEqual(seen)
+      expect(lastSeen(another, initCode, first, second)).toBeNull()
+      expect(lastSeen(another, Hex.unsafe("0x6002"), first)).toBeNull()
     })
   )
 })

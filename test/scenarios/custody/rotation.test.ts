@@ -74,6 +74,16 @@ describe("a new version of an HSM key", () => {
     await journey.transferred(await stack.ask(signed), wallet, to)
   })
 
+  it("is the old one: the next op names the configuration that there is now, not the one seen last", async () => {
+    const journey = Journey.make(stack, "v0.7")
+    const wallet = await journey.created({ salt: "same version", walletCustody: 1 })
+    for (let n = 0; n < 2; n += 1) {
+      expect((await stack.ask(journey.execute(setConfig(wallet, configOf(1, [own]))))).status).toBe(1)
+      const to = Journey.recipient()
+      await journey.transferred(await stack.ask(journey.execute(journey.transfer(wallet, to))), wallet, to)
+    }
+  })
+
   it("takes over beside passkeys, which stay", async () => {
     const journey = Journey.make(stack, "v0.7")
     const phone = Authenticator.make()

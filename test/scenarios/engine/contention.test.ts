@@ -74,25 +74,49 @@ describe("requests that want the same", () => {
     })
   }
 
-  it("a wallet without a free nonce key does not keep another one's operation from going", async () => {
-    const lease = Effect.flatMap(OpJournal, (opJournal) =>
-      opJournal.lease({
-        authority: Address.unsafe(stack.signer.address),
-        chainId: BigInt(stack.anvil.chainId),
-        entryPoint: stack.settings.entryPoint,
-        wallet: stack.predict("one"),
-        holder: "another",
-        keys: { from: 0n, to: 15n },
-        count: 16,
-        ttlMillis: 60_000
-      })
+  /** Takes the nonce keys of a wallet's first configuration. */
+  const takeKeys = (salt: string) =>
+    stack.ask(
+      Effect.flatMap(OpJournal, (opJournal) =>
+        Effect.orDie(
+          opJournal.lease({
+            authority: Address.unsafe(stack.signer.address),
+            chainId: BigInt(stack.anvil.chainId),
+            entryPoint: stack.settings.entryPoint,
+            wallet: stack.predict(salt),
+            holder: "another",
+            keys: { from: 0n, to: 15n },
+            count: 16,
+            ttlMillis: 60_000
+          })
+        )
+      )
     )
-    expect(await stack.ask(Effect.orDie(lease))).toHaveLength(16)
+  const giveKeysBack = () =>
+    stack.ask(Effect.orDie(Effect.flatMap(OpJournal, (opJournal) => opJournal.release("another"))))
+
+  it("a wallet without a free nonce key does not keep another one's operation from going", async () => {
+    expect(await takeKeys("one")).toHaveLength(16)
     const result = await stack.ask(execute(transfer("one", "0"), transfer("two", "0")))
     expect(result.status).toBe(4)
     expect(result.returnData[0]?.["0"]?.error).toBe("wallet busy")
     expect(result.returnData[1]?.["1"]?.success).toBe(true)
-    await stack.ask(Effect.orDie(Effect.flatMap(OpJournal, (opJournal) => opJournal.release("another"))))
+    await giveKeysBack()
+  })
+
+  it("nonce keys that are taken keep a wallet from nothing once it has another configuration", async () => {
+    const [wallet] = await stack.create("configured anew")
+    const configured: Operation = {
+      salt: "configured anew",
+      walletCustody: 1,
+      to: Address.unsafe(String(wallet)),
+      funcSignature: "setConfig((uint8,uint8,address[],(bytes32,bytes32)[]))",
+      funcParams: [["1", "1", [stack.signer.address], []]]
+    }
+    expect((await stack.ask(execute(configured))).status).toBe(1)
+    expect(await takeKeys("configured anew")).toHaveLength(16)
+    expect((await stack.ask(execute(transfer("configured anew", "0")))).status).toBe(1)
+    await giveKeysBack()
   })
 
   it("two creations of two wallets in crossed order deploy each once", async () => {

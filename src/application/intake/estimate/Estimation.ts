@@ -37,7 +37,17 @@ export interface Input extends LensEstimation.View {
    */
   readonly lowestPrefund: boolean
   readonly revert: (data: Hex.Hex) => string
+  /** A look that was asked for before all of this was known: it is the first one if it fits. */
+  readonly early?: Look | null
 }
+
+/** The first look at ops. */
+export interface Look {
+  readonly trials: ReadonlyArray<FirstTrial>
+  readonly report: GasLens.Report
+}
+
+type FirstTrial = Draft & LensEstimation.Trial
 
 /** An op with its limits, and what its call returned in the last simulation. */
 export interface Estimated extends Draft {
@@ -105,6 +115,59 @@ const withLimits = (
   return { ...op, preVerificationGas: BigInts.max(own, leastPreVerificationGas) }
 }
 
+const firstTrials = (input: Input): Effect.Effect<ReadonlyArray<FirstTrial>, Failure> => {
+  const { buffers, connection, payer, version } = input.context
+  const guessedGas = input.lowestPrefund
+    ? 1n
+    : Gas.overshoot(guessedLimits, buffers.op) + guessedPreVerification
+  return Effect.forEach(input.drafts, (draft) =>
+    Effect.map(payer.draft(draft.op), (op) => ({
+      ...draft,
+      op,
+      prefund: input.declared ? Gas.requiredPrefund(version, op) : guessedGas * op.maxFeePerGas,
+      ...(input.declared ? declaredIn(input.context, op) : generous(connection.profile.caps.transactionGas))
+    }))
+  )
+}
+
+const lookAt = (input: Input, trials: ReadonlyArray<FirstTrial>): Effect.Effect<Look, Failure, ChainFacts> =>
+  Effect.map(
+    LensEstimation.look(
+      input,
+      trials,
+      new Map(),
+      Funding.payers(
+        input.context.version,
+        trials.map(({ op }) => op)
+      )
+    ),
+    (report) => ({ trials, report })
+  )
+
+/** The look with which the estimate of these ops begins. */
+export const look = (input: Input): Effect.Effect<Look, Failure, ChainFacts> =>
+  Effect.flatMap(firstTrials(input), (trials) => lookAt(input, trials))
+
+/**
+ * Whether a look at some ops is as good as one at these. They may differ in their prices, which the prefund was guessed
+ * for, and in what their signatures name of a window: no frame uses other gas for these.
+ */
+const fits = ({ trials }: Look, others: ReadonlyArray<FirstTrial>): boolean =>
+  trials.length === others.length &&
+  trials.every(({ op, value }, position) => {
+    const other = others[position]
+    return (
+      other !== undefined &&
+      other.value === value &&
+      other.op.sender === op.sender &&
+      other.op.nonce === op.nonce &&
+      other.op.initCode === op.initCode &&
+      other.op.callData === op.callData &&
+      other.op.paymasterAndData === op.paymasterAndData &&
+      other.op.signature.length === op.signature.length
+    )
+  })
+
 /** Whether a look says nothing of an op because there was too little gas for all of them. */
 const isStarved = ({ stage }: GasLens.Measure): boolean => stage === "starved"
 
@@ -140,28 +203,19 @@ const stageFailure = (input: Input, { op }: Draft, measure: GasLens.Measure): El
  */
 export const estimate = (input: Input): Effect.Effect<Estimate, Failure, BundlerRpc | ChainFacts> =>
   Effect.gen(function* () {
-    const { buffers, connection, payer, version } = input.context
-    const drafts = yield* Effect.forEach(input.drafts, (draft) =>
-      Effect.map(payer.draft(draft.op), (op) => ({ ...draft, op }))
-    )
+    const { connection, version } = input.context
+    const first = yield* firstTrials(input)
+    const drafts = first.map(({ index, op, value }): Draft => ({ index, op, value }))
     const ops = drafts.map(({ op }) => op)
     const cap = connection.profile.caps.transactionGas
     let grant = generous(cap)
-    const guessedGas = input.lowestPrefund
-      ? 1n
-      : Gas.overshoot(guessedLimits, buffers.op) + guessedPreVerification
-    const first = drafts.map((draft) => ({
-      ...draft,
-      prefund: input.declared ? Gas.requiredPrefund(version, draft.op) : guessedGas * draft.op.maxFeePerGas,
-      ...(input.declared ? declaredIn(input.context, draft.op) : grant)
-    }))
     const accounts = Funding.payers(version, ops)
     const [looked, l1Fees] = yield* Together.all([
-      LensEstimation.look(input, first, new Map(), accounts),
+      input.early != null && fits(input.early, first) ? Effect.succeed(input.early) : lookAt(input, first),
       L1Fees.ofOps(input.context, input.from, ops)
     ])
-    let report = looked
-    if (!input.declared && looked.measures.some(isStarved)) {
+    let { report } = looked
+    if (!input.declared && report.measures.some(isStarved)) {
       grant = modest(cap)
       const again = first.map((each) => ({ ...each, ...grant }))
       report = yield* LensEstimation.look(input, again, new Map(), accounts)
@@ -205,7 +259,7 @@ export const estimate = (input: Input): Effect.Effect<Estimate, Failure, Bundler
       current = applied(report.measures.map(judged(grant, cap)))
     }
     const lacks = Funding.lacks(version, current, funds)
-    const guessed = Funding.paying(version, first, funds)
+    const guessed = Funding.paying(version, looked.trials, funds)
     const misguessed = Funding.paying(version, current, funds).some(
       (pays, position) => pays !== guessed[position]
     )

@@ -43,40 +43,54 @@ export interface Input {
   /** The validator that the request expects. */
   readonly validator: Address | undefined
   readonly revert: (data: Hex.Hex) => string
+  /** `look` at these calls, on what was seen before; null: there was none. */
+  readonly early: Estimation.Look | null
 }
 
-/** The ops of the calls, measured in this order, each on the state after its predecessors. */
-const measure = (input: Input, order: ReadonlyArray<number>, links: (index: number) => Ledger.Links) =>
-  Effect.gen(function* () {
-    const { context, ledger, snapshot, willing } = input
-    const drafts = order.flatMap((index) => {
-      const own = willing.get(index)
-      if (own === undefined) return []
-      const { call, conditions, consent, nonceKey, wallet } = own
-      return [
-        Drafts.make({
-          index,
-          wallet,
-          nonce: Nonce.make(nonceKey, 0n),
-          callData: Links.callData(ledger, call.call, links(index)),
-          value: call.call.value,
-          prices: snapshot.prices,
-          conditions,
-          dummy: consent.dummy
-        })
-      ]
-    })
-    const estimate = yield* Estimation.estimate({
-      context,
-      entryPointCode: snapshot.entryPointCode,
-      from: input.from,
-      drafts,
-      declared: false,
-      lowestPrefund: false,
-      revert: input.revert
-    })
-    yield* Preparation.checkImplementation(context.connection, estimate.implementation, input.validator)
-    return estimate
+/** Names that stand for those of the nonces, which are known once it is clear which of the ops go. */
+const placeholders = ({ context, dependencies, willing }: Input, order: ReadonlyArray<number>) =>
+  Links.of(dependencies, order, (index) => ({
+    wallet: willing.get(index)?.wallet ?? context.entryPoint,
+    key: Ledger.placeholder(index)
+  }))
+
+/** The ops of the calls in this order, as they are measured. */
+const drafted = (
+  { context, early, from, ledger, revert, snapshot, willing }: Input,
+  order: ReadonlyArray<number>,
+  links: (index: number) => Ledger.Links
+): Estimation.Input => ({
+  context,
+  entryPointCode: snapshot.entryPointCode,
+  from,
+  drafts: order.flatMap((index) => {
+    const own = willing.get(index)
+    if (own === undefined) return []
+    const { call, conditions, consent, nonceKey, wallet } = own
+    return [
+      Drafts.make({
+        index,
+        wallet,
+        nonce: Nonce.make(nonceKey, 0n),
+        callData: Links.callData(ledger, call.call, links(index)),
+        value: call.call.value,
+        prices: snapshot.prices,
+        conditions,
+        dummy: consent.dummy
+      })
+    ]
+  }),
+  declared: false,
+  lowestPrefund: false,
+  revert,
+  early
+})
+
+/** The look with which the measurement of these calls begins. */
+export const look = (input: Input): Effect.Effect<Estimation.Look, Failure, ChainFacts> =>
+  Effect.suspend(() => {
+    const order = Dependencies.order(input.dependencies, input.willing.keys())
+    return Estimation.look(drafted(input, order, placeholders(input, order)))
   })
 
 /** The measured ops, one after the other, with the nonces and the names that this order gives them. */
@@ -155,12 +169,9 @@ export const assemble = (input: Input): Effect.Effect<Assembled, Failure, Bundle
     const { dependencies, context, snapshot, willing } = input
     const attempt = (order: ReadonlyArray<number>) =>
       Effect.gen(function* () {
-        // Under names that stand for those of their nonces, which are known once it is clear which of them go.
-        const measured = Links.of(dependencies, order, (index) => ({
-          wallet: willing.get(index)?.wallet ?? context.entryPoint,
-          key: Ledger.placeholder(index)
-        }))
-        const estimate = yield* measure(input, order, measured)
+        const measured = placeholders(input, order)
+        const estimate = yield* Estimation.estimate(drafted(input, order, measured))
+        yield* Preparation.checkImplementation(context.connection, estimate.implementation, input.validator)
         const failed = new Map<number, ElementFailure>(estimate.failed)
         for (const index of order) {
           const on = dependencies[index] ?? null

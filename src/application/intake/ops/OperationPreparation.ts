@@ -4,17 +4,21 @@ import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import type * as Hex from "../../../domain/primitives/Hex.js"
+import type { ChainFacts } from "../../chain/ChainFacts.js"
 import * as Submitter from "../../pay/Submitter.js"
+import type { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
 import { OpJournal } from "../../ports/journal/OpJournal.js"
 import type { Signer } from "../../ports/Signers.js"
 import { CurrentRequest } from "../../request/CurrentRequest.js"
 import { type ElementFailure, elementFailure } from "../../request/Elements.js"
+import type { Failure } from "../../request/Failure.js"
 import * as Together from "../../runtime/Together.js"
 import * as Estimation from "../estimate/Estimation.js"
 import * as Preparation from "../Preparation.js"
 import * as SignerAuthorization from "../SignerAuthorization.js"
 import type * as HeldNonces from "../submission/HeldNonces.js"
 import { dependencyFailed } from "../submission/SubmissionElements.js"
+import type * as SubmissionPlan from "../submission/SubmissionPlan.js"
 import * as Wallets from "../Wallets.js"
 import * as BuildOps from "./BuildOps.js"
 import type { EncodedCall } from "./Calls.js"
@@ -43,6 +47,9 @@ export interface Input {
   /** What is too early waits for its window, instead of failing. */
   readonly mayWait: boolean
 }
+
+type Able = Omit<BuildOps.AuthorizedCall, "nonceKey">
+type KeyOf = (index: number, wallet: Address) => bigint
 
 /**
  * Looks at the chain for elements of a request, and makes ops of those that can be executed. Long, since its steps share
@@ -136,7 +143,7 @@ export const make = ({
           snapshot.wallets
         )
         const failed = new Map<number, ElementFailure>(found.failed)
-        const ready = new Map<number, Omit<BuildOps.AuthorizedCall, "nonceKey">>()
+        const ready = new Map<number, Able>()
         for (const call of todo) {
           const { index } = call
           const bounds = Windows.check(call.window, `operations[${index}]`, snapshot.block)
@@ -174,12 +181,44 @@ export const make = ({
       return validAfter === 0 && validUnitl === 0
     }
 
+    const inputOf = (
+      able: ReadonlyMap<number, Able>,
+      snapshot: Preparation.ChainSnapshot,
+      keyOf: KeyOf,
+      early: Estimation.Look | null
+    ): BuildOps.Input => ({
+      context,
+      snapshot,
+      ledger,
+      dependencies,
+      willing: new Map(
+        [...able].map(([index, own]) => [index, { ...own, nonceKey: keyOf(index, own.wallet) }])
+      ),
+      from: signer.address,
+      validator,
+      revert,
+      early
+    })
+
+    /**
+     * The look with which the measurement of these elements begins if nothing has changed since the chain was last seen;
+     * null: it is of no use. Asked for along with what has changed.
+     */
+    const lookEarly = (elements: ReadonlyArray<number>, last: Preparation.ChainSnapshot, keyOf: KeyOf) =>
+      Effect.gen(function* () {
+        const { ready } = yield* willing(elements, last, new Map())
+        if (ready.size === 0) return null
+        const look = yield* BuildOps.look(inputOf(ready, last, keyOf, null))
+        return Number(look.report.block.timestamp) > Preparation.validUntil(last.block) ? null : look
+      }).pipe(Effect.orElseSucceed(() => null))
+
     /** Ops of those that can be executed now, and why the others can not. */
     const assemble = (
       elements: ReadonlyArray<number>,
       snapshot: Preparation.ChainSnapshot,
       scheduled: ReadonlyMap<number, number>,
-      keyOf: (index: number, wallet: Address) => bigint
+      keyOf: KeyOf,
+      early: Estimation.Look | null
     ) =>
       Effect.gen(function* () {
         const { failed, ready: able } = yield* willing(elements, snapshot, scheduled)
@@ -189,22 +228,16 @@ export const make = ({
           able.delete(index)
           if (!failed.has(index)) failed.set(index, dependencyFailed(on))
         }
-        const assembled = yield* BuildOps.assemble({
-          context,
-          snapshot,
-          ledger,
-          dependencies,
-          willing: new Map(
-            [...able].map(([index, own]) => [index, { ...own, nonceKey: keyOf(index, own.wallet) }])
-          ),
-          from: signer.address,
-          validator: validator,
-          revert
-        })
+        const assembled = yield* BuildOps.assemble(inputOf(able, snapshot, keyOf, early))
         return { ...assembled, failed: new Map([...failed, ...assembled.failed]), snapshot }
       })
 
-    const prepare = (all: ReadonlyArray<number>, held: HeldNonces.HeldNonces) =>
+    /** `trusts`: what was last seen of the wallets tells which nonce keys to lease. */
+    const prepareOn = (
+      all: ReadonlyArray<number>,
+      held: HeldNonces.HeldNonces,
+      trusts: boolean
+    ): Effect.Effect<SubmissionPlan.Prepared | SubmissionPlan.Busy, Failure, BundlerRpc | ChainFacts> =>
       Effect.gen(function* () {
         const elements = afterHeld(all, held)
         const distinct = [...new Set(elements.map(walletOf))]
@@ -222,7 +255,9 @@ export const make = ({
         // Who waits for a wallet that it has seen asks the journal first: the chain is not read at every wake-up.
         const unseen = distinct.some((wallet) => !epochs.has(wallet))
         const early = mayWait && elements.some(hasBeginning)
-        const first = unseen || early ? yield* read : null
+        const last = early || !trusts ? null : yield* Preparation.lastSeen(context, distinct)
+        if (unseen && last !== null) remember(last, distinct)
+        const first = early || (unseen && last === null) ? yield* read : null
         if (first !== null) remember(first, distinct)
         const scheduled =
           first !== null && early
@@ -233,20 +268,31 @@ export const make = ({
             : new Map<number, number>()
         const due = [...new Set(elements.filter((index) => !scheduled.has(index)).map(walletOf))]
         const { busy, keys, leased } = yield* lease(due, held)
+        if (busy !== null && unseen && last !== null) {
+          // Another configuration of the wallet has other keys.
+          for (const wallet of distinct) epochs.delete(wallet)
+          return yield* prepareOn(all, held, false)
+        }
         if (busy !== null) return busyWith(busy)
-        const seen = first ?? (yield* read)
+        const keyOf = (index: number, wallet: Address) => held.get(index)?.nonceKey ?? keys.get(wallet) ?? 0n
+        const [seen, look] =
+          first === null
+            ? yield* Together.all([
+                read,
+                last === null ? Effect.succeed(null) : lookEarly(elements, last, keyOf)
+              ])
+            : [first, null]
         const changed = remember(seen, distinct).filter((wallet) => due.includes(wallet))
         const again = yield* lease(changed, held)
         if (again.busy !== null) return busyWith(again.busy)
         for (const [wallet, key] of again.keys) keys.set(wallet, key)
-        const keyOf = (index: number, wallet: Address) => held.get(index)?.nonceKey ?? keys.get(wallet) ?? 0n
-        const assembleOn = (snapshot: Preparation.ChainSnapshot) =>
-          assemble(elements, snapshot, scheduled, keyOf)
-        const made = yield* assembleOn(seen)
+        const assembleOn = (snapshot: Preparation.ChainSnapshot, look: Estimation.Look | null) =>
+          assemble(elements, snapshot, scheduled, keyOf, look)
+        const made = yield* assembleOn(seen, look)
         const lag = Math.abs(made.estimate.timestamp - seen.block.timestamp)
         const { estimate, failed, ready, snapshot } =
           when === "recent" && lag > mostLag
-            ? yield* Effect.flatMap(Preparation.atLatest(context, seen), assembleOn)
+            ? yield* Effect.flatMap(Preparation.atLatest(context, seen), (now) => assembleOn(now, null))
             : made
         clock = snapshot.block
         return {
@@ -270,6 +316,8 @@ export const make = ({
         const early = NotBegun.until(elements, windowOf, [], { timestamp, isApart: true })
         return (yield* willing(elements, snapshot, early)).failed
       })
+
+    const prepare = (all: ReadonlyArray<number>, held: HeldNonces.HeldNonces) => prepareOn(all, held, true)
 
     return { check, clock: () => clock, prepare }
   })

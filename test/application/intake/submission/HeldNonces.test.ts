@@ -127,7 +127,10 @@ describe("what has become of a held nonce", () => {
               : Make.word(7)
         })
       const wallet = { ...context.connection, chain: { ...state, call } }
-      const known = { ...ChainFacts.make(), isKnown: () => true }
+      const known = {
+        ...ChainFacts.make(),
+        wallet: () => ({ config: WalletConfig.ecdsa(Make.address(9)), configNonce: 1n })
+      }
       const asked = () => HeldNonces.fateOf({ ...context, connection: wallet }, { facts: known }, held)
       expect(yield* asked()).toEqual({ dead: [], undecided: [0], settledTo })
       // Of three confirmations the newest block is the first.
