@@ -103,14 +103,39 @@ const mostWalletBytes = 16 * 1_024 * 1_024
 const walletBytes = ({ configuration: { config } }: Wallet): number =>
   384 + 96 * config.owners.length + 256 * config.passkeys.length
 
+const latest = (): Pick<ChainFacts, "block" | "fees" | "lastSeen"> => {
+  const blocks = new WeakMap<ChainClient, { readonly block: Block; readonly at: number }>()
+  const lastFees = new WeakMap<ChainClient, NetworkFees>()
+  return {
+    block: (chain, when) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        const known = blocks.get(chain)
+        if (when === "recent" && known !== undefined && now < known.at + recentMillis)
+          return Effect.succeed(known.block)
+        return Effect.tap(chain.block("latest"), (block) =>
+          Effect.sync(() => {
+            if (block !== null) blocks.set(chain, { block, at: now })
+          })
+        )
+      }),
+    fees: (chain) => Effect.tap(chain.fees, (fees) => Effect.sync(() => void lastFees.set(chain, fees))),
+    lastSeen: (chain) =>
+      Effect.map(Clock.currentTimeMillis, (now) => {
+        const known = blocks.get(chain)
+        const fees = lastFees.get(chain)
+        if (known === undefined || fees === undefined) return null
+        const { at, block } = known
+        return { block: { ...block, timestamp: block.timestamp + Math.floor((now - at) / 1_000) }, fees }
+      })
+  }
+}
+
 export const make = (): ChainFacts => {
   const wallets = new NodeCache<Wallet>(mostWalletBytes, walletBytes)
   const facts = new NodeCache<Hex>(maxBytes, (fact) => factBytes + fact.length)
   /** How many of `callGas` a node has refused. */
   const refusals = new WeakMap<ChainClient, number>()
   const plain = new WeakSet<ChainClient>()
-  const blocks = new WeakMap<ChainClient, { readonly block: Block; readonly at: number }>()
-  const lastFees = new WeakMap<ChainClient, NetworkFees>()
 
   const generousCall: ChainFacts["generousCall"] = (chain, call, overrides) =>
     Effect.suspend(() => {
@@ -144,26 +169,7 @@ export const make = (): ChainFacts => {
 
   return {
     generousCall,
-    block: (chain, when) =>
-      Effect.flatMap(Clock.currentTimeMillis, (now) => {
-        const known = blocks.get(chain)
-        if (when === "recent" && known !== undefined && now < known.at + recentMillis)
-          return Effect.succeed(known.block)
-        return Effect.tap(chain.block("latest"), (block) =>
-          Effect.sync(() => {
-            if (block !== null) blocks.set(chain, { block, at: now })
-          })
-        )
-      }),
-    fees: (chain) => Effect.tap(chain.fees, (fees) => Effect.sync(() => void lastFees.set(chain, fees))),
-    lastSeen: (chain) =>
-      Effect.map(Clock.currentTimeMillis, (now) => {
-        const known = blocks.get(chain)
-        const fees = lastFees.get(chain)
-        if (known === undefined || fees === undefined) return null
-        const { at, block } = known
-        return { block: { ...block, timestamp: block.timestamp + Math.floor((now - at) / 1_000) }, fees }
-      }),
+    ...latest(),
     isPlain: (chain) => plain.has(chain),
     notePlain: (chain) => Effect.sync(() => void plain.add(chain)),
     code: (chain, address) =>

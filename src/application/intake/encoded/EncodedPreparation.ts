@@ -26,6 +26,7 @@ import type { ForOps } from "../../request/Settings.js"
 import * as EventLoop from "../../runtime/EventLoop.js"
 import * as Epochs from "../Epochs.js"
 import * as Estimation from "../estimate/Estimation.js"
+import type * as FirstLook from "../estimate/FirstLook.js"
 import * as NodeFault from "../NodeFault.js"
 import * as OwnedWallets from "../ops/OwnedWallets.js"
 import * as Windows from "../ops/Windows.js"
@@ -238,7 +239,7 @@ export const prepare = (submitting: Submitting, elements: ReadonlyArray<number>)
     for (const [index, failure] of yield* replaced(submitting, todo, snapshot, found))
       failed.set(index, failure)
     const consents = yield* consentsOf(submitting, todo, snapshot, found, failed)
-    const drafts = todo.flatMap(({ index, op }): ReadonlyArray<Estimation.Draft> => {
+    const drafts = todo.flatMap(({ index, op }): ReadonlyArray<FirstLook.Draft> => {
       const consent = consents.get(index)
       if (consent === undefined) return []
       const signature = Conditions.encodeSignature(consent.conditions, consent.proof)

@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import * as Gas from "../../../domain/erc4337/gas/Gas.js"
 import type * as GasLens from "../../../domain/erc4337/gas/GasLens.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
-import * as PaymasterData from "../../../domain/erc4337/paymaster/PaymasterData.js"
 import type * as UserOperation from "../../../domain/erc4337/UserOperation.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import type * as Hex from "../../../domain/primitives/Hex.js"
@@ -17,40 +16,19 @@ import type { Failure } from "../../request/Failure.js"
 import * as Reasons from "../../request/Reasons.js"
 import * as Together from "../../runtime/Together.js"
 import type { OpContext } from "../Preparation.js"
+import * as FirstLook from "./FirstLook.js"
 import * as L1Fees from "./L1Fees.js"
 import * as LensEstimation from "./LensEstimation.js"
 import * as RemoteGas from "./RemoteGas.js"
 
-/** One op to be measured: its signature a dummy of the real shape; limits are filled in here unless declared. */
-export interface Draft {
-  readonly index: number
-  readonly op: UserOperation.UserOperation
-  /** Wei that its call sends. */
-  readonly value: bigint
-}
-
-export interface Input extends LensEstimation.View {
-  readonly drafts: ReadonlyArray<Draft>
-  /**
-   * Measure the ops for the lowest prefund first: this finds the limits of an op that the deposit of its wallet just
-   * pays. For a usual prefund otherwise, which mostly spares a second look.
-   */
-  readonly lowestPrefund: boolean
+export interface Input extends FirstLook.Input {
   readonly revert: (data: Hex.Hex) => string
-  /** A look that was asked for before all of this was known: it is the first one if it fits. */
-  readonly early?: Look | null
+  /** A first look that was asked for before all of this was known, and is good if it fits. */
+  readonly early?: FirstLook.FirstLook | null
 }
-
-/** The first look at ops. */
-export interface Look {
-  readonly trials: ReadonlyArray<FirstTrial>
-  readonly report: GasLens.Report
-}
-
-type FirstTrial = Draft & LensEstimation.Trial
 
 /** An op with its limits, and what its call returned in the last simulation. */
-export interface Estimated extends Draft {
+export interface Estimated extends FirstLook.Draft {
   readonly returned: Hex.Hex
   /** Wei that the EntryPoint demands before it runs the op, of its wallet or of its paymaster. */
   readonly prefund: bigint
@@ -72,33 +50,13 @@ export interface Estimate extends Funding.Funds {
 export const fundsOf = (context: OpContext, estimate: Estimate): Acceptance["funds"] =>
   Funding.forAcceptance(context, estimate)
 
-const grantOf = (verificationGas: bigint, callGas: bigint): LensEstimation.Grant => ({
-  verificationGas,
-  callGas,
-  paymaster: { verificationGasLimit: verificationGas, postOpGasLimit: verificationGas }
-})
-
-/** Enough for any validation; the call's share is bound by the operator. */
-const generous = (cap: bigint): LensEstimation.Grant => grantOf(3_000_000n, cap)
-/** For bundles of which a node simulates too little at once under the generous one. */
-const modest = (cap: bigint): LensEstimation.Grant => grantOf(1_000_000n, BigInts.min(2_000_000n, cap))
-/** What the op's own limits give. */
-const declaredIn = ({ version }: OpContext, op: UserOperation.UserOperation): LensEstimation.Grant => ({
-  verificationGas: op.verificationGasLimit,
-  callGas: op.callGasLimit,
-  paymaster: PaymasterData.read(version, op.paymasterAndData)?.limits ?? PaymasterData.noLimits
-})
-
-/** Gas of a usual op, for which the prefund is first guessed: what the caller's buffer applies to, and the rest. */
-const guessedLimits = 120_000n
-const guessedPreVerification = 50_000n
 /** What a call that failed for lack of funds is granted beyond what it had used, while the right prefund is tried. */
 const retryCallGas = 200_000n
 
 /** The op under the limits that the measure asks for, the caller's buffer included. */
 const withLimits = (
   input: Input,
-  draft: Draft,
+  draft: FirstLook.Draft,
   measure: GasLens.Measure,
   l1Gas: bigint,
   leastPreVerificationGas: bigint
@@ -115,59 +73,6 @@ const withLimits = (
   return { ...op, preVerificationGas: BigInts.max(own, leastPreVerificationGas) }
 }
 
-const firstTrials = (input: Input): Effect.Effect<ReadonlyArray<FirstTrial>, Failure> => {
-  const { buffers, connection, payer, version } = input.context
-  const guessedGas = input.lowestPrefund
-    ? 1n
-    : Gas.overshoot(guessedLimits, buffers.op) + guessedPreVerification
-  return Effect.forEach(input.drafts, (draft) =>
-    Effect.map(payer.draft(draft.op), (op) => ({
-      ...draft,
-      op,
-      prefund: input.declared ? Gas.requiredPrefund(version, op) : guessedGas * op.maxFeePerGas,
-      ...(input.declared ? declaredIn(input.context, op) : generous(connection.profile.caps.transactionGas))
-    }))
-  )
-}
-
-const lookAt = (input: Input, trials: ReadonlyArray<FirstTrial>): Effect.Effect<Look, Failure, ChainFacts> =>
-  Effect.map(
-    LensEstimation.look(
-      input,
-      trials,
-      new Map(),
-      Funding.payers(
-        input.context.version,
-        trials.map(({ op }) => op)
-      )
-    ),
-    (report) => ({ trials, report })
-  )
-
-/** The look with which the estimate of these ops begins. */
-export const look = (input: Input): Effect.Effect<Look, Failure, ChainFacts> =>
-  Effect.flatMap(firstTrials(input), (trials) => lookAt(input, trials))
-
-/**
- * Whether a look at some ops is as good as one at these. They may differ in their prices, which the prefund was guessed
- * for, and in what their signatures name of a window: no frame uses other gas for these.
- */
-const fits = ({ trials }: Look, others: ReadonlyArray<FirstTrial>): boolean =>
-  trials.length === others.length &&
-  trials.every(({ op, value }, position) => {
-    const other = others[position]
-    return (
-      other !== undefined &&
-      other.value === value &&
-      other.op.sender === op.sender &&
-      other.op.nonce === op.nonce &&
-      other.op.initCode === op.initCode &&
-      other.op.callData === op.callData &&
-      other.op.paymasterAndData === op.paymasterAndData &&
-      other.op.signature.length === op.signature.length
-    )
-  })
-
 /** Whether a look says nothing of an op because there was too little gas for all of them. */
 const isStarved = ({ stage }: GasLens.Measure): boolean => stage === "starved"
 
@@ -179,7 +84,7 @@ const judged =
       ? { ...measure, stage: "starved" }
       : measure
 
-const stageFailure = (input: Input, { op }: Draft, measure: GasLens.Measure): ElementFailure =>
+const stageFailure = (input: Input, { op }: FirstLook.Draft, measure: GasLens.Measure): ElementFailure =>
   isStarved(measure)
     ? elementFailure("too_large_to_bundle", Reasons.text("simulationGas"))
     : elementFailure(
@@ -204,19 +109,21 @@ const stageFailure = (input: Input, { op }: Draft, measure: GasLens.Measure): El
 export const estimate = (input: Input): Effect.Effect<Estimate, Failure, BundlerRpc | ChainFacts> =>
   Effect.gen(function* () {
     const { connection, version } = input.context
-    const first = yield* firstTrials(input)
-    const drafts = first.map(({ index, op, value }): Draft => ({ index, op, value }))
+    const first = yield* FirstLook.trials(input)
+    const drafts = first.map(({ index, op, value }): FirstLook.Draft => ({ index, op, value }))
     const ops = drafts.map(({ op }) => op)
     const cap = connection.profile.caps.transactionGas
-    let grant = generous(cap)
+    let grant = FirstLook.generous(cap)
     const accounts = Funding.payers(version, ops)
     const [looked, l1Fees] = yield* Together.all([
-      input.early != null && fits(input.early, first) ? Effect.succeed(input.early) : lookAt(input, first),
+      input.early != null && FirstLook.fits(input.early, first)
+        ? Effect.succeed(input.early)
+        : FirstLook.at(input, first),
       L1Fees.ofOps(input.context, input.from, ops)
     ])
     let { report } = looked
     if (!input.declared && report.measures.some(isStarved)) {
-      grant = modest(cap)
+      grant = FirstLook.modest(cap)
       const again = first.map((each) => ({ ...each, ...grant }))
       report = yield* LensEstimation.look(input, again, new Map(), accounts)
     }

@@ -13,6 +13,7 @@ import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Reasons from "../../request/Reasons.js"
 import * as Estimation from "../estimate/Estimation.js"
+import * as FirstLook from "../estimate/FirstLook.js"
 import * as Preparation from "../Preparation.js"
 import type { SignerAuthorization } from "../SignerAuthorization.js"
 import { dependencyFailed } from "../submission/SubmissionElements.js"
@@ -44,7 +45,7 @@ export interface Input {
   readonly validator: Address | undefined
   readonly revert: (data: Hex.Hex) => string
   /** `look` at these calls, on what was seen before; null: there was none. */
-  readonly early: Estimation.Look | null
+  readonly early: FirstLook.FirstLook | null
 }
 
 /** Names that stand for those of the nonces, which are known once it is clear which of the ops go. */
@@ -87,10 +88,11 @@ const drafted = (
 })
 
 /** The look with which the measurement of these calls begins. */
-export const look = (input: Input): Effect.Effect<Estimation.Look, Failure, ChainFacts> =>
+export const look = (input: Input): Effect.Effect<FirstLook.FirstLook, Failure, ChainFacts> =>
   Effect.suspend(() => {
     const order = Dependencies.order(input.dependencies, input.willing.keys())
-    return Estimation.look(drafted(input, order, placeholders(input, order)))
+    const draft = drafted(input, order, placeholders(input, order))
+    return Effect.flatMap(FirstLook.trials(draft), (trials) => FirstLook.at(draft, trials))
   })
 
 /** The measured ops, one after the other, with the nonces and the names that this order gives them. */

@@ -2,7 +2,7 @@ import type { FeePrices } from "../../../domain/erc4337/gas/Fees.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
 import * as Conditions from "../../../domain/signature/Conditions.js"
-import type * as Estimation from "../estimate/Estimation.js"
+import type * as FirstLook from "../estimate/FirstLook.js"
 
 /**
  * An op before it is measured: everything but its limits, with a proof of the real shape by nobody. Its payer's part is
@@ -18,7 +18,7 @@ export const make = (options: {
   readonly prices: FeePrices
   readonly conditions: Conditions.Conditions
   readonly dummy: Hex.Hex
-}): Estimation.Draft => ({
+}): FirstLook.Draft => ({
   index: options.index,
   value: options.value,
   op: {

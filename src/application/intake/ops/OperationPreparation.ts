@@ -1,43 +1,32 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Dependencies from "../../../domain/erc4337/Dependencies.js"
 import * as Nonce from "../../../domain/erc4337/Nonce.js"
 import type { Address } from "../../../domain/primitives/Address.js"
 import type * as Hex from "../../../domain/primitives/Hex.js"
 import type { ChainFacts } from "../../chain/ChainFacts.js"
-import * as Submitter from "../../pay/Submitter.js"
 import type { BundlerRpc } from "../../ports/chain/BundlerRpc.js"
 import { OpJournal } from "../../ports/journal/OpJournal.js"
-import type { Signer } from "../../ports/Signers.js"
 import { CurrentRequest } from "../../request/CurrentRequest.js"
-import { type ElementFailure, elementFailure } from "../../request/Elements.js"
 import type { Failure } from "../../request/Failure.js"
 import * as Together from "../../runtime/Together.js"
 import * as Estimation from "../estimate/Estimation.js"
+import type { FirstLook } from "../estimate/FirstLook.js"
 import * as Preparation from "../Preparation.js"
-import * as SignerAuthorization from "../SignerAuthorization.js"
 import type * as HeldNonces from "../submission/HeldNonces.js"
 import { dependencyFailed } from "../submission/SubmissionElements.js"
 import type * as SubmissionPlan from "../submission/SubmissionPlan.js"
 import * as Wallets from "../Wallets.js"
 import * as BuildOps from "./BuildOps.js"
-import type { EncodedCall } from "./Calls.js"
+import * as ExecutableCalls from "./ExecutableCalls.js"
 import * as Links from "./Links.js"
 import * as NotBegun from "./NotBegun.js"
-import * as OwnedWallets from "./OwnedWallets.js"
-import * as Windows from "./Windows.js"
 
 /** Seconds between a recent block and the one of the measurement; beyond that the chain's clock has leapt. */
 const mostLag = 60
 
 /** The operations of a request, and all that is known of them before the chain is looked at. */
-export interface Input {
-  readonly calls: ReadonlyArray<EncodedCall>
+export interface Input extends ExecutableCalls.Input {
   readonly dependencies: Dependencies.Dependencies
-  readonly walletOf: (index: number) => Address
-  /** The first one submits. */
-  readonly signers: readonly [Signer, ...ReadonlyArray<Signer>]
-  readonly context: Preparation.OpContext
   readonly ledger: Address | null
   /** The validator that the request expects. */
   readonly validator: Address | undefined
@@ -48,31 +37,24 @@ export interface Input {
   readonly mayWait: boolean
 }
 
-type Able = Omit<BuildOps.AuthorizedCall, "nonceKey">
 type KeyOf = (index: number, wallet: Address) => bigint
 
 /**
  * Looks at the chain for elements of a request, and makes ops of those that can be executed. Long, since its steps share
  * what was seen at the last look.
  */
-export const make = ({
-  calls,
-  context,
-  dependencies,
-  holder,
-  ledger,
-  mayWait,
-  revert,
-  signers,
-  validator,
-  walletOf
-}: Input) =>
+export const make = (input: Input) =>
   Effect.gen(function* () {
+    const { calls, context, dependencies, holder, ledger, mayWait, revert, signers, validator, walletOf } =
+      input
     const { connection, spaceOf } = context
-    const { profile } = connection
-    const [signer] = signers
     const opJournal = yield* OpJournal
     const current = yield* CurrentRequest
+    const executable = (
+      elements: ReadonlyArray<number>,
+      snapshot: Preparation.ChainSnapshot,
+      scheduled: ReadonlyMap<number, number>
+    ) => ExecutableCalls.find(input, elements, snapshot, scheduled, current.accepted())
 
     /** The epochs of the wallets as they were last seen: keys are leased anew when one has changed. */
     const epochs = new Map<Address, bigint>()
@@ -126,55 +108,6 @@ export const make = ({
     const windowOf = (index: number) => calls[index]?.window ?? {}
     const hasBeginning = (index: number) => (windowOf(index).validAfter ?? 0) > 0
 
-    /** Who of these can be executed now, as far as wallets, windows and signers go. */
-    const willing = (
-      elements: ReadonlyArray<number>,
-      snapshot: Preparation.ChainSnapshot,
-      scheduled: ReadonlyMap<number, number>
-    ) =>
-      Effect.gen(function* () {
-        const todo = elements.flatMap((index) => calls[index] ?? [])
-        const found = yield* OwnedWallets.find(
-          todo.map(({ index, selector: { walletCustody } }) => ({
-            index,
-            wallet: walletOf(index),
-            walletCustody
-          })),
-          snapshot.wallets
-        )
-        const failed = new Map<number, ElementFailure>(found.failed)
-        const ready = new Map<number, Able>()
-        for (const call of todo) {
-          const { index } = call
-          const bounds = Windows.check(call.window, `operations[${index}]`, snapshot.block)
-          // Once the request is accepted, a window that has ended is the operation's own affair.
-          if (Either.isLeft(bounds) && "_tag" in bounds.left && !current.accepted())
-            return yield* Effect.fail(bounds.left)
-          const config = found.configs.get(index)
-          if (config === undefined) continue
-          const consent = SignerAuthorization.bySigners(config, signers)
-          if (Either.isLeft(bounds) && scheduled.has(index) && !("_tag" in bounds.left)) {
-            if (Either.isLeft(consent)) failed.set(index, consent.left)
-          } else if (Either.isLeft(bounds))
-            failed.set(index, "_tag" in bounds.left ? elementFailure("window_passed") : bounds.left)
-          else if (Either.isLeft(consent)) failed.set(index, consent.left)
-          else if (!scheduled.has(index)) {
-            const { validAfter, validUntil } = bounds.right
-            ready.set(index, {
-              call,
-              wallet: walletOf(index),
-              consent: consent.right,
-              conditions: {
-                validUntil: validUntil === 0 ? Preparation.validUntil(snapshot.block) : validUntil,
-                validAfter,
-                bundler: Submitter.boundTo(profile, signer.address)
-              }
-            })
-          }
-        }
-        return { failed, ready }
-      })
-
     /** An op without a window goes by the chain's clock for its ten minutes only. */
     const isTimeless = (index: number) => {
       const { validAfter = 0, validUnitl = 0 } = windowOf(index)
@@ -182,10 +115,10 @@ export const make = ({
     }
 
     const inputOf = (
-      able: ReadonlyMap<number, Able>,
+      able: ReadonlyMap<number, ExecutableCalls.Executable>,
       snapshot: Preparation.ChainSnapshot,
       keyOf: KeyOf,
-      early: Estimation.Look | null
+      early: FirstLook | null
     ): BuildOps.Input => ({
       context,
       snapshot,
@@ -194,7 +127,7 @@ export const make = ({
       willing: new Map(
         [...able].map(([index, own]) => [index, { ...own, nonceKey: keyOf(index, own.wallet) }])
       ),
-      from: signer.address,
+      from: signers[0].address,
       validator,
       revert,
       early
@@ -206,7 +139,7 @@ export const make = ({
      */
     const lookEarly = (elements: ReadonlyArray<number>, last: Preparation.ChainSnapshot, keyOf: KeyOf) =>
       Effect.gen(function* () {
-        const { ready } = yield* willing(elements, last, new Map())
+        const { ready } = yield* executable(elements, last, new Map())
         if (ready.size === 0) return null
         const look = yield* BuildOps.look(inputOf(ready, last, keyOf, null))
         return Number(look.report.block.timestamp) > Preparation.validUntil(last.block) ? null : look
@@ -218,10 +151,10 @@ export const make = ({
       snapshot: Preparation.ChainSnapshot,
       scheduled: ReadonlyMap<number, number>,
       keyOf: KeyOf,
-      early: Estimation.Look | null
+      early: FirstLook | null
     ) =>
       Effect.gen(function* () {
-        const { failed, ready: able } = yield* willing(elements, snapshot, scheduled)
+        const { failed, ready: able } = yield* executable(elements, snapshot, scheduled)
         for (const index of Dependencies.order(dependencies, elements)) {
           const on = dependencies[index] ?? null
           if (on === null || !failed.has(on)) continue
@@ -263,7 +196,7 @@ export const make = ({
           first !== null && early
             ? NotBegun.until(elements, windowOf, dependencies, {
                 timestamp: first.block.timestamp,
-                isApart: profile.remoteBundler !== null
+                isApart: connection.profile.remoteBundler !== null
               })
             : new Map<number, number>()
         const due = [...new Set(elements.filter((index) => !scheduled.has(index)).map(walletOf))]
@@ -279,14 +212,17 @@ export const make = ({
           first === null
             ? yield* Together.all([
                 read,
-                last === null ? Effect.succeed(null) : lookEarly(elements, last, keyOf)
+                // A paymaster's service is not asked twice.
+                last === null || context.payer.paymaster !== null
+                  ? Effect.succeed(null)
+                  : lookEarly(elements, last, keyOf)
               ])
             : [first, null]
         const changed = remember(seen, distinct).filter((wallet) => due.includes(wallet))
         const again = yield* lease(changed, held)
         if (again.busy !== null) return busyWith(again.busy)
         for (const [wallet, key] of again.keys) keys.set(wallet, key)
-        const assembleOn = (snapshot: Preparation.ChainSnapshot, look: Estimation.Look | null) =>
+        const assembleOn = (snapshot: Preparation.ChainSnapshot, look: FirstLook | null) =>
           assemble(elements, snapshot, scheduled, keyOf, look)
         const made = yield* assembleOn(seen, look)
         const lag = Math.abs(made.estimate.timestamp - seen.block.timestamp)
@@ -314,7 +250,7 @@ export const make = ({
         const snapshot = yield* Preparation.snapshot(context, [...new Set(elements.map(walletOf))])
         const { timestamp } = snapshot.block
         const early = NotBegun.until(elements, windowOf, [], { timestamp, isApart: true })
-        return (yield* willing(elements, snapshot, early)).failed
+        return (yield* executable(elements, snapshot, early)).failed
       })
 
     const prepare = (all: ReadonlyArray<number>, held: HeldNonces.HeldNonces) => prepareOn(all, held, true)
