@@ -5,6 +5,7 @@ export default defineConfig({
   test: {
     include: [
       "test/domain/**/*.test.ts",
+      "test/adapters/native/*.test.ts",
       "test/application/chain/*.test.ts",
       "test/application/intake/**/*.test.ts",
       "test/application/lanes/LaneSlot.test.ts",

@@ -29,23 +29,27 @@ interface Head {
   readonly rest: string
 }
 
-/** Bytes of the argument that follow, by the low five bits from 24 on: no key has integers or lengths above 2^32. */
+/**
+ * Bytes of the argument that follow, and the least that is said in so many, by the low five bits from 24 on: no key has
+ * integers or lengths above 2^32.
+ */
 const following = new Map([
-  [24, 1],
-  [25, 2],
-  [26, 4]
+  [24, { bytes: 1, least: 24 }],
+  [25, { bytes: 2, least: 0x100 }],
+  [26, { bytes: 4, least: 0x1_0000 }]
 ])
 
 /** The initial byte and its argument, in the shortest form. */
 const head = (digits: string): Head | null => {
+  if (digits === "") return null
   const initial = Number.parseInt(digits.slice(0, 2), 16)
   const [major, info] = [initial >> 5, initial & 31]
   if (info < 24) return { major, argument: info, rest: digits.slice(2) }
-  const bytes = following.get(info)
-  if (bytes === undefined || digits.length < 2 + 2 * bytes) return null
-  const argument = Number.parseInt(digits.slice(2, 2 + 2 * bytes), 16)
-  const shorter = bytes === 1 ? 24 : 2 ** (4 * bytes)
-  return argument < shorter ? null : { major, argument, rest: digits.slice(2 + 2 * bytes) }
+  const form = following.get(info)
+  if (form === undefined) return null
+  const end = 2 + 2 * form.bytes
+  const argument = Number.parseInt(digits.slice(2, end), 16)
+  return digits.length >= end && argument >= form.least ? { major, argument, rest: digits.slice(end) } : null
 }
 
 const integer = (digits: string): Item<number> | null => {

@@ -18,20 +18,19 @@ interface Element {
   readonly rest: string
 }
 
-/** Bytes of a length below which it is written in one byte. */
-const shortForm = 0x80
-
-/** Most bytes that the length of an element may be written in: no key or signature has 64 KiB. */
-const longestLength = 2
+/** The least size that is said in one byte and in two behind the first; no key or signature has 64 KiB. */
+const leastIn = new Map([
+  [1, 0x80],
+  [2, 0x100]
+])
 
 /** Size of the body and of the bytes that say so; null where it is not said in the shortest way. */
 const lengthOf = (digits: string): readonly [size: number, bytes: number] | null => {
   const first = Number.parseInt(digits.slice(0, 2), 16)
-  if (first < shortForm) return [first, 1]
-  const bytes = first - shortForm
-  if (!(bytes >= 1 && bytes <= longestLength) || digits.length < 2 + 2 * bytes) return null
+  if (first < 0x80) return [first, 1]
+  const bytes = first - 0x80
   const size = Number.parseInt(digits.slice(2, 2 + 2 * bytes), 16)
-  return size >= (bytes === 1 ? shortForm : 2 ** (8 * (bytes - 1))) ? [size, 1 + bytes] : null
+  return size >= (leastIn.get(bytes) ?? Number.POSITIVE_INFINITY) ? [size, 1 + bytes] : null
 }
 
 /** The first element, which has this tag and is all there. */

@@ -136,6 +136,20 @@ describe("a DER signature", () => {
   })
 })
 
+describe("what is wrong with a DER signature", () => {
+  it.each([
+    ["no sequence", der(integer("01"), integer("01")), "expected a DER sequence of two integers"],
+    ["one integer", der(sequence(integer("01"))), "expected a DER sequence of two integers"],
+    [
+      "zero",
+      der(sequence(integer("01"), integer("00"))),
+      "expected r and s as positive integers of at most 32 bytes, in their shortest form"
+    ]
+  ])("is said: %s", (_, text, message) => {
+    expect(Der.signature(text)).toEqual(Either.left(message))
+  })
+})
+
 describe("a DER public key", () => {
   const spkiOf = (curve: string) =>
     generateKeyPairSync("ec", { namedCurve: curve }).publicKey.export({ format: "der", type: "spki" })
@@ -169,6 +183,46 @@ describe("a DER public key", () => {
     expect(problem(bytes(rsa.export({ format: "der", type: "spki" })))).toBe("otherKind")
     expect(problem(bytes(edwards.export({ format: "der", type: "spki" })))).toBe("otherKind")
     expect(problem(Hex.unsafe("0x30030201ff"))).toBe("malformed")
+  })
+
+  it("may be of any size below 64 KiB, which is said in the shortest way", () => {
+    const algorithm = element("06", "2a")
+    /** A key of another algorithm, this many bytes long without its own tag and length. */
+    const body = (bytes: number) => {
+      const bits = bytes - (sequence(algorithm) + element("03", "00".repeat(bytes - 10))).length / 2
+      const padded = sequence(algorithm) + element("03", "00".repeat(bytes - 10 + bits))
+      expect(padded.length / 2).toBe(bytes)
+      return padded
+    }
+    const cases: ReadonlyArray<readonly [string, number, string]> = [
+      ["7f", 127, "otherKind"],
+      ["817f", 127, "malformed"],
+      ["8180", 128, "otherKind"],
+      ["81ff", 255, "otherKind"],
+      ["8200ff", 255, "malformed"],
+      ["820100", 256, "otherKind"],
+      ["82ffff", 65_535, "otherKind"],
+      ["8300ffff", 65_535, "malformed"],
+      ["83010000", 65_536, "malformed"],
+      ["80", 128, "malformed"]
+    ]
+    for (const [length, bytes, expected] of cases)
+      expect(problem(der("30", length, body(bytes))), length).toBe(expected)
+  })
+
+  it("is malformed without its algorithm's name, and of another kind where that names no elliptic curve", () => {
+    const whole = bytes(spkiOf("secp256k1"))
+    const algorithm = "06072a8648ce3d020106052b8104000a"
+    expect(problem(Hex.unsafe(whole.replace(algorithm, `04${algorithm.slice(2)}`)))).toBe("malformed")
+    expect(problem(Hex.unsafe(whole.replace("2a8648ce3d0201", "2a8648ce3d0202")))).toBe("otherKind")
+  })
+
+  it("of P-256 is malformed with a point that is none", () => {
+    const whole = bytes(spkiOf("prime256v1"))
+    expect(Either.isRight(Der.p256PublicKey(whole))).toBe(true)
+    const bent = Hex.unsafe(`${whole.slice(0, -128)}${"ff".repeat(64)}`)
+    expect(Der.p256PublicKey(bent)).toEqual(Either.left("malformed"))
+    expect(Der.p256PublicKey(bytes(spkiOf("secp256k1")))).toEqual(Either.left("otherKind"))
   })
 
   it("is malformed when cut, extended or off the curve", () => {
