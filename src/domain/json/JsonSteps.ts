@@ -66,7 +66,7 @@ class Reader {
       const end = this.text.indexOf('"', this.at)
       if (end < 0) throw new Malformed()
       let slashes = 0
-      while (this.text.charCodeAt(end - 1 - slashes) === 0x5c && end - 1 - slashes >= from) slashes += 1
+      while (this.text.charCodeAt(end - 1 - slashes) === 0x5c) slashes += 1
       this.at = end + 1
       if (slashes % 2 === 1) continue
       const slice = this.text.slice(from, end)

@@ -29,7 +29,7 @@ describe("strict JSON", () => {
 
   const lost = "the JSON number would lose digits: write it as a string"
 
-  it.each([
+  const rounded: ReadonlyArray<readonly [string, string]> = [
     ["[9007199254740991.4]", "[0]"],
     ['{"a":[["x",4503599627370497.2]]}', "a[0][1]"],
     ["9007199254740993", ""],
@@ -43,13 +43,18 @@ describe("strict JSON", () => {
     ["[-0]", "[0]"],
     ["[-0.0e5]", "[0]"],
     [`{"a":1${"0".repeat(100_000)}1}`, "a"]
-  ])("refuses the number of %.40s, which JSON.parse rounds", (text, path) => {
-    expect(refusal(text)).toEqual({ kind: "number", path, message: lost })
-    expect(Json.inexactNumber(text)?.path).toBe(path)
-  })
+  ]
+  it.each(rounded.map(([text, path]) => ({ text, path, start: text.slice(0, 40) })))(
+    "refuses the number of $start, which JSON.parse rounds",
+    ({ path, text }) => {
+      expect(refusal(text)).toEqual({ kind: "number", path, message: lost })
+      expect(Json.inexactNumber(text)?.path).toBe(path)
+    }
+  )
 
   it.each([
     ["[1.0]", "[0]"],
+    ["1.0", ""],
     ["[[1e3]]", "[0][0]"],
     ['{"a":2E0}', "a"],
     ['{"percent":[50.0]}', "percent[0]"],
@@ -112,6 +117,88 @@ describe("strict JSON", () => {
     })
     expect(refusal('{"a":[[],[1,[1,2,3,4,5]]]}')?.path).toBe("a[1][1]")
     expect(refusal('{"a":[1,2,3],"b":[1,2,3],"c":{"d":1,"e":2,"f":3,"g":4,"h":5}}')).toBeNull()
+  })
+
+  it("lets one array at the top be longer or shorter than others", () => {
+    const refused = (text: string, most: number) =>
+      Either.getOrNull(
+        Either.flip(Json.parse(text, { ...bounds, longest: { name: "a", maxElements: most } }))
+      )
+    const beyond = (path: string, most: number) => ({
+      kind: "bounds",
+      path,
+      message: `expected at most ${most} elements`
+    })
+    expect(refused('{"a":[1,2,3,4,5,6]}', 6)).toBeNull()
+    expect(refused('{"a":[1,2,3,4,5,6,7]}', 6)).toEqual(beyond("a", 6))
+    expect(refused('{"b":[1,2,3,4,5]}', 6)).toEqual(beyond("b", 4))
+    expect(refused('{"a":[[1,2,3,4,5]]}', 6)).toEqual(beyond("a[0]", 4))
+    expect(refused('{"b":{"a":[1,2,3,4,5]}}', 6)).toEqual(beyond("b.a", 4))
+    expect(refused("[1,2,3,4,5]", 6)).toEqual(beyond("", 4))
+    expect(refused('{"a":[1,2],"b":[1,2,3,4]}', 2)).toBeNull()
+    expect(refused('{"a":[1,2,3]}', 2)).toEqual(beyond("a", 2))
+  })
+
+  it("bounds the values of a text as a whole, before it is parsed", () => {
+    const counted = (text: string, maxValues: number) =>
+      Either.getOrNull(Either.flip(Json.parse(text, { ...wide, maxValues })))
+    expect(counted('{"a":[1,2,{"b":3}]}', 6)).toBeNull()
+    expect(counted('{"a":[1,2,{"b":3}]}', 5)).not.toBeNull()
+    expect(counted("[1,2,3", 3)).toEqual({
+      kind: "bounds",
+      path: "",
+      message: "expected at most 3 values in all"
+    })
+  })
+
+  it.prop(
+    "counts one value, and one more for each comma and each beginning of an array or object",
+    [fc.jsonValue(), fc.string()],
+    ([value, odd]) => {
+      const beyondFirst = (of: unknown): number => {
+        if (typeof of !== "object" || of === null) return 0
+        const parts: ReadonlyArray<unknown> = Object.values(of)
+        return parts.reduce((sum: number, part) => sum + beyondFirst(part), 1 + Math.max(0, parts.length - 1))
+      }
+      const whole = { [`${odd}"\\`]: value, '\\"[,{': `${odd}\\,` }
+      const count = 1 + beyondFirst(whole)
+      for (const text of [JSON.stringify(whole), JSON.stringify(whole, null, 1)]) {
+        expect(Json.holdsMore(text, count)).toBe(false)
+        expect(Json.holdsMore(text, count - 1)).toBe(true)
+      }
+    }
+  )
+
+  it("counts what is no JSON as well, and nothing behind a quote that never closes", () => {
+    expect(Json.holdsMore("", 0)).toBe(true)
+    expect(Json.holdsMore("", 1)).toBe(false)
+    expect(Json.holdsMore(",,[{", 4)).toBe(true)
+    expect(Json.holdsMore(",,[{", 5)).toBe(false)
+    expect(Json.holdsMore(']},",,,,', 3)).toBe(false)
+    expect(Json.holdsMore('"\\\\",', 1)).toBe(true)
+  })
+
+  it("stops after every 4,096 commas of a text that is judged", () => {
+    const stops = (commas: number) => {
+      const steps = Json.parseSteps(`[${"1,".repeat(commas)}1]`, wide)
+      let count = 0
+      while (steps.next().done !== true) count += 1
+      return count
+    }
+    expect(stops(10_000) - stops(1)).toBe(2)
+    expect(stops(4_095) - stops(1)).toBe(0)
+    expect(stops(4_096) - stops(1)).toBe(1)
+  })
+
+  it("names a member in a path by itself where it is a word, and as text where it is not", () => {
+    const long = "x".repeat(65)
+    expect(Json.member("", "a")).toBe("a")
+    expect(Json.member("a", "b$1")).toBe("a.b$1")
+    expect(Json.member("a", "b c")).toBe('a["b c"]')
+    expect(Json.member("a", "1")).toBe('a["1"]')
+    expect(Json.member("a", long.slice(1))).toBe(`a.${long.slice(1)}`)
+    expect(Json.member("a", `-${long.slice(2)}`)).toBe(`a["-${long.slice(2)}"]`)
+    expect(Json.member("a", long)).toBe(`a["${long.slice(1)}..."]`)
   })
 
   it("bounds the depth before anything recursive sees the value", () => {

@@ -60,12 +60,31 @@ describe("JSON parsed in steps", () => {
     const value = Either.getOrThrow(parse('{"__proto__":{"a":1},"b":1,"b":2}'))
     expect(JSON.stringify(value)).toBe('{"__proto__":{"a":1},"b":2}')
     expect(Object.getPrototypeOf(value)).toBe(Object.prototype)
+    expect(Object.getOwnPropertyDescriptors(value)).toEqual(
+      Object.getOwnPropertyDescriptors(JSON.parse('{"__proto__":{"a":1},"b":2}'))
+    )
   })
 
   it("refuses what is nested deeper than any answer, and takes what is not", () => {
     const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth)
-    expect(Either.isRight(parse(nested(200)))).toBe(true)
+    expect(Either.isRight(parse(nested(257)))).toBe(true)
+    expect(Either.isLeft(parse(nested(258)))).toBe(true)
     expect(Either.isLeft(parse(nested(1_000_000)))).toBe(true)
+  })
+
+  it("stops after every 1,024 values, and of a short text not at all", () => {
+    const stops = (text: string) => {
+      const steps = JsonSteps.parse(text)
+      let count = 0
+      while (steps.next().done !== true) count += 1
+      return count
+    }
+    const list = (values: number) => `[${Array.from({ length: values }, () => "1").join()}]`
+    expect(stops(blanks + list(1_022))).toBe(0)
+    expect(stops(blanks + list(1_023))).toBe(1)
+    expect(stops(blanks + list(10 * 1_024))).toBe(10)
+    expect(stops(`${list(10 * 1_024)}${" ".repeat(45_055)}`)).toBe(0)
+    expect(stops(`${list(10 * 1_024)}${" ".repeat(45_056)}`)).toBe(10)
   })
 
   it("leaves nothing of a text in memory but the values that are kept of it", () => {
