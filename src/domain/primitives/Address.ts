@@ -4,50 +4,35 @@ import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import { InvalidValue } from "./InvalidValue.js"
 import * as Keccak from "./Keccak.js"
+import { Lru } from "./Lru.js"
 
 /** A 20-byte account address, always in its EIP-55 form. */
 export type Address = string & Brand.Brand<"Address">
 
 const shape = /^0x[0-9a-fA-F]{40}$/
 
-/** Addresses that are remembered at least, once they have been seen. */
-const most = 2_048
-
 /**
  * Addresses seen lately, by their EIP-55 and lower-case texts: a service meets the same few again and again, and a
- * checksum is a hash. Two generations, of which the older one is dropped as a whole. The keys are texts of our own: a
- * slice of a caller's would keep the caller's whole text.
+ * checksum is a hash. The keys are texts of our own: a slice of a caller's would keep the caller's whole text.
  */
-let recent = new Map<string, Address>()
-let older = new Map<string, Address>()
+const seen = new Lru<string, Address>(8_192)
 
 const remember = (address: Address): Address => {
-  if (recent.size >= 2 * most) {
-    older = recent
-    recent = new Map()
-  }
-  recent.set(address, address)
-  recent.set(address.toLowerCase(), address)
+  seen.set(address, address)
+  seen.set(address.toLowerCase(), address)
   return address
-}
-
-const known = (text: string): Address | undefined => {
-  const found = recent.get(text)
-  if (found !== undefined) return found
-  const old = older.get(text)
-  return old === undefined ? undefined : remember(old)
 }
 
 /** For text already known to be an address (a library's output); any case. */
 export const unsafe = (text: string): Address =>
-  known(text) ?? remember(Keccak.checksum(text.slice(2).toLowerCase()) as Address)
+  seen.get(text) ?? remember(Keccak.checksum(text.slice(2).toLowerCase()) as Address)
 
 /**
  * Text to an address. All-lower and all-upper digits are taken as they are, mixed case must carry the
  * EIP-55 checksum. `Left` says why not.
  */
 export const from = (text: string): Either.Either<Address, InvalidValue> => {
-  const before = known(text)
+  const before = seen.get(text)
   if (before !== undefined) return Either.right(before)
   if (!shape.test(text)) return Either.left(invalid("expected an address: 0x and 40 hex digits"))
   const digits = text.slice(2)

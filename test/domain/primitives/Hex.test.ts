@@ -14,8 +14,10 @@ describe("Hex", () => {
   it.each(["", "0", "abcd", "0X12", "0xabc", "0xzz", " 0x12", "0x12 ", "0x12\n", "\n0x12", "0x 12", "0x1२"])(
     "refuses %j",
     (text) => {
-      expect(Either.isLeft(Hex.from(text))).toBe(true)
-      expect(Either.isLeft(Schema.decodeEither(Hex.schema)(text))).toBe(true)
+      const message = "expected 0x and an even number of hex digits"
+      expect(Either.getLeft(Hex.from(text))).toMatchObject({ value: { type: "Hex", message } })
+      const decoded = Either.getOrThrow(Either.flip(Schema.decodeEither(Hex.schema)(text)))
+      expect(decoded.message).toContain(message)
     }
   )
 
@@ -23,9 +25,17 @@ describe("Hex", () => {
     const word = `0x${"Ab".repeat(32)}`
     expect(Either.getOrNull(Hex.from32(word))).toBe(word.toLowerCase())
     for (const text of [word.slice(0, -2), `${word}00`, word.slice(2), `${word.slice(0, -1)}g`, "0x"]) {
-      expect(Either.isLeft(Hex.from32(text))).toBe(true)
-      expect(Either.isLeft(Schema.decodeEither(Hex.schema32)(text))).toBe(true)
+      const message = "expected 32 bytes: 0x and 64 hex digits"
+      expect(Either.getLeft(Hex.from32(text))).toMatchObject({ value: { type: "Bytes32", message } })
+      const decoded = Either.getOrThrow(Either.flip(Schema.decodeEither(Hex.schema32)(text)))
+      expect(decoded.message).toContain(message)
     }
+  })
+
+  it("is nothing on the way out but what it was on the way in", () => {
+    for (const text of ["0xabc", "0xAB", "ab", "0x0"])
+      expect(Either.isLeft(Schema.encodeEither(Hex.schema)(text as Hex.Hex)), text).toBe(true)
+    expect(Schema.encodeEither(Hex.schema)(Hex.unsafe("0xAB"))).toEqual(Either.right("0xab"))
   })
 
   it("counts and joins bytes", () => {

@@ -25,6 +25,19 @@ describe("keccak256", () => {
     }
   )
 
+  it("stops after every 512 blocks, and of fewer bytes not at all", () => {
+    const stops = (length: number) => {
+      const steps = Keccak.hashSteps(Hex.fromBytes(new Uint8Array(length)))
+      let count = 0
+      while (steps.next().done !== true) count += 1
+      return count
+    }
+    const stride = 512 * 136
+    expect([stops(0), stops(stride), stops(stride + 1), stops(2 * stride), stops(5 * stride)]).toEqual([
+      0, 0, 1, 2, 5
+    ])
+  })
+
   it("in steps is the same, also when another hash is computed at every stop", () => {
     for (const length of [0, 69_631, 69_632, 69_633, 139_264, 300_001]) {
       const bytes = Hex.fromBytes(Uint8Array.from({ length }, (_, at) => at % 251))

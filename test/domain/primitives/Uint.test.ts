@@ -42,8 +42,20 @@ describe("Uint", () => {
     "NaN",
     "Infinity"
   ])("refuses %j", (text) => {
-    expect(Either.isLeft(Uint.from(text))).toBe(true)
-    expect(Either.isLeft(Schema.decodeEither(Uint.schema)(text))).toBe(true)
+    const why = Either.getOrThrow(Either.flip(Uint.from(text)))
+    expect(why.type).toBe("Uint")
+    const decoded = Either.getOrThrow(Either.flip(Schema.decodeEither(Uint.schema)(text)))
+    expect(decoded.message).toContain(why.message)
+  })
+
+  it("has at most 78 decimal digits before its size is looked at", () => {
+    const message = (text: string) => Either.getOrThrow(Either.flip(Uint.from(text))).message
+    expect(message("9".repeat(78))).toBe("the integer does not fit in 256 bits")
+    expect(message("9".repeat(79))).toBe("expected a non-negative integer as a decimal or 0x-hex string")
+  })
+
+  it("may have any number of bits", () => {
+    for (const bits of [0, 1, 8, 256, 257, 512]) expect(Uint.max(bits)).toBe((1n << BigInt(bits)) - 1n)
   })
 
   it("holds integers to the bits asked for", () => {
