@@ -101,7 +101,7 @@ const writeMillis = async ({ journal }: Started, pairs: number): Promise<number>
     const holder = `bench ${n} ${performance.now()}`
     const began = performance.now()
     const leased = await Effect.runPromise(
-      Effect.zipLeft(journal.lease(Make.leaseRequest(holder)), journal.release(holder))
+      Effect.zipLeft(Make.lease(journal, Make.leaseRequest(holder)), journal.release(holder))
     )
     times.push((performance.now() - began) / 2)
     ensure(leased !== null, "no nonce key was free")

@@ -18,7 +18,7 @@ const journalOn = Layer.provideMerge(SqlJournal.layer(options), Sqlite.layer({ f
 const life = Effect.gen(function* () {
   const journal = yield* Journals.all
   const { lane } = Make
-  yield* journal.lease(Make.leaseRequest("r1", { count: 2 }))
+  yield* Make.lease(journal, Make.leaseRequest("r1", { count: 2 }))
   const ops = [0, 1, 2, 3].map((index) =>
     Make.op({ index, nonceKey: BigInt(index), userOpHash: index === 0 ? null : Make.word(1 + index) })
   )

@@ -137,8 +137,8 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           Effect.map(journal.request("r1"), (record) => record?.ops.map(({ state }) => state))
         expect(yield* states()).toEqual(["accepted", "abandoned"])
         const keys = { from: 1n, to: 2n }
-        expect(yield* journal.lease(Make.leaseRequest("r2", { keys }))).toEqual([2n])
-        expect(yield* journal.lease(Make.leaseRequest("r1", { keys }))).toBeNull()
+        expect(yield* Make.lease(journal, Make.leaseRequest("r2", { keys }))).toEqual([2n])
+        expect(yield* Make.lease(journal, Make.leaseRequest("r1", { keys }))).toBeNull()
         expect((yield* journal.accept(Make.acceptance("r2", [first])))._tag).toBe("nonceTaken")
         const other = { ...first, sequence: 1n }
         expect((yield* Effect.flip(journal.accept(Make.acceptance("r1", [other]))))._tag).toBe("JournalError")
@@ -272,7 +272,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* journal.accept(
           Make.acceptance("r1", [held], { deployments: [Make.deployment({ deadline: 5_000 })] })
         )
-        yield* journal.lease(Make.leaseRequest("r2"))
+        yield* Make.lease(journal, Make.leaseRequest("r2"))
         const good = Make.op({ index: 0, nonceKey: 0n, reserve: 1n, userOpHash: Make.word(2) })
         const tries: ReadonlyArray<readonly [string, Partial<Acceptance>]> = [
           ["nonceTaken", { ops: [good, Make.op({ index: 1, nonceKey: 9n })] }],
@@ -298,11 +298,11 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           ).toMatchObject({ _tag: tag })
           expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(2))).toBeNull()
           // Its lease was not turned into the hold of an op: key 0 is leased, and its holder can free it.
-          expect(yield* journal.lease(Make.leaseRequest("r3", { ttlMillis: 0 }))).toEqual([1n])
+          expect(yield* Make.lease(journal, Make.leaseRequest("r3", { ttlMillis: 0 }))).toEqual([1n])
           expect(yield* journal.request("r2")).toBeNull()
         }
         yield* journal.release("r2")
-        expect(yield* journal.lease(Make.leaseRequest("r2"))).toEqual([0n])
+        expect(yield* Make.lease(journal, Make.leaseRequest("r2"))).toEqual([0n])
         const elsewhere = Make.acceptance("r2", [good], {
           accountId: Make.bob,
           deployments: [Make.deployment({ create2Salt: Make.word(2), configHash: Make.word(0xc3) })]
@@ -461,7 +461,9 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         for (const [n, text] of hostile.entries()) {
           const accountId = Make.accountId(text)
           const op = Make.op({ nonceKey: BigInt(n), userOpHash: Make.word(n) })
-          expect(yield* journal.lease(Make.leaseRequest(text, { ttlMillis: 1_000 }))).toEqual([BigInt(n)])
+          expect(yield* Make.lease(journal, Make.leaseRequest(text, { ttlMillis: 1_000 }))).toEqual([
+            BigInt(n)
+          ])
           expect(yield* journal.accept(Make.acceptance(text, [op], { accountId, endpoint: text }))).toEqual(
             accepted
           )

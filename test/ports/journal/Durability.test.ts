@@ -118,7 +118,7 @@ describe("durability of the journal", { timeout: 240_000 }, () => {
       yield* reopened(
         Effect.gen(function* () {
           const journal = yield* Journals.all
-          yield* journal.lease(Make.leaseRequest("r1", { count: 3, ttlMillis: 3_600_000 }))
+          yield* Make.lease(journal, Make.leaseRequest("r1", { count: 3, ttlMillis: 3_600_000 }))
           const ops = [0, 1].map((index) =>
             Make.op({ index, nonceKey: BigInt(index), userOpHash: Make.word(index), reserve: 10n ** 40n })
           )
@@ -133,7 +133,7 @@ describe("durability of the journal", { timeout: 240_000 }, () => {
         Effect.gen(function* () {
           const journal = yield* Journals.all
           yield* journal.claim(Make.lane, { process: "the next life", independent: [] })
-          expect(yield* journal.lease(Make.leaseRequest("r2"))).toEqual([3n])
+          expect(yield* Make.lease(journal, Make.leaseRequest("r2"))).toEqual([3n])
           expect(yield* journal.findOp(Make.alice, Make.chainId, Make.word(0))).toMatchObject({
             state: "sent",
             txHash: Make.signed(9n).txHash
@@ -165,7 +165,7 @@ describe("durability of the journal", { timeout: 240_000 }, () => {
             state: "settled",
             success: true
           })
-          expect(yield* journal.lease(Make.leaseRequest("r3"))).toEqual([0n])
+          expect(yield* Make.lease(journal, Make.leaseRequest("r3"))).toEqual([0n])
         })
       )
     })

@@ -56,7 +56,7 @@ const request = (ledger: Ledger, lane: Effect.Semaphore, plan: Plan, n: number) 
     const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0] = plan.pauses
     yield* spin(a)
     const space = Make.space(plan.wallet)
-    const leased = yield* journal.lease({
+    const leased = yield* Make.lease(journal, {
       ...space,
       holder: id,
       keys: { from: 0n, to: keyCount - 1n },
@@ -129,7 +129,7 @@ const run = (plans: ReadonlyArray<Plan>, layer: Layer.Layer<Journals.Ports>) =>
       const keys = { from: 0n, to: keyCount - 1n }
       const count = Number(keyCount)
       const all = { ...Make.leaseRequest("end", { keys, count }), ...Make.space(wallet) }
-      expect(yield* journal.lease(all)).toEqual([0n, 1n, 2n, 3n])
+      expect(yield* Make.lease(journal, all)).toEqual([0n, 1n, 2n, 3n])
     }
     const whole = [1, 2].map((wallet, index) =>
       Make.op({ index, space: Make.space(wallet), nonceKey: 99n, reserve: available })

@@ -2,6 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as TestClock from "effect/TestClock"
+import type { LeaseRequest } from "../../../src/application/ports/journal/Requests.js"
 import * as Journals from "../../support/journal/Journals.js"
 import * as Make from "../../support/journal/Make.js"
 
@@ -14,8 +15,8 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "the lowest free keys are leased first",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        expect(yield* journal.lease(Make.leaseRequest("r1", { count: 3 }))).toEqual([0n, 1n, 2n])
-        expect(yield* journal.lease(Make.leaseRequest("r2", { count: 2 }))).toEqual([3n, 4n])
+        expect(yield* Make.lease(journal, Make.leaseRequest("r1", { count: 3 }))).toEqual([0n, 1n, 2n])
+        expect(yield* Make.lease(journal, Make.leaseRequest("r2", { count: 2 }))).toEqual([3n, 4n])
       })
     )
 
@@ -23,8 +24,8 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "a holder that leases again gets other keys",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        expect(yield* journal.lease(Make.leaseRequest("r1"))).toEqual([0n])
-        expect(yield* journal.lease(Make.leaseRequest("r1"))).toEqual([1n])
+        expect(yield* Make.lease(journal, Make.leaseRequest("r1"))).toEqual([0n])
+        expect(yield* Make.lease(journal, Make.leaseRequest("r1"))).toEqual([1n])
       })
     )
 
@@ -32,9 +33,9 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "a lease of more keys than are free is null and leases none",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        yield* journal.lease(Make.leaseRequest("r1", { count: 14 }))
-        expect(yield* journal.lease(Make.leaseRequest("r2", { count: 3 }))).toBeNull()
-        expect(yield* journal.lease(Make.leaseRequest("r2", { count: 2 }))).toEqual([14n, 15n])
+        yield* Make.lease(journal, Make.leaseRequest("r1", { count: 14 }))
+        expect(yield* Make.lease(journal, Make.leaseRequest("r2", { count: 3 }))).toBeNull()
+        expect(yield* Make.lease(journal, Make.leaseRequest("r2", { count: 2 }))).toEqual([14n, 15n])
       })
     )
 
@@ -42,7 +43,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "a range that is empty has no free key",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        expect(yield* journal.lease(Make.leaseRequest("r1", { keys: { from: 5n, to: 4n } }))).toBeNull()
+        expect(yield* Make.lease(journal, Make.leaseRequest("r1", { keys: { from: 5n, to: 4n } }))).toBeNull()
       })
     )
 
@@ -52,10 +53,10 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const journal = yield* Journals.all
         const to = 2n ** 192n - 1n
         const keys = { from: to - 1n, to }
-        expect(yield* journal.lease(Make.leaseRequest("r1", { keys, count: 2 }))).toEqual([to - 1n, to])
-        expect(yield* journal.lease(Make.leaseRequest("r2", { keys }))).toBeNull()
+        expect(yield* Make.lease(journal, Make.leaseRequest("r1", { keys, count: 2 }))).toEqual([to - 1n, to])
+        expect(yield* Make.lease(journal, Make.leaseRequest("r2", { keys }))).toBeNull()
         const wide = { from: 9n, to }
-        expect(yield* journal.lease(Make.leaseRequest("r3", { keys: wide, count: 3 }))).toEqual([
+        expect(yield* Make.lease(journal, Make.leaseRequest("r3", { keys: wide, count: 3 }))).toEqual([
           9n,
           10n,
           11n
@@ -68,9 +69,11 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const to = 2n ** 192n
-        const above = yield* Effect.flip(journal.lease(Make.leaseRequest("r1", { keys: { from: to, to } })))
+        const above = yield* Effect.flip(
+          Make.lease(journal, Make.leaseRequest("r1", { keys: { from: to, to } }))
+        )
         const below = yield* Effect.flip(
-          journal.lease(Make.leaseRequest("r1", { keys: { from: -1n, to: 3n } }))
+          Make.lease(journal, Make.leaseRequest("r1", { keys: { from: -1n, to: 3n } }))
         )
         expect([above._tag, below._tag]).toEqual(["JournalError", "JournalError"])
       })
@@ -87,7 +90,7 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
           Make.space(1, { entryPoint: Make.otherEntryPoint })
         ]
         for (const space of spaces)
-          expect(yield* journal.lease({ ...Make.leaseRequest("r1"), ...space })).toEqual([0n])
+          expect(yield* Make.lease(journal, { ...Make.leaseRequest("r1"), ...space })).toEqual([0n])
       })
     )
 
@@ -95,11 +98,11 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "an unused lease is free again after its time to live, and not before",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        yield* journal.lease(Make.leaseRequest("r1", { ttlMillis: 1_000 }))
+        yield* Make.lease(journal, Make.leaseRequest("r1", { ttlMillis: 1_000 }))
         yield* TestClock.adjust("999 millis")
-        expect(yield* journal.lease(Make.leaseRequest("r2"))).toEqual([1n])
+        expect(yield* Make.lease(journal, Make.leaseRequest("r2"))).toEqual([1n])
         yield* TestClock.adjust("1 millis")
-        expect(yield* journal.lease(Make.leaseRequest("r3"))).toEqual([0n])
+        expect(yield* Make.lease(journal, Make.leaseRequest("r3"))).toEqual([0n])
       })
     )
 
@@ -107,11 +110,11 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "a key that expired and was leased anew is not freed by its former holder",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        yield* journal.lease(Make.leaseRequest("r1", { ttlMillis: 1_000 }))
+        yield* Make.lease(journal, Make.leaseRequest("r1", { ttlMillis: 1_000 }))
         yield* TestClock.adjust("1 seconds")
-        yield* journal.lease(Make.leaseRequest("r2"))
+        yield* Make.lease(journal, Make.leaseRequest("r2"))
         yield* journal.release("r1")
-        expect(yield* journal.lease(Make.leaseRequest("r3"))).toEqual([1n])
+        expect(yield* Make.lease(journal, Make.leaseRequest("r3"))).toEqual([1n])
       })
     )
 
@@ -119,12 +122,12 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "release frees everything that its holder leased, and nothing else",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        yield* journal.lease(Make.leaseRequest("r1", { count: 2 }))
-        yield* journal.lease({ ...Make.leaseRequest("r1"), ...Make.space(2) })
-        yield* journal.lease(Make.leaseRequest("r2"))
+        yield* Make.lease(journal, Make.leaseRequest("r1", { count: 2 }))
+        yield* Make.lease(journal, { ...Make.leaseRequest("r1"), ...Make.space(2) })
+        yield* Make.lease(journal, Make.leaseRequest("r2"))
         yield* journal.release("r1")
-        expect(yield* journal.lease(Make.leaseRequest("r3", { count: 3 }))).toEqual([0n, 1n, 3n])
-        expect(yield* journal.lease({ ...Make.leaseRequest("r3"), ...Make.space(2) })).toEqual([0n])
+        expect(yield* Make.lease(journal, Make.leaseRequest("r3", { count: 3 }))).toEqual([0n, 1n, 3n])
+        expect(yield* Make.lease(journal, { ...Make.leaseRequest("r3"), ...Make.space(2) })).toEqual([0n])
       })
     )
 
@@ -132,12 +135,12 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       "a key of an accepted op is not free after release, nor after the time to live",
       Effect.gen(function* () {
         const journal = yield* Journals.all
-        yield* journal.lease(Make.leaseRequest("r1", { count: 2, ttlMillis: 1_000 }))
+        yield* Make.lease(journal, Make.leaseRequest("r1", { count: 2, ttlMillis: 1_000 }))
         yield* journal.accept(Make.acceptance("r1", [Make.op({ nonceKey: 0n })]))
         yield* journal.release("r1")
-        expect(yield* journal.lease(Make.leaseRequest("r2"))).toEqual([1n])
+        expect(yield* Make.lease(journal, Make.leaseRequest("r2"))).toEqual([1n])
         yield* TestClock.adjust("1 hours")
-        expect(yield* journal.lease(Make.leaseRequest("r3"))).toEqual([1n])
+        expect(yield* Make.lease(journal, Make.leaseRequest("r3"))).toEqual([1n])
       })
     )
 
@@ -146,17 +149,62 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
       Effect.gen(function* () {
         const journal = yield* Journals.all
         const hour = { ttlMillis: 3_600_000 }
-        yield* journal.lease(Make.leaseRequest("estimate", { ...hour, count: 2 }))
+        yield* Make.lease(journal, Make.leaseRequest("estimate", { ...hour, count: 2 }))
         yield* journal.accept(Make.acceptance("r1", [Make.op({ nonceKey: 0n })]))
         yield* journal.accept(Make.acceptance("r2", [Make.op({ nonceKey: 1n, userOpHash: Make.word(1) })]))
-        expect(yield* journal.lease(Make.leaseRequest("r3", hour))).toEqual([2n])
+        expect(yield* Make.lease(journal, Make.leaseRequest("r3", hour))).toEqual([2n])
         yield* journal.abandon("r1", [0])
-        expect(yield* journal.lease(Make.leaseRequest("r3", hour))).toEqual([0n])
+        expect(yield* Make.lease(journal, Make.leaseRequest("r3", hour))).toEqual([0n])
         yield* journal.allocate(Make.allocation("r2", { ops: [0] }))
         yield* journal.recordSigned(Make.signed(0n))
-        expect(yield* journal.lease(Make.leaseRequest("r3", hour))).toEqual([3n])
+        expect(yield* Make.lease(journal, Make.leaseRequest("r3", hour))).toEqual([3n])
         yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(1), 0n)], true)
-        expect(yield* journal.lease(Make.leaseRequest("r3", hour))).toEqual([1n])
+        expect(yield* Make.lease(journal, Make.leaseRequest("r3", hour))).toEqual([1n])
+      })
+    )
+
+    fact(
+      "of several wallets are made in order, up to the first that has too few",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        expect(yield* journal.lease([])).toEqual([])
+        const of = (holder: string, wallet: number, over: Partial<LeaseRequest> = {}) => ({
+          ...Make.leaseRequest(holder, over),
+          ...Make.space(wallet)
+        })
+        expect(yield* journal.lease([of("r1", 2), of("r1", 1, { count: 2 }), of("r1", 2)])).toEqual([
+          [0n],
+          [0n, 1n],
+          [1n]
+        ])
+        const few = { from: 0n, to: 2n }
+        expect(
+          yield* journal.lease([of("r2", 1), of("r2", 2, { count: 2, keys: few }), of("r2", 3)])
+        ).toEqual([[2n]])
+        expect(yield* journal.lease([of("r3", 2), of("r3", 3), of("r3", 1)])).toEqual([[2n], [0n], [3n]])
+        const elsewhere = { ...of("r4", 1), entryPoint: Make.otherEntryPoint }
+        expect(yield* journal.lease([elsewhere, of("r4", 1), elsewhere])).toEqual([[0n], [4n], [1n]])
+      })
+    )
+
+    fact(
+      "of the same wallets in opposite orders wait for each other, and both are made",
+      Effect.gen(function* () {
+        const journal = yield* Journals.all
+        const wallets = [1, 2, 3, 4, 5]
+        const requests = (holder: string, order: ReadonlyArray<number>) =>
+          order.map((wallet) => ({ ...Make.leaseRequest(holder), ...Make.space(wallet) }))
+        const leased = yield* Effect.all(
+          Array.from({ length: 16 }, (_, n) =>
+            journal.lease(requests(`r${n}`, n % 2 === 0 ? wallets : [...wallets].reverse()))
+          ),
+          { concurrency: "unbounded" }
+        )
+        for (const each of leased) expect(each).toHaveLength(5)
+        for (const [place] of wallets.entries()) {
+          const keys = leased.map((each, n) => each[n % 2 === 0 ? place : 4 - place]?.[0])
+          expect(new Set(keys).size).toBe(16)
+        }
       })
     )
 
@@ -166,7 +214,9 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         const journal = yield* Journals.all
         const keys = { from: 0n, to: 99n }
         const leased = yield* Effect.all(
-          Array.from({ length: 60 }, (_, n) => journal.lease(Make.leaseRequest(`r${n}`, { keys, count: 2 }))),
+          Array.from({ length: 60 }, (_, n) =>
+            Make.lease(journal, Make.leaseRequest(`r${n}`, { keys, count: 2 }))
+          ),
           { concurrency: "unbounded" }
         )
         const got = leased.flatMap((part) => part ?? [])

@@ -53,9 +53,9 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* signOps("r1", [0])
         yield* journal.settle(Make.mined(0n), [Make.landed(Make.word(0), 0n)], false)
         const key = { keys: { from: 0n, to: 0n }, ttlMillis: 0 }
-        expect(yield* journal.lease(Make.leaseRequest("r2", key))).toEqual([0n])
+        expect(yield* Make.lease(journal, Make.leaseRequest("r2", key))).toEqual([0n])
         yield* journal.unsettle(Make.lane, 0n)
-        expect(yield* journal.lease(Make.leaseRequest("r2", key))).toBeNull()
+        expect(yield* Make.lease(journal, Make.leaseRequest("r2", key))).toBeNull()
         const ops = [Make.op({ nonceKey: 9n, reserve: 1n })]
         const result = yield* journal.accept(Make.acceptance("r2", ops, { funds: Make.fundsOf(ops, 1n) }))
         expect(result).toEqual({ _tag: "reserved", index: 0, reserved: 1n })

@@ -139,9 +139,11 @@ export const suite = (name: string, layer: Layer.Layer<Journals.Ports>): void =>
         yield* journal.accept(Make.acceptance("r8", [Make.op({ ...intent, space: strange })]))
         yield* journal.allocate(Make.allocation("r8", { ...stranger, ops: [0] }))
         yield* journal.recordSigned(Make.signed(0n, stranger))
-        expect(yield* journal.lease({ ...Make.leaseRequest("r9"), ...strange, keys, count: 1 })).toBe(null)
+        expect(yield* Make.lease(journal, { ...Make.leaseRequest("r9"), ...strange, keys, count: 1 })).toBe(
+          null
+        )
         expect(
-          yield* journal.lease({ ...Make.leaseRequest("r9"), ...Make.space(1), keys, count: 1 })
+          yield* Make.lease(journal, { ...Make.leaseRequest("r9"), ...Make.space(1), keys, count: 1 })
         ).toEqual([0n])
         const own = Make.op(intent)
         expect(

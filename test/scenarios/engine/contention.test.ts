@@ -11,6 +11,7 @@ import * as Nonce from "../../../src/domain/erc4337/Nonce.js"
 import * as UserOperation from "../../../src/domain/erc4337/UserOperation.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Conditions from "../../../src/domain/signature/Conditions.js"
+import * as Make from "../../support/journal/Make.js"
 import { Address, type Stack, startStack } from "../../support/stack/Stack.js"
 
 const ether = 10n ** 18n
@@ -79,7 +80,7 @@ describe("requests that want the same", () => {
     stack.ask(
       Effect.flatMap(OpJournal, (opJournal) =>
         Effect.orDie(
-          opJournal.lease({
+          Make.lease(opJournal, {
             authority: Address.unsafe(stack.signer.address),
             chainId: BigInt(stack.anvil.chainId),
             entryPoint: stack.settings.entryPoint,

@@ -52,7 +52,7 @@ const lease = fc
     return (model) => ({
       name: "lease",
       request,
-      journal: (journal) => journal.lease(request),
+      journal: (journal) => Make.lease(journal, request),
       expected: (now) => model.lease(request, now)
     })
   })

@@ -15,7 +15,8 @@ const play = (round: number) =>
   Effect.gen(function* () {
     const journal = yield* Journals.all
     const id = `${name}${round}`
-    const leased = yield* journal.lease(
+    const leased = yield* Make.lease(
+      journal,
       Make.leaseRequest(id, { keys: { from: 0n, to: 1_000_000n }, ttlMillis: 3_600_000 })
     )
     const nonceKey = leased?.[0]

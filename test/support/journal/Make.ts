@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { JournalError } from "../../../src/application/ports/journal/JournalError.js"
 import type { LaneJournal } from "../../../src/application/ports/journal/LaneJournal.js"
+import type { OpJournal } from "../../../src/application/ports/journal/OpJournal.js"
 import type {
   FoundInclusion,
   RemoteSubmissionIntent
@@ -106,6 +107,13 @@ export const leaseRequest = (holder: string, over: Partial<LeaseRequest> = {}): 
   ttlMillis: 10_000,
   ...over
 })
+
+/** The keys that one request is leased; null: there are too few. */
+export const lease = (
+  journal: Pick<OpJournal["Type"], "lease">,
+  request: LeaseRequest
+): Effect.Effect<ReadonlyArray<bigint> | null, JournalError> =>
+  Effect.map(journal.lease([request]), ([keys]) => keys ?? null)
 
 export const lane: Lane = { chainId, signer: address(0x51) }
 

@@ -16,7 +16,7 @@ const work = (n: number, hash: number) =>
   Effect.gen(function* () {
     const journal = yield* Journals.all
     const id = `${name} ${n}`
-    const leased = yield* journal.lease(Make.leaseRequest(id, { keys: { from: 0n, to: 1_000_000n } }))
+    const leased = yield* Make.lease(journal, Make.leaseRequest(id, { keys: { from: 0n, to: 1_000_000n } }))
     const nonceKey = leased?.[0]
     if (nonceKey === undefined) return yield* Effect.dieMessage("no free key")
     yield* tell(`leased ${nonceKey}`)

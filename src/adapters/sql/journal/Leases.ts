@@ -15,46 +15,76 @@ const lowestFree = (
   return free.length === count ? free : null
 }
 
-export const lease =
-  ({ lock, sql, transaction }: Store.Store) =>
-  (request: LeaseRequest): Effect.Effect<ReadonlyArray<bigint> | null, JournalError> =>
-    transaction(
-      Effect.gen(function* () {
-        const { authority, count, entryPoint, holder, keys, ttlMillis, wallet } = request
-        yield* Store.fits(192, [keys.from, keys.to])
-        const chainId = request.chainId.toString()
-        const now = yield* Clock.currentTimeMillis
-        yield* lock(`wallet:${authority}:${chainId}:${wallet}`)
-        const ofWallet = sql`
-          authority = ${authority} and chain_id = ${chainId} and entry_point = ${entryPoint} and wallet = ${wallet}`
-        const from = Store.nonceKey(keys.from)
-        const to = Store.nonceKey(keys.to)
-        const rows = yield* sql<{ readonly nonce_key: string; readonly is_over: number }>`
-          select nonce_key, case when expires_at <= ${now} then 1 else 0 end as is_over from leases
-          where ${ofWallet} and (expires_at <= ${now} or nonce_key between ${from} and ${to})
-          union all
-          select nonce_key, 0 as is_over from ops
-          where ${ofWallet} and state in ('accepted', 'sent') and nonce_key between ${from} and ${to}`
-        if (rows.some((row) => row.is_over === 1))
-          yield* sql`delete from leases where ${ofWallet} and expires_at <= ${now}`
-        const taken = rows.filter((row) => row.is_over === 0).map((row) => BigInt(row.nonce_key))
-        const chosen = lowestFree(keys, count, new Set(taken))
-        if (chosen === null) return null
-        for (const chunk of Store.chunks(chosen))
-          yield* sql`insert into leases ${sql.insert(
-            chunk.map((key) => ({
-              authority,
-              chain_id: chainId,
-              entry_point: entryPoint,
-              wallet,
-              nonce_key: Store.nonceKey(key),
-              holder,
-              expires_at: now + ttlMillis
-            }))
-          )}`
-        return chosen
-      })
+type Row = {
+  readonly authority: string
+  readonly chain_id: string
+  readonly entry_point: string
+  readonly wallet: string
+  readonly nonce_key: string
+  readonly holder: string
+  readonly expires_at: number
+}
+
+/** Rows of the leases that a request gets, beside those that are there and `others` that will be; null: too few. */
+const found = (
+  { sql }: Store.Store,
+  { authority, chainId, count, entryPoint, holder, keys, ttlMillis, wallet }: LeaseRequest,
+  others: ReadonlyArray<Row>,
+  now: number
+) =>
+  Effect.gen(function* () {
+    yield* Store.fits(192, [keys.from, keys.to])
+    const space = { authority, chain_id: chainId.toString(), entry_point: entryPoint, wallet }
+    const ofWallet = sql`authority = ${authority} and chain_id = ${space.chain_id} and entry_point = ${entryPoint} and wallet = ${wallet}`
+    const from = Store.nonceKey(keys.from)
+    const to = Store.nonceKey(keys.to)
+    const rows = yield* sql<{ readonly nonce_key: string; readonly is_over: number }>`
+      select nonce_key, case when expires_at <= ${now} then 1 else 0 end as is_over from leases
+      where ${ofWallet} and (expires_at <= ${now} or nonce_key between ${from} and ${to})
+      union all
+      select nonce_key, 0 as is_over from ops
+      where ${ofWallet} and state in ('accepted', 'sent') and nonce_key between ${from} and ${to}`
+    if (rows.some((row) => row.is_over === 1))
+      yield* sql`delete from leases where ${ofWallet} and expires_at <= ${now}`
+    const taken = [
+      ...rows.filter((row) => row.is_over === 0),
+      ...others.filter((row) => row.wallet === wallet && row.entry_point === entryPoint)
+    ].map((row) => BigInt(row.nonce_key))
+    const chosen = lowestFree(keys, count, new Set(taken))
+    return (
+      chosen?.map(
+        (key): Row => ({ ...space, nonce_key: Store.nonceKey(key), holder, expires_at: now + ttlMillis })
+      ) ?? null
     )
+  })
+
+export const lease =
+  (store: Store.Store) =>
+  (
+    requests: ReadonlyArray<LeaseRequest>
+  ): Effect.Effect<ReadonlyArray<ReadonlyArray<bigint>>, JournalError> =>
+    requests.length === 0
+      ? Effect.succeed([])
+      : store.transaction(
+          Effect.gen(function* () {
+            const { lock, sql } = store
+            const names = requests.map(
+              ({ authority, chainId, wallet }) => `wallet:${authority}:${chainId}:${wallet}`
+            )
+            // In one order, so that nobody waits for who waits for him.
+            for (const name of [...new Set(names)].sort()) yield* lock(name)
+            const now = yield* Clock.currentTimeMillis
+            const leased: Array<ReadonlyArray<Row>> = []
+            for (const request of requests) {
+              const rows = yield* found(store, request, leased.flat(), now)
+              if (rows === null) break
+              leased.push(rows)
+            }
+            for (const chunk of Store.chunks(leased.flat()))
+              yield* sql`insert into leases ${sql.insert(chunk)}`
+            return leased.map((rows) => rows.map((row) => BigInt(row.nonce_key)))
+          })
+        )
 
 /** Leases of keys that accepted ops use are no rows any more: such a key is held by its op. */
 export const release =

@@ -126,16 +126,18 @@ const lease = (
     ? Effect.succeed([])
     : Effect.map(
         Effect.orDie(
-          opJournal.lease({
-            ...space,
-            holder: caller.requestId,
-            // Leased under different authorities: keys of their own keep the nonces apart.
-            keys: Nonce.inEpoch(anonymous ? Nonce.anonymousKeys : Nonce.handedOutKeys, epoch),
-            count,
-            ttlMillis: handedOutMillis
-          })
+          opJournal.lease([
+            {
+              ...space,
+              holder: caller.requestId,
+              // Leased under different authorities: keys of their own keep the nonces apart.
+              keys: Nonce.inEpoch(anonymous ? Nonce.anonymousKeys : Nonce.handedOutKeys, epoch),
+              count,
+              ttlMillis: handedOutMillis
+            }
+          ])
         ),
-        (keys) => keys ?? []
+        ([keys]) => keys ?? []
       )
 
 /** What depends on elements that have failed has failed too. */

@@ -76,23 +76,23 @@ export const make = (input: Input) =>
     const lease = (distinct: ReadonlyArray<Address>, held: HeldNonces.HeldNonces) =>
       Effect.gen(function* () {
         const keys = new Map([...held.values()].map(({ nonceKey, space }) => [space.wallet, nonceKey]))
-        const known = keys.size
-        for (const wallet of [...distinct].sort()) {
-          if (keys.has(wallet)) continue
-          const leased = yield* Effect.orDie(
-            opJournal.lease({
+        const wallets = [...distinct].sort().filter((wallet) => !keys.has(wallet))
+        const leased = yield* Effect.orDie(
+          opJournal.lease(
+            wallets.map((wallet) => ({
               ...spaceOf(wallet),
               holder,
               keys: Nonce.inEpoch(Nonce.serviceKeys, epochs.get(wallet) ?? 0n),
               count: 1,
               ttlMillis: Preparation.leaseMillis
-            })
+            }))
           )
-          const [key] = leased ?? []
-          if (key === undefined) return { keys, leased: keys.size - known, busy: wallet }
-          keys.set(wallet, key)
+        )
+        for (const [place, wallet] of wallets.entries()) {
+          const key = leased[place]?.[0]
+          if (key !== undefined) keys.set(wallet, key)
         }
-        return { keys, leased: keys.size - known, busy: null }
+        return { keys, leased: leased.length, busy: wallets[leased.length] ?? null }
       })
 
     /** Others of a wallet wait for those of it that have a nonce already, unless one of those depends on them. */

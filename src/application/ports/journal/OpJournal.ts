@@ -9,8 +9,13 @@ import type { LeaseRequest, OpRecord, RequestOps } from "./Requests.js"
 export class OpJournal extends Context.Tag("castellan/OpJournal")<
   OpJournal,
   {
-    /** Leases free nonce keys, lowest first; null when fewer than `count` are free. */
-    readonly lease: (request: LeaseRequest) => Effect.Effect<ReadonlyArray<bigint> | null, JournalError>
+    /**
+     * Leases free nonce keys for each of the requests in this order, lowest first, up to the first request for which fewer
+     * than its `count` are free: that one and those behind it have no element in the result.
+     */
+    readonly lease: (
+      requests: ReadonlyArray<LeaseRequest>
+    ) => Effect.Effect<ReadonlyArray<ReadonlyArray<bigint>>, JournalError>
     /** Frees what the holder leased and no accepted op of it uses. */
     readonly release: (holder: string) => Effect.Effect<void, JournalError>
     /**

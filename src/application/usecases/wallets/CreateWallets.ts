@@ -131,24 +131,31 @@ const work = (
       Effect.gen(function* () {
         const todo = wanted.filter(({ index }) => elements.includes(index) && !existing.has(index))
         const makeable = todo.filter(({ making }) => making !== null)
-        let leases = 0
         // In one order, so that of two requests for the same wallets one gets all it needs.
         // Its nonce here, and at no EntryPoint: the wallet is deployed once, through whichever of them.
-        for (const { index, wallet } of makeable.sort((a, b) => (a.wallet < b.wallet ? -1 : 1)))
-          for (const at of held.has(index) ? [Address.zero] : [Address.zero, entryPoint]) {
-            const leased = yield* Effect.orDie(
-              opJournal.lease({
-                ...spaceOf(wallet),
-                entryPoint: at,
-                holder: caller.requestId,
-                keys: { from: 0n, to: 0n },
-                count: 1,
-                ttlMillis: Preparation.leaseMillis
-              })
-            )
-            if (leased === null) return { busy: [index] }
-            leases += 1
-          }
+        const places = makeable
+          .sort((a, b) => (a.wallet < b.wallet ? -1 : 1))
+          .flatMap(({ index, wallet }) =>
+            (held.has(index) ? [Address.zero] : [Address.zero, entryPoint]).map((at) => ({
+              at,
+              index,
+              wallet
+            }))
+          )
+        const leased = yield* Effect.orDie(
+          opJournal.lease(
+            places.map(({ at, wallet }) => ({
+              ...spaceOf(wallet),
+              entryPoint: at,
+              holder: caller.requestId,
+              keys: { from: 0n, to: 0n },
+              count: 1,
+              ttlMillis: Preparation.leaseMillis
+            }))
+          )
+        )
+        const busy = places[leased.length]
+        if (busy !== undefined) return { busy: [busy.index] }
         const snapshot = yield* Preparation.snapshot(
           context,
           todo.map(({ wallet }) => wallet)
@@ -266,7 +273,7 @@ const work = (
           ready,
           failed,
           done: existing,
-          leased: leases,
+          leased: leased.length,
           funds: Estimation.fundsOf(context, estimate),
           deployments: ready.flatMap(({ index }) => {
             const account = accounts.get(index)

@@ -69,7 +69,7 @@ describe("the journal on a disk that is slow", () => {
         const { audit, journal, waits } = yield* setup
         const { lane } = Make
         yield* journal.claim(lane, { process: "this one", independent: [] })
-        expect(yield* waits(journal.lease(Make.leaseRequest("r1")))).toBe(false)
+        expect(yield* waits(Make.lease(journal, Make.leaseRequest("r1")))).toBe(false)
         const ops = [Make.op({ userOpHash: Make.word(1) })]
         expect(yield* waits(journal.accept(Make.acceptance("r1", ops)))).toBe(false)
         expect(yield* waits(journal.ofRequest("r1"))).toBe(false)
