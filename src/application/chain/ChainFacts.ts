@@ -51,10 +51,10 @@ export interface ChainFacts {
   /** What the next block asks for a gas unit. */
   readonly fees: (chain: ChainClient) => Effect.Effect<NetworkFees, ChainRpcError>
   /**
-   * The block and the fees that this node told last, with the time since then added to the block's; null: it told none.
-   * Good for what is asked along with the present ones, and for nothing that leaves the process.
+   * The block and the fees that this node told last, however long ago; null: it told none. Good for what is asked along
+   * with the present ones, and for nothing that leaves the process.
    */
-  readonly lastSeen: (chain: ChainClient) => Effect.Effect<LastSeen | null>
+  readonly lastSeen: (chain: ChainClient) => LastSeen | null
   /** Whether a node has shown that it takes no state overrides, and that it has. */
   readonly isPlain: (chain: ChainClient) => boolean
   readonly notePlain: (chain: ChainClient) => Effect.Effect<void>
@@ -119,14 +119,11 @@ const latest = (): Pick<ChainFacts, "block" | "fees" | "lastSeen"> => {
         )
       }),
     fees: (chain) => Effect.tap(chain.fees, (fees) => Effect.sync(() => void lastFees.set(chain, fees))),
-    lastSeen: (chain) =>
-      Effect.map(Clock.currentTimeMillis, (now) => {
-        const known = blocks.get(chain)
-        const fees = lastFees.get(chain)
-        if (known === undefined || fees === undefined) return null
-        const { at, block } = known
-        return { block: { ...block, timestamp: block.timestamp + Math.floor((now - at) / 1_000) }, fees }
-      })
+    lastSeen: (chain) => {
+      const block = blocks.get(chain)?.block
+      const fees = lastFees.get(chain)
+      return block === undefined || fees === undefined ? null : { block, fees }
+    }
   }
 }
 

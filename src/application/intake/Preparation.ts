@@ -159,7 +159,7 @@ export const lastSeen = (
     const { chain, profile } = connection
     const facts = yield* ChainFacts
     const wallets = Wallets.lastSeen(facts, chain, formula.initCode, addresses)
-    const told = yield* facts.lastSeen(chain)
+    const told = facts.lastSeen(chain)
     if (wallets === null || told === null) return null
     const { block, fees } = told
     const prices = Prices.offered(profile, fees, buffers.price)

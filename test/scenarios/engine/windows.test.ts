@@ -77,6 +77,11 @@ describe.each(entryPointVersions)("the window of an operation, on EntryPoint %s"
     const { status, txHash } = await stack.ask(execute([transfer(to, {})]))
     expect(status).toBe(1)
     expect(await signedUnder(txHash)).toMatchObject([{ validUntil: expect.closeTo(time + 600, -2) }])
+    await stack.provider.send("evm_increaseTime", [3_600])
+    await stack.provider.send("evm_mine", [])
+    // The clock is read anew for the window of the second.
+    const both = execute([transfer(to, {}), transfer(to, { validUnitl: time + 100_000 })])
+    expect((await stack.ask(both)).status).toBe(1)
   })
 
   it("that is over is 400 for the whole request, and one that has not begun 422 for its operation", async () => {

@@ -136,9 +136,11 @@ describe("a paymaster with a service", () => {
     const before = service.asked.length
     const { txHash } = await life.runPromise(ExecuteOperations.run(stack.caller(), request()))
     expect((await carried("v0.7", txHash)).data).toBe(data)
-    expect(new Set(service.asked.slice(before).map(({ method }) => method))).toEqual(
-      new Set(["pm_getPaymasterStubData"])
-    )
+    // Before the op is measured, and once its nonce and its limits are final.
+    expect(service.asked.slice(before).map(({ method }) => method)).toEqual([
+      "pm_getPaymasterStubData",
+      "pm_getPaymasterStubData"
+    ])
   })
 
   it("is given an op that pays for the dearest data of its stub's length", async () => {

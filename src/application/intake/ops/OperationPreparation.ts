@@ -141,8 +141,7 @@ export const make = (input: Input) =>
       Effect.gen(function* () {
         const { ready } = yield* executable(elements, last, new Map())
         if (ready.size === 0) return null
-        const look = yield* BuildOps.look(inputOf(ready, last, keyOf, null))
-        return Number(look.report.block.timestamp) > Preparation.validUntil(last.block) ? null : look
+        return yield* BuildOps.look(inputOf(ready, last, keyOf, null))
       }).pipe(Effect.orElseSucceed(() => null))
 
     /** Ops of those that can be executed now, and why the others can not. */
