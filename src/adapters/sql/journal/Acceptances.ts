@@ -175,19 +175,19 @@ const checkFunds = ({ funds, ops }: Acceptance, held: Held) =>
 /** Leases of the keys end here: from now on the ops themselves hold them. */
 const endLeases = ({ sql }: Store.Store, ops: ReadonlyArray<OpIntent>) =>
   Effect.forEach(
-    Object.values(Array.groupBy(ops, ({ space }) => spaceName(space))),
+    Object.values(
+      Array.groupBy(ops, ({ space }) => `${space.authority} ${space.chainId} ${space.entryPoint}`)
+    ),
     (group) =>
       Effect.forEach(Store.chunks(group), (chunk) => {
-        const space = chunk[0]?.space
-        if (space === undefined) return Effect.void
+        const { authority, chainId, entryPoint } = chunk[0]?.space ?? group[0].space
+        const keys = sql.csv(
+          chunk.map(({ nonceKey, space }) => sql`(${space.wallet}, ${Store.nonceKey(nonceKey)})`)
+        )
         return Effect.asVoid(sql`
           delete from leases
-          where authority = ${space.authority} and chain_id = ${space.chainId.toString()}
-            and entry_point = ${space.entryPoint} and wallet = ${space.wallet}
-            and ${sql.in(
-              "nonce_key",
-              chunk.map((op) => Store.nonceKey(op.nonceKey))
-            )}`)
+          where authority = ${authority} and chain_id = ${chainId.toString()} and entry_point = ${entryPoint}
+            and (wallet, nonce_key) in (values ${keys})`)
       }),
     { discard: true }
   )

@@ -87,16 +87,25 @@ export const settle = (
       ops.filter((op) => op.state === "accepted" || op.state === "sent").map((op) => [op.user_op_hash, op])
     )
     const settled: Array<State> = []
-    for (const { revertData, success, txHash, userOpHash } of outcomes) {
+    /** Most ops of a bundle have the same outcome. */
+    const alike = new Map<string, { readonly outcome: OpSettlement; readonly ids: Array<State["op_id"]> }>()
+    for (const outcome of outcomes) {
+      const { revertData, success, txHash, userOpHash } = outcome
       const op = open.get(userOpHash)
       if (op === undefined) continue
       open.delete(userOpHash)
-      yield* sql`
-        update ops set state = 'settled', tx_hash = ${txHash}, success = ${success ? 1 : 0},
-          revert_data = ${revertData}
-        where op_id = ${op.op_id}`
       settled.push({ ...op, state: "settled", tx_hash: txHash })
+      const name = `${txHash} ${success} ${revertData}`
+      const group = alike.get(name)
+      if (group === undefined) alike.set(name, { outcome, ids: [op.op_id] })
+      else group.ids.push(op.op_id)
     }
+    for (const { ids, outcome } of alike.values())
+      for (const chunk of Store.chunks(ids))
+        yield* sql`
+          update ops set state = 'settled', tx_hash = ${outcome.txHash}, success = ${outcome.success ? 1 : 0},
+            revert_data = ${outcome.revertData}
+          where ${sql.in("op_id", chunk)}`
     return settled
   })
 

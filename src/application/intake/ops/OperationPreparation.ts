@@ -77,6 +77,7 @@ export const make = (input: Input) =>
       Effect.gen(function* () {
         const keys = new Map([...held.values()].map(({ nonceKey, space }) => [space.wallet, nonceKey]))
         const wallets = [...distinct].sort().filter((wallet) => !keys.has(wallet))
+        if (wallets.length === 0) return { keys, leased: 0, busy: null }
         const leased = yield* Effect.orDie(
           opJournal.lease(
             wallets.map((wallet) => ({
