@@ -3,17 +3,31 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as FiberId from "effect/FiberId"
 import type { OpJournal } from "../../application/ports/journal/OpJournal.js"
+import type { LeaseRequest } from "../../application/ports/journal/Requests.js"
+import * as Address from "../../domain/primitives/Address.js"
 
 /** How long the journal may take to answer, and how long its answer stands, milliseconds. */
 const millis = 1_000
 
+/** A nonce key of no wallet, free again at once. */
+const probe: LeaseRequest = {
+  authority: Address.zero,
+  chainId: 0n,
+  entryPoint: Address.zero,
+  wallet: Address.zero,
+  holder: "",
+  keys: { from: 0n, to: 0n },
+  count: 1,
+  ttlMillis: 0
+}
+
 /**
- * Whether the journal can be written: a locked file and a server that only reads still answer reads. Anybody may want to
- * know, however often: it is asked once in a second, by a fiber that goes on when whoever asked first has gone.
+ * Whether the journal can be written: a locked file and a server that only reads still answer reads, and a full disk
+ * takes a write that changes nothing. Anybody may want to know, however often: it is asked once in a second, by a fiber
+ * that goes on when whoever asked first has gone.
  */
-export const make = (opJournal: Pick<OpJournal["Type"], "release">): Effect.Effect<boolean> => {
-  // Nobody holds leases under this name: a write that changes nothing.
-  const answers = opJournal.release("").pipe(
+export const make = (opJournal: Pick<OpJournal["Type"], "lease" | "release">): Effect.Effect<boolean> => {
+  const answers = Effect.zipRight(opJournal.lease([probe]), opJournal.release(probe.holder)).pipe(
     Effect.as(true),
     Effect.catchAllCause(() => Effect.succeed(false)),
     Effect.disconnect,

@@ -17,6 +17,7 @@ describe("a service is ready", () => {
       let asked = 0
       let works = true
       const ready = Readiness.make({
+        lease: () => Effect.succeed([]),
         release: () =>
           Effect.suspend(() => {
             asked += 1
@@ -35,10 +36,30 @@ describe("a service is ready", () => {
     })
   )
 
+  it.effect(
+    "no more when its journal takes no write, as on a full disk, though it takes one that changes nothing",
+    () =>
+      Effect.gen(function* () {
+        let isFull = true
+        const ready = Readiness.make({
+          lease: () =>
+            Effect.suspend(() =>
+              isFull ? Effect.fail(new JournalError({ message: "full" })) : Effect.succeed([])
+            ),
+          release: () => Effect.void
+        })
+        expect(yield* ready).toBe(false)
+        isFull = false
+        yield* TestClock.adjust("1 second")
+        expect(yield* ready).toBe(true)
+      })
+  )
+
   it.effect("no more when its journal has said nothing for a second, whoever has given up waiting", () =>
     Effect.gen(function* () {
       const asked = yield* Deferred.make<void>()
       const ready = Readiness.make({
+        lease: () => Effect.succeed([]),
         release: () => Effect.zipRight(Deferred.succeed(asked, undefined), Effect.never)
       })
       const first = yield* Effect.fork(ready)
@@ -52,7 +73,7 @@ describe("a service is ready", () => {
 
   it.effect("also to the second to ask, when the first was gone before the journal was asked", () =>
     Effect.gen(function* () {
-      const ready = Readiness.make({ release: () => Effect.void })
+      const ready = Readiness.make({ lease: () => Effect.succeed([]), release: () => Effect.void })
       const clock = yield* Effect.clock
       let first: Fiber.RuntimeFiber<boolean> | null = null
       const leaving = Effect.withClock(

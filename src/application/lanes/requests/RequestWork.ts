@@ -39,6 +39,12 @@ export interface RequestWork<B> {
   readonly leave: Effect.Effect<void>
 }
 
+/** The operator hears what its callers do not. */
+const noted = (exit: Exit.Exit<unknown, unknown> | null): Effect.Effect<void> =>
+  exit !== null && Exit.isFailure(exit) && StoreFailure.isIn(exit.cause)
+    ? Effect.logWarning("the journal failed before it had accepted a request", exit.cause)
+    : Effect.void
+
 /** What the caller of a request that was not accepted is told. */
 const refused = <B>(
   exit: Exit.Exit<B, Failure | AnsweredElsewhere>
@@ -72,9 +78,9 @@ const conclude = <B, J, R>(live: Live<B, J, R>, end: RequestState.End): Effect.E
   ).pipe(Effect.zipRight(inJournal))
   switch (end) {
     case "unaccepted":
-      return exit === null ? Effect.void : Effect.asVoid(Deferred.done(result, refused(exit)))
+      return exit === null ? Effect.void : Effect.zipRight(noted(exit), Deferred.done(result, refused(exit)))
     case "unknown":
-      return Effect.asVoid(Deferred.fail(result, outcomeUnknown(requestId, [])))
+      return Effect.zipRight(noted(exit), Deferred.fail(result, outcomeUnknown(requestId, [])))
     case "elsewhere":
       return elsewhere
     // What the journal has refused for the sake of another process ends here. The sweep takes it up should it come back.

@@ -722,12 +722,21 @@ describe("writing requests", () => {
         accept(caller),
         Effect.sync(() => ({ done: ++done }))
       )
-      const fiber = yield* Effect.fork(Effect.exit(requests.run(kind, caller, request, work)))
+      const log = Log.make()
+      const run = Effect.provide(requests.run(kind, caller, request, work), log.layer)
+      const fiber = yield* Effect.fork(Effect.exit(run))
       yield* TestClock.adjust("1 second")
       away.current = false
       yield* TestClock.adjust("1 second")
       expect(codeOf(yield* Fiber.join(fiber))).toBe("unavailable")
       expect(done).toBe(0)
+      expect(log.lines).toMatchObject([
+        {
+          level: "WARN",
+          message: "the journal failed before it had accepted a request",
+          annotations: { requestId: caller.requestId }
+        }
+      ])
     }))
 
   test("that the journal may have accepted are unknown to their callers while it does not answer", ({
