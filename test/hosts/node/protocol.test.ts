@@ -13,10 +13,13 @@ const trickle = (port: number, first: string, bytes: string) =>
   Effect.async<{ readonly said: string; readonly sent: number }>((resume) => {
     let said = ""
     let sent = 0
-    const socket = connect(port, "127.0.0.1", () => socket.write(first))
-    const timer = setInterval(() => {
-      if (socket.writable) socket.write(bytes[sent++ % bytes.length] ?? "x")
-    }, 10)
+    let timer: NodeJS.Timeout | undefined
+    const socket = connect(port, "127.0.0.1", () => {
+      socket.write(first)
+      timer = setInterval(() => {
+        if (socket.writable) socket.write(bytes[sent++ % bytes.length] ?? "x")
+      }, 10)
+    })
     socket.on("data", (chunk) => {
       said += chunk.toString()
     })
