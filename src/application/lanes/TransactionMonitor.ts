@@ -12,6 +12,7 @@ import type { AccessNodes } from "./monitor/AccessNodes.js"
 import * as Asking from "./monitor/Asking.js"
 import * as Entry from "./monitor/Entry.js"
 import type * as LaneNodes from "./monitor/LaneNodes.js"
+import * as Pace from "./monitor/Pace.js"
 import * as ReceiptSearch from "./monitor/ReceiptSearch.js"
 import * as Submissions from "./monitor/Submissions.js"
 import * as TransactionState from "./monitor/TransactionState.js"
@@ -76,6 +77,7 @@ export const make = (options: {
     const { accessNodes, attend, inFlight, settlement } = options
     const lanes = new Map<string, WatchedLane.WatchedLane>()
     const search = ReceiptSearch.make(accessNodes)
+    const pace = Pace.make()
     /** Clients of the operator, whose answers are never those of an account's node. */
     const operators = new WeakSet<ChainClient>()
 
@@ -96,9 +98,9 @@ export const make = (options: {
         switch (action._tag) {
           case "record": {
             if (witness === undefined) return
-            const { receipt } = action
+            const { final, receipt } = action
             search.seen(witness, receipt)
-            const { final } = action
+            pace.seen(entry, yield* Clock.currentTimeMillis)
             const confirmations = final ? profile.settledDepth : profile.confirmations
             yield* settlement.mined(witness.chain, record, receipt, { confirmations, final })
             return final ? lane.drop(record) : lane.put(Entry.mined(entry, witness, receipt))
@@ -175,13 +177,17 @@ export const make = (options: {
       Effect.gen(function* () {
         const began = yield* Clock.currentTimeMillis
         yield* setOperators(lane, began)
-        const turn = Asking.turnOf([...lane.entries.values()])
+        const turn = pace.turnOf(lane, began)
         const told = yield* Asking.ask(lane.nodes, turn, { now: began, scope })
         const now = yield* Clock.currentTimeMillis
         const concerned = new Set([...turn, ...told.flatMap(({ answers }) => [...answers.keys()])])
         const waiting: Array<Entry.Entry> = []
         yield* Together.forEach(concerned, (entry) => conclude(lane, entry, told, waiting, now))
-        yield* Submissions.tell(settlement, lane, turn)
+        yield* Submissions.tell(
+          settlement,
+          lane,
+          turn.filter((entry) => !pace.isYoung(entry, now))
+        )
         const left = waiting.filter((entry) => lane.isCurrent(entry))
         // To the end of the queue: transactions that never are mined shall not keep others from their turn.
         for (const entry of left) {
@@ -205,14 +211,9 @@ export const make = (options: {
           if (lane.arriving.length === 0) lanes.delete(name)
           return Effect.void
         }
-        const interval = Math.min(
-          ...[...lane.entries.values()].map(({ profile }) => profile.pollIntervalMillis)
-        )
-        return Effect.zipRight(
-          round(lane),
-          Effect.suspend(() =>
-            Effect.zipRight(lane.entries.size === 0 ? Effect.void : Effect.sleep(interval), loop(name, lane))
-          )
+        return round(lane).pipe(
+          Effect.zipRight(pace.rest(lane)),
+          Effect.zipRight(Effect.suspend(() => loop(name, lane)))
         )
       })
 
@@ -267,7 +268,7 @@ export const make = (options: {
           arrive(lane, watched),
           Effect.sync(() => lane.arriving.splice(lane.arriving.indexOf(nonce), 1))
         )
-        if (lane.isRunning) return
+        if (lane.isRunning) return yield* pace.wake(lane, nonce)
         lane.isRunning = true
         yield* Asking.detach(loop(name, lane), scope)
       })

@@ -67,7 +67,7 @@ export interface NetworkProfile {
   readonly receiptTimeoutMillis: number
   /** How long after its acceptance a request of which nothing was signed is given up, milliseconds. */
   readonly requestExpiryMillis: number
-  /** How often new blocks are asked for, milliseconds. */
+  /** How often new blocks are asked for, milliseconds; what was just sent is looked for sooner where chains are fast. */
   readonly pollIntervalMillis: number
 }
 

