@@ -55,7 +55,7 @@ const keep = (
       )
     )
     const own = { accountId: account.accountId, chainId, factory: network.factory ?? null, settings: text }
-    yield* Effect.mapError(context.store.setNetwork(own), OperatorContext.messageOf)
+    yield* context.store.setNetwork(own)
     return { text, json: JSON.parse(text) as unknown }
   })
 
@@ -104,10 +104,7 @@ const removeNetwork = Command.make({
       const account = yield* OperatorContext.ownOf(context, id)
       if (networkOf(context, account, chainId) === undefined)
         return yield* Effect.fail(`account ${id} has nothing of its own on chain ${chainId}`)
-      yield* Effect.mapError(
-        context.store.removeNetwork(account.accountId, chainId),
-        OperatorContext.messageOf
-      )
+      yield* context.store.removeNetwork(account.accountId, chainId)
       return {
         text: `account ${id} has nothing of its own on chain ${chainId} any more`,
         json: { id, chainId: Number(chainId), removed: true }

@@ -34,16 +34,13 @@ const refOf = ({ assetId, clientId, versionId }: SignerRef): Effect.Effect<Signe
 const checked = (
   { config, content }: OperatorContext.OperatorContext,
   signer: OwnSigner
-): Effect.Effect<Address.Address, string> =>
+): Effect.Effect<Address.Address, Command.Why> =>
   Effect.gen(function* () {
     const ring = yield* KeyRing.make(Wiring.registry(config.keys))
     yield* ring.admit([...content.signers, signer].map(AccountSigners.recordOf))
     const { address } = yield* ring.signers.resolve(signer.accountId, signer.ref)
     return address
-  }).pipe(
-    Effect.scoped,
-    Effect.mapError(({ message }) => message)
-  )
+  }).pipe(Effect.scoped)
 
 const add = Command.make({
   name: "add-signer",
@@ -74,7 +71,7 @@ const add = Command.make({
         return yield* Effect.fail(`the configuration has no provider called ${provider}`)
       const signer = { accountId: account.accountId, ref, provider, key, address }
       const found = yield* checked(context, signer)
-      yield* Effect.mapError(context.store.addSigner(signer), OperatorContext.messageOf)
+      yield* context.store.addSigner(signer)
       return {
         text: `account ${id} has the signer ${JSON.stringify(ref)}: ${found}`,
         json: { account: id, ...ref, provider, key, address: found }
@@ -103,7 +100,7 @@ const remove = Command.make({
       )
       if (!has)
         return yield* Effect.fail(`account ${id} has no signer ${JSON.stringify(ref)} in the database`)
-      yield* Effect.mapError(context.store.removeSigner(account.accountId, ref), OperatorContext.messageOf)
+      yield* context.store.removeSigner(account.accountId, ref)
       return {
         text: `account ${id} has the signer ${JSON.stringify(ref)} no more`,
         json: { account: id, ...ref, removed: true }

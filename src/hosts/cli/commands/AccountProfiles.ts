@@ -87,20 +87,15 @@ const shown = (account: OperatorContext.Account) => ({
 })
 
 const table = (accounts: ReadonlyArray<OperatorContext.Account>): string =>
-  accounts.length === 0
-    ? 'there are no accounts; "castellan accounts create" makes one'
-    : Table.aligned([
-        ["ACCOUNT", "NAME", "TIER", "A MINUTE", "AN HOUR", "STATE", "FROM"],
-        ...accounts.map((account) => [
-          account.accountId,
-          account.name,
-          account.tier,
-          limitsOf(account).minute.toString(),
-          limitsOf(account).hour.toString(),
-          stateOf(account),
-          account.origin
-        ])
-      ])
+  Table.listed(accounts, 'there are no accounts; "castellan accounts create" makes one', {
+    ACCOUNT: (account) => account.accountId,
+    NAME: (account) => account.name,
+    TIER: (account) => account.tier,
+    "A MINUTE": (account) => limitsOf(account).minute,
+    "AN HOUR": (account) => limitsOf(account).hour,
+    STATE: (account) => stateOf(account),
+    FROM: (account) => account.origin
+  })
 
 const create = Command.make({
   name: "create",
@@ -123,7 +118,7 @@ const create = Command.make({
         )
       const createdAt = yield* Clock.currentTimeMillis
       const account = changed({ accountId: accountId(id), name, tier, createdAt }, own)
-      yield* Effect.mapError(context.store.createAccount(account), OperatorContext.messageOf)
+      yield* context.store.createAccount(account)
       return {
         text: `account ${id} is made; "castellan keys create ${id}" issues its first key`,
         json: shown({ ...account, origin: "database", paused: null })
@@ -208,10 +203,7 @@ const set = Command.make({
       }
       const context = yield* OperatorContext.open
       const account = yield* OperatorContext.ownOf(context, id)
-      yield* Effect.mapError(
-        context.store.changeAccount(account.accountId, change),
-        OperatorContext.messageOf
-      )
+      yield* context.store.changeAccount(account.accountId, change)
       const after = changed(account, change)
       return { text: table([after]), json: shown(after) }
     })
@@ -228,10 +220,7 @@ const pause = Command.make({
       const context = yield* OperatorContext.open
       const account = yield* OperatorContext.accountOf(context, id)
       const since = yield* Clock.currentTimeMillis
-      yield* Effect.mapError(
-        context.store.pause({ kind: "account", subject: id, since }),
-        OperatorContext.messageOf
-      )
+      yield* context.store.pause({ kind: "account", subject: id, since })
       const paused = { ...account, paused: account.paused ?? since }
       return { text: `account ${id} is paused`, json: shown(paused) }
     })
@@ -246,7 +235,7 @@ const resume = Command.make({
     Effect.gen(function* () {
       const context = yield* OperatorContext.open
       const account = yield* OperatorContext.accountOf(context, id)
-      yield* Effect.mapError(context.store.resume("account", id), OperatorContext.messageOf)
+      yield* context.store.resume("account", id)
       if (account.paused === "file")
         return yield* Effect.fail(
           `the configuration file pauses account ${id}: change it there and start the service again`

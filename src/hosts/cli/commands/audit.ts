@@ -30,29 +30,22 @@ export const commands = [
         const question = yield* Admin.question(new URLSearchParams(Object.fromEntries(said)))
         const entries = yield* AuditLog.pipe(
           Effect.flatMap((log) => log.find(question)),
-          Effect.provide(Wiring.auditLog(config)),
-          Effect.mapError(({ message }) => message)
+          Effect.provide(Wiring.auditLog(config))
         )
         const shown = entries.map(Admin.shown)
         return {
           json: shown,
-          text:
-            shown.length === 0
-              ? "no entry"
-              : Table.aligned([
-                  ["number", "time", "act", "account", "request", "by", "signer", "chain", "hash"],
-                  ...shown.map((each) => [
-                    each.number,
-                    each.at,
-                    each.kind,
-                    each.accountId ?? "-",
-                    each.requestId ?? "-",
-                    each.by ?? "-",
-                    each.signer,
-                    each.chainId ?? "-",
-                    each.hash
-                  ])
-                ])
+          text: Table.listed(shown, "no entry", {
+            number: (each) => each.number,
+            time: (each) => each.at,
+            act: (each) => each.kind,
+            account: (each) => each.accountId ?? "-",
+            request: (each) => each.requestId ?? "-",
+            by: (each) => each.by ?? "-",
+            signer: (each) => each.signer,
+            chain: (each) => each.chainId ?? "-",
+            hash: (each) => each.hash
+          })
         }
       })
   })

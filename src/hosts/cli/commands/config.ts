@@ -1,6 +1,5 @@
 import * as Args from "@effect/cli/Args"
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as Config from "../../config/Config.js"
 import * as ConfigSchema from "../../config/ConfigSchema.js"
@@ -57,7 +56,7 @@ export const commands = [
     run: ({ connect, file }) =>
       Effect.gen(function* () {
         const { env } = yield* Command.Operator
-        const config = yield* Either.mapLeft(load(file, env), ({ message }) => message)
+        const config = yield* load(file, env)
         const found = summary(config)
         const told = connect ? yield* connected(config) : []
         return {

@@ -52,23 +52,19 @@ export const shown = (key: OperatorContext.KnownKey, now: number) => ({
 
 /** Keys as people read them. */
 export const table = (keys: ReadonlyArray<OperatorContext.KnownKey>, now: number): string =>
-  keys.length === 0
-    ? "there are no keys"
-    : Table.aligned([
-        ["KEY", "ACCOUNT", "SCOPES", "STATE", "ISSUED", "LAST USED", "FROM"],
-        ...keys.map((key) => {
-          const { endsAt, id, issuedAt, lastUsedAt, origin, scopes, state } = shown(key, now)
-          return [
-            id,
-            key.accountId,
-            scopes.join(","),
-            state === "active" ? state : `${state} ${endsAt}`,
-            issuedAt ?? "-",
-            lastUsedAt ?? "never",
-            origin
-          ]
-        })
-      ])
+  Table.listed(
+    keys.map((key) => shown(key, now)),
+    "there are no keys",
+    {
+      KEY: ({ id }) => id,
+      ACCOUNT: ({ account }) => account,
+      SCOPES: ({ scopes }) => scopes.join(","),
+      STATE: ({ endsAt, state }) => (state === "active" ? state : `${state} ${endsAt}`),
+      ISSUED: ({ issuedAt }) => issuedAt ?? "-",
+      "LAST USED": ({ lastUsedAt }) => lastUsedAt ?? "never",
+      FROM: ({ origin }) => origin
+    }
+  )
 
 /** Makes a key and keeps its hash; the key itself is in what is said, and nowhere else. */
 const issue = (
@@ -81,7 +77,7 @@ const issue = (
     const issuedAt = yield* Clock.currentTimeMillis
     const { hash, key } = yield* Wiring.issueKey(context.config.keyPepper)
     const fresh = { hash, accountId, scopes, origin: "command", issuedAt, endsAt: null } as const
-    yield* Effect.mapError(context.store.addKey(fresh, replaced), OperatorContext.messageOf)
+    yield* context.store.addKey(fresh, replaced)
     const said = { key: Redacted.value(key), id: OperatorContext.idOf(hash), account: accountId, scopes }
     return {
       said,
@@ -209,7 +205,7 @@ const revoke = Command.make({
       const context = yield* OperatorContext.open
       const now = yield* Clock.currentTimeMillis
       const key = yield* OperatorContext.keyOf(context, id)
-      yield* Effect.mapError(context.store.endKey(key, now), OperatorContext.messageOf)
+      yield* context.store.endKey(key, now)
       return {
         text: `key ${key.id} of account ${key.accountId} is revoked`,
         json: { id: key.id, account: key.accountId, state: "ended" }
@@ -234,7 +230,7 @@ const scopes = Command.make({
         return yield* Effect.fail(
           `key ${key.id} is of the configuration file: change its scopes there and start the service again`
         )
-      yield* Effect.mapError(context.store.setScopes(key.hash, set), OperatorContext.messageOf)
+      yield* context.store.setScopes(key.hash, set)
       return {
         text: `key ${key.id} has the scopes ${set.join(",")}`,
         json: { id: key.id, account: key.accountId, scopes: set }

@@ -41,27 +41,20 @@ const list = Command.make({
   run: () =>
     Effect.gen(function* () {
       const { journal } = yield* JournalContext.open
-      const records = yield* Effect.mapError(journal.open, ({ message }) => message)
       const lanes = Object.values(
-        Array.groupBy(records, ({ chainId, signer }) => `${chainId} ${signer}`)
+        Array.groupBy(yield* journal.open, ({ chainId, signer }) => `${chainId} ${signer}`)
       ).map(summary)
       return {
         json: lanes,
-        text:
-          lanes.length === 0
-            ? "no lane has a transaction under way"
-            : Table.aligned([
-                ["CHAIN", "SIGNER", "KEY", "WAITING", "MINED", "LOWEST NONCE", "LAST SIGNED"],
-                ...lanes.map((lane) => [
-                  String(lane.chainId),
-                  lane.signer,
-                  lane.keys.join("; "),
-                  String(lane.waiting),
-                  String(lane.mined),
-                  String(lane.lowestWaitingNonce ?? "-"),
-                  lane.lastSignedAt
-                ])
-              ])
+        text: Table.listed(lanes, "no lane has a transaction under way", {
+          CHAIN: (lane) => lane.chainId,
+          SIGNER: (lane) => lane.signer,
+          KEY: (lane) => lane.keys.join("; "),
+          WAITING: (lane) => lane.waiting,
+          MINED: (lane) => lane.mined,
+          "LOWEST NONCE": (lane) => lane.lowestWaitingNonce ?? "-",
+          "LAST SIGNED": (lane) => lane.lastSignedAt
+        })
       }
     })
 })
@@ -123,25 +116,18 @@ const show = Command.make({
     Effect.gen(function* () {
       const { config, journal } = yield* JournalContext.open
       const lane = yield* laneOf(config, chain, signer)
-      const records = yield* Effect.mapError(journal.openOf(lane), ({ message }) => message)
-      const rows = records.map(transaction)
+      const rows = (yield* journal.openOf(lane)).map(transaction)
       return {
         json: { chainId: Number(lane.chainId), signer: lane.signer, transactions: rows },
-        text:
-          rows.length === 0
-            ? `no transaction of ${lane.signer} is under way on chain ${lane.chainId}`
-            : Table.aligned([
-                ["NONCE", "STATE", "TRANSACTION", "VERSIONS", "MAX FEE", "SIGNED", "REQUESTS"],
-                ...rows.map((row) => [
-                  String(row.nonce),
-                  row.state,
-                  row.txHash ?? "-",
-                  String(row.versions),
-                  row.maxFeePerGas ?? "-",
-                  row.signedAt,
-                  row.requests.length === 0 ? "fills the nonce" : row.requests.join(", ")
-                ])
-              ])
+        text: Table.listed(rows, `no transaction of ${lane.signer} is under way on chain ${lane.chainId}`, {
+          NONCE: (row) => row.nonce,
+          STATE: (row) => row.state,
+          TRANSACTION: (row) => row.txHash ?? "-",
+          VERSIONS: (row) => row.versions,
+          "MAX FEE": (row) => row.maxFeePerGas ?? "-",
+          SIGNED: (row) => row.signedAt,
+          REQUESTS: (row) => (row.requests.length === 0 ? "fills the nonce" : row.requests.join(", "))
+        })
       }
     })
 })
@@ -171,7 +157,7 @@ const unstick = Command.make({
     Effect.gen(function* () {
       const { config, journal } = yield* JournalContext.open
       const lane = yield* laneOf(config, chain, signer)
-      const open = yield* Effect.mapError(journal.openOf(lane), ({ message }) => message)
+      const open = yield* journal.openOf(lane)
       if (!open.some(({ state }) => state === "signed"))
         return yield* Effect.fail(
           `no transaction of ${lane.signer} waits on chain ${chain}; "castellan lanes list" tells where some do`

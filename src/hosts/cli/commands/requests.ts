@@ -1,5 +1,4 @@
 import * as Effect from "effect/Effect"
-import type { JournalError } from "../../../application/ports/journal/JournalError.js"
 import type { RequestRecord } from "../../../application/ports/journal/Requests.js"
 import type { Entry } from "../../../application/ports/RequestHistory.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
@@ -51,25 +50,18 @@ const list = Command.make({
       if (question.limit < 1 || question.limit > 1_000)
         return yield* Effect.fail("--limit: expected 1 to 1000")
       const { history } = yield* JournalContext.open
-      const entries = yield* Effect.mapError(history.find(question), ({ message }) => message)
-      const rows = entries.map(shown)
+      const rows = (yield* history.find(question)).map(shown)
       return {
         json: rows,
-        text:
-          rows.length === 0
-            ? "no request"
-            : Table.aligned([
-                ["NUMBER", "REQUEST", "ACCOUNT", "ENDPOINT", "CHAIN", "STATE", "ACCEPTED"],
-                ...rows.map((row) => [
-                  row.number,
-                  row.requestId,
-                  row.account,
-                  row.endpoint,
-                  String(row.chainId),
-                  row.state,
-                  row.acceptedAt
-                ])
-              ])
+        text: Table.listed(rows, "no request", {
+          NUMBER: (row) => row.number,
+          REQUEST: (row) => row.requestId,
+          ACCOUNT: (row) => row.account,
+          ENDPOINT: (row) => row.endpoint,
+          CHAIN: (row) => row.chainId,
+          STATE: (row) => row.state,
+          ACCEPTED: (row) => row.acceptedAt
+        })
       }
     })
 })
@@ -114,7 +106,7 @@ const show = Command.make({
   run: ({ requestId }) =>
     Effect.gen(function* () {
       const { journal } = yield* JournalContext.open
-      const record = yield* Effect.mapError(journal.request(requestId), ({ message }) => message)
+      const record = yield* journal.request(requestId)
       if (record === null) return yield* Effect.fail(unknown(requestId))
       const shown = yield* detailed(record)
       const row = (name: string, value: string) => [`  ${name}`, value]
@@ -151,10 +143,9 @@ const cancel = Command.make({
   run: ({ requestId }) =>
     Effect.gen(function* () {
       const { journal } = yield* JournalContext.open
-      const failed = ({ message }: JournalError) => message
-      const record = yield* Effect.mapError(journal.request(requestId), failed)
+      const record = yield* journal.request(requestId)
       if (record === null) return yield* Effect.fail(unknown(requestId))
-      const told = yield* Effect.mapError(CancelRequest.cancel(journal, record), failed)
+      const told = yield* CancelRequest.cancel(journal, record)
       const of = (elements: ReadonlyArray<number>) => (elements.length === 0 ? "none" : elements.join(", "))
       return {
         json: told,

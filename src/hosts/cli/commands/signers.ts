@@ -45,21 +45,15 @@ const list = Command.make({
       const context = yield* OperatorContext.open
       const signers = yield* KnownSigners.ask(KnownSigners.all(context), context.config.keys)
       return {
-        text:
-          signers.length === 0
-            ? "there are no signers"
-            : Table.aligned([
-                ["SIGNER", "ADDRESS", "TYPE", "KEY", "ACCOUNTS", "FROM", "STATE"],
-                ...signers.map((signer) => [
-                  signer.name,
-                  signer.address ?? "unknown",
-                  signer.type ?? "",
-                  placeOf(signer),
-                  accountsOf(signer),
-                  signer.origin,
-                  stateOf(signer)
-                ])
-              ]),
+        text: Table.listed(signers, "there are no signers", {
+          SIGNER: (signer) => signer.name,
+          ADDRESS: (signer) => signer.address ?? "unknown",
+          TYPE: (signer) => signer.type ?? "",
+          KEY: (signer) => placeOf(signer),
+          ACCOUNTS: (signer) => accountsOf(signer),
+          FROM: (signer) => signer.origin,
+          STATE: (signer) => stateOf(signer)
+        }),
         json: signers.map(shown)
       }
     })

@@ -1,11 +1,8 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Config from "../../config/Config.js"
 import * as Wiring from "../../Wiring.js"
 import * as Command from "../support/Command.js"
 import * as Table from "../support/Table.js"
-
-const messageOf = ({ message }: { readonly message: string }): string => message
 
 export const commands = [
   Command.make({
@@ -22,18 +19,15 @@ export const commands = [
     run: ({ file }) =>
       Effect.gen(function* () {
         const { env, tell } = yield* Command.Operator
-        const from = yield* Either.mapLeft(Config.load(env), messageOf)
-        const to = yield* Either.mapLeft(Config.load({ ...env, CASTELLAN_CONFIG: file }), messageOf)
-        const copied = yield* Effect.mapError(
-          Wiring.copyStore(from, to, ({ rows, table }) => tell(`${table}: ${rows} rows`)),
-          messageOf
-        )
+        const from = yield* Config.load(env)
+        const to = yield* Config.load({ ...env, CASTELLAN_CONFIG: file })
+        const copied = yield* Wiring.copyStore(from, to, ({ rows, table }) => tell(`${table}: ${rows} rows`))
         const rows = copied.reduce((sum, table) => sum + table.rows, 0)
         return {
           json: copied,
           text: [
             `${rows} rows of ${copied.length} tables are copied, and counted in both`,
-            Table.aligned(copied.map((each) => [`  ${each.table}`, String(each.rows)]))
+            Table.aligned(copied.map((each) => [`  ${each.table}`, each.rows]))
           ].join("\n")
         }
       })

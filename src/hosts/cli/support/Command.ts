@@ -35,6 +35,9 @@ export interface Said {
   readonly json: unknown
 }
 
+/** The reason why there is no result: told by the command, or the failure of what it used. */
+export type Why = string | { readonly message: string }
+
 /** Prints the result, or fails with the reason why there is none. */
 export type Run = Effect.Effect<void, string, Operator>
 
@@ -118,7 +121,7 @@ export const make = <P extends Operands = Record<never, never>, F extends Flags 
   readonly examples: ReadonlyArray<string>
   readonly operands?: P
   readonly flags?: F
-  readonly run: (given: Given<P, F>, asJson: boolean) => Effect.Effect<Said, string, Operator | Scope.Scope>
+  readonly run: (given: Given<P, F>, asJson: boolean) => Effect.Effect<Said, Why, Operator | Scope.Scope>
 }): Command => ({
   name,
   about,
@@ -130,8 +133,9 @@ export const make = <P extends Operands = Record<never, never>, F extends Flags 
   ).pipe(
     Descriptor.withDescription(about),
     Descriptor.map(({ args, options: { json, ...options } }) =>
-      Effect.flatMap(Effect.scoped(run({ ...args, ...options } as Given<P, F>, json)), (said) =>
-        print(json, said)
+      Effect.scoped(run({ ...args, ...options } as Given<P, F>, json)).pipe(
+        Effect.mapError((why) => (typeof why === "string" ? why : why.message)),
+        Effect.flatMap((said) => print(json, said))
       )
     )
   )

@@ -10,7 +10,7 @@ import * as OperatorContext from "./OperatorContext.js"
 /** The journal of the configuration: to be read, and to cancel by. All else is written by the running service alone. */
 export const open = Effect.gen(function* () {
   const config = yield* OperatorContext.config
-  const context = yield* Effect.mapError(Layer.build(Wiring.journal(config)), ({ message }) => message)
+  const context = yield* Layer.build(Wiring.journal(config))
   const { cancel, request } = Context.get(context, RequestJournal)
   const { open, openOf } = Context.get(context, TransactionJournal)
   return { config, journal: { cancel, open, openOf, request }, history: Context.get(context, RequestHistory) }

@@ -2,18 +2,12 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
-import {
-  type Content,
-  type Key,
-  type Pause,
-  TenantStore,
-  type TenantStoreError
-} from "../../../application/ports/TenantStore.js"
+import { type Content, type Key, type Pause, TenantStore } from "../../../application/ports/TenantStore.js"
 import type { AccountId, OwnLimits, Tier } from "../../../application/ports/Tenants.js"
 import { allScopes } from "../../../application/tenants/FileAccounts.js"
 import * as Config from "../../config/Config.js"
 import * as Wiring from "../../Wiring.js"
-import { Operator } from "./Command.js"
+import { Operator, type Why } from "./Command.js"
 
 export interface Account extends OwnLimits {
   readonly accountId: AccountId
@@ -43,9 +37,6 @@ export interface OperatorContext {
 }
 
 export const idOf = (hash: string): string => hash.slice(0, 12)
-
-/** The message of a failure of the store. */
-export const messageOf = ({ message }: TenantStoreError): string => message
 
 const pausedSince = (pauses: ReadonlyArray<Pause>, kind: Pause["kind"], subject: string): number | null =>
   pauses.find((pause) => pause.kind === kind && pause.subject === subject)?.since ?? null
@@ -95,21 +86,16 @@ const keysOf = (
 }
 
 /** The configuration that CASTELLAN_CONFIG names. */
-export const config: Effect.Effect<Config.Config, string, Operator> = Effect.flatMap(Operator, ({ env }) =>
-  Effect.mapError(Config.load(env), ({ message }) => message)
+export const config: Effect.Effect<Config.Config, Why, Operator> = Effect.flatMap(Operator, ({ env }) =>
+  Config.load(env)
 )
 
 /** That configuration, and its database. */
-export const open: Effect.Effect<OperatorContext, string, Operator | Scope.Scope> = Effect.gen(function* () {
+export const open: Effect.Effect<OperatorContext, Why, Operator | Scope.Scope> = Effect.gen(function* () {
   const read = yield* config
-  const store = yield* Layer.build(Wiring.accountStore(read)).pipe(
-    Effect.mapBoth({
-      onFailure: ({ message }) => message,
-      onSuccess: (context) => Context.get(context, TenantStore)
-    })
-  )
-  const content = yield* Effect.mapError(store.content, messageOf)
-  const uses = yield* Effect.mapError(store.uses, messageOf)
+  const store = Context.get(yield* Layer.build(Wiring.accountStore(read)), TenantStore)
+  const content = yield* store.content
+  const uses = yield* store.uses
   return {
     config: read,
     store,

@@ -46,7 +46,7 @@ export const commands = ({ anyWhat, example, exists, kind, operand, subjectOf, w
         Effect.gen(function* () {
           const { context, subject } = yield* found(text)
           const since = yield* Clock.currentTimeMillis
-          yield* Effect.mapError(context.store.pause({ kind, subject, since }), OperatorContext.messageOf)
+          yield* context.store.pause({ kind, subject, since })
           return { text: `writes ${what} ${subject} are paused`, json: { kind, subject, paused: true } }
         })
     }),
@@ -58,7 +58,7 @@ export const commands = ({ anyWhat, example, exists, kind, operand, subjectOf, w
       run: ({ text }) =>
         Effect.gen(function* () {
           const { context, subject } = yield* found(text)
-          yield* Effect.mapError(context.store.resume(kind, subject), OperatorContext.messageOf)
+          yield* context.store.resume(kind, subject)
           return { text: `writes ${what} ${subject} go on`, json: { kind, subject, paused: false } }
         })
     }),

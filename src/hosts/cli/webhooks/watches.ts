@@ -27,10 +27,7 @@ const anyone: Actor = { accountId: null, by: "operator" }
 
 const open = Effect.gen(function* () {
   const operator = yield* OperatorContext.open
-  const context = yield* Effect.mapError(
-    Layer.build(Wiring.watches(operator.config)),
-    ({ message }) => message
-  )
+  const context = yield* Layer.build(Wiring.watches(operator.config))
   return { operator, context, store: Context.get(context, Watches) }
 })
 
@@ -164,22 +161,16 @@ const list = Command.make({
       const rows = (yield* Effect.mapError(all(store, accountId), messageOf)).map(shown)
       return {
         json: rows,
-        text:
-          rows.length === 0
-            ? "no watch"
-            : Table.aligned([
-                ["WATCH", "ACCOUNT", "CHAIN", "STATE", "NEXT BLOCK", "TOLD", "WAITING", "DEAD"],
-                ...rows.map((row) => [
-                  row.watchId,
-                  row.account,
-                  String(row.chainId),
-                  row.state,
-                  String(row.nextBlock),
-                  String(row.told),
-                  String(row.waiting),
-                  String(row.dead)
-                ])
-              ])
+        text: Table.listed(rows, "no watch", {
+          WATCH: (row) => row.watchId,
+          ACCOUNT: (row) => row.account,
+          CHAIN: (row) => row.chainId,
+          STATE: (row) => row.state,
+          "NEXT BLOCK": (row) => row.nextBlock,
+          TOLD: (row) => row.told,
+          WAITING: (row) => row.waiting,
+          DEAD: (row) => row.dead
+        })
       }
     })
 })
@@ -200,18 +191,18 @@ const show = Command.make({
           ["watch", it.watchId],
           ["account", it.account],
           ["webhook", it.webhookId],
-          ["chain", String(it.chainId)],
+          ["chain", it.chainId],
           ["node", it.node],
           ...it.events.map((text) => ["event", text]),
           ["contracts", it.contracts.length === 0 ? "all" : it.contracts.join(", ")],
           ["fields", JSON.stringify(it.fields)],
-          ["confirmations", String(it.confirmations)],
-          ["from block", String(it.fromBlock)],
-          ["next block", String(it.nextBlock)],
+          ["confirmations", it.confirmations],
+          ["from block", it.fromBlock],
+          ["next block", it.nextBlock],
           ["state", it.state],
-          ["told", String(it.told)],
-          ["waiting", String(it.waiting)],
-          ["dead", String(it.dead)],
+          ["told", it.told],
+          ["waiting", it.waiting],
+          ["dead", it.dead],
           ["problem", it.problem ?? "none"],
           ["created", it.createdAt]
         ])

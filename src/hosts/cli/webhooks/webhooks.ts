@@ -22,10 +22,7 @@ const within = <A>(
 ) =>
   Effect.gen(function* () {
     const operator = yield* OperatorContext.open
-    const context = yield* Effect.mapError(
-      Layer.build(Wiring.webhooks(operator.config)),
-      ({ message }) => message
-    )
+    const context = yield* Layer.build(Wiring.webhooks(operator.config))
     return yield* Effect.mapError(Effect.provide(use(operator), context), (error) => {
       if (typeof error === "string") return error
       if (error.reason === "url") return `URL: ${error.message}`
@@ -96,20 +93,14 @@ const list = Command.make({
         const rows = (yield* (yield* Webhooks).list(accountId)).map(shown)
         return {
           json: rows,
-          text:
-            rows.length === 0
-              ? "no webhook"
-              : Table.aligned([
-                  ["WEBHOOK", "ACCOUNT", "ORIGIN", "STATE", "WAITING", "DEAD"],
-                  ...rows.map((row) => [
-                    row.webhookId,
-                    row.account,
-                    row.origin,
-                    row.state,
-                    String(row.waiting),
-                    String(row.dead)
-                  ])
-                ])
+          text: Table.listed(rows, "no webhook", {
+            WEBHOOK: (row) => row.webhookId,
+            ACCOUNT: (row) => row.account,
+            ORIGIN: (row) => row.origin,
+            STATE: (row) => row.state,
+            WAITING: (row) => row.waiting,
+            DEAD: (row) => row.dead
+          })
         }
       })
     )
@@ -132,8 +123,8 @@ const show = Command.make({
             ["origin", it.origin],
             ["kinds", it.kinds.length === 0 ? "all" : it.kinds.join(", ")],
             ["state", it.state],
-            ["waiting", String(it.waiting)],
-            ["dead", String(it.dead)],
+            ["waiting", it.waiting],
+            ["dead", it.dead],
             ["created", it.createdAt]
           ])
         }
@@ -223,19 +214,13 @@ const dead = Command.make({
         }))
         return {
           json: rows,
-          text:
-            rows.length === 0
-              ? "none was given up"
-              : Table.aligned([
-                  ["REQUEST OR WATCH", "EVENT", "KIND", "ATTEMPTS", "LAST"],
-                  ...rows.map((row) => [
-                    "watchId" in row ? row.watchId : row.requestId,
-                    String(row.sequence),
-                    row.kind,
-                    String(row.attempts),
-                    row.lastError ?? ""
-                  ])
-                ])
+          text: Table.listed(rows, "none was given up", {
+            "REQUEST OR WATCH": (row) => ("watchId" in row ? row.watchId : row.requestId),
+            EVENT: (row) => row.sequence,
+            KIND: (row) => row.kind,
+            ATTEMPTS: (row) => row.attempts,
+            LAST: (row) => row.lastError ?? ""
+          })
         }
       })
     )
@@ -268,20 +253,14 @@ const history = Command.make({
         const rows = found.map((each) => ({ ...each, at: Table.time(each.at) }))
         return {
           json: rows,
-          text:
-            rows.length === 0
-              ? "no webhook was changed"
-              : Table.aligned([
-                  ["TIME", "WEBHOOK", "WATCH", "ACCOUNT", "CHANGE", "BY"],
-                  ...rows.map(({ accountId, at, by, watchId, webhookId, what }) => [
-                    at,
-                    webhookId,
-                    watchId ?? "",
-                    accountId,
-                    what,
-                    by
-                  ])
-                ])
+          text: Table.listed(rows, "no webhook was changed", {
+            TIME: ({ at }) => at,
+            WEBHOOK: ({ webhookId }) => webhookId,
+            WATCH: ({ watchId }) => watchId ?? "",
+            ACCOUNT: ({ accountId }) => accountId,
+            CHANGE: ({ what }) => what,
+            BY: ({ by }) => by
+          })
         }
       })
     )
