@@ -11,16 +11,19 @@ import { abi } from "./schema/Abi.js"
 import { accountLimits, accounts } from "./schema/Accounts.js"
 import { audit } from "./schema/Audit.js"
 import { budgetHolders, budgets } from "./schema/Budgets.js"
-import { cancellations } from "./schema/Cancellations.js"
-import { declinedRequests } from "./schema/DeclinedRequests.js"
 import { handovers, landings } from "./schema/Handovers.js"
 import { journal } from "./schema/Journal.js"
 import { lanes } from "./schema/LaneClaims.js"
-import { listing } from "./schema/Listing.js"
 import { rateCounts } from "./schema/RateCounts.js"
-import { requestLanes } from "./schema/RequestLanes.js"
-import { requestElements, requestNotes } from "./schema/RequestNotes.js"
-import { retention } from "./schema/Retention.js"
+import {
+  cancellations,
+  declinedRequests,
+  listing,
+  requestElements,
+  requestLanes,
+  requestNotes,
+  retention
+} from "./schema/Requests.js"
 import { shorterIndexes } from "./schema/ShorterIndexes.js"
 import { watches, watchParts } from "./watches/Schema.js"
 import { watchChanges, webhookChanges, webhookSecrets, webhooks } from "./webhooks/Schema.js"

@@ -1,17 +1,11 @@
-import * as SqlClient from "@effect/sql/SqlClient"
-import * as Effect from "effect/Effect"
+import { clustered, step } from "../schema/Step.js"
 
 /**
  * What became of each request, in order. No reference to `requests`: it would lock the request's row, which others lock
  * before its ops, after them.
  */
-export const requestEvents = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const clustered = sql.onDialectOrElse({
-    pg: () => sql.literal(""),
-    orElse: () => sql.literal("without rowid")
-  })
-  yield* sql`
+export const requestEvents = step((sql) => [
+  sql`
     create table request_events (
       request_no bigint not null,
       sequence integer not null,
@@ -19,15 +13,14 @@ export const requestEvents = Effect.gen(function* () {
       data text,
       told_at bigint not null,
       primary key (request_no, sequence)
-    ) ${clustered}`
-})
+    ) ${clustered(sql)}`
+])
 
 /**
  * Whether `submitted` was told of a transaction, or of an op at a remote bundler. Processes of the version before tell it when
  * they sign, and name no such column.
  */
-export const submissions = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`alter table transactions add column submitted smallint not null default 1`
-  yield* sql`alter table handovers add column submitted smallint not null default 1`
-})
+export const submissions = step((sql) => [
+  sql`alter table transactions add column submitted smallint not null default 1`,
+  sql`alter table handovers add column submitted smallint not null default 1`
+])

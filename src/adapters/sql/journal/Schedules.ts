@@ -1,4 +1,3 @@
-import * as SqlClient from "@effect/sql/SqlClient"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { JournalError } from "../../../application/ports/journal/JournalError.js"
@@ -7,6 +6,7 @@ import type { Schedule } from "../../../application/ports/journal/Requests.js"
 import type { AccountId } from "../../../application/ports/Tenants.js"
 import * as Events from "../events/Events.js"
 import * as Store from "../Store.js"
+import { step } from "../schema/Step.js"
 import * as Claims from "./Claims.js"
 import * as Requests from "./Requests.js"
 
@@ -14,13 +14,12 @@ import * as Requests from "./Requests.js"
  * `not_before`: what is left of a request waits for this time of its chain, Unix seconds. `due_at`: when it is taken up,
  * Unix milliseconds; null: it goes on.
  */
-export const schema = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`alter table requests add column not_before bigint`
-  yield* sql`alter table requests add column due_at bigint`
-  yield* sql`create index requests_due on requests (due_at) where state = 'open' and due_at is not null`
-  yield* sql`create index requests_going on requests (request_no) where state = 'open' and due_at is null`
-})
+export const schema = step((sql) => [
+  sql`alter table requests add column not_before bigint`,
+  sql`alter table requests add column due_at bigint`,
+  sql`create index requests_due on requests (due_at) where state = 'open' and due_at is not null`,
+  sql`create index requests_going on requests (request_no) where state = 'open' and due_at is null`
+])
 
 export const schedule =
   (store: Store.Store) =>

@@ -1,14 +1,12 @@
-import * as SqlClient from "@effect/sql/SqlClient"
-import * as Effect from "effect/Effect"
+import { step } from "./Step.js"
 
 /**
  * `ordinal` counts the definitions of an account from 1 without a gap, in the order of their commits: a reader
  * that knows the first n asks for those above n, and misses none. `digest` is keccak256 of the canonical text,
  * which may be longer than what an index takes.
  */
-export const abi = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`
+export const abi = step((sql) => [
+  sql`
     create table abi_definitions (
       account_id text not null,
       ordinal integer not null,
@@ -16,6 +14,6 @@ export const abi = Effect.gen(function* () {
       digest text not null,
       canonical text not null,
       primary key (account_id, ordinal)
-    )`
-  yield* sql`create unique index abi_definitions_digest on abi_definitions (account_id, kind, digest)`
-})
+    )`,
+  sql`create unique index abi_definitions_digest on abi_definitions (account_id, kind, digest)`
+])

@@ -1,19 +1,14 @@
-import * as SqlClient from "@effect/sql/SqlClient"
 import * as Effect from "effect/Effect"
+import { identity, step } from "./Step.js"
 
 /**
  * The database itself refuses to change or remove a row, whoever asks: only the owner of the table can take the triggers
  * away. Chain ids are decimal text, nonces too; times are Unix milliseconds.
  */
-export const audit = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const identity = sql.onDialectOrElse({
-    pg: () => sql.literal("bigint generated always as identity primary key"),
-    orElse: () => sql.literal("integer primary key autoincrement")
-  })
-  yield* sql`
+export const audit = step((sql) => [
+  sql`
     create table audit (
-      entry_no ${identity},
+      entry_no ${identity(sql)},
       at bigint not null,
       kind text not null check (kind in ('signature', 'transaction')),
       account_id text,
@@ -23,13 +18,13 @@ export const audit = Effect.gen(function* () {
       hash text not null,
       chain_id text,
       nonce text
-    )`
-  yield* sql`create index audit_account on audit (account_id, entry_no)`
-  yield* sql`create index audit_signer on audit (signer, entry_no)`
-  yield* sql`create index audit_hash on audit (hash)`
-  yield* sql`create index audit_request on audit (request_id)`
-  yield* sql`create index audit_at on audit (at)`
-  yield* sql.onDialectOrElse({
+    )`,
+  sql`create index audit_account on audit (account_id, entry_no)`,
+  sql`create index audit_signer on audit (signer, entry_no)`,
+  sql`create index audit_hash on audit (hash)`,
+  sql`create index audit_request on audit (request_id)`,
+  sql`create index audit_at on audit (at)`,
+  sql.onDialectOrElse({
     pg: () =>
       Effect.zipRight(
         sql`
@@ -49,4 +44,4 @@ export const audit = Effect.gen(function* () {
           begin select raise(abort, 'the audit log is append-only'); end`
       )
   })
-})
+])

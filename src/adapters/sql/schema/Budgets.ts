@@ -1,19 +1,13 @@
-import * as SqlClient from "@effect/sql/SqlClient"
-import * as Effect from "effect/Effect"
+import { identity, step } from "./Step.js"
 
 /**
  * `account_id` is empty for what is the operator's. Wei are decimal text, days are counted from 1970-01-01.
  * `landed` is null while nothing is known of the cost; `expires_at` are Unix milliseconds, `until` Unix seconds.
  */
-export const budgets = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const identity = sql.onDialectOrElse({
-    pg: () => sql.literal("bigint generated always as identity primary key"),
-    orElse: () => sql.literal("integer primary key autoincrement")
-  })
-  yield* sql`
+export const budgets = step((sql) => [
+  sql`
     create table budget_holds (
-      hold_no ${identity},
+      hold_no ${identity(sql)},
       account_id text not null,
       chain_id text not null,
       pot text not null,
@@ -24,12 +18,12 @@ export const budgets = Effect.gen(function* () {
       state text not null check (state in ('reserved', 'bound', 'settled')),
       note text not null,
       expires_at bigint not null
-    )`
-  yield* sql`create unique index budget_holds_id on budget_holds (chain_id, id, pot, account_id)`
-  yield* sql`
-    create index budget_holds_open on budget_holds (chain_id, pot, account_id) where state <> 'settled'`
-  yield* sql`create index budget_holds_settled on budget_holds (day) where state = 'settled'`
-  yield* sql`
+    )`,
+  sql`create unique index budget_holds_id on budget_holds (chain_id, id, pot, account_id)`,
+  sql`
+    create index budget_holds_open on budget_holds (chain_id, pot, account_id) where state <> 'settled'`,
+  sql`create index budget_holds_settled on budget_holds (day) where state = 'settled'`,
+  sql`
     create table budget_days (
       account_id text not null,
       chain_id text not null,
@@ -37,20 +31,19 @@ export const budgets = Effect.gen(function* () {
       day integer not null,
       booked text not null,
       primary key (account_id, chain_id, pot, day)
-    )`
-  yield* sql`
+    )`,
+  sql`
     create table budget_ops (
       account_id text not null,
       chain_id text not null,
       user_op_hash text not null,
       until bigint not null,
       primary key (account_id, chain_id, user_op_hash)
-    )`
-  yield* sql`create index budget_ops_until on budget_ops (until)`
-})
+    )`,
+  sql`create index budget_ops_until on budget_ops (until)`
+])
 
 /** The instances that hold a reservation, each with a space behind it: it is given back with the last of them. */
-export const budgetHolders = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`alter table budget_holds add column holders text not null default ''`
-})
+export const budgetHolders = step((sql) => [
+  sql`alter table budget_holds add column holders text not null default ''`
+])

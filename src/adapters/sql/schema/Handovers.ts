@@ -1,13 +1,11 @@
-import * as SqlClient from "@effect/sql/SqlClient"
-import * as Effect from "effect/Effect"
+import { step } from "./Step.js"
 
 /**
  * One row for every op that a remote bundler has, or that landed in a transaction of others and is not yet at settled depth.
  * `rpc` is sealed. `signed`: `0x` where no bundler was given it.
  */
-export const handovers = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`
+export const handovers = step((sql) => [
+  sql`
     create table handovers (
       op_id bigint primary key references ops (op_id),
       rpc text not null,
@@ -15,14 +13,13 @@ export const handovers = Effect.gen(function* () {
       since text not null,
       signed text not null
     )`
-})
+])
 
 /**
  * Ops that were found on the chain. `landed_as`: the hash under which the op landed, where it is not its own. `was_public`: 1
  * for an op whose landing has vanished, so that its bytes are known to others.
  */
-export const landings = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`alter table handovers add column landed_as text`
-  yield* sql`alter table ops add column was_public smallint`
-})
+export const landings = step((sql) => [
+  sql`alter table handovers add column landed_as text`,
+  sql`alter table ops add column was_public smallint`
+])

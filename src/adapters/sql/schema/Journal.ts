@@ -1,5 +1,4 @@
-import * as SqlClient from "@effect/sql/SqlClient"
-import * as Effect from "effect/Effect"
+import { identity, step } from "./Step.js"
 
 /**
  * Column conventions: chain ids and wei are decimal text. Nonces, nonce keys and sequences are decimal text padded
@@ -10,16 +9,11 @@ import * as Effect from "effect/Effect"
  *
  * Long, since the first version of the schema is one migration with all its tables.
  */
-export const journal = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const identity = sql.onDialectOrElse({
-    pg: () => sql.literal("bigint generated always as identity primary key"),
-    orElse: () => sql.literal("integer primary key autoincrement")
-  })
+export const journal = step((sql) => [
   // `body` is sealed. `failed` is a JSON array, one entry for each index.
-  yield* sql`
+  sql`
     create table requests (
-      request_no ${identity},
+      request_no ${identity(sql)},
       request_id text not null unique,
       account_id text not null,
       endpoint text not null,
@@ -31,15 +25,15 @@ export const journal = Effect.gen(function* () {
       state text not null check (state in ('open', 'final', 'forgotten')),
       outcome text,
       accepted_at bigint not null
-    )`
-  yield* sql`
+    )`,
+  sql`
     create unique index requests_idempotency on requests (account_id, endpoint, idempotency_key)
-    where idempotency_key is not null`
-  yield* sql`create index requests_open on requests (request_no) where state = 'open'`
-  yield* sql`create index requests_final on requests (accepted_at) where state = 'final'`
-  yield* sql`
+    where idempotency_key is not null`,
+  sql`create index requests_open on requests (request_no) where state = 'open'`,
+  sql`create index requests_final on requests (accepted_at) where state = 'final'`,
+  sql`
     create table ops (
-      op_id ${identity},
+      op_id ${identity(sql)},
       request_id text not null references requests (request_id),
       op_index integer not null,
       authority text not null,
@@ -56,16 +50,16 @@ export const journal = Effect.gen(function* () {
       success smallint,
       revert_data text,
       accepted_at bigint not null
-    )`
-  yield* sql`
+    )`,
+  sql`
     create unique index ops_nonce on ops (authority, chain_id, entry_point, wallet, nonce_key, sequence)
-    where state <> 'abandoned'`
-  yield* sql`create unique index ops_element on ops (request_id, op_index) where state <> 'abandoned'`
-  yield* sql`create index ops_request on ops (request_id, op_index, op_id)`
-  yield* sql`create unique index ops_hash on ops (chain_id, user_op_hash, authority) where state <> 'abandoned'`
-  yield* sql`create index ops_given_up on ops (chain_id, user_op_hash) where state = 'abandoned'`
-  yield* sql`create index ops_under_way on ops (authority, chain_id, wallet) where state in ('accepted', 'sent')`
-  yield* sql`
+    where state <> 'abandoned'`,
+  sql`create unique index ops_element on ops (request_id, op_index) where state <> 'abandoned'`,
+  sql`create index ops_request on ops (request_id, op_index, op_id)`,
+  sql`create unique index ops_hash on ops (chain_id, user_op_hash, authority) where state <> 'abandoned'`,
+  sql`create index ops_given_up on ops (chain_id, user_op_hash) where state = 'abandoned'`,
+  sql`create index ops_under_way on ops (authority, chain_id, wallet) where state in ('accepted', 'sent')`,
+  sql`
     create table leases (
       authority text not null,
       chain_id text not null,
@@ -75,9 +69,9 @@ export const journal = Effect.gen(function* () {
       holder text not null,
       expires_at bigint not null,
       primary key (authority, chain_id, entry_point, wallet, nonce_key)
-    )`
-  yield* sql`create index leases_holder on leases (holder)`
-  yield* sql`
+    )`,
+  sql`create index leases_holder on leases (holder)`,
+  sql`
     create table deployments (
       chain_id text not null,
       factory text not null,
@@ -86,9 +80,9 @@ export const journal = Effect.gen(function* () {
       deadline bigint not null,
       request_id text not null references requests (request_id),
       primary key (chain_id, factory, create2_salt)
-    )`
+    )`,
   // `free`: handed back; the lane's next work takes it. `key_client` is null for the service's own EOA; `rpc` is sealed.
-  yield* sql`
+  sql`
     create table transactions (
       chain_id text not null,
       signer text not null,
@@ -108,16 +102,16 @@ export const journal = Effect.gen(function* () {
       block_hash text,
       allocated_at bigint not null,
       primary key (chain_id, signer, nonce)
-    )`
-  yield* sql`
-    create index transactions_open on transactions (chain_id, signer, nonce) where state in ('signed', 'mined')`
-  yield* sql`
-    create index transactions_unsigned on transactions (chain_id, signer, nonce) where state in ('free', 'allocated')`
-  yield* sql`create index transactions_direct on transactions (direct) where direct is not null`
+    )`,
+  sql`
+    create index transactions_open on transactions (chain_id, signer, nonce) where state in ('signed', 'mined')`,
+  sql`
+    create index transactions_unsigned on transactions (chain_id, signer, nonce) where state in ('free', 'allocated')`,
+  sql`create index transactions_direct on transactions (direct) where direct is not null`,
   // One row for every set of bytes that was ever signed for a nonce: each of them may be the one that is mined.
-  yield* sql`
+  sql`
     create table transaction_versions (
-      version_id ${identity},
+      version_id ${identity(sql)},
       chain_id text not null,
       signer text not null,
       nonce text not null,
@@ -128,9 +122,9 @@ export const journal = Effect.gen(function* () {
       signed_at bigint not null,
       unique (chain_id, signer, nonce, tx_hash),
       foreign key (chain_id, signer, nonce) references transactions (chain_id, signer, nonce)
-    )`
-  yield* sql`create index transaction_versions_hash on transaction_versions (chain_id, tx_hash)`
-  yield* sql`
+    )`,
+  sql`create index transaction_versions_hash on transaction_versions (chain_id, tx_hash)`,
+  sql`
     create table transaction_ops (
       chain_id text not null,
       signer text not null,
@@ -139,6 +133,6 @@ export const journal = Effect.gen(function* () {
       position integer not null,
       primary key (chain_id, signer, nonce, op_id),
       foreign key (chain_id, signer, nonce) references transactions (chain_id, signer, nonce) on delete cascade
-    )`
-  yield* sql`create index transaction_ops_op on transaction_ops (op_id)`
-})
+    )`,
+  sql`create index transaction_ops_op on transaction_ops (op_id)`
+])

@@ -1,5 +1,5 @@
-import * as SqlClient from "@effect/sql/SqlClient"
 import * as Effect from "effect/Effect"
+import { step } from "./Step.js"
 
 /**
  * Indexes of fewer bytes in the place of those that every op writes to. On SQLite alone: nobody else writes meanwhile, whom the
@@ -10,9 +10,8 @@ import * as Effect from "effect/Effect"
  *   finds all ops of a request, and allows each element one that is not abandoned.
  * - Hashes, signers and ids of requests in the audit log are found by their first 18 characters.
  */
-export const shorterIndexes = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql.onDialectOrElse({
+export const shorterIndexes = step((sql) => [
+  sql.onDialectOrElse({
     pg: () => Effect.void,
     orElse: () =>
       Effect.gen(function* () {
@@ -34,4 +33,4 @@ export const shorterIndexes = Effect.gen(function* () {
         yield* sql`create index audit_request on audit (substr(request_id, 1, 18))`
       })
   })
-})
+])

@@ -1,5 +1,4 @@
-import * as SqlClient from "@effect/sql/SqlClient"
-import * as Effect from "effect/Effect"
+import { identity, step } from "../schema/Step.js"
 
 /**
  * Watches; the nodes that they are read from (`rpc` is sealed, null for the operator's; `account_id` is empty where the
@@ -8,15 +7,10 @@ import * as Effect from "effect/Effect"
  * `webhook_deliveries` with its number below zero in the place of a request's. No reference to `webhooks`: a version that
  * knows of no watches removes them as before.
  */
-export const watches = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const identity = sql.onDialectOrElse({
-    pg: () => sql.literal("bigint generated always as identity primary key"),
-    orElse: () => sql.literal("integer primary key autoincrement")
-  })
-  yield* sql`
+export const watches = step((sql) => [
+  sql`
     create table watch_sources (
-      source_no ${identity},
+      source_no ${identity(sql)},
       source_id text not null unique,
       chain_id text not null,
       account_id text not null,
@@ -25,20 +19,20 @@ export const watches = Effect.gen(function* () {
       problem text,
       claimed_by text not null default '',
       claimed_until bigint not null default 0
-    )`
-  yield* sql`create index watch_sources_node on watch_sources (chain_id, account_id)`
-  yield* sql`
+    )`,
+  sql`create index watch_sources_node on watch_sources (chain_id, account_id)`,
+  sql`
     create table watch_cursors (
-      cursor_no ${identity},
+      cursor_no ${identity(sql)},
       source_no bigint not null references watch_sources (source_no),
       first_block bigint not null,
       next_block bigint not null,
       hashes text not null
-    )`
-  yield* sql`create index watch_cursors_source on watch_cursors (source_no, next_block)`
-  yield* sql`
+    )`,
+  sql`create index watch_cursors_source on watch_cursors (source_no, next_block)`,
+  sql`
     create table watches (
-      watch_no ${identity},
+      watch_no ${identity(sql)},
       watch_id text not null unique,
       account_id text not null,
       webhook_no bigint not null,
@@ -52,15 +46,15 @@ export const watches = Effect.gen(function* () {
       sequence integer not null,
       revision bigint not null,
       created_at bigint not null
-    )`
-  yield* sql`create index watches_account on watches (account_id, watch_no)`
-  yield* sql`create index watches_broad on watches (account_id) where is_broad = 1`
-  yield* sql`create index watches_webhook on watches (webhook_no)`
-  yield* sql`create index watches_source on watches (source_no, revision)`
-  yield* sql`create index watches_cursor on watches (cursor_no)`
-  yield* sql`
+    )`,
+  sql`create index watches_account on watches (account_id, watch_no)`,
+  sql`create index watches_broad on watches (account_id) where is_broad = 1`,
+  sql`create index watches_webhook on watches (webhook_no)`,
+  sql`create index watches_source on watches (source_no, revision)`,
+  sql`create index watches_cursor on watches (cursor_no)`,
+  sql`
     create table watch_events (
-      event_no ${identity},
+      event_no ${identity(sql)},
       watch_no bigint not null,
       sequence integer,
       kind text not null check (kind in ('event', 'removed')),
@@ -70,16 +64,13 @@ export const watches = Effect.gen(function* () {
       log_index bigint not null,
       data text not null,
       told_at bigint not null
-    )`
-  yield* sql`create unique index watch_events_sequence on watch_events (watch_no, sequence)`
-  yield* sql`
-    create unique index watch_events_stands on watch_events (watch_no, block_number, log_index) where stands = 1`
-  yield* sql`
+    )`,
+  sql`create unique index watch_events_sequence on watch_events (watch_no, sequence)`,
+  sql`
+    create unique index watch_events_stands on watch_events (watch_no, block_number, log_index) where stands = 1`,
+  sql`
     create index watch_events_waiting on watch_events (watch_no, block_number, log_index) where sequence is null`
-})
+])
 
 /** What of the block `next_block` was noted already, where that is more than one step: JSON; null: nothing. */
-export const watchParts = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`alter table watch_cursors add column part text`
-})
+export const watchParts = step((sql) => [sql`alter table watch_cursors add column part text`])

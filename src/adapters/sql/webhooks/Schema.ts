@@ -1,19 +1,14 @@
-import * as SqlClient from "@effect/sql/SqlClient"
 import * as Effect from "effect/Effect"
+import { identity, step } from "../schema/Step.js"
 
 /**
  * Endpoints, and one row for each event that is owed to one of them. `url` and the secrets are sealed. `kinds` is empty,
  * or the kinds with a space around each.
  */
-export const webhooks = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const identity = sql.onDialectOrElse({
-    pg: () => sql.literal("bigint generated always as identity primary key"),
-    orElse: () => sql.literal("integer primary key autoincrement")
-  })
-  yield* sql`
+export const webhooks = step((sql) => [
+  sql`
     create table webhooks (
-      webhook_no ${identity},
+      webhook_no ${identity(sql)},
       webhook_id text not null unique,
       account_id text not null,
       url text not null,
@@ -26,9 +21,9 @@ export const webhooks = Effect.gen(function* () {
       rests_until bigint not null default 0,
       claimed_by text not null default '',
       claimed_until bigint not null default 0
-    )`
-  yield* sql`create index webhooks_account on webhooks (account_id, webhook_no)`
-  yield* sql`
+    )`,
+  sql`create index webhooks_account on webhooks (account_id, webhook_no)`,
+  sql`
     create table webhook_deliveries (
       request_no bigint not null,
       sequence integer not null,
@@ -40,51 +35,42 @@ export const webhooks = Effect.gen(function* () {
       failing_since bigint,
       last_error text,
       primary key (request_no, sequence, webhook_no)
-    )`
-  yield* sql`
-    create index webhook_deliveries_due on webhook_deliveries (webhook_no, due_at) where state = 'waiting'`
-  yield* sql`
-    create index webhook_deliveries_dead on webhook_deliveries (webhook_no, owed_at) where state = 'dead'`
-  yield* sql`
+    )`,
+  sql`
+    create index webhook_deliveries_due on webhook_deliveries (webhook_no, due_at) where state = 'waiting'`,
+  sql`
+    create index webhook_deliveries_dead on webhook_deliveries (webhook_no, owed_at) where state = 'dead'`,
+  sql`
     create index webhook_deliveries_oldest on webhook_deliveries (owed_at) where state = 'waiting'`
-})
+])
 
 /** Changes of watches are in the log of their endpoint, with their id. */
-export const watchChanges = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`alter table webhook_changes add column watch_id text`
-})
+export const watchChanges = step((sql) => [sql`alter table webhook_changes add column watch_id text`])
 
 /** Secrets older than the one before the newest, which are in `webhooks`; sealed, each until it counts no more. */
-export const webhookSecrets = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`
+export const webhookSecrets = step((sql) => [
+  sql`
     create table webhook_secrets (
       webhook_no bigint not null,
       secret text not null,
       counts_until bigint not null,
       primary key (webhook_no, secret)
     )`
-})
+])
 
 /** Who changed which endpoint, and how. As with `audit`, the database itself refuses to change or remove a row. */
-export const webhookChanges = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const identity = sql.onDialectOrElse({
-    pg: () => sql.literal("bigint generated always as identity primary key"),
-    orElse: () => sql.literal("integer primary key autoincrement")
-  })
-  yield* sql`
+export const webhookChanges = step((sql) => [
+  sql`
     create table webhook_changes (
-      change_no ${identity},
+      change_no ${identity(sql)},
       at bigint not null,
       webhook_id text not null,
       account_id text not null,
       what text not null,
       changed_by text not null
-    )`
-  yield* sql`create index webhook_changes_webhook on webhook_changes (webhook_id, change_no)`
-  yield* sql.onDialectOrElse({
+    )`,
+  sql`create index webhook_changes_webhook on webhook_changes (webhook_id, change_no)`,
+  sql.onDialectOrElse({
     pg: () => sql`
       create trigger webhook_changes_append_only before update or delete or truncate on webhook_changes
       for each statement execute function audit_is_append_only()`,
@@ -98,4 +84,4 @@ export const webhookChanges = Effect.gen(function* () {
           begin select raise(abort, 'the log of changes is append-only'); end`
       )
   })
-})
+])
