@@ -27,11 +27,7 @@ const deadlineWord = (deadline: number): string => Words.uint(Uint.isUint48(dead
 const typeHash = Keccak.hashText(
   "Deploy(bytes32 saltHash,uint256 custody,bool legacy,bytes32 configHash,uint48 deadline,address bundler)"
 )
-const domainTypeHash = Keccak.hashText(
-  "EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"
-)
-const domainName = Words.bytes32(Keccak.hashText("castellan"))
-const domainVersion = Words.bytes32(Keccak.hashText("1"))
+const domain = Eip712.domain("castellan", "1")
 
 /**
  * What the factory's deployer signs to authorise a deployment: the EIP-712 digest of
@@ -40,18 +36,12 @@ const domainVersion = Words.bytes32(Keccak.hashText("1"))
  * whose transaction may use the authorisation (tx.origin); zero: any, and the authorisation is marked as unbound.
  */
 export const digest = (
-  domain: { readonly chainId: bigint; readonly factory: Address.Address },
+  { chainId, factory }: { readonly chainId: bigint; readonly factory: Address.Address },
   deployment: Deployment,
   bundler: Address.Address
-): Hex.Bytes32 => {
-  const domainSeparator = Eip712.hashStruct(domainTypeHash, [
-    domainName,
-    domainVersion,
-    Words.uint(domain.chainId),
-    Words.address(domain.factory)
-  ])
-  return Eip712.digest(
-    domainSeparator,
+): Hex.Bytes32 =>
+  Eip712.digest(
+    domain(chainId, factory),
     Eip712.hashStruct(typeHash, [
       Words.bytes32(deployment.saltHash),
       Words.uint(BigInt(deployment.custody)),
@@ -61,7 +51,6 @@ export const digest = (
       Words.address(bundler)
     ])
   )
-}
 
 /** Behind the signature of an authorisation that names no bundler. */
 const unboundMark = Hex.unsafe("0x01")

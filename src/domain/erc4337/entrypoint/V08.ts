@@ -2,7 +2,6 @@ import * as Eip712 from "../../evm/Eip712.js"
 import * as Address from "../../primitives/Address.js"
 import * as Hex from "../../primitives/Hex.js"
 import * as Keccak from "../../primitives/Keccak.js"
-import * as Words from "../../primitives/Words.js"
 import * as Packed from "./Packed.js"
 import type { Spec } from "./Spec.js"
 
@@ -12,22 +11,11 @@ const packedTypeHash = Keccak.hashText(
   "PackedUserOperation(address sender,uint256 nonce,bytes initCode,bytes callData,bytes32 accountGasLimits," +
     "uint256 preVerificationGas,bytes32 gasFees,bytes paymasterAndData)"
 )
-const domainTypeHash = Keccak.hashText(
-  "EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"
-)
-const domainName = Words.bytes32(Keccak.hashText("ERC4337"))
-const domainVersion = Words.bytes32(Keccak.hashText("1"))
+const domain = Eip712.domain("ERC4337", "1")
 
 /** The digest in the domain ("ERC4337", "1", chainId, entryPoint). */
-const hash: Spec["hash"] = ({ chainId, entryPoint }, fields) => {
-  const domainSeparator = Eip712.hashStruct(domainTypeHash, [
-    domainName,
-    domainVersion,
-    Words.uint(chainId),
-    Words.address(entryPoint)
-  ])
-  return Eip712.digest(domainSeparator, Eip712.hashStruct(packedTypeHash, fields))
-}
+const hash: Spec["hash"] = ({ chainId, entryPoint }, fields) =>
+  Eip712.digest(domain(chainId, entryPoint), Eip712.hashStruct(packedTypeHash, fields))
 
 /** The 20 bytes, zero-padded, that mark the initCode of an EIP-7702 account. */
 const eip7702Marker = "0x7702".padEnd(42, "0")

@@ -71,9 +71,7 @@ export const read = (version: Version, paymasterAndData: Hex.Hex): Either.Either
 }
 
 const typeHash = Keccak.hashText("Sponsorship(bytes32 userOpHash,address bundler)")
-const domainTypeHash = Keccak.hashText(
-  "EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"
-)
+const domain = Eip712.domain("castellan", "1")
 
 /**
  * What the sponsor signs: the EIP-712 digest of `Sponsorship(bytes32 userOpHash,address bundler)` in the domain
@@ -85,12 +83,7 @@ export const digest = (
   bundler: Address.Address
 ): Hex.Bytes32 =>
   Eip712.digest(
-    Eip712.hashStruct(domainTypeHash, [
-      Words.bytes32(Keccak.hashText("castellan")),
-      Words.bytes32(Keccak.hashText("1")),
-      Words.uint(chainId),
-      Words.address(paymaster)
-    ]),
+    domain(chainId, paymaster),
     Eip712.hashStruct(typeHash, [Words.bytes32(userOpHash), Words.address(bundler)])
   )
 
