@@ -1,5 +1,4 @@
 import * as Effect from "effect/Effect"
-import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
@@ -47,9 +46,6 @@ const reasonOf = (error: RpcError): Reason =>
 /** Said of an op that the bundler has got already, under whatever code. Not AA10, of a sender that exists already. */
 const known =
   /already (?:known|present|exists?|submitted|received|pending|in\b|been (?:submitted|received|added))/i
-
-/** A bundler has more to do for an estimate than a node for a call. */
-const patience = { firstByteMillis: 15_000 }
 
 const Quantity = RpcSchemas.Quantity
 const EntryPoints = Schema.Array(Address.schema)
@@ -129,16 +125,7 @@ const clientOf = (origin: string, batches: Batches.Batches): BundlerClient => {
 
 /** The bundlers behind URLs, over HTTP. */
 export const make = (options: Options = {}): Effect.Effect<BundlerRpc["Type"], never, Scope.Scope> =>
-  Effect.gen(function* () {
-    const connect = yield* OperatorServices.make(options, patience, clientOf)
-    return {
-      connect: (url) =>
-        Either.mapLeft(
-          connect(url),
-          (reason) => new BundlerRpcError({ reason, origin: "", message: "expected an http or https URL" })
-        )
-    }
-  })
+  OperatorServices.make(options, clientOf, (refusal) => new BundlerRpcError(refusal))
 
 export const layer = (options: Options = {}): Layer.Layer<BundlerRpc> =>
   Layer.scoped(BundlerRpc, make(options))

@@ -9,15 +9,25 @@ import * as Http from "../transport/Http.js"
 
 export type Options = Pick<ChainRpc.Options, "http" | "retry" | "onExchange">
 
+/** Such a service has more to do than a node for a call. */
+const patience = { firstByteMillis: 15_000 }
+
+/** Why a URL has no client. */
+export interface Refusal {
+  readonly reason: "invalidUrl" | "forbidden"
+  readonly origin: ""
+  readonly message: string
+}
+
 /**
  * Clients of JSON-RPC services that are no nodes, whose URLs the operator names: one for each URL, made without any
- * traffic. `Left`: the URL is none. They need not understand batches, so each call goes alone.
+ * traffic. They need not understand batches, so each call goes alone.
  */
-export const make = <C>(
+export const make = <C, E>(
   options: Options,
-  patience: Partial<Http.Limits>,
-  clientOf: (origin: string, batches: Batches.Batches) => C
-): Effect.Effect<(url: string) => Either.Either<C, "invalidUrl" | "forbidden">, never, Scope.Scope> =>
+  clientOf: (origin: string, batches: Batches.Batches) => C,
+  refused: (refusal: Refusal) => E
+): Effect.Effect<{ readonly connect: (url: string) => Either.Either<C, E> }, never, Scope.Scope> =>
   Effect.gen(function* () {
     const { defaults } = ChainRpc
     const retry = { ...defaults.retry, ...options.retry }
@@ -26,12 +36,17 @@ export const make = <C>(
     const background = yield* Background.make
     const limits = { ...defaults.batches, batchCalls: 1 }
     const clients = new Map<string, C>()
-    return (url) =>
-      Either.map(Egress.target(url, "operator", defaults.egress), (target) => {
-        const client =
-          clients.get(target.href) ??
-          clientOf(target.origin, Batches.make({ background, http, limits, onExchange, retry, target }))
-        clients.set(target.href, client)
-        return client
-      })
+    return {
+      connect: (url) =>
+        Either.mapBoth(Egress.target(url, "operator", defaults.egress), {
+          onLeft: (reason) => refused({ reason, origin: "", message: "expected an http or https URL" }),
+          onRight: (target) => {
+            const client =
+              clients.get(target.href) ??
+              clientOf(target.origin, Batches.make({ background, http, limits, onExchange, retry, target }))
+            clients.set(target.href, client)
+            return client
+          }
+        })
+    }
   })

@@ -37,9 +37,6 @@ const Answer = Schema.Struct({
 })
 const decode = ParseResult.decodeUnknownEither(Answer)
 
-/** A service has more to do than a node for a call. */
-const patience = { firstByteMillis: 15_000 }
-
 /** The parts of an answer for that version; null when one is missing. */
 const partsOf = ({ version }: Offer, answer: typeof Answer.Type): PaymasterAnswer | null => {
   const parts = EntryPointSpec[version].rpc.readPaymaster(answer)
@@ -83,16 +80,7 @@ const clientOf = (origin: string, batches: Batches.Batches): PaymasterClient => 
 
 /** The paymasters' services behind URLs, over HTTP. */
 export const make = (options: Options = {}): Effect.Effect<PaymasterRpc["Type"], never, Scope.Scope> =>
-  Effect.gen(function* () {
-    const connect = yield* OperatorServices.make(options, patience, clientOf)
-    return {
-      connect: (url) =>
-        Either.mapLeft(
-          connect(url),
-          (reason) => new PaymasterRpcError({ reason, origin: "", message: "expected an http or https URL" })
-        )
-    }
-  })
+  OperatorServices.make(options, clientOf, (refusal) => new PaymasterRpcError(refusal))
 
 export const layer = (options: Options = {}): Layer.Layer<PaymasterRpc> =>
   Layer.scoped(PaymasterRpc, make(options))
