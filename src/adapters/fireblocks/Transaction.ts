@@ -1,5 +1,6 @@
 import type { Fireblocks } from "@fireblocks/ts-sdk"
 import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
 import type { KeyProviderError, RawSignature } from "../../application/ports/KeyProvider.js"
 import * as Hex from "../../domain/primitives/Hex.js"
 import type { Call } from "./Connection.js"
@@ -35,9 +36,6 @@ const refused: ReadonlySet<string> = new Set([
   "REJECTED_BY_BLOCKCHAIN"
 ])
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null
-
 const nameOf = (value: unknown): string =>
   typeof value === "string" && /^[A-Z0-9][A-Z0-9_]{0,79}$/.test(value) ? value : ""
 
@@ -49,10 +47,10 @@ const wordOf = (value: unknown): string | null =>
 const signaturesOf = (signedMessages: unknown): ReadonlyMap<Hex.Bytes32, RawSignature> => {
   const found = new Map<Hex.Bytes32, RawSignature>()
   for (const message of Array.isArray(signedMessages) ? signedMessages : []) {
-    const { content, signature } = isObject(message) ? message : {}
+    const { content, signature } = Predicate.isRecord(message) ? message : {}
     const [digest, r, s] = [
       wordOf(content),
-      ...(isObject(signature) ? [wordOf(signature.r), wordOf(signature.s)] : [])
+      ...(Predicate.isRecord(signature) ? [wordOf(signature.r), wordOf(signature.s)] : [])
     ]
     if (digest && r && s) found.set(Hex.unsafe32(`0x${digest}`), { r: BigInt(`0x${r}`), s: BigInt(`0x${s}`) })
   }
@@ -60,7 +58,9 @@ const signaturesOf = (signedMessages: unknown): ReadonlyMap<Hex.Bytes32, RawSign
 }
 
 const read = (data: unknown): Effect.Effect<Transaction, KeyProviderError> => {
-  const { createdAt, id, lastUpdated, signedMessages, status, subStatus } = isObject(data) ? data : {}
+  const { createdAt, id, lastUpdated, signedMessages, status, subStatus } = Predicate.isRecord(data)
+    ? data
+    : {}
   const name = nameOf(status)
   if (typeof id !== "string" || !/^[\w-]{1,100}$/.test(id) || name === "")
     return Failure.broken("the answer holds no transaction")

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises"
 import type { KeyManagementServiceClient } from "@google-cloud/kms"
 import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
 import type { KeyProviderError } from "../../application/ports/KeyProvider.js"
 import * as Failure from "./Failure.js"
 
@@ -17,13 +18,7 @@ export const read = (file: string): Effect.Effect<Record<string, unknown>, KeyPr
   Effect.tryPromise({
     try: async (signal): Promise<unknown> => JSON.parse(await readFile(file, { encoding: "utf8", signal })),
     catch: () => unusable
-  }).pipe(
-    Effect.filterOrFail(
-      (content): content is Record<string, unknown> =>
-        typeof content === "object" && content !== null && !Array.isArray(content),
-      () => unusable
-    )
-  )
+  }).pipe(Effect.filterOrFail(Predicate.isRecord, () => unusable))
 
 /** The client of a workload identity, by the part that trades its token for one of Google's. */
 interface Exchanging {

@@ -1,4 +1,5 @@
 import * as Either from "effect/Either"
+import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import * as Json from "../../domain/json/Json.js"
 import type { Metadata } from "../ports/journal/Requests.js"
@@ -21,16 +22,13 @@ const valueShape = new RegExp(`^${plain}{1,${most.value}}$`, "u")
 /** One member, as it is searched by. */
 export const memberShape = new RegExp(`^[\\w.-]{1,${most.key}}:${plain}{1,${most.value}}$`, "u")
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-
 /** `Left` says what to write instead; nothing of the text is in it. */
 export const parse = (text: string): Either.Either<Metadata, string> => {
   if (text.length > most.bytes) return Either.left(`expected at most ${most.bytes} bytes`)
   if (!/^[\x20-\x7e]*$/.test(text))
     return Either.left("expected ASCII; write other characters of the JSON as \\uXXXX")
   const read = Either.getOrElse(Json.parse(text, Json.unbounded), () => null)
-  if (!isObject(read))
+  if (!Predicate.isRecord(read))
     return Either.left('expected one JSON object of strings, each key once, for example {"order":"4711"}')
   const members = Object.entries(read)
   if (members.length > most.members) return Either.left(`expected at most ${most.members} members`)

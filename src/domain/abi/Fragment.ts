@@ -1,5 +1,6 @@
 import * as Data from "effect/Data"
 import * as Either from "effect/Either"
+import * as Predicate from "effect/Predicate"
 import * as Grammar from "./Grammar.js"
 import * as Parameter from "./Parameter.js"
 
@@ -51,10 +52,6 @@ type Outcome<A> = Either.Either<A, Misfit>
 
 const refuse = (path: string, why: string): Either.Either<never, Misfit> => Either.left({ path, why })
 
-/** A JSON object; arrays and null are none. */
-export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-
 const unknownField = (value: Readonly<Record<string, unknown>>, known: ReadonlySet<string>): string | null =>
   Object.keys(value).find((key) => !known.has(key)) ?? null
 
@@ -76,7 +73,7 @@ const readParameter = (
   level: number,
   budget: { left: number }
 ): Outcome<Parameter.Parameter> => {
-  if (!isObject(value)) return refuse(path, "not an object")
+  if (!Predicate.isRecord(value)) return refuse(path, "not an object")
   const stray = unknownField(value, parameterFields)
   if (stray !== null) return refuse(path, `unknown field ${quote(stray)}`)
   const name = readName(field(value, "name"), `${path}.name`)
@@ -125,7 +122,7 @@ const readList = (
  * `internalType` may be absent; a field that no JSON ABI has is refused.
  */
 export const read = (fragment: unknown, type: "event" | "error" | "function"): Outcome<Fragment> => {
-  if (!isObject(fragment)) return refuse("", "not an object")
+  if (!Predicate.isRecord(fragment)) return refuse("", "not an object")
   if (field(fragment, "type") !== type) return refuse("type", `not ${quote(type)}`)
   const stray = unknownField(fragment, fragmentFields)
   if (stray !== null) return refuse("", `unknown field ${quote(stray)}`)

@@ -1,9 +1,10 @@
 import * as Data from "effect/Data"
 import * as Either from "effect/Either"
+import * as Predicate from "effect/Predicate"
 import * as Steps from "../primitives/Steps.js"
 import * as ErrorDefinition from "./ErrorDefinition.js"
 import * as Event from "./Event.js"
-import * as Fragment from "./Fragment.js"
+import type * as Fragment from "./Fragment.js"
 import * as FunctionSignature from "./FunctionSignature.js"
 
 /** What a caller's own ABI defines, each kind in the caller's order. */
@@ -84,7 +85,7 @@ export function* parseSteps(list: ReadonlyArray<unknown>): Steps.Steps<Either.Ei
   for (const [index, entry] of list.entries()) {
     let read: Read = Either.left("neither text nor an object")
     if (typeof entry === "string") read = fromText(entry)
-    else if (Fragment.isObject(entry)) read = fromJson(entry)
+    else if (Predicate.isRecord(entry)) read = fromJson(entry)
     if (Either.isLeft(read)) return Either.left(new InvalidAbi({ index, message: read.left }))
     if (read.right.kind === "event") events.push(read.right.definition)
     if (read.right.kind === "error") errors.push(read.right.definition)

@@ -1,8 +1,8 @@
 import type * as Brand from "effect/Brand"
 import * as Either from "effect/Either"
-import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import { InvalidValue } from "../primitives/InvalidValue.js"
+import * as Wire from "../primitives/Wire.js"
 
 /** A percentage from 0 to 1000 with at most four decimals, as an integer of 1e-4 percent: 50 % is 500000n. */
 export type Percent = bigint & Brand.Brand<"Percent">
@@ -39,15 +39,11 @@ export const format = (percent: Percent): string => {
 export const zero = 0n as Percent
 
 /** Wire codec: a JSON number or decimal text in, decimal text out. */
-export const schema: Schema.Schema<Percent, string | number> = Schema.transformOrFail(
+export const schema: Schema.Schema<Percent, string | number> = Wire.codec(
   Schema.Union(Schema.String, Schema.Number),
   Schema.typeSchema(Schema.BigIntFromSelf.pipe(Schema.brand("Percent"))),
-  {
-    strict: true,
-    decode: (value, _, ast) =>
-      Either.mapLeft(from(value), ({ message }) => new ParseResult.Type(ast, value, message)),
-    encode: (percent) => ParseResult.succeed(format(percent))
-  }
+  from,
+  format
 ).annotations({
   identifier: "Percent",
   jsonSchema: {

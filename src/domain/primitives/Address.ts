@@ -1,10 +1,11 @@
 import type * as Brand from "effect/Brand"
 import * as Either from "effect/Either"
-import * as ParseResult from "effect/ParseResult"
+import { identity } from "effect/Function"
 import * as Schema from "effect/Schema"
 import { InvalidValue } from "./InvalidValue.js"
 import * as Keccak from "./Keccak.js"
 import { Lru } from "./Lru.js"
+import * as Wire from "./Wire.js"
 
 /** A 20-byte account address, always in its EIP-55 form. */
 export type Address = string & Brand.Brand<"Address">
@@ -54,13 +55,9 @@ export const fromWordBytes = (word: Uint8Array): Address =>
   Keccak.checksumOfBytes(word.subarray(12)) as Address
 
 /** Wire codec: hex text (EIP-55 checked when of mixed case) in, EIP-55 out. */
-export const schema: Schema.Schema<Address, string> = Schema.transformOrFail(
+export const schema: Schema.Schema<Address, string> = Wire.codec(
   Schema.String,
   Schema.String.pipe(Schema.pattern(shape), Schema.brand("Address")),
-  {
-    strict: true,
-    decode: (text, _, ast) =>
-      Either.mapLeft(from(text), ({ message }) => new ParseResult.Type(ast, text, message)),
-    encode: (address) => ParseResult.succeed(address)
-  }
+  from,
+  identity
 ).annotations({ identifier: "Address", jsonSchema: { type: "string", pattern: "^0x[0-9a-fA-F]{40}$" } })

@@ -1,8 +1,9 @@
 import type * as Brand from "effect/Brand"
 import * as Either from "effect/Either"
-import * as ParseResult from "effect/ParseResult"
+import { identity } from "effect/Function"
 import * as Schema from "effect/Schema"
 import { InvalidValue } from "./InvalidValue.js"
+import * as Wire from "./Wire.js"
 
 /** Bytes as `0x` and an even number of lower-case hex digits. */
 export type Hex = string & Brand.Brand<"Hex">
@@ -101,21 +102,17 @@ const Bytes32FromSelf = Schema.String.pipe(
 )
 
 /** Wire codec: hex text of either case in, lower case out. */
-export const schema: Schema.Schema<Hex, string> = Schema.transformOrFail(Schema.String, HexFromSelf, {
-  strict: true,
-  decode: (text, _, ast) =>
-    Either.mapLeft(from(text), ({ message }) => new ParseResult.Type(ast, text, message)),
-  encode: (hex) => ParseResult.succeed(hex)
-}).annotations({ identifier: "Hex", jsonSchema: { type: "string", pattern: "^0x([0-9a-fA-F]{2})*$" } })
+export const schema: Schema.Schema<Hex, string> = Wire.codec(
+  Schema.String,
+  HexFromSelf,
+  from,
+  identity
+).annotations({ identifier: "Hex", jsonSchema: { type: "string", pattern: "^0x([0-9a-fA-F]{2})*$" } })
 
 /** Wire codec of exactly 32 bytes. */
-export const schema32: Schema.Schema<Bytes32, string> = Schema.transformOrFail(
+export const schema32: Schema.Schema<Bytes32, string> = Wire.codec(
   Schema.String,
   Bytes32FromSelf,
-  {
-    strict: true,
-    decode: (text, _, ast) =>
-      Either.mapLeft(from32(text), ({ message }) => new ParseResult.Type(ast, text, message)),
-    encode: (hex) => ParseResult.succeed(hex)
-  }
+  from32,
+  identity
 ).annotations({ identifier: "Bytes32", jsonSchema: { type: "string", pattern: "^0x[0-9a-fA-F]{64}$" } })

@@ -1,7 +1,7 @@
 import * as Either from "effect/Either"
-import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import { InvalidValue } from "./InvalidValue.js"
+import * as Wire from "./Wire.js"
 
 const largest = Array.from({ length: 257 }, (_, bits) => (1n << BigInt(bits)) - 1n)
 
@@ -39,15 +39,11 @@ export const fits = (value: bigint, bits: number): boolean => value >= 0n && val
 export const isUint48 = (value: number): boolean => Number.isInteger(value) && value >= 0 && value < 2 ** 48
 
 /** Wire codec of a uint256: decimal or 0x-hex string in, decimal string out. */
-export const schema: Schema.Schema<bigint, string> = Schema.transformOrFail(
+export const schema: Schema.Schema<bigint, string> = Wire.codec(
   Schema.String,
   Schema.BigIntFromSelf,
-  {
-    strict: true,
-    decode: (text, _, ast) =>
-      Either.mapLeft(from(text), ({ message }) => new ParseResult.Type(ast, text, message)),
-    encode: (value) => ParseResult.succeed(value.toString())
-  }
+  from,
+  String
 ).annotations({
   identifier: "Uint256",
   jsonSchema: { type: "string", pattern: "^(0|[1-9][0-9]*|0x[0-9a-fA-F]{1,64})$" }

@@ -1,10 +1,11 @@
 import type * as Brand from "effect/Brand"
 import * as Either from "effect/Either"
-import * as ParseResult from "effect/ParseResult"
+import { identity } from "effect/Function"
 import * as Schema from "effect/Schema"
 import type * as Hex from "../primitives/Hex.js"
 import { InvalidValue } from "../primitives/InvalidValue.js"
 import * as Keccak from "../primitives/Keccak.js"
+import * as Wire from "../primitives/Wire.js"
 
 /** Text that names a wallet: well-formed Unicode in NFC, 1 to 256 UTF-8 bytes. Case matters. */
 export type Salt = string & Brand.Brand<"Salt">
@@ -51,16 +52,12 @@ const utf8Size = (text: string): number => {
 export const hash = (salt: Salt): Hex.Bytes32 => Keccak.hashText(salt)
 
 /** Wire codec. */
-export const schema: Schema.Schema<Salt, string> = Schema.transformOrFail(
+export const schema: Schema.Schema<Salt, string> = Wire.codec(
   Schema.String,
   Schema.String.pipe(
     Schema.filter((text) => isSalt(text)),
     Schema.brand("Salt")
   ),
-  {
-    strict: true,
-    decode: (text, _, ast) =>
-      Either.mapLeft(from(text), ({ message }) => new ParseResult.Type(ast, text, message)),
-    encode: (salt) => ParseResult.succeed(salt)
-  }
+  from,
+  identity
 ).annotations({ identifier: "Salt", jsonSchema: { type: "string", minLength: 1, maxLength: maxBytes } })

@@ -1,4 +1,5 @@
 import * as Either from "effect/Either"
+import * as Predicate from "effect/Predicate"
 import type * as Hex from "../../primitives/Hex.js"
 import * as Keccak from "../../primitives/Keccak.js"
 
@@ -76,9 +77,6 @@ interface Written extends Pick<Struct, "members"> {
 const structOf = (type: Type): string | null =>
   type.kind === "array" ? structOf(type.of) : type.kind === "struct" ? type.name : null
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-
 const written = (
   name: string,
   json: unknown,
@@ -92,7 +90,7 @@ const written = (
   const seen = new Set<string>()
   for (const [index, each] of json.entries()) {
     const at = `types.${name}[${index}]`
-    if (!isObject(each) || typeof each.name !== "string" || typeof each.type !== "string")
+    if (!Predicate.isRecord(each) || typeof each.name !== "string" || typeof each.type !== "string")
       return Either.left(`${at}: expected an object of name and type`)
     if (!isName(each.name) || seen.has(each.name))
       return Either.left(`${at}.name: expected an identifier that no other member has`)
@@ -137,7 +135,7 @@ const reachable = (all: ReadonlyMap<string, Written>): Either.Either<Map<string,
 /** The member `types` of typed data. */
 export const from = (json: unknown): Either.Either<TypeTable, string> =>
   Either.gen(function* () {
-    if (!isObject(json)) return yield* Either.left("types: expected an object")
+    if (!Predicate.isRecord(json)) return yield* Either.left("types: expected an object")
     const entries = Object.entries(json)
     if (entries.length > maxTypes) return yield* Either.left(`types: expected at most ${maxTypes}`)
     const count = entries.reduce((sum, [, members]) => sum + (Array.isArray(members) ? members.length : 0), 0)

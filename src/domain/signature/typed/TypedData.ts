@@ -1,4 +1,5 @@
 import * as Either from "effect/Either"
+import * as Predicate from "effect/Predicate"
 import * as Eip712 from "../../evm/Eip712.js"
 import * as Json from "../../json/Json.js"
 import type * as Address from "../../primitives/Address.js"
@@ -32,9 +33,6 @@ const standard = [
 const domainType = "EIP712Domain"
 const members = new Set(["types", "primaryType", "domain", "message"])
 
-const isObject = (value: unknown): value is Document =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-
 /** How many members all objects inside a value have together. */
 const membersOf = (value: unknown): number => {
   let count = 0
@@ -58,7 +56,7 @@ const writtenMembers = (text: string): number => text.replace(/"(?:[^"\\]|\\.)*"
 export const read = (text: string): Either.Either<Document, string> | null => {
   if (!/^\s*\{/.test(text)) return null
   const parsed = Either.getOrNull(Either.try(() => JSON.parse(text) as unknown))
-  if (!isObject(parsed) || !Object.hasOwn(parsed, "types")) return null
+  if (!Predicate.isRecord(parsed) || !Object.hasOwn(parsed, "types")) return null
   if (!["primaryType", "domain", "message"].some((name) => Object.hasOwn(parsed, name))) return null
   if (text.length > maxLength) return Either.left(`the typed data is longer than ${maxLength} characters`)
   if (writtenMembers(text) !== membersOf(parsed))
@@ -84,7 +82,7 @@ function* domainSeparator(
   { domain = {}, types }: Document,
   { chainId, verifyingContract }: Given
 ): Steps.Steps<Either.Either<Hex.Bytes32, string>> {
-  if (!isObject(domain)) return Either.left("domain: expected an object")
+  if (!Predicate.isRecord(domain)) return Either.left("domain: expected an object")
   const values = new Map(Object.entries(domain))
   const problem =
     agreed(values, "chainId", chainId?.toString(), (text) => StructHash.integerOf(text) === chainId) ??
@@ -95,7 +93,7 @@ function* domainSeparator(
       (text) => typeof text === "string" && text.toLowerCase() === verifyingContract?.toLowerCase()
     )
   if (problem !== null) return Either.left(problem)
-  const declared = isObject(types) && Object.hasOwn(types, domainType)
+  const declared = Predicate.isRecord(types) && Object.hasOwn(types, domainType)
   const own = { [domainType]: standard.filter(({ name }) => values.has(name)) }
   const table = TypeTable.from(declared ? types : own)
   if (Either.isLeft(table)) return Either.left(table.left)

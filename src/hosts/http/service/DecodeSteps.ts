@@ -1,6 +1,7 @@
 import * as Either from "effect/Either"
 import * as Option from "effect/Option"
 import * as ParseResult from "effect/ParseResult"
+import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import * as AST from "effect/SchemaAST"
 import type { Steps } from "../../../domain/primitives/Steps.js"
@@ -21,9 +22,6 @@ const whole = (ast: AST.AST): Reader => {
     return decode(value)
   }
 }
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
 
 /** The issue of a member or an element, as the issue of what holds it. */
 const inside = (
@@ -60,7 +58,7 @@ const members = (properties: ReadonlyArray<AST.PropertySignature>, ast: AST.AST)
   const names = new Set(readers.map(({ name }) => name))
   const judge = whole(ast)
   return function* (value) {
-    if (!isObject(value)) return yield* judge(value)
+    if (!Predicate.isRecord(value)) return yield* judge(value)
     // What does not belong is found before any member is judged.
     if (Object.keys(value).some((name) => !names.has(name))) return yield* judge(value)
     const decoded: Array<readonly [string, unknown]> = []
@@ -82,7 +80,7 @@ const members = (properties: ReadonlyArray<AST.PropertySignature>, ast: AST.AST)
 const anyMembers = (ast: AST.AST): Reader => {
   const judge = whole(ast)
   return function* (value) {
-    return isObject(value) ? Either.right(value) : yield* judge(value)
+    return Predicate.isRecord(value) ? Either.right(value) : yield* judge(value)
   }
 }
 
