@@ -1,6 +1,5 @@
-import * as SqlClient from "@effect/sql/SqlClient"
+import type * as SqlClient from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
-import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
@@ -78,13 +77,8 @@ const learn = (known: Known, rows: ReadonlyArray<Row>): void => {
  * Definitions in the database of the client; brings its schema up to date first. Of an account that was read before,
  * a read asks only for what was registered since, by whichever process.
  */
-export const make: Effect.Effect<
-  Context.Tag.Service<typeof AbiStore>,
-  Migrations.MigrationsError,
-  SqlClient.SqlClient
-> = Effect.gen(function* () {
-  yield* Migrations.run
-  const sql = yield* SqlClient.SqlClient
+export const make: Migrations.Stored<AbiStore["Type"]> = Effect.gen(function* () {
+  const sql = yield* Migrations.client
   const lock = Store.lock(sql)
   // An account of which nothing is held is something to hold, too.
   const held = new Lru<AccountId, Known>(maxHeldCharacters, ({ characters }) => characters + 1_024)

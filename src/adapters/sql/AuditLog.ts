@@ -1,7 +1,6 @@
-import * as SqlClient from "@effect/sql/SqlClient"
+import type * as SqlClient from "@effect/sql/SqlClient"
 import type { Fragment } from "@effect/sql/Statement"
 import * as Clock from "effect/Clock"
-import type * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as FiberId from "effect/FiberId"
@@ -55,13 +54,8 @@ const failed = (error: unknown): AuditLogError =>
 const stopped = new AuditLogError({ message: "the service stops" })
 
 /** Acts that come while others are written are written together: one commit for all of them. */
-export const make: Effect.Effect<
-  Context.Tag.Service<typeof AuditLog>,
-  Migrations.MigrationsError,
-  SqlClient.SqlClient | Scope.Scope
-> = Effect.gen(function* () {
-  yield* Migrations.run
-  const sql = yield* SqlClient.SqlClient
+export const make: Migrations.Stored<AuditLog["Type"], Scope.Scope> = Effect.gen(function* () {
+  const sql = yield* Migrations.client
   const scope = yield* Effect.scope
   const waiting: Array<Job> = []
   let writing = false

@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto"
-import * as SqlClient from "@effect/sql/SqlClient"
+import type * as SqlClient from "@effect/sql/SqlClient"
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Clock from "effect/Clock"
-import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import {
@@ -61,13 +60,8 @@ const holdOf = (row: Row): Hold => ({
  * Budgets in the database of the client. Long, since the port has many methods; each is one transaction that locks the
  * budgets it counts.
  */
-export const make: Effect.Effect<
-  Context.Tag.Service<typeof Budgets>,
-  Migrations.MigrationsError,
-  SqlClient.SqlClient
-> = Effect.gen(function* () {
-  yield* Migrations.run
-  const sql = yield* SqlClient.SqlClient
+export const make: Migrations.Stored<Budgets["Type"]> = Effect.gen(function* () {
+  const sql = yield* Migrations.client
   const lock = Store.lock(sql)
   /** This instance among the holders of a reservation. */
   const self = `${randomUUID()} `

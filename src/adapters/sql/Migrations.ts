@@ -108,3 +108,10 @@ export const run: Effect.Effect<void, MigrationsError, SqlClient.SqlClient> = Ef
   ),
   Effect.withTracerEnabled(false)
 )
+
+/** The client of a database whose schema is up to date. */
+export const client: Effect.Effect<SqlClient.SqlClient, MigrationsError, SqlClient.SqlClient> =
+  Effect.zipRight(run, SqlClient.SqlClient)
+
+/** A port that is kept in such a database. */
+export type Stored<A, R = never> = Effect.Effect<A, MigrationsError, SqlClient.SqlClient | R>

@@ -1,7 +1,6 @@
-import * as SqlClient from "@effect/sql/SqlClient"
+import type * as SqlClient from "@effect/sql/SqlClient"
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Clock from "effect/Clock"
-import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { allowance, beginsAt, RateLimit, RateLimitError } from "../../application/ports/RateLimit.js"
@@ -22,13 +21,8 @@ const failed = (error: SqlError): RateLimitError =>
  * Counts for all processes of one PostgreSQL database, in one statement; one on SQLite costs a write to the disk. A process whose clock is behind counts in the newest
  * window that another one has begun.
  */
-export const make: Effect.Effect<
-  Context.Tag.Service<typeof RateLimit>,
-  Migrations.MigrationsError,
-  SqlClient.SqlClient
-> = Effect.gen(function* () {
-  yield* Migrations.run
-  const sql = yield* SqlClient.SqlClient
+export const make: Migrations.Stored<RateLimit["Type"]> = Effect.gen(function* () {
+  const sql = yield* Migrations.client
   return {
     take: (account, limits) =>
       Effect.gen(function* () {

@@ -1,5 +1,4 @@
-import * as SqlClient from "@effect/sql/SqlClient"
-import type * as Context from "effect/Context"
+import type * as SqlClient from "@effect/sql/SqlClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { type Entry, RequestHistory, RequestHistoryError } from "../../application/ports/RequestHistory.js"
@@ -31,13 +30,8 @@ const failed = (error: unknown): RequestHistoryError =>
   new RequestHistoryError({ message: `the journal's store failed${ErrorCode.suffix(error)}` })
 
 /** Reads the journal's table of requests, which the journal alone writes. */
-export const make: Effect.Effect<
-  Context.Tag.Service<typeof RequestHistory>,
-  Migrations.MigrationsError,
-  SqlClient.SqlClient
-> = Effect.gen(function* () {
-  yield* Migrations.run
-  const sql = yield* SqlClient.SqlClient
+export const make: Migrations.Stored<RequestHistory["Type"]> = Effect.gen(function* () {
+  const sql = yield* Migrations.client
   return {
     find: ({ accountId, before, chainId, endpoint, limit, state }) =>
       sql<Row>`

@@ -1,6 +1,5 @@
-import * as SqlClient from "@effect/sql/SqlClient"
+import type * as SqlClient from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
-import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { type Key, type Pause, TenantStore, TenantStoreError } from "../../application/ports/TenantStore.js"
@@ -25,13 +24,8 @@ const isSqlError = (error: unknown): error is SqlError => error instanceof SqlEr
  * Accounts and keys in the database of the client; brings its schema up to date first. Long, since the port has many
  * methods; each is a few statements in one transaction.
  */
-export const make: Effect.Effect<
-  Context.Tag.Service<typeof TenantStore>,
-  Migrations.MigrationsError,
-  SqlClient.SqlClient
-> = Effect.gen(function* () {
-  yield* Migrations.run
-  const sql = yield* SqlClient.SqlClient
+export const make: Migrations.Stored<TenantStore["Type"]> = Effect.gen(function* () {
+  const sql = yield* Migrations.client
   const inTransaction = Store.atOnce(sql)
 
   const asked = <A, E>(effect: Effect.Effect<A, E | SqlError>) =>

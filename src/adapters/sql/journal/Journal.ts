@@ -1,4 +1,4 @@
-import * as SqlClient from "@effect/sql/SqlClient"
+import type * as SqlClient from "@effect/sql/SqlClient"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -45,12 +45,9 @@ const early = answering("committed")
 const told = answering("whole")
 
 /** The journal in the database of the client; brings its schema up to date first. */
-export const make = (
-  options: Store.Options
-): Effect.Effect<Context.Context<Journals>, Migrations.MigrationsError, SqlClient.SqlClient> =>
+export const make = (options: Store.Options): Migrations.Stored<Context.Context<Journals>> =>
   Effect.gen(function* () {
-    yield* Migrations.run
-    const store = Store.make(yield* SqlClient.SqlClient, options)
+    const store = Store.make(yield* Migrations.client, options)
     return Context.empty().pipe(
       Context.add(RequestJournal, {
         accept: early(Acceptances.accept(store)),

@@ -1,7 +1,6 @@
-import * as SqlClient from "@effect/sql/SqlClient"
+import type * as SqlClient from "@effect/sql/SqlClient"
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Clock from "effect/Clock"
-import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -141,12 +140,9 @@ const balance = (store: Store.Store, source: number) =>
   })
 
 /** Watches in the database of the client; brings its schema up to date first. */
-export const make = (
-  options: Store.Options
-): Effect.Effect<Context.Tag.Service<typeof Watches>, Migrations.MigrationsError, SqlClient.SqlClient> =>
+export const make = (options: Store.Options): Migrations.Stored<Watches["Type"]> =>
   Effect.gen(function* () {
-    yield* Migrations.run
-    const store = Store.make(yield* SqlClient.SqlClient, options)
+    const store = Store.make(yield* Migrations.client, options)
     const { sql } = store
     const asked = <A>(effect: Effect.Effect<A, WatchesError | SqlError>) =>
       Effect.mapError(store.transaction(effect), (error) =>

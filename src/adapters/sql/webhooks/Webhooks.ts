@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto"
-import * as SqlClient from "@effect/sql/SqlClient"
+import type * as SqlClient from "@effect/sql/SqlClient"
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Clock from "effect/Clock"
-import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -59,12 +58,9 @@ const toWebhook =
 
 /** Endpoints and what is owed to them in the database of the client; brings its schema up to date first.
  * Long, since the port has many methods. */
-export const make = (
-  options: Store.Options
-): Effect.Effect<Context.Tag.Service<typeof Webhooks>, Migrations.MigrationsError, SqlClient.SqlClient> =>
+export const make = (options: Store.Options): Migrations.Stored<Webhooks["Type"]> =>
   Effect.gen(function* () {
-    yield* Migrations.run
-    const store = Store.make(yield* SqlClient.SqlClient, options)
+    const store = Store.make(yield* Migrations.client, options)
     const { seal, sql } = store
     const answering =
       (run: Store.Store["transaction"]) =>
