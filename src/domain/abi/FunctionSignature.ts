@@ -75,6 +75,21 @@ export const parse = (text: string): Either.Either<FunctionSignature, InvalidSig
     (why) => new InvalidSignature({ message: "invalid function signature", why })
   )
 
+/**
+ * The types that a call returns: `uint256`, `uint256,string`, `(uint256,string)`,
+ * `returns (uint256 a, string b)`. Parentheses around the whole text are the list of return values, so one
+ * tuple value is `((a,b))` or `tuple(a,b)`, and an array of tuples `(a,b)[]`. `()` returns nothing.
+ */
+export const parseReturns = (
+  text: string
+): Either.Either<ReadonlyArray<Parameter.Parameter>, InvalidSignature> =>
+  Either.mapLeft(
+    Grammar.read(text, (reader) =>
+      reader.take("returns") || reader.enclosed() ? reader.list({ indexed: false }) : reader.bareList()
+    ),
+    (why) => new InvalidSignature({ message: "invalid return signature", why })
+  )
+
 /** A JSON fragment of type `function` (Solidity's JSON ABI); `Left` says what is wrong with it. */
 export const fromJson = (fragment: unknown): Either.Either<FunctionSignature, string> =>
   Either.flatMap(

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
 import * as fc from "fast-check"
-import * as ReturnSignature from "../../../src/domain/abi/ReturnSignature.js"
+import * as FunctionSignature from "../../../src/domain/abi/FunctionSignature.js"
 import * as generators from "./generators.js"
 
 const parsed = (text: string): ReadonlyArray<readonly [string, string]> =>
-  Either.getOrThrow(ReturnSignature.parse(text)).map(({ name, type }) => [type, name])
+  Either.getOrThrow(FunctionSignature.parseReturns(text)).map(({ name, type }) => [type, name])
 
 describe("ReturnSignature", () => {
   it.each<[string, ReadonlyArray<readonly [string, string]>]>([
@@ -86,7 +86,7 @@ describe("ReturnSignature", () => {
     "(uint256)(bool)",
     "uint 256"
   ])("%j is an invalid return signature", (text) => {
-    const result = ReturnSignature.parse(text)
+    const result = FunctionSignature.parseReturns(text)
     expect(Either.isLeft(result) && result.left.message).toBe("invalid return signature")
   })
 
@@ -105,7 +105,7 @@ describe("ReturnSignature", () => {
   it("any text is a list of types or a refusal, and never throws", () => {
     fc.assert(
       fc.property(fc.oneof(fc.fullUnicodeString(), generators.tokenSoup), (text) => {
-        expect(Either.isEither(ReturnSignature.parse(text))).toBe(true)
+        expect(Either.isEither(FunctionSignature.parseReturns(text))).toBe(true)
       }),
       { numRuns: 2_000 }
     )

@@ -2,8 +2,8 @@ import { describe, expect, it } from "@effect/vitest"
 import * as Either from "effect/Either"
 import { AbiCoder, checkResultErrors, Result } from "ethers/abi"
 import * as fc from "fast-check"
+import * as FunctionSignature from "../../../src/domain/abi/FunctionSignature.js"
 import * as Parameters from "../../../src/domain/abi/Parameters.js"
-import * as ReturnSignature from "../../../src/domain/abi/ReturnSignature.js"
 import * as Values from "../../../src/domain/abi/Values.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
 import * as Work from "../../support/Work.js"
@@ -20,7 +20,7 @@ const run = (
   types: string,
   data: Hex.Hex
 ): Either.Either<ReadonlyArray<Values.Json>, Values.UndecodableData> =>
-  Values.decode(Either.getOrThrow(ReturnSignature.parse(types)), data)
+  Values.decode(Either.getOrThrow(FunctionSignature.parseReturns(types)), data)
 
 const decode = (types: string, data: Hex.Hex): ReadonlyArray<Values.Json> =>
   Either.getOrThrow(run(types, data))
@@ -181,7 +181,7 @@ describe("Values", () => {
         )
         const decoded = decode(outputs, Hex.unsafe(data))
         expect(decoded).toEqual(values.map(({ shown }) => shown))
-        const inputs = Either.getOrThrow(ReturnSignature.parse(outputs))
+        const inputs = Either.getOrThrow(FunctionSignature.parseReturns(outputs))
         const again = decoded.map((value) => (typeof value === "boolean" ? String(value) : value))
         expect(Either.getOrThrow(Parameters.encode(inputs, again))).toBe(data)
       }),

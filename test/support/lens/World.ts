@@ -17,6 +17,7 @@ import * as PaymasterData from "../../../src/domain/erc4337/paymaster/PaymasterD
 import { hash, type UserOperation } from "../../../src/domain/erc4337/UserOperation.js"
 import * as Address from "../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../src/domain/primitives/Hex.js"
+import * as Steps from "../../../src/domain/primitives/Steps.js"
 import * as Proof from "../../../src/domain/signature/Proof.js"
 import { initCode } from "../../../src/hosts/cli/deploy/Artifacts.js"
 import { deployEntryPoints, entryPoints } from "../../../src/hosts/cli/deploy/EntryPoints.js"
@@ -288,7 +289,7 @@ export class World {
       gas: toBeHex(options.gas ?? 100_000_000n)
     }
     return Either.getOrThrow(
-      GasLens.decodeResult(await this.provider.send("eth_call", [call, "latest", override]))
+      Steps.finish(GasLens.decodeSteps(await this.provider.send("eth_call", [call, "latest", override])))
     )
   }
 

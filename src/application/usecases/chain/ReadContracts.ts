@@ -5,7 +5,6 @@ import * as Schema from "effect/Schema"
 import * as FunctionSignature from "../../../domain/abi/FunctionSignature.js"
 import type { Parameter } from "../../../domain/abi/Parameter.js"
 import * as Parameters from "../../../domain/abi/Parameters.js"
-import * as ReturnSignature from "../../../domain/abi/ReturnSignature.js"
 import * as Values from "../../../domain/abi/Values.js"
 import * as Address from "../../../domain/primitives/Address.js"
 import * as Hex from "../../../domain/primitives/Hex.js"
@@ -87,7 +86,7 @@ const prepare = ({
     const target = yield* addressOf("to", to)
     const sender = from === undefined ? undefined : yield* addressOf("from", from)
     const signature = yield* Either.mapLeft(FunctionSignature.parse(funcSignature), told)
-    const outputs = yield* Either.mapLeft(ReturnSignature.parse(returnSignature), told)
+    const outputs = yield* Either.mapLeft(FunctionSignature.parseReturns(returnSignature), told)
     const data = yield* Either.mapLeft(
       Parameters.encodeCall(signature, funcParams ?? [], Parameters.maxValues),
       ({ message }) => message

@@ -3,7 +3,7 @@ import * as Either from "effect/Either"
 import * as Address from "../../primitives/Address.js"
 import * as Hex from "../../primitives/Hex.js"
 import * as Keccak from "../../primitives/Keccak.js"
-import * as Steps from "../../primitives/Steps.js"
+import type * as Steps from "../../primitives/Steps.js"
 import * as Words from "../../primitives/Words.js"
 import * as EntryPoint from "../EntryPoint.js"
 
@@ -427,7 +427,3 @@ export function* decodeSteps(result: string): Steps.Steps<Either.Either<Report, 
     measures
   })
 }
-
-/** `decodeSteps` in one go. */
-export const decodeResult = (result: string): Either.Either<Report, GasLensError> =>
-  Steps.finish(decodeSteps(result))

@@ -9,8 +9,11 @@ import * as GasLens from "../../../../src/domain/erc4337/gas/GasLens.js"
 import * as LensOverrides from "../../../../src/domain/erc4337/gas/LensOverrides.js"
 import * as Address from "../../../../src/domain/primitives/Address.js"
 import * as Hex from "../../../../src/domain/primitives/Hex.js"
+import * as Steps from "../../../../src/domain/primitives/Steps.js"
 import { toProbe } from "../../../support/lens/Abis.js"
 import * as Work from "../../../support/Work.js"
+
+const decoded = (result: string) => Steps.finish(GasLens.decodeSteps(result))
 
 const abi = new Interface(lens.abi)
 const entryPoint = EntryPoint.canonical["v0.7"]
@@ -155,7 +158,7 @@ describe("an answer of the lens", () => {
         (chain, wallets, list) => {
           const { chainId, number, timestamp, baseFee, gasLimit, implementation, implementationHash } = chain
           const answer = abi.encodeFunctionResult("measure", [chain, wallets, list])
-          expect(Either.getOrThrow(GasLens.decodeResult(answer))).toEqual({
+          expect(Either.getOrThrow(decoded(answer))).toEqual({
             chainId,
             block: { number, timestamp, baseFee, gasLimit },
             implementation:
@@ -175,7 +178,7 @@ describe("an answer of the lens", () => {
     const deployed = (codeHash: string): boolean | undefined => {
       const state = { deposit: 0n, balance: 0n, sequences: [], codeHash }
       const answer = abi.encodeFunctionResult("measure", [chain, [state], []])
-      return Either.getOrThrow(GasLens.decodeResult(answer)).wallets[0]?.deployed
+      return Either.getOrThrow(decoded(answer)).wallets[0]?.deployed
     }
     expect(deployed(`0x${"00".repeat(32)}`)).toBe(false)
     expect(deployed("0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470")).toBe(false)
@@ -187,7 +190,7 @@ describe("an answer of the lens", () => {
     const [measure] = fc.sample(measures, 1)
     const whole = abi.encodeFunctionResult("measure", [chain, [], [{ ...measure, data: "0x1234" }]])
     const refused = (text: string) => {
-      const result = GasLens.decodeResult(text)
+      const result = decoded(text)
       expect(result, text).toEqual(
         Either.left(new GasLens.GasLensError({ reason: "not an answer of the gas lens" }))
       )
@@ -199,7 +202,7 @@ describe("an answer of the lens", () => {
     fc.assert(
       fc.property(fc.nat(whole.length - 3), fc.nat(15), (at, digit) => {
         const changed = whole.slice(0, at + 2) + digit.toString(16) + whole.slice(at + 3)
-        expect(["Left", "Right"]).toContain(GasLens.decodeResult(changed)._tag)
+        expect(["Left", "Right"]).toContain(decoded(changed)._tag)
       })
     )
   })
@@ -211,7 +214,7 @@ describe("an answer of a lying node", () => {
   const measured = (text: string) => {
     let tag = ""
     const work = Work.of(() => {
-      tag = GasLens.decodeResult(text)._tag
+      tag = decoded(text)._tag
     })
     return { _tag: tag, quick: work < 2_000 }
   }
