@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { accessSync, constants, existsSync } from "node:fs"
 import { dirname } from "node:path"
-import { SqlClient } from "@effect/sql/SqlClient"
+import type { SqlClient } from "@effect/sql/SqlClient"
 import * as Brand from "effect/Brand"
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
@@ -201,11 +201,7 @@ export const copyStore = (
     const { layer: server } = yield* postgres
     yield* exclusive({ filename })
     const open = (layer: Layer.Layer<SqlClient, Postgres.PostgresError | Sqlite.SqliteError>) =>
-      Effect.gen(function* () {
-        const context = yield* Layer.build(layer)
-        yield* Effect.provide(Migrations.run, context)
-        return Context.get(context, SqlClient)
-      })
+      Effect.flatMap(Layer.build(layer), (context) => Effect.provide(Migrations.client, context))
     const source = yield* open(file({ filename }))
     const target = yield* open(server({ ...to.database, answerTimeoutMillis: null }))
     return yield* StoreCopy.copy(source, target, onTable)

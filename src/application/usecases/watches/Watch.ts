@@ -47,7 +47,7 @@ export const Shown = Schema.Struct({
 export type Shown = typeof Shown.Type
 
 /** Keys sit in paths: no more than where it leads. Null: it is the operator's. */
-export const originOf = ({ rpc }: Pick<Watch, "rpc">): string | null =>
+const originOf = ({ rpc }: Pick<Watch, "rpc">): string | null =>
   rpc === null ? null : new URL(Redacted.value(rpc)).origin
 
 /** A caller is not told where the operator's node is. */

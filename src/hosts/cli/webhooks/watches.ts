@@ -10,7 +10,7 @@ import type { Caller } from "../../../application/request/Caller.js"
 import type { Failure } from "../../../application/request/Failure.js"
 import { allScopes } from "../../../application/tenants/FileAccounts.js"
 import * as AddWatch from "../../../application/usecases/watches/AddWatch.js"
-import { originOf } from "../../../application/usecases/watches/Watch.js"
+import * as WatchEndpoints from "../../../application/usecases/watches/Watch.js"
 import * as Changes from "../../../application/watches/Changes.js"
 import type { Actor } from "../../../application/webhooks/Endpoints.js"
 import * as Wiring from "../../Wiring.js"
@@ -31,25 +31,19 @@ const open = Effect.gen(function* () {
   return { operator, context, store: Context.get(context, Watches) }
 })
 
-const shown = (watch: Watch) => ({
-  watchId: watch.watchId,
-  account: watch.accountId,
-  webhookId: watch.webhookId,
-  chainId: Number(watch.chainId),
-  node: originOf(watch) ?? "the operator's",
-  contracts: watch.spec.contracts,
-  events: watch.spec.events,
-  fields: watch.spec.fields,
-  confirmations: watch.confirmations,
-  fromBlock: Number(watch.fromBlock),
-  nextBlock: Number(watch.nextBlock),
-  state: watch.state,
-  told: watch.sequence,
-  waiting: watch.waiting,
-  dead: watch.dead,
-  problem: watch.problem,
-  createdAt: Table.time(watch.createdAt)
-})
+const shown = (watch: Watch) => {
+  const { chainId, origin, watchId, webhookId, ...told } = WatchEndpoints.shown(watch)
+  return {
+    watchId,
+    account: watch.accountId,
+    webhookId,
+    chainId,
+    node: origin ?? "the operator's",
+    ...told,
+    problem: watch.problem,
+    createdAt: Table.time(watch.createdAt)
+  }
+}
 
 const watch = Command.operand("WATCH", "the id that watches list shows")
 
