@@ -7,7 +7,7 @@ import * as generators from "./generators.js"
 const parsed = (text: string): ReadonlyArray<readonly [string, string]> =>
   Either.getOrThrow(FunctionSignature.parseReturns(text)).map(({ name, type }) => [type, name])
 
-describe("ReturnSignature", () => {
+describe("return types of a function", () => {
   it.each<[string, ReadonlyArray<readonly [string, string]>]>([
     ["uint256", [["uint256", ""]]],
     ["uint balance", [["uint256", "balance"]]],
