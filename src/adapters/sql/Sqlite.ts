@@ -70,6 +70,9 @@ const prepare = (
     yield* pragma(`busy_timeout = ${Math.min(heldMillis, busyTimeoutMillis)}`)
     yield* pragma("synchronous = normal")
     yield* pragma("foreign_keys = on")
+    // What SQLite sets aside to undo a statement would be a temporary file otherwise, which writes would need a free
+    // descriptor and a folder for: callers that hold all descriptors, or a full /tmp, would keep the journal from writing.
+    yield* pragma("temp_store = memory")
     yield* pragma(`wal_autocheckpoint = ${logPages}`)
     if (filename === inMemory) return WriteAheadLog.inMemory
     const [mode] = yield* pragma("journal_mode")

@@ -1,4 +1,4 @@
-import { chmodSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, readdirSync, readlinkSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Reactivity from "@effect/experimental/Reactivity"
 import * as SqlClient from "@effect/sql/SqlClient"
@@ -26,6 +26,28 @@ describe("the SQLite client", () => {
       expect(yield* sql`pragma synchronous`).toEqual([{ synchronous: 1 }])
       expect(yield* sql`pragma foreign_keys`).toEqual([{ foreign_keys: 1 }])
       expect(yield* sql`pragma busy_timeout`).toEqual([{ timeout: 20 }])
+    })
+  )
+
+  it.scoped("opens no temporary file for what it may have to undo: a write needs no free descriptor", () =>
+    Effect.gen(function* () {
+      const sql = yield* open(join(yield* temporaryFolder, "journal.db"))
+      yield* sql`create table t (n integer primary key, text text)`
+      yield* sql`insert into t (n, text) with recursive c(n) as (select 1 union all select n + 1 from c where n < 500)
+        select n, hex(zeroblob(500)) from c`
+      const openFiles = Effect.sync(() =>
+        readdirSync("/proc/self/fd").flatMap((fd) => {
+          try {
+            return [readlinkSync(`/proc/self/fd/${fd}`)]
+          } catch {
+            return []
+          }
+        })
+      )
+      const nested = sql.withTransaction(Effect.zipRight(sql`update t set text = 'x'`, openFiles))
+      const during = yield* sql.withTransaction(nested)
+      expect(during.filter((name) => name.includes("journal.db-wal"))).not.toEqual([])
+      expect(during.filter((name) => name.includes("etilqs"))).toEqual([])
     })
   )
 
