@@ -18,6 +18,7 @@ import type { Caller } from "../request/Caller.js"
 import { type Failure, invalid, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
 import type { ForOps } from "../request/Settings.js"
+import * as ChainTime from "../runtime/ChainTime.js"
 import * as Together from "../runtime/Together.js"
 import * as Wallets from "./Wallets.js"
 
@@ -226,7 +227,8 @@ export const checkImplementation = (
 export const signatureLifeSeconds = 600
 
 /** Last second at which an op that is signed now may be executed, by the chain's clock. */
-export const validUntil = (block: Block): number => block.timestamp + signatureLifeSeconds
+export const validUntil = (block: Block): Effect.Effect<number> =>
+  Effect.map(ChainTime.present(block), (now) => now + signatureLifeSeconds)
 
 /**
  * How long nonce keys are kept for a request that has not been accepted, milliseconds: what a dead process holds back.

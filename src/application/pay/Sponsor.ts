@@ -14,6 +14,7 @@ import type { Signer, SignerError } from "../ports/Signers.js"
 import { type ElementFailure, elementFailure } from "../request/Elements.js"
 import { type Failure, unprocessable } from "../request/Failure.js"
 import * as Reasons from "../request/Reasons.js"
+import * as ChainTime from "../runtime/ChainTime.js"
 import * as Deposits from "./Deposits.js"
 import { type Part, type Payer, PayerRefusal, wallet } from "./Payer.js"
 import { keptMillis, nameOf, type Site } from "./Paymaster.js"
@@ -93,7 +94,7 @@ export const make = (
     const altered = refuse(elementFailure("not_sponsored"))
 
     /** Why the sponsor does not sign this op; null: nothing against it. */
-    const objection = (op: UserOperation.UserOperation, block: Block): ElementFailure | null => {
+    const objection = (op: UserOperation.UserOperation, now: number): ElementFailure | null => {
       const read = Sponsorship.read(version, op.paymasterAndData)
       if (Either.isLeft(read))
         return elementFailure("not_sponsored", Reasons.text("sponsorData", { problem: read.left }))
@@ -106,9 +107,9 @@ export const make = (
         return elementFailure("fees_above_cap")
       if (op.callGasLimit + op.verificationGasLimit + op.preVerificationGas > transactionGas)
         return elementFailure("not_sponsored", Reasons.text("sponsorGas"))
-      if (terms.validUntil === 0 || terms.validUntil > block.timestamp + lifeSeconds + lagSeconds)
+      if (terms.validUntil === 0 || terms.validUntil > now + lifeSeconds + lagSeconds)
         return elementFailure("not_sponsored", Reasons.text("sponsorTime"))
-      return terms.validUntil <= block.timestamp ? elementFailure("sponsorship_over") : null
+      return terms.validUntil <= now ? elementFailure("sponsorship_over") : null
     }
 
     const entriesOf = (
@@ -133,12 +134,12 @@ export const make = (
       tail: Sponsorship.tail,
       draft: (op) =>
         op.paymasterAndData === Hex.empty
-          ? Effect.map(latest, (block) => ({
+          ? Effect.map(Effect.flatMap(latest, ChainTime.present), (now) => ({
               ...op,
               paymasterAndData: Sponsorship.paymasterData(version, {
                 paymaster,
                 limits: PaymasterData.noLimits,
-                validUntil: block.timestamp + lifeSeconds,
+                validUntil: now + lifeSeconds,
                 validAfter: 0,
                 unbound
               }),
@@ -157,10 +158,11 @@ export const make = (
           const [deposit, block] = yield* Effect.all([Deposits.read(connection, site), latest], {
             concurrency: "unbounded"
           })
+          const now = yield* ChainTime.present(block)
           const expiresAt = (yield* Clock.currentTimeMillis) + keptMillis
           const failed = new Map<number, ElementFailure>()
           for (const part of ops) {
-            const why = objection(part.op, block)
+            const why = objection(part.op, now)
             if (why !== null) {
               failed.set(part.index, why)
               continue
@@ -182,7 +184,7 @@ export const make = (
       end: Effect.suspend(() => release([...kept.keys()])),
       seal: (op, userOpHash) =>
         Effect.gen(function* () {
-          const block = yield* Effect.mapError(latest, (failure) =>
+          const now = yield* Effect.mapError(Effect.flatMap(latest, ChainTime.present), (failure) =>
             refuse(
               elementFailure(
                 failure.code === "node_refused" ? failure.code : "execution_failed",
@@ -190,7 +192,7 @@ export const make = (
               )
             )
           )
-          const why = objection(op, block)
+          const why = objection(op, now)
           if (why !== null) return yield* refuse(why)
           const known =
             built.has(userOpHash) || (yield* Effect.orDie(budgets.handedOut(accountId, chainId, userOpHash)))

@@ -169,6 +169,20 @@ describe("the sponsor pays for an op", () => {
     })
   )
 
+  it.effect("from now on where the chain has rested: its next block has the time of the world", () =>
+    Effect.gen(function* () {
+      const { objection, payer } = yield* world()
+      const later = now + 3_600
+      yield* TestClock.setTime(later * 1_000)
+      const drafted = yield* payer.draft({ ...good, paymasterAndData: Hex.empty })
+      expect(Either.getOrThrow(Sponsorship.read(version, drafted.paymasterAndData)).validUntil).toBe(
+        later + Sponsor.lifeSeconds
+      )
+      expect(yield* objection({ ...drafted, nonce: 2n })).toBeNull()
+      expect(yield* objection({ ...good, nonce: 3n })).toBe("sponsorship_over")
+    })
+  )
+
   it.effect("that names no submitter with a remote bundler, and with none else", () =>
     Effect.gen(function* () {
       const unbound = { ...good, paymasterAndData: terms({ unbound: true }) }

@@ -139,7 +139,7 @@ const consentsOf = (
   Effect.gen(function* () {
     const consents = new Map<number, ExternalProofs.Consented>()
     const bundler = Submitter.boundTo(connection.profile, submitter.address)
-    const lastSecond = Preparation.validUntil(snapshot.block)
+    const lastSecond = yield* Preparation.validUntil(snapshot.block)
     for (const each of todo) {
       const config = configs.get(each.index)
       if (config === undefined || failed.has(each.index) || earlier.has(each.index)) continue

@@ -52,6 +52,7 @@ export const find = (
     )
     const failed = new Map<number, ElementFailure>(found.failed)
     const ready = new Map<number, Executable>()
+    const lastSecond = yield* Preparation.validUntil(block)
     for (const call of todo) {
       const { index } = call
       const bounds = Windows.check(call.window, `operations[${index}]`, block)
@@ -72,7 +73,7 @@ export const find = (
           wallet: walletOf(index),
           consent: consent.right,
           conditions: {
-            validUntil: validUntil === 0 ? Preparation.validUntil(block) : validUntil,
+            validUntil: validUntil === 0 ? lastSecond : validUntil,
             validAfter,
             bundler: Submitter.boundTo(context.connection.profile, signers[0].address)
           }
