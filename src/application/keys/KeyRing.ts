@@ -233,7 +233,7 @@ export const examine = (
       const source = system[role]
       return source === undefined
         ? Effect.fail(
-            new SignerError({ reason: "unavailable", message: `no system key ${role} is configured` })
+            new SignerError({ reason: "notConfigured", message: `no system key ${role} is configured` })
           )
         : ring.get(source).signer
     }

@@ -8,7 +8,9 @@ import * as KillSwitch from "../tenants/KillSwitch.js"
 
 /** What callers are told of a signer that did not sign: nothing of what its provider said. */
 export const unavailable = ({ reason }: SignerError): Reasons.Text =>
-  Reasons.text(reason === "refused" ? "signerRefused" : "signerSilent")
+  Reasons.text(
+    reason === "refused" ? "signerRefused" : reason === "notConfigured" ? "systemKeyMissing" : "signerSilent"
+  )
 
 /** What a failing signer means for the request, as long as nothing was sent. */
 export const refusal =
@@ -21,6 +23,7 @@ export const refusal =
         return unauthorized("version_not_found", [{ path: `${path}.versionId`, message: error.message }])
       case "assetNotSupported":
         return unauthorized("asset_not_supported", [{ path: `${path}.assetId`, message: error.message }])
+      case "notConfigured":
       case "unavailable":
       case "refused":
         return unprocessable("signer_unavailable", [{ path, message: unavailable(error) }])

@@ -25,6 +25,7 @@ export const messages: Readonly<Record<SignerError["reason"], string>> = {
   clientIdIncorrect: "invalid client ID: client ID incorrect",
   versionNotFound: "version not found: HSM version does not exist",
   assetNotSupported: "asset not supported: MPC asset unavailable",
+  notConfigured: "no such key is configured",
   unavailable: "the key provider did not answer",
   refused: "the key provider refused to sign"
 }

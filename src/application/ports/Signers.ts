@@ -14,11 +14,18 @@ export interface SignerRef {
 
 /**
  * - `clientIdIncorrect`, `versionNotFound`, `assetNotSupported`: the reference names no key of this account
+ * - `notConfigured`: the operator has no system key for it
  * - `unavailable`: the provider did not answer
  * - `refused`: the provider answered that it will not sign
  */
 export class SignerError extends Data.TaggedError("SignerError")<{
-  readonly reason: "clientIdIncorrect" | "versionNotFound" | "assetNotSupported" | "unavailable" | "refused"
+  readonly reason:
+    | "clientIdIncorrect"
+    | "versionNotFound"
+    | "assetNotSupported"
+    | "notConfigured"
+    | "unavailable"
+    | "refused"
   readonly message: string
 }> {}
 

@@ -305,8 +305,8 @@ export const catalogue = {
   ),
   signer_unavailable: refused(
     "signer unavailable",
-    "The custody provider did not sign. Nothing was sent.",
-    "Try again later."
+    "The custody provider did not sign, or the operator has configured no key for it. Nothing was sent.",
+    "Try again later, or do what details say."
   ),
   bundler_refused: refused(
     "the bundler refused the operation",

@@ -141,6 +141,9 @@ export const reasons = {
   transactionGas: tooLarge("the transaction needs {gas} gas; the cap is {cap}"),
 
   signerSilent: signer("the key provider did not answer"),
+  systemKeyMissing: signer(
+    "the operator has configured no system key for this: ask the operator, or name a signer of the account where the request takes one"
+  ),
   signerRefused: signer("the key provider refused to sign"),
   notReplaceable: signer("the transaction with nonce {nonce} cannot be replaced: ask the operator"),
   notSigned: signer("{problem}"),

@@ -134,12 +134,12 @@ describe("who reaches an EOA", () => {
     })
   )
 
-  it.scoped("a system key that is not configured is unavailable", () =>
+  it.scoped("a system key that is not configured is named as such", () =>
     Effect.gen(function* () {
       const { systemSigners } = yield* PrivateKeys.make({ signers: [], system: {} })
       for (const role of ["deployer", "serviceEoa", "sponsor"] as const)
         expect(yield* Effect.flip(systemSigners[role])).toMatchObject({
-          reason: "unavailable",
+          reason: "notConfigured",
           message: `no system key ${role} is configured`
         })
     })
