@@ -23,14 +23,17 @@ import * as CancelRequest from "../usecases/operations/CancelRequest.js"
 import * as Obstacles from "./Obstacles.js"
 import * as TakeUp from "./TakeUp.js"
 
-/** Whether this process has the key of the lane: another service may keep its own lanes in the same database. */
-const hasKey = ({ accountId, key }: LaneWork): Effect.Effect<boolean, never, LaneSigners.SignerOf> =>
+/**
+ * Whether this process has the key of the lane: another service may keep its own lanes in the same database, and mean
+ * another key by the same name.
+ */
+const hasKey = ({ accountId, key, lane }: LaneWork): Effect.Effect<boolean, never, LaneSigners.SignerOf> =>
   key === null
     ? Effect.succeed(true)
     : Effect.flatMap(LaneSigners.SignerOf, (signerOf) =>
         Effect.match(signerOf({ accountId, key }), {
           onFailure: ({ reason }) => reason === "unavailable" || reason === "refused",
-          onSuccess: () => true
+          onSuccess: ({ address }) => address === lane.signer
         })
       )
 

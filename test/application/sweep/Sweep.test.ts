@@ -21,11 +21,12 @@ import { TransactionJournal } from "../../../src/application/ports/journal/Trans
 import type { LaneWork } from "../../../src/application/ports/journal/Transactions.js"
 import * as NetworkProfile from "../../../src/application/ports/NetworkProfile.js"
 import { Networks } from "../../../src/application/ports/Networks.js"
-import { SignerError } from "../../../src/application/ports/Signers.js"
+import { type Signer, SignerError } from "../../../src/application/ports/Signers.js"
 import type { AccountId } from "../../../src/application/ports/Tenants.js"
 import { Lifetime } from "../../../src/application/runtime/Lifetime.js"
 import * as Sweep from "../../../src/application/sweep/Sweep.js"
 import * as Unstuck from "../../../src/application/usecases/operations/Unstuck.js"
+import type * as Address from "../../../src/domain/primitives/Address.js"
 import * as Make from "../../support/journal/Make.js"
 import * as Landings from "../../support/lanes/Landings.js"
 import * as Monitor from "../../support/lanes/Monitor.js"
@@ -160,6 +161,8 @@ const swept = (
     readonly isAlone?: boolean
     /** Why the lane's key can not be had; null: it can. */
     readonly keyless?: SignerError["reason"] | null
+    /** The address of the key that the lane's is called here. */
+    readonly address?: Address.Address
     readonly times?: number
     /** What the journal makes of a cancellation. */
     readonly became?: "final" | "kept"
@@ -167,6 +170,7 @@ const swept = (
 ) =>
   Effect.gen(function* () {
     const { became = "final", isAlone = true, isOurs = true, keyless = null, times = 1 } = process
+    const { address = lane.lane.signer } = process
     yield* TestClock.setTime(now)
     const told: Array<string> = []
     const tell = (text: string) => Effect.sync(() => void told.push(text))
@@ -194,7 +198,7 @@ const swept = (
       } as unknown as LaneClaims),
       Context.add(SignerOf, () =>
         keyless === null
-          ? Effect.succeed({} as never)
+          ? Effect.succeed({ address } as Signer)
           : Effect.fail(new SignerError({ reason: keyless, message: "none" }))
       ),
       Context.add(Requests, {
@@ -266,7 +270,8 @@ describe("a lane that is swept", () => {
 
   it.scoped("without its key has its transactions watched, and its requests wait", () =>
     Effect.gen(function* () {
-      for (const keyless of ["clientIdIncorrect", "versionNotFound", "assetNotSupported"] as const) {
+      const reasons = ["clientIdIncorrect", "versionNotFound", "assetNotSupported", "notConfigured"] as const
+      for (const keyless of reasons) {
         const told = yield* swept({ requests }, { keyless })
         expect(told).toEqual(expect.arrayContaining(["taken without its key", "watched: 7"]))
         expect(told).not.toContain("resumed: r")
@@ -279,6 +284,18 @@ describe("a lane that is swept", () => {
       const told = yield* swept({ requests }, { isAlone: false, keyless: "versionNotFound" })
       expect(told).toContain("left to another service")
       for (const begun of ["taken", "taken without its key", ...everything]) expect(told).not.toContain(begun)
+    })
+  )
+
+  it.scoped("whose key's name is another key's here is left to the service that has its key", () =>
+    Effect.gen(function* () {
+      const address = Make.address(0xbb)
+      const told = yield* swept({ requests }, { isAlone: false, address })
+      expect(told).toContain("left to another service")
+      for (const begun of ["taken", ...everything]) expect(told).not.toContain(begun)
+      const alone = yield* swept({ requests }, { address })
+      expect(alone).toEqual(expect.arrayContaining(["taken without its key", "watched: 7"]))
+      expect(alone).not.toContain("resumed: r")
     })
   )
 
