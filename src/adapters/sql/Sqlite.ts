@@ -1,4 +1,4 @@
-import { closeSync, openSync } from "node:fs"
+import { closeSync, openSync, realpathSync } from "node:fs"
 import * as Reactivity from "@effect/experimental/Reactivity"
 import * as SqlClient from "@effect/sql/SqlClient"
 import Database from "better-sqlite3"
@@ -109,6 +109,39 @@ export const make = (
     Effect.withTracerEnabled(false)
   )
 
+/** The file itself, made when it is absent: whoever names it by a symbolic link means the same. */
+const resolved = (filename: string) =>
+  Effect.zipRight(
+    createFile(filename),
+    Effect.try({
+      try: () => realpathSync(filename),
+      catch: (cause) =>
+        new SqliteError({ message: `cannot open the database file ${filename}${ErrorCode.suffix(cause)}` })
+    })
+  )
+
+const lock = (filename: string, file: string) =>
+  Effect.try({
+    try: () => {
+      const database = new Database(`${file}-lock`, { timeout: 0 })
+      try {
+        database.exec("begin exclusive")
+      } catch (cause) {
+        database.close()
+        throw cause
+      }
+      return database
+    },
+    catch: (cause) =>
+      new SqliteError({
+        message:
+          Binding.problem(cause) ??
+          (ErrorCode.suffix(cause) === " (SQLITE_BUSY)"
+            ? `another process uses the database file ${filename}: stop it first, or give both a PostgreSQL database`
+            : `cannot lock the database file ${filename}${ErrorCode.suffix(cause)}`)
+      })
+  })
+
 /**
  * Keeps a database file for this process until the scope ends: a second process that wants the same is refused. The lock
  * is one of the operating system, on a file beside the database, and ends with the process however it ends. Tools that
@@ -119,34 +152,11 @@ export const exclusive = ({
 }: Pick<Options, "filename">): Effect.Effect<void, SqliteError, Scope.Scope> =>
   filename === inMemory
     ? Effect.void
-    : Effect.zipRight(
-        createFile(`${filename}-lock`),
-        Effect.asVoid(
-          Effect.acquireRelease(
-            Effect.try({
-              try: () => {
-                const lock = new Database(`${filename}-lock`, { timeout: 0 })
-                try {
-                  lock.exec("begin exclusive")
-                } catch (cause) {
-                  lock.close()
-                  throw cause
-                }
-                return lock
-              },
-              catch: (cause) =>
-                new SqliteError({
-                  message:
-                    Binding.problem(cause) ??
-                    (ErrorCode.suffix(cause) === " (SQLITE_BUSY)"
-                      ? `another process uses the database file ${filename}: stop it first, or give both a PostgreSQL database`
-                      : `cannot lock the database file ${filename}${ErrorCode.suffix(cause)}`)
-                })
-            }),
-            (lock) => Effect.sync(() => lock.close())
-          )
-        )
-      )
+    : Effect.gen(function* () {
+        const file = yield* resolved(filename)
+        yield* createFile(`${file}-lock`)
+        yield* Effect.acquireRelease(lock(filename, file), (held) => Effect.sync(() => held.close()))
+      })
 
 export const layer = (options: Options): Layer.Layer<SqlClient.SqlClient, SqliteError> =>
   Layer.scoped(SqlClient.SqlClient, make(options)).pipe(Layer.provide(Reactivity.layer))

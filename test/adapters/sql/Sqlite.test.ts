@@ -1,4 +1,4 @@
-import { chmodSync, readdirSync, readlinkSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, readdirSync, readlinkSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Reactivity from "@effect/experimental/Reactivity"
 import * as SqlClient from "@effect/sql/SqlClient"
@@ -72,6 +72,19 @@ describe("the SQLite client", () => {
       yield* sql`create table t (n integer)`
       for (const name of [file, `${file}-wal`, `${file}-shm`])
         expect(statSync(name).mode & 0o777, name).toBe(0o600)
+    })
+  )
+
+  it.scoped("a file is one process's, by whatever link it is named", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const [file, link] = [join(folder, "journal.db"), join(folder, "link.db")]
+      symlinkSync(file, link)
+      yield* Sqlite.exclusive({ filename: link })
+      for (const filename of [file, link])
+        expect((yield* Effect.flip(Sqlite.exclusive({ filename }))).message).toContain(
+          `another process uses the database file ${filename}`
+        )
     })
   )
 
