@@ -230,6 +230,16 @@ export const signatureLifeSeconds = 600
 export const validUntil = (block: Block): Effect.Effect<number> =>
   Effect.map(ChainTime.present(block), (now) => now + signatureLifeSeconds)
 
+/** The factory's MAX_AUTHORIZATION_LIFE: a deployment that is good for longer than that is refused, seconds. */
+const longestDeployment = 3_600
+
+/**
+ * The same of a creation. After a longer rest of the chain it is over when it is mined, which makes the block that the
+ * next one needs: what is good until then would be refused in the simulation already, at the time of the latest block.
+ */
+export const deployableUntil = (block: Block): Effect.Effect<number> =>
+  Effect.map(validUntil(block), (until) => Math.min(until, block.timestamp + longestDeployment))
+
 /**
  * How long nonce keys are kept for a request that has not been accepted, milliseconds: what a dead process holds back.
  * One that takes longer than that to prepare may meet another request under the same nonce: acceptance tells, and it

@@ -182,7 +182,7 @@ const work = (
         if (others.length > 0) return yield* Effect.fail(unprocessable("account_exists", others))
 
         const conditions = {
-          validUntil: yield* Preparation.validUntil(snapshot.block),
+          validUntil: yield* Preparation.deployableUntil(snapshot.block),
           validAfter: 0,
           bundler: Submitter.boundTo(profile, signer.address)
         }
